@@ -1,0 +1,1 @@
+"""Pure planning of training jobs: argv, environment, rendered files and progress; nothing here acts."""

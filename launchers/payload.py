@@ -1,0 +1,139 @@
+"""The facts that a remote step needs, as frozen values and as one JSON document on its standard input."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import json
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+class PayloadError(Exception):
+    """The JSON is not a payload; the message is a full sentence that names the key."""
+
+
+@dataclass(frozen=True)
+class Host:
+    """One machine as SSH and MPI see it; ``host_key`` is the public line "ssh-ed25519 AAAA..."."""
+
+    name: str
+    guest_id: str
+    public_address: str
+    private_address: str
+    host_key: str
+
+
+@dataclass(frozen=True)
+class Container:
+    """The training container; ``registry_key_file`` is a path on the operator's computer or None."""
+
+    name: str
+    image: str
+    runtime: str = "nvidia"
+    ssh_port: int = 4444
+    registry_key_file: str | None = None
+
+
+@dataclass(frozen=True)
+class Job:
+    """One training run; ``precision`` is "fp32" or "mixed", batch is in sentence pairs per rank."""
+
+    kind: str
+    model: str
+    max_steps: int
+    precision: str
+    batch_per_gpu: int
+    eval_steps: int
+    checkpoint_steps: int
+    dataset: str
+
+
+@dataclass(frozen=True)
+class Payload:
+    """Everything about one stack's cluster and job; a step gets only the fields that it needs."""
+
+    stack: str
+    mark: str
+    hosts: tuple[Host, ...] = ()
+    user: str = "root"
+    key_file: str | None = None
+    rank_key_file: str | None = None
+    account_config_file: str | None = None
+    interface: str = "eth0"
+    slots: int = 1
+    gpu: str | None = None
+    flavor: str | None = None
+    data_disk_gb: int | None = None
+    mount_point: str = "/data"
+    port_speed_mbps: int | None = None
+    container: Container | None = None
+    job: Job | None = None
+    run: str | None = None
+
+    def to_json(self) -> str:
+        """Return one line with sorted keys, without the fields that are None."""
+        return json.dumps(_without_none(dataclasses.asdict(self)), sort_keys=True, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str) -> Payload:
+        """Parse ``text``; unknown, missing and ill-typed keys are named in one PayloadError."""
+        try:
+            raw = json.loads(text)
+        except ValueError as error:
+            raise PayloadError(f"reading the payload on standard input: it is no JSON ({error}).") from error
+        problems: list[str] = []
+        payload = _parse(cls, raw, "", problems)
+        if problems:
+            raise PayloadError("reading the payload on standard input: " + "; ".join(problems) + ".")
+        return payload
+
+    def require(self, *names: str) -> None:
+        """Raise PayloadError unless every one of the optional fields ``names`` is set."""
+        absent = [name for name in names if not getattr(self, name)]
+        if absent:
+            raise PayloadError(f"reading the payload of stack {self.stack}: this step needs {', '.join(absent)}.")
+
+
+def _without_none(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_none(item) for key, item in value.items() if item is not None}
+    return [_without_none(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def _parse(kind: type, raw: Any, path: str, problems: list[str]) -> Any:
+    if not isinstance(raw, Mapping):
+        problems.append(f"{path or 'the payload'} has to be an object")
+        return None
+    fields = {field.name: field for field in dataclasses.fields(kind)}
+    for key in sorted(set(raw) - set(fields)):
+        close = difflib.get_close_matches(key, fields, 1)
+        problems.append(f"{path}{key}: unknown key" + (f", did you mean '{close[0]}'?" if close else ""))
+    hints = typing.get_type_hints(kind)
+    values = {}
+    for name, field in fields.items():
+        if name in raw:
+            values[name] = _value(hints[name], raw[name], path + name, problems)
+        elif field.default is dataclasses.MISSING:
+            problems.append(f"{path}{name}: missing")
+    return None if problems else kind(**values)
+
+
+def _value(hint: Any, raw: Any, path: str, problems: list[str]) -> Any:
+    if typing.get_origin(hint) is types.UnionType:
+        if raw is None:
+            return None
+        hint = next(option for option in typing.get_args(hint) if option is not type(None))
+    if typing.get_origin(hint) is tuple:
+        if not isinstance(raw, list):
+            problems.append(f"{path} has to be a list")
+            return ()
+        return tuple(_parse(typing.get_args(hint)[0], item, f"{path}/{i}/", problems) for i, item in enumerate(raw))
+    if dataclasses.is_dataclass(hint):
+        return _parse(hint, raw, path + "/", problems)
+    if type(raw) is not hint:
+        problems.append(f"{path} has to be of type {hint.__name__}, not {type(raw).__name__}")
+    return raw
