@@ -1,0 +1,1 @@
+"""Pulumi resource providers of this project."""

@@ -1,0 +1,1 @@
+"""The SoftLayer (IBM Cloud Classic) provider: orders, owner marks, waiting, cancelling."""
