@@ -1,0 +1,112 @@
+"""What the emulated account asks of its machines, in plain values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+
+class MachineError(Exception):
+    """Say in one sentence what was being done, to what, what happened, and what to do next."""
+
+
+@dataclass(frozen=True)
+class Disk:
+    """One SAN disk; SoftLayer's device 2 is ``/dev/xvdc``, 3 is ``/dev/xvdd``, and so on."""
+
+    device: int
+    capacity_gb: int
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One rule of a security group with its remote already resolved to address ranges; none means any."""
+
+    direction: str
+    protocol: str | None
+    port_min: int | None
+    port_max: int | None
+    remote: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class MachineSpec:
+    """The machine that plays one guest."""
+
+    guest_id: int
+    hostname: str
+    domain: str
+    router_id: int
+    private_address: str
+    public_address: str | None
+    cores: int
+    memory_gb: int
+    gpu_model: str | None
+    gpu_count: int
+    disks: tuple[Disk, ...]
+    ssh_keys: tuple[str, ...]
+    user_data: str
+    port_speed_mbps: int
+
+
+class Machines(Protocol):
+    """What plays the guests of one account."""
+
+    def open(self) -> None:
+        """Make networks and registry exist and run; may be repeated, also after the host has rebooted."""
+
+    def boot(self, spec: MachineSpec) -> None:
+        """Create or start the machine and return once its sshd listens; may be repeated."""
+
+    def power_off(self, guest_id: int) -> None:
+        """Stop the machine and keep its disks."""
+
+    def destroy(self, guest_id: int) -> None:
+        """Remove the machine with its disks; one that is gone already is no error."""
+
+    def restrict(self, guest_id: int, private: tuple[Rule, ...] | None, public: tuple[Rule, ...] | None) -> None:
+        """Let only what the rules name pass; None leaves an interface open, an empty tuple closes it both ways."""
+
+    def set_port_speed(self, guest_id: int, private_mbps: int, public_mbps: int) -> None:
+        """Limit what the machine can send on each interface."""
+
+    def alive(self) -> set[int]:
+        """Return the guests whose machine runs."""
+
+    def close(self) -> None:
+        """Stop the processes beside the machines, and leave the machines."""
+
+    def reset(self) -> None:
+        """Remove everything that this account has on the host."""
+
+
+class NoMachines:
+    """Guests without machines: every order succeeds and nothing runs."""
+
+    def open(self) -> None:
+        """Do nothing."""
+
+    def boot(self, spec: MachineSpec) -> None:
+        """Do nothing."""
+
+    def power_off(self, guest_id: int) -> None:
+        """Do nothing."""
+
+    def destroy(self, guest_id: int) -> None:
+        """Do nothing."""
+
+    def restrict(self, guest_id: int, private: tuple[Rule, ...] | None, public: tuple[Rule, ...] | None) -> None:
+        """Do nothing."""
+
+    def set_port_speed(self, guest_id: int, private_mbps: int, public_mbps: int) -> None:
+        """Do nothing."""
+
+    def alive(self) -> set[int]:
+        """Return no guest."""
+        return set()
+
+    def close(self) -> None:
+        """Do nothing."""
+
+    def reset(self) -> None:
+        """Do nothing."""
