@@ -1,0 +1,60 @@
+"""Horovod over Open MPI: the argv that starts one command on every slot, held to the private network."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+SSH_WRAPPER = "/run/microcluster/ssh"
+RUN_VARIABLE = "MICROCLUSTER_RUN"
+
+
+@dataclass(frozen=True)
+class World:
+    """Where the ranks run: private addresses in rank order, slots on each, and the network card between them."""
+
+    addresses: tuple[str, ...]
+    slots: int
+    interface: str
+
+    def __post_init__(self) -> None:
+        """Refuse what mpirun would take for something else: a blank in -H makes an address the program."""
+        if not self.addresses or self.slots < 1:
+            raise ValueError(f"a world of {len(self.addresses)} hosts with {self.slots} slots has no ranks")
+        for address in self.addresses:
+            if not ipaddress.IPv4Address(address).is_private:
+                raise ValueError(f"{address} is no private address; ranks talk over the private network only")
+
+    @property
+    def size(self) -> int:
+        """How many ranks there are."""
+        return len(self.addresses) * self.slots
+
+    @property
+    def host_slots(self) -> str:
+        """The value of mpirun's -H."""
+        return ",".join(f"{address}:{self.slots}" for address in self.addresses)
+
+
+def mpirun(world: World, command: Sequence[str], environment: Mapping[str, str] | None = None) -> tuple[str, ...]:
+    """Return the argv that starts ``command`` on every slot of ``world``.
+
+    PYTHONUNBUFFERED stays unset: with it the lines of several ranks get mixed up.
+
+    Args:
+        environment: what is set on the launcher; LD_LIBRARY_PATH is passed on only when it is among it.
+    """
+    passed = ["NCCL_DEBUG=INFO", "LC_ALL=C.UTF-8", "PATH", RUN_VARIABLE]
+    if (environment or {}).get("LD_LIBRARY_PATH"):
+        passed.append("LD_LIBRARY_PATH")
+    exports = [word for name in (f"NCCL_SOCKET_IFNAME={world.interface}", *passed) for word in ("-x", name)]
+    return (
+        *("mpirun", "--allow-run-as-root", "-np", str(world.size), "-H", world.host_slots),
+        *("-bind-to", "none", "-map-by", "slot"),
+        *("-mca", "plm_rsh_agent", SSH_WRAPPER),
+        *("-mca", "pml", "ob1", "-mca", "btl", "^openib"),
+        *("-mca", "btl_tcp_if_include", world.interface, "-mca", "oob_tcp_if_include", world.interface),
+        *exports,
+        *command,
+    )
