@@ -1,0 +1,100 @@
+"""How this machine reaches its packages (apt sources, pip index, proxies, CA bundle), to be lent to image builds."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+APT = Path("/etc/apt")
+CA_VARIABLES = ("PIP_CERT", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
+DEBIAN_CA_BUNDLE = "/etc/ssl/certs/ca-certificates.crt"
+PROXY_VARIABLES = ("http_proxy", "https_proxy", "no_proxy")
+PIP_SETTINGS = ("index-url", "extra-index-url", "trusted-host", "proxy", "default-timeout", "timeout")
+APT_SETTINGS = (
+    "Acquire::Check-Valid-Until",
+    "Acquire::Check-Date",
+    "Acquire::http::Proxy",
+    "Acquire::https::Proxy",
+)
+
+
+def apt_sources(suite: str, apt: Path = APT) -> tuple[str, ...]:
+    """The host's own lines for Debian's ``suite`` and its updates; empty where the host follows something else."""
+    wanted = {suite, f"{suite}-updates", f"{suite}-security"}
+    lines: list[str] = []
+    for path in [apt / "sources.list", *sorted((apt / "sources.list.d").glob("*"))]:
+        if path.suffix == ".sources":
+            lines += _from_stanzas(path.read_text(), wanted)
+        elif path.suffix == ".list" and path.is_file():
+            lines += _from_lines(path.read_text(), wanted)
+    return tuple(dict.fromkeys(lines))
+
+
+def apt_options(dump: str | None = None) -> tuple[str, ...]:
+    """The host's apt settings without which its sources may be refused (proxies, expired release files)."""
+    if dump is None:
+        dump = subprocess.run(["apt-config", "dump"], capture_output=True, text=True, check=False).stdout
+    return tuple(line for line in dump.splitlines() if line.split(" ")[0] in APT_SETTINGS and not line.endswith('"";'))
+
+
+def builder_files() -> dict[str, bytes]:
+    """The files a builder stage finds in its host folder: pip's settings and the CA bundle that signs its index."""
+    bundle = ca_bundle(os.environ)
+    return {"pip.conf": pip_configuration(_pip_list()).encode(), "ca.crt": bundle.read_bytes() if bundle else b""}
+
+
+def proxies(environment: Mapping[str, str]) -> dict[str, str]:
+    """The proxy variables, which Docker takes as build arguments and keeps out of the image."""
+    both = {name: environment.get(name) or environment.get(name.upper()) for name in PROXY_VARIABLES}
+    return {name: value for name, value in both.items() if value}
+
+
+def ca_bundle(environment: Mapping[str, str]) -> Path | None:
+    """The bundle this machine trusts, wherever it says so."""
+    named = [environment[name] for name in CA_VARIABLES if environment.get(name)]
+    return next((Path(name) for name in [*named, DEBIAN_CA_BUNDLE] if Path(name).is_file()), None)
+
+
+def pip_configuration(listing: str) -> str:
+    """A pip.conf with the host's index settings, from the text of ``pip config list``."""
+    entries = re.findall(r"^(:env:|global|install)\.([a-z-]+)='(.*)'$", listing, flags=re.MULTILINE)
+    found = {
+        name: value for _, name, value in sorted(entries, reverse=True)
+    }  # ":env:" sorts first, so it is last here.
+    settings = [f"{name} = {found[name]}" for name in PIP_SETTINGS if name in found]
+    return "\n".join(["[global]", *settings, ""])
+
+
+def _pip_list() -> str:
+    command = [sys.executable, "-m", "pip", "config", "list"]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout
+
+
+def _from_stanzas(text: str, wanted: set[str]) -> list[str]:
+    text = "\n".join(line for line in text.splitlines() if not line.startswith("#"))
+    stanzas = (dict(re.findall(r"^([\w-]+):[ \t]*(.*)$", stanza, flags=re.MULTILINE)) for stanza in text.split("\n\n"))
+    lines: list[str] = []
+    for stanza in stanzas:
+        if "deb" in stanza.get("Types", "").split() and stanza.get("Enabled", "yes") != "no":
+            suites, components = stanza.get("Suites", "").split(), stanza.get("Components", "").split()
+            lines += _source_lines(stanza.get("URIs", "").split(), suites, components, wanted)
+    return lines
+
+
+def _from_lines(text: str, wanted: set[str]) -> list[str]:
+    lines: list[str] = []
+    for address, suite, components in re.findall(r"^deb\s+(?:\[.*?\]\s+)?(\S+)\s+(\S+)[ \t]*(.*)$", text, re.MULTILINE):
+        lines += _source_lines([address], [suite], components.split(), wanted)
+    return lines
+
+
+def _source_lines(
+    addresses: Iterable[str], suites: Iterable[str], components: Iterable[str], wanted: set[str]
+) -> list[str]:
+    if "main" not in components:
+        return []
+    return [f"deb {address} {suite} main" for address in addresses for suite in suites if suite in wanted]

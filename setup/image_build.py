@@ -1,0 +1,96 @@
+"""Build one image: a Debian base out of packages, or a Dockerfile on top of it, with everything said kept in a log."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import IO
+
+import docker
+import docker.errors
+
+from setup.host_settings import apt_options, apt_sources, builder_files, proxies
+from setup.image_inputs import Image, write_context
+
+INTERRUPT_S = 60
+
+Progress = Callable[[str], None]
+"""Takes the step a build is at, for example "step 3/12"."""
+
+
+class ImageError(Exception):
+    """An image cannot be built; the message is a full sentence."""
+
+
+def build_base(client: docker.DockerClient, image: Image, log: Path) -> None:
+    """Make a minimal Debian out of the host's own package sources and import it as ``image.tag``."""
+    with tempfile.TemporaryDirectory(dir=log.parent) as scratch, log.open("wb") as output:
+        archive = Path(scratch) / "base.tar"
+        command = mmdebstrap_command(image.folder, archive, Path(scratch) / "sources.list")
+        _run(command, output)
+        changes = [f'LABEL {name}="{value}"' for name, value in image.labels.items()]
+        with archive.open("rb") as data:
+            repository, name = image.tag.split(":")
+            client.api.import_image_from_data(data, repository=repository, tag=name, changes=changes)
+
+
+def mmdebstrap_command(folder: Path, archive: Path, sources_list: Path) -> tuple[str, ...]:
+    """The argv that writes the Debian described in ``folder`` to ``archive``."""
+    suite = (folder / "suite").read_text().strip()
+    packages = ",".join((folder / "packages").read_text().split())
+    dpkg = [f"--dpkgopt={line}" for line in (folder / "dpkg.cfg").read_text().splitlines()]
+    apt = [f"--aptopt={option}" for option in apt_options()]
+    sources = apt_sources(suite)
+    sources_list.write_text("\n".join([*sources, ""]))
+    named = [str(sources_list)] if sources else []  # Without sources of our own mmdebstrap knows Debian's.
+    return ("mmdebstrap", "--variant=minbase", f"--include={packages}", *dpkg, *apt, suite, str(archive), *named)
+
+
+def _run(command: Sequence[str], output: IO[bytes]) -> None:
+    try:
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
+    except FileNotFoundError as missing:
+        raise ImageError(
+            f"{command[0]} is not installed; run `make setup`, or `apt-get install {command[0]}`"
+        ) from missing
+    try:
+        exit_code = process.wait()
+    except KeyboardInterrupt:
+        process.wait(INTERRUPT_S)  # The terminal interrupted it too; it has a tree to unmount and remove.
+        raise
+    if exit_code:
+        raise ImageError(f"{command[0]} ended with exit code {exit_code}")
+
+
+def build_dockerfile(client: docker.DockerClient, image: Image, log: Path, progress: Progress) -> None:
+    """Build the image's Dockerfile on its parent as ``image.tag`` with Docker's classic builder."""
+    if image.parent is None or not (image.folder / "Dockerfile").is_file():
+        raise ImageError(f"{image.folder / 'Dockerfile'} is missing")
+    with tempfile.TemporaryFile() as context, log.open("w", encoding="utf-8") as output:
+        write_context(image.folder, builder_files(), context)
+        context.seek(0)
+        lines = client.api.build(
+            fileobj=context,
+            custom_context=True,
+            tag=image.tag,
+            labels=image.labels,
+            buildargs={"BASE": image.parent.tag, **proxies(os.environ)},
+            network_mode="host",
+            rm=True,
+            forcerm=True,
+            decode=True,
+        )
+        _follow(lines, output.write, progress)
+
+
+def _follow(lines: Iterable[Mapping[str, object]], write: Callable[[str], object], progress: Progress) -> None:
+    for line in lines:
+        text = str(line.get("stream") or line.get("error") or "")
+        write(text)
+        if text.startswith("Step "):
+            progress(text.split(" : ", maxsplit=1)[0].lower())
+        if "error" in line:
+            raise ImageError(str(line["error"]).strip())
