@@ -1,0 +1,172 @@
+"""One SSH address with commands: the only class that knows Fabric, and the only place where words become a line."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import fabric
+import invoke
+import paramiko
+
+from launchers import payload
+
+CONNECT_TIMEOUT_S = 10.0
+TAIL_LINES = 15
+PUT_SCRIPT = 'set -eu; t="$1.new.$$"; trap \'rm -f "$t"\' EXIT; umask 077; cat > "$t"; chmod "$2" "$t"; mv -f "$t" "$1"; sync "$1"'
+
+
+class RemoteError(Exception):
+    """Something on or on the way to a host failed; the message is a full sentence with the next step."""
+
+
+class UnreachableError(RemoteError):
+    """Nothing answered as SSH, or the connection was lost; trying again may help."""
+
+
+class LoginRefusedError(RemoteError):
+    """The host is the right one and refused our key."""
+
+
+class HostKeyError(RemoteError):
+    """Something else than the machine we ordered answered; nothing was sent to it."""
+
+
+@dataclass(frozen=True)
+class Completed:
+    """How a command ended."""
+
+    exit_code: int
+    stdout: str
+    stderr: str
+
+
+class CommandError(RemoteError):
+    """A command ended with an exit code that its caller did not expect."""
+
+    def __init__(self, host: str, argv: Sequence[str], completed: Completed) -> None:
+        """Keep the end of what it printed; a secret is never in it, since secrets travel on stdin only."""
+        self.host, self.argv, self.exit_code = host, tuple(argv), completed.exit_code
+        printed = (completed.stdout + completed.stderr).strip().splitlines()
+        self.tail = "\n".join(printed[-TAIL_LINES:])
+        command = shlex.join(argv).split("\n")[0][:200]
+        super().__init__(f"running `{command}` on {host}: exit code {completed.exit_code}.\n{self.tail}".rstrip())
+
+
+class Host:
+    """A machine, reached with the stack's own key and only if it shows the host key that it was ordered with."""
+
+    def __init__(self, facts: payload.Host, user: str, key_file: str, *, port: int = 22) -> None:
+        """Open nothing yet; the first command connects."""
+        self.facts, self.user, self.key_file, self.port = facts, user, key_file, port
+        self.address = facts.public_address or facts.private_address
+        self._connection: fabric.Connection | None = None
+
+    def __str__(self) -> str:
+        """Name the host as errors do."""
+        return f"{self.facts.name} (guest {self.facts.guest_id}, {self.address})"
+
+    def connect(self) -> None:
+        """Connect and log in, or raise what stands in the way."""
+        if self._connection and self._connection.is_connected:
+            return
+        connection = self._pinned_connection()
+        try:
+            connection.open()
+        except paramiko.BadHostKeyException as error:
+            raise HostKeyError(self._other_key(error.key)) from error
+        except paramiko.AuthenticationException as error:
+            raise LoginRefusedError(f"logging in to {self} as {self.user} with {self.key_file}: refused.") from error
+        except (OSError, EOFError, paramiko.SSHException) as error:
+            raise UnreachableError(f"connecting to {self}: {error or type(error).__name__}.") from error
+        self._connection = connection
+
+    def run(
+        self, argv: Sequence[str], *, stdin: str = "", timeout_s: float | None = None, accept: Sequence[int] = (0,)
+    ) -> Completed:
+        """Run ``argv`` and return how it ended.
+
+        Args:
+            stdin: what it reads; the only way for a secret.
+            accept: exit codes that are an answer; every other one raises CommandError.
+        """
+        self.connect()
+        assert self._connection
+        try:
+            result = self._connection.run(
+                shlex.join(argv), hide=True, warn=True, in_stream=_Whole(stdin), encoding="utf-8", timeout=timeout_s
+            )
+        except invoke.CommandTimedOut as error:
+            raise UnreachableError(f"running `{argv[0]}` on {self}: no answer after {timeout_s} s.") from error
+        except (OSError, EOFError, paramiko.SSHException, invoke.ThreadException) as error:
+            self.close()
+            raise UnreachableError(f"running `{argv[0]}` on {self}: the connection was lost ({error}).") from error
+        completed = Completed(result.exited, result.stdout, result.stderr)
+        if completed.exit_code not in accept:
+            raise CommandError(str(self), argv, completed)
+        return completed
+
+    def read(self, path: str) -> str | None:
+        """Return the text of a file, or None where there is none."""
+        if self.run(("test", "-f", path), accept=(0, 1)).exit_code:
+            return None
+        return self.run(("cat", path)).stdout
+
+    def put(self, path: str, text: str, mode: str = "0644") -> bool:
+        """Replace a file at once if its text or mode differ; return whether they did."""
+        if self.read(path) == text and int(self.run(("stat", "-c", "%a", path)).stdout, 8) == int(mode, 8):
+            return False
+        self.run(("sh", "-c", PUT_SCRIPT, "put", path, mode), stdin=text)
+        return True
+
+    def close(self) -> None:
+        """End the connection."""
+        if self._connection:
+            self._connection.close()
+            self._connection = None
+
+    def _pinned_connection(self) -> fabric.Connection:
+        options = {"key_filename": self.key_file, "allow_agent": False, "look_for_keys": False}
+        connection = fabric.Connection(
+            self.address,
+            user=self.user,
+            port=self.port,
+            config=fabric.Config(lazy=True, overrides={"load_ssh_configs": False, "run": {"replace_env": True}}),
+            connect_timeout=CONNECT_TIMEOUT_S,
+            connect_kwargs={**options, "banner_timeout": CONNECT_TIMEOUT_S, "auth_timeout": CONNECT_TIMEOUT_S},
+            forward_agent=False,
+        )
+        kind, encoded = self.facts.host_key.split()[:2]
+        name = self.address if self.port == 22 else f"[{self.address}]:{self.port}"
+        key = paramiko.PKey.from_type_string(kind, base64.b64decode(encoded))
+        connection.client.get_host_keys().add(name, kind, key)
+        connection.client.set_missing_host_key_policy(_RefuseUnknown(self))
+        return connection
+
+    def _other_key(self, shown: paramiko.PKey) -> str:
+        digest = base64.b64encode(hashlib.sha256(shown.asbytes()).digest()).decode().rstrip("=")
+        return (
+            f"connecting to {self}: it shows the host key {shown.get_name()} SHA256:{digest}, which is not the one it was "
+            f"ordered with. Nothing was sent to it. If you know that this key is right: fab trust {self.facts.name}"
+        )
+
+
+class _RefuseUnknown(paramiko.MissingHostKeyPolicy):
+    """Refuse a host that shows a key of another type than the pinned one."""
+
+    def __init__(self, host: Host) -> None:
+        self.host = host
+
+    def missing_host_key(self, client: paramiko.SSHClient, hostname: str, key: paramiko.PKey) -> None:
+        raise HostKeyError(self.host._other_key(key))
+
+
+class _Whole(io.StringIO):
+    """Text that is read at once: invoke asks for one character every 10 ms of what is no terminal."""
+
+    def read(self, size: int | None = -1, /) -> str:
+        return super().read()
