@@ -1,0 +1,26 @@
+"""One stack file in, one cluster and one job out."""
+
+import sys
+
+import pulumi
+
+import config
+from components.cluster import TrainingCluster, TrainingClusterArgs
+from components.job import TrainingJob, TrainingJobArgs
+
+
+def main() -> None:
+    stack = config.load()
+    owner = config.owner(stack.name)
+    cluster = TrainingCluster("cluster", TrainingClusterArgs(stack, owner))
+    job = TrainingJob("job", TrainingJobArgs(stack, owner, cluster))
+    pulumi.export("pricePerHour", cluster.price_per_hour)
+    pulumi.export("run", job.run)
+    pulumi.export("microcluster", job.payload)
+
+
+try:
+    main()
+except config.ConfigError as error:
+    pulumi.log.error(str(error))
+    sys.exit(1)

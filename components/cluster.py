@@ -1,0 +1,111 @@
+"""The cluster: GPU nodes on one private network, each with its container."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pulumi
+
+from components.container import TrainingContainer, TrainingContainerArgs
+from components.network import PrivateNetwork, PrivateNetworkArgs
+from components.node import GpuNode, GpuNodeArgs
+from config import Owner, Stack, expand
+from launchers import payload as facts
+from providers.softlayer.resources import Ledger, LedgerArgs, SshKey, SshKeyArgs
+
+
+@dataclass(frozen=True)
+class TrainingClusterArgs:
+    """The checked stack and who owns it."""
+
+    stack: Stack
+    owner: Owner
+
+
+class TrainingCluster(pulumi.ComponentResource):
+    """GPU nodes on one private network, ready to run ranks."""
+
+    payload: pulumi.Output[facts.Payload]
+    """The whole cluster as steps and verbs see it, hosts in rank order."""
+    price_per_hour: pulumi.Output[str]
+    guest_ids: list[pulumi.Output[str]]
+    ready: list[pulumi.Resource]
+    """What has to be there before a job can start."""
+
+    def __init__(self, name: str, args: TrainingClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("microcluster:index:TrainingCluster", name, {}, opts)
+        stack, owner = args.stack, args.owner
+        child = pulumi.ResourceOptions(parent=self)
+        ledger = Ledger(f"{name}-ledger", ledger_args(stack, owner), child)
+        # Everything hangs on the ledger: it looks at the account before the first order, and goes last.
+        after = pulumi.ResourceOptions(parent=self, depends_on=[ledger])
+        label = f"microcluster {stack.name}-{owner.mark}"
+        key = SshKey(f"{name}-key", SshKeyArgs(owner.mark, label, owner.public_key), after)
+        network = PrivateNetwork(
+            f"{name}-network",
+            PrivateNetworkArgs(owner.mark, ledger.backend_router_id, stack.cluster.admin_cidrs),
+            after,
+        )
+        nodes = [
+            GpuNode(f"{name}-{host}", GpuNodeArgs(stack.name, owner, host, stack.cluster, key.id, network), after)
+            for host in hostnames(stack)
+        ]
+        hosts = pulumi.Output.all(*(node.host for node in nodes))
+        container = container_of(stack)
+        containers = [
+            TrainingContainer(f"{name}-{host}-container", TrainingContainerArgs(node, hosts, container, owner), child)
+            for host, node in zip(hostnames(stack), nodes, strict=True)
+        ]
+        self.payload = hosts.apply(lambda known: cluster_payload(stack, owner, tuple(known)))
+        self.price_per_hour = ledger.price_per_hour
+        self.guest_ids = [node.guest.id for node in nodes]
+        self.ready = [one.ready for one in containers]
+        self.register_outputs({"pricePerHour": self.price_per_hour})
+
+
+def hostnames(stack: Stack) -> list[str]:
+    """Return the nodes' host names in rank order; the first one is the launcher."""
+    return [f"gpu-{rank}" for rank in range(stack.cluster.nodes)]
+
+
+def ledger_args(stack: Stack, owner: Owner) -> LedgerArgs:
+    """Return the whole order, for the account to check and price before any part of it is placed."""
+    cluster = stack.cluster
+    return LedgerArgs(
+        mark=owner.mark,
+        stack=stack.name,
+        datacenter=cluster.datacenter,
+        flavor=cluster.flavor,
+        nodes=cluster.nodes,
+        data_disks_gb=(cluster.data_disk_gb,),
+        port_speed_mbps=cluster.port_speed_mbps,
+        os=cluster.os,
+        image_id=cluster.image,
+        backend_router_id=str(cluster.router) if cluster.router else None,
+    )
+
+
+def container_of(stack: Stack) -> facts.Container:
+    """Return the container as the remote steps see it."""
+    container = stack.container
+    key_file = str(expand(container.registry_key_file)) if container.registry_key_file else None
+    return facts.Container(container.name, container.image, "nvidia", container.ssh_port, key_file)
+
+
+def cluster_payload(stack: Stack, owner: Owner, hosts: tuple[facts.Host, ...]) -> facts.Payload:
+    """Return what every verb on the living cluster needs to know."""
+    hardware = stack.cluster.hardware
+    return facts.Payload(
+        stack=stack.name,
+        mark=owner.mark,
+        hosts=hosts,
+        key_file=owner.key_file,
+        rank_key_file=owner.rank_key_file,
+        account_config_file=stack.account_config_file,
+        slots=hardware.gpus,
+        gpu=hardware.gpu,
+        flavor=hardware.name,
+        data_disk_gb=stack.cluster.data_disk_gb,
+        port_speed_mbps=stack.cluster.port_speed_mbps,
+        container=container_of(stack),
+    )

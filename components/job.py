@@ -1,0 +1,64 @@
+"""The training job on a cluster."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pulumi
+
+from components.cluster import TrainingCluster, cluster_payload, hostnames
+from components.steps import step
+from config import Owner, Stack
+from launchers import openseq2seq
+from launchers import payload as facts
+
+
+@dataclass(frozen=True)
+class TrainingJobArgs:
+    """The checked stack, its owner and the cluster to train on."""
+
+    stack: Stack
+    owner: Owner
+    cluster: TrainingCluster
+
+
+class TrainingJob(pulumi.ComponentResource):
+    """One run, handed to a supervisor on the first node; it goes on without this computer.
+
+    Raising ``maxSteps`` goes on with the same run. Anything else that changes the run's id stops this run and starts another.
+    """
+
+    run: str
+    payload: pulumi.Output[str]
+    """JSON of everything the operator's verbs need."""
+
+    def __init__(self, name: str, args: TrainingJobArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("microcluster:index:TrainingJob", name, {}, opts)
+        job = job_of(args.stack)
+        self.run = run_id(args.stack, args.owner, job)
+        self.payload = args.cluster.payload.apply(lambda known: replace(known, job=job, run=self.run).to_json())
+        # The old run must have ended before the new one starts: both want the same GPUs.
+        own = pulumi.ResourceOptions(parent=self, depends_on=args.cluster.ready, delete_before_replace=True)
+        step(f"{name}-run", "start-job", self.payload, [self.run, *args.cluster.guest_ids], own, undo="stop-job")
+        self.register_outputs({"run": self.run})
+
+
+def job_of(stack: Stack) -> facts.Job:
+    """Return the job as the launchers see it."""
+    job = stack.job
+    return facts.Job(
+        kind=job.kind,
+        model=job.model,
+        max_steps=job.max_steps,
+        precision=job.precision,
+        batch_per_gpu=job.batch_per_gpu,
+        eval_steps=job.eval_steps,
+        checkpoint_steps=job.checkpoint_steps,
+        dataset=job.dataset,
+    )
+
+
+def run_id(stack: Stack, owner: Owner, job: facts.Job) -> str:
+    """Return the run's id, which a preview knows before any host has an address."""
+    unknown = tuple(facts.Host(host, "", "", "", "") for host in hostnames(stack))
+    return openseq2seq.run_id(replace(cluster_payload(stack, owner, unknown), job=job))

@@ -1,0 +1,63 @@
+"""The private network of a cluster: one backend router, and who may talk to whom."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pulumi
+
+import catalog
+from providers.softlayer.resources import RuleArgs, SecurityGroup, SecurityGroupArgs
+
+
+@dataclass(frozen=True)
+class PrivateNetworkArgs:
+    """``backend_router_id`` is fixed before the first order: guests behind different routers cannot talk."""
+
+    mark: str
+    backend_router_id: pulumi.Input[str]
+    admin_cidrs: Sequence[str]
+
+
+class PrivateNetwork(pulumi.ComponentResource):
+    """One backend router and the two security groups that every node wears, one on each interface."""
+
+    backend_router_id: pulumi.Output[str]
+    public_group_id: pulumi.Output[str]
+    private_group_id: pulumi.Output[str]
+
+    def __init__(self, name: str, args: PrivateNetworkArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("microcluster:index:PrivateNetwork", name, {}, opts)
+        child = pulumi.ResourceOptions(parent=self)
+        public = SecurityGroup(
+            f"{name}-public",
+            SecurityGroupArgs(args.mark, f"{name}-public", "ssh from the operator", public_rules(args.admin_cidrs)),
+            child,
+        )
+        private = SecurityGroup(
+            f"{name}-private",
+            SecurityGroupArgs(args.mark, f"{name}-private", "members and the vendor's services", private_rules()),
+            child,
+        )
+        self.backend_router_id = pulumi.Output.from_input(args.backend_router_id)
+        self.public_group_id, self.private_group_id = public.group_id, private.group_id
+        self.register_outputs(
+            {
+                "backendRouterId": self.backend_router_id,
+                "publicGroupId": self.public_group_id,
+                "privateGroupId": self.private_group_id,
+            }
+        )
+
+
+def public_rules(admin_cidrs: Sequence[str]) -> tuple[RuleArgs, ...]:
+    """Return the rules of the public interface: everything out, ssh in from the operator."""
+    ssh = [RuleArgs("ingress", "tcp", 22, 22, remote_cidr=cidr) for cidr in admin_cidrs]
+    return (RuleArgs("egress"), *ssh)
+
+
+def private_rules() -> tuple[RuleArgs, ...]:
+    """Return the rules of the private interface: everything out, the members and the vendor's services in."""
+    services = [RuleArgs("ingress", remote_cidr=cidr) for cidr in catalog.SERVICE_NETWORKS]
+    return (RuleArgs("egress"), RuleArgs("ingress", remote_self=True), *services)

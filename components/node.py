@@ -1,0 +1,89 @@
+"""A node: one GPU guest, prepared so that containers can run on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pulumi
+
+from components.network import PrivateNetwork
+from components.steps import step
+from components.storage import DataVolume, DataVolumeArgs
+from config import Cluster, Owner
+from launchers.payload import Host, Payload
+from providers.softlayer.resources import VirtualGuest, VirtualGuestArgs
+
+
+@dataclass(frozen=True)
+class GpuNodeArgs:
+    """``hardware`` is the stack's cluster section; ``ssh_key_id`` is the owner's key in the account."""
+
+    stack: str
+    owner: Owner
+    hostname: str
+    hardware: Cluster
+    ssh_key_id: pulumi.Input[str]
+    network: PrivateNetwork
+
+
+class GpuNode(pulumi.ComponentResource):
+    """A guest with GPUs, a driver, a container runtime and a mounted data volume."""
+
+    host: pulumi.Output[Host]
+    """Name, addresses and host key."""
+    payload: pulumi.Output[Payload]
+    """What a step on this node alone needs."""
+    guest: VirtualGuest
+    volume: DataVolume
+
+    def __init__(self, name: str, args: GpuNodeArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("microcluster:index:GpuNode", name, {}, opts)
+        # Replacing would need a second guest of the same name: quota, and adoption by mark is only safe without it.
+        alone = pulumi.ResourceOptions(parent=self, delete_before_replace=True)
+        self.guest = VirtualGuest(f"{name}-guest", guest_args(args), alone)
+        self.host = pulumi.Output.all(
+            guest_id=self.guest.id,
+            public=self.guest.public_ip,
+            private=self.guest.private_ip,
+            key=self.guest.host_key,
+        ).apply(lambda v: Host(args.hostname, v["guest_id"], v["public"], v["private"], v["key"]))
+        self.payload = self.host.apply(lambda host: node_payload(args, host))
+        own = pulumi.ResourceOptions(parent=self, deleted_with=self.guest)
+        stdin = self.payload.apply(lambda payload: payload.to_json())
+        prepared = step(f"{name}-prepared", "prepare-node", stdin, [self.guest.id], own)
+        volume = DataVolumeArgs(self.payload, self.guest, args.hardware.data_disk_gb, "/data", prepared)
+        self.volume = DataVolume(f"{name}-data", volume, pulumi.ResourceOptions(parent=self))
+        self.register_outputs({"guestId": self.guest.id, "privateAddress": self.guest.private_ip})
+
+
+def guest_args(args: GpuNodeArgs) -> VirtualGuestArgs:
+    """Return the order of one node."""
+    hardware, owner = args.hardware, args.owner
+    return VirtualGuestArgs(
+        mark=owner.mark,
+        hostname=args.hostname,
+        domain=f"{args.stack}-{owner.mark}.microcluster",
+        datacenter=hardware.datacenter,
+        flavor=hardware.flavor,
+        os=hardware.os,
+        image_id=hardware.image,
+        data_disks_gb=(hardware.data_disk_gb,),
+        port_speed_mbps=hardware.port_speed_mbps,
+        backend_router_id=args.network.backend_router_id,
+        ssh_key_ids=(args.ssh_key_id,),
+        public_security_group_ids=(args.network.public_group_id,),
+        private_security_group_ids=(args.network.private_group_id,),
+        tags=("microcluster", f"mc-mark-{owner.mark}", f"mc-stack-{args.stack}"),
+    )
+
+
+def node_payload(args: GpuNodeArgs, host: Host) -> Payload:
+    """Return what the steps on one node need to know."""
+    return Payload(
+        stack=args.stack,
+        mark=args.owner.mark,
+        hosts=(host,),
+        key_file=args.owner.key_file,
+        slots=args.hardware.hardware.gpus,
+        gpu=args.hardware.hardware.gpu,
+    )

@@ -1,0 +1,37 @@
+"""A remote step as a Pulumi resource: one Fabric verb, run again when its payload changes."""
+
+from __future__ import annotations
+
+import pulumi
+from pulumi_command import local
+
+# `exec`: Pulumi stops only its direct child, which must be the verb itself and not a shell around it.
+_FAB = "exec .venv/bin/fab"
+
+
+def step(
+    name: str,
+    verb: str,
+    payload: pulumi.Input[str],
+    triggers: list[pulumi.Input[str]],
+    opts: pulumi.ResourceOptions,
+    *,
+    undo: str | None = None,
+) -> local.Command:
+    """Declare that the step ``verb`` has run with ``payload`` on standard input; other ``triggers`` replace it.
+
+    Args:
+        undo: the step that runs when this one is removed; it must never fail for a machine that cannot be reached.
+    """
+    run = f"{_FAB} step.{verb}"
+    return local.Command(
+        name,
+        local.CommandArgs(
+            create=run,
+            update=run,
+            delete=f"{_FAB} step.{undo}" if undo else None,
+            stdin=payload,
+            triggers=triggers,
+        ),
+        opts=opts,
+    )

@@ -1,0 +1,41 @@
+"""The data disk of a node: formatted once, mounted for ever, home of Docker and of every run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pulumi
+
+from components.steps import step
+from launchers.payload import Payload
+
+
+@dataclass(frozen=True)
+class DataVolumeArgs:
+    """``payload`` is the node's own; ``guest`` is the resource whose end is also the disk's."""
+
+    payload: pulumi.Input[Payload]
+    guest: pulumi.CustomResource
+    capacity_gb: int
+    mount_point: str
+    after: pulumi.Resource
+
+
+class DataVolume(pulumi.ComponentResource):
+    """The SAN disk that was ordered with a guest, as a mounted file system.
+
+    The disk itself is part of the guest's order and billed with it; this is what makes it usable.
+    """
+
+    mount_point: pulumi.Output[str]
+    ready: pulumi.Resource
+
+    def __init__(self, name: str, args: DataVolumeArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("microcluster:index:DataVolume", name, {}, opts)
+        payload = pulumi.Output.from_input(args.payload).apply(
+            lambda node: replace(node, data_disk_gb=args.capacity_gb, mount_point=args.mount_point).to_json()
+        )
+        own = pulumi.ResourceOptions(parent=self, deleted_with=args.guest, depends_on=[args.after])
+        self.ready = step(f"{name}-mounted", "mount-volume", payload, [args.guest.id], own)
+        self.mount_point = pulumi.Output.from_input(args.mount_point)
+        self.register_outputs({"mountPoint": self.mount_point})

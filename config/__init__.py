@@ -1,0 +1,129 @@
+"""The stack file as one typed, frozen object, with every rule about it; all problems at once, before anything is ordered."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pulumi
+import yaml
+from pulumi.runtime.config import CONFIG
+from pydantic import ValidationError
+
+from config.errors import ConfigError, sentence
+from config.model import Cluster, Container, Job, StackFile, keys_at
+from config.owner import Owner, owner, owner_mark
+from config.places import expand, home
+from config.rules import complete, problems_between
+
+__all__ = [
+    "Cluster",
+    "ConfigError",
+    "Container",
+    "Job",
+    "Owner",
+    "Stack",
+    "expand",
+    "explain",
+    "home",
+    "load",
+    "owner",
+    "owner_mark",
+    "parse",
+    "read_file",
+]
+
+NAMESPACE = "microcluster"
+STACKS = Path(__file__).parents[1] / "stacks"
+
+
+@dataclass(frozen=True)
+class Stack:
+    """One stack file, checked and complete."""
+
+    name: str
+    cluster: Cluster
+    container: Container
+    job: Job
+    account_config_file: str | None
+    """The official client's file that names the account; without it the client's usual sources hold."""
+    origins: tuple[tuple[str, str, str], ...]
+    """For every value its path, the value and where it came from."""
+
+
+def load() -> Stack:
+    """Return the stack that Pulumi is running, or raise ConfigError."""
+    values = {key: _plain(value) for key, value in CONFIG.get().items()}
+    return parse(pulumi.get_stack(), values, ordering=not pulumi.runtime.is_dry_run())
+
+
+def read_file(stack: str) -> Stack:
+    """Return the checked stack of a stack file, for verbs that run outside Pulumi."""
+    path = STACKS / f"Pulumi.{stack}.yaml"
+    if not path.is_file():
+        names = ", ".join(sorted(file.name.split(".")[1] for file in STACKS.glob("Pulumi.*.yaml")))
+        raise ConfigError(f"There is no stack '{stack}': stacks/{path.name} does not exist. Stacks: {names}.")
+    return parse(stack, (yaml.safe_load(path.read_text()) or {}).get("config") or {})
+
+
+def parse(stack: str, values: Mapping[str, Any], *, ordering: bool = False) -> Stack:
+    """Return the checked stack.
+
+    Args:
+        values: the stack file's ``config``, full keys such as ``microcluster:cluster``.
+        ordering: whether things are about to be ordered; a preview may hold the documentation's address.
+
+    Raises:
+        ConfigError: with every problem, its path and a suggestion.
+    """
+    written = _sections(values, NAMESPACE)
+    completed, reasons = complete(written)
+    problems = problems_between(written, ordering=ordering)
+    try:
+        parsed = StackFile.model_validate(completed)
+    except ValidationError as error:
+        problems = [sentence(one, keys_at) for one in error.errors()] + problems
+    if problems:
+        count = f"{len(problems)} problem{'s' if len(problems) > 1 else ''}"
+        lines = "\n".join(f"  {line}" for line in sorted(set(problems)))
+        raise ConfigError(f"stack {stack}: {count} in stacks/Pulumi.{stack}.yaml, nothing was ordered\n{lines}")
+    account = _sections(values, "softlayer").get("configFile")
+    origins = tuple(_origins(parsed, written, reasons))
+    return Stack(
+        stack, parsed.cluster, parsed.container, parsed.job, str(expand(account)) if account else None, origins
+    )
+
+
+def explain(stack: str) -> list[tuple[str, str, str]]:
+    """Return ``(path, value, origin)`` for every value of a stack."""
+    return list(read_file(stack).origins)
+
+
+def _sections(values: Mapping[str, Any], namespace: str) -> dict[str, Any]:
+    prefix = f"{namespace}:"
+    return {key.removeprefix(prefix): value for key, value in values.items() if key.startswith(prefix)}
+
+
+def _plain(value: str) -> Any:
+    """Return a value as the file holds it: Pulumi hands sections over as JSON text and the rest as it is."""
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value
+
+
+def _origins(
+    parsed: StackFile, written: Mapping[str, Any], reasons: Mapping[str, str]
+) -> Iterable[tuple[str, str, str]]:
+    for section, values in parsed.model_dump(by_alias=True).items():
+        for key, value in values.items():
+            if key in written[section]:
+                origin = "stack file"
+            elif value is None:
+                origin = "not set"
+            else:
+                origin = reasons.get(f"{section}.{key}", "default")
+            yield f"{section}.{key}", str(value), origin

@@ -1,0 +1,68 @@
+"""Rules that concern several values of a stack file, and values that follow from others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import catalog
+
+DOCUMENTATION_CIDR = "203.0.113.7/32"
+
+
+def complete(written: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Fill in what follows from other values, and say why; what is invalid is left for the validation."""
+    sections = {name: dict(value) if isinstance(value, Mapping) else value for name, value in written.items()}
+    cluster, job = sections.get("cluster"), sections.get("job")
+    reasons: dict[str, str] = {}
+
+    def follow(section: str, values: Any, key: str, value: Any, reason: str) -> None:
+        if isinstance(values, dict) and key not in values:
+            values[key] = value
+            reasons[f"{section}.{key}"] = reason
+
+    if isinstance(cluster, dict) and "image" not in cluster:
+        follow("cluster", cluster, "os", catalog.newest_system(), f"newest system of the catalogue of {catalog.AS_OF}")
+    tiny = isinstance(job, dict) and job.get("model") == "transformer-tiny"
+    flavor = catalog.FLAVORS.get(str(cluster.get("flavor"))) if isinstance(cluster, dict) else None
+    mixed = flavor is not None and flavor.gpu == "V100" and not tiny
+    follow("job", job, "dataset", "debian-en-de" if tiny else "wmt16-en-de", "follows from job.model")
+    follow("job", job, "precision", "mixed" if mixed else "fp32", "follows from cluster.flavor and job.model")
+    precision = job.get("precision") if isinstance(job, dict) else None
+    batch = 16 if tiny else 256 if precision == "mixed" else 128
+    follow("job", job, "batchPerGpu", batch, "follows from job.model and job.precision (16 bits fit twice as much)")
+    follow("job", job, "evalSteps", 100 if tiny else 4001, "follows from job.model")
+    follow("job", job, "checkpointSteps", 100 if tiny else 2000, "follows from job.model")
+    return sections, reasons
+
+
+def problems_between(written: Mapping[str, Any], *, ordering: bool) -> list[str]:
+    """Check what concerns several values at once; values of the wrong type are the validation's business."""
+    cluster = written.get("cluster")
+    if not isinstance(cluster, Mapping):
+        return []
+    problems = []
+    flavor = catalog.FLAVORS.get(str(cluster.get("flavor")))
+    datacenter = cluster.get("datacenter")
+    if flavor and datacenter in catalog.DATACENTERS and datacenter not in flavor.datacenters:
+        places, offered = ", ".join(flavor.datacenters), ", ".join(catalog.sold_in(str(datacenter)))
+        problems.append(
+            f"cluster/datacenter: {datacenter} does not sell {flavor.describe()}; sold in {places}. {datacenter} sells {offered}"
+        )
+    if flavor and not flavor.san:
+        problems.append(
+            f"cluster/flavor: {flavor.name} has local disks, which take no SAN data disk; use {flavor.name.replace('ACL', 'AC')}"
+        )
+    nodes, speed = cluster.get("nodes", 2), cluster.get("portSpeedMbps", 1000)
+    if isinstance(nodes, int) and nodes > 1 and speed in catalog.PORT_SPEEDS_MBPS and speed < 1000:
+        problems.append(
+            f"cluster/portSpeedMbps: {speed} Mb/s between {nodes} nodes makes a 24 hour run last weeks; use 1000, or nodes: 1"
+        )
+    for one, other in (("os", "image"), ("router", "privateVlan")):
+        if cluster.get(one) is not None and cluster.get(other) is not None:
+            problems.append(f"cluster/{other}: cannot be given together with cluster/{one}; leave one of them out")
+    if ordering and DOCUMENTATION_CIDR in (cluster.get("adminCidrs") or []):
+        problems.append(
+            f"cluster/adminCidrs: {DOCUMENTATION_CIDR} is the documentation's address; put in your own, as `curl ifconfig.me` shows it"
+        )
+    return problems

@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+import config
+
+V100 = {
+    "microcluster:cluster": {"datacenter": "lon04", "flavor": "AC2_16X120X100", "adminCidrs": ["198.51.100.7/32"]},
+    "microcluster:container": {"image": "nvcr.io/nvidia/tensorflow:19.05-py3"},
+    "microcluster:job": {"kind": "openseq2seq", "model": "transformer-base", "maxSteps": 50000},
+}
+
+
+def written(**changes: Any) -> dict[str, Any]:
+    """Return the V100 stack with ``cluster__nodes=3`` written into it; None takes a key out."""
+    values = copy.deepcopy(V100)
+    for path, value in changes.items():
+        section, _, key = path.partition("__")
+        target = values[f"microcluster:{section}"]
+        target[key] = value
+        if value is None:
+            del target[key]
+    return values
+
+
+def problems(values: dict[str, Any], **options: bool) -> list[str]:
+    with pytest.raises(config.ConfigError) as error:
+        config.parse("dev", values, **options)
+    return [line.strip() for line in str(error.value).splitlines()[1:]]
+
+
+@pytest.mark.parametrize("stack", ["local", "p100", "v100"])
+def test_the_stacks_of_the_repository_are_valid(stack: str) -> None:
+    assert config.read_file(stack).name == stack
+
+
+def test_p100_and_v100_differ_in_at_most_three_keys() -> None:
+    p100, v100 = (
+        {path: value for path, value, origin in config.explain(name) if origin == "stack file"} for name in ("p100", "v100")
+    )
+    assert {path for path in p100 if p100[path] != v100[path]} == {"cluster.datacenter", "cluster.flavor"}
+
+
+def test_precision_and_batch_follow_from_the_gpu() -> None:
+    v100 = config.parse("dev", written()).job
+    p100 = config.parse("dev", written(cluster__flavor="AC1_16X120X100")).job
+    assert (v100.precision, v100.batch_per_gpu) == ("mixed", 256)
+    assert (p100.precision, p100.batch_per_gpu) == ("fp32", 128)
+
+
+def test_a_precision_that_is_written_down_also_sets_the_batch() -> None:
+    assert config.parse("dev", written(job__precision="fp32")).job.batch_per_gpu == 128
+
+
+def test_every_value_can_be_traced_to_where_it_came_from() -> None:
+    origins = {path: origin for path, _, origin in config.parse("dev", written()).origins}
+    assert origins["cluster.datacenter"] == "stack file"
+    assert origins["cluster.nodes"] == "default"
+    assert "job.precision" in origins["job.batchPerGpu"]
+    assert origins["cluster.image"] == "not set"
+
+
+def test_all_problems_are_reported_together_with_their_path() -> None:
+    values = written(cluster__datacenter="lon4", cluster__flavor="AC3_16X120X100", cluster__nodez=3)
+    assert problems(values) == [
+        "cluster/datacenter: 'lon4' is not a datacenter that sells GPUs; did you mean 'lon04'?",
+        "cluster/flavor: 'AC3_16X120X100' is not a flavor; did you mean 'AC2_16X120X100'?",
+        "cluster/nodez: unknown key; did you mean 'nodes'?",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"cluster__nodes": "2"}, "cluster/nodes: '2' should be a valid integer"),
+        ({"cluster__nodes": 0}, "cluster/nodes: 0 should be greater than or equal to 1"),
+        ({"cluster__nodes": 65}, "cluster/nodes: 65 should be less than or equal to 64"),
+        ({"cluster__nodes": True}, "cluster/nodes: True should be a valid integer"),
+        ({"cluster__portSpeedMbps": 100}, "cluster/portSpeedMbps: 100 Mb/s between 2 nodes"),
+        ({"cluster__portSpeedMbps": 10000}, "cluster/portSpeedMbps: 10000 is not a port speed that is sold"),
+        ({"cluster__dataDiskGb": 2048}, "cluster/dataDiskGb: 2048 is not a disk size that is sold"),
+        ({"cluster__datacenter": "lon06"}, "cluster/datacenter: lon06 does not sell AC2_16X120X100 (2x V100)"),
+        ({"cluster__flavor": "ACL2_16X120X100"}, "cluster/flavor: ACL2_16X120X100 has local disks"),
+        ({"cluster__adminCidrs": ["0.0.0.0/0"]}, "cluster/adminCidrs/0: '0.0.0.0/0' opens port 22"),
+        ({"cluster__adminCidrs": ["10.0.0.1/8"]}, "cluster/adminCidrs/0: '10.0.0.1/8' is not an IPv4 network"),
+        ({"cluster__adminCidrs": []}, "cluster/adminCidrs: [] List should have at least 1 item"),
+        ({"cluster__image": "1", "cluster__os": "UBUNTU_18_64"}, "cluster/image: cannot be given together"),
+        ({"container__image": "$(reboot)"}, "container/image: '$(reboot)' is not a full image reference"),
+        ({"container__name": "a;b"}, "container/name: 'a;b' String should match pattern"),
+        ({"job__maxSteps": None}, "job/maxSteps: is required; for example 50000"),
+        ({"job__kind": "tensor2tensor"}, "job/kind: 'tensor2tensor' should be 'openseq2seq'"),
+        ({"job__maxSteps": 1.5}, "job/maxSteps: 1.5 should be a valid integer"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_named_with_its_path(changes: dict[str, Any], expected: str) -> None:
+    found = problems(written(**changes))
+    assert len(found) == 1
+    assert found[0].startswith(expected)
+
+
+def test_a_section_of_the_wrong_type_is_named() -> None:
+    assert problems(V100 | {"microcluster:cluster": "lon04"}) == ["cluster: 'lon04' should be a valid dictionary or instance of Cluster"]
+
+
+def test_an_unknown_section_is_named() -> None:
+    assert problems(V100 | {"microcluster:jobs": {}}) == ["jobs: unknown key; did you mean 'job'?"]
+
+
+def test_one_node_may_have_a_slow_port() -> None:
+    assert config.parse("dev", written(cluster__nodes=1, cluster__portSpeedMbps=100)).cluster.nodes == 1
+
+
+def test_the_documentation_address_passes_a_preview_and_is_refused_by_an_order() -> None:
+    values = written(cluster__adminCidrs=["203.0.113.7/32"])
+    assert config.parse("dev", values).cluster.admin_cidrs == ["203.0.113.7/32"]
+    assert problems(values, ordering=True)[0].startswith("cluster/adminCidrs: 203.0.113.7/32 is the documentation's address")
+
+
+def test_a_stack_that_does_not_exist_is_answered_with_those_that_do() -> None:
+    with pytest.raises(config.ConfigError, match="There is no stack 'p10': .* Stacks: local, p100, v100"):
+        config.read_file("p10")
+
+
+def test_a_stack_is_frozen() -> None:
+    stack = config.parse("dev", written())
+    with pytest.raises(ValueError, match="frozen"):
+        stack.cluster.nodes = 3
+
+
+def test_the_mark_is_made_of_the_public_key(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path))
+    keys = tmp_path / "keys" / "dev"
+    keys.mkdir(parents=True)
+    (keys / "id_ed25519.pub").write_text("ssh-ed25519 AAAAC3Nz me@laptop\n")
+    owner = config.owner("dev")
+    assert owner.public_key == "ssh-ed25519 AAAAC3Nz"
+    assert owner.mark == config.owner_mark("ssh-ed25519 AAAAC3Nz")
+    assert len(owner.mark) == 8
+
+
+def test_a_stack_without_a_key_says_how_to_make_one(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path))
+    with pytest.raises(config.ConfigError, match="make setup"):
+        config.owner("dev")
+
+
+def test_paths_in_a_stack_file_may_name_the_home(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path))
+    assert config.expand("$MICROCLUSTER_HOME/emulator/ngc_key") == tmp_path / "emulator" / "ngc_key"

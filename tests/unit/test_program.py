@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pulumi
+import pytest
+from pulumi.runtime import mocks as pulumi_mocks
+
+import config
+from components.cluster import TrainingCluster, TrainingClusterArgs
+from components.job import TrainingJob, TrainingJobArgs, job_of, run_id
+from config import Owner
+from test_config import written
+
+OWNER = Owner("1f3a9c42", "ssh-ed25519 AAAA", "/keys/dev/id_ed25519", "/keys/dev/rank_ed25519")
+
+
+class Account(pulumi_mocks.Mocks):
+    """An account in which everything is there at once."""
+
+    def __init__(self) -> None:
+        self.made: dict[str, Any] = {}
+
+    def new_resource(self, args: pulumi_mocks.MockResourceArgs) -> tuple[str, dict[str, Any]]:
+        self.made[args.name] = args
+        outputs = dict(args.inputs)
+        if args.typ == "softlayer:index:VirtualGuest":
+            number = len(self.made)
+            outputs |= {"publicIp": f"203.0.113.{number}", "privateIp": f"10.0.0.{number}", "hostKey": "ssh-ed25519 BBBB"}
+        if args.typ == "softlayer:index:Ledger":
+            outputs |= {"backendRouterId": "7", "pricePerHour": "8.99"}
+        return f"{args.name}-id", outputs
+
+    def call(self, args: pulumi_mocks.MockCallArgs) -> dict[str, Any]:
+        raise AssertionError(f"the program calls {args.token}, which a preview could not")
+
+
+def declare(preview: bool = False, **changes: Any) -> dict[str, Any]:
+    """Run the program on a stack and return what it declared, by name."""
+    asyncio.set_event_loop(asyncio.new_event_loop())
+    account = Account()
+    pulumi.runtime.set_mocks(account, project="microcluster", stack="dev", preview=preview)
+    stack = config.parse("dev", written(**changes))
+
+    @pulumi.runtime.test
+    def program() -> None:
+        cluster = TrainingCluster("cluster", TrainingClusterArgs(stack, OWNER))
+        TrainingJob("job", TrainingJobArgs(stack, OWNER, cluster))
+
+    program()
+    return account.made
+
+
+def of_type(made: dict[str, Any], kind: str) -> list[Any]:
+    return [args for args in made.values() if args.typ.endswith(f":{kind}")]
+
+
+def test_the_stack_becomes_guests_behind_one_router() -> None:
+    guests = of_type(declare(cluster__nodes=3), "VirtualGuest")
+    assert [guest.inputs["hostname"] for guest in guests] == ["gpu-0", "gpu-1", "gpu-2"]
+    assert {guest.inputs["backendRouterId"] for guest in guests} == {"7"}
+    assert {guest.inputs["domain"] for guest in guests} == {"dev-1f3a9c42.microcluster"}
+
+
+def test_port_22_is_open_to_the_operator_and_nothing_else_is() -> None:
+    groups = {group.inputs["name"]: group.inputs["rules"] for group in of_type(declare(), "SecurityGroup")}
+    ingress = [rule for rule in groups["cluster-network-public"] if rule["direction"] == "ingress"]
+    assert ingress == [{"direction": "ingress", "protocol": "tcp", "portMin": 22, "portMax": 22, "remoteCidr": "198.51.100.7/32"}]
+    assert all("remoteCidr" in rule or "remoteSelf" in rule for rule in groups["cluster-network-private"][1:])
+
+
+def test_every_node_is_prepared_mounted_and_given_its_container() -> None:
+    commands = [args.inputs["create"].rpartition(" ")[2] for args in of_type(declare(), "Command")]
+    assert sorted(commands) == sorted(2 * ["step.prepare-node", "step.mount-volume", "step.start-container"] + ["step.start-job"])
+
+
+def test_the_job_is_stopped_before_its_machines_go_and_only_the_job_has_something_to_undo() -> None:
+    undone = {name: args.inputs["delete"] for name, args in declare().items() if args.inputs.get("delete")}
+    assert undone == {"job-run": "exec .venv/bin/fab step.stop-job"}
+
+
+def test_a_step_runs_on_creation_and_on_change_alike() -> None:
+    assert all(args.inputs["create"] == args.inputs["update"] for args in of_type(declare(), "Command"))
+
+
+def test_a_step_on_one_node_learns_nothing_of_the_others() -> None:
+    payload = json.loads(declare()["cluster-gpu-1-prepared"].inputs["stdin"])
+    assert [host["name"] for host in payload["hosts"]] == ["gpu-1"]
+    assert "job" not in payload
+
+
+def test_the_job_knows_every_host_in_rank_order() -> None:
+    payload = json.loads(declare()["job-run"].inputs["stdin"])
+    assert [host["name"] for host in payload["hosts"]] == ["gpu-0", "gpu-1"]
+    assert payload["job"]["max_steps"] == 50000
+
+
+def test_more_steps_change_the_payload_and_not_the_run() -> None:
+    short, long = declare()["job-run"].inputs, declare(job__maxSteps=60000)["job-run"].inputs
+    assert short["stdin"] != long["stdin"]
+    assert short["triggers"] == long["triggers"]
+
+
+@pytest.mark.parametrize("changes", [{"job__batchPerGpu": 64}, {"cluster__nodes": 3}, {"container__image": "a.example/b:2"}])
+def test_anything_else_about_the_job_makes_it_another_run(changes: dict[str, Any]) -> None:
+    one, other = (config.parse("dev", written(**these)) for these in ({}, changes))
+    assert run_id(one, OWNER, job_of(one)) != run_id(other, OWNER, job_of(other))
+
+
+def test_a_preview_declares_the_same_resources() -> None:
+    assert declare(preview=True).keys() == declare().keys()
