@@ -1,0 +1,77 @@
+"""The product as a person has it: a copy of the project, a home and an account of its own, and the two commands."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+SUBNETS = ("10.114.7.0/26", "10.114.8.0/26")
+PUBLIC_SUBNET = "198.51.100.64/26"
+OPERATOR = "198.51.100.65"
+COMMAND_LIMIT_S = 1200
+
+
+@dataclass(frozen=True)
+class Product:
+    """One copy of the project with everything that belongs to its user."""
+
+    folder: Path
+    home: Path
+    env: dict[str, str]
+
+    def run(self, command: str, limit_s: float = COMMAND_LIMIT_S) -> subprocess.CompletedProcess[str]:
+        """Run a shell line in the project's folder and return what it said."""
+        return subprocess.run(
+            ["bash", "-c", command], cwd=self.folder, env=self.env, capture_output=True, text=True, timeout=limit_s, check=False
+        )
+
+    def plain(self, command: str, limit_s: float = COMMAND_LIMIT_S) -> subprocess.CompletedProcess[str]:
+        """Run a line as a person does who has sourced env.sh."""
+        return self.run(f". ./env.sh && {command}", limit_s)
+
+    def facts(self, verb: str) -> dict[str, Any]:
+        """Return what a verb prints with ``--json``."""
+        answer = self.plain(f"fab {verb} --stack local --json", 120)
+        assert answer.returncode == 0, answer.stdout + answer.stderr
+        return json.loads(answer.stdout)
+
+    def outputs(self) -> dict[str, Any]:
+        """Return the stack's outputs, the payload of the verbs parsed."""
+        answer = self.plain("pulumi stack output --json -s local", 120)
+        values = json.loads(answer.stdout)
+        payload = values["microcluster"]
+        return values | {"microcluster": json.loads(payload) if isinstance(payload, str) else payload}
+
+    def edit_stack(self, old: str, new: str) -> None:
+        """Change the stack file as with a text editor."""
+        path = self.folder / "stacks" / "Pulumi.local.yaml"
+        text = path.read_text()
+        assert old in text, f"{old!r} is not in {path}"
+        path.write_text(text.replace(old, new))
+
+
+def install(folder: Path, port: int) -> Product:
+    """Copy the project into ``folder``, with an emulated account on networks of its own."""
+    project, home = folder / "project", folder / "home"
+    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True)
+    for name in listed.stdout.splitlines():
+        if (ROOT / name).is_file():
+            (project / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, project / name)
+    (project / ".venv").symlink_to(ROOT / ".venv")
+    emulator = home / "emulator"
+    emulator.mkdir(parents=True)
+    emulator.joinpath("settings.toml").write_text(
+        f'port = {port}\nprivate_subnets = {json.dumps(SUBNETS)}\npublic_subnet = "{PUBLIC_SUBNET}"\n'
+    )
+    cache = os.environ.get("MICROCLUSTER_CACHE") or f"{os.environ.get('MICROCLUSTER_HOME') or Path.home() / '.microcluster'}/cache"
+    env = {key: value for key, value in os.environ.items() if not key.startswith(("PULUMI_", "SL_"))}
+    product = Product(project, home, env | {"MICROCLUSTER_HOME": str(home), "MICROCLUSTER_CACHE": cache})
+    product.edit_stack("203.0.113.1/32", f"{OPERATOR}/32")
+    return product

@@ -1,0 +1,168 @@
+"""From `make up` to `make down` as a newcomer goes it. The tests share one cluster and build on each other, in this order."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from product import Product, install
+
+pytestmark = [pytest.mark.containers, pytest.mark.timeout(1800)]
+
+FIRST_STEPS, MORE_STEPS = 150, 200
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@pytest.fixture(scope="module")
+def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
+    product = install(tmp_path_factory.mktemp("product"), free_port())
+    product.edit_stack("maxSteps: 300", f"maxSteps: {FIRST_STEPS}")
+    yield product
+    product.run("make down DISCARD=1", 600)
+    product.run(".venv/bin/python -m emulator reset", 300)
+
+
+@pytest.fixture(scope="module")
+def up(product: Product) -> str:
+    """What `make up` printed."""
+    done = product.run("make up")
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def labelled(product: Product, kind: str) -> list[str]:
+    """Return the containers, networks or volumes of this product's account."""
+    account = json.loads(product.run(".venv/bin/python -m emulator status --json").stdout).get("account")
+    listing = {"container": "ps -aq", "network": "network ls -q", "volume": "volume ls -q"}[kind]
+    answer = subprocess.run(
+        ["docker", *listing.split(), "--filter", f"label=microcluster.emulator={account}"], capture_output=True, text=True, check=True
+    )
+    return answer.stdout.split()
+
+
+def processes_of(run: str) -> list[str]:
+    """Return the processes on this computer, machines included, that bear the run's mark."""
+    mark = f"MICROCLUSTER_RUN={run}".encode()
+    found = []
+    for environ in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if mark in environ.read_bytes().split(b"\0"):
+                found.append((environ.parent / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+        except OSError:
+            continue
+    return found
+
+
+def test_up_rents_trains_and_reports(up: str) -> None:
+    assert "validation loss" in up.lower()
+    assert "make down" in up
+
+
+def test_the_job_is_finished_and_has_learnt(product: Product, up: str) -> None:
+    status = product.facts("status")
+    report = product.facts("report")
+    assert (status["state"], status["step"], status["max_steps"]) == ("finished", FIRST_STEPS, FIRST_STEPS)
+    losses = [one["loss"] for one in report["evaluations"]]
+    assert losses[-1] < losses[0] - 0.5
+
+
+def test_four_ranks_ran_on_two_machines(product: Product, up: str) -> None:
+    payload = product.outputs()["microcluster"]
+    shown = product.plain(f"fab ssh --stack local gpu-0 -- cat /data/runs/{payload['run']}/preflight.json")
+    ranks = json.loads(shown.stdout)["ranks"]
+    assert sorted(rank["rank"] for rank in ranks) == [0, 1, 2, 3]
+    assert len({rank["host"] for rank in ranks}) == 2
+
+
+def test_a_second_up_changes_nothing(product: Product, up: str) -> None:
+    again = product.plain("pulumi up -s local --yes --refresh --non-interactive")
+    assert again.returncode == 0, again.stdout + again.stderr
+    changes = re.search(r"Resources:\n((?:\s+.*\n)+)", again.stdout)
+    assert changes
+    assert re.fullmatch(r"\s+\d+ unchanged\s*", changes.group(1)), again.stdout
+
+
+def test_the_money_is_the_accounts_own_figure(product: Product, up: str) -> None:
+    cost = product.facts("status")["cost"]
+    assert float(cost["per_hour"]) > 5
+    assert float(cost["so_far"]) > 0
+
+
+def test_only_port_22_answers_on_the_public_addresses(product: Product, up: str) -> None:
+    for host in product.outputs()["microcluster"]["hosts"]:
+        open_ports = [port for port in (22, 80, 111, 2375, 2376, 4444, 6006, 8170, 5000) if answers(host["public_address"], port)]
+        assert open_ports == [22]
+
+
+def answers(address: str, port: int) -> bool:
+    with socket.socket() as probe:
+        probe.settimeout(1)
+        return probe.connect_ex((address, port)) == 0
+
+
+def test_no_secret_is_left_on_a_machine_or_in_the_state(product: Product, up: str) -> None:
+    secret = (product.home / "emulator" / "ngc_key").read_text().strip()
+    for folder in ("state", "pulumi"):
+        hits = product.run(f"grep -rlF -- '{secret}' {product.home / folder}").stdout
+        assert not hits
+    for host in ("gpu-0", "gpu-1"):
+        search = f"fab ssh --stack local {host} -- grep -rlF --exclude-dir=proc --exclude-dir=sys --exclude-dir=docker -- {secret} /root /etc /run /tmp /data/runs"
+        assert not product.plain(search).stdout.strip()
+
+
+def test_more_steps_go_on_with_the_same_run_and_touch_no_machine(product: Product, up: str) -> None:
+    before = product.outputs()
+    product.edit_stack(f"maxSteps: {FIRST_STEPS}", f"maxSteps: {MORE_STEPS}")
+    done = product.run("make up")
+    assert done.returncode == 0, done.stdout + done.stderr
+    after, status = product.outputs(), product.facts("status")
+    assert after["run"] == before["run"]
+    assert after["microcluster"]["hosts"] == before["microcluster"]["hosts"]
+    assert (status["state"], status["step"]) == ("finished", MORE_STEPS)
+    log = product.plain(f"fab ssh --stack local gpu-0 -- grep -c Restored /data/runs/{after['run']}/job.log").stdout
+    assert int(log) >= 1
+
+
+def test_a_stopped_job_leaves_no_process_and_can_be_resumed(product: Product, up: str) -> None:
+    product.edit_stack(f"maxSteps: {MORE_STEPS}", "maxSteps: 100000")
+    assert product.plain("pulumi up -s local --yes --non-interactive").returncode == 0
+    run = product.outputs()["run"]
+    wait = product.plain("for i in $(seq 60); do fab status --stack local --json | grep -q '\"state\": *\"running\"' && exit 0; sleep 2; done; exit 1")
+    assert wait.returncode == 0, product.plain("fab status --stack local").stdout
+    assert processes_of(run)
+    stopped = product.plain("fab stop --stack local")
+    assert stopped.returncode == 0, stopped.stdout + stopped.stderr
+    assert processes_of(run) == []
+    assert product.facts("status")["state"] == "stopped"
+
+
+def test_down_stops_the_bill_and_proves_it(product: Product, up: str) -> None:
+    mark, run = product.outputs()["microcluster"]["mark"], product.outputs()["run"]
+    down = product.run("make down DISCARD=1")
+    assert down.returncode == 0, down.stdout + down.stderr
+    assert f"open billing items with mark {mark}: 0" in down.stdout
+    assert processes_of(run) == []
+    assert labelled(product, "container") == []
+
+
+def test_down_again_says_that_nothing_is_there(product: Product, up: str) -> None:
+    down = product.run("make down")
+    assert down.returncode == 0, down.stdout + down.stderr
+
+
+def test_reset_leaves_nothing_behind(product: Product, up: str) -> None:
+    assert product.run(".venv/bin/python -m emulator reset").returncode == 0
+    assert [labelled(product, kind) for kind in ("container", "network", "volume")] == [[], [], []]
+    loops = subprocess.run(["losetup", "-l", "-n", "-O", "BACK-FILE"], capture_output=True, text=True, check=True).stdout
+    assert str(product.home) not in loops
