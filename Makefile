@@ -1,0 +1,27 @@
+# Each target prepares .venv and calls `python -m setup <target>`; make alone prints what there is.
+STACK ?= local
+PYTHON ?= python3
+VERBS := setup preview up down test bench images engine emulator
+
+.DEFAULT_GOAL := help
+.PHONY: help venv $(VERBS)
+
+help:
+	@echo "make up                 rent the cluster of STACK, train on it, report; does all the set-up first"
+	@echo "make down               stop the job, cancel everything, print the receipt"
+	@echo "make preview STACK=p100 what up would rent; needs no account and no network"
+	@echo "make setup              install what all stacks need: Python packages, Pulumi engine, keys, stacks"
+	@echo "make test               set-up and all tests"
+	@echo "make bench              the project's own figures"
+	@echo "make images             build the images of the local stack"
+	@echo "make engine             install the Pulumi engine only"
+	@echo "make emulator           start the SoftLayer account that is emulated on this machine"
+	@echo
+	@echo "STACK=local (the default), or another of: $(patsubst stacks/Pulumi.%.yaml,%,$(wildcard stacks/Pulumi.*.yaml))"
+	@echo "For the plain commands (pulumi ..., fab ...):  . ./env.sh"
+
+venv:
+	@$(PYTHON) -m setup.venv
+
+$(VERBS): venv
+	@.venv/bin/python -m setup $@ --stack "$(STACK)"

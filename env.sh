@@ -1,0 +1,20 @@
+# Source this in the project folder, in sh, dash, bash or zsh:  . ./env.sh
+# Afterwards the plain commands work: pulumi up -s local, pulumi preview -s p100, fab --list.
+if [ -f ./setup/environment.env ]; then
+    MICROCLUSTER_HOME=${MICROCLUSTER_HOME:-$HOME/.microcluster}
+    case $MICROCLUSTER_HOME in
+        /*) ;;
+        *) MICROCLUSTER_HOME=$PWD/$MICROCLUSTER_HOME ;;
+    esac
+    export MICROCLUSTER_HOME
+    set -a
+    . ./setup/environment.env
+    set +a
+    case :$PATH: in
+        *":$PWD/.venv/bin:"*) ;;
+        *) export PATH="$PWD/.venv/bin:$PATH" ;;
+    esac
+    [ -x ./.venv/bin/pulumi ] || echo "env.sh: nothing is installed in this folder yet. Run: make setup" >&2
+else
+    echo "env.sh: there is no project in $PWD. Change to the project folder, then repeat: . ./env.sh" >&2
+fi

@@ -1,0 +1,38 @@
+"""What all stacks need on this machine: the Pulumi engine, the home's folders, each stack and its keys."""
+
+from __future__ import annotations
+
+from setup import engine, keys, plugin, stacks, state
+from setup.environment import Home
+from setup.progress import Stages, say
+
+
+def prepare_engine(home: Home, stages: Stages) -> None:
+    """Have Pulumi's CLI, language host and command plugin."""
+    with stages.stage("engine", "Pulumi's command line and plugins"):
+        engine.ensure(home)
+        plugin.ensure(home)
+
+
+def prepare_stacks(home: Home, stages: Stages) -> None:
+    """Have every stack of this project in the backend, and its keys."""
+    with stages.stage("stacks", "state and keys of every stack"):
+        names = stacks.names()
+        new = state.ensure_stacks(names, home)
+        made = [f"{name}/{key}" for name in names for key in keys.ensure(home.keys / name, name)]
+        if new or made:
+            say(
+                f"    new in {home.root}: {', '.join([*(f'stack {name}' for name in new), *(f'key {key}' for key in made)])}"
+            )
+
+
+def setup(home: Home) -> int:
+    """Install what all stacks need; `make setup`."""
+    stages = Stages()
+    prepare_engine(home, stages)
+    prepare_stacks(home, stages)
+    say(f"Ready ({stages.summary()}).")
+    say(
+        "Next: `make up` on the account that is emulated here, or `make preview STACK=p100`. For the plain commands: . ./env.sh"
+    )
+    return 0

@@ -1,0 +1,97 @@
+"""What a person sees while set-up works: one line per stage with what, how long so far, and how long it usually takes."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TextIO
+
+REPEAT_S = 30
+"""How often a long silent step says on a plain output that it lives."""
+
+
+def duration(seconds: float) -> str:
+    """A time as a person says it: 8 s, 3 min 05 s."""
+    whole = round(seconds)
+    return f"{whole} s" if whole < 60 else f"{whole // 60} min {whole % 60:02d} s"
+
+
+def say(line: str, out: TextIO | None = None) -> None:
+    """One line to the screen, at once."""
+    print(line, file=out or sys.stdout, flush=True)
+
+
+@dataclass
+class Ticker:
+    """The line of one silent step: redrawn every second on a terminal, repeated now and then elsewhere."""
+
+    what: str
+    usual: str
+    out: TextIO = field(default_factory=lambda: sys.stdout)
+    now: Callable[[], float] = time.monotonic
+
+    def __post_init__(self) -> None:
+        self._start = self._said = self.now()
+        self._drawn = 0
+        if not self.out.isatty():
+            say(f"    {self.what} (usually {self.usual})", self.out)
+
+    @property
+    def elapsed(self) -> str:
+        return duration(self.now() - self._start)
+
+    def tick(self) -> None:
+        """Show the time so far; to be called about once a second."""
+        if self.out.isatty():
+            self._draw(f"    {self.what}: {self.elapsed} (usually {self.usual})")
+        elif self.now() - self._said >= REPEAT_S:
+            self._said = self.now()
+            say(f"    {self.what}: {self.elapsed} so far (usually {self.usual})", self.out)
+
+    def end(self, how: str) -> None:
+        """Leave the final line: done or failed, and after how long."""
+        line = f"    {self.what}: {how} after {self.elapsed}"
+        if self.out.isatty():
+            self._draw(line)
+            say("", self.out)
+        else:
+            say(line, self.out)
+
+    def _draw(self, line: str) -> None:
+        width = max(20, _columns(self.out) - 1)
+        shown = line[:width]
+        self.out.write("\r" + shown.ljust(min(self._drawn, width)))
+        self.out.flush()
+        self._drawn = len(shown)
+
+
+def _columns(out: TextIO) -> int:
+    try:
+        return os.get_terminal_size(out.fileno()).columns or 80
+    except (OSError, ValueError):
+        return 80
+
+
+@dataclass
+class Stages:
+    """The stages of one command, with the seconds that each took."""
+
+    taken: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def stage(self, name: str, what: str) -> Iterator[None]:
+        """Announce one stage and time it, whether it succeeds or not."""
+        say(f"==> {name}: {what}")
+        start = time.monotonic()
+        try:
+            yield
+        finally:
+            self.taken[name] = time.monotonic() - start
+
+    def summary(self) -> str:
+        """One line with the time of each stage."""
+        return ", ".join(f"{name} {duration(seconds)}" for name, seconds in self.taken.items())

@@ -1,0 +1,46 @@
+"""The stacks of this project: their names, and what set-up must know of their files."""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+
+import yaml
+
+from setup.environment import PROJECT, Home
+from setup.errors import MISTAKE, SetupError
+
+STACKS = PROJECT / "stacks"
+
+
+def names(folder: Path = STACKS) -> tuple[str, ...]:
+    """The stacks that have a file, in order."""
+    return tuple(
+        sorted(path.name.removeprefix("Pulumi.").removesuffix(".yaml") for path in folder.glob("Pulumi.*.yaml"))
+    )
+
+
+def known(name: str, folder: Path = STACKS) -> str:
+    """``name``, or a sentence that lists the stacks."""
+    there = names(folder)
+    if name in there:
+        return name
+    near = difflib.get_close_matches(name, there, 1)
+    meant = f" Did you mean {near[0]!r}?" if near else ""
+    raise SetupError(
+        f"There is no stack {name!r}; there are {', '.join(there)}.{meant} For example: make preview STACK={there[0] if there else 'local'}",
+        MISTAKE,
+    )
+
+
+def emulator_of(name: str, home: Home, folder: Path = STACKS) -> Path | None:
+    """The state folder of the emulator that plays the account of stack ``name``; None when its account is a real one.
+
+    An emulator writes the credentials file of its account into its own state folder, so the file's place tells.
+    """
+    config = yaml.safe_load((folder / f"Pulumi.{name}.yaml").read_text()).get("config") or {}
+    named = config.get("softlayer:configFile")
+    if not named:
+        return None
+    state = home.expand(str(named)).parent
+    return state if state.name == "emulator" and state.is_relative_to(home.root) else None
