@@ -1,0 +1,76 @@
+"""The training container: made anew only when its image or its options differ, or when it does not run."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from launchers import payload
+from remote.host import Host, RemoteError
+from remote.image import image_id
+from remote.rank_files import FOLDER
+from remote.waiting import wait_until
+
+START = f"{FOLDER}/start.sh"
+SSH_TIMEOUT_S = 300.0
+LISTENS = "import socket,sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), 2)"
+
+
+def docker_run(container: payload.Container, mount_point: str) -> tuple[str, ...]:
+    """Return the argv that starts the container."""
+    return (
+        *("docker", "run", f"--runtime={container.runtime}", "-d", "--name", container.name, "--net=host"),
+        *("-e", f"SSH_PORT={container.ssh_port}"),
+        *("-v", f"{mount_point}:{mount_point}", "-v", f"{FOLDER}:{FOLDER}:ro"),
+        *(container.image, START),
+    )
+
+
+def ensure_container(host: Host, container: payload.Container, mount_point: str) -> bool:
+    """Let the container run with exactly our options; return whether it was (re)made."""
+    found = _inspect(host, container.name)
+    if found and not _differences(found, container, mount_point, image_id(host, container.image)):
+        _wait_for_sshd(host, container)
+        return False
+    if found:
+        host.run(("docker", "rm", "-f", container.name))
+    host.run(docker_run(container, mount_point))
+    _wait_for_sshd(host, container)
+    return True
+
+
+def _inspect(host: Host, name: str) -> dict[str, Any] | None:
+    done = host.run(("docker", "container", "inspect", name), accept=(0, 1))
+    return json.loads(done.stdout)[0] if done.exit_code == 0 else None
+
+
+def _differences(found: dict[str, Any], container: payload.Container, mount_point: str, image: str | None) -> list[str]:
+    """Name what is not as wanted; nothing means that the container can stay."""
+    options, settings = found["HostConfig"], found["Config"]
+    facts = {
+        "image": (found["Image"], image),
+        "state": (found["State"]["Running"], True),
+        "runtime": (options["Runtime"], container.runtime),
+        "network": (options["NetworkMode"], "host"),
+        "binds": (sorted(options["Binds"] or []), sorted([f"{mount_point}:{mount_point}", f"{FOLDER}:{FOLDER}:ro"])),
+        "command": (settings["Cmd"], [START]),
+        "port": (f"SSH_PORT={container.ssh_port}" in settings["Env"], True),
+    }
+    return [name for name, (is_now, wanted) in facts.items() if is_now != wanted]
+
+
+def _wait_for_sshd(host: Host, container: payload.Container) -> None:
+    address = (host.facts.private_address, str(container.ssh_port))
+
+    def listens() -> bool:
+        if host.run(("python3", "-c", LISTENS, *address), accept=(0, 1)).exit_code == 0:
+            return True
+        found = _inspect(host, container.name)
+        if not found or not found["State"]["Running"]:
+            log = host.run(("docker", "logs", "--tail", "5", container.name), accept=(0, 1))
+            raise RemoteError(
+                f"starting container {container.name} on {host}: it ended. It said: {log.stdout}{log.stderr}".strip()
+            )
+        return False
+
+    wait_until(f"sshd in container {container.name} on {host}", listens, timeout_s=SSH_TIMEOUT_S, usual_s=2)

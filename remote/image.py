@@ -1,0 +1,69 @@
+"""The training image on a host: registry login with the key on standard input, pull, and no trace of the key left."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from launchers.payload import Container
+from launchers.rendering import render
+from remote.host import Host, RemoteError
+
+KEY_VARIABLE = "NGC_API_KEY"
+LOGIN_REFUSED = 41
+PULL_FAILED = 42
+PULL_TIMEOUT_S = 3600.0
+
+
+def ensure_image(host: Host, container: Container) -> bool:
+    """Pull the image unless it is there; return whether it was pulled."""
+    if image_id(host, container.image):
+        return False
+    key = registry_key(container)
+    registry = container.image.partition("/")[0]
+    argv = ("sh", "-c", render("pull.sh.j2"), "pull", registry, container.image)
+    done = host.run(argv, stdin=key or "", timeout_s=PULL_TIMEOUT_S, accept=(0, LOGIN_REFUSED, PULL_FAILED))
+    said = " ".join(done.stderr.strip().splitlines()[-1:])
+    if done.exit_code == LOGIN_REFUSED:
+        raise RemoteError(
+            f"logging in to the registry {registry} on {host} as $oauthtoken: refused ({said}). Put a valid key into "
+            f"{key_source(container)}, then run the same command again."
+        )
+    if done.exit_code == PULL_FAILED:
+        hint = "" if key else f" No registry key was given; if it needs one, put it into {key_source(container)}."
+        raise RemoteError(f"pulling {container.image} on {host}: {said}.{hint} Then run the same command again.")
+    return True
+
+
+def image_id(host: Host, image: str) -> str | None:
+    """Return the id of an image that the host has, or None."""
+    done = host.run(("docker", "image", "inspect", "--format", "{{.Id}}", image), accept=(0, 1))
+    return done.stdout.strip() if done.exit_code == 0 else None
+
+
+def image_digest(host: Host, image: str) -> str:
+    """Return the digest under which the registry knows the image, or its id where there is none."""
+    form = "{{if .RepoDigests}}{{index .RepoDigests 0}}{{else}}{{.Id}}{{end}}"
+    return host.run(("docker", "image", "inspect", "--format", form, image)).stdout.strip()
+
+
+def registry_key(container: Container) -> str | None:
+    """Return the registry's key from the environment or from its file, or None where neither is set."""
+    key = os.environ.get(KEY_VARIABLE)
+    if key or not container.registry_key_file:
+        return key.strip() if key else None
+    path = Path(container.registry_key_file).expanduser()
+    try:
+        return path.read_text().strip()
+    except OSError as error:
+        raise RemoteError(
+            f"reading the registry's key from {path}: {error.strerror}. Write the key into it (mode 0600) or export "
+            f"{KEY_VARIABLE}, then run the same command again."
+        ) from error
+
+
+def key_source(container: Container) -> str:
+    """Say where the key comes from, for a person who has to mend it."""
+    if os.environ.get(KEY_VARIABLE) or not container.registry_key_file:
+        return f"the environment variable {KEY_VARIABLE}"
+    return container.registry_key_file

@@ -1,0 +1,62 @@
+"""The steps in their order: what the verbs ``step.*`` do to one machine or to all of them, each safe to repeat."""
+
+from __future__ import annotations
+
+from launchers.payload import Payload
+from remote.container import ensure_container
+from remote.data_disk import DataDisk, ensure_data_disk
+from remote.docker_storage import ensure_docker_storage
+from remote.gpu import ensure_gpu
+from remote.host import Host
+from remote.image import ensure_image, image_digest
+from remote.rank_files import ensure_rank_files
+from remote.ssh_ready import wait_for_ssh
+from remote.system import ensure_system
+from remote.waiting import say
+
+
+def open_hosts(payload: Payload) -> list[Host]:
+    """Return the payload's hosts in rank order, not yet connected."""
+    payload.require("hosts", "key_file")
+    assert payload.key_file
+    return [Host(facts, payload.user, payload.key_file) for facts in payload.hosts]
+
+
+def prepare_node(host: Host, payload: Payload) -> list[str]:
+    """Make a fresh machine ready for the container; return the names of the steps that changed something."""
+    payload.require("data_disk_gb")
+    assert payload.data_disk_gb
+    wait_for_ssh(host)
+    disk = DataDisk(payload.data_disk_gb, payload.mount_point, payload.mark)
+    return _run(
+        host,
+        ("time and packages", lambda: ensure_system(host)),
+        ("driver and container runtime", lambda: ensure_gpu(host, payload.slots)),
+        ("data disk", lambda: ensure_data_disk(host, disk)),
+        ("Docker's storage", lambda: ensure_docker_storage(host, payload.mount_point)),
+    )
+
+
+def start_container(host: Host, payload: Payload) -> list[str]:
+    """Bring image, rank files and container to the host; return the names of the steps that changed something."""
+    payload.require("container", "rank_key_file")
+    container, key = payload.container, payload.rank_key_file
+    assert container and key
+    wait_for_ssh(host)
+    changed = _run(
+        host,
+        ("training image", lambda: ensure_image(host, container)),
+        ("files of the ranks", lambda: ensure_rank_files(host, container, key)),
+        ("training container", lambda: ensure_container(host, container, payload.mount_point)),
+    )
+    say(f"{host.facts.name}: image {image_digest(host, container.image)}")
+    return changed
+
+
+def _run(host: Host, *steps) -> list[str]:
+    changed = []
+    for name, step in steps:
+        say(f"{host.facts.name}: {name} ...")
+        if step():
+            changed.append(name)
+    return changed
