@@ -2,6 +2,19 @@
 
 from __future__ import annotations
 
+from emulator.machines.container_machines import ContainerMachines
+from emulator.machines.publishing import publish
+from emulator.machines.registry import key_of
 from emulator.machines.spec import Disk, MachineError, Machines, MachineSpec, NoMachines, Rule
 
-__all__ = ["Disk", "MachineError", "MachineSpec", "Machines", "NoMachines", "Rule"]
+__all__ = [
+    "ContainerMachines",
+    "Disk",
+    "MachineError",
+    "MachineSpec",
+    "Machines",
+    "NoMachines",
+    "Rule",
+    "key_of",
+    "publish",
+]

@@ -1,0 +1,186 @@
+"""The container that is one machine: create, start, stop, remove."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import docker
+from docker.errors import APIError, NotFound
+from docker.models.containers import Container
+from docker.types import EndpointConfig, LogConfig
+
+from emulator.machines.docker_errors import docker_doing
+from emulator.machines.firewall import PRIVATE, PUBLIC
+from emulator.machines.network_access import Attachment
+from emulator.machines.networks import Networks
+from emulator.machines.spec import MachineError, MachineSpec
+from emulator.machines.waiting import wait_until
+
+IMAGE = "microcluster/machine:current"
+ACCOUNT_LABEL, GUEST_LABEL = "microcluster.emulator", "microcluster.guest"
+HANDED_IN = "/var/lib/machine"
+# Enough for mounts, a nested Docker daemon and MPI. No NET_ADMIN: a machine cannot lift the rules put on its network.
+CAPABILITIES = ("SYS_ADMIN", "SYS_PTRACE", "MKNOD", "NET_RAW", "DAC_READ_SEARCH", "IPC_LOCK", "SYS_NICE")
+STOP_S = 5  # Then it is killed, which its file systems survive.
+REMOVAL_S = 60
+IFNAME = "com.docker.network.endpoint.ifname"  # Honoured by Docker 28; older daemons go by the networks' names.
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What the container of a spec needs from the rest of the account."""
+
+    spec: MachineSpec
+    folder: Path
+    registry_name: str
+
+
+class Containers:
+    """The containers of one account."""
+
+    def __init__(self, client: docker.DockerClient, account: str, networks: Networks) -> None:
+        self._client, self._account, self._networks = client, account, networks
+
+    @property
+    def label(self) -> str:
+        return f"{ACCOUNT_LABEL}={self._account}"
+
+    def require_image(self) -> None:
+        """Refuse to begin without the machine image."""
+        with docker_doing("Looking for the machine image"):
+            self._client.images.get(IMAGE)
+
+    def start(self, machine: Machine) -> None:
+        """Create the container unless it is there, and start it unless it runs."""
+        spec = machine.spec
+        with docker_doing(f"Starting machine {spec.guest_id} ({spec.hostname})"):
+            container = self._find(spec.guest_id) or self._create(machine)
+            public = self._networks.public_name
+            if spec.public_address and public not in container.attrs["NetworkSettings"]["Networks"]:
+                endpoint = {"ipv4_address": spec.public_address, "driver_opt": {IFNAME: PUBLIC}}
+                self._client.networks.get(public).connect(container, **endpoint)
+            container.start()
+
+    def attachment(self, guest_id: int) -> Attachment | None:
+        """Where the machine is attached; None when it does not run."""
+        with docker_doing(f"Reading machine {guest_id}"):
+            container = self._find(guest_id)
+        if container is None or not container.attrs["State"]["Pid"]:
+            return None
+        addresses = {
+            name: endpoint["IPAddress"] for name, endpoint in container.attrs["NetworkSettings"]["Networks"].items()
+        }
+        public = addresses.pop(self._networks.public_name, None)
+        [(private_network, private)] = addresses.items()
+        return Attachment(
+            guest_id=guest_id,
+            pid=container.attrs["State"]["Pid"],
+            private_address=private,
+            public_address=public,
+            private_gateway=self._networks.gateway_of(private_network),
+            services=self._networks.services,
+        )
+
+    def run_inside(self, guest_id: int, argv: tuple[str, ...]) -> None:
+        """Run a command on the machine."""
+        with docker_doing(f"Running `{' '.join(argv)}` on machine {guest_id}"):
+            code, said = self._client.containers.get(self._name(guest_id)).exec_run(argv)
+        if code != 0:
+            raise MachineError(f"Running `{' '.join(argv)}` on machine {guest_id}: exit code {code}: {said.decode()}")
+
+    def last_words(self, guest_id: int) -> str:
+        """The end of what the machine's init said."""
+        with docker_doing(f"Reading the log of machine {guest_id}"):
+            text = self._client.containers.get(self._name(guest_id)).logs(tail=5).decode(errors="replace")
+        return " / ".join(text.split("\n")).strip()
+
+    def stop(self, guest_id: int) -> None:
+        """Stop the container."""
+        with docker_doing(f"Stopping machine {guest_id}"):
+            if container := self._find(guest_id):
+                container.stop(timeout=STOP_S)
+
+    def remove(self, guest_id: int) -> None:
+        """Remove the container and its volume."""
+        with docker_doing(f"Removing machine {guest_id}"):
+            if container := self._find(guest_id):
+                _remove(container)
+                wait_until(f"the removal of machine {guest_id}", lambda: self._find(guest_id) is None, REMOVAL_S)
+            try:
+                self._client.volumes.get(self._volume(guest_id)).remove()
+            except NotFound:
+                return
+
+    def remove_volumes(self) -> None:
+        """Remove what volumes are left of the account."""
+        with docker_doing(f"Removing the volumes of {self._account}"):
+            for volume in self._client.volumes.list(filters={"label": self.label}):
+                volume.remove()
+
+    def guests(self, *, running: bool) -> set[int]:
+        """The guests that have a container, or only those whose container runs."""
+        filters = {"label": self.label} | ({"status": "running"} if running else {})
+        with docker_doing(f"Listing the machines of {self._account}"):
+            found = self._client.api.containers(all=True, filters=filters)
+        return {int(each["Labels"][GUEST_LABEL]) for each in found}
+
+    def _find(self, guest_id: int) -> Container | None:
+        try:
+            return self._client.containers.get(self._name(guest_id))
+        except NotFound:
+            return None
+
+    def _name(self, guest_id: int) -> str:
+        return f"{self._account}-{guest_id}"
+
+    def _volume(self, guest_id: int) -> str:
+        return f"{self._name(guest_id)}-docker"
+
+    def _create(self, machine: Machine) -> Container:
+        spec, network = machine.spec, self._networks.private_name(machine.spec.router_id)
+        labels = {ACCOUNT_LABEL: self._account, GUEST_LABEL: str(spec.guest_id)}
+        self._client.volumes.create(self._volume(spec.guest_id), labels=labels)
+        endpoint = EndpointConfig(
+            self._client.api._version, ipv4_address=spec.private_address, driver_opt={IFNAME: PRIVATE}
+        )
+        return self._client.containers.create(
+            IMAGE,
+            name=self._name(spec.guest_id),
+            hostname=spec.hostname,
+            domainname=spec.domain,
+            labels=labels,
+            network=network,
+            networking_config={network: endpoint},
+            extra_hosts={machine.registry_name: self._networks.services},
+            volumes={
+                str(machine.folder): {"bind": HANDED_IN, "mode": "ro"},
+                # A Docker daemon cannot store its layers on the layers of another one.
+                self._volume(spec.guest_id): {"bind": "/var/lib/docker", "mode": "rw"},
+            },
+            **_isolation(),
+        )
+
+
+def _isolation() -> dict[str, object]:
+    """What every machine has in common. A host cannot promise a flavour's cores and memory, so they are not limited."""
+    return {
+        "cap_add": list(CAPABILITIES),
+        "security_opt": ["seccomp=unconfined", "apparmor=unconfined"],
+        "device_cgroup_rules": ["b 7:* rwm", "c *:* rwm"],
+        "cgroupns": "private",
+        "shm_size": "1g",
+        "tmpfs": {"/run": "mode=755"},
+        "dns": ["127.0.0.1"],  # Nothing answers there, so that unknown names fail at once instead of leaving the host.
+        "log_config": LogConfig(type="json-file", config={"max-size": "1m", "max-file": "1"}),
+    }
+
+
+def _remove(container: Container) -> None:
+    try:
+        container.remove(force=True, v=True)
+    except NotFound:
+        return
+    except APIError as refused:
+        if refused.status_code != 409:  # Somebody else is removing it already.
+            raise

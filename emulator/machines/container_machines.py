@@ -1,0 +1,170 @@
+"""Machines out of containers: one account's networks, registry, disks and containers behind one interface."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections import defaultdict
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+
+import docker
+
+from emulator.machines import handed_in, host_tools, network_access
+from emulator.machines.access_file import AccessFile
+from emulator.machines.container import Containers, Machine
+from emulator.machines.disks import DiskFolder
+from emulator.machines.docker_errors import connect
+from emulator.machines.firewall import firewall_text
+from emulator.machines.network_access import Attachment
+from emulator.machines.networks import Networks
+from emulator.machines.registry import Registry
+from emulator.machines.spec import MachineError, MachineSpec, Rule
+from emulator.machines.starts import StartWatch
+from emulator.machines.waiting import wait_until
+
+AT_THE_SAME_TIME = 8  # Starts and removals beyond this only make Docker slower.
+BOOT_S = 120
+
+
+class ContainerMachines:
+    """The machines of one account; every method may be called from many threads."""
+
+    def __init__(
+        self,
+        account: str,
+        state: Path,
+        private_subnets: Mapping[int, str],
+        public_subnet: str,
+        registry_name: str,
+        registry_port: int,
+    ) -> None:
+        self._account, self._state = account, state.absolute()
+        self._subnets, self._public_subnet = dict(private_subnets), public_subnet
+        self._registry_name, self._registry_port = registry_name, registry_port
+        self._disks = DiskFolder(self._state / "disks")
+        self._locks: defaultdict[int, threading.RLock] = defaultdict(threading.RLock)
+        self._starting = threading.BoundedSemaphore(AT_THE_SAME_TIME)
+        self._watch: StartWatch | None = None
+
+    def open(self) -> None:
+        """Make networks and registry exist and run; may be repeated, also after the host has rebooted."""
+        host_tools.require_all()
+        self._containers.require_image()
+        self._networks.ensure()
+        self._registry.open()
+        if self._watch is None:
+            self._watch = StartWatch(self._docker, self._containers.label, self._let_all_in, self._let_in)
+            self._watch.open()
+
+    def boot(self, spec: MachineSpec) -> None:
+        """Create or start the machine and return once its sshd listens; may be repeated."""
+        with self._locks[spec.guest_id], self._starting:
+            disk_lines = self._disks.attach(spec.guest_id, spec.disks)
+            given = handed_in.files(spec, disk_lines, self._registry.reference, self._registry.authority)
+            folder = self._folder(spec.guest_id) / "given"
+            handed_in.write(folder, given)
+            access = AccessFile(self._folder(spec.guest_id))
+            access.write(access.read(otherwise_mbps=spec.port_speed_mbps))
+            self._containers.start(Machine(spec, folder, self._registry_name))
+            self._let_in(spec.guest_id)
+            wait_until(f"sshd of machine {spec.guest_id} ({spec.hostname})", lambda: self._is_up(spec), BOOT_S)
+            self._containers.run_inside(spec.guest_id, ("/usr/local/lib/machine/devices",))
+
+    def power_off(self, guest_id: int) -> None:
+        """Stop the machine and keep its disks."""
+        with self._locks[guest_id]:
+            self._containers.stop(guest_id)
+
+    def destroy(self, guest_id: int) -> None:
+        """Remove the machine with its disks; one that is gone already is no error."""
+        with self._locks[guest_id], self._starting:
+            self._containers.remove(guest_id)
+            self._disks.remove(guest_id)
+            shutil.rmtree(self._folder(guest_id), ignore_errors=True)
+
+    def restrict(self, guest_id: int, private: tuple[Rule, ...] | None, public: tuple[Rule, ...] | None) -> None:
+        """Let only what the rules name pass; before the first boot as well, so that they hold from the beginning."""
+        with self._locks[guest_id]:
+            access = AccessFile(self._folder(guest_id))
+            access.write(replace(access.read(), firewall=firewall_text(private, public)))
+            self._refresh(guest_id)
+
+    def set_port_speed(self, guest_id: int, private_mbps: int, public_mbps: int) -> None:
+        """Limit what the machine can send on each interface."""
+        with self._locks[guest_id]:
+            access = AccessFile(self._folder(guest_id))
+            access.write(replace(access.read(), private_mbps=private_mbps, public_mbps=public_mbps))
+            self._refresh(guest_id)
+
+    def alive(self) -> set[int]:
+        """Return the guests whose machine runs."""
+        return self._containers.guests(running=True)
+
+    def close(self) -> None:
+        """Stop the registry, and leave the machines."""
+        if self._watch is not None:
+            self._watch.close()
+            self._watch = None
+        self._registry.close()
+
+    def reset(self) -> None:
+        """Remove everything that this account has on the host."""
+        self.close()
+        with ThreadPoolExecutor(AT_THE_SAME_TIME) as pool:
+            list(pool.map(self.destroy, self._containers.guests(running=False)))
+        self._containers.remove_volumes()
+        self._networks.remove_all()
+        self._disks.remove_all()
+        for folder in ("disks", "machines", "registry"):
+            shutil.rmtree(self._state / folder, ignore_errors=True)
+
+    @cached_property
+    def _docker(self) -> docker.DockerClient:
+        return connect()
+
+    @cached_property
+    def _networks(self) -> Networks:
+        return Networks(self._docker, self._account, self._subnets, self._public_subnet)
+
+    @cached_property
+    def _containers(self) -> Containers:
+        return Containers(self._docker, self._account, self._networks)
+
+    @cached_property
+    def _registry(self) -> Registry:
+        return Registry(self._state, self._registry_name, self._networks.services, self._registry_port)
+
+    def _folder(self, guest_id: int) -> Path:
+        return self._state / "machines" / str(guest_id)
+
+    def _let_all_in(self) -> None:
+        for guest_id in self.alive():
+            self._let_in(guest_id)
+
+    def _let_in(self, guest_id: int) -> None:
+        """Give a started machine its rules, then open its gate; one that has them already is left alone."""
+        with self._locks[guest_id]:
+            machine = self._containers.attachment(guest_id)
+            gate = self._folder(guest_id) / "given" / handed_in.GATE
+            if machine is None or (gate.exists() and gate.read_text() == network_access.this_start(machine.pid)):
+                return
+            self._apply(machine)
+            handed_in.write_private(gate, network_access.this_start(machine.pid))
+
+    def _refresh(self, guest_id: int) -> None:
+        if machine := self._containers.attachment(guest_id):
+            self._apply(machine)
+
+    def _apply(self, machine: Attachment) -> None:
+        network_access.apply(machine, AccessFile(self._folder(machine.guest_id)).read())
+
+    def _is_up(self, spec: MachineSpec) -> bool:
+        machine = self._containers.attachment(spec.guest_id)
+        if machine is None:
+            said = self._containers.last_words(spec.guest_id)
+            raise MachineError(f"Booting machine {spec.guest_id} ({spec.hostname}): it stopped: {said}")
+        return network_access.sshd_listens(machine.pid)

@@ -1,0 +1,91 @@
+"""SAN disks: sparse files on loop devices, known by the file behind them."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+from emulator.machines.host_tools import run
+from emulator.machines.spec import Disk
+
+GIB = 1024**3
+_attaching = threading.Lock()  # Two that look for a free loop device at the same time find the same one.
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A loop device and the file behind it."""
+
+    device: str
+    file: Path
+
+
+def device_name(disk: Disk) -> str:
+    """The name inside the machine: SoftLayer's device 2 is xvdc."""
+    return f"xvd{chr(ord('a') + disk.device)}"
+
+
+def parse_loops(text: str) -> tuple[Loop, ...]:
+    """Read ``losetup --json``, which prints nothing where there is no loop device."""
+    entries = json.loads(text)["loopdevices"] if text.strip() else []
+    return tuple(Loop(each["name"], Path(each["back-file"].removesuffix(" (deleted)"))) for each in entries)
+
+
+class DiskFolder:
+    """The disks of one account."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def attach(self, guest_id: int, disks: tuple[Disk, ...]) -> str:
+        """Make and attach a guest's disks; return the lines "NAME MAJOR MINOR" for its init."""
+        lines = []
+        for disk in disks:
+            file = self._folder / f"{guest_id}-{device_name(disk)}.img"
+            number = os.stat(self._attached(file, disk.capacity_gb * GIB)).st_rdev
+            lines.append(f"{device_name(disk)} {os.major(number)} {os.minor(number)}\n")
+        return "".join(lines)
+
+    def remove(self, guest_id: int) -> None:
+        """Detach and delete a guest's disks."""
+        self._remove(f"{guest_id}-")
+
+    def remove_all(self) -> None:
+        """Detach and delete every disk of the account."""
+        self._remove("")
+
+    def _attached(self, file: Path, size: int) -> str:
+        with _attaching:
+            file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            grown = _grow(file, size)
+            devices = [loop.device for loop in _loops() if loop.file == file]
+            if not devices:
+                return run(f"Attaching disk {file.name}", ("losetup", "--find", "--show", str(file))).strip()
+            if grown:
+                run(f"Growing disk {file.name}", ("losetup", "--set-capacity", devices[0]))
+            return devices[0]
+
+    def _remove(self, prefix: str) -> None:
+        with _attaching:
+            for loop in _loops():
+                if loop.file.parent == self._folder and loop.file.name.startswith(prefix):
+                    run(f"Detaching disk {loop.file.name}", ("losetup", "--detach", loop.device))
+            for file in self._folder.glob(f"{prefix}*.img"):
+                file.unlink()
+
+
+def _grow(file: Path, size: int) -> bool:
+    """Make the file as large as ordered, never smaller; tell whether it grew."""
+    with file.open("ab") as image:
+        if image.tell() >= size:
+            return False
+        image.truncate(size)
+    file.chmod(0o600)
+    return True
+
+
+def _loops() -> tuple[Loop, ...]:
+    return parse_loops(run("Listing the disks", ("losetup", "--json", "--list", "--output", "NAME,BACK-FILE")))

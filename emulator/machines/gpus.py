@@ -1,0 +1,31 @@
+"""What a machine's ``nvidia-smi`` shows."""
+
+from __future__ import annotations
+
+import json
+import uuid
+
+from emulator.machines.spec import MachineError, MachineSpec
+
+MEMORY_MIB = {"Tesla P100-PCIE-16GB": 16280, "Tesla V100-PCIE-16GB": 16160}
+DRIVER, CUDA = "440.118.02", "10.2"
+
+
+def gpus_json(spec: MachineSpec) -> str:
+    """The GPUs of the guest's flavour; a GPU keeps its identity over reboots."""
+    return json.dumps([_gpu(spec, index) for index in range(spec.gpu_count if spec.gpu_model else 0)], indent=1)
+
+
+def _gpu(spec: MachineSpec, index: int) -> dict[str, object]:
+    if spec.gpu_model not in MEMORY_MIB:
+        known = ", ".join(MEMORY_MIB)
+        raise MachineError(f"Preparing machine {spec.guest_id}: no GPU '{spec.gpu_model}' is emulated. Use {known}.")
+    return {
+        "index": index,
+        "name": spec.gpu_model,
+        "uuid": f"GPU-{uuid.uuid5(uuid.NAMESPACE_OID, f'{spec.guest_id}/{index}')}",
+        "memory_mib": MEMORY_MIB[spec.gpu_model],
+        "driver_version": DRIVER,
+        "cuda_version": CUDA,
+        "bus_id": f"00000000:{0xAF + index:02X}:00.0",
+    }

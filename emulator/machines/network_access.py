@@ -1,0 +1,78 @@
+"""Put a running machine's rules, routes and speeds into its network from outside, then open the gate of its init."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from emulator.machines.firewall import PRIVATE, PUBLIC
+from emulator.machines.host_tools import in_network_of
+from emulator.machines.shaping import shaping_argv
+from emulator.machines.spec import MachineError
+
+SSH_PORT = 22
+LISTENING = "0A"  # The state column of /proc/net/tcp.
+
+
+@dataclass(frozen=True)
+class Access:
+    """What a machine may send and receive; a speed of 0 is none of its own."""
+
+    firewall: str
+    private_mbps: int
+    public_mbps: int
+
+
+@dataclass(frozen=True)
+class Attachment:
+    """Where a running machine is attached: its first process, its addresses, and the way to the account's services."""
+
+    guest_id: int
+    pid: int
+    private_address: str
+    public_address: str | None
+    private_gateway: str
+    services: str
+
+
+def this_start(pid: int) -> str:
+    """A name for this start of a machine, which its init computes as well; a restart has another."""
+    started = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    return f"{os.readlink(f'/proc/{pid}/ns/net')} {started}"
+
+
+def apply(machine: Attachment, access: Access) -> None:
+    """Put everything into place; whoever is inside cannot change it, for a machine lacks the right to."""
+    _check_names(machine)
+    doing = f"Setting up the network of machine {machine.guest_id}"
+    in_network_of(machine.pid, doing, ("iptables-restore", "-w", "10"), stdin=access.firewall)
+    if machine.services != machine.private_gateway:
+        route = ("ip", "route", "replace", machine.services, "via", machine.private_gateway, "dev", PRIVATE)
+        in_network_of(machine.pid, doing, route)
+    if access.private_mbps:
+        in_network_of(machine.pid, doing, shaping_argv(PRIVATE, access.private_mbps))
+    if machine.public_address and access.public_mbps:
+        in_network_of(machine.pid, doing, shaping_argv(PUBLIC, access.public_mbps))
+
+
+def sshd_listens(pid: int) -> bool:
+    """Tell without a connection, which the machine's own rules might refuse."""
+    lines = Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:]
+    return any(line.split()[1].endswith(f":{SSH_PORT:04X}") and line.split()[3] == LISTENING for line in lines)
+
+
+def _check_names(machine: Attachment) -> None:
+    found = {
+        link["ifname"]: {address["local"] for address in link["addr_info"]}
+        for link in json.loads(
+            in_network_of(machine.pid, f"Reading the network of machine {machine.guest_id}", ("ip", "-j", "-4", "addr"))
+        )
+    }
+    for name, address in ((PRIVATE, machine.private_address), (PUBLIC, machine.public_address)):
+        if address and address not in found.get(name, ()):
+            raise MachineError(
+                f"Setting up the network of machine {machine.guest_id}: Docker did not make {name} the interface of"
+                f" {address}. Use Debian's docker.io (20.10) or a Docker of version 28 or newer."
+            )

@@ -1,0 +1,135 @@
+"""The registry that plays NGC: Debian's docker-registry with TLS, for the user `$oauthtoken` with the account's key."""
+
+from __future__ import annotations
+
+import secrets
+import ssl
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import bcrypt
+import yaml
+
+from emulator.machines.certificates import server_identity
+from emulator.machines.handed_in import write_private
+from emulator.machines.processes import KeptProcess
+from emulator.machines.spec import MachineError
+from emulator.machines.waiting import wait_until
+
+USER = "$oauthtoken"
+KEY_FILE = "ngc_key"
+KEY_BYTES = 32
+BCRYPT_ROUNDS = 5  # Every request pays for them; the key is random and long.
+START_S = 15
+
+
+def storage_of(state: Path) -> Path:
+    """Where the registry of an account keeps its images."""
+    return state / "registry" / "storage"
+
+
+def key_of(state: Path) -> str:
+    """The account's registry key, made when it is first asked for."""
+    file = state / KEY_FILE
+    if not file.exists():
+        state.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_private(file, f"{secrets.token_urlsafe(KEY_BYTES)}\n")
+    return file.read_text().strip()
+
+
+class Registry:
+    """The registry of one account at one address."""
+
+    def __init__(self, state: Path, name: str, address: str, port: int) -> None:
+        self._state, self._name, self._address, self._port = state, name, address, port
+        self._folder = state / "registry"
+        self._process = KeptProcess(self._folder / "registry.pid", self._folder / "registry.log")
+
+    @property
+    def reference(self) -> str:
+        """What comes before the first slash of an image in this registry."""
+        return f"{self._name}:{self._port}"
+
+    @property
+    def authority(self) -> str:
+        """The certificate authority that clients have to trust."""
+        return (self._folder / "ca.crt").read_text()
+
+    def open(self) -> None:
+        """Run the registry; one that runs with the same settings goes on."""
+        storage_of(self._state).mkdir(mode=0o700, parents=True, exist_ok=True)
+        changed = self._identify() | self._admit() | self._configure()
+        if self._process.runs and not changed:
+            return
+        self.close()
+        self._process.start(("docker-registry", "serve", str(self._folder / "config.yml")))
+        wait_until(f"the registry on {self._address}:{self._port}", self._answers, START_S)
+
+    def close(self) -> None:
+        """Stop the registry."""
+        self._process.stop()
+
+    def _identify(self) -> bool:
+        """Make the certificate unless there is one for this name and address."""
+        stands_for = f"{self._name} {self._address}\n"
+        if _holds(self._folder / "identity", stands_for):
+            return False
+        identity = server_identity(self._name, self._address)
+        write_private(self._folder / "ca.crt", identity.authority)
+        write_private(self._folder / "server.crt", identity.certificate)
+        write_private(self._folder / "server.key", identity.key)
+        write_private(self._folder / "identity", stands_for)
+        return True
+
+    def _admit(self) -> bool:
+        """Write the password file unless it holds the account's key."""
+        key, file = key_of(self._state).encode(), self._folder / "htpasswd"
+        if file.exists() and bcrypt.checkpw(key, file.read_bytes().strip().rpartition(b":")[2]):
+            return False
+        write_private(file, f"{USER}:{bcrypt.hashpw(key, bcrypt.gensalt(BCRYPT_ROUNDS)).decode()}\n")
+        return True
+
+    def _configure(self) -> bool:
+        text = yaml.safe_dump(
+            {
+                "version": 0.1,
+                "log": {"level": "warn", "accesslog": {"disabled": True}},
+                "storage": {"filesystem": {"rootdirectory": str(storage_of(self._state))}},
+                "auth": {"htpasswd": {"realm": self._name, "path": str(self._folder / "htpasswd")}},
+                "http": {
+                    "addr": f"{self._address}:{self._port}",
+                    "tls": {
+                        "certificate": str(self._folder / "server.crt"),
+                        "key": str(self._folder / "server.key"),
+                    },
+                },
+            }
+        )
+        if _holds(self._folder / "config.yml", text):
+            return False
+        write_private(self._folder / "config.yml", text)
+        return True
+
+    def _answers(self) -> bool:
+        """Whether our own registry answers; the authority tells it from a stranger on the same port."""
+        if not self._process.runs:
+            raise MachineError(
+                f"Starting the registry on {self._address}:{self._port}: docker-registry ended:"
+                f" {self._process.last_words()}. Free the port, or choose another `registry_port`."
+            )
+        trust = ssl.create_default_context(cadata=self.authority)
+        direct = urllib.request.build_opener(
+            urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=trust)
+        )
+        try:
+            direct.open(f"https://{self._address}:{self._port}/v2/", timeout=START_S)
+        except urllib.error.HTTPError as refused:
+            return refused.code == 401
+        except OSError:
+            return False
+        return False
+
+
+def _holds(file: Path, text: str) -> bool:
+    return file.exists() and file.read_text() == text

@@ -1,0 +1,23 @@
+"""The one way in which the machines' side waits."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from emulator.machines.spec import MachineError
+
+T = TypeVar("T")
+
+
+def wait_until(what: str, probe: Callable[[], T | None], timeout_s: float, every_s: float = 0.05) -> T:
+    """Return the first true answer of ``probe``, which raises when waiting on is of no use."""
+    end = time.monotonic() + timeout_s
+    pause = threading.Event()
+    while not (answer := probe()):
+        if time.monotonic() > end:
+            raise MachineError(f"Waiting for {what}: not there after {timeout_s:g} s.")
+        pause.wait(every_s)
+    return answer

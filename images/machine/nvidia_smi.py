@@ -1,0 +1,94 @@
+#!/usr/bin/python3
+"""Show the GPUs that the machine's flavour would have, in the words of NVIDIA's tool."""
+
+import json
+import sys
+from datetime import datetime
+
+GPUS = "/var/lib/machine/gpus.json"
+NOTHING = "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver."
+FIELDS = (
+    "index",
+    "name",
+    "uuid",
+    "memory.total",
+    "memory.used",
+    "memory.free",
+    "driver_version",
+    "count",
+    "pci.bus_id",
+)
+LINE = "+-----------------------------------------------------------------------------+"
+
+
+def listing(gpus: list) -> str:
+    """The text of ``nvidia-smi -L``."""
+    return "\n".join(f"GPU {gpu['index']}: {gpu['name']} (UUID: {gpu['uuid']})" for gpu in gpus)
+
+
+def query(gpus: list, fields: list, form: list) -> str:
+    """The text of ``nvidia-smi --query-gpu=FIELDS --format=csv[,noheader][,nounits]``."""
+    unknown = [field for field in fields if field not in FIELDS]
+    if unknown:
+        raise ValueError(f'Field "{unknown[0]}" is not a valid field to query.')
+    unit = "" if "nounits" in form else " MiB"
+    rows = [[_value(gpu, field, len(gpus), unit) for field in fields] for gpu in gpus]
+    head = [] if "noheader" in form else [[f"{f} [MiB]" if f.startswith("memory.") else f for f in fields]]
+    return "\n".join(", ".join(row) for row in head + rows)
+
+
+def table(gpus: list, now: datetime) -> str:
+    """The text of ``nvidia-smi`` alone."""
+    driver, cuda = gpus[0]["driver_version"], gpus[0]["cuda_version"]
+    rows = [f"{now:%a %b %e %H:%M:%S %Y}", LINE]
+    rows.append(f"| NVIDIA-SMI {driver:<12} Driver Version: {driver:<12} CUDA Version: {cuda:<8} |".ljust(78) + "|")
+    rows.append("|-------------------------------+----------------------+----------------------+")
+    rows.append("| GPU  Name        Persistence-M| Bus-Id        Disp.A | Volatile Uncorr. ECC |")
+    rows.append("| Fan  Temp  Perf  Pwr:Usage/Cap|         Memory-Usage | GPU-Util  Compute M. |")
+    rows.append("|===============================+======================+======================|")
+    for gpu in gpus:
+        name, memory = gpu["name"][:19], f"0MiB / {gpu['memory_mib']}MiB"
+        rows.append(f"| {gpu['index']:>3}  {name:<19}  On | {gpu['bus_id']} Off |                    0 |")
+        rows.append(f"| N/A   33C    P0    26W / 250W | {memory:>20} |      0%      Default |")
+        rows.append("+-------------------------------+----------------------+----------------------+")
+    rows += ["", LINE, "| Processes:" + " " * 66 + "|", "|  No running processes found" + " " * 49 + "|", LINE]
+    return "\n".join(rows)
+
+
+def _value(gpu: dict, field: str, count: int, unit: str) -> str:
+    special = {
+        "count": str(count),
+        "pci.bus_id": gpu["bus_id"],
+        "memory.total": f"{gpu['memory_mib']}{unit}",
+        "memory.used": f"0{unit}",
+        "memory.free": f"{gpu['memory_mib']}{unit}",
+    }
+    return special[field] if field in special else str(gpu[field])
+
+
+def main(arguments: list, path: str = GPUS) -> int:
+    """Answer as the real tool would."""
+    with open(path) as file:
+        gpus = json.load(file)
+    if not gpus:
+        print(NOTHING)
+        return 9
+    options = dict(argument.partition("=")[::2] for argument in arguments)
+    if not arguments:
+        print(table(gpus, datetime.now()))
+    elif arguments in (["-L"], ["--list-gpus"]):
+        print(listing(gpus))
+    elif set(options) == {"--query-gpu", "--format"}:
+        try:
+            print(query(gpus, options["--query-gpu"].split(","), options["--format"].split(",")))
+        except ValueError as invalid:
+            print(invalid)
+            return 2
+    else:
+        print(f"nvidia-smi (emulated): {' '.join(arguments)} is not emulated.", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
