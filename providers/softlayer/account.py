@@ -1,0 +1,206 @@
+"""An account, read: who it is, what carries a mark, what is billed. Works without Pulumi and its state."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+from providers.softlayer import credentials, mark
+from providers.softlayer.calls import Api
+from providers.softlayer.errors import ApiError, ProviderError
+from providers.softlayer.listing import GUEST_MASK, GuestList
+
+CHARGE_MASK = (
+    "mask[id,description,hostName,domainName,categoryCode,hourlyFlag,createDate,cancellationDate,"
+    "hourlyRecurringFee,recurringFee,currentHourlyCharge,hoursUsed,"
+    "children[id,cancellationDate,hourlyRecurringFee,recurringFee,currentHourlyCharge]]"
+)
+
+
+class AccountError(ProviderError):
+    """The account cannot be read: no key, a wrong one, or nobody answers."""
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Whose account it is, and who we are in it."""
+
+    account_id: str
+    name: str
+    username: str
+    endpoint: str
+
+
+@dataclass(frozen=True)
+class GuestSummary:
+    """A guest of the account, in one line."""
+
+    guest_id: str
+    hostname: str
+    domain: str
+    public_ip: str | None
+    private_ip: str | None
+    is_billed: bool
+    is_ready: bool
+
+
+@dataclass(frozen=True)
+class Charge:
+    """One top-level billing item with all that is billed under it."""
+
+    id: str
+    description: str
+    host: str
+    category: str
+    opened: datetime
+    closed: datetime | None
+    ends: datetime | None
+    """When a cancellation in the future takes effect; until then it is billed."""
+    hourly: bool
+    per_hour: Decimal
+    so_far: Decimal
+    currency: str
+
+    @property
+    def is_open(self) -> bool:
+        """Tell whether it still costs money."""
+        return self.closed is None
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What was rented, and what is left of it."""
+
+    rows: tuple[Charge, ...]
+    total: Decimal
+    open_count: int
+
+
+class Account:
+    """One account through one key."""
+
+    def __init__(self, api: Api) -> None:
+        self.api = api
+        self.guest_list = GuestList(api)
+        self._identity: Identity | None = None
+        self._lock = threading.Lock()
+
+    def identity(self) -> Identity:
+        """Ask once who we are; the first proof that the key is valid."""
+        with self._lock:
+            if self._identity is None:
+                self._identity = self._ask_identity()
+            return self._identity
+
+    def guests(self, owner_mark: str) -> tuple[GuestSummary, ...]:
+        """List the guests that carry this mark, those being reclaimed included."""
+        return tuple(_summary(guest) for guest in self.guest_list.under(owner_mark))
+
+    def guest(self, guest_id: str, owner_mark: str) -> dict[str, Any] | None:
+        """Read one guest, from the list that all waiters share; what no list shows is asked for by its id."""
+        for guest in self.guest_list.under(owner_mark):
+            if str(guest["id"]) == guest_id:
+                return guest
+        return self.api.find("Virtual_Guest", guest_id, GUEST_MASK)
+
+    def charges(self, owner_mark: str) -> tuple[Charge, ...]:
+        """List what was and is billed under this mark, oldest first."""
+        ending = {"allTopLevelBillingItems": {"domainName": {"operation": f"$= -{owner_mark}.{mark.ZONE}"}}}
+        rows = self.api.read_all("Account", "getAllTopLevelBillingItems", mask=CHARGE_MASK, filter=ending)
+        ours = [row for row in rows if mark.domain_is(row.get("domainName"), owner_mark)]
+        running = {
+            str(guest["billingItem"]["id"]) for guest in self.guest_list.under(owner_mark) if guest.get("billingItem")
+        }
+        charges = [_charge(row, still_billed=str(row["id"]) in running) for row in ours]
+        return tuple(sorted(charges, key=lambda charge: (charge.opened, charge.host)))
+
+    def _ask_identity(self) -> Identity:
+        key = self.api.credentials
+        try:
+            found = self.api.read("Account", "getObject", mask="mask[id,companyName]")
+        except ApiError as error:
+            raise AccountError(_unreadable(error, key)) from error
+        return Identity(str(found["id"]), str(found.get("companyName") or ""), key.username, key.endpoint)
+
+
+def open_account(config_file: str | None = None) -> Account:
+    """Open the account that the key belongs to, and prove that it answers.
+
+    Raises:
+        AccountError: with a sentence for the person.
+    """
+    try:
+        account = Account(Api(credentials.load(config_file), threading.Event()))
+    except credentials.CredentialsError as error:
+        raise AccountError(str(error)) from error
+    account.identity()
+    return account
+
+
+def receipt(charges: Iterable[Charge]) -> Receipt:
+    """Add the charges up."""
+    rows = tuple(charges)
+    return Receipt(rows, sum((row.so_far for row in rows), Decimal(0)), sum(row.is_open for row in rows))
+
+
+def per_hour(item: dict[str, Any]) -> Decimal:
+    """Add up what a billing item and its children cost an hour."""
+    return sum((_money(part.get("hourlyRecurringFee")) for part in _parts(item)), Decimal(0))
+
+
+def _charge(row: dict[str, Any], *, still_billed: bool) -> Charge:
+    cancelled = _date(row.get("cancellationDate"))
+    # The account's clock need not be ours: a guest that still has its billing item says that its end lies ahead, and an
+    # hourly item ends at once. Only monthly items are compared with our clock.
+    ahead = still_billed or (cancelled is not None and not row.get("hourlyFlag") and cancelled > datetime.now(UTC))
+    return Charge(
+        id=str(row["id"]),
+        description=str(row.get("description") or ""),
+        host=str(row.get("hostName") or ""),
+        category=str(row.get("categoryCode") or ""),
+        opened=_date(row.get("createDate")) or datetime.now(UTC),
+        closed=None if ahead else cancelled,
+        ends=cancelled if ahead else None,
+        hourly=bool(row.get("hourlyFlag")),
+        per_hour=per_hour(row),
+        so_far=sum((_money(part.get("currentHourlyCharge")) for part in _parts(row)), Decimal(0)),
+        currency="USD",
+    )
+
+
+def _parts(item: dict[str, Any]) -> list[dict[str, Any]]:
+    return [item, *(item.get("children") or [])]
+
+
+def _money(value: Any) -> Decimal:
+    return Decimal(str(value)) if value not in (None, "") else Decimal(0)
+
+
+def _date(text: Any) -> datetime | None:
+    return datetime.fromisoformat(str(text)) if text else None
+
+
+def _summary(guest: dict[str, Any]) -> GuestSummary:
+    return GuestSummary(
+        guest_id=str(guest["id"]),
+        hostname=guest["hostname"],
+        domain=guest["domain"],
+        public_ip=guest.get("primaryIpAddress") or None,
+        private_ip=guest.get("primaryBackendIpAddress") or None,
+        is_billed=bool(guest.get("billingItem")),
+        is_ready=bool(guest.get("provisionDate")) and not guest.get("activeTransaction"),
+    )
+
+
+def _unreadable(error: ApiError, key: credentials.Credentials) -> str:
+    asked = f"opening the account at {key.endpoint} as {key.username}"
+    if error.is_unauthorised:
+        return f"{asked}: the API refuses this key ({error.code}: {error.text}). Check the key file or SL_API_KEY."
+    if error.code == "no answer":
+        hint = " If this is the local account, start it with 'python -m emulator start'." if key.is_local else ""
+        return f"{asked}: nobody answers.{hint or ' Check the network and run the command again.'}"
+    return f"{asked}: {error.text} ({error.code}). Run the command again."

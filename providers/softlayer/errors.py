@@ -1,0 +1,62 @@
+"""What can go wrong in an operation on a resource, as sentences a person can act on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class ProviderError(Exception):
+    """An operation failed; the text is a whole sentence: what was done, to what, what happened, what next."""
+
+
+class Unfinished(ProviderError):
+    """Something was ordered, has an id and is not ready: reported as a partial failure, so that the id reaches the state."""
+
+    def __init__(
+        self, resource_id: str, outputs: dict[str, Any], reason: str, inputs: dict[str, Any] | None = None
+    ) -> None:
+        super().__init__(reason)
+        self.resource_id = resource_id
+        self.outputs = outputs
+        self.inputs = inputs
+
+
+class WaitError(ProviderError):
+    """A wait ended without what it waited for: its time was up, or the engine asked to stop."""
+
+
+class ApiError(ProviderError):
+    """The API refused a call or did not answer it."""
+
+    def __init__(self, call: str, code: str, text: str) -> None:
+        super().__init__(f"{call}: {text} ({code})")
+        self.code = code
+        self.text = text
+
+    @property
+    def is_gone(self) -> bool:
+        """Tell whether the object does not exist; REST loses the code and keeps the text."""
+        return "ObjectNotFound" in self.code or "unable to find object" in self.text.lower()
+
+    @property
+    def is_weather(self) -> bool:
+        """Tell whether the same call may work in a moment."""
+        return self.is_ambiguous or "RateLimitExceeded" in f"{self.code} {self.text}"
+
+    @property
+    def is_ambiguous(self) -> bool:
+        """Tell whether the call may have been carried out although no answer says so."""
+        if self.code in ("no answer", "unreadable answer", "-32603", "-32500", "-32400", "-32600"):
+            return True
+        return self.code.isdigit() and (int(self.code) >= 500 or self.code in ("0", "429")) and not self._is_a_refusal
+
+    @property
+    def _is_a_refusal(self) -> bool:
+        # Over REST an ordinary refusal is a 500 with SoftLayer's sentence in it; a gateway's 500 is a page or nothing.
+        return self.code == "500" and bool(self.text) and not self.text.lstrip().startswith("<")
+
+    @property
+    def is_unauthorised(self) -> bool:
+        """Tell whether the account refused the key itself."""
+        known = ("invalid api token", "invalid username", "invalid credential", "token has expired", "api key")
+        return self.code == "401" or any(words in self.text.lower() for words in known)

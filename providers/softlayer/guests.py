@@ -1,0 +1,120 @@
+"""A guest as the account shows it: alive or not, ready or not, and how it differs from what was ordered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from providers.softlayer import account, mark
+from providers.softlayer.waiting import Pending
+
+Guest = Mapping[str, Any]
+
+RECLAIMING = ("RECLAIM", "TEAR_DOWN")
+OUTPUTS = ("guestId", "publicIp", "privateIp", "hostKey", "pricePerHour", "provisionDate", "accountId")
+BOOT_DEVICES = ("0", "1", "7")
+"""Boot disk, swap and configuration drive come with the flavour; what was ordered beside them starts at device 2."""
+
+
+def is_reclaimed(guest: Guest) -> bool:
+    """Tell whether the guest is being taken away; it stays listed for half an hour after its cancellation."""
+    names = (
+        transaction_name(guest),
+        ((guest.get("activeTransaction") or {}).get("transactionGroup") or {}).get("name"),
+    )
+    return any(word in str(name or "").upper() for name in names for word in RECLAIMING)
+
+
+def is_billed(guest: Guest) -> bool:
+    """Tell whether the guest still has a billing item, or an order that may yet get one."""
+    return bool(guest.get("billingItem"))
+
+
+def is_alive(guest: Guest) -> bool:
+    """Tell whether the guest is ordered and not cancelled."""
+    return is_billed(guest) and not is_reclaimed(guest)
+
+
+def transaction_name(guest: Guest) -> str | None:
+    """Name the pending work on the guest."""
+    status = (guest.get("activeTransaction") or {}).get("transactionStatus") or {}
+    return status.get("name") or ("unnamed" if guest.get("activeTransaction") else None)
+
+
+def readiness(guest: Guest) -> Guest | Pending:
+    """Return the guest once it is ready: provisioned, nothing pending, both addresses known.
+
+    Status and addresses alone mean nothing: a guest in the middle of provisioning shows ACTIVE and both addresses.
+    """
+    transaction = transaction_name(guest)
+    if transaction:
+        status = guest["activeTransaction"].get("transactionStatus") or {}
+        return Pending(f"in transaction {transaction}", _usual_s(status))
+    if not guest.get("provisionDate"):
+        state = (((guest.get("billingItem") or {}).get("orderItem") or {}).get("order") or {}).get("status")
+        return Pending(f"order {state}" if "PENDING" in str(state or "") else "not provisioned yet")
+    if not (guest.get("primaryIpAddress") and guest.get("primaryBackendIpAddress")):
+        return Pending("without addresses yet")
+    return guest
+
+
+def outputs(guest: Guest, host_key: str | None, account_id: str) -> dict[str, Any]:
+    """Write down what the rest of the program wants to know of a guest, as far as it is known."""
+    billing = guest.get("billingItem")
+    return {
+        "guestId": str(guest["id"]),
+        "publicIp": guest.get("primaryIpAddress") or None,
+        "privateIp": guest.get("primaryBackendIpAddress") or None,
+        "hostKey": host_key,
+        "pricePerHour": f"{account.per_hour(billing).normalize():f}" if billing else None,
+        "provisionDate": guest.get("provisionDate") or None,
+        "accountId": account_id,
+    }
+
+
+def live_inputs(guest: Guest) -> dict[str, Any]:
+    """Read back what can be read back of a guest's ordered properties; what is not shown (yet) is left out."""
+    preset = ((guest.get("billingItem") or {}).get("orderItem") or {}).get("preset") or {}
+    backend = guest.get("primaryBackendNetworkComponent") or {}
+    router = ((backend.get("networkVlan") or {}).get("primaryRouter") or {}).get("id")
+    found = {
+        "hostname": guest.get("hostname"),
+        "domain": guest.get("domain"),
+        "datacenter": (guest.get("datacenter") or {}).get("name"),
+        "flavor": preset.get("keyName"),
+        "dataDisksGb": data_disks(guest),
+        "portSpeedMbps": backend.get("maxSpeed"),
+        "backendRouterId": str(router) if router else None,
+    }
+    return {key: value for key, value in found.items() if value not in (None, "")}
+
+
+def data_disks(guest: Guest) -> list[int] | None:
+    """List the sizes of the ordered disks in device order; None while the guest shows no disk at all."""
+    devices = guest.get("blockDevices") or []
+    ordered = [each for each in devices if str(each.get("device")) not in BOOT_DEVICES and each.get("diskImage")]
+    sizes = [int(each["diskImage"]["capacity"]) for each in sorted(ordered, key=lambda each: int(each["device"]))]
+    return sizes if devices else None
+
+
+def tags(guest: Guest) -> set[str]:
+    """List the guest's tags."""
+    return {str((reference.get("tag") or {}).get("name")) for reference in guest.get("tagReferences") or []}
+
+
+def described(guest: Guest) -> str:
+    """Name the guest for a person."""
+    return f"guest {guest['id']} ({guest['hostname']}.{guest['domain']})"
+
+
+def owner(guest: Guest) -> str:
+    """Name the stack and mark in the guest's domain."""
+    return mark.owner_of(str(guest["domain"]))
+
+
+def _usual_s(status: Mapping[str, Any]) -> float | None:
+    # The service reports minutes, as text.
+    try:
+        return float(status.get("averageDuration") or 0) * 60 or None
+    except ValueError:
+        return None

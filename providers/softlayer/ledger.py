@@ -1,0 +1,214 @@
+"""The Ledger resource: the account is checked before the first order and proven clean after the last cancellation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
+from typing import Annotated, Any
+
+import pydantic
+
+import catalog
+from providers.softlayer import cancel, guests, order, routers, security_group, ssh_key
+from providers.softlayer import mark as marks
+from providers.softlayer.account import Account, Receipt, receipt
+from providers.softlayer.errors import ApiError, ProviderError, WaitError
+from providers.softlayer.resource import Created, Live
+from providers.softlayer.session import Operation
+from providers.softlayer.spec import MARK_PATTERN, Problem, Spec, problems
+from providers.softlayer.waiting import Pending, wait_until
+
+REPLACE_ON: frozenset[str] = frozenset()
+"""Never replaced: it is the first resource of a stack and the last to go."""
+TIMEOUT_S = 90 * 60.0
+LISTS_LAG_S = 120.0
+SWEEPERS = 16
+OUTPUTS = ("accountId", "endpoint", "username", "backendRouterId", "pricePerHour", "currency")
+
+
+class LedgerSpec(Spec):
+    """The cluster to come."""
+
+    mark: Annotated[str, pydantic.StringConstraints(pattern=MARK_PATTERN)]
+    stack: str
+    datacenter: str
+    flavor: str
+    os: str | None = None
+    image_id: str | None = None
+    nodes: int = pydantic.Field(ge=1, le=64)
+    data_disks_gb: tuple[int, ...] = ()
+    port_speed_mbps: int
+    backend_router_id: str | None = None
+
+
+class _Planned(pydantic.BaseModel):
+    """A node to come, as far as its order can be verified before keys and groups exist."""
+
+    hostname: str
+    domain: str
+    datacenter: str
+    flavor: str
+    os: str | None
+    image_id: None = None
+    data_disks_gb: tuple[int, ...]
+    port_speed_mbps: int
+    backend_router_id: str
+    ssh_key_ids: tuple[str, ...] = ()
+    public_security_group_ids: tuple[str, ...] = ()
+    private_security_group_ids: tuple[str, ...] = ()
+
+
+def check(inputs: Mapping[str, Any], old_inputs: Mapping[str, Any]) -> list[Problem]:
+    """Say what is wrong with the inputs; another mark than the recorded one is refused, never a diff."""
+    recorded = old_inputs.get("mark")
+    if recorded and recorded != inputs.get("mark"):
+        sentence = (
+            f"the state belongs to owner mark {recorded}, the stack's key pair gives {inputs.get('mark')}. "
+            "Put the stack's own key folder back: what was rented is found by the first mark only."
+        )
+        return [Problem("mark", sentence)]
+    return problems(LedgerSpec, inputs)
+
+
+def known_outputs(inputs: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:
+    """Price the cluster by the catalogue, and keep the router as long as the datacenter stays."""
+    price = _catalogue_price(inputs)
+    known = {"pricePerHour": price, "currency": "USD"} if price else {}
+    router = inputs.get("backendRouterId")
+    if old and not router and old.get("datacenter") == inputs.get("datacenter"):
+        router = old.get("backendRouterId")
+    if router:
+        known["backendRouterId"] = router
+    kept = {key: old[key] for key in ("accountId", "endpoint", "username") if key in old}
+    return {**kept, **known}
+
+
+def create(op: Operation, inputs: Mapping[str, Any]) -> Created:
+    """Check the key, the catalogue, the network and the price of the whole cluster; order nothing."""
+    spec = LedgerSpec.of(inputs)
+    return Created(marks.owner(spec.stack, spec.mark), _checked(op.account(), spec, None))
+
+
+def read(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapping[str, Any]) -> Live | None:
+    """Prove that the key still belongs to the recorded account; nothing else of a ledger can drift."""
+    if not inputs:
+        raise ProviderError(f"importing ledger {resource_id}: a ledger is made by 'pulumi up' and never imported.")
+    op.account(old.get("accountId"))
+    return Live(dict(inputs), {key: old.get(key) for key in OUTPUTS})
+
+
+def update(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:
+    """Check the cluster anew."""
+    spec = LedgerSpec.of(inputs)
+    account = op.account(old.get("accountId"))
+    return _checked(account, spec, old.get("backendRouterId") if old.get("datacenter") == spec.datacenter else None)
+
+
+def delete(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapping[str, Any]) -> None:
+    """Cancel whatever in the account still bears the mark, prove that nothing is billed, and log the receipt."""
+    account = op.account(old.get("accountId"))
+    owner_mark = str(inputs["mark"])
+    _sweep(op, account, owner_mark)
+    op.log.told(told(_prove(op, account, owner_mark), owner_mark))
+
+
+def told(found: Receipt, owner_mark: str) -> str:
+    """Write the receipt as lines for a person."""
+    rows = [
+        f"  {row.host or '-':<10} {row.description}: {row.opened:%Y-%m-%d %H:%M:%S} to "
+        f"{'now' if row.closed is None else format(row.closed, '%Y-%m-%d %H:%M:%S')}, {row.so_far:.2f} {row.currency}"
+        for row in found.rows
+    ]
+    last = f"open billing items with mark {owner_mark}: {found.open_count}; rented for {found.total:.2f} in all"
+    return "\n".join(["receipt:", *rows, last])
+
+
+def _checked(account: Account, spec: LedgerSpec, router: str | None) -> dict[str, Any]:
+    identity = account.identity()
+    living = [guest for guest in account.guest_list.under(spec.mark) if guests.is_alive(guest)]
+    chosen = routers.choose(account.api, spec.datacenter, spec.backend_router_id, router, living)
+    if spec.image_id is not None:
+        _check_image(account, spec.image_id)
+    price, currency = _price(account, spec, chosen, missing=max(spec.nodes - len(living), 1))
+    return {
+        "accountId": identity.account_id,
+        "endpoint": identity.endpoint,
+        "username": identity.username,
+        "backendRouterId": chosen,
+        "pricePerHour": f"{price:f}",
+        "currency": currency,
+    }
+
+
+def _check_image(account: Account, image_id: str) -> None:
+    if account.api.find("Virtual_Guest_Block_Device_Template_Group", image_id, "mask[id,globalIdentifier]") is None:
+        raise ProviderError(f"checking the image {image_id}: the account has none of this id. Name another, or an os.")
+
+
+def _price(account: Account, spec: LedgerSpec, router: str, *, missing: int) -> tuple[Decimal, str]:
+    """Ask for the order of what is missing, so that a quota that is nearly used up does not count our own guests twice."""
+    domain = f"{marks.owner(spec.stack, spec.mark)}.{marks.ZONE}"
+    ordered = spec.model_dump(include={"datacenter", "flavor", "os", "data_disks_gb", "port_speed_mbps"})
+    planned = [
+        _Planned(hostname=f"planned-{each}", domain=domain, backend_router_id=router, **ordered)
+        for each in range(missing)
+    ]
+    try:
+        answer = order.verify(account.api, planned)
+    except ApiError as error:
+        raise ProviderError(
+            f"verifying the order of {missing} x {spec.flavor} in {spec.datacenter}: {error.text} ({error.code}). "
+            "Nothing was ordered. Correct the stack file, or choose another datacenter or flavour."
+        ) from error
+    whole = Decimal(str(answer.get("postTaxRecurringHourly") or answer.get("preTaxRecurringHourly") or 0))
+    return (whole / missing * spec.nodes).normalize(), str(answer.get("currencyShortName") or "USD")
+
+
+def _sweep(op: Operation, account: Account, owner_mark: str) -> None:
+    billed = [str(each["id"]) for each in account.guest_list.under(owner_mark) if guests.is_billed(each)]
+    if billed:
+        op.log.warn(f"Cancels guests that no state file knows: {', '.join(billed)}.")
+    failures = _each(billed, lambda guest: cancel.close(account, guest, owner_mark, op.patience, op.log.progress))
+    failures += _each(ssh_key.marked(account, owner_mark), lambda key: ssh_key.remove(account, key, owner_mark))
+    failures += _each(
+        security_group.marked(account, owner_mark),
+        lambda group: security_group.remove(account, group, owner_mark, op.patience, op.log.progress),
+    )
+    if failures:
+        raise ProviderError("\n".join(failures))
+
+
+def _each(ids: list[str], act: Any) -> list[str]:
+    """Act on all, and return the sentences of those that failed: one that cannot be cleaned does not keep the rest."""
+
+    def attempt(each: str) -> str | None:
+        try:
+            act(each)
+        except ProviderError as error:
+            return str(error)
+        return None
+
+    with ThreadPoolExecutor(SWEEPERS) as pool:
+        return [failure for failure in pool.map(attempt, ids) if failure]
+
+
+def _prove(op: Operation, account: Account, owner_mark: str) -> Receipt:
+    def look() -> Receipt | Pending:
+        found = receipt(account.charges(owner_mark))
+        still_open = [f"{row.id} ({row.host}, {row.per_hour:f} an hour)" for row in found.rows if row.is_open]
+        return Pending(f"still billed: {', '.join(still_open)}") if still_open else found
+
+    try:
+        return wait_until(f"no open billing item with mark {owner_mark}", look, op.patience.within(LISTS_LAG_S))
+    except WaitError as error:
+        raise ProviderError(f"proving that nothing is billed any more: {error}") from error
+
+
+def _catalogue_price(inputs: Mapping[str, Any]) -> str | None:
+    try:
+        disks = tuple(int(size) for size in inputs.get("dataDisksGb") or ())
+        price = catalog.price_per_hour(str(inputs["flavor"]), disks, int(inputs["portSpeedMbps"]))
+        return None if price is None else f"{price * int(inputs['nodes']):f}"
+    except (KeyError, TypeError, ValueError):
+        return None

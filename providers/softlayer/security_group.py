@@ -1,0 +1,225 @@
+"""The SecurityGroup resource: a group with exactly the rules that are asked for."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
+
+import pydantic
+
+from providers.softlayer import mark as marks
+from providers.softlayer.account import Account
+from providers.softlayer.errors import ApiError, ProviderError, Unfinished
+from providers.softlayer.resource import Created, Live
+from providers.softlayer.session import Operation
+from providers.softlayer.spec import MARK_PATTERN, Problem, Spec, problems
+from providers.softlayer.waiting import Patience, Pending, wait_until
+
+REPLACE_ON = frozenset({"mark", "name"})
+TIMEOUT_S = 60 * 60.0
+"""A cancelled guest keeps wearing its groups until its reclaim is over: half an hour and more."""
+GROUP_MASK = (
+    "mask[id,name,description,rules[id,direction,ethertype,protocol,portRangeMin,portRangeMax,remoteIp,remoteGroupId],"
+    "networkComponentBindings[networkComponentId]]"
+)
+
+Rule = dict[str, Any]
+
+
+class RuleSpec(Spec):
+    """What is let through."""
+
+    direction: Literal["ingress", "egress"]
+    protocol: Literal["tcp", "udp", "icmp"] | None = None
+    port_min: int | None = pydantic.Field(None, ge=0, le=65535)
+    port_max: int | None = pydantic.Field(None, ge=0, le=65535)
+    remote_cidr: str | None = None
+    remote_self: bool = False
+
+    @pydantic.model_validator(mode="after")
+    def _sensible(self) -> Self:
+        if self.remote_cidr is not None:
+            if self.remote_self:
+                raise ValueError("name either remoteCidr or remoteSelf")
+            ipaddress.ip_network(self.remote_cidr)
+        if self.protocol is None and self.port_min is not None:
+            raise ValueError("ports need a protocol")
+        return self
+
+    def template(self, group_id: int) -> Rule:
+        """Write the rule as the API takes it."""
+        rule = {
+            "direction": self.direction,
+            "ethertype": "IPv6" if self.remote_cidr and ":" in self.remote_cidr else "IPv4",
+            "protocol": self.protocol,
+            "portRangeMin": self.port_min,
+            "portRangeMax": self.port_max if self.port_max is not None else self.port_min,
+            "remoteIp": self.remote_cidr,
+            "remoteGroupId": group_id if self.remote_self else None,
+        }
+        return {key: value for key, value in rule.items() if value is not None}
+
+
+class GroupSpec(Spec):
+    """A group and its rules."""
+
+    mark: Annotated[str, pydantic.StringConstraints(pattern=MARK_PATTERN)]
+    name: str
+    description: str
+    rules: tuple[RuleSpec, ...] = pydantic.Field((), max_length=50)
+
+
+def check(inputs: Mapping[str, Any], old_inputs: Mapping[str, Any]) -> list[Problem]:
+    """Say what is wrong with the inputs."""
+    return problems(GroupSpec, inputs)
+
+
+def known_outputs(inputs: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:
+    """Tell what stays."""
+    return {key: old.get(key) for key in ("groupId", "accountId")} if old else {}
+
+
+def create(op: Operation, inputs: Mapping[str, Any]) -> Created:
+    """Adopt the group that an interrupted run made, else make it; then give it its rules."""
+    spec = GroupSpec.of(inputs)
+    account = op.account()
+    group_id = _same_group(account, spec) or _make(op, account, spec)
+    return Created(group_id, _with_rules(account, spec, group_id))
+
+
+def read(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapping[str, Any]) -> Live | None:
+    """Read the group; rules that somebody changed show as changed."""
+    account = op.account(old.get("accountId"))
+    group = account.api.find("Network_SecurityGroup", resource_id, GROUP_MASK)
+    if group is None:
+        return None
+    head, _, description = str(group.get("description") or "").partition(": ")
+    stack, _, owner_mark = head.removeprefix(f"{marks.ZONE} ").rpartition("-")
+    if not inputs and stack != op.stack:
+        raise ProviderError(f"importing security group {resource_id}: it does not carry the mark of stack {op.stack}.")
+    live = {"mark": owner_mark, **inputs, "name": str(group["name"]), "description": description}
+    if not inputs or not _same_rules(GroupSpec.of(inputs), group):
+        live["rules"] = [_rule_inputs(rule, int(resource_id)) for rule in group.get("rules") or []]
+    return Live(live, {"groupId": resource_id, "accountId": account.identity().account_id})
+
+
+def update(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:
+    """Change description and rules in place."""
+    spec = GroupSpec.of(inputs)
+    account = op.account(old.get("accountId"))
+    account.api.ensure("Network_SecurityGroup", "editObject", _head(op, spec), id=int(resource_id))
+    return _with_rules(account, spec, resource_id)
+
+
+def delete(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapping[str, Any]) -> None:
+    """Remove the group as soon as the last guest has let go of it."""
+    account = op.account(old.get("accountId"))
+    remove(account, resource_id, str(inputs.get("mark") or old.get("mark")), op.patience, op.log.progress)
+
+
+def remove(account: Account, group_id: str, owner_mark: str, patience: Patience, tell: Any) -> None:
+    """Remove a group that bears the mark; a group that is gone, or somebody else's by now, is left alone."""
+
+    def look() -> bool | Pending:
+        group = account.api.find("Network_SecurityGroup", group_id, GROUP_MASK)
+        if group is None or not marks.notes_are(group.get("description"), owner_mark):
+            return True
+        try:
+            _detach(account, group)
+            account.api.once("Network_SecurityGroup", "deleteObject", id=int(group_id))
+        except ApiError as error:
+            return Pending(
+                f"still in use while cancelled guests are reclaimed; nothing is billed for it ({error.text})"
+            )
+        return True
+
+    wait_until(f"security group {group_id} removed", look, patience, tell)
+
+
+def marked(account: Account, owner_mark: str) -> list[str]:
+    """List the ids of the account's groups that bear the mark."""
+    found = account.api.read_all("Network_SecurityGroup", "getAllObjects", mask="mask[id,name,description]")
+    return [str(group["id"]) for group in found if marks.notes_are(group.get("description"), owner_mark)]
+
+
+def _make(op: Operation, account: Account, spec: GroupSpec) -> str:
+    op.before_order(f"security group {spec.name}")
+    try:
+        return str(account.api.once("Network_SecurityGroup", "createObject", _head(op, spec))["id"])
+    except ApiError as error:
+        found = _same_group(account, spec) if error.is_weather else None
+        if found is None:
+            raise ProviderError(
+                f"making security group {spec.name}: {error.text} ({error.code}). Run it again."
+            ) from error
+        return found
+
+
+def _same_group(account: Account, spec: GroupSpec) -> str | None:
+    groups = account.api.read_all("Network_SecurityGroup", "getAllObjects", mask="mask[id,name,description]")
+    ours = [g for g in groups if g.get("name") == spec.name and marks.notes_are(g.get("description"), spec.mark)]
+    if len(ours) > 1:
+        ids = ", ".join(str(group["id"]) for group in ours)
+        raise ProviderError(f"making security group {spec.name}: the account has several of this name and mark: {ids}.")
+    return str(ours[0]["id"]) if ours else None
+
+
+def _with_rules(account: Account, spec: GroupSpec, group_id: str) -> dict[str, Any]:
+    outputs = {"groupId": group_id, "accountId": account.identity().account_id}
+    try:
+        group = account.api.find("Network_SecurityGroup", group_id, GROUP_MASK)
+        if group is None:
+            raise ProviderError("the account does not show it any more. Run 'pulumi up --refresh'.")
+        _settle_rules(account, spec, group)
+    except ProviderError as error:
+        reason = f"giving security group {group_id} ({spec.name}) its rules: {error}"
+        raise Unfinished(group_id, outputs, reason) from error
+    return outputs
+
+
+def _settle_rules(account: Account, spec: GroupSpec, group: dict[str, Any]) -> None:
+    """Add what is missing before removing what is too many, so that nobody is cut off in between."""
+    group_id = int(group["id"])
+    wanted = [rule.template(group_id) for rule in spec.rules]
+    present = {_identity(rule): int(rule["id"]) for rule in group.get("rules") or []}
+    missing = [rule for rule in wanted if _identity(rule) not in present]
+    surplus = [rule_id for key, rule_id in present.items() if key not in {_identity(rule) for rule in wanted}]
+    if missing:
+        account.api.once("Network_SecurityGroup", "addRules", missing, id=group_id)
+    if surplus:
+        account.api.once("Network_SecurityGroup", "removeRules", surplus, id=group_id)
+
+
+def _same_rules(spec: GroupSpec, group: Mapping[str, Any]) -> bool:
+    wanted = {_identity(rule.template(int(group["id"]))) for rule in spec.rules}
+    return wanted == {_identity(rule) for rule in group.get("rules") or []}
+
+
+def _identity(rule: Mapping[str, Any]) -> tuple[str, ...]:
+    # The API answers '' where nothing was given, and numbers or digit strings for ports and ids.
+    keys = ("direction", "ethertype", "protocol", "portRangeMin", "portRangeMax", "remoteIp", "remoteGroupId")
+    return tuple("" if rule.get(key) is None else str(rule[key]) for key in keys)
+
+
+def _rule_inputs(rule: Mapping[str, Any], group_id: int) -> dict[str, Any]:
+    found = {
+        "direction": rule.get("direction"),
+        "protocol": rule.get("protocol") or None,
+        "portMin": rule.get("portRangeMin") if rule.get("portRangeMin") != "" else None,
+        "portMax": rule.get("portRangeMax") if rule.get("portRangeMax") != "" else None,
+        "remoteCidr": rule.get("remoteIp") or None,
+        "remoteSelf": str(rule.get("remoteGroupId")) == str(group_id) or None,
+    }
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def _head(op: Operation, spec: GroupSpec) -> dict[str, Any]:
+    mark_first = f"{marks.notes(marks.owner(op.stack, spec.mark))}: {spec.description}"
+    return {"name": spec.name, "description": mark_first}
+
+
+def _detach(account: Account, group: Mapping[str, Any]) -> None:
+    components = [int(b["networkComponentId"]) for b in group.get("networkComponentBindings") or []]
+    if components:
+        account.api.once("Network_SecurityGroup", "detachNetworkComponents", components, id=int(group["id"]))

@@ -1,0 +1,160 @@
+"""The SshKey resource: the stack's own public key in the account."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import pydantic
+
+from providers.softlayer import mark as marks
+from providers.softlayer.account import Account
+from providers.softlayer.errors import ApiError, ProviderError
+from providers.softlayer.resource import Created, Live
+from providers.softlayer.session import Operation
+from providers.softlayer.spec import MARK_PATTERN, Problem, Spec, problems
+
+REPLACE_ON = frozenset({"mark", "publicKey"})
+TIMEOUT_S = 5 * 60.0
+KEY_MASK = "mask[id,fingerprint,key,label,notes]"
+
+
+class KeySpec(Spec):
+    """A public key and its name."""
+
+    mark: Annotated[str, pydantic.StringConstraints(pattern=MARK_PATTERN)]
+    label: str
+    public_key: str
+
+    @pydantic.field_validator("public_key")
+    @classmethod
+    def _well_formed(cls, line: str) -> str:
+        if "PRIVATE" in line or _material(line) is None:
+            raise ValueError("is no public key line such as 'ssh-ed25519 AAAA...'")
+        return line
+
+
+def check(inputs: Mapping[str, Any], old_inputs: Mapping[str, Any]) -> list[Problem]:
+    """Say what is wrong with the inputs."""
+    return problems(KeySpec, inputs)
+
+
+def known_outputs(inputs: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:
+    """Tell the fingerprint, which follows from the key."""
+    if old:
+        return {key: old.get(key) for key in ("keyId", "fingerprint", "accountId")}
+    return {"fingerprint": fingerprint(str(inputs.get("publicKey")))}
+
+
+def create(op: Operation, inputs: Mapping[str, Any]) -> Created:
+    """Adopt the account's copy of our key if it bears our mark, else upload it."""
+    spec = KeySpec.of(inputs)
+    account = op.account()
+    found = _same_key(account, spec)
+    if found is None:
+        found = _upload(op, account, spec)
+    elif not marks.notes_are(found.get("notes"), spec.mark):
+        raise ProviderError(
+            f"uploading the ssh key {spec.label}: the account has the same key already as {found['id']} "
+            f"('{found.get('label')}'), without our mark. Nothing was touched; remove that one, or use another key pair."
+        )
+    return Created(str(found["id"]), _outputs(found, account))
+
+
+def read(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapping[str, Any]) -> Live | None:
+    """Read the key."""
+    account = op.account(old.get("accountId"))
+    found = account.api.find("Security_Ssh_Key", resource_id, KEY_MASK)
+    if found is None:
+        return None
+    live = {"label": str(found.get("label") or ""), "publicKey": str(found.get("key") or "").strip()}
+    if inputs and _material(live["publicKey"]) == _material(str(inputs.get("publicKey"))):
+        live["publicKey"] = inputs["publicKey"]
+    owner = str(found.get("notes") or "").removeprefix(f"{marks.ZONE} ").split(" ")[0]
+    if not inputs and owner.rpartition("-")[0] != op.stack:
+        raise ProviderError(f"importing ssh key {resource_id}: it does not carry the mark of stack {op.stack}.")
+    return Live({"mark": owner.rpartition("-")[2], **inputs, **live}, _outputs(found, account))
+
+
+def update(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:
+    """Rename the key."""
+    spec = KeySpec.of(inputs)
+    account = op.account(old.get("accountId"))
+    account.api.ensure("Security_Ssh_Key", "editObject", {"label": spec.label}, id=int(resource_id))
+    return {key: old.get(key) for key in ("keyId", "fingerprint", "accountId")}
+
+
+def delete(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapping[str, Any]) -> None:
+    """Remove the key if it is still ours."""
+    account = op.account(old.get("accountId"))
+    remove(account, resource_id, str(inputs.get("mark") or old.get("mark")))
+
+
+def remove(account: Account, key_id: str, owner_mark: str) -> None:
+    """Remove a key that bears the mark; a key that is gone, or somebody else's by now, is left alone."""
+    found = account.api.find("Security_Ssh_Key", key_id, KEY_MASK)
+    if found is None or not marks.notes_are(found.get("notes"), owner_mark):
+        return
+    try:
+        account.api.ensure("Security_Ssh_Key", "deleteObject", id=int(key_id))
+    except ApiError as error:
+        if not error.is_gone:
+            raise ProviderError(
+                f"removing ssh key {key_id}: {error.text} ({error.code}). Run 'pulumi destroy' again."
+            ) from error
+
+
+def marked(account: Account, owner_mark: str) -> list[str]:
+    """List the ids of the account's keys that bear the mark."""
+    found = account.api.read_all("Account", "getSshKeys", mask=KEY_MASK)
+    return [str(key["id"]) for key in found if marks.notes_are(key.get("notes"), owner_mark)]
+
+
+def fingerprint(public_key: str) -> str | None:
+    """Compute the MD5 fingerprint that the account shows for a key."""
+    material = _material(public_key)
+    if material is None:
+        return None
+    digest = hashlib.md5(material, usedforsecurity=False).hexdigest()
+    return ":".join(digest[start : start + 2] for start in range(0, len(digest), 2))
+
+
+def _upload(op: Operation, account: Account, spec: KeySpec) -> dict[str, Any]:
+    notes = marks.notes(marks.owner(op.stack, spec.mark))
+    op.before_order(f"ssh key {spec.label}")
+    try:
+        return account.api.once(
+            "Security_Ssh_Key", "createObject", {"key": spec.public_key, "label": spec.label, "notes": notes}
+        )
+    except ApiError as error:
+        # The answer may have got lost on the way; a key costs nothing and is there once or not at all.
+        found = _same_key(account, spec) if error.is_weather else None
+        if found is None:
+            raise ProviderError(
+                f"uploading the ssh key {spec.label}: {error.text} ({error.code}). Run it again."
+            ) from error
+        return found
+
+
+def _same_key(account: Account, spec: KeySpec) -> dict[str, Any] | None:
+    keys = account.api.read_all("Account", "getSshKeys", mask=KEY_MASK)
+    return next((key for key in keys if _material(str(key.get("key"))) == _material(spec.public_key)), None)
+
+
+def _outputs(found: Mapping[str, Any], account: Account) -> dict[str, Any]:
+    return {
+        "keyId": str(found["id"]),
+        "fingerprint": str(found.get("fingerprint") or ""),
+        "accountId": account.identity().account_id,
+    }
+
+
+def _material(line: str) -> bytes | None:
+    fields = line.split()
+    try:
+        return base64.b64decode(fields[1], validate=True) if len(fields) >= 2 else None
+    except (binascii.Error, ValueError):
+        return None
