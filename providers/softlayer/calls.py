@@ -44,7 +44,7 @@ class Api:
         retrying = tenacity.Retrying(
             retry=tenacity.retry_if_exception(lambda error: isinstance(error, ApiError) and error.is_weather),
             stop=tenacity.stop_after_attempt(READ_ATTEMPTS) | tenacity.stop_when_event_set(self._stop),
-            wait=tenacity.wait_exponential_jitter(FIRST_PAUSE_S, LONGEST_PAUSE_S, jitter=FIRST_PAUSE_S),
+            wait=tenacity.wait_exponential_jitter(multiplier=FIRST_PAUSE_S, max=LONGEST_PAUSE_S, jitter=FIRST_PAUSE_S),
             sleep=lambda seconds: self._stop.wait(seconds * self._time_scale),
             reraise=True,
         )

@@ -1,0 +1,64 @@
+"""Money, as the account shows it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+from providers.softlayer import ledger
+from providers.softlayer.account import Charge, _charge, receipt
+
+NOW = datetime.now(UTC)
+ROW = {
+    "id": 9,
+    "description": "2 x P100",
+    "hostName": "gpu-0",
+    "categoryCode": "guest_core",
+    "hourlyFlag": True,
+    "createDate": "2026-11-21T08:00:00-06:00",
+    "hourlyRecurringFee": 3.9,
+    "currentHourlyCharge": "7.8",
+    "children": [{"hourlyRecurringFee": ".5", "currentHourlyCharge": 1}],
+}
+
+
+def charge(**changes) -> Charge:
+    return _charge({**ROW, **changes}, still_billed=changes.get("still_billed", False))
+
+
+def test_a_charge_adds_up_its_children():
+    assert (charge().per_hour, charge().so_far) == (Decimal("4.4"), Decimal("8.8"))
+
+
+def test_an_item_without_cancellation_is_open():
+    assert charge().is_open
+
+
+def test_an_hourly_item_ends_with_its_cancellation_whatever_our_clock_says():
+    ahead = (NOW + timedelta(days=90)).isoformat()
+    assert not charge(cancellationDate=ahead).is_open
+
+
+def test_a_monthly_item_with_a_cancellation_ahead_is_still_open_and_tells_its_end():
+    found = charge(hourlyFlag=False, cancellationDate=(NOW + timedelta(days=9)).isoformat())
+    assert found.is_open
+    assert found.ends is not None
+
+
+def test_a_guest_that_keeps_its_billing_item_is_open_even_if_a_cancellation_is_noted():
+    assert charge(cancellationDate=NOW.isoformat(), still_billed=True).is_open
+
+
+def test_a_receipt_counts_what_is_open_and_adds_everything_up():
+    found = receipt([charge(), charge(cancellationDate=NOW.isoformat())])
+    assert (found.open_count, found.total) == (1, Decimal("17.6"))
+
+
+def test_an_empty_receipt_is_zero():
+    assert receipt([]).total == 0
+
+
+def test_the_receipt_for_a_person_names_each_thing_and_ends_with_what_is_open():
+    lines = ledger.told(receipt([charge(cancellationDate=NOW.isoformat())]), "1f3a9c42").splitlines()
+    assert "gpu-0" in lines[1]
+    assert lines[-1] == "open billing items with mark 1f3a9c42: 0; rented for 8.80 in all"

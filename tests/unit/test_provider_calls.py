@@ -1,0 +1,142 @@
+"""Calls: what is repeated, what never is, and what a message may show."""
+
+from __future__ import annotations
+
+import threading
+from xml.parsers.expat import ExpatError
+
+import pytest
+import SoftLayer
+
+from providers.softlayer import calls
+from providers.softlayer.calls import Api
+from providers.softlayer.credentials import Credentials, CredentialsError, load
+from providers.softlayer.errors import ApiError
+
+KEY = "a-key-of-some-length-0123456789"
+
+
+class Wire:
+    """The transport of an official client: answers from a list, exceptions included."""
+
+    def __init__(self, *answers) -> None:
+        self.answers = list(answers)
+        self.sent = 0
+
+    def __call__(self, request):
+        self.sent += 1
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+@pytest.fixture
+def api(monkeypatch):
+    def build(*answers) -> tuple[Api, Wire]:
+        wire = Wire(*answers)
+        monkeypatch.setattr(
+            calls, "new_client", lambda _: SoftLayer.BaseClient(transport=wire, config_file="/dev/null")
+        )
+        return Api(Credentials("u", KEY, "http://127.0.0.1:9/xmlrpc/v3.1/", 5), threading.Event(), 0.001), wire
+
+    return build
+
+
+DROPPED = SoftLayer.TransportError(0, "connection reset")
+REFUSED = SoftLayer.SoftLayerAPIError("SoftLayer_Exception_Public", "no")
+GONE = SoftLayer.SoftLayerAPIError("SoftLayer_Exception_ObjectNotFound", "Unable to find object with id of '1'.")
+LIMITED = SoftLayer.SoftLayerAPIError("SoftLayer_Exception_WebService_RateLimitExceeded", "slow down")
+
+
+@pytest.mark.parametrize("weather", [DROPPED, LIMITED, SoftLayer.TransportError(503, ""), ExpatError("no xml")])
+def test_a_read_is_repeated_in_bad_weather(api, weather):
+    client, wire = api(weather, weather, {"id": 1})
+    assert client.read("Account", "getObject") == {"id": 1}
+    assert wire.sent == 3
+
+
+def test_a_refusal_is_not_repeated(api):
+    client, wire = api(REFUSED)
+    with pytest.raises(ApiError, match="calling Account::getObject: no .SoftLayer_Exception_Public"):
+        client.read("Account", "getObject")
+    assert wire.sent == 1
+
+
+def test_a_read_gives_up_after_a_bounded_number_of_attempts(api):
+    client, wire = api(*[DROPPED] * 50)
+    with pytest.raises(ApiError):
+        client.read("Account", "getObject")
+    assert wire.sent == calls.READ_ATTEMPTS
+
+
+def test_an_order_is_sent_once_whatever_happens(api):
+    client, wire = api(DROPPED, {"id": 1})
+    with pytest.raises(ApiError) as lost:
+        client.once("Virtual_Guest", "createObject", {})
+    assert wire.sent == 1
+    assert lost.value.is_ambiguous
+
+
+def test_what_is_gone_is_none_and_what_is_refused_is_an_error(api):
+    client, _ = api(GONE, REFUSED)
+    assert client.find("Virtual_Guest", "1", "mask[id]") is None
+    with pytest.raises(ApiError):
+        client.find("Virtual_Guest", "1", "mask[id]")
+
+
+def test_an_error_that_rest_hands_back_as_a_result_is_an_error(api):
+    client, _ = api({"error": "no", "code": "SoftLayer_Exception_Public"})
+    with pytest.raises(ApiError, match="no"):
+        client.read("Account", "getObject")
+
+
+def test_a_list_is_read_to_its_end_without_trusting_a_total(api):
+    client, wire = api([{"id": n} for n in range(100)], [{"id": 100}])
+    assert len(client.read_all("Account", "getVirtualGuests")) == 101
+    assert wire.sent == 2
+
+
+def test_keys_never_stand_in_an_error(api):
+    private = "-----BEGIN OPENSSH PRIVATE KEY-----\nabc\n-----END OPENSSH PRIVATE KEY-----"
+    client, _ = api(SoftLayer.SoftLayerAPIError("X", f"bad key {KEY} in {private}"))
+    with pytest.raises(ApiError) as error:
+        client.once("Account", "getObject")
+    assert KEY not in str(error.value)
+    assert "abc" not in str(error.value)
+
+
+def test_a_named_file_alone_counts(tmp_path, monkeypatch):
+    monkeypatch.setenv("SL_USERNAME", "someone")
+    monkeypatch.setenv("SL_API_KEY", "of a real account")
+    conf = tmp_path / "softlayer.conf"
+    conf.write_text(
+        "[softlayer]\nusername = local\napi_key = local%\nendpoint_url = http://127.0.0.1:1/xmlrpc/v3.1/\ntimeout = 7\n"
+    )
+    assert load(str(conf)) == Credentials("local", "local%", "http://127.0.0.1:1/xmlrpc/v3.1/", 7)
+    conf.write_text("[softlayer]\nusername = local\n")
+    with pytest.raises(CredentialsError, match="api_key not found"):
+        load(str(conf))
+
+
+def test_without_a_file_the_official_clients_sources_hold(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("SL_USERNAME", "someone")
+    monkeypatch.setenv("SL_API_KEY", KEY)
+    found = load(None)
+    assert (found.username, found.api_key, found.timeout_s) == ("someone", KEY, 60)
+    assert KEY not in repr(found)
+
+
+def test_a_path_below_our_home_is_found(tmp_path, monkeypatch):
+    monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path))
+    (tmp_path / "softlayer.conf").write_text("[softlayer]\nusername = u\napi_key = k\n")
+    assert load("$MICROCLUSTER_HOME/softlayer.conf").username == "u"
+
+
+@pytest.mark.parametrize("text", ["\x00\xff", "no section", "[softlayer]\n= = =\n["])
+def test_a_file_that_is_no_key_file_is_a_sentence(tmp_path, text):
+    conf = tmp_path / "softlayer.conf"
+    conf.write_bytes(text.encode("latin-1"))
+    with pytest.raises(CredentialsError, match="reading the account's key|looking for the account's key"):
+        load(str(conf))

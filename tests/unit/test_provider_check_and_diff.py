@@ -1,0 +1,125 @@
+"""What the provider refuses before it calls anybody, and what a change costs."""
+
+from __future__ import annotations
+
+import pytest
+
+from providers.softlayer import ledger, security_group, ssh_key, virtual_guest
+from providers.softlayer.spec import difference
+from providers.softlayer.values import UNKNOWN
+
+PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGZpZnR5LW9uZS1ieXRlcy1vZi1ub3RoaW5nLWF0LWFs someone@somewhere"
+GUEST = {
+    "mark": "1f3a9c42",
+    "hostname": "gpu-0",
+    "domain": "local-1f3a9c42.microcluster",
+    "datacenter": "lon06",
+    "flavor": "AC1_16X120X100",
+    "os": "UBUNTU_18_64",
+    "dataDisksGb": [2000],
+    "portSpeedMbps": 1000,
+    "backendRouterId": "1",
+    "sshKeyIds": ["7"],
+}
+LEDGER = {
+    "mark": "1f3a9c42",
+    "stack": "local",
+    "datacenter": "lon06",
+    "flavor": "AC1_16X120X100",
+    "os": "UBUNTU_18_64",
+    "nodes": 2,
+    "dataDisksGb": [2000],
+    "portSpeedMbps": 1000,
+}
+GROUP = {"mark": "1f3a9c42", "name": "n", "description": "d", "rules": [{"direction": "egress"}]}
+
+
+def test_good_inputs_pass():
+    assert virtual_guest.check(GUEST, {}) == []
+    assert ledger.check(LEDGER, {}) == []
+    assert security_group.check(GROUP, {}) == []
+    assert ssh_key.check({"mark": "1f3a9c42", "label": "l", "publicKey": PUBLIC_KEY}, {}) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "key", "words"),
+    [
+        ({"dataDisksGb": [2048]}, "dataDisksGb", "no disk of 2048 GB is sold"),
+        ({"dataDisksGb": [100] * 5}, "dataDisksGb", "at most 4"),
+        ({"imageId": "12"}, "", "either os or imageId"),
+        ({"os": None}, "", "either os or imageId"),
+        ({"mark": "xyz"}, "mark", "pattern"),
+        ({"mark": "1f3a9c43"}, "", "owner mark"),
+        ({"hostname": "gpu 0; reboot"}, "hostname", "pattern"),
+        ({"colour": "red"}, "colour", "no property"),
+        ({"portSpeedMbps": "fast"}, "portSpeedMbps", "integer"),
+    ],
+)
+def test_bad_guest_inputs_are_named(change, key, words):
+    problems = virtual_guest.check(
+        {name: value for name, value in {**GUEST, **change}.items() if value is not None}, {}
+    )
+    assert [problem.key for problem in problems] == [key]
+    assert words in problems[0].reason
+
+
+def test_what_a_preview_cannot_know_yet_is_never_judged():
+    unknown = {**GUEST, "backendRouterId": UNKNOWN, "sshKeyIds": [UNKNOWN], "portSpeedMbps": UNKNOWN}
+    assert virtual_guest.check(unknown, {}) == []
+
+
+def test_a_second_mark_is_refused_with_both_marks_in_the_sentence():
+    (problem,) = ledger.check({**LEDGER, "mark": "00000000"}, LEDGER)
+    assert problem.key == "mark"
+    assert "1f3a9c42" in problem.reason and "00000000" in problem.reason
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        {"direction": "sideways"},
+        {"direction": "ingress", "portMin": 22},
+        {"direction": "ingress", "protocol": "tcp", "portMin": 70000},
+        {"direction": "ingress", "remoteCidr": "203.0.113.7/8"},
+        {"direction": "ingress", "remoteCidr": "10.0.0.0/8", "remoteSelf": True},
+    ],
+)
+def test_a_rule_that_cannot_work_is_refused(rule):
+    assert security_group.check({**GROUP, "rules": [rule]}, {})
+
+
+@pytest.mark.parametrize("line", ["", "ssh-ed25519", "ssh-ed25519 ***", "-----BEGIN OPENSSH PRIVATE KEY-----"])
+def test_what_is_no_public_key_is_refused(line):
+    assert ssh_key.check({"mark": "1f3a9c42", "label": "l", "publicKey": line}, {})
+
+
+def test_equal_inputs_are_no_difference_even_if_lists_are_compared():
+    assert difference(GUEST, {**GUEST, "dataDisksGb": [2000]}, virtual_guest.REPLACE_ON).changed == ()
+
+
+@pytest.mark.parametrize("key", ["flavor", "datacenter", "backendRouterId", "dataDisksGb", "sshKeyIds", "hostname"])
+def test_what_cannot_be_changed_in_place_replaces_the_guest(key):
+    assert difference(GUEST, {**GUEST, key: "other"}, virtual_guest.REPLACE_ON).replacing == (key,)
+
+
+@pytest.mark.parametrize("key", ["tags", "portSpeedMbps"])
+def test_what_can_be_changed_in_place_is(key):
+    found = difference(GUEST, {**GUEST, key: "other"}, virtual_guest.REPLACE_ON)
+    assert (found.changed, found.replacing) == ((key,), ())
+
+
+def test_nothing_replaces_the_ledger():
+    assert difference(LEDGER, {**LEDGER, "datacenter": "lon04", "nodes": 4}, ledger.REPLACE_ON).replacing == ()
+
+
+def test_a_preview_prices_the_cluster_and_keeps_the_router_of_its_datacenter():
+    old = {**LEDGER, "backendRouterId": "5", "accountId": "9"}
+    kept = ledger.known_outputs({**LEDGER, "nodes": 4}, old)
+    assert (kept["backendRouterId"], kept["accountId"]) == ("5", "9")
+    assert "backendRouterId" not in ledger.known_outputs({**LEDGER, "datacenter": "lon04"}, old)
+    assert float(kept["pricePerHour"]) == 2 * float(ledger.known_outputs(LEDGER, {})["pricePerHour"])
+
+
+def test_the_fingerprint_of_a_key_is_known_in_a_preview():
+    known = ssh_key.known_outputs({"publicKey": PUBLIC_KEY}, {})
+    assert len(known["fingerprint"].split(":")) == 16

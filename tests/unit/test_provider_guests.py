@@ -1,0 +1,95 @@
+"""What the account's record of a guest means."""
+
+from __future__ import annotations
+
+import pytest
+
+from providers.softlayer import guests
+from providers.softlayer.waiting import Pending
+
+READY = {
+    "id": 101,
+    "hostname": "gpu-0",
+    "domain": "local-1f3a9c42.microcluster",
+    "provisionDate": "2026-11-21T08:00:00-06:00",
+    "primaryIpAddress": "203.0.113.2",
+    "primaryBackendIpAddress": "10.112.7.2",
+    "datacenter": {"name": "lon06"},
+    "primaryBackendNetworkComponent": {"maxSpeed": 1000, "networkVlan": {"primaryRouter": {"id": 11}}},
+    "blockDevices": [
+        {"device": "0", "diskImage": {"capacity": 100}},
+        {"device": "3", "diskImage": {"capacity": 50}},
+        {"device": "1", "diskImage": {"capacity": 2}},
+        {"device": "2", "diskImage": {"capacity": "2000"}},
+        {"device": "7", "diskImage": {"capacity": 64}},
+    ],
+    "billingItem": {
+        "id": 9,
+        "hourlyRecurringFee": "3.9",
+        "children": [{"hourlyRecurringFee": ".5"}, {"hourlyRecurringFee": ""}],
+        "orderItem": {"preset": {"keyName": "AC1_16X120X100"}},
+    },
+}
+
+
+def transaction(name: str, **more) -> dict:
+    return {"activeTransaction": {"id": 1, "transactionStatus": {"name": name, **more}}}
+
+
+def test_a_guest_is_ready_when_it_is_provisioned_idle_and_addressed():
+    assert guests.readiness(READY) is READY
+
+
+@pytest.mark.parametrize(
+    ("change", "detail"),
+    [
+        (transaction("CLOUD_PROVISION_SETUP"), "in transaction CLOUD_PROVISION_SETUP"),
+        ({"provisionDate": None}, "not provisioned yet"),
+        ({"provisionDate": ""}, "not provisioned yet"),
+        ({"primaryIpAddress": ""}, "without addresses yet"),
+        (
+            {"provisionDate": "", "billingItem": {"orderItem": {"order": {"status": "PENDING_APPROVAL"}}}},
+            "order PENDING_APPROVAL",
+        ),
+    ],
+)
+def test_anything_less_is_pending_and_says_why(change, detail):
+    state = guests.readiness({**READY, **change})
+    assert isinstance(state, Pending)
+    assert state.detail == detail
+
+
+def test_a_transaction_tells_how_long_it_usually_takes():
+    state = guests.readiness({**READY, **transaction("POWER_ON", averageDuration="1.5")})
+    assert isinstance(state, Pending)
+    assert state.usual_s == 90
+
+
+@pytest.mark.parametrize("name", ["CLOUD_INSTANCE_NETWORK_RECLAIM", "RECLAIM_NETWORK", "CLOUD_ISO_BOOT_TEAR_DOWN"])
+def test_a_guest_that_is_being_reclaimed_is_not_alive(name):
+    assert not guests.is_alive({**READY, **transaction(name)})
+
+
+def test_a_guest_without_billing_item_is_not_alive():
+    assert not guests.is_alive({key: value for key, value in READY.items() if key != "billingItem"})
+
+
+def test_the_ordered_properties_are_read_back():
+    assert guests.live_inputs(READY) == {
+        "hostname": "gpu-0",
+        "domain": "local-1f3a9c42.microcluster",
+        "datacenter": "lon06",
+        "flavor": "AC1_16X120X100",
+        "dataDisksGb": [2000, 50],
+        "portSpeedMbps": 1000,
+        "backendRouterId": "11",
+    }
+
+
+def test_the_price_counts_the_billing_items_children():
+    assert guests.outputs(READY, "ssh-ed25519 A", "1")["pricePerHour"] == "4.4"
+
+
+def test_a_guest_that_shows_hardly_anything_has_hardly_any_outputs():
+    shown = guests.outputs({"id": 101}, None, "1")
+    assert {key for key, value in shown.items() if value is not None} == {"guestId", "accountId"}

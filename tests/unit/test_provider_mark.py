@@ -1,0 +1,52 @@
+"""The owner mark: what is ours, and what only looks like it."""
+
+from __future__ import annotations
+
+import pytest
+
+from providers.softlayer import mark
+
+OURS = "1f3a9c42"
+
+
+def test_a_guest_is_ours_by_its_domain_and_hostname():
+    guest = {"hostname": "gpu-0", "domain": f"local-{OURS}.microcluster"}
+    assert mark.guest_is(guest, OURS)
+    assert mark.guest_is(guest, OURS, "gpu-0")
+    assert not mark.guest_is(guest, OURS, "gpu-1")
+
+
+@pytest.mark.parametrize(
+    "domain",
+    [
+        "local-1f3a9c43.microcluster",
+        f"{OURS}.microcluster",
+        f"local-{OURS}.microcluster.example.com",
+        f"local-{OURS}0.microcluster",
+        f"local-{OURS}xmicrocluster",
+        f"local-{OURS}.example.com",
+        "",
+        None,
+    ],
+)
+def test_a_domain_that_only_looks_like_ours_is_foreign(domain):
+    assert not mark.guest_is({"hostname": "gpu-0", "domain": domain}, OURS)
+
+
+@pytest.mark.parametrize(
+    "notes", [f"microcluster local-{OURS}", f"microcluster my.stack-{OURS} gpu-0", f"microcluster s-{OURS}: d"]
+)
+def test_notes_that_begin_with_the_mark_are_ours(notes):
+    assert mark.notes_are(notes, OURS)
+
+
+@pytest.mark.parametrize(
+    "notes",
+    ["", None, OURS, f"copy of microcluster local-{OURS}", f"microcluster local-{OURS}a", f"microcluster {OURS}"],
+)
+def test_notes_that_only_mention_the_mark_are_foreign(notes):
+    assert not mark.notes_are(notes, OURS)
+
+
+def test_owner_and_domain_belong_together():
+    assert mark.owner_of(f"{mark.owner('v100', OURS)}.{mark.ZONE}") == f"v100-{OURS}"

@@ -1,0 +1,100 @@
+"""What stands in an order."""
+
+from __future__ import annotations
+
+import pytest
+
+from providers.softlayer import order
+from providers.softlayer.errors import ProviderError
+from providers.softlayer.routers import pick
+from providers.softlayer.virtual_guest import GuestSpec
+
+SPEC = GuestSpec(
+    mark="1f3a9c42",
+    hostname="gpu-0",
+    domain="local-1f3a9c42.microcluster",
+    datacenter="lon06",
+    flavor="AC1_16X120X100",
+    os="UBUNTU_18_64",
+    data_disks_gb=(2000, 100),
+    port_speed_mbps=1000,
+    backend_router_id="11",
+    ssh_key_ids=("7",),
+    public_security_group_ids=("21",),
+    private_security_group_ids=("22",),
+)
+IMAGE = {"id": 2263543, "globalIdentifier": "aaaa-bbbb"}
+CONTAINER = {
+    "packageId": 835,
+    "presetId": 405,
+    "prices": [
+        {"id": 1, "categories": [{"categoryCode": "os"}]},
+        {"id": 2, "categories": [{"categoryCode": "guest_disk1"}]},
+        {"id": 3, "item": {"keyName": "OS_UBUNTU_18_04"}},
+    ],
+    "virtualGuests": [{"hostname": "gpu-0", "domain": SPEC.domain}],
+}
+
+
+def test_a_stock_system_and_its_disks_ride_in_one_order():
+    template = order.guest_template(SPEC, "data")
+    assert template["blockDevices"] == [
+        {"device": "2", "diskImage": {"capacity": 2000}},
+        {"device": "3", "diskImage": {"capacity": 100}},
+    ]
+    assert template["operatingSystemReferenceCode"] == "UBUNTU_18_64"
+    assert template["supplementalCreateObjectOptions"] == {"flavorKeyName": "AC1_16X120X100"}
+    assert template["userData"] == [{"value": "data"}]
+    assert template["sshKeys"] == [{"id": 7}]
+
+
+def test_an_order_is_hourly_on_the_san_and_at_the_asked_port_speed():
+    template = order.guest_template(SPEC, "")
+    assert (template["hourlyBillingFlag"], template["localDiskFlag"]) == (True, False)
+    assert template["networkComponents"] == [{"maxSpeed": 1000}]
+
+
+def test_router_and_security_groups_are_bound_in_the_order():
+    template = order.guest_template(SPEC, "")
+    assert template["primaryNetworkComponent"] == {"securityGroupBindings": [{"securityGroup": {"id": 21}}]}
+    assert template["primaryBackendNetworkComponent"] == {
+        "securityGroupBindings": [{"securityGroup": {"id": 22}}],
+        "router": {"id": 11},
+    }
+
+
+def test_an_image_takes_the_stock_systems_place_and_what_the_container_lost_is_put_back():
+    container = order.image_container(CONTAINER, order.guest_template(SPEC, "data"), IMAGE)
+    (guest,) = container["virtualGuests"]
+    assert [price["id"] for price in container["prices"]] == [2]
+    assert container["imageTemplateId"] == 2263543
+    assert guest["blockDeviceTemplateGroup"] == {"globalIdentifier": "aaaa-bbbb"}
+    assert guest["userData"] == [{"value": "data"}]
+    assert guest["networkComponents"] == [{"maxSpeed": 1000}]
+    assert guest["primaryBackendNetworkComponent"]["router"] == {"id": 11}
+
+
+PODS = [
+    {"name": "lon06.pod02", "backendRouterId": 12, "capabilities": []},
+    {"name": "lon06.pod01", "backendRouterId": 11, "capabilities": ["CLOSURE_ANNOUNCED"]},
+    {"name": "lon06.pod03", "backendRouterId": 13, "capabilities": []},
+    {"name": "lon0.pod01", "backendRouterId": 99, "capabilities": []},
+]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "kept", "router"),
+    [(None, None, "12"), (None, "13", "13"), (None, "11", "11"), ("13", "12", "13"), (None, "99", "12")],
+)
+def test_one_router_is_chosen_and_then_kept(wanted, kept, router):
+    assert pick("lon06", PODS, wanted, kept) == router
+
+
+def test_a_router_of_another_datacenter_is_refused_with_the_ones_that_are_there():
+    with pytest.raises(ProviderError, match="99 is not there, only 11, 12, 13"):
+        pick("lon06", PODS, "99", None)
+
+
+def test_a_datacenter_without_pods_is_refused():
+    with pytest.raises(ProviderError, match="no pod there"):
+        pick("atl01", PODS, None, None)

@@ -1,0 +1,42 @@
+"""Pulumi's wire values: numbers, nulls, unknowns, secrets."""
+
+from __future__ import annotations
+
+import pytest
+from google.protobuf import struct_pb2
+
+from providers.softlayer.values import SECRET, SIGNATURE, UNKNOWN, has_unknown, to_python, to_struct
+
+
+def struct(values: dict) -> struct_pb2.Struct:
+    wire = struct_pb2.Struct()
+    wire.update(values)
+    return wire
+
+
+def test_whole_doubles_become_ints_wherever_they_stand():
+    found = to_python(struct({"nodes": 2.0, "disks": [2000.0], "deep": {"port": 22.0}, "price": 4.5}))
+    assert found == {"nodes": 2, "disks": [2000], "deep": {"port": 22}, "price": 4.5}
+    assert all(isinstance(value, int) for value in (found["nodes"], found["disks"][0], found["deep"]["port"]))
+
+
+def test_nulls_are_left_out_in_both_directions():
+    assert to_python(struct({"a": None, "b": {"c": None}})) == {"b": {}}
+    assert to_python(to_struct({"a": None, "b": {"c": None, "d": 1}, "e": ({"f": None},)})) == {
+        "b": {"d": 1},
+        "e": [{}],
+    }
+
+
+def test_a_secret_loses_its_wrapping():
+    assert to_python(struct({"word": {SIGNATURE: SECRET, "value": "x"}})) == {"word": "x"}
+
+
+@pytest.mark.parametrize("value", [UNKNOWN, [1, UNKNOWN], {"a": [{"b": UNKNOWN}]}, (UNKNOWN,)])
+def test_an_unknown_is_seen_however_deep_it_stands(value):
+    assert has_unknown(value)
+
+
+@pytest.mark.parametrize("value", ["", None, [], {"a": ["b"]}, 4])
+def test_everything_else_is_known(value):
+    assert not has_unknown(value)

@@ -1,0 +1,54 @@
+"""The one wait."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from providers.softlayer.errors import ProviderError, WaitError
+from providers.softlayer.waiting import Patience, Pending, wait_until
+
+
+def patience(limit_s: float = 1000, stop: threading.Event | None = None) -> Patience:
+    return Patience(limit_s, stop or threading.Event(), time_scale=0.001)
+
+
+def test_a_wait_returns_what_was_waited_for():
+    answers = iter([Pending("building"), Pending("building"), "ready"])
+    assert wait_until("it", lambda: next(answers), patience()) == "ready"
+
+
+def test_a_wait_raises_at_its_limit_and_says_what_was_going_on():
+    with pytest.raises(WaitError, match="waiting for gpu-0: not within the time allowed .in transaction POWER_ON"):
+        wait_until("gpu-0", lambda: Pending("in transaction POWER_ON", 90), patience(limit_s=30))
+
+
+def test_a_look_that_raises_ends_the_wait():
+    def gone() -> Pending:
+        raise ProviderError("it is gone")
+
+    with pytest.raises(ProviderError, match="it is gone"):
+        wait_until("it", gone, patience())
+
+
+def test_a_stop_ends_a_long_pause_at_once():
+    stop = threading.Event()
+    threading.Timer(0.1, stop.set).start()
+    began = time.monotonic()
+    with pytest.raises(WaitError, match="stopped on request"):
+        wait_until("it", lambda: Pending("building"), Patience(3600, stop))
+    assert time.monotonic() - began < 1
+
+
+def test_progress_tells_how_long_so_far_and_how_long_usually():
+    told: list[str] = []
+    answers = iter([Pending("in transaction A", 90), Pending("in transaction A", 90), Pending("in transaction B"), 1])
+    wait_until("it", lambda: next(answers), patience(), told.append)
+    assert told == ["in transaction A, 0 s so far (usually about 90 s)", "in transaction B, 0 s so far"]
+
+
+def test_a_part_of_a_wait_never_outlasts_the_whole():
+    whole = patience(limit_s=100)
+    assert whole.within(5000).limit_s <= whole.limit_s
