@@ -9,10 +9,13 @@ import sys
 from collections.abc import Callable, Mapping
 from types import FrameType
 
-from setup import prepare, stacks
-from setup.environment import Home
-from setup.errors import INTERRUPTED, SetupError
+from setup import local_account, prepare, stacks, testing
+from setup.down import down
+from setup.environment import PYTHON, Home, child_environment
+from setup.errors import INTERRUPTED, MISTAKE, SetupError
+from setup.process import run_in_view
 from setup.progress import Stages, say
+from setup.up import preview, up
 
 
 def engine(home: Home, _: str) -> int:
@@ -21,9 +24,40 @@ def engine(home: Home, _: str) -> int:
     return 0
 
 
+def images(home: Home, _: str) -> int:
+    """Build what is missing of the local stack's images."""
+    local_account.prepare_images(home, Stages())
+    return 0
+
+
+def emulator(home: Home, stack: str) -> int:
+    """Start the emulated account of a stack, and what its machines need."""
+    state = stacks.emulator_of(stack, home)
+    if state is None:
+        raise SetupError(
+            f"Stack {stack} has a real account; no emulator plays it. Try: make emulator STACK=local", MISTAKE
+        )
+    local_account.start(state, home, Stages())
+    say("Next: `make up`, or `. ./env.sh` and `python -m emulator status`.")
+    return 0
+
+
+def bench(home: Home, _: str) -> int:
+    """Measure the project's own figures."""
+    prepare.prepare_engine(home, Stages())
+    return run_in_view((str(PYTHON), "-m", "bench"), child_environment(home))
+
+
 VERBS: Mapping[str, Callable[[Home, str], int]] = {
     "setup": lambda home, _: prepare.setup(home),
+    "preview": preview,
+    "up": up,
+    "down": down,
+    "test": lambda home, _: testing.test(home),
+    "bench": bench,
+    "images": images,
     "engine": engine,
+    "emulator": emulator,
 }
 
 

@@ -18,8 +18,9 @@ from setup.progress import Ticker, duration
 
 TAIL_LINES = 15
 POLL_S = 0.5
-GRACE_S = 40  # Pulumi gives its providers 30 s to cancel what is under way.
+GRACE_S = 60  # Pulumi gives its providers 30 s to cancel what is under way; tests take their machines down.
 STOPPED_BY_LIMIT = 124
+STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
 PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -79,11 +80,11 @@ def _tick_until_over(process: subprocess.Popen[bytes], ticker: Ticker, limit_s: 
 
 def stop_group(process: subprocess.Popen[bytes], how: str, ticker: Ticker | None = None) -> None:
     """End a program and everything it started, politely first."""
-    for kind, patience_s in ((signal.SIGTERM, GRACE_S), (signal.SIGKILL, GRACE_S)):
+    for kind in STOPPING:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, kind)
         with suppress(subprocess.TimeoutExpired):
-            process.wait(patience_s)
+            process.wait(GRACE_S)
             break
     if ticker:
         ticker.end(how)

@@ -11,7 +11,6 @@ from pathlib import Path
 from setup.environment import PULUMI, Home, child_environment
 from setup.errors import SetupError
 from setup.process import Step, output_of, run_logged
-from setup.stacks import STACKS
 
 QUICK_S = 60
 PROJECT_NAME = "microcluster"
@@ -47,17 +46,10 @@ def ensure_stacks(names: tuple[str, ...], home: Home) -> tuple[str, ...]:
 
 
 def _create(name: str, home: Home) -> None:
-    file = STACKS / f"Pulumi.{name}.yaml"
-    before = file.read_bytes()
     argv = (str(PULUMI), "stack", "init", name, "--no-select")
     hint = f"Run `. ./env.sh` and `pulumi stack init {name}` to see more."
-    try:
-        run_logged(
-            Step(f"creating stack {name}", "2 s", argv, home.logs / "stack.log", hint, QUICK_S), child_environment(home)
-        )
-    finally:
-        if file.read_bytes() != before:  # Pulumi formats the file anew when it touches it, and drops its comments.
-            file.write_bytes(before)
+    step = Step(f"creating stack {name}", "2 s", argv, home.logs / "stack.log", hint, QUICK_S)
+    run_logged(step, child_environment(home))
 
 
 def stale_lock(name: str, home: Home) -> Lock | None:

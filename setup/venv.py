@@ -36,7 +36,7 @@ class Stamp:
 def wanted() -> Stamp:
     """The stamp of a ``.venv`` that fits this folder, this lock file and this Python."""
     digest = hashlib.sha256(LOCK_FILE.read_bytes()).hexdigest()
-    return Stamp(digest, ".".join(map(str, sys.version_info[:3])), str(VENV))
+    return Stamp(digest, ".".join(map(str, sys.version_info[:3])), str(VENV.resolve()))
 
 
 def found() -> Stamp | None:
@@ -87,7 +87,7 @@ def _have_venv_module(home: Home) -> None:
 @contextmanager
 def _alone(home: Home) -> Iterator[None]:
     home.make()
-    name = hashlib.sha256(str(VENV).encode()).hexdigest()[:12]
+    name = hashlib.sha256(str(VENV.resolve()).encode()).hexdigest()[:12]
     with (home.locks / f"venv-{name}.lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,0 +1,81 @@
+"""The account that is emulated on this machine: Docker, images, the emulator itself and the image it offers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from setup import docker
+from setup.environment import PYTHON, Home, child_environment
+from setup.errors import SetupError
+from setup.process import output_of, run_in_view
+from setup.progress import Stages
+
+QUICK_S = 60
+TRAINING_IMAGE = "microcluster/training:current"
+OFFERED_AS = "microcluster/training:standin"
+"""The name under which the emulated image catalogue offers the training image; stacks/Pulumi.local.yaml asks for it."""
+
+
+@dataclass(frozen=True)
+class Rented:
+    """What the emulated account holds at this moment."""
+
+    running: bool
+    machines: int
+    open_billing_items: int
+
+    @property
+    def nothing(self) -> bool:
+        return not self.machines and not self.open_billing_items
+
+
+def start(state: Path, home: Home, stages: Stages) -> None:
+    """Have the emulator answer, with all that its machines need."""
+    prepare_images(home, stages)
+    with stages.stage("emulator", "the SoftLayer account on this machine"):
+        _emulator("start", state, home)
+        _emulator("publish", state, home, TRAINING_IMAGE, OFFERED_AS)
+
+
+def prepare_images(home: Home, stages: Stages) -> None:
+    """Have Docker, and both images in it."""
+    with stages.stage("docker", "the daemon that plays the machines"):
+        docker.ensure(home)
+    with stages.stage("images", "machine and training image"):
+        if run_in_view((str(PYTHON), "-m", "setup.images"), child_environment(home)):
+            raise SetupError(
+                "The images are not complete, for the reason above. Repeat the same command; what was built stays."
+            )
+
+
+def rented(state: Path, home: Home) -> Rented:
+    """Ask the emulator; a silent one rents nothing out that could be used."""
+    answer = output_of(_argv("status", state, "--json"), child_environment(home), QUICK_S)
+    return parse_status(json.loads(answer)) if answer else Rented(running=False, machines=0, open_billing_items=0)
+
+
+def parse_status(status: Mapping[str, object]) -> Rented:
+    """The few facts of ``python -m emulator status --json`` that set-up needs."""
+    machines = status.get("machines")
+    return Rented(
+        running=bool(status.get("running")),
+        machines=len(machines) if isinstance(machines, list) else 0,
+        open_billing_items=int(str(status.get("open_billing_items") or 0)),
+    )
+
+
+def stop(state: Path, home: Home) -> None:
+    """Stop the emulator and its registry; its books stay."""
+    _emulator("stop", state, home)
+
+
+def _emulator(verb: str, state: Path, home: Home, *more: str) -> None:
+    if run_in_view(_argv(verb, state, *more), child_environment(home)):
+        raise SetupError(f"The emulator could not {verb}, for the reason above. Its log is {state / 'emulator.log'}.")
+
+
+def _argv(verb: str, state: Path, *more: str) -> tuple[str, ...]:
+    return (str(PYTHON), "-m", "emulator", verb, *more, "--state", str(state))

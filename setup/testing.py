@@ -1,0 +1,62 @@
+"""``make test``: set-up, then every test, each stage with a time limit and its minutes."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from setup import docker, local_account, prepare
+from setup.environment import PYTHON, Home, child_environment
+from setup.errors import SetupError
+from setup.process import STOPPED_BY_LIMIT, run_in_view
+from setup.progress import Stages, duration, say
+
+MINUTE_S = 60
+FAILED = 1
+
+
+@dataclass(frozen=True)
+class Suite:
+    """One folder of tests; the limit is what remains of CI's 90 minutes beside the other stages."""
+
+    name: str
+    usual: str
+    limit_s: int
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        return (str(PYTHON), "-m", "pytest", "-q", "--color=auto", f"tests/{self.name}")
+
+
+UNIT = Suite("unit", "1 min", 8 * MINUTE_S)
+INTEGRATION = Suite("integration", "4 min", 15 * MINUTE_S)
+E2E = Suite("e2e", "12 min", 35 * MINUTE_S)
+
+
+def test(home: Home) -> int:
+    """Run all tests that can run here; container tests are never left out in CI."""
+    stages = Stages()
+    prepare.prepare_engine(home, stages)
+    failed = [suite.name for suite in (UNIT, INTEGRATION) if not _passes(suite, home, stages)]
+    obstacle = docker.why_no_containers()
+    if obstacle and os.environ.get("CI"):
+        raise SetupError(f"The container tests cannot run: {obstacle}. In CI they must: give it root and Docker.")
+    if not obstacle:
+        local_account.prepare_images(home, stages)
+        failed += [] if _passes(E2E, home, stages) else [E2E.name]
+    say(f"Time: {stages.summary()}.")
+    if obstacle:
+        say(f"Left out: e2e, the container tests: {obstacle}.")
+    say(f"Failed: {', '.join(failed)}." if failed else "All tests that can run here have passed. Next: `make up`.")
+    return FAILED if failed else 0
+
+
+def _passes(suite: Suite, home: Home, stages: Stages) -> bool:
+    limit = duration(suite.limit_s)
+    with stages.stage(suite.name, f"tests (usually {suite.usual}, at most {limit})"):
+        code = run_in_view(suite.argv, child_environment(home), suite.limit_s)
+    if code == STOPPED_BY_LIMIT:
+        say(
+            f"The {suite.name} tests were not over after {limit} and were stopped. Next: `.venv/bin/pytest -v tests/{suite.name}` shows where they hang."
+        )
+    return code == 0

@@ -1,0 +1,88 @@
+"""``make up``: prepare this machine, rent the cluster, follow the job to its end, report."""
+
+from __future__ import annotations
+
+from setup import local_account, prepare, stacks, state
+from setup.environment import FAB, PULUMI, Home, child_environment
+from setup.errors import INTERRUPTED, SetupError
+from setup.locks import alone_on
+from setup.process import run_in_view
+from setup.progress import Stages, say
+
+PULUMI_VIEW = ("--non-interactive", "--suppress-permalink=true")
+"""Lines that stay on the screen."""
+NO_OUTPUTS = "--suppress-outputs"
+"""What a stack puts out is JSON for the verbs, not for a person."""
+UPDATE_INTERRUPTED = (
+    "\nStopped. What was ordered so far is in the state, or is found again by its mark, and it costs money. "
+    "`make up STACK={stack}` goes on from there, `make down STACK={stack}` cancels it."
+)
+JOB_GOES_ON = (
+    "\nNo longer watching; the job goes on on the machines, and so does the bill. "
+    "`fab watch --stack {stack}` (after . ./env.sh) watches again, `make down STACK={stack}` ends both."
+)
+
+
+def up(home: Home, stack: str) -> int:
+    """Bring ``stack`` up; safe to repeat and to interrupt at any point."""
+    stages = Stages()
+    with alone_on(stack, "up", home):
+        prepare_account(home, stack, stages)
+        with stages.stage(
+            "pulumi", f"renting and preparing what stack {stack} describes (usually 1 min here, 10 min on SoftLayer)"
+        ):
+            code = _update(home, stack)
+        if code == 0:
+            code = _follow(home, stack, stages)
+    say(f"Time: {stages.summary()}.")
+    if code == 0:
+        say(f"Next: `make down STACK={stack}` stops the bill.")
+    return code
+
+
+def prepare_account(home: Home, stack: str, stages: Stages) -> None:
+    """All that must be there before Pulumi can work on the stack."""
+    prepare.prepare_engine(home, stages)
+    prepare.prepare_stacks(home, stages)
+    state.refuse_stale_lock(stack, home)
+    emulator = stacks.emulator_of(stack, home)
+    if emulator:
+        local_account.start(emulator, home, stages)
+
+
+def preview(home: Home, stack: str) -> int:
+    """Show what `make up` would rent; it needs no account and makes no keys."""
+    prepare.prepare_engine(home, Stages())
+    state.ensure_stacks((stack,), home)
+    argv = (str(PULUMI), "preview", "-s", stack, *PULUMI_VIEW)
+    if run_in_view(argv, child_environment(home)):
+        raise SetupError("The preview failed for the reason above; nothing was ordered.")
+    say(f"Next: `make up STACK={stack}` rents this.")
+    return 0
+
+
+def _update(home: Home, stack: str) -> int:
+    argv = (str(PULUMI), "up", "--refresh", "--yes", "--skip-preview", "-s", stack, NO_OUTPUTS, *PULUMI_VIEW)
+    try:
+        code = run_in_view(argv, child_environment(home))
+    except KeyboardInterrupt:
+        say(UPDATE_INTERRUPTED.format(stack=stack))
+        return INTERRUPTED
+    if code:
+        raise SetupError(
+            f"Stack {stack} is not up, for the reason above. What was ordered is kept and costs money: "
+            f"`make up STACK={stack}` tries again from there, `make down STACK={stack}` cancels it."
+        )
+    return 0
+
+
+def _follow(home: Home, stack: str, stages: Stages) -> int:
+    environment = child_environment(home)
+    try:
+        with stages.stage("job", "following it; Ctrl-C stops the watching and leaves it running"):
+            code = run_in_view((str(FAB), "watch", "--stack", stack), environment)
+        with stages.stage("report", "what came out of it"):
+            return run_in_view((str(FAB), "report", "--stack", stack), environment) or code
+    except KeyboardInterrupt:
+        say(JOB_GOES_ON.format(stack=stack))
+        return INTERRUPTED
