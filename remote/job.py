@@ -1,0 +1,95 @@
+"""Starting, observing and stopping a run on all hosts; the work itself is the supervisor's, on the launcher."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
+
+from launchers import progress
+from launchers.outcome import Outcome, judge
+from launchers.payload import Payload
+from launchers.run_folder import RunFolder
+from remote.host import Host, RemoteError
+from remote.image import image_digest
+from remote.rank_files import ensure_known_hosts
+from remote.ssh_ready import wait_for_ssh
+from remote.waiting import say
+
+T = TypeVar("T")
+HERE = Path(__file__).parent
+SHIPPED = (HERE / "supervisor.py", HERE / "preflight.py", Path(progress.__file__))
+START_TIMEOUT_S = 60.0
+OBSERVE_TIMEOUT_S = 30.0
+STOP_TIMEOUT_S = 45.0
+AT_THE_SAME_TIME = 16
+
+
+def start_job(hosts: Sequence[Host], payload: Payload) -> str:
+    """Let the run be carried out; return "started", "running" or "finished"."""
+    payload.require("run", "job", "container")
+    assert payload.container
+    for host in hosts:
+        wait_for_ssh(host)
+    for host in hosts:
+        ensure_known_hosts(host, payload.hosts, payload.container)
+    _end_other_runs(hosts, payload)
+    launcher = hosts[0]
+    folder = RunFolder(payload, image_digest(launcher, payload.container.image))
+    _place(launcher, folder)
+    if observe(launcher, payload).state == "finished":
+        return "finished"
+    said = launcher.run(("python3", f"{folder.path}/supervisor.py", "start", folder.path), timeout_s=START_TIMEOUT_S)
+    return {"alive": "running"}.get(said.stdout.strip(), said.stdout.strip())
+
+
+def observe(launcher: Host, payload: Payload) -> Outcome:
+    """Return where the run stands."""
+    text = (HERE / "observe.py").read_text()
+    argv = ("python3", "-", RunFolder(payload).path)
+    return judge(json.loads(launcher.run(argv, stdin=text, timeout_s=OBSERVE_TIMEOUT_S).stdout))
+
+
+def stop_job(hosts: Sequence[Host], payload: Payload) -> dict[str, str]:
+    """End every process of the run on every host; return for each host that is not proved clean what stands in the way."""
+    payload.require("run")
+    answers = on_all(hosts, lambda host: _end_runs(host, payload, "only"))
+    return {host.facts.name: answer for host, answer in zip(hosts, answers, strict=True) if answer}
+
+
+def on_all(hosts: Sequence[Host], act: Callable[[Host], T]) -> list[T]:
+    """Do the same on all hosts at the same time."""
+    with ThreadPoolExecutor(AT_THE_SAME_TIME) as pool:
+        return list(pool.map(act, hosts))
+
+
+def _place(launcher: Host, folder: RunFolder) -> None:
+    launcher.run(("mkdir", "-p", f"{folder.path}/logdir"))
+    for path in SHIPPED:
+        launcher.put(f"{folder.path}/{path.name}", path.read_text())
+    for name, text in folder.texts().items():
+        launcher.put(f"{folder.path}/{name}", text)
+
+
+def _end_other_runs(hosts: Sequence[Host], payload: Payload) -> None:
+    """A cluster carries one run: end what another one left."""
+    left = [answer for answer in on_all(hosts, lambda host: _end_runs(host, payload, "all-but")) if answer]
+    if left:
+        raise RemoteError(
+            "ending an earlier run before a new one starts: " + "; ".join(left) + ". Try again, or make down."
+        )
+
+
+def _end_runs(host: Host, payload: Payload, mode: str) -> str:
+    """Return an empty text once none of the processes meant is left, else why that is not known."""
+    argv = ("python3", "-", f"{payload.mount_point}/runs", mode, payload.run or "")
+    try:
+        done = host.run(argv, stdin=(HERE / "end_run.py").read_text(), timeout_s=STOP_TIMEOUT_S)
+    except RemoteError as error:
+        return str(error)
+    found = json.loads(done.stdout)
+    if found["ended"]:
+        say(f"{host}: {found['ended']} processes ended")
+    return f"{host}: processes {found['left']} would not end" if found["left"] else ""

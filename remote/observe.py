@@ -1,0 +1,79 @@
+"""Reads one run's folder and prints it as one JSON line; Python 3.5, it travels on standard input. Argument: the folder."""
+
+import contextlib
+import fcntl
+import json
+import os
+import re
+import sys
+import time
+
+LOG_TAIL_BYTES = 4000
+
+
+def text_of(path):
+    """Return a small file's text, or None."""
+    try:
+        with open(path) as file:
+            return file.read().strip()
+    except OSError:
+        return None
+
+
+def is_alive(folder):
+    """Return whether a supervisor holds the run's lock."""
+    try:
+        with open(os.path.join(folder, "supervisor.lock")) as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            return False
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+
+
+def events_of(folder):
+    """Return the whole lines of progress.jsonl."""
+    lines = (text_of(os.path.join(folder, "progress.jsonl")) or "").splitlines()
+    events = []
+    for line in lines:
+        with contextlib.suppress(ValueError):  # The last line may just be being written.
+            events.append(json.loads(line))
+    return events
+
+
+def log_tail(folder):
+    path = os.path.join(folder, "job.log")
+    if not os.path.exists(path):
+        return ""
+    with open(path, "rb") as file:
+        file.seek(max(0, os.path.getsize(path) - LOG_TAIL_BYTES))
+        return file.read().decode("utf-8", "replace")
+
+
+def observe(folder):
+    logdir = os.path.join(folder, "logdir")
+    names = os.listdir(logdir) if os.path.isdir(logdir) else []
+    best = os.path.join(logdir, "best_models")
+    job = text_of(os.path.join(folder, "job.json"))
+    code = text_of(os.path.join(folder, "exit_code"))
+    ranks = text_of(os.path.join(folder, "preflight.json"))
+    return {
+        "now": time.time(),
+        "exists": job is not None,
+        "alive": is_alive(folder),
+        "phase": text_of(os.path.join(folder, "phase")),
+        "exit_code": int(code) if code else None,
+        "stopped": os.path.exists(os.path.join(folder, "stopped")),
+        "failure": text_of(os.path.join(folder, "failure")),
+        "job": json.loads(job) if job else None,
+        "preflight": json.loads(ranks) if ranks else [],
+        "events": events_of(folder),
+        "checkpoints": sorted(int(name[11:-6]) for name in names if re.match(r"model\.ckpt-\d+\.index$", name)),
+        "best": sorted(n[:-6] for n in os.listdir(best) if n.endswith(".index")) if os.path.isdir(best) else [],
+        "log_tail": log_tail(folder),
+    }
+
+
+if __name__ == "__main__":
+    print(json.dumps(observe(sys.argv[1])))
