@@ -8,10 +8,11 @@ from pathlib import Path
 import docker
 from docker.errors import APIError, NotFound
 from docker.models.containers import Container
-from docker.types import EndpointConfig, LogConfig
+from docker.types import EndpointConfig
 
 from emulator.machines.docker_errors import docker_doing
 from emulator.machines.firewall import PRIVATE, PUBLIC
+from emulator.machines.isolation import isolation
 from emulator.machines.network_access import Attachment
 from emulator.machines.networks import Networks
 from emulator.machines.spec import MachineError, MachineSpec
@@ -20,8 +21,6 @@ from emulator.machines.waiting import wait_until
 IMAGE = "microcluster/machine:current"
 ACCOUNT_LABEL, GUEST_LABEL = "microcluster.emulator", "microcluster.guest"
 HANDED_IN = "/var/lib/machine"
-# Enough for mounts, a nested Docker daemon and MPI. No NET_ADMIN: a machine cannot lift the rules put on its network.
-CAPABILITIES = ("SYS_ADMIN", "SYS_PTRACE", "MKNOD", "NET_RAW", "DAC_READ_SEARCH", "IPC_LOCK", "SYS_NICE")
 STOP_S = 5  # Then it is killed, which its file systems survive.
 REMOVAL_S = 60
 IFNAME = "com.docker.network.endpoint.ifname"  # Honoured by Docker 28; older daemons go by the networks' names.
@@ -158,22 +157,8 @@ class Containers:
                 # A Docker daemon cannot store its layers on the layers of another one.
                 self._volume(spec.guest_id): {"bind": "/var/lib/docker", "mode": "rw"},
             },
-            **_isolation(),
+            **isolation(),
         )
-
-
-def _isolation() -> dict[str, object]:
-    """What every machine has in common. A host cannot promise a flavour's cores and memory, so they are not limited."""
-    return {
-        "cap_add": list(CAPABILITIES),
-        "security_opt": ["seccomp=unconfined", "apparmor=unconfined"],
-        "device_cgroup_rules": ["b 7:* rwm", "c *:* rwm"],
-        "cgroupns": "private",
-        "shm_size": "1g",
-        "tmpfs": {"/run": "mode=755"},
-        "dns": ["127.0.0.1"],  # Nothing answers there, so that unknown names fail at once instead of leaving the host.
-        "log_config": LogConfig(type="json-file", config={"max-size": "1m", "max-file": "1"}),
-    }
 
 
 def _remove(container: Container) -> None:

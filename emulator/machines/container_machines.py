@@ -33,7 +33,7 @@ BOOT_S = 120
 class ContainerMachines:
     """The machines of one account; every method may be called from many threads."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0917 -- one argument each for what the settings of an account say
         self,
         account: str,
         state: Path,

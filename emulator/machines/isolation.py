@@ -1,0 +1,45 @@
+"""What a machine's container may do on its host, and what is kept from its root."""
+
+from __future__ import annotations
+
+import json
+
+from docker.types import LogConfig
+
+# Enough for mounts, a nested Docker daemon and MPI. --privileged fails on hosts that lack a right themselves.
+CAPABILITIES = ("SYS_ADMIN", "NET_ADMIN", "SYS_PTRACE", "MKNOD", "NET_RAW", "DAC_READ_SEARCH", "IPC_LOCK", "SYS_NICE")
+AF_NETLINK, NETLINK_NETFILTER, SOL_IP, IPT_SO_SET_REPLACE = 16, 12, 0, 64  # linux/{socket,netlink,in,ip_tables}.h
+
+
+def isolation() -> dict[str, object]:
+    """The options of every machine. A host cannot promise a flavour's cores and memory, so they are not limited."""
+    return {
+        "cap_add": list(CAPABILITIES),
+        "security_opt": [f"seccomp={json.dumps(_no_packet_filter())}", "apparmor=unconfined"],
+        "device_cgroup_rules": ["b 7:* rwm", "c *:* rwm"],
+        "cgroupns": "private",
+        "shm_size": "1g",
+        "tmpfs": {"/run": "mode=755"},
+        "dns": ["127.0.0.1"],  # Nothing answers there, so that no name is looked up outside.
+        "log_config": LogConfig(type="json-file", config={"max-size": "1m", "max-file": "1"}),
+    }
+
+
+def _no_packet_filter() -> dict[str, object]:
+    """Close the two ways to the kernel's packet filter, nftables' netlink family and the older socket option.
+
+    A Docker daemon needs NET_ADMIN for containers on the machine's own network; with it alone the machine's root could
+    lift its security groups.
+    """
+    return {
+        "defaultAction": "SCMP_ACT_ALLOW",
+        "syscalls": [
+            _refuse("socket", {0: AF_NETLINK, 2: NETLINK_NETFILTER}),
+            _refuse("setsockopt", {1: SOL_IP, 2: IPT_SO_SET_REPLACE}),
+        ],
+    }
+
+
+def _refuse(call: str, arguments: dict[int, int]) -> dict[str, object]:
+    equal = [{"index": index, "value": value, "op": "SCMP_CMP_EQ"} for index, value in arguments.items()]
+    return {"names": [call], "action": "SCMP_ACT_ERRNO", "args": equal}
