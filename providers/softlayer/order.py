@@ -82,16 +82,12 @@ def place(api: Api, spec: Ordered, user_data: str, before: Callable[[], None]) -
     template = guest_template(spec, user_data)
     if spec.image_id is None:
         before()
-        return str(api.once("Virtual_Guest", "createObject", template)["id"])
+        return _id(api.once("Virtual_Guest", "createObject", template), "Virtual_Guest::createObject")
     container = _container_with_image(api, spec.image_id, template)
     before()
     ordered = api.once("Product_Order", "placeOrder", container)
-    found = (ordered.get("orderDetails") or {}).get("virtualGuests") or []
-    if not found:
-        raise ApiError(
-            "calling Product_Order::placeOrder", "unreadable answer", f"order {ordered.get('orderId')} names no guest"
-        )
-    return str(found[0]["id"])
+    found = (ordered.get("orderDetails") or {}).get("virtualGuests") or [{}]
+    return _id(found[0], f"Product_Order::placeOrder, order {ordered.get('orderId')}")
 
 
 def resolve(name: str, error: ApiError, look: Callable[[], str | None], patience: Patience) -> str:
@@ -132,6 +128,12 @@ def _container_with_image(api: Api, image_id: str, template: Template) -> dict[s
     container = image_container(api.read("Virtual_Guest", "generateOrderTemplate", template), template, image)
     api.read("Product_Order", "verifyOrder", container)
     return container
+
+
+def _id(answer: Any, call: str) -> str:
+    if isinstance(answer, dict) and answer.get("id"):
+        return str(answer["id"])
+    raise ApiError(f"calling {call}", "unreadable answer", "the answer names no guest")
 
 
 def _lost(template: Template) -> dict[str, Any]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Annotated, Any, Self
 
 import pydantic
 
 import catalog
-from providers.softlayer import cancel, guests, order, userdata
+from providers.softlayer import cancel, guests, order, upgrade, userdata
 from providers.softlayer import mark as marks
 from providers.softlayer.account import Account
 from providers.softlayer.errors import ApiError, ProviderError, Unfinished
@@ -16,10 +17,11 @@ from providers.softlayer.listing import GUEST_MASK
 from providers.softlayer.resource import Created, Live
 from providers.softlayer.session import Operation
 from providers.softlayer.spec import MARK_PATTERN, Problem, Spec, difference, problems
+from providers.softlayer.values import has_unknown
 from providers.softlayer.waiting import Pending, wait_until
 
 REPLACE_ON = frozenset(
-    {"mark", "hostname", "domain", "datacenter", "flavor", "os", "imageId", "dataDisksGb", "backendRouterId"}
+    {"mark", "hostname", "domain", "datacenter", "flavor", "os", "imageId", "backendRouterId"}
     | {"sshKeyIds", "publicSecurityGroupIds", "privateSecurityGroupIds"}
 )
 TIMEOUT_S = 90 * 60.0
@@ -67,8 +69,18 @@ class GuestSpec(Spec):
 
 
 def check(inputs: Mapping[str, Any], old_inputs: Mapping[str, Any]) -> list[Problem]:
-    """Say what is wrong with the inputs."""
-    return problems(GuestSpec, inputs)
+    """Say what is wrong with the inputs; disks of a guest that stays may only be added and grow."""
+    found = problems(GuestSpec, inputs)
+    changed = difference(old_inputs, inputs, REPLACE_ON)
+    old_gb, new_gb = old_inputs.get("dataDisksGb") or [], inputs.get("dataDisksGb") or []
+    if found or not old_inputs or changed.replacing or has_unknown(new_gb):
+        return found
+    if upgrade.is_shrinking(old_gb, new_gb):
+        sentence = (
+            f"cannot shrink from {old_gb} to {new_gb}: the service only adds and grows disks. Replace the guest instead"
+        )
+        return [Problem("dataDisksGb", sentence)]
+    return []
 
 
 def known_outputs(inputs: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:
@@ -95,7 +107,8 @@ def read(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mappin
     if guest is None or not guests.is_alive(guest):
         return None
     live = _inputs_of(op, guest, inputs)
-    outputs = guests.outputs(guest, _host_key(account, resource_id), account.identity().account_id)
+    host_key = old.get("hostKey") or _host_key(account, resource_id)
+    outputs = guests.outputs(guest, host_key, account.identity().account_id)
     state = guests.readiness(guest)
     if isinstance(state, Pending):
         raise Unfinished(resource_id, outputs, f"{guests.described(guest)} is not ready: {state.detail}.", live)
@@ -182,6 +195,9 @@ def _finish(op: Operation, account: Account, spec: GuestSpec, guest_id: str, hos
         _label(account, spec, guest_id)
         ready = wait_until(f"guest {guest_id} ({spec.hostname}) ready", look, op.patience, op.log.progress)
         _set_port_speed(account, spec, ready)
+        before = partial(op.before_order, f"disks for guest {guest_id} ({spec.hostname})")
+        ready = upgrade.grow_disks(account, ready, spec.data_disks_gb, op.patience, before)
+        known.update(guests.outputs(ready, host_key, known["accountId"]))
     except ProviderError as error:
         raise Unfinished(
             guest_id, known, f"guest {guest_id} ({spec.hostname}) is ordered and billed: {error}"
@@ -215,7 +231,9 @@ def _host_key(account: Account, guest_id: str) -> str | None:
 def _inputs_of(op: Operation, guest: dict[str, Any], inputs: Mapping[str, Any]) -> dict[str, Any]:
     live = guests.live_inputs(guest)
     if inputs:
-        return {**inputs, **{key: value for key, value in live.items() if key in inputs}}
+        same_tags = guests.tags(guest) == set(inputs.get("tags") or ())
+        tags = {} if same_tags else {"tags": sorted(guests.tags(guest))}
+        return {**inputs, **{key: value for key, value in live.items() if key in inputs}, **tags}
     stack, _, owner_mark = marks.owner_of(str(guest.get("domain"))).rpartition("-")
     if stack != op.stack:
         raise ProviderError(f"importing {guests.described(guest)}: it does not carry the mark of stack {op.stack}.")
