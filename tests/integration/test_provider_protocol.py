@@ -1,0 +1,159 @@
+"""The provider's protocol, without an account: start, previews, refusals, Cancel, and an engine that dies."""
+
+from __future__ import annotations
+
+import time
+
+import grpc
+import pytest
+from google.protobuf import empty_pb2
+from pulumi.runtime.proto import provider_pb2
+
+from providers.softlayer.values import UNKNOWN, to_python, to_struct
+from tests.integration.provider_driver import Driver, Failed, struct, token, urn
+
+NOWHERE = "/nonexistent/softlayer.conf"
+MARK = "1f3a9c42"
+GUEST = {
+    "mark": MARK,
+    "hostname": "gpu-0",
+    "domain": f"test-{MARK}.microcluster",
+    "datacenter": "lon06",
+    "flavor": "AC1_16X120X100",
+    "os": "UBUNTU_18_64",
+    "dataDisksGb": [2000],
+    "portSpeedMbps": 1000,
+    "backendRouterId": UNKNOWN,
+    "sshKeyIds": [UNKNOWN],
+    "publicSecurityGroupIds": [],
+    "privateSecurityGroupIds": [],
+    "tags": ["microcluster"],
+}
+
+
+@pytest.fixture(scope="module")
+def driver():
+    with Driver(NOWHERE) as running:
+        yield running
+
+
+def test_the_plugin_tells_its_version(driver):
+    assert driver.stub.GetPluginInfo(empty_pb2.Empty()).version.count(".") == 2
+
+
+def test_a_preview_of_a_create_needs_no_account_and_passes_unknowns_through(driver):
+    shown = driver.create("VirtualGuest", "gpu-0", GUEST, preview=True)
+    assert shown.id == ""
+    assert shown.outputs["sshKeyIds"] == [UNKNOWN]
+    assert float(shown.outputs["pricePerHour"]) > 1
+    assert "guestId" not in shown.outputs
+
+
+def test_a_preview_of_an_update_keeps_what_is_known(driver):
+    request = provider_pb2.UpdateRequest(
+        urn=urn("VirtualGuest", "gpu-0"),
+        type=token("VirtualGuest"),
+        id="101",
+        olds=to_struct({**GUEST, "privateIp": "10.113.7.2", "hostKey": "ssh-ed25519 A"}),
+        news=to_struct({**GUEST, "tags": []}),
+        preview=True,
+    )
+    outputs = to_python(driver.stub.Update(request).properties)
+    assert (outputs["privateIp"], outputs["hostKey"], outputs["tags"]) == ("10.113.7.2", "ssh-ed25519 A", [])
+
+
+def test_a_check_with_nulls_and_doubles_and_unknowns_passes(driver):
+    news = struct({**GUEST, "portSpeedMbps": 1000.0, "imageId": None})
+    answer = driver.stub.Check(
+        provider_pb2.CheckRequest(urn=urn("VirtualGuest", "gpu-0"), type=token("VirtualGuest"), news=news)
+    )
+    assert not answer.failures
+
+
+def test_a_bad_input_is_named(driver):
+    news = to_struct({**GUEST, "dataDisksGb": [2048]})
+    answer = driver.stub.Check(
+        provider_pb2.CheckRequest(urn=urn("VirtualGuest", "gpu-0"), type=token("VirtualGuest"), news=news)
+    )
+    assert [failure.property for failure in answer.failures] == ["dataDisksGb"]
+
+
+def test_a_replaced_guest_is_deleted_first(driver):
+    answer = driver.stub.Diff(
+        provider_pb2.DiffRequest(
+            urn=urn("VirtualGuest", "gpu-0"),
+            type=token("VirtualGuest"),
+            old_inputs=to_struct({**GUEST, "backendRouterId": "1"}),
+            news=to_struct({**GUEST, "backendRouterId": "1", "flavor": "AC2_16X120X100"}),
+        )
+    )
+    assert (list(answer.replaces), answer.deleteBeforeReplace) == (["flavor"], True)
+
+
+@pytest.mark.parametrize("key", ["apiKey", "username", "password"])
+def test_a_key_in_the_stack_file_is_refused_without_showing_it(driver, key):
+    answer = driver.stub.CheckConfig(provider_pb2.CheckRequest(urn="u", news=to_struct({key: "very-secret"})))
+    (failure,) = answer.failures
+    assert failure.property == ""
+    assert "0600 file" in failure.reason
+    assert "very-secret" not in failure.reason
+
+
+def test_an_unknown_setting_is_refused(driver):
+    answer = driver.stub.CheckConfig(provider_pb2.CheckRequest(urn="u", news=to_struct({"colour": "red"})))
+    assert [failure.property for failure in answer.failures] == ["colour"]
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "soon"])
+def test_a_time_scale_that_is_none_is_refused(value):
+    with Driver(NOWHERE) as driver, pytest.raises(grpc.RpcError, match="softlayer:timeScale"):
+        driver.stub.Configure(provider_pb2.ConfigureRequest(args=to_struct({"timeScale": value})))
+
+
+def test_changed_settings_never_replace_the_provider(driver):
+    answer = driver.stub.DiffConfig(
+        provider_pb2.DiffRequest(old_inputs=to_struct({"configFile": "a"}), news=to_struct({"configFile": "b"}))
+    )
+    assert list(answer.replaces) == []
+
+
+def test_without_a_key_an_operation_ends_with_a_sentence(driver):
+    with pytest.raises(Failed, match="reading the account's key from .*the file does not exist"):
+        driver.create("SshKey", "key", {"mark": MARK, "label": "l", "publicKey": "ssh-ed25519 AAAA"})
+
+
+def test_with_nobody_listening_an_operation_ends_with_a_sentence_that_names_the_next_command(tmp_path):
+    conf = tmp_path / "softlayer.conf"
+    conf.write_text(
+        "[softlayer]\nusername = u\napi_key = a-long-secret-key\nendpoint_url = http://127.0.0.1:9/xmlrpc/v3.1/\n"
+    )
+    with Driver(conf, 0.001) as driver, pytest.raises(Failed, match="nobody answers.*emulator start") as failed:
+        driver.create("SshKey", "key", {"mark": MARK, "label": "l", "publicKey": "ssh-ed25519 AAAA"})
+    assert "a-long-secret-key" not in str(failed.value)
+
+
+def test_an_unknown_type_is_a_sentence(driver):
+    with pytest.raises(Failed, match="looking for resource type softlayer:index:Volume"):
+        driver.create("Volume", "v", {})
+
+
+def test_an_error_inside_shows_no_traceback_and_is_called_a_bug(driver):
+    with pytest.raises(Failed, match="This is a bug") as failed:
+        driver.create("VirtualGuest", "gpu-0", {"mark": MARK})
+    assert "Traceback" not in str(failed.value)
+
+
+def test_cancel_twice_is_harmless():
+    with Driver(NOWHERE) as driver:
+        driver.cancel()
+        driver.cancel()
+        assert driver.create("VirtualGuest", "gpu-0", GUEST, preview=True).outputs
+
+
+def test_the_provider_leaves_when_its_stdin_ends():
+    driver = Driver(NOWHERE)
+    began = time.monotonic()
+    driver.process.stdin.close()
+    assert driver.process.wait(5) == 0
+    assert time.monotonic() - began < 5
+    driver.close()
