@@ -21,34 +21,38 @@ def down(home: Home, stack: str) -> int:
     with alone_on(stack, "down", home):
         prepare.prepare_engine(home, stages)
         emulator = stacks.emulator_of(stack, home)
-        held = state.resource_counts(home).get(stack, 0)
-        if not held and not (emulator and local_account.rented(emulator, home).running):
+        held = state.holdings(stack, home)
+        answering = bool(emulator and local_account.rented(emulator, home).running)
+        if not held.resources and not answering:
             say(f"Nothing of stack {stack} is up: Pulumi's state in {home.state} holds no resource of it.")
             return 0
-        code = _cancel(home, stack, emulator, stages) if held else 0
-        code = _receipt(home, stack, stages) or code
+        state.refuse_stale_lock(stack, home)
+        if held.rented:
+            _stop_job(home, stack, emulator, stages)
+        code = _destroy(home, stack, stages) if held.resources else 0
+        if held.rented or answering:
+            code = _receipt(home, stack, stages) or code
         if emulator:
             _stop_idle(emulator, home, stages)
     say(f"Time: {stages.summary()}.")
-    say(
-        f"Next: `make up STACK={stack}` rents it again."
-        if code == 0
-        else f"Next: `make down STACK={stack}` tries again."
-    )
+    verb, what = ("up", "rents it again") if code == 0 else ("down", "tries again")
+    say(f"Next: `make {verb} STACK={stack}` {what}.")
     return code
 
 
-def _cancel(home: Home, stack: str, emulator: Path | None, stages: Stages) -> int:
-    state.refuse_stale_lock(stack, home)
+def _stop_job(home: Home, stack: str, emulator: Path | None, stages: Stages) -> None:
     if emulator and not local_account.rented(emulator, home).running:
         local_account.start(emulator, home, stages)
-    environment = child_environment(home)
     with stages.stage("stop", "ending the job on every node (usually 5 s)"):
-        if run_in_view((str(FAB), "stop", "--stack", stack), environment, STOP_LIMIT_S):
+        if run_in_view((str(FAB), "stop", "--stack", stack), child_environment(home), STOP_LIMIT_S):
             say("    the job could not be proven stopped; going on, for cancelling its machines ends it too")
+
+
+def _destroy(home: Home, stack: str, stages: Stages) -> int:
     with stages.stage("pulumi", "cancelling all that the stack rents (usually 20 s here, 5 min on SoftLayer)"):
         code = run_in_view(
-            (str(PULUMI), "destroy", "--yes", "--skip-preview", "-s", stack, NO_OUTPUTS, *PULUMI_VIEW), environment
+            (str(PULUMI), "destroy", "--yes", "--skip-preview", "-s", stack, NO_OUTPUTS, *PULUMI_VIEW),
+            child_environment(home),
         )
     if code:
         say("    not everything could be cancelled, for the reason above; the receipt tells what is still billed")
@@ -66,7 +70,8 @@ def _stop_idle(emulator: Path, home: Home, stages: Stages) -> None:
         return
     if not rented.nothing:
         say(
-            f"The emulator goes on: {rented.machines} machines and {rented.open_billing_items} open billing items are left in its account."
+            f"The emulator goes on: {rented.machines} machines and {rented.open_billing_items} open billing items "
+            "are left in its account."
         )
         return
     with stages.stage("emulator", "nothing is rented; stopping it and its registry"):

@@ -21,8 +21,6 @@ HOST_COMMANDS: Mapping[str, str] = {
     "tc": "iproute2",
     "nsenter": "util-linux",
     "losetup": "mount",
-    "mkfs.ext4": "e2fsprogs",
-    "modprobe": "kmod",
     "ssh": "openssh-client",
 }
 """What the emulator, its machines and the image builds call, and the package that brings it."""

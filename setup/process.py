@@ -46,7 +46,8 @@ def run_logged(step: Step, environment: Mapping[str, str]) -> None:
         try:
             code = _tick_until_over(process, ticker, step.limit_s)
         except BaseException:
-            stop_group(process, "interrupted", ticker)
+            stop_group(process)
+            ticker.end("interrupted")
             raise
     ticker.end("done" if code == 0 else "failed")
     if code:
@@ -74,20 +75,23 @@ def _tick_until_over(process: subprocess.Popen[bytes], ticker: Ticker, limit_s: 
         with suppress(subprocess.TimeoutExpired):
             return process.wait(POLL_S)
         ticker.tick()
-    stop_group(process, "stopped at its limit", ticker)
+    stop_group(process)
     return STOPPED_BY_LIMIT
 
 
-def stop_group(process: subprocess.Popen[bytes], how: str, ticker: Ticker | None = None) -> None:
+def stop_group(process: subprocess.Popen[bytes]) -> None:
     """End a program and everything it started, politely first."""
     for kind in STOPPING:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, kind)
+        _signal_group(process, kind)
         with suppress(subprocess.TimeoutExpired):
             process.wait(GRACE_S)
             break
-    if ticker:
-        ticker.end(how)
+    _signal_group(process, signal.SIGKILL)  # Whatever a shell put in the background ignores SIGINT and outlives it.
+
+
+def _signal_group(process: subprocess.Popen[bytes], kind: signal.Signals) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, kind)
 
 
 def _failure(step: Step, code: int) -> str:
@@ -114,7 +118,7 @@ def run_in_view(argv: Sequence[str], environment: Mapping[str, str], limit_s: fl
         try:
             code = process.wait(limit_s)
         except subprocess.TimeoutExpired:
-            stop_group(process, "stopped at its limit")
+            stop_group(process)
             code = STOPPED_BY_LIMIT
     if received:
         raise KeyboardInterrupt

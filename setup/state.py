@@ -7,6 +7,7 @@ import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from setup.environment import PULUMI, Home, child_environment
 from setup.errors import SetupError
@@ -33,6 +34,36 @@ def resource_counts(home: Home) -> Mapping[str, int]:
             f"Reading the stacks in {home.state}: pulumi failed. Run `. ./env.sh` and `pulumi stack ls` to see why."
         )
     return {stack["name"].rsplit("/", 1)[-1]: stack.get("resourceCount") or 0 for stack in json.loads(listing)}
+
+
+@dataclass(frozen=True)
+class Holdings:
+    """What Pulumi's state says of a stack."""
+
+    resources: int
+    rented: int
+    """Resources of the account, orders that were under way when a pulumi was killed included."""
+
+
+def holdings(name: str, home: Home) -> Holdings:
+    """Count what the state holds of a stack; nothing when the stack does not exist."""
+    if not resource_counts(home).get(name):
+        return Holdings(0, 0)
+    export = output_of((str(PULUMI), "stack", "export", "-s", name), child_environment(home), QUICK_S)
+    if export is None:
+        raise SetupError(
+            f"Reading the state of stack {name}: pulumi failed. Run `. ./env.sh` and `pulumi stack export -s {name}` to see why."
+        )
+    return parse_export(json.loads(export))
+
+
+def parse_export(export: Mapping[str, Any]) -> Holdings:
+    """Count the resources in what ``pulumi stack export`` prints."""
+    deployment = export["deployment"]
+    resources = deployment.get("resources") or []
+    under_way = [operation["resource"] for operation in deployment.get("pending_operations") or []]
+    rented = [resource for resource in (*resources, *under_way) if resource["type"].startswith("softlayer:")]
+    return Holdings(len(resources), len(rented))
 
 
 def ensure_stacks(names: tuple[str, ...], home: Home) -> tuple[str, ...]:

@@ -1,0 +1,85 @@
+"""Docker and the packages beside it: what is installed when, and what is said when it cannot be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from setup import docker, packages
+from setup.environment import Home
+from setup.errors import SetupError
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    made = Home(tmp_path, tmp_path / "cache")
+    made.make()
+    return made
+
+
+@pytest.fixture
+def no_daemon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(docker, "answers", lambda: False)
+    monkeypatch.setattr(docker, "missing_packages", lambda: ())
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+
+
+def test_docker_is_installed_only_where_no_daemon_answers_and_none_could_be_started() -> None:
+    assert docker.wanted_packages(("mmdebstrap",), answers=False, dockerd=False) == ("docker.io", "mmdebstrap")
+    assert docker.wanted_packages((), answers=False, dockerd=True) == ()
+    assert docker.wanted_packages(("mmdebstrap",), answers=True, dockerd=False) == ("mmdebstrap",)
+
+
+def test_a_package_is_asked_for_once_however_many_of_its_commands_are_missing() -> None:
+    assert packages.missing_packages(lambda command: None if command in ("ip", "tc") else "/usr/bin/x") == ("iproute2",)
+
+
+@pytest.mark.parametrize(
+    ("root", "has_apt", "why"),
+    [(True, True, None), (False, True, "this is not root"), (True, False, "this is neither Debian nor Ubuntu")],
+)
+def test_packages_are_installed_on_debian_as_root_only(root: bool, has_apt: bool, why: str | None) -> None:
+    assert packages.why_not_installable(root=root, has_apt=has_apt) == why
+
+
+def test_a_client_without_a_daemon_is_no_docker(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    client = tmp_path / "docker"
+    client.write_text("#!/bin/sh\necho Docker version 28\n")
+    client.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
+    assert not docker.answers()
+
+
+@pytest.mark.usefixtures("no_daemon")
+def test_a_named_daemon_that_does_not_answer_is_the_persons_to_start(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(docker, "_dockerd", lambda: "/usr/sbin/dockerd")
+    monkeypatch.setenv("DOCKER_HOST", "tcp://127.0.0.1:1")
+    with pytest.raises(
+        SetupError, match="No Docker daemon answers at DOCKER_HOST=tcp://127.0.0.1:1. Start it, or unset"
+    ):
+        docker.ensure(home)
+
+
+@pytest.mark.usefixtures("no_daemon")
+def test_a_daemon_that_ends_at_once_is_a_sentence_with_its_last_words(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    daemon = tmp_path / "dockerd"
+    daemon.write_text("#!/bin/sh\necho no space left on device\nexit 7\n")
+    daemon.chmod(0o755)
+    monkeypatch.delenv("DOCKER_HOST", raising=False)
+    monkeypatch.setattr(docker, "SYSTEMD", tmp_path / "no-systemd")
+    monkeypatch.setattr(docker, "_dockerd", lambda: str(daemon))
+    with pytest.raises(SetupError, match=r"dockerd ended at once \(exit code 7\).*\n.*no space left on device"):
+        docker.ensure(home)
+
+
+def test_without_root_the_sentence_names_what_works_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    with pytest.raises(SetupError, match="needs root.*make preview STACK=p100"):
+        docker.refuse_without_root()
+    assert "root" in (docker.why_no_containers() or "")

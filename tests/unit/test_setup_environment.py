@@ -1,0 +1,71 @@
+"""The environment of every command: the same for a person who sourced env.sh and for what make runs."""
+
+from __future__ import annotations
+
+import shutil
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from setup.environment import PROJECT, Home, child_environment
+
+SHELLS = [shell for shell in ("sh", "dash", "bash", "zsh") if shutil.which(shell)]
+PLAIN = {"PATH": "/usr/bin:/bin", "HOME": "/home/someone"}
+
+
+def sourced(
+    shell: str, environment: dict[str, str], line: str = ". ./env.sh", folder: Path = PROJECT
+) -> dict[str, str]:
+    answer = subprocess.run(
+        [shell, "-c", f"{line} && env -0"], cwd=folder, env=environment, capture_output=True, text=True, check=True
+    )
+    return dict(pair.split("=", 1) for pair in answer.stdout.split("\0") if pair)
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_every_shell_gets_what_python_gives_its_children(shell: str, tmp_path: Path) -> None:
+    environment = PLAIN | {"MICROCLUSTER_HOME": f"{tmp_path}/a home"}
+    ours = child_environment(Home.of(environment), environment)
+    theirs = sourced(shell, environment)
+    names = [name for name in ours if name.startswith(("PULUMI_", "MICROCLUSTER_HOME", "PATH"))]
+    assert {name: theirs.get(name) for name in names} == {name: ours[name] for name in names}
+    assert len(names) >= 10
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_sourcing_twice_is_sourcing_once(shell: str) -> None:
+    once, twice = sourced(shell, PLAIN), sourced(shell, PLAIN, ". ./env.sh; . ./env.sh")
+    assert once["PATH"] == twice["PATH"] == f"{PROJECT}/.venv/bin:/usr/bin:/bin"
+
+
+def test_without_a_home_of_its_own_everything_is_in_the_persons_folder() -> None:
+    assert sourced("sh", PLAIN)["PULUMI_BACKEND_URL"] == "file:///home/someone/.microcluster/state"
+
+
+def test_sourced_elsewhere_it_says_where_to_go_and_changes_nothing(tmp_path: Path) -> None:
+    answer = subprocess.run(
+        ["sh", "-c", f". {PROJECT}/env.sh; env"], cwd=tmp_path, env=PLAIN, capture_output=True, text=True, check=True
+    )
+    assert "Change to the project folder" in answer.stderr
+    assert "PULUMI" not in answer.stdout
+
+
+def test_a_new_home_is_its_owners_alone(tmp_path: Path) -> None:
+    home = Home.of({"MICROCLUSTER_HOME": str(tmp_path / "new")})
+    home.make()
+    assert stat.S_IMODE(home.root.stat().st_mode) == 0o700
+    assert home.state.is_dir() and home.cache == tmp_path / "new" / "cache"
+
+
+def test_several_homes_may_share_one_cache(tmp_path: Path) -> None:
+    home = Home.of({"MICROCLUSTER_HOME": str(tmp_path / "home"), "MICROCLUSTER_CACHE": str(tmp_path / "shared")})
+    assert home.cache == tmp_path / "shared"
+    assert child_environment(home, {})["MICROCLUSTER_CACHE"] == str(tmp_path / "shared")
+
+
+def test_paths_of_stack_files_know_the_home(tmp_path: Path) -> None:
+    home = Home(tmp_path, tmp_path)
+    assert home.expand("$MICROCLUSTER_HOME/emulator/softlayer.conf") == tmp_path / "emulator" / "softlayer.conf"
+    assert home.expand("~/.softlayer") == Path.home() / ".softlayer"

@@ -1,0 +1,61 @@
+"""The ssh keys of a stack."""
+
+from __future__ import annotations
+
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from setup import keys
+from setup.errors import SetupError
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_a_new_stack_gets_two_pairs_that_only_their_owner_can_read(tmp_path: Path) -> None:
+    assert keys.ensure(tmp_path / "local", "local") == ("id_ed25519", "rank_ed25519")
+    assert {path.name: mode(path) for path in (tmp_path / "local").iterdir()} == {
+        "id_ed25519": 0o600,
+        "id_ed25519.pub": 0o644,
+        "rank_ed25519": 0o600,
+        "rank_ed25519.pub": 0o644,
+    }
+    assert mode(tmp_path / "local") == 0o700
+
+
+def test_openssh_reads_the_private_key_as_the_owner_of_the_public_one(tmp_path: Path) -> None:
+    keys.ensure(tmp_path, "local")
+    derived = subprocess.run(
+        ["ssh-keygen", "-y", "-f", tmp_path / "id_ed25519"], capture_output=True, text=True, check=True
+    )
+    public = (tmp_path / "id_ed25519.pub").read_text()
+    assert derived.stdout.split()[:2] == public.split()[:2]
+    assert public.endswith(" microcluster-local\n")
+
+
+def test_keys_that_are_there_are_never_made_again(tmp_path: Path) -> None:
+    keys.ensure(tmp_path, "local")
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert keys.ensure(tmp_path, "local") == ()
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_a_lost_public_key_comes_back_from_the_private_one(tmp_path: Path) -> None:
+    keys.ensure(tmp_path, "local")
+    public = tmp_path / "id_ed25519.pub"
+    before = public.read_text()
+    public.unlink()
+    assert keys.ensure(tmp_path, "local") == ()
+    assert public.read_text() == before
+
+
+def test_a_broken_key_is_named_and_not_replaced(tmp_path: Path) -> None:
+    private = tmp_path / "id_ed25519"
+    private.write_text("not a key")
+    with pytest.raises(SetupError, match=f"Reading the key {private}"):
+        keys.ensure(tmp_path, "local")
+    assert private.read_text() == "not a key"

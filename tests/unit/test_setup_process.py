@@ -1,0 +1,92 @@
+"""Programs that set-up runs: their logs, their limits, and who gets a Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from setup.errors import SetupError
+from setup.process import STOPPED_BY_LIMIT, Step, run_in_view, run_logged, wait_until
+
+COUNTING = """
+import signal, sys, time
+got = []
+signal.signal(signal.SIGINT, lambda *_: got.append(1))
+open(sys.argv[1], "w").write("ready")
+end = time.monotonic() + 2
+while time.monotonic() < end:
+    time.sleep(0.05)
+open(sys.argv[1], "w").write(str(len(got)))
+"""
+
+
+def step(folder: Path, script: str, limit_s: float = 30) -> Step:
+    return Step("trying it", "1 s", ("sh", "-c", script), folder / "step.log", "Do this next.", limit_s)
+
+
+def test_a_failed_program_is_a_sentence_with_the_end_of_its_log_and_the_next_step(tmp_path: Path) -> None:
+    with pytest.raises(SetupError) as failed:
+        run_logged(step(tmp_path, "seq 40; echo no space left >&2; exit 3"), os.environ)
+    message = str(failed.value)
+    assert "trying it: sh failed (exit code 3)" in message
+    assert "| no space left" in message and "| 20\n" not in message
+    assert str(tmp_path / "step.log") in message and message.endswith("Do this next.")
+
+
+def test_what_a_program_says_goes_to_its_log_and_not_to_the_screen(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    run_logged(step(tmp_path, "echo secret details"), os.environ)
+    assert (tmp_path / "step.log").read_text() == "secret details\n"
+    assert "secret" not in capfd.readouterr().out
+
+
+def test_a_missing_program_is_a_sentence(tmp_path: Path) -> None:
+    missing = Step("starting it", "1 s", ("/no/such/program",), tmp_path / "log", "Install it.")
+    with pytest.raises(SetupError, match="starting it: cannot run /no/such/program: No such file.*Install it"):
+        run_logged(missing, os.environ)
+
+
+def test_a_program_that_is_not_over_in_time_is_stopped_with_all_it_started(tmp_path: Path) -> None:
+    pid_file = tmp_path / "pid"
+    with pytest.raises(SetupError, match="not over after 1 s"):
+        run_logged(step(tmp_path, f"sleep 60 & echo $! > {pid_file}; wait", limit_s=1), os.environ)
+    child = int(pid_file.read_text())
+    wait_until("the child is gone", lambda: not _lives(child), 5, "1 s")
+
+
+def _lives(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().split(") ")[1][0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_a_ctrl_c_reaches_the_program_in_view_once_and_is_waited_for(tmp_path: Path) -> None:
+    counted = tmp_path / "count"
+    threading.Thread(target=_interrupt_when_ready, args=(counted,)).start()
+    with pytest.raises(KeyboardInterrupt):
+        run_in_view((sys.executable, "-c", COUNTING, str(counted)), os.environ)
+    assert counted.read_text() == "1"
+
+
+def _interrupt_when_ready(file: Path) -> None:
+    end = time.monotonic() + 10
+    while time.monotonic() < end and not file.exists():
+        time.sleep(0.05)
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_a_program_in_view_that_hangs_gets_the_code_of_its_limit() -> None:
+    assert run_in_view(("sleep", "60"), os.environ, limit_s=0.2) == STOPPED_BY_LIMIT
+
+
+def test_a_wait_that_is_never_over_raises_and_says_for_what() -> None:
+    with pytest.raises(SetupError, match="Docker answers: not so after 0 s"):
+        wait_until("Docker answers", lambda: False, 0.1, "5 s")

@@ -1,0 +1,62 @@
+"""What a person sees while set-up works."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from setup.progress import Stages, Ticker, duration
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("seconds", "said"), [(0.4, "0 s"), (59.4, "59 s"), (60, "1 min 00 s"), (195, "3 min 15 s")])
+def test_a_time_is_said_as_a_person_says_it(seconds: float, said: str) -> None:
+    assert duration(seconds) == said
+
+
+def test_a_long_step_says_every_half_minute_on_a_plain_output_that_it_lives() -> None:
+    out, clock = io.StringIO(), Clock()
+    ticker = Ticker("building pulumi", "4 min", out, clock)
+    for clock.seconds in range(1, 65):
+        ticker.tick()
+    ticker.end("done")
+    assert out.getvalue().splitlines() == [
+        "    building pulumi (usually 4 min)",
+        "    building pulumi: 30 s so far (usually 4 min)",
+        "    building pulumi: 1 min 00 s so far (usually 4 min)",
+        "    building pulumi: done after 1 min 04 s",
+    ]
+
+
+def test_on_a_terminal_one_line_is_redrawn_and_nothing_of_the_longer_one_is_left() -> None:
+    out, clock = Terminal(), Clock()
+    ticker = Ticker("building", "4 min", out, clock)
+    clock.seconds = 61
+    ticker.tick()
+    ticker.end("done")
+    first, last = out.getvalue().rstrip("\n").split("\r")[1:]
+    assert first == "    building: 1 min 01 s (usually 4 min)"
+    assert last.rstrip() == "    building: done after 1 min 01 s"
+    assert len(last) == len(first)
+
+
+def test_the_summary_names_a_stage_that_failed_too() -> None:
+    stages = Stages()
+    with stages.stage("engine", "first"):
+        pass
+    with pytest.raises(RuntimeError), stages.stage("images", "second"):
+        raise RuntimeError
+    assert stages.summary() == "engine 0 s, images 0 s"

@@ -1,0 +1,121 @@
+"""What set-up knows of stacks: their names, their emulator, who works on them and what they hold."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from setup import stacks, state
+from setup.environment import PROJECT, Home
+from setup.errors import MISTAKE, SetupError
+from setup.local_account import parse_status
+from setup.locks import alone_on
+
+
+def home(folder: Path) -> Home:
+    made = Home(folder, folder / "cache")
+    made.make()
+    return made
+
+
+def test_an_unknown_stack_is_refused_with_the_ones_there_are_and_the_nearest() -> None:
+    with pytest.raises(SetupError, match="no stack 'p10'; there are local, p100, v100. Did you mean 'p100'") as refused:
+        stacks.known("p10")
+    assert refused.value.exit_code == MISTAKE
+
+
+def test_only_the_local_stack_has_an_emulator_and_it_lies_in_the_home(tmp_path: Path) -> None:
+    assert stacks.emulator_of("local", home(tmp_path)) == tmp_path / "emulator"
+    assert stacks.emulator_of("p100", home(tmp_path)) is None
+    assert stacks.emulator_of("v100", home(tmp_path)) is None
+
+
+def test_a_credentials_file_of_a_real_account_is_not_taken_for_an_emulator(tmp_path: Path) -> None:
+    (tmp_path / "Pulumi.team.yaml").write_text("config: {'softlayer:configFile': ~/.softlayer-team}")
+    assert stacks.emulator_of("team", home(tmp_path), tmp_path) is None
+
+
+def test_two_makes_on_one_stack_are_one_too_many_and_the_second_learns_who_and_since_when(tmp_path: Path) -> None:
+    with (
+        alone_on("local", "up", home(tmp_path)),
+        pytest.raises(SetupError) as busy,
+        alone_on("local", "down", home(tmp_path)),
+    ):
+        pass
+    message = str(busy.value)
+    assert f"process {os.getpid()} is doing `make up`" in message and f"kill -INT {os.getpid()}" in message
+    assert time.strftime("%H:") in message
+
+
+def test_the_lock_of_one_stack_is_not_in_the_way_of_another(tmp_path: Path) -> None:
+    with alone_on("local", "up", home(tmp_path)), alone_on("p100", "up", home(tmp_path)):
+        pass
+
+
+def test_a_make_that_was_killed_holds_no_lock(tmp_path: Path) -> None:
+    script = f"""
+import os
+from pathlib import Path
+from setup.environment import Home
+from setup.locks import alone_on
+with alone_on("local", "up", Home(Path({str(tmp_path)!r}), Path({str(tmp_path)!r}))):
+    os.kill(os.getpid(), 9)
+"""
+    home(tmp_path)
+    assert subprocess.run([sys.executable, "-c", script], cwd=PROJECT, check=False).returncode == -9
+    with alone_on("local", "down", home(tmp_path)):
+        pass
+
+
+def leave_pulumi_lock(place: Home, pid: int, host: str) -> None:
+    folder = place.state / ".pulumi" / "locks" / "organization" / "microcluster" / "local"
+    folder.mkdir(parents=True)
+    content = {"pid": pid, "username": "root", "hostname": host, "timestamp": "2026-11-21T13:40:08Z"}
+    (folder / "c326045e.json").write_text(json.dumps(content))
+
+
+def test_the_lock_of_a_killed_pulumi_is_explained_with_the_command_that_clears_it(tmp_path: Path) -> None:
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    leave_pulumi_lock(home(tmp_path), dead.pid, socket.gethostname())
+    with pytest.raises(SetupError, match=rf"process {dead.pid}, since 2026-.*pulumi cancel --yes local"):
+        state.refuse_stale_lock("local", home(tmp_path))
+
+
+def test_the_number_of_a_dead_pulumi_that_another_program_got_is_dead_too(tmp_path: Path) -> None:
+    leave_pulumi_lock(home(tmp_path), os.getpid(), socket.gethostname())
+    assert state.stale_lock("local", home(tmp_path)) == state.Lock(
+        os.getpid(), socket.gethostname(), "2026-11-21T13:40:08Z"
+    )
+
+
+def test_a_lock_from_another_computer_is_left_to_pulumi(tmp_path: Path) -> None:
+    leave_pulumi_lock(home(tmp_path), 1, "another-computer")
+    state.refuse_stale_lock("local", home(tmp_path))
+
+
+def test_an_order_that_was_under_way_counts_as_rented() -> None:
+    guest = {"type": "softlayer:index:VirtualGuest"}
+    export = {
+        "deployment": {
+            "resources": [{"type": "pulumi:pulumi:Stack"}],
+            "pending_operations": [{"resource": guest, "type": "creating"}],
+        }
+    }
+    assert state.parse_export(export) == state.Holdings(resources=1, rented=1)
+
+
+def test_an_empty_state_holds_nothing() -> None:
+    assert state.parse_export({"deployment": {}}) == state.Holdings(0, 0)
+
+
+def test_an_account_with_an_open_billing_item_is_not_empty() -> None:
+    assert not parse_status({"running": True, "machines": [], "open_billing_items": 1}).nothing
+    assert parse_status({"running": True, "machines": [], "open_billing_items": 0}).nothing
