@@ -149,7 +149,7 @@ def receipt(charges: Iterable[Charge]) -> Receipt:
 
 def per_hour(item: dict[str, Any]) -> Decimal:
     """Add up what a billing item and its children cost an hour."""
-    return sum((_money(part.get("hourlyRecurringFee")) for part in _parts(item)), Decimal(0))
+    return _whole(item, "hourlyRecurringFee")
 
 
 def _charge(row: dict[str, Any], *, still_billed: bool) -> Charge:
@@ -167,13 +167,19 @@ def _charge(row: dict[str, Any], *, still_billed: bool) -> Charge:
         ends=cancelled if ahead else None,
         hourly=bool(row.get("hourlyFlag")),
         per_hour=per_hour(row),
-        so_far=sum((_money(part.get("currentHourlyCharge")) for part in _parts(row)), Decimal(0)),
+        so_far=_whole(row, "currentHourlyCharge"),
         currency="USD",
     )
 
 
-def _parts(item: dict[str, Any]) -> list[dict[str, Any]]:
-    return [item, *(item.get("children") or [])]
+def _whole(item: dict[str, Any], amount: str) -> Decimal:
+    """Read an amount of an item with everything below it.
+
+    A top-level item speaks for its children too. One that is smaller than their sum certainly does not, and is added to it.
+    """
+    own = _money(item.get(amount))
+    below = sum((_money(child.get(amount)) for child in item.get("children") or []), Decimal(0))
+    return own if own >= below else own + below
 
 
 def _money(value: Any) -> Decimal:

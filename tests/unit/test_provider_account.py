@@ -16,8 +16,8 @@ ROW = {
     "categoryCode": "guest_core",
     "hourlyFlag": True,
     "createDate": "2026-11-21T08:00:00-06:00",
-    "hourlyRecurringFee": 3.9,
-    "currentHourlyCharge": "7.8",
+    "hourlyRecurringFee": 4.4,
+    "currentHourlyCharge": "8.8",
     "children": [{"hourlyRecurringFee": ".5", "currentHourlyCharge": 1}],
 }
 
@@ -26,8 +26,13 @@ def charge(**changes) -> Charge:
     return _charge({**ROW, **changes}, still_billed=changes.get("still_billed", False))
 
 
-def test_a_charge_adds_up_its_children():
+def test_a_charge_speaks_for_its_children():
     assert (charge().per_hour, charge().so_far) == (Decimal("4.4"), Decimal("8.8"))
+
+
+def test_a_charge_that_is_less_than_its_children_is_added_to_them():
+    children = [{"hourlyRecurringFee": 3}, {"hourlyRecurringFee": ".5"}]
+    assert charge(hourlyRecurringFee=1, children=children).per_hour == Decimal("4.5")
 
 
 def test_an_item_without_cancellation_is_open():

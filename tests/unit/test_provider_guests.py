@@ -25,7 +25,7 @@ READY = {
     ],
     "billingItem": {
         "id": 9,
-        "hourlyRecurringFee": "3.9",
+        "hourlyRecurringFee": "4.4",
         "children": [{"hourlyRecurringFee": ".5"}, {"hourlyRecurringFee": ""}],
         "orderItem": {"preset": {"keyName": "AC1_16X120X100"}},
     },
@@ -86,7 +86,7 @@ def test_the_ordered_properties_are_read_back():
     }
 
 
-def test_the_price_counts_the_billing_items_children():
+def test_the_price_is_that_of_the_whole_billing_item():
     assert guests.outputs(READY, "ssh-ed25519 A", "1")["pricePerHour"] == "4.4"
 
 
