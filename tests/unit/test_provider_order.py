@@ -7,7 +7,7 @@ import pytest
 from providers.softlayer import order
 from providers.softlayer.errors import ProviderError
 from providers.softlayer.routers import pick
-from providers.softlayer.virtual_guest import GuestSpec
+from providers.softlayer.guest_spec import GuestSpec
 
 SPEC = GuestSpec(
     mark="1f3a9c42",

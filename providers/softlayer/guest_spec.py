@@ -1,0 +1,51 @@
+"""What is ordered when a guest is ordered, and which of it can stand together."""
+
+from __future__ import annotations
+
+from typing import Annotated, Self
+
+import pydantic
+
+import catalog
+from providers.softlayer import mark as marks
+from providers.softlayer.spec import MARK_PATTERN, Spec
+
+_Name = Annotated[str, pydantic.StringConstraints(pattern=r"^[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?$", max_length=63)]
+_Id = Annotated[str, pydantic.StringConstraints(pattern=r"^[0-9]+$")]
+
+
+class GuestSpec(Spec):
+    """What is ordered."""
+
+    mark: Annotated[str, pydantic.StringConstraints(pattern=MARK_PATTERN)]
+    hostname: _Name
+    domain: str
+    datacenter: str
+    flavor: str
+    os: str | None = None
+    image_id: _Id | None = None
+    data_disks_gb: tuple[int, ...] = pydantic.Field((), max_length=catalog.MAX_DATA_DISKS)
+    port_speed_mbps: int
+    backend_router_id: _Id | None = None
+    ssh_key_ids: tuple[_Id, ...] = ()
+    public_security_group_ids: tuple[_Id, ...] = ()
+    private_security_group_ids: tuple[_Id, ...] = ()
+    tags: tuple[str, ...] = ()
+
+    @pydantic.field_validator("data_disks_gb")
+    @classmethod
+    def _sold(cls, sizes: tuple[int, ...]) -> tuple[int, ...]:
+        odd = [size for size in sizes if size not in catalog.DATA_DISK_SIZES_GB]
+        if odd:
+            raise ValueError(
+                f"no disk of {odd[0]} GB is sold; one of {', '.join(map(str, catalog.DATA_DISK_SIZES_GB))}"
+            )
+        return sizes
+
+    @pydantic.model_validator(mode="after")
+    def _one_system(self) -> Self:
+        if (self.os is None) == (self.image_id is None):
+            raise ValueError("name either os or imageId, and not both")
+        if not marks.domain_is(self.domain, self.mark):
+            raise ValueError(f"the domain {self.domain} does not end in -{self.mark}.{marks.ZONE}, the owner mark")
+        return self

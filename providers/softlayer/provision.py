@@ -1,0 +1,76 @@
+"""Getting a guest: the living one that an interrupted run ordered, else a new order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from providers.softlayer import guests, order, userdata
+from providers.softlayer import mark as marks
+from providers.softlayer.account import Account
+from providers.softlayer.errors import ApiError, ProviderError
+from providers.softlayer.guest_spec import GuestSpec
+from providers.softlayer.session import Operation
+from providers.softlayer.spec import difference
+
+
+def adopt_or_order(op: Operation, account: Account, spec: GuestSpec) -> tuple[str, str]:
+    """Return the guest's id and the public part of its host key."""
+    found = _living(account, spec)
+    return _adopt(op, account, spec, found) if found else _order(op, account, spec)
+
+
+def host_key(account: Account, guest_id: str) -> str | None:
+    """Derive the public host key from the user data that the guest was ordered with."""
+    found = account.api.find("Virtual_Guest", guest_id, "mask[id,userData[value]]") or {}
+    values = [str(each.get("value") or "") for each in found.get("userData") or []]
+    return next((key for key in map(userdata.public_part, values) if key), None)
+
+
+def _living(account: Account, spec: GuestSpec) -> dict[str, Any] | None:
+    listed = account.guest_list.under(spec.mark)
+    named = [each for each in listed if marks.guest_is(each, spec.mark, spec.hostname) and guests.is_alive(each)]
+    if len(named) > 1:
+        raise ProviderError(
+            f"ordering {order.full_name(spec)}: the account has several living guests of this name and mark: "
+            f"{', '.join(guests.described(each) for each in named)}. Nothing was touched; cancel the ones that are too many."
+        )
+    return named[0] if named else None
+
+
+def _adopt(op: Operation, account: Account, spec: GuestSpec, guest: dict[str, Any]) -> tuple[str, str]:
+    key = host_key(account, str(guest["id"]))
+    differing = _differing(spec, guest) + ([] if key else ["its user data holds no host key"])
+    if differing or key is None:
+        raise ProviderError(
+            f"adopting {guests.described(guest)}, which an earlier run ordered: {'; '.join(differing)}. Nothing was "
+            "touched. Put the stack file back as it was, or cancel that guest, and run the command again."
+        )
+    op.log.told(f"Goes on with {guests.described(guest)}, which an earlier run ordered.")
+    return str(guest["id"]), key
+
+
+def _differing(spec: GuestSpec, guest: dict[str, Any]) -> list[str]:
+    wanted = spec.model_dump(mode="json", by_alias=True, exclude_none=True)
+    live = guests.live_inputs(guest)
+    if not guest.get("provisionDate"):
+        live.pop("dataDisksGb", None)  # Disks appear one by one while the guest is built.
+    keys = difference({key: wanted[key] for key in live if key in wanted}, live, ()).changed
+    return [f"{key} is {live[key]} there and {wanted[key]} here" for key in keys if key in wanted]
+
+
+def _order(op: Operation, account: Account, spec: GuestSpec) -> tuple[str, str]:
+    name = order.full_name(spec)
+    key = userdata.makehost_key()
+    data = userdata.cloud_config(key, marks.owner_of(spec.domain), spec.hostname)
+    op.log.progress("ordering")
+    try:
+        return order.place(account.api, spec, data, lambda: op.before_order(name)), key.public
+    except ApiError as error:
+        if not error.is_weather:
+            raise ProviderError(
+                f"ordering {name}: refused: {error.text} ({error.code}). Nothing was ordered."
+            ) from error
+        lost = error
+    # Resolved outside of the handler: the guest that is found carries the key that this order sent.
+    found = order.resolve(name, lost, lambda: (_living(account, spec) or {}).get("id"), op.patience)
+    return str(found), key.public
