@@ -126,6 +126,8 @@ def _evaluations(events: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def _seconds_per_step(events: Sequence[Mapping[str, Any]]) -> float | None:
     """Return the pace of the last lines; the first value is start-up time, and one after an evaluation includes it."""
+    starts = [number for number, event in enumerate(events) if event.get("phase") == "training"]
+    events = events[starts[-1] :] if starts else events
     average = _last(events, "average_seconds_per_step")
     if average is not None:
         return average

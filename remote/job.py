@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TypeVar
 
 from launchers import progress
 from launchers.outcome import Outcome, judge
@@ -14,30 +12,29 @@ from launchers.payload import Payload
 from launchers.run_folder import RunFolder
 from remote.host import Host, RemoteError
 from remote.image import image_digest
+from remote.on_all import on_all
 from remote.rank_files import ensure_known_hosts
 from remote.ssh_ready import wait_for_ssh
 from remote.waiting import say
 
-T = TypeVar("T")
 HERE = Path(__file__).parent
 SHIPPED = (HERE / "supervisor.py", HERE / "preflight.py", Path(progress.__file__))
 START_TIMEOUT_S = 60.0
 OBSERVE_TIMEOUT_S = 30.0
-STOP_TIMEOUT_S = 45.0
-AT_THE_SAME_TIME = 16
+STOP_TIMEOUT_S = 40.0
+STOP_ALL_S = 50.0
+"""Stopping never holds up a cancellation for longer; what did not answer by then is named."""
 
 
 def start_job(hosts: Sequence[Host], payload: Payload) -> str:
     """Let the run be carried out; return "started", "running" or "finished"."""
     payload.require("run", "job", "container")
-    assert payload.container
-    for host in hosts:
-        wait_for_ssh(host)
-    for host in hosts:
-        ensure_known_hosts(host, payload.hosts, payload.container)
+    container = payload.container
+    assert container
+    on_all(hosts, lambda host: (wait_for_ssh(host), ensure_known_hosts(host, payload.hosts, container)))
     _end_other_runs(hosts, payload)
     launcher = hosts[0]
-    folder = RunFolder(payload, image_digest(launcher, payload.container.image))
+    folder = RunFolder(payload, image_digest(launcher, container.image))
     _place(launcher, folder)
     if observe(launcher, payload).state == "finished":
         return "finished"
@@ -55,14 +52,10 @@ def observe(launcher: Host, payload: Payload) -> Outcome:
 def stop_job(hosts: Sequence[Host], payload: Payload) -> dict[str, str]:
     """End every process of the run on every host; return for each host that is not proved clean what stands in the way."""
     payload.require("run")
-    answers = on_all(hosts, lambda host: _end_runs(host, payload, "only"))
+    answers = on_all(
+        hosts, lambda host: _end_runs(host, payload, "only"), late="no answer in time", timeout_s=STOP_ALL_S
+    )
     return {host.facts.name: answer for host, answer in zip(hosts, answers, strict=True) if answer}
-
-
-def on_all(hosts: Sequence[Host], act: Callable[[Host], T]) -> list[T]:
-    """Do the same on all hosts at the same time."""
-    with ThreadPoolExecutor(AT_THE_SAME_TIME) as pool:
-        return list(pool.map(act, hosts))
 
 
 def _place(launcher: Host, folder: RunFolder) -> None:

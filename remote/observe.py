@@ -67,7 +67,7 @@ def observe(folder):
         "stopped": os.path.exists(os.path.join(folder, "stopped")),
         "failure": text_of(os.path.join(folder, "failure")),
         "job": json.loads(job) if job else None,
-        "preflight": json.loads(ranks) if ranks else [],
+        "preflight": json.loads(ranks)["ranks"] if ranks else [],
         "events": events_of(folder),
         "checkpoints": sorted(int(name[11:-6]) for name in names if re.match(r"model\.ckpt-\d+\.index$", name)),
         "best": sorted(n[:-6] for n in os.listdir(best) if n.endswith(".index")) if os.path.isdir(best) else [],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from launchers.payload import Payload
 from remote.container import ensure_container
 from remote.data_disk import DataDisk, ensure_data_disk
@@ -23,15 +25,23 @@ def open_hosts(payload: Payload) -> list[Host]:
 
 
 def prepare_node(host: Host, payload: Payload) -> list[str]:
-    """Make a fresh machine ready for the container; return the names of the steps that changed something."""
+    """Make a fresh machine able to run containers on its GPUs; return the names of the steps that changed something."""
+    wait_for_ssh(host)
+    return _run(
+        host,
+        ("time and packages", lambda: ensure_system(host)),
+        ("driver and container runtime", lambda: ensure_gpu(host, payload.slots)),
+    )
+
+
+def mount_volume(host: Host, payload: Payload) -> list[str]:
+    """Bring the data disk to its place, and Docker's storage on it; return the names of the steps that changed something."""
     payload.require("data_disk_gb")
     assert payload.data_disk_gb
     wait_for_ssh(host)
     disk = DataDisk(payload.data_disk_gb, payload.mount_point, payload.mark)
     return _run(
         host,
-        ("time and packages", lambda: ensure_system(host)),
-        ("driver and container runtime", lambda: ensure_gpu(host, payload.slots)),
         ("data disk", lambda: ensure_data_disk(host, disk)),
         ("Docker's storage", lambda: ensure_docker_storage(host, payload.mount_point)),
     )
@@ -53,7 +63,7 @@ def start_container(host: Host, payload: Payload) -> list[str]:
     return changed
 
 
-def _run(host: Host, *steps) -> list[str]:
+def _run(host: Host, *steps: tuple[str, Callable[[], bool]]) -> list[str]:
     changed = []
     for name, step in steps:
         say(f"{host.facts.name}: {name} ...")

@@ -155,7 +155,7 @@ def preflight(run):
 
     run.must("reaching all ranks with mpirun", run.job["preflight"], collect)
     ranks.sort(key=lambda rank: rank["rank"])
-    run.write("preflight.json", json.dumps(ranks, sort_keys=True) + "\n")
+    run.write("preflight.json", json.dumps({"ranks": ranks}, sort_keys=True) + "\n")
     wanted = [address for address in run.job["addresses"] for _ in range(run.job["slots"])]
     seen = [rank["address"] for rank in ranks]
     if seen != wanted:
