@@ -60,7 +60,7 @@ def _differing(spec: GuestSpec, guest: dict[str, Any]) -> list[str]:
 
 def _order(op: Operation, account: Account, spec: GuestSpec) -> tuple[str, str]:
     name = order.full_name(spec)
-    key = userdata.makehost_key()
+    key = userdata.make_host_key()
     data = userdata.cloud_config(key, marks.owner_of(spec.domain), spec.hostname)
     op.log.progress("ordering")
     try:
@@ -71,6 +71,6 @@ def _order(op: Operation, account: Account, spec: GuestSpec) -> tuple[str, str]:
                 f"ordering {name}: refused: {error.text} ({error.code}). Nothing was ordered."
             ) from error
         lost = error
-    # Resolved outside of the handler: the guest that is found carries the key that this order sent.
-    found = order.resolve(name, lost, lambda: (_living(account, spec) or {}).get("id"), op.patience)
-    return str(found), key.public
+    found = str(order.resolve(name, lost, lambda: (_living(account, spec) or {}).get("id"), op.patience))
+    # Lists lag: what turned up may be an earlier run's order, with another key in its user data.
+    return found, host_key(account, found) or key.public
