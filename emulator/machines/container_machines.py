@@ -21,7 +21,7 @@ from emulator.machines.docker_errors import connect
 from emulator.machines.firewall import firewall_text
 from emulator.machines.network_access import Attachment
 from emulator.machines.networks import Networks
-from emulator.machines.registry import Registry
+from emulator.machines.registry import KEY_FILE, Registry
 from emulator.machines.spec import MachineError, MachineSpec, Rule
 from emulator.machines.starts import StartWatch
 from emulator.machines.waiting import wait_until
@@ -121,6 +121,7 @@ class ContainerMachines:
         self._disks.remove_all()
         for folder in ("disks", "machines", "registry"):
             shutil.rmtree(self._state / folder, ignore_errors=True)
+        (self._state / KEY_FILE).unlink(missing_ok=True)
 
     @cached_property
     def _docker(self) -> docker.DockerClient:

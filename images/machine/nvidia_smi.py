@@ -41,14 +41,14 @@ def table(gpus: list, now: datetime) -> str:
     """The text of ``nvidia-smi`` alone."""
     driver, cuda = gpus[0]["driver_version"], gpus[0]["cuda_version"]
     rows = [f"{now:%a %b %e %H:%M:%S %Y}", LINE]
-    rows.append(f"| NVIDIA-SMI {driver:<12} Driver Version: {driver:<12} CUDA Version: {cuda:<8} |".ljust(78) + "|")
+    rows.append(f"| NVIDIA-SMI {driver:<13}Driver Version: {driver:<13}CUDA Version: {cuda:<9}|")
     rows.append("|-------------------------------+----------------------+----------------------+")
     rows.append("| GPU  Name        Persistence-M| Bus-Id        Disp.A | Volatile Uncorr. ECC |")
     rows.append("| Fan  Temp  Perf  Pwr:Usage/Cap|         Memory-Usage | GPU-Util  Compute M. |")
     rows.append("|===============================+======================+======================|")
     for gpu in gpus:
-        name, memory = gpu["name"][:19], f"0MiB / {gpu['memory_mib']}MiB"
-        rows.append(f"| {gpu['index']:>3}  {name:<19}  On | {gpu['bus_id']} Off |                    0 |")
+        name, memory = gpu["name"][:15] + "...", f"0MiB / {gpu['memory_mib']}MiB"
+        rows.append(f"| {gpu['index']:>3}  {name:<18}  On   | {gpu['bus_id']} Off |                    0 |")
         rows.append(f"| N/A   33C    P0    26W / 250W | {memory:>20} |      0%      Default |")
         rows.append("+-------------------------------+----------------------+----------------------+")
     rows += ["", LINE, "| Processes:" + " " * 66 + "|", "|  No running processes found" + " " * 49 + "|", LINE]

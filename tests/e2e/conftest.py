@@ -1,0 +1,35 @@
+"""Tests with real machines: they need root, Docker and the machine image, and say in one line when they cannot run."""
+
+from __future__ import annotations
+
+import os
+
+import docker
+import pytest
+import requests.exceptions
+
+from emulator.machines.container import IMAGE
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "containers: needs root, a Docker daemon and the machine image")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    of_containers = [item for item in items if item.get_closest_marker("containers")]
+    if of_containers and (reason := why_not()):
+        for item in of_containers:
+            item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def why_not() -> str | None:
+    """Why no machine can run here; None when they can."""
+    if os.geteuid() != 0:
+        return "container tests need root"
+    try:
+        docker.from_env(timeout=10).images.get(IMAGE)
+    except docker.errors.ImageNotFound:
+        return f"container tests need the image {IMAGE}: run `make images`"
+    except (docker.errors.DockerException, requests.exceptions.RequestException):
+        return "container tests need a Docker daemon: run `make setup`"
+    return None

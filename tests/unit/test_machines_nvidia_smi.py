@@ -1,0 +1,73 @@
+"""The stub of nvidia-smi answers in the words of the real tool."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+
+import pytest
+
+STUB = Path(__file__).parents[2] / "images/machine/nvidia_smi.py"
+GPUS = [
+    {
+        "index": index,
+        "name": "Tesla P100-PCIE-16GB",
+        "uuid": f"GPU-{index}",
+        "memory_mib": 16280,
+        "driver_version": "440.118.02",
+        "cuda_version": "10.2",
+        "bus_id": "00000000:AF:00.0",
+    }
+    for index in range(2)
+]
+
+
+@pytest.fixture
+def smi(tmp_path, capsys):
+    """Run the stub on a machine with the given GPUs; returns its exit code and what it printed."""
+    loaded = importlib.util.spec_from_file_location("nvidia_smi", STUB)
+    module = importlib.util.module_from_spec(loaded)
+    loaded.loader.exec_module(module)
+
+    def run(*arguments: str, gpus=GPUS) -> tuple[int, str]:
+        (tmp_path / "gpus.json").write_text(json.dumps(gpus))
+        return module.main(list(arguments), str(tmp_path / "gpus.json")), capsys.readouterr().out
+
+    return run
+
+
+def test_the_list_has_one_line_for_each_gpu(smi):
+    assert smi("-L") == (
+        0,
+        "GPU 0: Tesla P100-PCIE-16GB (UUID: GPU-0)\nGPU 1: Tesla P100-PCIE-16GB (UUID: GPU-1)\n",
+    )
+
+
+def test_a_query_gives_the_fields_in_the_order_asked_for(smi):
+    code, text = smi("--query-gpu=name,memory.total,driver_version,count,index,uuid", "--format=csv,noheader")
+    assert code == 0
+    assert text.splitlines()[1] == "Tesla P100-PCIE-16GB, 16280 MiB, 440.118.02, 2, 1, GPU-1"
+
+
+def test_a_query_without_noheader_names_its_fields(smi):
+    assert smi("--query-gpu=index,memory.total", "--format=csv,nounits")[1].splitlines()[:2] == [
+        "index, memory.total [MiB]",
+        "0, 16280",
+    ]
+
+
+def test_an_unknown_field_is_refused(smi):
+    assert smi("--query-gpu=colour", "--format=csv") == (2, 'Field "colour" is not a valid field to query.\n')
+
+
+def test_the_table_shows_every_gpu_and_keeps_its_width(smi):
+    lines = smi()[1].splitlines()
+    assert sum("Tesla P100-PCIE" in line for line in lines) == 2
+    assert {len(line) for line in lines[1:] if line} == {79}
+
+
+def test_a_machine_without_gpus_has_no_driver(smi):
+    code, text = smi(gpus=[])
+    assert code == 9
+    assert "couldn't communicate with the NVIDIA driver" in text

@@ -1,0 +1,131 @@
+"""What the machines read and write as plain text."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from emulator.machines import Disk, MachineError, MachineSpec
+from emulator.machines.access_file import OPEN, AccessFile
+from emulator.machines.cloud_config import host_key
+from emulator.machines.disks import Loop, device_name, parse_loops
+from emulator.machines.gpus import gpus_json
+from emulator.machines.handed_in import files, write
+from emulator.machines.network_access import Access
+from emulator.machines.networks import gateway
+from emulator.machines.publishing import published_ids
+from emulator.machines.shaping import shaping_argv
+from emulator.machines.waiting import wait_until
+
+
+def spec(**changes) -> MachineSpec:
+    values = {
+        "guest_id": 101,
+        "hostname": "gpu-0",
+        "domain": "local-1f3a9c42.microcluster",
+        "router_id": 1,
+        "private_address": "10.113.7.10",
+        "public_address": "198.51.100.10",
+        "cores": 16,
+        "memory_gb": 120,
+        "gpu_model": "Tesla P100-PCIE-16GB",
+        "gpu_count": 2,
+        "disks": (Disk(2, 2000),),
+        "ssh_keys": ("ssh-ed25519 AAAA one", "ssh-ed25519 BBBB two\n"),
+        "user_data": "",
+        "port_speed_mbps": 1000,
+    }
+    return MachineSpec(**(values | changes))
+
+
+def test_the_host_key_is_taken_from_cloud_init_user_data():
+    text = "#cloud-config\n" + yaml.safe_dump({"ssh_keys": {"ed25519_private": "-----BEGIN\nkey\n-----END\n\n"}})
+    assert host_key(text) == "-----BEGIN\nkey\n-----END\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "ssh_keys: {ed25519_private: x}", "#cloud-config\n[1, 2", "#cloud-config\nssh_keys: 3", "#cloud-config"],
+)
+def test_other_user_data_chooses_no_host_key(text):
+    assert host_key(text) is None
+
+
+def test_the_second_disk_is_xvdc_and_the_next_ones_follow():
+    assert [device_name(Disk(number, 25)) for number in (2, 3, 4, 5)] == ["xvdc", "xvdd", "xvde", "xvdf"]
+
+
+def test_loop_devices_are_known_by_their_file_even_when_it_is_deleted():
+    listing = {"loopdevices": [{"name": "/dev/loop0", "back-file": "/s/disks/101-xvdc.img (deleted)"}]}
+    assert parse_loops(json.dumps(listing)) == (Loop("/dev/loop0", Path("/s/disks/101-xvdc.img")),)
+
+
+def test_no_loop_device_is_an_empty_answer():
+    assert parse_loops("") == ()
+
+
+def test_a_machine_without_gpus_shows_none():
+    assert json.loads(gpus_json(spec(gpu_model=None, gpu_count=0))) == []
+
+
+def test_gpus_keep_their_identity_and_differ_between_machines():
+    assert gpus_json(spec()) == gpus_json(spec())
+    identities = {gpu["uuid"] for guest in (101, 102) for gpu in json.loads(gpus_json(spec(guest_id=guest)))}
+    assert len(identities) == 4
+
+
+def test_an_unknown_gpu_is_refused_with_the_known_ones():
+    with pytest.raises(MachineError, match=r"machine 101: no GPU 'Voodoo'.*Tesla V100-PCIE-16GB"):
+        gpus_json(spec(gpu_model="Voodoo"))
+
+
+def test_a_machine_gets_every_ordered_key_on_its_own_line():
+    given = files(spec(), "", "ngc:5000", "authority")
+    assert given["authorized_keys"] == "ssh-ed25519 AAAA one\nssh-ed25519 BBBB two\n"
+
+
+def test_what_is_handed_in_is_for_root_alone(tmp_path):
+    write(tmp_path / "given", {"ssh_host_ed25519_key": "secret"})
+    assert (tmp_path / "given").stat().st_mode & 0o777 == 0o700
+    assert (tmp_path / "given/ssh_host_ed25519_key").stat().st_mode & 0o777 == 0o600
+
+
+def test_rules_that_come_before_the_first_boot_are_kept_and_take_the_ordered_speed(tmp_path):
+    kept = AccessFile(tmp_path / "101")
+    kept.write(Access("closed", 0, 0))
+    assert kept.read(otherwise_mbps=1000) == Access("closed", 1000, 1000)
+
+
+def test_a_machine_without_rules_is_open(tmp_path):
+    assert AccessFile(tmp_path).read(otherwise_mbps=100) == Access(OPEN, 100, 100)
+
+
+def test_a_slow_port_still_lets_a_whole_segment_through():
+    argv = shaping_argv("eth1", 10)
+    assert argv[argv.index("rate") + 1] == "10mbit"
+    assert int(argv[argv.index("burst") + 1]) >= 64 * 1024
+
+
+def test_the_gateway_is_the_first_address_of_a_network():
+    assert gateway("10.112.8.0/26") == "10.112.8.1"
+
+
+def test_what_a_tag_names_is_read_from_the_registrys_own_files(tmp_path):
+    root = tmp_path / "docker/registry/v2"
+    link = root / "repositories/microcluster/training/_manifests/tags/standin/current/link"
+    blob = root / "blobs/sha256/ab/abcd/data"
+    for file, text in ((link, "sha256:abcd"), (blob, json.dumps({"config": {"digest": "sha256:image"}}))):
+        file.parent.mkdir(parents=True)
+        file.write_text(text)
+    assert published_ids(tmp_path, "microcluster/training", "standin") == {"sha256:abcd", "sha256:image"}
+    assert published_ids(tmp_path, "microcluster/training", "other") == set()
+
+
+def test_waiting_returns_what_came_and_raises_when_nothing_comes():
+    answers = iter((None, None, "there"))
+    assert wait_until("it", lambda: next(answers), timeout_s=5, every_s=0) == "there"
+    with pytest.raises(MachineError, match="Waiting for it: not there after 0 s"):
+        wait_until("it", lambda: None, timeout_s=0)
