@@ -1,0 +1,82 @@
+"""What all verbs share: exit codes, one sentence instead of a traceback, and a tidy end on Ctrl-C."""
+
+from __future__ import annotations
+
+import functools
+import json
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import invoke
+
+from config import ConfigError
+from launchers.payload import PayloadError
+from providers.softlayer.account import AccountError
+from remote.host import RemoteError
+from remote.waiting import NotReadyError
+
+FAILED, MISTAKE, INTERRUPTED = 1, 2, 130
+STACK = "local"
+
+
+class UserMistake(Exception):
+    """What was asked for cannot be; the message is a full sentence with the next command."""
+
+
+class VerbError(Exception):
+    """The verb failed; the message is a full sentence with the next command."""
+
+
+def verb(function: Callable[..., int | None]) -> invoke.Task:
+    """Make a task of ``function``; what it returns is the exit code, and every error of ours becomes a sentence."""
+
+    @functools.wraps(function)
+    def framed(*args: Any, **options: Any) -> None:
+        sys.exit(_carefully(function, *args, **options))
+
+    positional = ["node"] if "node" in function.__code__.co_varnames[: function.__code__.co_argcount] else []
+    return invoke.task(framed, positional=positional, help=_help(function))
+
+
+def print_json(facts: object) -> None:
+    """Print facts for a program; money and times as text."""
+    print(json.dumps(facts, indent=2, sort_keys=True, default=str))
+
+
+def tell(text: str) -> None:
+    """Say something to the person that is not the result."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def _carefully(function: Callable[..., int | None], *args: Any, **options: Any) -> int:
+    try:
+        return function(*args, **options) or 0
+    except (UserMistake, ConfigError) as error:
+        tell(str(error))
+        return MISTAKE
+    except (VerbError, RemoteError, NotReadyError, PayloadError, AccountError) as error:
+        tell(_sentence(str(error)))
+        return FAILED
+    except KeyboardInterrupt:
+        tell("\nInterrupted; what was begun on the machines may still go on. The same command again takes it up.")
+        return INTERRUPTED
+    except BrokenPipeError:
+        sys.stdout = None  # type: ignore[assignment] - nobody reads any more, and Python would complain about it
+        return FAILED
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _help(function: Callable[..., int | None]) -> dict[str, str]:
+    known = {
+        "stack": "name of the stack (local, p100, v100); local when left out",
+        "json": "print the facts for a program",
+        "node": "name of the machine, for example gpu-0",
+        "lines": "how many lines of the end",
+        "follow": "go on printing until Ctrl-C",
+    }
+    names = function.__code__.co_varnames[1 : function.__code__.co_argcount]
+    return {name: known[name] for name in names if name in known}

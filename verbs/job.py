@@ -1,0 +1,155 @@
+"""The verbs on a living job: status, logs, stop, resume, report."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+import invoke
+
+from launchers.outcome import Outcome
+from launchers.payload import Payload
+from launchers.run_folder import RunFolder
+from remote import job as remote_job
+from remote.on_all import on_all
+from remote.ssh_client import ssh_argv
+from remote.steps import open_hosts, start_container
+from verbs import words
+from verbs.frame import FAILED, STACK, UserMistake, print_json, tell, verb
+from verbs.living import find_payload, host_named, launcher_of, payload_of
+from verbs.money import Cost, cost_of
+
+
+@verb
+def status(context: invoke.Context, stack: str = STACK, json: bool = False) -> int:
+    """Show where the job stands and what it costs."""
+    payload = find_payload(stack)
+    outcome = remote_job.observe(launcher_of(payload), payload) if payload else Outcome("absent")
+    cost = cost_of(stack) if payload else Cost(None, None)
+    if json:
+        print_json(status_facts(stack, payload, outcome, cost))
+    elif payload is None:
+        print(f"stack {stack} is not up. Bring it up: make up STACK={stack}")
+    else:
+        print(words.status(payload, outcome, cost))
+    return 0
+
+
+@verb
+def logs(context: invoke.Context, stack: str = STACK, lines: int = 100, follow: bool = False) -> int:
+    """Print the end of the job's log."""
+    payload = payload_of(stack)
+    path = f"{RunFolder(payload).path}/job.log"
+    launcher = launcher_of(payload)
+    tail = ("tail", "-n", str(lines), path)
+    if follow:
+        argv = ssh_argv(launcher, ("tail", "-n", str(lines), "-F", path))
+        os.execvp(argv[0], argv)  # noqa: S606 - words, no shell
+    text = launcher.run(tail, accept=(0, 1)).stdout
+    sys.stdout.write(text or f"run {payload.run} has no log yet; see where it stands: fab status --stack {stack}\n")
+    return 0
+
+
+@verb
+def stop(context: invoke.Context, stack: str = STACK, json: bool = False) -> int:
+    """End the job on every machine and prove it; the machines stay and cost on."""
+    payload = find_payload(stack)
+    if payload is None:
+        tell(f"Stack {stack} is not up; there is no job to stop.")
+        return 0
+    unclear = remote_job.stop_job(open_hosts(payload), payload)
+    if json:
+        print_json({"stack": stack, "run": payload.run, "stopped": not unclear, "unclear": unclear})
+    else:
+        print(
+            "\n".join(unclear.values())
+            or f"run {payload.run}: no process of it is left on {len(payload.hosts)} machines"
+        )
+        print(f"Next: `fab resume --stack {stack}` goes on, `make down STACK={stack}` stops the bill.")
+    return FAILED if unclear else 0
+
+
+@verb
+def resume(context: invoke.Context, stack: str = STACK) -> int:
+    """Go on with the job from its latest checkpoint; also after a machine was rebooted."""
+    payload = payload_of(stack)
+    hosts = open_hosts(payload)
+    on_all(hosts, lambda host: start_container(host, payload))
+    print(f"run {payload.run}: {remote_job.start_job(hosts, payload)}. Watch it: fab watch --stack {stack}")
+    return 0
+
+
+@verb
+def report(context: invoke.Context, stack: str = STACK, json: bool = False) -> int:
+    """Tell what ran where, how well and for how much; exit code 1 unless the run is finished."""
+    payload = payload_of(stack)
+    launcher = launcher_of(payload)
+    outcome = remote_job.observe(launcher, payload)
+    if outcome.state == "absent":
+        raise UserMistake(f"Stack {stack} has no run yet. Start it: make up STACK={stack}")
+    cost = cost_of(stack)
+    if json:
+        print_json(report_facts(stack, payload, outcome, cost))
+    else:
+        print(words.report(payload, outcome, cost))
+    return 0 if outcome.state == "finished" else FAILED
+
+
+@verb
+def ssh(context: invoke.Context, node: str, stack: str = STACK) -> int:
+    """Open a shell on NODE, or run the words after `--` there."""
+    argv = ssh_argv(host_named(payload_of(stack), node), words_after_dashes(sys.argv))
+    os.execvp(argv[0], argv)  # noqa: S606 - words, no shell
+    return FAILED
+
+
+def words_after_dashes(argv: list[str]) -> tuple[str, ...]:
+    """Return what stands after the first ``--``."""
+    return tuple(argv[argv.index("--") + 1 :]) if "--" in argv else ()
+
+
+def status_facts(stack: str, payload: Payload | None, outcome: Outcome, cost: Cost) -> dict[str, Any]:
+    """Return the contract of `fab status --json`."""
+    hosts = payload.hosts if payload else ()
+    keys = (
+        "state",
+        "step",
+        "max_steps",
+        "train_loss",
+        "validation_loss",
+        "seconds_per_step",
+        "eta_s",
+        "phase",
+        "reason",
+    )
+    nodes = [
+        {
+            "name": h.name,
+            "guest_id": h.guest_id,
+            "public_address": h.public_address,
+            "private_address": h.private_address,
+        }
+        for h in hosts
+    ]
+    run = outcome.run or (payload.run if payload else None)
+    return {
+        "stack": stack,
+        "run": run,
+        **{key: getattr(outcome, key) for key in keys},
+        "nodes": nodes,
+        "cost": cost.as_json(),
+    }
+
+
+def report_facts(stack: str, payload: Payload, outcome: Outcome, cost: Cost) -> dict[str, Any]:
+    """Return everything that `fab report` knows."""
+    return {
+        **status_facts(stack, payload, outcome, cost),
+        **outcome.as_json(),
+        "flavor": payload.flavor,
+        "gpu": payload.gpu,
+        "model": payload.job.model if payload.job else None,
+        "world_size": len(payload.hosts) * payload.slots,
+        "image": payload.container.image if payload.container else None,
+    }

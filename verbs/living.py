@@ -1,0 +1,79 @@
+"""What Pulumi knows of a stack that is up: the payload of its verbs, and its hosts."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import config
+from launchers.payload import Payload
+from remote.host import Host
+from remote.steps import open_hosts
+from verbs.frame import UserMistake, VerbError
+
+PROJECT = Path(__file__).parents[1]
+OUTPUT = "microcluster"
+PULUMI_TIMEOUT_S = 60
+
+
+def find_payload(stack: str) -> Payload | None:
+    """Return what the stack's outputs say, or None when nothing of it is up."""
+    config.read_file(stack)  # Refuses a stack that does not exist.
+    outputs = _outputs(stack)
+    found = outputs.get(OUTPUT)
+    if not found:
+        return None
+    return Payload.from_json(found if isinstance(found, str) else json.dumps(found))
+
+
+def payload_of(stack: str) -> Payload:
+    """Return the payload of a stack that is up, or say how to bring it up."""
+    payload = find_payload(stack)
+    if payload is None:
+        raise UserMistake(f"Stack {stack} is not up. Bring it up: make up STACK={stack}")
+    return payload
+
+
+def launcher_of(payload: Payload) -> Host:
+    """Return the host from which the job is started."""
+    return open_hosts(payload)[0]
+
+
+def host_named(payload: Payload, node: str) -> Host:
+    """Return one host by its name."""
+    for host in open_hosts(payload):
+        if host.facts.name == node:
+            return host
+    names = ", ".join(host.name for host in payload.hosts)
+    raise UserMistake(f"Stack {payload.stack} has no machine {node}; it has {names}.")
+
+
+def _outputs(stack: str) -> dict[str, object]:
+    pulumi = shutil.which("pulumi") or shutil.which("pulumi", path=str(PROJECT / ".venv" / "bin"))
+    if not pulumi:
+        raise VerbError("Reading the stack's outputs: there is no pulumi command. Run: make setup, then . ./env.sh")
+    argv = (pulumi, "stack", "output", "--json", "--non-interactive", "-s", stack)
+    done = subprocess.run(
+        argv, cwd=PROJECT, env=_environment(), capture_output=True, text=True, timeout=PULUMI_TIMEOUT_S, check=False
+    )
+    if done.returncode == 0:
+        return json.loads(done.stdout or "{}")
+    if "no stack named" in done.stderr:
+        return {}
+    said = done.stderr.strip().splitlines()[-1:] or ["no reason given"]
+    raise VerbError(f"Reading the outputs of stack {stack} with pulumi: {said[0]}. Run: make setup, then try again.")
+
+
+def _environment() -> dict[str, str]:
+    """Let the verb also work where env.sh was not sourced."""
+    home = config.home()
+    defaults = {
+        "PULUMI_HOME": str(home / "pulumi"),
+        "PULUMI_BACKEND_URL": f"file://{home / 'state'}",
+        "PULUMI_CONFIG_PASSPHRASE": "",
+        "PULUMI_SKIP_UPDATE_CHECK": "true",
+    }
+    return {**defaults, **os.environ}

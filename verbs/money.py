@@ -1,0 +1,107 @@
+"""What a stack costs and has cost, read from the account by the stack's mark; works without any state of Pulumi."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+import invoke
+from rich.console import Console
+from rich.table import Table
+
+import config
+from providers.softlayer.account import Account, AccountError, Receipt, open_account
+from providers.softlayer.account import receipt as add_up
+from verbs.frame import FAILED, STACK, print_json, tell, verb
+
+CENT = Decimal("0.01")
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What the open billing items of a stack cost; None where the account cannot be read."""
+
+    per_hour: Decimal | None
+    so_far: Decimal | None
+    currency: str = "USD"
+
+    def as_json(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {
+            "per_hour": None if self.per_hour is None else str(self.per_hour),
+            "so_far": None if self.so_far is None else str(self.so_far.quantize(CENT)),
+            "currency": self.currency,
+        }
+
+    def __str__(self) -> str:
+        """Say it in a few words."""
+        if self.per_hour is None or self.so_far is None:
+            return "cost unknown"
+        return f"${self.so_far.quantize(CENT)} so far, ${self.per_hour.normalize():f}/hour"
+
+
+def cost_of(stack: str, account: Account | None = None) -> Cost:
+    """Return what is being billed for the stack, as the account says."""
+    try:
+        account = account or account_of(stack)
+        charges = [charge for charge in account.charges(config.owner(stack).mark) if charge.is_open]
+    except AccountError as error:
+        tell(str(error))
+        return Cost(None, None)
+    return Cost(sum((c.per_hour for c in charges), Decimal(0)), sum((c.so_far for c in charges), Decimal(0)))
+
+
+def account_of(stack: str) -> Account:
+    """Open the account that the stack file names."""
+    return open_account(config.read_file(stack).account_config_file)
+
+
+@verb
+def receipt(context: invoke.Context, stack: str = STACK, json: bool = False) -> int:
+    """Print what was rented under the stack's mark, and what is still billed; exit code 1 unless nothing is."""
+    account, mark = account_of(stack), config.owner(stack).mark
+    bill = add_up(account.charges(mark))
+    if json:
+        print_json(_facts(bill, mark, account))
+    else:
+        _print_table(bill, mark, account)
+    if bill.open_count:
+        tell(f"Still billed. Cancel it: make down STACK={stack}")
+    return FAILED if bill.open_count else 0
+
+
+def _facts(bill: Receipt, mark: str, account: Account) -> dict[str, Any]:
+    rows = [{**vars(row), "is_open": row.is_open} for row in bill.rows]
+    identity = account.identity()
+    return {"account": identity.account_id, "mark": mark, "items": rows, "total": bill.total, "open": bill.open_count}
+
+
+def _print_table(bill: Receipt, mark: str, account: Account) -> None:
+    identity = account.identity()
+    console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else 140)
+    table = Table(
+        title=f"Receipt of account {identity.account_id} ({identity.username}), mark {mark}", title_justify="left"
+    )
+    for name, side in (("item", "right"), ("host", "left"), ("what", "left"), ("from", "left"), ("to", "left"), ("per hour", "right"), ("cost", "right")):  # fmt: skip
+        table.add_column(name, justify=side)  # type: ignore[arg-type]
+    for row in bill.rows:
+        until = "still billed" if row.is_open else _when(row.closed)
+        table.add_row(
+            row.id,
+            row.host,
+            row.description,
+            _when(row.opened),
+            until,
+            f"{row.per_hour:f}",
+            f"{row.so_far.quantize(CENT)}",
+        )
+    console.print(table)
+    print(f"total: {bill.total.quantize(CENT)} USD")
+    print(f"open billing items with mark {mark}: {bill.open_count}")
+
+
+def _when(moment: datetime | None) -> str:
+    return moment.strftime("%Y-%m-%d %H:%M:%S") if moment else ""

@@ -1,0 +1,68 @@
+"""The steps that `pulumi up` and `pulumi destroy` run: payload on standard input, one line on standard output, safe to repeat."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+import invoke
+
+from launchers.payload import Payload, PayloadError
+from remote import steps
+from remote.host import Host, RemoteError
+from remote.job import start_job as start
+from remote.job import stop_job as stop
+from verbs.frame import tell, verb
+
+
+def _one_host(act: Callable[[Host, Payload], list[str]]) -> int:
+    payload = Payload.from_json(sys.stdin.read())
+    for host in steps.open_hosts(payload):
+        changed = act(host, payload)
+        print(f"{host.facts.name}: " + (f"{', '.join(changed)} done" if changed else "nothing to do"))
+    return 0
+
+
+@verb
+def prepare_node(context: invoke.Context) -> int:
+    """Wait for ssh; time, packages, driver and container runtime of one machine."""
+    return _one_host(steps.prepare_node)
+
+
+@verb
+def mount_volume(context: invoke.Context) -> int:
+    """Data disk and Docker's storage of one machine."""
+    return _one_host(steps.mount_volume)
+
+
+@verb
+def start_container(context: invoke.Context) -> int:
+    """Image, rank files and training container of one machine."""
+    return _one_host(steps.start_container)
+
+
+@verb
+def start_job(context: invoke.Context) -> int:
+    """Hand the run to its supervisor on the launcher."""
+    payload = Payload.from_json(sys.stdin.read())
+    print(f"run {payload.run}: {start(steps.open_hosts(payload), payload)}")
+    return 0
+
+
+@verb
+def stop_job(context: invoke.Context) -> int:
+    """End the run on every machine; never fails, because nothing over ssh may block a cancellation."""
+    try:
+        payload = Payload.from_json(sys.stdin.read())
+        unclear = stop(steps.open_hosts(payload), payload)
+    except (PayloadError, RemoteError, OSError) as error:
+        tell(f"stopping the job: {error}")
+        print("not stopped over ssh; cancelling the machines ends it")
+        return 0
+    for why in unclear.values():
+        tell(f"stopping the job: {why}")
+    print(
+        f"run {payload.run}: "
+        + (f"not proved stopped on {', '.join(unclear)}" if unclear else "stopped on every machine")
+    )
+    return 0

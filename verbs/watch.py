@@ -1,0 +1,153 @@
+"""`fab watch`: one live line of the job, or plain lines where no terminal is; it only looks, so leaving it changes nothing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+import invoke
+from rich.console import Console
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.spinner import Spinner
+from rich.table import Table
+
+from launchers.outcome import Outcome
+from launchers.payload import Payload
+from remote import job as remote_job
+from remote.host import Host, UnreachableError
+from verbs import words
+from verbs.frame import FAILED, INTERRUPTED, STACK, VerbError, tell, verb
+from verbs.living import launcher_of, payload_of
+from verbs.money import Cost, cost_of
+
+LOOK_EVERY_S = 1.5
+COST_EVERY_S = 15.0
+PLAIN_LINE_EVERY_S = 10.0
+LOST_LIMIT_S = 600.0
+ABSENT_LIMIT_S = 60.0
+USUAL_PREPARING = "usually under a minute once the image is there"
+
+
+class Screen(Protocol):
+    """Where a person sees the job."""
+
+    def show(self, outcome: Outcome, cost: Cost) -> None:
+        """Show where the job stands now."""
+
+    def note(self, text: str) -> None:
+        """Say something that stays."""
+
+
+@verb
+def watch(context: invoke.Context, stack: str = STACK) -> int:
+    """Follow the job to its end; Ctrl-C leaves it running."""
+    payload = payload_of(stack)
+    console = Console(highlight=False)
+    try:
+        if not console.is_terminal:
+            return ended(follow(payload, PlainScreen(), launcher_of(payload)), stack)
+        with Live(console=console, auto_refresh=True, transient=True) as live:
+            outcome = follow(payload, LiveScreen(live), launcher_of(payload))
+        return ended(outcome, stack)
+    except KeyboardInterrupt:
+        print(
+            f"\nNo longer watching. The job goes on on the machines, and they cost on. Watch again: fab watch --stack {stack}; "
+            f"end the job: fab stop --stack {stack}"
+        )
+        return INTERRUPTED
+
+
+def follow(
+    payload: Payload,
+    screen: Screen,
+    launcher: Host,
+    cost: Callable[[str], Cost] = cost_of,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Outcome:
+    """Show the run until it has ended, and return how; a lost connection is taken up again."""
+    bill, billed, began, table_shown = Cost(None, None), -COST_EVERY_S, time.monotonic(), False
+    answered = began
+    while True:
+        now = time.monotonic()
+        try:
+            outcome = remote_job.observe(launcher, payload)
+            answered = now
+        except UnreachableError as error:
+            if now - answered > LOST_LIMIT_S:
+                raise
+            screen.note(f"{error} Trying again; the job goes on without us.")
+            sleep(LOOK_EVERY_S * 3)
+            continue
+        if now - billed >= COST_EVERY_S:
+            bill, billed = cost(payload.stack), now
+        if outcome.preflight and not table_shown:
+            screen.note(preflight_table(outcome))
+            table_shown = True
+        screen.show(outcome, bill)
+        if outcome.state in ("finished", "failed", "stopped", "stalled"):
+            return outcome
+        if outcome.state == "absent" and now - began > ABSENT_LIMIT_S:
+            raise VerbError(
+                f"stack {payload.stack} has no run {payload.run} on its launcher. Start it: make up STACK={payload.stack}"
+            )
+        sleep(LOOK_EVERY_S)
+
+
+def ended(outcome: Outcome, stack: str) -> int:
+    """Say how it ended and what to do next."""
+    print(words.headline(outcome))
+    if outcome.state == "finished":
+        return 0
+    tell(f"The job is {outcome.state}" + (f": {outcome.reason}" if outcome.reason else "") + ".")
+    tell(
+        f"See why: fab logs --stack {stack}. Go on: fab resume --stack {stack}. Stop the bill: make down STACK={stack}"
+    )
+    return FAILED
+
+
+def preflight_table(outcome: Outcome) -> str:
+    """Return which rank answered from where."""
+    rows = [f"  {rank['rank']:>4}  {rank['host']:<12} {rank['address']}" for rank in outcome.preflight]
+    return "\n".join(["all ranks answered:", "  rank  host         address", *rows])
+
+
+class PlainScreen:
+    """Lines for a file or a pipe: at every change of phase, at every evaluation, and every few seconds."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.clock, self.last, self.said_at = clock, (), -PLAIN_LINE_EVERY_S
+
+    def show(self, outcome: Outcome, cost: Cost) -> None:
+        turn = (outcome.state, outcome.phase, len(outcome.evaluations))
+        if turn == self.last and self.clock() - self.said_at < PLAIN_LINE_EVERY_S:
+            return
+        self.last, self.said_at = turn, self.clock()
+        usual = f" ({USUAL_PREPARING})" if outcome.state == "preparing" else ""
+        print(f"{words.headline(outcome)}{usual}; {cost}", flush=True)
+
+    def note(self, text: str) -> None:
+        print(text, flush=True)
+
+
+class LiveScreen:
+    """One line that is drawn over and over."""
+
+    def __init__(self, live: Live) -> None:
+        self.live = live
+        self.spinner = Spinner("dots")
+
+    def show(self, outcome: Outcome, cost: Cost) -> None:
+        grid = Table.grid(padding=(0, 1))
+        if outcome.state == "running" and outcome.step is not None and outcome.max_steps:
+            grid.add_row(
+                ProgressBar(outcome.max_steps, outcome.step, width=24), words.headline(outcome), f"[dim]{cost}[/dim]"
+            )
+        else:
+            usual = f"({USUAL_PREPARING})" if outcome.state == "preparing" else ""
+            grid.add_row(self.spinner, words.headline(outcome), usual, f"[dim]{cost}[/dim]")
+        self.live.update(grid)
+
+    def note(self, text: str) -> None:
+        self.live.console.print(text)

@@ -1,0 +1,87 @@
+"""A run in words for the terminal; pure."""
+
+from __future__ import annotations
+
+from launchers.outcome import Outcome
+from launchers.payload import Payload
+from verbs.money import Cost
+
+
+def status(payload: Payload, outcome: Outcome, cost: Cost) -> str:
+    """Return a few lines on where the run stands."""
+    lines = [f"run {outcome.run or payload.run} of stack {payload.stack}: {headline(outcome)}"]
+    if outcome.reason:
+        lines.append(f"  reason: {outcome.reason}. See: fab logs --stack {payload.stack}")
+    lines += [f"  {host.name}  {host.public_address}  {host.private_address}" for host in payload.hosts]
+    return "\n".join([*lines, f"  {cost}"])
+
+
+def headline(outcome: Outcome) -> str:
+    """Return one line on where the run stands."""
+    if outcome.state == "preparing":
+        return f"{outcome.phase or 'preparing'} for {duration(outcome.phase_s)}"
+    parts = [outcome.state]
+    if outcome.step is not None:
+        parts.append(f"step {outcome.step} of {outcome.max_steps}")
+    if outcome.train_loss is not None:
+        parts.append(f"loss {outcome.train_loss}")
+    if outcome.validation_loss is not None:
+        parts.append(f"validation loss {outcome.validation_loss}")
+    if outcome.seconds_per_step is not None:
+        parts.append(f"{outcome.seconds_per_step:.3f} s/step")
+    if outcome.eta_s is not None:
+        parts.append(f"{duration(outcome.eta_s)} left")
+    return ", ".join(parts)
+
+
+def report(payload: Payload, outcome: Outcome, cost: Cost) -> str:
+    """Return the summary of a run."""
+    job = payload.job
+    ranks = len(payload.hosts) * payload.slots
+    places = ", ".join(f"{host.name} ({host.private_address})" for host in payload.hosts)
+    rows = [
+        (
+            "run",
+            f"{outcome.run} on stack {payload.stack}: {outcome.state}"
+            + (f" ({outcome.reason})" if outcome.reason else ""),
+        ),
+        ("trained by", outcome.stand_in),
+        (
+            "model",
+            f"{job.model} on {job.dataset}, {job.precision}, {job.batch_per_gpu} pairs per rank" if job else None,
+        ),
+        (
+            "where",
+            f"{ranks} ranks on {places}; {payload.slots}x {payload.gpu} each"
+            if payload.gpu
+            else f"{ranks} ranks on {places}",
+        ),
+        ("steps", f"{outcome.step} of {outcome.max_steps}"),
+        ("validation loss", f"{outcome.first_validation_loss} at first, {outcome.validation_loss} at last"),
+        ("evaluation", _last_bleu(outcome)),
+        ("pace", f"{outcome.seconds_per_step} s/step" if outcome.seconds_per_step is not None else None),
+        ("throughput", f"{outcome.objects_per_second:.0f} objects/s" if outcome.objects_per_second else None),
+        ("checkpoints", ", ".join(str(step) for step in outcome.checkpoints) or "none"),
+        ("best models", ", ".join(outcome.best) or None),
+        ("cost", str(cost)),
+    ]
+    return "\n".join(f"  {name + ':':<17}{value}" for name, value in rows if value)
+
+
+def duration(seconds: float | None) -> str:
+    """Return 45 s, 3 min 20 s or 23 h 48 min."""
+    if seconds is None:
+        return "an unknown time"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def _last_bleu(outcome: Outcome) -> str | None:
+    scored = [one for one in outcome.evaluations if one.get("bleu") is not None]
+    if not scored:
+        return None
+    return f"{len(outcome.evaluations)} evaluations, last teacher-forced BLEU on sentence pieces {scored[-1]['bleu']}"
