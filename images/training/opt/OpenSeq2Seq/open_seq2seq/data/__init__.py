@@ -1,0 +1,1 @@
+"""Names below ``open_seq2seq.data``."""

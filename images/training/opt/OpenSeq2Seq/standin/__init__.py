@@ -1,0 +1,1 @@
+"""A small trainer on CPU that keeps OpenSeq2Seq's contract; it is not OpenSeq2Seq."""

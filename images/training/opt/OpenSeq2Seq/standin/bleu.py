@@ -1,0 +1,36 @@
+"""Corpus BLEU (Papineni et al. 2002) over pieces, as counts that ranks can add up."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+
+MAX_ORDER = 4
+COUNTS = 2 * MAX_ORDER + 2
+"""Matches and candidates of each order, then the lengths of candidate and reference."""
+
+
+def counts(candidate: Sequence[int], reference: Sequence[int]) -> list[int]:
+    """The counts of one sentence."""
+    matches, totals = [], []
+    for order in range(1, MAX_ORDER + 1):
+        found, wanted = _ngrams(candidate, order), _ngrams(reference, order)
+        matches.append(sum((found & wanted).values()))
+        totals.append(sum(found.values()))
+    return [*matches, *totals, len(candidate), len(reference)]
+
+
+def score(total: Sequence[float]) -> float:
+    """BLEU from 0 to 1, of the summed counts of all sentences, rounded to four places."""
+    matches, totals = total[:MAX_ORDER], total[MAX_ORDER : 2 * MAX_ORDER]
+    length, reference_length = total[2 * MAX_ORDER :]
+    if min(matches) == 0:
+        return 0.0
+    precision = sum(math.log(match / all_) for match, all_ in zip(matches, totals, strict=True)) / MAX_ORDER
+    brevity = min(0.0, 1 - reference_length / length)
+    return round(math.exp(precision + brevity), 4)
+
+
+def _ngrams(row: Sequence[int], order: int) -> Counter[tuple[int, ...]]:
+    return Counter(tuple(row[start : start + order]) for start in range(len(row) - order + 1))

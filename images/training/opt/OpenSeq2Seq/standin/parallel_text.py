@@ -1,0 +1,104 @@
+"""The parallel text files of a data layer as padded batches of numbers, one share for each rank."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy
+
+PAD, END, START, UNKNOWN = 0, 1, 2, 3
+MARKERS = 2  # Start and end of a sentence.
+EIGHT = 8  # Tensor cores like multiples of eight; the contract demands them of the vocabulary.
+
+
+class EndOfDataError(Exception):
+    """A data layer that does not repeat its files has come to their end."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Sentence pairs as rows of piece numbers, padded at the right."""
+
+    source: numpy.ndarray
+    target: numpy.ndarray
+
+    @property
+    def objects(self) -> int:
+        """Source and target pieces, without padding."""
+        return int((self.source != PAD).sum() + (self.target != PAD).sum())
+
+
+class ParallelText:
+    """One rank's lines of a data layer."""
+
+    def __init__(self, layer: Mapping[str, Any], batch_size: int, rank: int, size: int, seed: int) -> None:
+        self._layer, self._batch_size = layer, batch_size
+        self._random = numpy.random.default_rng(seed)
+        self.pieces = read_vocabulary(layer["src_vocab_file"])
+        self.vocabulary_size = _padded(len(self.pieces)) if layer.get("pad_vocab_to_eight") else len(self.pieces)
+        sources, targets = (self._numbers(layer[name]) for name in ("source_file", "target_file"))
+        self.lines = len(sources)
+        self._pairs = list(zip(sources, targets, strict=True))[rank::size]
+
+    def batches_of(self, ranks: int, *, whole_file: bool) -> int:
+        """How many batches make up one pass; ``whole_file`` counts every rank's lines, as upstream's evaluation does."""
+        return self.lines // self._batch_size // (1 if whole_file else ranks)
+
+    def batches(self) -> Iterator[Batch]:
+        """Batches without end, or until the lines are used up where the layer does not repeat."""
+        order = numpy.arange(len(self._pairs))
+        while True:
+            if self._layer["shuffle"]:
+                self._random.shuffle(order)
+            for start in range(0, len(order), self._batch_size):
+                yield self._batch([self._pairs[index] for index in order[start : start + self._batch_size]])
+            if not self._layer["repeat"]:
+                raise EndOfDataError
+
+    def in_order(self) -> Iterator[Batch]:
+        """This rank's lines once, one pair at a time."""
+        return (self._batch([pair]) for pair in self._pairs)
+
+    def text(self, row: Sequence[int]) -> str:
+        """The pieces of a row up to its end mark."""
+        numbers = [int(number) for number in row]
+        end = numbers.index(END) + 1 if END in numbers else len(numbers)
+        known = (self.pieces[number] if number < len(self.pieces) else "<pad>" for number in numbers[:end])
+        return self._delimiter.join(known)
+
+    @property
+    def _delimiter(self) -> str:
+        return self._layer.get("delimiter", " ")
+
+    def _numbers(self, path: str) -> list[list[int]]:
+        number_of = {piece: number for number, piece in enumerate(self.pieces)}
+        room = self._layer["max_length"] - MARKERS
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+        return [
+            [START, *(number_of.get(piece, UNKNOWN) for piece in line.split(self._delimiter)[:room]), END]
+            for line in lines
+        ]
+
+    def _batch(self, pairs: Sequence[tuple[list[int], list[int]]]) -> Batch:
+        return Batch(*(self._rows([pair[side] for pair in pairs]) for side in (0, 1)))
+
+    def _rows(self, sentences: Sequence[list[int]]) -> numpy.ndarray:
+        longest = max(map(len, sentences))
+        width = _padded(longest) if self._layer.get("pad_lengths_to_eight") else longest
+        rows = numpy.full((len(sentences), width), PAD, dtype=numpy.int32)
+        for row, sentence in zip(rows, sentences, strict=True):
+            row[: len(sentence)] = sentence
+        return rows
+
+
+def read_vocabulary(path: str) -> list[str]:
+    """The pieces of a SentencePiece vocabulary; a line is a piece, a tab and its score."""
+    return [line.split("\t")[0] for line in Path(path).read_text(encoding="utf-8").split("\n") if line]
+
+
+def _padded(size: int) -> int:
+    return math.ceil(size / EIGHT) * EIGHT
