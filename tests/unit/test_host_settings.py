@@ -1,0 +1,70 @@
+"""What is taken over from the building machine's own package settings."""
+
+from __future__ import annotations
+
+from setup.host_settings import apt_options, apt_sources, ca_bundle, pip_configuration, proxies
+
+STANZAS = """\
+Types: deb
+# an archived copy
+URIs: http://mirror.example/debian
+Suites: bookworm bookworm-updates
+Components: main
+
+Types: deb
+URIs: http://mirror.example/security
+Suites: bookworm-security
+Components: main contrib
+
+Types: deb
+URIs: http://vendor.example/apt
+Suites: nodistro
+Components: main
+
+Types: deb
+Enabled: no
+URIs: http://off.example/debian
+Suites: bookworm
+Components: main
+"""
+
+
+def test_debian_sources_are_taken_from_stanzas_and_lines_and_foreign_ones_are_not(tmp_path):
+    (tmp_path / "sources.list.d").mkdir()
+    (tmp_path / "sources.list.d" / "debian.sources").write_text(STANZAS)
+    (tmp_path / "sources.list").write_text(
+        "deb [arch=amd64] http://other.example/debian bookworm main non-free\ndeb http://vendor.example/x bookworm stable\n"
+    )
+    assert apt_sources("bookworm", tmp_path) == (
+        "deb http://other.example/debian bookworm main",
+        "deb http://mirror.example/debian bookworm main",
+        "deb http://mirror.example/debian bookworm-updates main",
+        "deb http://mirror.example/security bookworm-security main",
+    )
+
+
+def test_a_host_of_another_system_has_no_sources_for_the_image(tmp_path):
+    (tmp_path / "sources.list.d").mkdir()
+    assert apt_sources("bookworm", tmp_path) == ()
+
+
+def test_only_the_apt_settings_that_reach_the_sources_are_taken():
+    dump = 'APT::Install-Recommends "0";\nAcquire::Check-Valid-Until "false";\nAcquire::http::Proxy "";\n'
+    assert apt_options(dump) == ('Acquire::Check-Valid-Until "false";',)
+
+
+def test_the_pip_index_is_taken_over_and_the_environment_wins():
+    listing = "global.index-url='https://file.example/simple'\n:env:.index-url='https://env.example/simple'\nglobal.cert='/x'\n"
+    assert pip_configuration(listing) == "[global]\nindex-url = https://env.example/simple\n"
+
+
+def test_proxies_are_found_in_either_spelling():
+    assert proxies({"HTTPS_PROXY": "http://proxy.example:3128", "HOME": "/root"}) == {
+        "https_proxy": "http://proxy.example:3128"
+    }
+
+
+def test_the_ca_bundle_is_the_one_that_the_environment_names(tmp_path):
+    bundle = tmp_path / "bundle.crt"
+    bundle.write_text("-----BEGIN CERTIFICATE-----")
+    assert ca_bundle({"PIP_CERT": str(tmp_path / "absent"), "SSL_CERT_FILE": str(bundle)}) == bundle

@@ -1,0 +1,57 @@
+"""What an image's hash and build context depend on."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+
+import pytest
+
+from setup.image_inputs import input_hash, write_context
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "Dockerfile").write_text("ARG BASE\nFROM $BASE\n")
+    (tmp_path / "opt").mkdir()
+    (tmp_path / "opt" / "run.py").write_text("print(1)\n")
+    return tmp_path
+
+
+def test_the_hash_stays_while_nothing_changes(folder):
+    assert input_hash(folder, "parent") == input_hash(folder, "parent")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda folder: (folder / "opt" / "run.py").write_text("print(2)\n"),
+        lambda folder: (folder / "opt" / "run.py").rename(folder / "opt" / "go.py"),
+        lambda folder: (folder / "opt" / "run.py").chmod(0o755),
+        lambda folder: (folder / "new").write_text(""),
+    ],
+    ids=["content", "name", "mode", "new file"],
+)
+def test_the_hash_changes_with_any_input(folder, change):
+    before = input_hash(folder, "parent")
+    change(folder)
+    assert input_hash(folder, "parent") != before
+
+
+def test_the_hash_changes_with_the_parent_image(folder):
+    assert input_hash(folder, "one") != input_hash(folder, "another")
+
+
+def test_compiled_python_is_no_input(folder):
+    before = input_hash(folder, "parent")
+    (folder / "opt" / "__pycache__").mkdir()
+    (folder / "opt" / "__pycache__" / "run.cpython-311.pyc").write_bytes(b"x")
+    assert input_hash(folder, "parent") == before
+
+
+def test_the_context_holds_the_files_and_the_hosts_settings_apart(folder):
+    context = io.BytesIO()
+    write_context(folder, {"pip.conf": b"[global]\n"}, context)
+    context.seek(0)
+    with tarfile.open(fileobj=context) as archive:
+        assert archive.getnames() == ["Dockerfile", "opt/run.py", ".host/pip.conf"]
