@@ -1,0 +1,27 @@
+"""The file from which the official client knows where the account is and how to log in."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from .settings import Settings
+
+CONFIG_FILE = "softlayer.conf"
+TIMEOUT_S = 60
+
+
+def write_client_file(settings: Settings) -> Path:
+    """Write the client's file, readable by its owner alone."""
+    lines = [
+        "[softlayer]",
+        f"username = {settings.username}",
+        f"api_key = {settings.api_key}",
+        f"endpoint_url = {settings.endpoint}",
+        f"timeout = {TIMEOUT_S}",
+    ]
+    path = settings.state / CONFIG_FILE
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write("\n".join(lines) + "\n")
+    return path

@@ -1,0 +1,164 @@
+"""The workers that make the machines follow the account: booting, changing and removing them in the background."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from . import transactions
+from .account import Account
+from .machines import Disk, MachineError, Machines, MachineSpec, Rule
+from .records import Guest
+from .rules import rules_of
+
+LOG = logging.getLogger("emulator.crew")
+IDLE_TICK_S = 5.0  # the clock is looked at this often even when nothing is due
+
+
+@dataclass(frozen=True)
+class Target:
+    """What the machine of one guest has to be like."""
+
+    spec: MachineSpec | None  # None: it has to be gone
+    powered: bool = True
+    boots: int = 0
+    private: tuple[Rule, ...] | None = None
+    public: tuple[Rule, ...] | None = None
+    private_mbps: int = 0
+    public_mbps: int = 0
+
+
+class Crew:
+    """One worker at a time per guest; it acts without the account's lock and reports back under it."""
+
+    def __init__(self, account: Account, machines: Machines) -> None:
+        self._account = account
+        self._machines = machines
+        self._pool = ThreadPoolExecutor(account.settings.boot_workers, thread_name_prefix="machines")
+        self._reached: dict[int, Target] = {}
+        self._failed: dict[int, Target] = {}
+        self._busy: set[int] = set()
+        self._known: set[int] = set()
+        self._bell = threading.Event()
+        self._stopping = False
+        self._ticker = threading.Thread(target=self._tick, name="clock", daemon=True)
+
+    def start(self) -> None:
+        """Follow the account from now on; living machines are booted again, which changes nothing on those that run."""
+        self._account.changed = self._bell.set
+        self._ticker.start()
+        self._bell.set()
+
+    def stop(self) -> None:
+        """Finish what is under way and leave the machines running."""
+        self._stopping = True
+        self._bell.set()
+        self._ticker.join()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def _tick(self) -> None:
+        while not self._stopping:
+            self._bell.clear()
+            with self._account.lock:
+                if transactions.advance(self._account):
+                    self._account.store.flush()
+                self._dispatch()
+                moment = transactions.next_moment(self._account)
+                pause = IDLE_TICK_S if moment is None else self._account.clock.real_seconds_until(moment)
+            self._bell.wait(min(IDLE_TICK_S, pause + 0.001))
+
+    def _dispatch(self) -> None:
+        """Give every guest whose machine is not as wanted to a worker."""
+        guests = self._account.store.guests
+        for guest_id in self._reached.keys() - guests.keys():
+            del self._reached[guest_id]
+        for guest_id, guest in guests.items():
+            if guest_id not in self._busy:
+                target = self._target(guest)
+                if target not in (self._reached.get(guest_id), self._failed.get(guest_id)):
+                    self._busy.add(guest_id)
+                    self._pool.submit(self._follow, guest_id)
+
+    def _follow(self, guest_id: int) -> None:
+        """Bring one machine to its target as it is by the time a worker is free."""
+        with self._account.lock:
+            guest = self._account.store.guests[guest_id]
+            target, before = self._target(guest), self._reached.get(guest_id)
+        error = None
+        try:
+            self._reach(guest_id, target, before)
+        except MachineError as failed:
+            error = str(failed)
+        except Exception as failed:  # noqa: BLE001 - a worker that dies would leave its guest stuck without a word
+            error = f"{type(failed).__name__}: {failed}"
+            LOG.exception("guest %s: unexpected failure", guest_id)
+        with self._account.lock:
+            self._report(guest_id, target, error)
+            self._account.store.flush()
+        self._bell.set()
+
+    def _report(self, guest_id: int, target: Target, error: str | None) -> None:
+        self._busy.discard(guest_id)
+        guest = self._account.store.guests[guest_id]
+        guest.machine_error = error
+        if error:
+            LOG.error("guest %s (%s): %s", guest_id, guest.name, error)
+            self._failed[guest_id] = target
+            return
+        self._failed.pop(guest_id, None)
+        self._reached[guest_id] = target
+        if target.spec is None:
+            guest.machine_gone = True
+        elif target.powered:
+            guest.boots_done = target.boots
+
+    def _reach(self, guest_id: int, target: Target, before: Target | None) -> None:
+        if target.spec is None:
+            self._machines.destroy(guest_id)
+            return
+        if not target.powered or (before and before.powered and before.boots != target.boots):
+            self._machines.power_off(guest_id)
+        if not target.powered:
+            return
+        # Rules and speed come first, so that a machine is never reachable without them.
+        if before is None or (before.private, before.public) != (target.private, target.public):
+            self._machines.restrict(guest_id, target.private, target.public)
+        if before is None or (before.private_mbps, before.public_mbps) != (target.private_mbps, target.public_mbps):
+            self._machines.set_port_speed(guest_id, target.private_mbps, target.public_mbps)
+        if before is None or not before.powered or (before.spec, before.boots) != (target.spec, target.boots):
+            self._machines.boot(target.spec)
+
+    def _target(self, guest: Guest) -> Target:
+        if guest.cancelled is not None:
+            return Target(spec=None)
+        return Target(
+            spec=_spec(self._account, guest),
+            powered=guest.powered,
+            boots=guest.boots_wanted,
+            private=rules_of(self._account, guest.private),
+            public=rules_of(self._account, guest.public),
+            private_mbps=guest.private.max_speed,
+            public_mbps=guest.public.max_speed if guest.public else 0,
+        )
+
+
+def _spec(account: Account, guest: Guest) -> MachineSpec:
+    flavour = account.flavour_of(guest)
+    return MachineSpec(
+        guest_id=guest.id,
+        hostname=guest.hostname,
+        domain=guest.domain,
+        router_id=account.store.vlans[guest.private.vlan_id].network,
+        private_address=guest.private.address,
+        public_address=guest.public.address if guest.public else None,
+        cores=flavour.cores,
+        memory_gb=flavour.memory_gb,
+        gpu_model=flavour.gpu_model,
+        gpu_count=flavour.gpu_count,
+        disks=tuple(Disk(disk.device, disk.capacity_gb) for disk in guest.disks if disk.device > 1),
+        ssh_keys=tuple(guest.ssh_keys),
+        user_data=guest.user_data,
+        port_speed_mbps=guest.private.max_speed,
+    )

@@ -1,0 +1,58 @@
+"""What the API answers when it refuses: SoftLayer's own fault codes with a text that names the object."""
+
+from __future__ import annotations
+
+PUBLIC = "SoftLayer_Exception_Public"
+NOT_FOUND = "SoftLayer_Exception_ObjectNotFound"
+INVALID_VALUE = "SoftLayer_Exception_InvalidValue"
+MISSING_PROPERTY = "SoftLayer_Exception_MissingCreationProperty"
+ORDER_INVALID = "SoftLayer_Exception_Order_InvalidData"
+ORDER_LOCATION = "SoftLayer_Exception_Order_InvalidLocation"
+NO_CAPACITY = "SoftLayer_Exception_InsufficientCapacity"
+BAD_REQUEST = "SoftLayer_Exception_WebService_BadRequest"
+METHOD_NOT_FOUND = "-32601"
+INVALID_PARAMETERS = "-32602"
+NOT_WELL_FORMED = "-32700"
+
+# REST has no fault codes of its own; everything not listed is a 500, as on the real service.
+HTTP_STATUS = {NOT_FOUND: 404, BAD_REQUEST: 400, METHOD_NOT_FOUND: 404, INVALID_PARAMETERS: 400, NOT_WELL_FORMED: 400}
+
+
+class Fault(Exception):
+    """A refusal, as SoftLayer words it."""
+
+    def __init__(self, code: str, text: str, status: int | None = None) -> None:
+        super().__init__(f"{code}: {text}")
+        self.code = code
+        self.text = text
+        self.status = status or HTTP_STATUS.get(code, 500)
+
+
+def public(text: str) -> Fault:
+    """The catch-all refusal."""
+    return Fault(PUBLIC, text)
+
+
+def not_found(identifier: object) -> Fault:
+    """No such object, or none of this account's."""
+    return Fault(NOT_FOUND, f"Unable to find object with id of '{identifier}'.")
+
+
+def invalid_value(property_name: str, why: str) -> Fault:
+    """A property of the request holds what it may not hold."""
+    return Fault(INVALID_VALUE, f"Invalid value provided for '{property_name}'. {why}")
+
+
+def missing(property_name: str) -> Fault:
+    """A property that an order needs is absent."""
+    return Fault(MISSING_PROPERTY, f"The property '{property_name}' must be set to create an instance of this type.")
+
+
+def unauthorised() -> Fault:
+    """The user or the key is wrong."""
+    return Fault(PUBLIC, "Invalid username/password", status=401)
+
+
+def not_emulated(service: str, method: str) -> Fault:
+    """A call that this emulator does not know; louder than SoftLayer would be."""
+    return Fault(METHOD_NOT_FOUND, f"The emulator does not emulate {service}::{method}.")

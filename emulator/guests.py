@@ -1,0 +1,130 @@
+"""The life of a guest: ordered, built, changed, cancelled."""
+
+from __future__ import annotations
+
+from . import billing, networks, transactions
+from .account import Account
+from .faults import public
+from .orders import GuestOrder, Placement, billed_prices, check_room, hourly_total
+from .records import BillingItem, Component, Guest, GuestDisk, Order
+
+MEBI = 1024
+
+
+def place(account: Account, orders: list[GuestOrder]) -> tuple[Order, list[Guest]]:
+    """Accept an order whole or not at all: its guests are billed and being built from now on."""
+    for datacenter in {order.datacenter for order in orders}:
+        check_room(account, datacenter, sum(order.datacenter == datacenter for order in orders))
+    interfaces = [_placed(account, order) for order in orders]
+    total = sum(hourly_total(account, order) for order in orders)
+    record = Order(account.next_id(), account.now, str(total), orders[0].hourly, [], [])
+    account.store.orders[record.id] = record
+    guests = []
+    for order, (private, public_router) in zip(orders, interfaces, strict=True):
+        guests.append(_build(account, order, record, (private, public_router)))
+    record.guest_ids = [guest.id for guest in guests]
+    return record, guests
+
+
+def cancel(account: Account, guest: Guest) -> None:
+    """End the charge at once and begin to reclaim the guest."""
+    if guest.cancelled is not None:
+        raise public(f"Virtual guest {guest.id} is already cancelled.")
+    if guest.transaction:
+        raise public(
+            f"Virtual guest {guest.id} cannot be cancelled while transaction {guest.transaction.id} "
+            f"({guest.transaction.group}) is active."
+        )
+    billing.close(account, guest)
+    guest.cancelled = account.now
+    guest.upgrade = None
+    transactions.begin(account, guest, transactions.RECLAIM, account.settings.reclaim_s)
+
+
+def restart(guest: Guest) -> None:
+    """Have the machine stopped and started once more."""
+    guest.powered = True
+    guest.boots_wanted += 1
+
+
+def _placed(account: Account, order: GuestOrder) -> tuple:
+    """The pair of routers an order ends up behind."""
+    pair = networks.routers_for(
+        account, order.datacenter, _router(account, order.private, True), _router(account, order.public, False)
+    )
+    if order.private_only and (order.public.vlan_id or order.public.router_id or order.public.groups):
+        raise public("A guest on the private network only has no public interface.")
+    return pair
+
+
+def _router(account: Account, placement: Placement, private: bool):  # noqa: ANN202
+    router_id = placement.router_id
+    if placement.vlan_id:
+        router_id = account.store.vlans[placement.vlan_id].router_id
+    router = account.catalogue.router(router_id) if router_id else None
+    if router and router.private != private:
+        raise public(f"Router {router.hostname} does not lead to the {'private' if private else 'public'} network.")
+    return router
+
+
+def _build(account: Account, order: GuestOrder, record: Order, routers: tuple) -> Guest:
+    item = _bill(account, order, record)
+    sides = ((0, routers[0], order.private), (1, routers[1], order.public))[: 1 if order.private_only else 2]
+    guest = Guest(
+        id=account.next_id(),
+        uuid=account.token(),
+        hostname=order.hostname,
+        domain=order.domain,
+        datacenter=order.datacenter.name,
+        flavour=order.flavour.key_name,
+        created=account.now,
+        order_id=record.id,
+        billing_item_id=item.id,
+        components=[_interface(account, order, port, router, wanted) for port, router, wanted in sides],
+        disks=[_disk(account, 0, order.flavour.boot_gb), *(_disk(account, *disk) for disk in order.disks)],
+        hourly=order.hourly,
+        system=order.system.codes[0] if order.system else None,
+        image_id=order.image.id if order.image else None,
+        ssh_key_ids=list(order.ssh_key_ids),
+        ssh_keys=[account.store.ssh_keys[key_id].key for key_id in order.ssh_key_ids],
+        user_data=order.user_data,
+        post_install_uri=order.post_install_uri,
+        password=account.token()[:8],
+    )
+    item.guest_id = guest.id
+    account.store.guests[guest.id] = guest
+    transactions.begin(account, guest, transactions.PROVISION, account.settings.provisioning_s)
+    return guest
+
+
+def _bill(account: Account, order: GuestOrder, record: Order) -> BillingItem:
+    prices = billed_prices(account, order)
+    record.lines += [price.description for price in prices]
+    item = BillingItem(
+        id=account.next_id(),
+        order_id=record.id,
+        order_item_id=account.next_id(),
+        guest_id=0,
+        hostname=order.hostname,
+        domain=order.domain,
+        datacenter=order.datacenter.name,
+        flavour=order.flavour.key_name,
+        hourly=order.hourly,
+        opened=account.now,
+        fees=[billing.open_fee(account, price) for price in prices],
+    )
+    account.store.billing_items[item.id] = item
+    return item
+
+
+def _interface(account: Account, order: GuestOrder, port: int, router, wanted: Placement) -> Component:  # noqa: ANN001
+    vlan = networks.vlan_behind(account, router)
+    # No address is taken twice: the guest is not among the records yet, but its other interface is on another network.
+    address = networks.free_address(account, vlan)
+    number = account.next_id()
+    mac = "06:{:02x}:{:02x}:{:02x}:{:02x}:{:02x}".format(port, *number.to_bytes(4, "big"))
+    return Component(number, port, mac, address, vlan.id, order.port_speed, list(wanted.groups))
+
+
+def _disk(account: Account, device: int, capacity_gb: int) -> GuestDisk:
+    return GuestDisk(account.next_id(), account.next_id(), device, capacity_gb)

@@ -1,0 +1,140 @@
+"""What an order asks for, once read and found orderable, whichever way it was sent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+
+from .account import Account
+from .catalogue import DISK_CATEGORIES, Datacenter, Flavour, Image, Price, System
+from .faults import NO_CAPACITY, ORDER_INVALID, ORDER_LOCATION, Fault, invalid_value, not_found, public
+
+GROUPS_PER_COMPONENT = 5
+BOOT_DEVICE, SWAP_DEVICE, FIRST_DATA_DEVICE = 0, 1, 2
+DEFAULT_PORT_SPEED = 100
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where one interface of a guest shall be, as far as the order says."""
+
+    vlan_id: int | None = None
+    router_id: int | None = None
+    groups: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class GuestOrder:
+    """One guest as ordered."""
+
+    hostname: str
+    domain: str
+    datacenter: Datacenter
+    flavour: Flavour
+    system: System | None
+    image: Image | None
+    disks: tuple[tuple[int, int], ...]  # device number and capacity in GB, without the boot disk
+    port_speed: int
+    hourly: bool = True
+    private_only: bool = False
+    ssh_key_ids: tuple[int, ...] = ()
+    user_data: str = ""
+    post_install_uri: str = ""
+    private: Placement = Placement()
+    public: Placement = Placement()
+
+
+def prices_of(account: Account, order: GuestOrder) -> tuple[Price, ...]:
+    """The prices an order lists; the flavour's own parts are behind its preset id and not among them."""
+    catalogue = account.catalogue
+    disks = (catalogue.disks[DISK_CATEGORIES[device - 1], capacity] for device, capacity in order.disks)
+    system = (order.system.price,) if order.system else ()
+    boot = catalogue.boot_disks[order.flavour.boot_gb]
+    return (*system, boot, *disks, catalogue.port_speeds[order.port_speed, order.private_only], *catalogue.included)
+
+
+def billed_prices(account: Account, order: GuestOrder) -> tuple[Price, ...]:
+    """Everything that is billed: the flavour's parts first, then the prices of the order."""
+    boot = account.catalogue.boot_disks[order.flavour.boot_gb]
+    return (*(price for price in order.flavour.prices if price != boot), *prices_of(account, order))
+
+
+def hourly_total(account: Account, order: GuestOrder) -> Decimal:
+    """What the ordered guest costs per hour."""
+    return sum((price.hourly for price in billed_prices(account, order)), Decimal())
+
+
+def check(account: Account, order: GuestOrder) -> GuestOrder:
+    """Refuse what cannot be ordered, except for lack of room; hand the order back."""
+    flavour, datacenter = order.flavour, order.datacenter
+    if datacenter.name not in flavour.sold_in:
+        raise Fault(ORDER_LOCATION, f"Preset {flavour.key_name} is not sold in {datacenter.name}.")
+    if (order.port_speed, order.private_only) not in account.catalogue.port_speeds:
+        raise invalid_value("networkComponents.maxSpeed", f"{order.port_speed} is not one of 10, 100, 1000.")
+    if order.image and order.image.virtualization != "HVM":
+        raise public(f"Image template {order.image.guid} does not boot in HVM mode, which {flavour.key_name} needs.")
+    if order.image and order.image.boot_gb > flavour.boot_gb:
+        raise public(f"Image template {order.image.guid} needs a boot disk of {order.image.boot_gb} GB.")
+    _check_disks(account, order)
+    _check_references(account, order)
+    return order
+
+
+def check_room(account: Account, datacenter: Datacenter, wanted: int) -> None:
+    """Refuse more guests than the account may have, or than the datacenter has room for."""
+    guests = account.living_guests()
+    limit = account.settings.instance_limit
+    if len(guests) + wanted > limit:
+        raise public(
+            f"The account may have {limit} concurrent instances; it has {len(guests)} and {wanted} more are ordered."
+        )
+    room = account.settings.capacity.get(datacenter.name)
+    here = sum(guest.datacenter == datacenter.name for guest in account.store.guests.values())
+    if room is not None and here + wanted > room:
+        raise Fault(NO_CAPACITY, f"Insufficient capacity in {datacenter.name} to provision {wanted} virtual guests.")
+
+
+def _check_disks(account: Account, order: GuestOrder) -> None:
+    if order.disks and not order.flavour.san:
+        raise Fault(ORDER_INVALID, f"SAN disks cannot be ordered with the local disks of {order.flavour.key_name}.")
+    expected = FIRST_DATA_DEVICE
+    for device, capacity in order.disks:
+        if device != expected:
+            raise Fault(ORDER_INVALID, f"Block device {device} was given where device {expected} has to be.")
+        if device >= FIRST_DATA_DEVICE + len(DISK_CATEGORIES) - 1:
+            raise Fault(ORDER_INVALID, "A virtual guest has at most five disks.")
+        disk_price(account, device, capacity)
+        expected += 1
+
+
+def disk_price(account: Account, device: int, capacity: int) -> Price:
+    """The price of a disk of this size under this device number."""
+    category = DISK_CATEGORIES[device - 1] if 1 < device <= len(DISK_CATEGORIES) else None
+    price = account.catalogue.disks.get((category or "", capacity))
+    if price is None:
+        sizes = sorted({size for _, size in account.catalogue.disks})
+        raise Fault(ORDER_INVALID, f"A SAN disk of {capacity} GB for device {device} is not sold; sizes: {sizes}.")
+    return price
+
+
+def _check_references(account: Account, order: GuestOrder) -> None:
+    for key_id in order.ssh_key_ids:
+        if key_id not in account.store.ssh_keys:
+            raise not_found(key_id)
+    for placement in (order.private, order.public):
+        check_groups(account, placement.groups)
+        if placement.vlan_id and placement.router_id:
+            raise public("A router cannot be given together with a VLAN.")
+        if placement.vlan_id and placement.vlan_id not in account.store.vlans:
+            raise not_found(placement.vlan_id)
+        if placement.router_id and not account.catalogue.router(placement.router_id):
+            raise not_found(placement.router_id)
+
+
+def check_groups(account: Account, groups: tuple[int, ...] | list[int]) -> None:
+    """Refuse unknown security groups, and more of them than one interface can wear."""
+    for group_id in groups:
+        if group_id not in account.store.security_groups:
+            raise not_found(group_id)
+    if len(groups) > GROUPS_PER_COMPONENT:
+        raise public(f"A network component can have at most {GROUPS_PER_COMPONENT} security groups.")

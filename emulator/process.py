@@ -1,0 +1,161 @@
+"""The emulator's process seen from outside: who runs, who has the port, starting and stopping it."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, Any
+
+from .settings import LOOPBACK, Settings
+
+PID_FILE, LOG_FILE, LOCK_FILE = "emulator.pid", "emulator.log", "emulator.lock"
+START_TIMEOUT_S, STOP_TIMEOUT_S, POLL_S = 120, 60, 0.1
+TCP_LISTEN = "0A"
+
+
+class ProcessError(Exception):
+    """The emulator could not be started, stopped or asked; the message is a full sentence."""
+
+
+def running_pid(settings: Settings) -> int | None:
+    """The process that serves this account, if one does: whoever holds the account's lock."""
+    if not (settings.state / LOCK_FILE).exists():
+        return None
+    with open(settings.state / LOCK_FILE) as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return _read_pid(settings)
+    return None
+
+
+def claim(settings: Settings) -> IO[str]:
+    """Take the account for this process; the lock lasts as long as the file that is handed back is open."""
+    settings.state.mkdir(parents=True, exist_ok=True)
+    file = open(settings.state / LOCK_FILE, "w")  # noqa: SIM115 - it stays open on purpose
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as held:
+        file.close()
+        raise ProcessError(
+            f"Serving the account in {settings.state}: process {_read_pid(settings)} serves it already. "
+            "Stop that one first: python -m emulator stop."
+        ) from held
+    (settings.state / PID_FILE).write_text(f"{os.getpid()}\n")
+    return file
+
+
+def listen(address: str, port: int) -> socket.socket:
+    """A listening socket, or a sentence that says who has the port."""
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((address, port))
+    except OSError as taken:
+        listener.close()
+        owner = port_owner(port)
+        raise ProcessError(
+            f"Listening on {address}:{port}: {taken.strerror}"
+            + (f", by process {owner}. " if owner else ". ")
+            + "Stop what uses the port, or choose another one with --port."
+        ) from taken
+    listener.listen(512)
+    return listener
+
+
+def port_owner(port: int) -> str | None:
+    """The id and the command of the process that listens on a port, where this user may know it."""
+    inodes = set()
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        with contextlib.suppress(OSError):
+            rows = [line.split() for line in Path(table).read_text().splitlines()[1:]]
+            inodes |= {row[9] for row in rows if row[3] == TCP_LISTEN and int(row[1].split(":")[1], 16) == port}
+    wanted = {f"socket:[{inode}]" for inode in inodes}
+    for folder in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if folder.name.isdigit() and any(os.readlink(each) in wanted for each in (folder / "fd").iterdir()):
+                command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode().strip()
+                return f"{folder.name} ({command[:80]})"
+    return None
+
+
+def start(settings: Settings, arguments: list[str]) -> dict[str, Any]:
+    """Start the server in a session of its own and return its status once it answers."""
+    settings.state.mkdir(parents=True, exist_ok=True)
+    log = settings.state / LOG_FILE
+    with log.open("ab") as output:
+        begin = output.tell()
+        process = subprocess.Popen(  # noqa: S603
+            [sys.executable, "-m", "emulator", "serve", *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+            cwd=Path(__file__).resolve().parent.parent,
+        )
+
+    def ready() -> dict[str, Any] | None:
+        if process.poll() is not None:
+            raise ProcessError(_last_words(log, begin))
+        return ask_status(settings) if running_pid(settings) == process.pid else None
+
+    return _wait_until(f"the emulator (process {process.pid}) to answer, see {log}", ready, START_TIMEOUT_S)
+
+
+def stop(settings: Settings) -> bool:
+    """End the server and wait for its end; False when none runs."""
+    pid = running_pid(settings)
+    if pid is None:
+        return False
+    os.kill(pid, signal.SIGTERM)
+    _wait_until(
+        f"the emulator (process {pid}) to stop, see {settings.state / LOG_FILE}",
+        lambda: running_pid(settings) is None,
+        STOP_TIMEOUT_S,
+    )
+    return True
+
+
+def ask_status(settings: Settings) -> dict[str, Any] | None:
+    """What the running server says about itself; None when it does not answer."""
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(f"http://{LOOPBACK}:{settings.port}/status", timeout=10) as answer:
+            status = json.load(answer)
+    except (urllib.error.URLError, OSError, ValueError):
+        return None
+    return status if status.get("state") == str(settings.state) else None
+
+
+def _read_pid(settings: Settings) -> int | None:
+    with contextlib.suppress(OSError, ValueError):
+        return int((settings.state / PID_FILE).read_text())
+    return None
+
+
+def _last_words(log: Path, begin: int) -> str:
+    with log.open("rb") as file:
+        file.seek(begin)
+        lines = [line for line in file.read().decode(errors="replace").splitlines() if line.strip()]
+    return lines[-1] if lines else f"Starting the emulator: it ended without a word. See {log}."
+
+
+def _wait_until(what: str, probe: Callable[[], Any], limit_s: float) -> Any:
+    deadline = time.monotonic() + limit_s
+    while time.monotonic() < deadline:
+        found = probe()
+        if found:
+            return found
+        time.sleep(POLL_S)
+    raise ProcessError(f"Waiting for {what}: nothing after {limit_s} s. Look into the log, then try again.")

@@ -1,0 +1,23 @@
+"""The services of the API: one table of methods per SoftLayer service; what is in no table is not emulated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..account import Account
+from ..calls import Call
+from . import account, billing, catalogue, network, orders, security_groups, ssh_keys, virtual_guests
+
+Method = Callable[[Account, Call], Any]
+
+SERVICES: dict[str, dict[str, Method]] = {
+    **account.SERVICES,
+    **billing.SERVICES,
+    **catalogue.SERVICES,
+    **network.SERVICES,
+    **orders.SERVICES,
+    **security_groups.SERVICES,
+    **ssh_keys.SERVICES,
+    **virtual_guests.SERVICES,
+}

@@ -1,0 +1,119 @@
+"""What is sold: packages, presets, images and locations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..account import Account
+from ..calls import Call
+from ..faults import not_found
+from ..objects import goods, places
+from ..views import Listing, View
+from .finding import identifier
+
+
+def get_packages(account: Account, call: Call) -> Listing:
+    """Every package: there is one."""
+    return Listing([goods.package(account)])
+
+
+def get_package(account: Account, call: Call) -> View:
+    """A package."""
+    if identifier(call) != account.catalogue.package_id:
+        raise not_found(call.identifier)
+    return goods.package(account)
+
+
+def get_items(account: Account, call: Call) -> Listing:
+    """The items of a package."""
+    return Listing(get_package(account, call).read("items"), "items")
+
+
+def get_item_prices(account: Account, call: Call) -> Listing:
+    """The prices of a package."""
+    return Listing(get_package(account, call).read("itemPrices"), "itemPrices")
+
+
+def get_active_presets(account: Account, call: Call) -> Listing:
+    """The flavours of a package."""
+    return Listing(get_package(account, call).read("activePresets"), "activePresets")
+
+
+def get_restricted_presets(account: Account, call: Call) -> Listing:
+    """Flavours for this account alone: none."""
+    get_package(account, call)
+    return Listing([], "accountRestrictedActivePresets")
+
+
+def get_regions(account: Account, call: Call) -> Listing:
+    """Where a package is sold."""
+    return Listing(get_package(account, call).read("regions"), "regions")
+
+
+def get_preset(account: Account, call: Call) -> View:
+    """A flavour."""
+    flavour = account.catalogue.flavour(identifier(call))
+    if flavour is None:
+        raise not_found(call.identifier)
+    return goods.preset(account, flavour)
+
+
+def get_datacenters(account: Account, call: Call) -> Listing:
+    """Every datacenter."""
+    return Listing([places.datacenter(each) for each in account.catalogue.datacenters])
+
+
+def get_location(account: Account, call: Call) -> View:
+    """A datacenter."""
+    place = account.catalogue.datacenter(identifier(call))
+    if place is None:
+        raise not_found(call.identifier)
+    return places.datacenter(place)
+
+
+def get_image(account: Account, call: Call) -> View:
+    """An image template group, by id or GUID."""
+    image = account.catalogue.image(identifier(call))
+    if image is None:
+        raise not_found(call.identifier)
+    return goods.image(account, image)
+
+
+def get_public_images(account: Account, call: Call) -> Listing:
+    """The images that everybody may order."""
+    return Listing([goods.image(account, each) for each in account.catalogue.images if not each.private])
+
+
+def image_is_cloud_init(account: Account, call: Call) -> bool:
+    """Whether guests of this image read their user data."""
+    return bool(get_image(account, call).read("cloudInitFlag"))
+
+
+def image_locations(account: Account, call: Call) -> list[Any]:
+    """Where an image is stored."""
+    return get_image(account, call).read("datacenters")
+
+
+_LOCATION = {"getDatacenters": get_datacenters, "getObject": get_location}
+
+SERVICES = {
+    "SoftLayer_Product_Package": {
+        "getAllObjects": get_packages,
+        "getObject": get_package,
+        "getItems": get_items,
+        "getItemPrices": get_item_prices,
+        "getActivePresets": get_active_presets,
+        "getAccountRestrictedActivePresets": get_restricted_presets,
+        "getRegions": get_regions,
+    },
+    "SoftLayer_Product_Package_Preset": {"getObject": get_preset},
+    "SoftLayer_Location": _LOCATION,
+    "SoftLayer_Location_Datacenter": _LOCATION,
+    "SoftLayer_Virtual_Guest_Block_Device_Template_Group": {
+        "getObject": get_image,
+        "getPublicImages": get_public_images,
+        "isCloudInit": image_is_cloud_init,
+        "getStorageLocations": image_locations,
+        "getDatacenters": image_locations,
+    },
+}

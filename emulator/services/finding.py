@@ -1,0 +1,36 @@
+"""Finding the object that a call names: by number, by digits, or by GUID."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from ..account import Account
+from ..calls import Call
+from ..faults import BAD_REQUEST, Fault, not_found
+from ..records import Guest
+
+Record = TypeVar("Record")
+
+
+def identifier(call: Call) -> int | str:
+    """The id of the call, as a number where it is one."""
+    if call.identifier in (None, ""):
+        raise Fault(BAD_REQUEST, f"{call.service}::{call.method} needs the id of an object (InitParameters).")
+    return int(call.identifier) if str(call.identifier).isdigit() else str(call.identifier)
+
+
+def find(records: dict[int, Record], call: Call) -> Record:
+    """The record that a call names."""
+    key = identifier(call)
+    if key not in records:
+        raise not_found(call.identifier)
+    return records[key]
+
+
+def find_guest(account: Account, call: Call) -> Guest:
+    """The guest that a call names, by id or GUID."""
+    key = identifier(call)
+    for guest in account.store.guests.values():
+        if key in (guest.id, guest.uuid):
+            return guest
+    raise not_found(call.identifier)

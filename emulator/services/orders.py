@@ -1,0 +1,100 @@
+"""SoftLayer_Product_Order: verifying and placing order containers, one or many, new guests or upgrades."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+from .. import guests as life
+from ..account import Account
+from ..calls import Call
+from ..clock import iso
+from ..containers import UPGRADE_ORDER, read_container, totals, write_verified
+from ..faults import ORDER_INVALID, Fault
+from ..masks import project
+from ..objects import bills
+from ..orders import GuestOrder, hourly_total
+from ..records import Guest, Order
+from ..upgrades import place_upgrade, read_upgrade, verified_upgrade
+
+CONTAINERS = "orderContainers"
+
+
+def verify(account: Account, call: Call) -> dict[str, Any]:
+    """Check an order and echo it with its totals; nothing changes."""
+    container = _container(call)
+    if container.get("complexType") == UPGRADE_ORDER:
+        return verified_upgrade(account, container, read_upgrade(account, container))
+    if CONTAINERS not in container:
+        return write_verified(account, container, read_container(account, container))
+    read = [(each, read_container(account, each)) for each in container[CONTAINERS]]
+    orders = [order for _, each in read for order in each]
+    hourly = sum((hourly_total(account, order) for order in orders), Decimal())
+    echoed = [write_verified(account, each, of) for each, of in read]
+    return {**container, CONTAINERS: echoed} | totals(account, hourly, is_hourly=orders[0].hourly)
+
+
+def place(account: Account, call: Call) -> dict[str, Any]:
+    """Accept an order; the receipt names the guests it makes."""
+    container = _container(call)
+    if container.get("complexType") == UPGRADE_ORDER:
+        wanted = read_upgrade(account, container)
+        details = verified_upgrade(account, container, wanted)
+        return _receipt(account, place_upgrade(account, wanted), details)
+    many = CONTAINERS in container
+    containers = container[CONTAINERS] if many else [container]
+    read = [(each, read_container(account, each)) for each in containers]
+    order, guests = life.place(account, [each for _, of in read for each in of])
+    details = _details(account, read, guests)
+    hourly = Decimal(order.total_hourly)
+    whole = {CONTAINERS: details} | totals(account, hourly, is_hourly=order.hourly) if many else details[0]
+    return _receipt(account, order, whole)
+
+
+def check_items(account: Account, call: Call) -> bool:
+    """Items are never out of stock, and nothing conflicts that is not refused anyway."""
+    return True
+
+
+def _container(call: Call) -> dict[str, Any]:
+    container = call.argument(0)
+    if not isinstance(container, dict) or container.get(CONTAINERS) == []:
+        raise Fault(ORDER_INVALID, "An order container is needed.")
+    return container
+
+
+def _details(
+    account: Account, read: list[tuple[dict[str, Any], list[GuestOrder]]], guests: list[Guest]
+) -> list[dict[str, Any]]:
+    left = iter(guests)
+    details = []
+    for container, orders in read:
+        made = [_made(next(left)) for _ in orders]
+        details.append(write_verified(account, container, orders) | {"virtualGuests": made})
+    return details
+
+
+def _made(guest: Guest) -> dict[str, Any]:
+    return {
+        "id": guest.id,
+        "globalIdentifier": guest.uuid,
+        "hostname": guest.hostname,
+        "domain": guest.domain,
+        "fullyQualifiedDomainName": guest.name,
+    }
+
+
+def _receipt(account: Account, order: Order, details: dict[str, Any]) -> dict[str, Any]:
+    items = [{"id": order.id * 100 + number, "description": line} for number, line in enumerate(order.lines)]
+    placed = project(bills.order(account, order), {}) | {"items": items}
+    return {"orderId": order.id, "orderDate": iso(order.created), "orderDetails": details, "placedOrder": placed}
+
+
+SERVICES = {
+    "SoftLayer_Product_Order": {
+        "verifyOrder": verify,
+        "placeOrder": place,
+        "checkItemAvailability": check_items,
+        "checkItemConflicts": check_items,
+    }
+}

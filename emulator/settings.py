@@ -1,0 +1,89 @@
+"""The settings of one emulated account: defaults here, then DIR/settings.toml, then the command line."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import os
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+
+SETTINGS_FILE = "settings.toml"
+LOOPBACK = "127.0.0.1"
+
+
+class SettingsError(Exception):
+    """The settings cannot be used; the message is a full sentence."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Every field may stand in ``settings.toml`` under the same name, except ``state``.
+
+    Seconds are seconds of the account's own clock: with ``clock_rate`` 600 one real second is ten minutes of rent.
+    """
+
+    state: Path
+    port: int = 8170
+    machines: str = "containers"  # or "none": guests without a machine behind them
+    clock_rate: float = 1.0
+    seed: int = 0  # of the ids and of everything that is drawn by chance
+    username: str = "local"
+    api_key: str = "local"
+    company: str = "microcluster emulator"
+    provisioning_s: float = 10.0
+    upgrade_s: float = 5.0
+    reclaim_s: float = 5.0
+    instance_limit: int = 20
+    capacity: dict[str, int] = field(default_factory=dict)  # datacenter to guests that it has room for; none: unlimited
+    # One network per backend router in use; the first router that gets a guest takes the first one.
+    private_subnets: tuple[str, ...] = ("10.112.7.0/26", "10.112.8.0/26", "10.112.9.0/26", "10.112.10.0/26")
+    public_subnet: str = "203.0.113.0/26"
+    registry_name: str = "ngc.microcluster.internal"
+    registry_port: int = 5000
+    boot_workers: int = 4  # machines that boot at the same time
+
+    @property
+    def account_name(self) -> str:
+        """The name on every container, network and image of this account."""
+        return "acct-" + hashlib.sha256(str(self.state).encode()).hexdigest()[:8]
+
+    @property
+    def endpoint(self) -> str:
+        """The XML-RPC endpoint on this machine."""
+        return f"http://{LOOPBACK}:{self.port}/xmlrpc/v3.1/"
+
+
+def default_state() -> Path:
+    """Where the account lives unless told otherwise."""
+    home = os.environ.get("MICROCLUSTER_HOME") or "~/.microcluster"
+    return Path(os.path.expandvars(home)).expanduser() / "emulator"
+
+
+def load_settings(state: Path, overrides: dict[str, object]) -> Settings:
+    """Read the account's settings; ``overrides`` that are None do not count."""
+    state = state.expanduser().resolve()
+    values = _from_file(state / SETTINGS_FILE) | {key: value for key, value in overrides.items() if value is not None}
+    settings = Settings(state=state, **values)
+    if settings.machines not in {"containers", "none"}:
+        raise SettingsError(f"emulator settings: machines is '{settings.machines}'. Use 'containers' or 'none'.")
+    if settings.clock_rate <= 0:
+        raise SettingsError(f"emulator settings: clock_rate is {settings.clock_rate}. It has to be above 0.")
+    return settings
+
+
+def _from_file(path: Path) -> dict[str, object]:
+    if not path.exists():
+        return {}
+    try:
+        values = tomllib.loads(path.read_text())
+    except tomllib.TOMLDecodeError as broken:
+        raise SettingsError(f"Reading {path}: {broken}. Correct or remove the file.") from broken
+    known = {each.name: each.type for each in dataclasses.fields(Settings)} | {"state": None}
+    unknown = sorted(key for key in values if known.get(key) is None)
+    if unknown:
+        raise SettingsError(f"Reading {path}: unknown settings {', '.join(unknown)}. Remove them from the file.")
+    if "private_subnets" in values:
+        values["private_subnets"] = tuple(values["private_subnets"])
+    return values

@@ -1,0 +1,60 @@
+"""What the emulator says about itself: machines, open billing items, the bill and the clock."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from .account import Account
+from .billing import bill
+from .clock import iso
+from .records import Guest
+
+
+@dataclass(frozen=True)
+class Status:
+    """What the status of a running server is read from."""
+
+    account: Account
+    port: int
+
+
+def status_of(account: Account, *, port: int, running: bool = True) -> dict[str, Any]:
+    """The account's state as plain data."""
+    settings, catalogue = account.settings, account.catalogue
+    with account.lock:
+        guests = [_machine(account, guest) for _, guest in sorted(account.store.guests.items())]
+        open_items = sum(item.closed is None for item in account.store.billing_items.values())
+        return {
+            "account": settings.account_name,
+            "machines": guests,
+            "open_billing_items": open_items,
+            "bill": str(bill(account)),
+            "currency": catalogue.currency,
+            "clock": iso(account.now),
+            "clock_rate": settings.clock_rate,
+            "running": running,
+            "port": port,
+            "state": str(settings.state),
+            "registry": f"{settings.registry_name}:{settings.registry_port}",
+        }
+
+
+def _machine(account: Account, guest: Guest) -> dict[str, Any]:
+    if guest.cancelled is not None:
+        phase = "cancelled"
+    elif guest.provisioned is None:
+        phase = "provisioning"
+    else:
+        phase = "ready" if guest.powered else "off"
+    return {
+        "guest_id": guest.id,
+        "name": guest.name,
+        "flavor": guest.flavour,
+        "datacenter": guest.datacenter,
+        "state": phase,
+        "transaction": guest.transaction.group if guest.transaction else None,
+        "private_address": guest.private.address,
+        "public_address": guest.public.address if guest.public else None,
+        "error": guest.machine_error,
+    }

@@ -1,0 +1,46 @@
+"""What a caller may see of an object: its local properties at once, its relations only when asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+MISSING = object()
+
+
+@dataclass(frozen=True)
+class View:
+    """One SoftLayer object as the API shows it; a relation that answers None is not there."""
+
+    local: dict[str, Any]
+    relations: dict[str, Callable[[], Any]] = field(default_factory=dict)
+
+    def knows(self, name: str) -> bool:
+        """Whether the object has such a property at all."""
+        return name in self.local or name in self.relations or self._counted(name) is not None
+
+    def read(self, name: str) -> Any:
+        """The value of one property; MISSING when there is none."""
+        if name in self.local:
+            return self.local[name]
+        if name in self.relations:
+            value = self.relations[name]()
+            return MISSING if value is None else value
+        counted = self._counted(name)
+        return MISSING if counted is None else len(self.relations[counted]() or [])
+
+    def _counted(self, name: str) -> str | None:
+        """SoftLayer has a ``thingCount`` for every list ``things``."""
+        if not name.endswith("Count"):
+            return None
+        plural = name.removesuffix("Count") + "s"
+        return plural if plural in self.relations else None
+
+
+@dataclass(frozen=True)
+class Listing:
+    """A list answer: it is filtered under ``root``, ordered, paged and masked on its way out."""
+
+    views: list[View]
+    root: str | None = None

@@ -1,0 +1,117 @@
+"""An emulated account on a free loopback port, for the tests that go over the wire."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+READY_TIMEOUT_S = 30
+# Seconds of the account's clock; at rate 600 a guest is being built for half a second.
+SETTINGS = {"provisioning_s": 300.0, "upgrade_s": 120.0, "reclaim_s": 180.0, "instance_limit": 200}
+
+
+class AccountEmulator:
+    """One emulator process with a state folder of its own and no machines behind its guests."""
+
+    def __init__(self, state: Path, **settings: Any) -> None:
+        self.state = state
+        self.port = _free_port()
+        self.endpoint = f"http://127.0.0.1:{self.port}/xmlrpc/v3.1/"
+        self.rest_endpoint = f"http://127.0.0.1:{self.port}/rest/v3.1/"
+        self.config_file = state / "softlayer.conf"
+        self.clock_rate = settings.pop("clock_rate", 600)
+        self._process: subprocess.Popen[bytes] | None = None
+        state.mkdir(parents=True, exist_ok=True)
+        lines = [f"{name} = {_toml(value)}" for name, value in (SETTINGS | settings).items()]
+        (state / "settings.toml").write_text("\n".join(lines) + "\n")
+
+    def start(self) -> None:
+        """Run the server and return once it answers."""
+        options = ["--state", self.state, "--port", self.port, "--machines", "none", "--clock-rate", self.clock_rate]
+        with (self.state / "emulator.log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "emulator", "serve", *map(str, options)], cwd=ROOT, stdout=log, stderr=log
+            )
+        deadline = time.monotonic() + READY_TIMEOUT_S
+        while time.monotonic() < deadline and self._process.poll() is None:
+            with contextlib.suppress(OSError):
+                self.status()
+                return
+            time.sleep(0.05)
+        pytest.fail(f"the emulator did not start:\n{(self.state / 'emulator.log').read_text()[-2000:]}")
+
+    def stop(self) -> None:
+        """End the server, gently."""
+        if self._process:
+            self._process.send_signal(signal.SIGTERM)
+            self._process.wait(30)
+            self._process = None
+
+    def restart(self) -> None:
+        """End the server and run it again over the same state."""
+        self.stop()
+        self.start()
+
+    def status(self) -> dict[str, Any]:
+        """What the server says about its account."""
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with opener.open(f"http://127.0.0.1:{self.port}/status", timeout=10) as answer:
+            return json.load(answer)
+
+
+@pytest.fixture(scope="module")
+def account_emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AccountEmulator]:
+    """The account that the tests of one module share."""
+    emulator = AccountEmulator(tmp_path_factory.mktemp("emulator"))
+    emulator.start()
+    yield emulator
+    emulator.stop()
+
+
+@pytest.fixture
+def emulator_with(tmp_path: Path) -> Iterator[Callable[..., AccountEmulator]]:
+    """An account of one test alone, with settings of its own."""
+    started: list[AccountEmulator] = []
+
+    def start(**settings: Any) -> AccountEmulator:
+        emulator = AccountEmulator(tmp_path / f"emulator-{len(started)}", **settings)
+        started.append(emulator)
+        emulator.start()
+        return emulator
+
+    yield start
+    for emulator in started:
+        emulator.stop()
+
+
+@pytest.fixture(autouse=True)
+def _no_settings_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The official client also reads the home folder and the environment, where a real account's key may be."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    for name in ("SL_USERNAME", "SL_API_KEY", "SLCLI_CONFIG", "https_proxy", "HTTPS_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key} = {each}" for key, each in value.items()) + "}"
+    return json.dumps(value)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
