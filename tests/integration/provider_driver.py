@@ -72,7 +72,9 @@ class Driver:
         settings = to_struct({"configFile": str(config_file), "timeScale": str(time_scale)})
         self.stub.Configure(provider_pb2.ConfigureRequest(args=settings))
 
-    def create(self, kind: str, name: str, inputs: Mapping[str, Any], *, preview: bool = False, timeout: float = 0) -> Made:
+    def create(
+        self, kind: str, name: str, inputs: Mapping[str, Any], *, preview: bool = False, timeout: float = 0
+    ) -> Made:
         """Create, and return what the state would record."""
         request = provider_pb2.CreateRequest(
             urn=urn(kind, name),

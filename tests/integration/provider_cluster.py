@@ -1,0 +1,117 @@
+"""A small cluster as the program would declare it, and the account as a person with the official client sees it."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from providers.softlayer import credentials
+from providers.softlayer.account import Account, receipt
+from providers.softlayer.calls import Api, new_client
+from tests.integration.provider_driver import Driver, Made
+
+MARK = "1f3a9c42"
+STACK = "test"
+DOMAIN = f"{STACK}-{MARK}.microcluster"
+PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGZpZnR5LW9uZS1ieXRlcy1vZi1ub3RoaW5nLWF0LWFs"
+SIZE = {
+    "datacenter": "lon06",
+    "flavor": "AC1_16X120X100",
+    "os": "UBUNTU_18_64",
+    "dataDisksGb": [2000],
+    "portSpeedMbps": 1000,
+}
+LEDGER = {"mark": MARK, "stack": STACK, "nodes": 2, **SIZE}
+KEY = {"mark": MARK, "label": f"{STACK}-{MARK}", "publicKey": PUBLIC_KEY}
+TAGS = ["microcluster", f"mc-mark-{MARK}", f"mc-stack-{STACK}"]
+
+
+def group(name: str) -> dict[str, Any]:
+    """Declare a security group."""
+    rules = [{"direction": "egress"}, {"direction": "ingress", "remoteSelf": True}]
+    rules.append(
+        {"direction": "ingress", "protocol": "tcp", "portMin": 22, "portMax": 22, "remoteCidr": "198.51.100.7/32"}
+    )
+    return {"mark": MARK, "name": f"{STACK}-{MARK}-{name}", "description": name, "rules": rules}
+
+
+def guest(hostname: str, **changes: Any) -> dict[str, Any]:
+    """Declare a guest."""
+    ids = {"sshKeyIds": [], "publicSecurityGroupIds": [], "privateSecurityGroupIds": []}
+    return {"mark": MARK, "hostname": hostname, "domain": DOMAIN, "tags": TAGS, **SIZE, **ids, **changes}
+
+
+class Cluster:
+    """A stack's resources, made and removed in the order that their dependencies give."""
+
+    def __init__(self, driver: Driver, hostnames: tuple[str, ...] = ("gpu-0", "gpu-1")) -> None:
+        self.driver = driver
+        self.ledger = driver.create("Ledger", "ledger", {**LEDGER, "nodes": len(hostnames)})
+        self.key = driver.create("SshKey", "key", KEY)
+        self.group = driver.create("SecurityGroup", "group", group("members"))
+        self.guests: dict[str, Made] = {}
+        with ThreadPoolExecutor(len(hostnames)) as pool:
+            made = pool.map(lambda name: driver.create("VirtualGuest", name, self.guest(name)), hostnames)
+            self.guests = dict(zip(hostnames, made, strict=True))
+
+    def guest(self, hostname: str) -> dict[str, Any]:
+        """Declare one of the cluster's guests."""
+        return guest(
+            hostname,
+            backendRouterId=self.ledger.outputs["backendRouterId"],
+            sshKeyIds=[self.key.id],
+            publicSecurityGroupIds=[self.group.id],
+            privateSecurityGroupIds=[self.group.id],
+        )
+
+    def destroy(self) -> None:
+        """Remove everything, guests first, the ledger last."""
+        with ThreadPoolExecutor(max(len(self.guests), 1)) as pool:
+            list(pool.map(lambda each: self.driver.delete("VirtualGuest", *each), self.guests.items()))
+        self.driver.delete("SecurityGroup", "group", self.group)
+        self.driver.delete("SshKey", "key", self.key)
+        self.driver.delete("Ledger", "ledger", self.ledger)
+
+
+class Onlooker:
+    """The account through the official client, beside the provider."""
+
+    def __init__(self, config_file: Path) -> None:
+        key = credentials.load(str(config_file))
+        self.client = new_client(key)
+        self.account = Account(Api(key, threading.Event()))
+
+    def guests(self) -> list[dict[str, Any]]:
+        """List all guests of the account."""
+        return self.client.call(
+            "Account",
+            "getVirtualGuests",
+            mask="mask[id,hostname,domain,billingItem[id],notes,tagReferences[tag[name]]]",
+        )
+
+    def billed(self) -> list[dict[str, Any]]:
+        """List the guests that cost money."""
+        return [each for each in self.guests() if each.get("billingItem")]
+
+    def open_count(self, mark: str = MARK) -> int:
+        """Count the open billing items of a mark."""
+        return receipt(self.account.charges(mark)).open_count
+
+    def order(self, hostname: str, domain: str = DOMAIN, user_data: str = "", **changes: Any) -> str:
+        """Order a guest as somebody else would."""
+        template = {
+            "hostname": hostname,
+            "domain": domain,
+            "datacenter": {"name": "lon06"},
+            "hourlyBillingFlag": True,
+            "localDiskFlag": False,
+            "supplementalCreateObjectOptions": {"flavorKeyName": "AC1_16X120X100"},
+            "operatingSystemReferenceCode": "UBUNTU_18_64",
+            "blockDevices": [{"device": "2", "diskImage": {"capacity": 2000}}],
+            "networkComponents": [{"maxSpeed": 1000}],
+            "userData": [{"value": user_data}],
+            **changes,
+        }
+        return str(self.client.call("Virtual_Guest", "createObject", template)["id"])

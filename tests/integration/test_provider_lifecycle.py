@@ -1,0 +1,301 @@
+"""The provider against an account: order once, adopt, finish, cancel, prove."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from providers.softlayer.userdata import cloud_config, make_host_key
+from tests.integration.provider_cluster import (
+    KEY,
+    LEDGER,
+    MARK,
+    PUBLIC_KEY,
+    STACK,
+    TAGS,
+    Cluster,
+    group,
+    guest,
+)
+from tests.integration.provider_driver import Driver, Failed, Made, unfinished
+
+
+def test_a_cluster_comes_up_ready_and_goes_without_leaving_anything_billed(driver, onlooker):
+    cluster = Cluster(driver)
+    outputs = [made.outputs for made in cluster.guests.values()]
+    assert all(each["publicIp"] and each["privateIp"] and each["provisionDate"] for each in outputs)
+    assert len({each["hostKey"] for each in outputs}) == 2
+    assert float(cluster.ledger.outputs["pricePerHour"]) == sum(float(each["pricePerHour"]) for each in outputs)
+    (first, _) = onlooker.billed()
+    assert {reference["tag"]["name"] for reference in first["tagReferences"]} == set(TAGS)
+    assert first["notes"].startswith(f"microcluster {STACK}-{MARK}")
+    cluster.destroy()
+    assert onlooker.billed() == []
+    assert onlooker.open_count() == 0
+    assert onlooker.client.call("Account", "getSshKeys") == []
+    assert f"open billing items with mark {MARK}: 0" in driver.said()
+
+
+def test_both_guests_stand_behind_the_ledgers_router(driver, onlooker):
+    cluster = Cluster(driver)
+    read = [driver.read("VirtualGuest", name, made) for name, made in cluster.guests.items()]
+    assert {made.inputs["backendRouterId"] for made in read} == {cluster.ledger.outputs["backendRouterId"]}
+
+
+def test_reading_an_untouched_cluster_shows_no_drift(driver):
+    cluster = Cluster(driver)
+    made = {"Ledger": cluster.ledger, "SshKey": cluster.key, "SecurityGroup": cluster.group}
+    for kind, each in [*made.items(), ("VirtualGuest", cluster.guests["gpu-0"])]:
+        again = driver.read(kind, "x", each)
+        assert (again.id, again.inputs, again.outputs) == (each.id, each.inputs, each.outputs), kind
+
+
+def test_a_guest_whose_create_was_killed_is_adopted_and_not_ordered_again(emulator, onlooker):
+    slow = Driver(emulator.config_file, time_scale=1)
+    with ThreadPoolExecutor(1) as pool:
+        creating = pool.submit(slow.create, "VirtualGuest", "gpu-0", guest("gpu-0"))
+        _until(onlooker.guests)
+        slow.kill()
+        with pytest.raises(Failed):
+            creating.result()
+    slow.close()
+    (ordered,) = onlooker.guests()
+    with Driver(emulator.config_file) as again:
+        made = again.create("VirtualGuest", "gpu-0", guest("gpu-0"))
+        assert made.id == str(ordered["id"])
+        assert made.outputs["hostKey"].startswith("ssh-ed25519 ")
+        assert "Goes on with guest" in again.said()
+    assert len(onlooker.guests()) == 1
+
+
+def test_a_living_guest_that_differs_is_refused_and_not_touched(driver, onlooker):
+    data = cloud_config(make_host_key(), f"{STACK}-{MARK}", "gpu-0")
+    onlooker.order("gpu-0", user_data=data, blockDevices=[])
+    _until(lambda: onlooker.account.guests(MARK)[0].is_ready)
+    with pytest.raises(Failed, match=r"dataDisksGb is \[\] there and \[2000\] here"):
+        driver.create("VirtualGuest", "gpu-0", guest("gpu-0"))
+    assert len(onlooker.billed()) == 1
+
+
+def test_several_living_guests_of_one_name_are_refused_and_listed(driver, onlooker):
+    ids = [onlooker.order("gpu-0"), onlooker.order("gpu-0")]
+    with pytest.raises(Failed) as refused:
+        driver.create("VirtualGuest", "gpu-0", guest("gpu-0"))
+    assert all(each in str(refused.value) for each in ids)
+    assert len(onlooker.billed()) == 2
+
+
+@pytest.mark.parametrize("domain", ["test-1f3a9c43.microcluster", "example.com", f"{MARK}.microcluster"])
+def test_a_foreign_guest_of_the_same_hostname_is_never_touched(driver, onlooker, domain):
+    foreign = onlooker.order("gpu-0", domain)
+    made = driver.create("VirtualGuest", "gpu-0", guest("gpu-0"))
+    assert made.id != foreign
+    driver.delete("VirtualGuest", "gpu-0", made)
+    driver.delete("Ledger", "ledger", Made("x", LEDGER, {}))
+    assert [str(each["id"]) for each in onlooker.billed()] == [foreign]
+
+
+def test_a_guest_that_is_late_is_a_partial_failure_and_the_next_update_finishes_it(emulator, onlooker):
+    with Driver(emulator.config_file, time_scale=0.001) as driver:
+        with pytest.raises(Failed, match="is ordered and billed: waiting for guest") as late:
+            driver.create("VirtualGuest", "gpu-0", guest("gpu-0"), timeout=1)
+    known = unfinished(late.value, guest("gpu-0"))
+    assert (known.id, known.outputs["guestId"]) == (str(onlooker.guests()[0]["id"]), known.id)
+    with Driver(emulator.config_file) as driver:
+        made = driver.update("VirtualGuest", "gpu-0", known, guest("gpu-0"))
+    assert made.outputs["provisionDate"]
+    assert made.outputs["hostKey"] == known.outputs["hostKey"]
+    assert len(onlooker.guests()) == 1
+
+
+def test_a_guest_that_is_not_ready_reads_as_a_partial_failure(driver, onlooker):
+    made = Made(onlooker.order("gpu-0"), guest("gpu-0"), {})
+    with pytest.raises(Failed, match="is not ready: in transaction") as read:
+        driver.read("VirtualGuest", "gpu-0", made)
+    assert unfinished(read.value, {}).id == made.id
+
+
+def test_cancel_ends_a_wait_at_once_and_the_id_is_recorded(emulator, onlooker):
+    driver = Driver(emulator.config_file, time_scale=1)
+    with ThreadPoolExecutor(1) as pool:
+        creating = pool.submit(driver.create, "VirtualGuest", "gpu-0", guest("gpu-0"))
+        _until(onlooker.guests)
+        began = time.monotonic()
+        driver.cancel()
+        with pytest.raises(Failed, match="stopped on request") as stopped:
+            creating.result(5)
+    assert time.monotonic() - began < 1
+    assert stopped.value.unfinished.id == str(onlooker.guests()[0]["id"])
+    with pytest.raises(Failed, match="nothing was ordered"):
+        driver.create("VirtualGuest", "gpu-1", guest("gpu-1"))
+    driver.close()
+
+
+def test_a_provider_whose_engine_died_leaves_and_orders_nothing_more(emulator, onlooker):
+    driver = Driver(emulator.config_file, time_scale=1)
+    threading.Thread(target=_ignored, args=(driver, "gpu-0"), daemon=True).start()
+    _until(onlooker.guests)
+    driver.process.stdin.close()
+    driver.process.wait(6)
+    assert len(onlooker.guests()) == 1
+
+
+def test_deleting_twice_and_deleting_what_is_gone_are_fine(driver, onlooker):
+    made = driver.create("VirtualGuest", "gpu-0", guest("gpu-0"))
+    driver.delete("VirtualGuest", "gpu-0", made)
+    assert onlooker.open_count() == 0
+    driver.delete("VirtualGuest", "gpu-0", made)
+    _until(lambda: not onlooker.guests())
+    driver.delete("VirtualGuest", "gpu-0", made)
+
+
+def test_a_cancelled_guest_reads_as_gone_and_is_not_adopted(driver, onlooker):
+    made = driver.create("VirtualGuest", "gpu-0", guest("gpu-0"))
+    driver.delete("VirtualGuest", "gpu-0", made)
+    assert driver.read("VirtualGuest", "gpu-0", made).id == ""
+    assert driver.create("VirtualGuest", "gpu-0", guest("gpu-0")).id != made.id
+
+
+def test_a_guest_that_is_still_being_built_is_cancelled_once_its_transaction_is_over(driver, onlooker):
+    made = Made(onlooker.order("gpu-0"), guest("gpu-0"), {})
+    driver.delete("VirtualGuest", "gpu-0", made)
+    assert onlooker.open_count() == 0
+    assert "has to end first" in driver.said()
+
+
+def test_a_delete_that_runs_out_of_time_keeps_the_id_and_names_the_price(emulator, onlooker):
+    made = Made(onlooker.order("gpu-0"), guest("gpu-0"), {})
+    with (
+        Driver(emulator.config_file, time_scale=0.001) as driver,
+        pytest.raises(Failed, match=rf"cancelling guest {made.id}: .*still billed at [0-9.]+ an hour.*pulumi destroy"),
+    ):
+        driver.delete("VirtualGuest", "gpu-0", made, timeout=1)
+
+
+def test_the_ledgers_delete_sweeps_what_no_state_knows_and_proves_it(driver, onlooker):
+    ledger = driver.create("Ledger", "ledger", LEDGER)
+    driver.create("SshKey", "key", KEY)
+    driver.create("SecurityGroup", "group", group("members"))
+    lost = onlooker.order("gpu-7")
+    foreign = onlooker.order("gpu-7", "other-00000000.microcluster")
+    driver.delete("Ledger", "ledger", ledger)
+    assert [str(each["id"]) for each in onlooker.billed()] == [foreign]
+    assert onlooker.client.call("Account", "getSshKeys") == []
+    assert f"Cancels guests that no state file knows: {lost}" in driver.said()
+
+
+def test_a_ledger_orders_nothing_and_prices_everything(driver, onlooker):
+    ledger = driver.create("Ledger", "ledger", LEDGER)
+    assert float(ledger.outputs["pricePerHour"]) > 5
+    assert ledger.outputs["username"]
+    assert onlooker.guests() == []
+
+
+def test_a_ledger_refuses_what_the_account_would_not_order(driver):
+    with pytest.raises(Failed, match="verifying the order of 2 x AC1_16X120X100 in dal10: .*Nothing was ordered"):
+        driver.create("Ledger", "ledger", {**LEDGER, "datacenter": "dal10"})
+
+
+def test_a_ledgers_router_stays_when_the_cluster_grows(driver):
+    ledger = driver.create("Ledger", "ledger", LEDGER)
+    grown = driver.update("Ledger", "ledger", ledger, {**LEDGER, "nodes": 4})
+    assert grown.outputs["backendRouterId"] == ledger.outputs["backendRouterId"]
+    assert float(grown.outputs["pricePerHour"]) == 2 * float(ledger.outputs["pricePerHour"])
+
+
+def test_state_of_another_account_is_refused_before_anything_is_touched(driver, onlooker):
+    cluster = Cluster(driver, ("gpu-0",))
+    for kind, name, made in (
+        ("Ledger", "ledger", cluster.ledger),
+        ("SshKey", "key", cluster.key),
+        ("SecurityGroup", "group", cluster.group),
+        ("VirtualGuest", "gpu-0", cluster.guests["gpu-0"]),
+    ):
+        foreign = Made(made.id, made.inputs, {**made.outputs, "accountId": "999"})
+        for action in (driver.delete, driver.read):
+            with pytest.raises(Failed, match="the state belongs to account 999, the key is for account"):
+                action(kind, name, foreign)
+    assert len(onlooker.billed()) == 1
+
+
+def test_a_wrong_key_is_a_sentence_that_does_not_show_it(emulator, tmp_path):
+    wrong = tmp_path / "wrong.conf"
+    text = emulator.config_file.read_text()
+    key = next(line.split("=")[1].strip() for line in text.splitlines() if line.startswith("api_key"))
+    wrong.write_text(text.replace(f"api_key = {key}", "api_key = not-the-key-of-this-account"))
+    with Driver(wrong) as driver, pytest.raises(Failed, match="the API refuses this key") as refused:
+        driver.create("Ledger", "ledger", LEDGER)
+    assert "not-the-key" not in str(refused.value)
+
+
+def test_our_own_key_is_adopted_and_a_strangers_copy_is_refused(driver, onlooker):
+    first = driver.create("SshKey", "key", KEY)
+    assert driver.create("SshKey", "key", KEY).id == first.id
+    driver.delete("SshKey", "key", first)
+    template = {"key": PUBLIC_KEY, "label": "mine", "notes": "microcluster other-00000000"}
+    foreign = onlooker.client.call("Security_Ssh_Key", "createObject", template)
+    with pytest.raises(Failed, match=f"the same key already as {foreign['id']} .'mine'., without our mark"):
+        driver.create("SshKey", "key", KEY)
+    driver.delete("SshKey", "key", Made(str(foreign["id"]), KEY, {}))
+    assert [key["id"] for key in onlooker.client.call("Account", "getSshKeys")] == [foreign["id"]]
+
+
+def test_a_groups_rules_are_changed_in_place(driver, onlooker):
+    made = driver.create("SecurityGroup", "group", group("members"))
+    changed = {**group("members"), "rules": [{"direction": "egress"}]}
+    driver.update("SecurityGroup", "group", made, changed)
+    rules = onlooker.client.call("Network_SecurityGroup", "getRules", id=int(made.id))
+    assert [rule["direction"] for rule in rules] == ["egress"]
+
+
+def test_a_group_is_removed_while_a_cancelled_guest_is_still_being_reclaimed(driver):
+    cluster = Cluster(driver, ("gpu-0",))
+    driver.delete("VirtualGuest", "gpu-0", cluster.guests["gpu-0"])
+    driver.delete("SecurityGroup", "group", cluster.group)
+    assert driver.read("SecurityGroup", "group", cluster.group).id == ""
+
+
+def test_disks_and_port_speed_and_tags_change_in_place(driver, onlooker):
+    made = driver.create("VirtualGuest", "gpu-0", guest("gpu-0"))
+    wanted = guest("gpu-0", dataDisksGb=[2000, 100], portSpeedMbps=100, tags=["microcluster"])
+    changed = driver.update("VirtualGuest", "gpu-0", made, wanted)
+    assert changed.id == made.id
+    assert driver.read("VirtualGuest", "gpu-0", changed).inputs == wanted
+    assert float(changed.outputs["pricePerHour"]) > float(made.outputs["pricePerHour"])
+
+
+def test_drift_is_told(driver, onlooker):
+    made = driver.create("VirtualGuest", "gpu-0", guest("gpu-0"))
+    onlooker.client.call("Virtual_Guest", "setPrivateNetworkInterfaceSpeed", 100, id=int(made.id))
+    onlooker.client.call("Virtual_Guest", "setTags", "theirs", id=int(made.id))
+    read = driver.read("VirtualGuest", "gpu-0", made)
+    assert (read.inputs["portSpeedMbps"], read.inputs["tags"]) == (100, ["theirs"])
+
+
+def test_what_exists_can_be_imported_and_what_bears_another_mark_cannot(driver, onlooker):
+    cluster = Cluster(driver, ("gpu-0",))
+    empty = {"SshKey": cluster.key, "SecurityGroup": cluster.group, "VirtualGuest": cluster.guests["gpu-0"]}
+    for kind, made in empty.items():
+        imported = driver.read(kind, "x", Made(made.id, {}, {}))
+        assert imported.id == made.id
+        assert imported.inputs["mark"] == MARK
+    foreign = onlooker.order("gpu-0", "other-00000000.microcluster")
+    with pytest.raises(Failed, match="does not carry the mark of stack test"):
+        driver.read("VirtualGuest", "x", Made(foreign, {}, {}))
+
+
+def _until(look, limit_s: float = 20) -> None:
+    ends = time.monotonic() + limit_s
+    while not look():
+        assert time.monotonic() < ends, "it did not happen"
+        threading.Event().wait(0.02)
+
+
+def _ignored(driver: Driver, hostname: str) -> None:
+    try:
+        driver.create("VirtualGuest", hostname, guest(hostname))
+    except Failed:
+        return
