@@ -52,14 +52,15 @@ def install(packages: tuple[str, ...], why: str, home: Home) -> None:
         raise SetupError(
             f"{why}, and set-up cannot install it because {reason}. Run `{command}` as root, or what your system has instead; then repeat."
         )
+    patience = ("-o", "Acquire::Retries=3", "-o", "DPkg::Lock::Timeout=120")
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "PATH": system_path(os.environ)}
     hint = f"Run `apt-get update && {command}` by hand to see more, then repeat."
     for what, usual, argv in (
-        ("reading the package lists", "15 s", ("apt-get", "update")),
+        ("reading the package lists", "15 s", ("apt-get", *patience, "update")),
         (
             f"installing {', '.join(packages)}",
             "1 min",
-            ("apt-get", "install", "-y", "--no-install-recommends", *packages),
+            ("apt-get", *patience, "install", "-y", "--no-install-recommends", *packages),
         ),
     ):
-        run_logged(Step(what, usual, argv, home.logs / f"{argv[0]}-{argv[1]}.log", hint), environment)
+        run_logged(Step(what, usual, argv, home.logs / "apt-get.log", hint), environment)

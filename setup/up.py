@@ -69,11 +69,17 @@ def _update(home: Home, stack: str) -> int:
         say(UPDATE_INTERRUPTED.format(stack=stack))
         return INTERRUPTED
     if code:
-        raise SetupError(
-            f"Stack {stack} is not up, for the reason above. What was ordered is kept and costs money: "
-            f"`make up STACK={stack}` tries again from there, `make down STACK={stack}` cancels it."
-        )
+        raise SetupError(f"Stack {stack} is not up, for the reason above. {_what_now(home, stack)}")
     return 0
+
+
+def _what_now(home: Home, stack: str) -> str:
+    if not state.holdings(stack, home).rented:
+        return f"Nothing was ordered. When the reason is gone: `make up STACK={stack}`."
+    return (
+        f"What was ordered is kept and costs money: `make up STACK={stack}` tries again from there, "
+        f"`make down STACK={stack}` cancels it."
+    )
 
 
 def _follow(home: Home, stack: str, stages: Stages) -> int:

@@ -1,0 +1,140 @@
+"""The commands of set-up with the real engine, in a home of their own, without an account, an emulator or a network."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+
+from setup.environment import PROJECT, PYTHON, Home, child_environment
+from setup.locks import alone_on
+
+pytestmark = pytest.mark.timeout(120)
+STACKS = ("local", "p100", "v100")
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    """A home that `make setup` has prepared, sharing the cache of this machine's own home."""
+    cache = Home.of(os.environ).cache
+    place = Home(tmp_path_factory.mktemp("home"), cache)
+    done = run(place, "setup")
+    assert done.returncode == 0, done.stdout + done.stderr
+    return place
+
+
+def environment(home: Home) -> dict[str, str]:
+    without_account = {name: value for name, value in os.environ.items() if not name.startswith(("SL_", "PULUMI_"))}
+    return child_environment(home, without_account | {"HOME": str(home.root)})
+
+
+def run(home: Home, verb: str, stack: str = "local") -> subprocess.CompletedProcess[str]:
+    argv = (str(PYTHON), "-m", "setup", verb, "--stack", stack)
+    return subprocess.run(
+        argv, cwd=PROJECT, env=environment(home), capture_output=True, text=True, timeout=100, check=False
+    )
+
+
+def test_setup_makes_every_stack_with_its_keys(home: Home) -> None:
+    keys = ["id_ed25519", "id_ed25519.pub", "rank_ed25519", "rank_ed25519.pub"]
+    assert {folder.name: sorted(path.name for path in folder.iterdir()) for folder in home.keys.iterdir()} == {
+        name: keys for name in STACKS
+    }
+    listing = subprocess.run(
+        ("pulumi", "stack", "ls", "--json"),
+        cwd=PROJECT,
+        env=environment(home),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert {stack["name"] for stack in json.loads(listing.stdout)} == set(STACKS)
+
+
+def test_creating_a_stack_leaves_its_file_with_comments_and_salt_as_it_is(home: Home) -> None:
+    before = {path: path.read_bytes() for path in (PROJECT / "stacks").iterdir()}
+    another = Home(home.root / "another", home.cache)
+    done = run(another, "setup")
+    assert "new in" in done.stdout
+    assert {path: path.read_bytes() for path in (PROJECT / "stacks").iterdir()} == before
+
+
+def test_setup_again_makes_nothing_new(home: Home) -> None:
+    before = {path: path.read_bytes() for path in home.keys.rglob("*") if path.is_file()}
+    done = run(home, "setup")
+    assert done.returncode == 0 and "new in" not in done.stdout
+    assert {path: path.read_bytes() for path in home.keys.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_a_preview_needs_no_account_and_no_emulator(home: Home, stack: str) -> None:
+    done = run(home, "preview", stack)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "softlayer:index:VirtualGuest" in done.stdout and "to create" in done.stdout
+    assert not (home.root / "emulator").exists()
+
+
+def test_down_of_a_stack_that_was_never_up_says_so_and_needs_no_account(home: Home) -> None:
+    for stack in ("local", "p100"):
+        done = run(home, "down", stack)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert f"Nothing of stack {stack} is up" in done.stdout
+
+
+def test_an_up_that_is_refused_ordered_nothing_says_so_and_down_cleans_up_after_it(home: Home) -> None:
+    refused = run(home, "up", "p100")
+    assert refused.returncode == 1
+    assert "adminCidrs" in refused.stdout and "Nothing was ordered" in refused.stderr
+    assert run(home, "down", "p100").returncode == 0
+    assert "Nothing of stack p100 is up" in run(home, "down", "p100").stdout
+
+
+def test_a_second_up_ends_within_five_seconds_and_names_the_first(home: Home) -> None:
+    with alone_on("p100", "up", home):
+        start = time.monotonic()
+        second = run(home, "up", "p100")
+    assert second.returncode == 1 and time.monotonic() - start < 5
+    assert f"process {os.getpid()} is doing `make up`" in second.stderr
+
+
+def test_the_lock_of_a_killed_pulumi_is_cleared_by_the_command_that_the_sentence_names(home: Home) -> None:
+    folder = home.state / ".pulumi" / "locks" / "organization" / "microcluster" / "v100"
+    folder.mkdir(parents=True, exist_ok=True)
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    lock = {
+        "pid": dead.pid,
+        "username": "someone",
+        "hostname": socket.gethostname(),
+        "timestamp": "2026-11-21T13:40:08Z",
+    }
+    (folder / "c326045e-1861-4a26-b564-2e831f64b2bd.json").write_text(json.dumps(lock))
+    refused = run(home, "up", "v100")
+    assert refused.returncode == 1 and "pulumi cancel --yes v100" in refused.stderr
+    subprocess.run(("pulumi", "cancel", "--yes", "v100"), cwd=PROJECT, env=environment(home), check=True)
+    assert "locked" not in run(home, "up", "v100").stderr
+    run(home, "down", "v100")
+
+
+def test_an_unknown_stack_is_the_users_mistake(home: Home) -> None:
+    done = run(home, "up", "p10")
+    assert done.returncode == 2 and "there are local, p100, v100" in done.stderr
+
+
+@pytest.mark.parametrize("after_s", [0, 0.5, 1.2])
+def test_a_ctrl_c_at_any_stage_is_a_sentence(home: Home, after_s: float) -> None:
+    argv = (sys.executable, "-m", "setup", "preview", "--stack", "v100")
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    making = subprocess.Popen(argv, cwd=PROJECT, env=environment(home), text=True, **pipes)
+    assert making.stdout and making.stdout.readline().startswith("==> engine")
+    time.sleep(after_s)
+    making.send_signal(signal.SIGINT)
+    _, errors = making.communicate(timeout=60)
+    assert making.returncode == 130 and "goes on from there" in errors
+    assert "Traceback" not in errors
