@@ -1,0 +1,90 @@
+"""What the stand-in trainer makes of the state of its log folder, as upstream does."""
+
+from __future__ import annotations
+
+import pytest
+from standin.logdir import check_logdir, forgiven, latest_checkpoint
+
+
+@pytest.fixture(params=["missing", "empty"])
+def bare(request, tmp_path):
+    folder = tmp_path / "logdir"
+    if request.param == "empty":
+        folder.mkdir()
+    return str(folder)
+
+
+@pytest.fixture
+def trained(tmp_path):
+    folder = tmp_path / "logdir"
+    folder.mkdir()
+    (folder / "checkpoint").write_text(
+        'model_checkpoint_path: "model.ckpt-60"\nall_model_checkpoint_paths: "model.ckpt-60"\n'
+    )
+    (folder / "model.ckpt-60.index").touch()
+    return str(folder)
+
+
+@pytest.fixture
+def littered(tmp_path):
+    (tmp_path / "logdir").mkdir()
+    (tmp_path / "logdir" / "job.pid").touch()
+    return str(tmp_path / "logdir")
+
+
+def checked(folder: str, mode: str = "train_eval", *, resume: bool = False) -> str | None:
+    return check_logdir(folder, mode, resume=resume, checkpoints=folder)
+
+
+def test_a_bare_folder_starts_from_scratch(bare):
+    assert checked(bare) is None
+
+
+def test_a_bare_folder_cannot_be_resumed(bare):
+    with pytest.raises(OSError, match="log directory is empty or does not exist"):
+        checked(bare, resume=True)
+
+
+def test_a_folder_with_a_checkpoint_is_resumed_from_the_latest(trained):
+    assert checked(trained, resume=True) == f"{trained}/model.ckpt-60"
+
+
+@pytest.mark.parametrize("folder", ["trained", "littered"])
+def test_a_folder_with_anything_in_it_is_refused_without_the_flag(folder, request):
+    with pytest.raises(OSError, match="Log directory is not empty"):
+        checked(request.getfixturevalue(folder))
+
+
+def test_a_folder_without_a_checkpoint_cannot_be_resumed(littered):
+    with pytest.raises(OSError, match="no valid TensorFlow checkpoint"):
+        checked(littered, resume=True)
+
+
+@pytest.mark.parametrize("mode", ["eval", "infer"])
+def test_evaluation_and_inference_need_a_checkpoint(mode, trained, tmp_path):
+    assert checked(trained, mode) == f"{trained}/model.ckpt-60"
+    with pytest.raises(OSError, match="can't restore model"):
+        checked(str(tmp_path / "absent"), mode)
+
+
+def test_a_checkpoint_whose_files_are_gone_is_none(trained, tmp_path):
+    (tmp_path / "logdir" / "model.ckpt-60.index").unlink()
+    assert latest_checkpoint(trained) is None
+
+
+def test_a_best_model_named_by_hand_is_resumed(trained, tmp_path):
+    best = tmp_path / "logdir" / "best_models"
+    best.mkdir()
+    (best / "val_loss=1.5-step-41.index").touch()
+    (tmp_path / "logdir" / "checkpoint").write_text('model_checkpoint_path: "best_models/val_loss=1.5-step-41"\n')
+    assert checked(trained, resume=True) == f"{best}/val_loss=1.5-step-41"
+
+
+@pytest.mark.parametrize(("resume", "filled"), [(False, True), (True, False)])
+def test_without_the_check_a_refusal_becomes_a_crash(resume, filled):
+    with pytest.raises(UnboundLocalError):
+        forgiven(OSError("x"), "train", resume=resume, filled=filled)
+
+
+def test_without_the_check_a_resume_without_checkpoint_starts_from_scratch():
+    assert forgiven(OSError("x"), "train", resume=True, filled=True) is None
