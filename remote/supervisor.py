@@ -97,7 +97,7 @@ class Run:
 
 def carry_out(run):
     """Take the run from where it stands to its end."""
-    run.remove("exit_code", "stopped", "failure")
+    run.remove("exit_code", "stopped", "failure", "preflight.json")
     run.enter("preparing")
     run.must("preparing the data set", run.job["prepare"])
     checkpoint = latest_checkpoint(run)

@@ -1,0 +1,179 @@
+"""A machine in memory behind the interface of Host: files, disks, mounts, Docker and its containers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from launchers import payload
+from remote.host import CommandError, Completed, Host
+
+FACTS = payload.Host("gpu-0", "101", "198.51.100.7", "10.112.7.2", "ssh-ed25519 AAAA")
+GIB = 1024**3
+
+
+@dataclass
+class Disk:
+    """What a block device holds; ``dirty`` names the end that has a non-zero byte."""
+
+    size: int
+    kind: str = ""
+    label: str = ""
+    uuid: str = ""
+    signatures: str = ""
+    dirty: str = ""
+    partitions: int = 0
+
+
+@dataclass
+class FakeMachine(Host):
+    """Answers the commands that the steps use, and remembers what they changed in ``changes``."""
+
+    files: dict[str, str] = field(
+        default_factory=lambda: {"/etc/fstab": "", "/etc/docker/daemon.json": '{"runtimes": {"nvidia": {}}}'}
+    )
+    modes: dict[str, int] = field(default_factory=dict)
+    disks: dict[str, Disk] = field(default_factory=lambda: {"/dev/xvdc": Disk(2000 * GIB)})
+    mounts: dict[str, str] = field(default_factory=dict)
+    docker_root: str = "/var/lib/docker"
+    images: dict[str, str] = field(default_factory=dict)
+    registry: dict[str, str] = field(default_factory=dict)
+    registry_key: str = "right"
+    containers: dict[str, dict[str, Any]] = field(default_factory=dict)
+    changes: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        super().__init__(FACTS, "root", "/nowhere")
+
+    def connect(self) -> None:
+        """Be there already."""
+
+    def run(
+        self, argv: Sequence[str], *, stdin: str = "", timeout_s: float | None = None, accept: Sequence[int] = (0,)
+    ) -> Completed:
+        words = tuple(argv)
+        handler = getattr(self, "_" + words[0].replace(".", "_"))
+        answer = handler(words, stdin)
+        code, out = answer if isinstance(answer, tuple) else (0, answer or "")
+        done = Completed(code, out, "")
+        if code not in accept:
+            raise CommandError(str(self), words, done)
+        return done
+
+    def _test(self, words, stdin):
+        there = {"-f": self.files, "-b": self.disks, "-d": ()}[words[1]]
+        return (0 if words[2] in there else 1), ""
+
+    def _cat(self, words, stdin):
+        return self.files[words[1]]
+
+    def _stat(self, words, stdin):
+        return f"{self.modes.get(words[-1], 0o644):o}\n"
+
+    def _mkdir(self, words, stdin):
+        return ""
+
+    def _chmod(self, words, stdin):
+        return ""
+
+    def _rm(self, words, stdin):
+        self.files.pop(words[-1], None)
+
+    def _sh(self, words, stdin):
+        if words[3:4] == ("put",):
+            self.files[words[4]], self.modes[words[4]] = stdin, int(words[5], 8)
+            self.changes.append(f"put {words[4]}")
+        elif words[3:4] == ("pull",):
+            return self._pull(words, stdin)
+        elif words[3:4] == ("source",):
+            return f"number of {self.mounts[words[4]]}"
+        return ""
+
+    def _pull(self, words, stdin):
+        if stdin != self.registry_key:
+            return 41, ""
+        if words[5] not in self.registry:
+            return 42, ""
+        self.images[words[5]] = self.registry[words[5]]
+        self.changes.append(f"pull {words[5]}")
+        return ""
+
+    def _blockdev(self, words, stdin):
+        return f"{self.disks[words[2]].size}\n"
+
+    def _blkid(self, words, stdin):
+        disk = self.disks[words[-1]]
+        if "-s" not in words:
+            return (0, disk.kind) if disk.kind else (2, "")
+        value = {"LABEL": disk.label, "TYPE": disk.kind, "UUID": disk.uuid}[words[words.index("-s") + 1]]
+        return (0, value + "\n") if value else (2, "")
+
+    def _wipefs(self, words, stdin):
+        disk = self.disks[words[-1]]
+        return disk.signatures or disk.kind
+
+    def _lsblk(self, words, stdin):
+        return "\n".join(["xvdc", *(f"xvdc{n}" for n in range(self.disks[words[-1]].partitions))])
+
+    def _cmp(self, words, stdin):
+        end = "first" if "0:0" in words else "last"
+        return (1 if self.disks[words[-2]].dirty == end else 0), ""
+
+    def _mkfs_ext4(self, words, stdin):
+        disk = self.disks[words[-1]]
+        disk.kind, disk.label, disk.uuid = "ext4", words[words.index("-L") + 1], "u-1"
+        self.changes.append(f"format {words[-1]}")
+
+    def _findmnt(self, words, stdin):
+        device = self.mounts.get(words[-1])
+        return (0, f"{device} {self.disks[device].label}") if device else (1, "")
+
+    def _mount(self, words, stdin):
+        line = next(line for line in self.files["/etc/fstab"].splitlines() if line.split()[1] == words[1])
+        uuid = line.split()[0].removeprefix("UUID=")
+        self.mounts[words[1]] = next(name for name, disk in self.disks.items() if disk.uuid == uuid)
+        self.changes.append(f"mount {words[1]}")
+
+    def _service(self, words, stdin):
+        self.docker_root = json.loads(self.files["/etc/docker/daemon.json"]).get("data-root", "/var/lib/docker")
+        self.changes.append("restart docker")
+
+    def _python3(self, words, stdin):
+        return ""
+
+    def _docker(self, words, stdin):
+        return getattr(self, "_docker_" + words[1])(words)
+
+    def _docker_version(self, words):
+        return "20.10"
+
+    def _docker_info(self, words):
+        return self.docker_root
+
+    def _docker_image(self, words):
+        return (0, self.images[words[-1]] + "\n") if words[-1] in self.images else (1, "")
+
+    def _docker_container(self, words):
+        found = self.containers.get(words[-1])
+        return (0, json.dumps([found])) if found else (1, "")
+
+    def _docker_rm(self, words):
+        del self.containers[words[-1]]
+        self.changes.append(f"remove {words[-1]}")
+
+    def _docker_run(self, words):
+        image, command = words[-2], words[-1]
+        name = words[words.index("--name") + 1]
+        self.containers[name] = {
+            "Image": self.images[image],
+            "State": {"Running": True},
+            "HostConfig": {
+                "Runtime": words[2].partition("=")[2],
+                "NetworkMode": "host",
+                "Binds": [words[i + 1] for i, word in enumerate(words) if word == "-v"],
+            },
+            "Config": {"Cmd": [command], "Env": [words[i + 1] for i, word in enumerate(words) if word == "-e"]},
+        }
+        self.changes.append(f"run {name}")

@@ -1,0 +1,83 @@
+"""The data disk: only an empty one is formatted, and a second run changes nothing."""
+
+from __future__ import annotations
+
+import pytest
+from fake_machine import GIB, Disk, FakeMachine
+
+from remote.data_disk import RECORD, DataDisk, DiskRefusedError, ensure_data_disk
+
+WANTED = DataDisk(2000, "/data", "1f3a9c42")
+
+
+def test_an_empty_disk_is_formatted_labelled_and_mounted_by_its_uuid():
+    machine = FakeMachine()
+    assert ensure_data_disk(machine, WANTED)
+    assert machine.disks["/dev/xvdc"].label == "mc-1f3a9c42"
+    assert machine.mounts == {"/data": "/dev/xvdc"}
+    assert machine.files["/etc/fstab"] == "UUID=u-1 /data ext4 defaults,noatime,nofail 0 0\n"
+    assert RECORD not in machine.files
+
+
+def test_a_second_run_changes_nothing():
+    machine = FakeMachine()
+    ensure_data_disk(machine, WANTED)
+    machine.changes.clear()
+    assert not ensure_data_disk(machine, WANTED)
+    assert machine.changes == []
+
+
+def test_after_a_reboot_without_its_mount_the_disk_is_mounted_and_not_formatted():
+    machine = FakeMachine()
+    ensure_data_disk(machine, WANTED)
+    machine.mounts.clear()
+    machine.changes.clear()
+    assert ensure_data_disk(machine, WANTED)
+    assert machine.changes == ["mount /data"]
+
+
+@pytest.mark.parametrize(
+    ("disk", "reason"),
+    [
+        (Disk(2000 * GIB, kind="ext4", label="somebody"), "holds ext4"),
+        (Disk(2000 * GIB, signatures="gpt"), "holds gpt"),
+        (Disk(2000 * GIB, partitions=1), "partitions"),
+        (Disk(2000 * GIB, dirty="first"), "first 64 MiB"),
+        (Disk(2000 * GIB, dirty="last"), "last 64 MiB"),
+        (Disk(2000 * GIB, kind="ext4", label="mc-00000000"), "holds ext4"),
+    ],
+)
+def test_a_disk_that_holds_anything_is_refused_and_not_touched(disk, reason):
+    machine = FakeMachine(disks={"/dev/xvdc": disk})
+    with pytest.raises(DiskRefusedError, match=reason):
+        ensure_data_disk(machine, WANTED)
+    assert machine.changes == []
+    assert not machine.mounts
+
+
+def test_formatting_that_was_interrupted_is_taken_up_again():
+    machine = FakeMachine(disks={"/dev/xvdc": Disk(2000 * GIB, dirty="first")})
+    machine.files[RECORD] = f"/dev/xvdc {2000 * GIB} mc-1f3a9c42\n"
+    assert ensure_data_disk(machine, WANTED)
+    assert machine.mounts == {"/data": "/dev/xvdc"}
+
+
+def test_a_record_of_formatting_does_not_open_a_disk_that_got_another_file_system():
+    machine = FakeMachine(disks={"/dev/xvdc": Disk(2000 * GIB, kind="xfs")})
+    machine.files[RECORD] = f"/dev/xvdc {2000 * GIB} mc-1f3a9c42\n"
+    with pytest.raises(DiskRefusedError, match="xfs"):
+        ensure_data_disk(machine, WANTED)
+
+
+def test_a_disk_of_another_size_is_not_taken():
+    machine = FakeMachine(disks={"/dev/xvdc": Disk(2000 * GIB - 512), "/dev/xvda": Disk(2000 * GIB)})
+    with pytest.raises(DiskRefusedError, match="2000 GB"):
+        ensure_data_disk(machine, WANTED)
+
+
+def test_the_other_lines_of_fstab_stay():
+    machine = FakeMachine()
+    machine.files["/etc/fstab"] = "# head\n/dev/xvda1 / ext4 defaults 0 1\n/dev/xvdc /data ext4 defaults,noatime 0 0\n"
+    ensure_data_disk(machine, WANTED)
+    assert machine.files["/etc/fstab"].splitlines()[:2] == ["# head", "/dev/xvda1 / ext4 defaults 0 1"]
+    assert len(machine.files["/etc/fstab"].splitlines()) == 3
