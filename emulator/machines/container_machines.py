@@ -71,7 +71,8 @@ class ContainerMachines:
             access.write(access.read(otherwise_mbps=spec.port_speed_mbps))
             self._containers.start(Machine(spec, folder, self._registry_name))
             self._let_in(spec.guest_id)
-            wait_until(f"sshd of machine {spec.guest_id} ({spec.hostname})", lambda: self._is_up(spec), BOOT_S)
+            look = f"`docker logs {self._account}-{spec.guest_id}`"
+            wait_until(f"sshd of {spec.hostname} ({spec.guest_id})", lambda: self._is_up(spec), BOOT_S, look=look)
             self._containers.run_inside(spec.guest_id, ("/usr/local/lib/machine/devices",))
 
     def power_off(self, guest_id: int) -> None:

@@ -21,7 +21,7 @@ from emulator.machines.spec import MachineError
 from emulator.machines.waiting import wait_until
 
 LOOPBACK = "127.0.0.1"  # Docker takes plain HTTP from here without being configured for it.
-START_S = 15
+START_S, ANSWER_S = 15, 2
 
 
 def publish(state: Path, image: str, name: str) -> bool:
@@ -75,7 +75,8 @@ def _writable_registry(state: Path) -> Iterator[int]:
     write_private(folder / "publishing.yml", yaml.safe_dump(settings))
     process.start(("docker-registry", "serve", str(folder / "publishing.yml")))
     try:
-        wait_until(f"the registry on {LOOPBACK}:{port}", lambda: _answers(process, port), START_S)
+        look = str(folder / "publishing.log")
+        wait_until(f"the registry on {LOOPBACK}:{port}", lambda: _answers(process, port), START_S, look=look)
         yield port
     finally:
         process.stop()
@@ -86,7 +87,7 @@ def _answers(process: KeptProcess, port: int) -> bool:
         raise MachineError(f"Publishing an image: docker-registry ended: {process.last_words()}. Run it again.")
     direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
-        return direct.open(f"http://{LOOPBACK}:{port}/v2/", timeout=START_S).status == 200
+        return direct.open(f"http://{LOOPBACK}:{port}/v2/", timeout=ANSWER_S).status == 200
     except OSError:
         return False
 

@@ -21,7 +21,7 @@ USER = "$oauthtoken"
 KEY_FILE = "ngc_key"
 KEY_BYTES = 32
 BCRYPT_ROUNDS = 5  # Every request pays for them; the key is random and long.
-START_S = 15
+START_S, ANSWER_S = 15, 2
 
 
 def storage_of(state: Path) -> Path:
@@ -64,7 +64,8 @@ class Registry:
             return
         self.close()
         self._process.start(("docker-registry", "serve", str(self._folder / "config.yml")))
-        wait_until(f"the registry on {self._address}:{self._port}", self._answers, START_S)
+        look = str(self._folder / "registry.log")
+        wait_until(f"the registry on {self._address}:{self._port}", self._answers, START_S, look=look)
 
     def close(self) -> None:
         """Stop the registry."""
@@ -123,7 +124,7 @@ class Registry:
             urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=trust)
         )
         try:
-            direct.open(f"https://{self._address}:{self._port}/v2/", timeout=START_S)
+            direct.open(f"https://{self._address}:{self._port}/v2/", timeout=ANSWER_S)
         except urllib.error.HTTPError as refused:
             return refused.code == 401
         except OSError:

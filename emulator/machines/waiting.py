@@ -12,12 +12,19 @@ from emulator.machines.spec import MachineError
 T = TypeVar("T")
 
 
-def wait_until(what: str, probe: Callable[[], T | None], timeout_s: float, every_s: float = 0.05) -> T:
-    """Return the first true answer of ``probe``, which raises when waiting on is of no use."""
+def wait_until(
+    what: str,
+    probe: Callable[[], T | None],
+    timeout_s: float,
+    *,
+    look: str = "the emulator's log",
+    every_s: float = 0.05,
+) -> T:
+    """Return the first true answer of ``probe``, which raises when waiting on is of no use; ``look`` tells where to."""
     end = time.monotonic() + timeout_s
     pause = threading.Event()
     while not (answer := probe()):
         if time.monotonic() > end:
-            raise MachineError(f"Waiting for {what}: not there after {timeout_s:g} s.")
+            raise MachineError(f"Waiting for {what}: not there after {timeout_s:g} s. Look into {look}.")
         pause.wait(every_s)
     return answer

@@ -120,6 +120,16 @@ def listening_host() -> Iterator[int]:
         yield server.getsockname()[1]
 
 
+@contextmanager
+def loop_device(folder: Path) -> Iterator[None]:
+    """Somebody else's loop device."""
+    (folder / "other.img").write_bytes(bytes(1024**2))
+    argv = ("losetup", "--find", "--show", str(folder / "other.img"))
+    device = subprocess.check_output(argv, text=True).strip()
+    yield
+    subprocess.run(("losetup", "--detach", device), check=True)
+
+
 def left_on_host() -> dict[str, object]:
     client, mine = docker.from_env(), {"label": f"microcluster.emulator={ACCOUNT}"}
     loops = subprocess.run(("losetup", "-n", "-O", "BACK-FILE"), capture_output=True, text=True, check=True).stdout
@@ -235,6 +245,37 @@ def test_a_file_system_of_fstab_is_mounted_again_after_power_off(machines, keys)
     assert machines.alive() == set()
     machines.boot(spec(keys))
     assert keys.told(address, "cat /data/file") == "kept"
+
+
+def test_a_machine_comes_back_with_its_disk_after_the_host_has_rebooted(machines, keys, tmp_path):
+    machines.boot(spec(keys))
+    keys.told(spec(keys).public_address, "mkfs.ext4 -q /dev/xvdc && mount /dev/xvdc /mnt && echo kept >/mnt/file")
+    machines.power_off(100)
+    machines.close()
+    disk = STATE / "disks/100-xvdc.img"
+    [device] = subprocess.check_output(("losetup", "-n", "-O", "NAME", "-j", disk), text=True).split()
+    subprocess.run(("losetup", "--detach", device), check=True)
+    with loop_device(tmp_path):  # Takes the number that the disk had.
+        again = ContainerMachines(ACCOUNT, STATE, SUBNETS, PUBLIC, REGISTRY, REGISTRY_PORT)
+        again.open()
+        again.boot(spec(keys))
+        assert keys.told(spec(keys).public_address, "mount /dev/xvdc /mnt && cat /mnt/file") == "kept"
+        again.reset()
+
+
+def test_a_taken_registry_port_is_told_with_what_to_do(machines):
+    machines.close()
+    with socket.create_server(("10.113.7.1", REGISTRY_PORT)), pytest.raises(MachineError) as refused:
+        machines.open()
+    assert "bind: address already in use" in str(refused.value)
+    assert "registry_port" in str(refused.value)
+
+
+def test_subnets_that_are_in_use_are_told_with_their_names(machines):
+    other = ContainerMachines(f"{ACCOUNT}-2", STATE / "other", {1: "10.113.7.0/26"}, "198.51.100.64/26", REGISTRY, 5001)
+    with pytest.raises(MachineError, match=r"Creating network .*-private-1 \(10.113.7.0/26\): Docker refused.*overlap"):
+        other.open()
+    other.reset()
 
 
 def test_the_registry_refuses_a_wrong_key_and_feeds_a_nested_docker_with_the_right_one(machines, keys):

@@ -8,14 +8,16 @@ from pathlib import Path
 import pytest
 import yaml
 
-from emulator.machines import Disk, MachineError, MachineSpec
+from emulator.machines import Disk, MachineError, MachineSpec, host_tools
 from emulator.machines.access_file import OPEN, AccessFile
 from emulator.machines.cloud_config import host_key
 from emulator.machines.disks import Loop, device_name, parse_loops
+from emulator.machines.docker_errors import connect
 from emulator.machines.gpus import gpus_json
 from emulator.machines.handed_in import files, write
 from emulator.machines.network_access import Access
 from emulator.machines.networks import gateway
+from emulator.machines.processes import KeptProcess
 from emulator.machines.publishing import published_ids
 from emulator.machines.shaping import shaping_argv
 from emulator.machines.waiting import wait_until
@@ -122,6 +124,32 @@ def test_what_a_tag_names_is_read_from_the_registrys_own_files(tmp_path):
         file.write_text(text)
     assert published_ids(tmp_path, "microcluster/training", "standin") == {"sha256:abcd", "sha256:image"}
     assert published_ids(tmp_path, "microcluster/training", "other") == set()
+
+
+def test_a_silent_docker_is_one_sentence(monkeypatch, tmp_path):
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/nobody.sock")
+    with pytest.raises(MachineError, match=r"Connecting to Docker: the Docker daemon does not answer\. Start it"):
+        connect()
+
+
+def test_a_missing_host_program_is_told_with_the_command_that_installs_it(monkeypatch, tmp_path):
+    monkeypatch.setattr(host_tools, "SYSTEM_PATH", "")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(MachineError, match="`nsenter` is not installed. Run `apt-get install util-linux`"):
+        host_tools.find("nsenter")
+
+
+def test_a_host_program_that_fails_is_quoted():
+    with pytest.raises(MachineError, match=r"Detaching disk x: `losetup --detach /dev/null` ended with exit code 1: "):
+        host_tools.run("Detaching disk x", ("losetup", "--detach", "/dev/null"))
+
+
+def test_a_process_is_known_by_its_start_time_and_not_by_its_id_alone(tmp_path):
+    kept = KeptProcess(tmp_path / "pid", tmp_path / "log")
+    (tmp_path / "pid").write_text("1 12345\n")
+    assert not kept.runs
+    kept.stop()
+    assert not (tmp_path / "pid").exists()
 
 
 def test_waiting_returns_what_came_and_raises_when_nothing_comes():
