@@ -15,13 +15,18 @@ def render(template: str, **inputs: object) -> str:
 
     Filters: ``sh`` quotes one word for a shell, ``py`` writes a value as a Python literal.
     """
-    environment = jinja2.Environment(  # noqa: S701 - the files are no HTML; "sh" and "py" quote
-        loader=jinja2.FileSystemLoader(TEMPLATES),
+    return environment(jinja2.FileSystemLoader(TEMPLATES)).get_template(template).render(**inputs)
+
+
+def environment(loader: jinja2.BaseLoader) -> jinja2.Environment:
+    """Return where templates are filled in: nothing may be missing, and the two filters are known."""
+    made = jinja2.Environment(  # noqa: S701 - the files are no HTML; "sh" and "py" quote
+        loader=loader,
         undefined=jinja2.StrictUndefined,
         keep_trailing_newline=True,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["sh"] = lambda value: shlex.quote(str(value))
-    environment.filters["py"] = repr
-    return environment.get_template(template).render(**inputs)
+    made.filters["sh"] = lambda value: shlex.quote(str(value))
+    made.filters["py"] = repr
+    return made

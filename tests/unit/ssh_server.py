@@ -1,0 +1,74 @@
+"""An ssh server on loopback that runs what it is told in a shell of this computer, for tests of Host."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import threading
+
+import paramiko
+
+
+class Server(paramiko.ServerInterface):
+    """Lets one public key in and remembers who tried."""
+
+    def __init__(self, allowed: paramiko.PKey, tries: list[str]) -> None:
+        self.allowed, self.tries = allowed, tries
+
+    def get_allowed_auths(self, username):
+        return "publickey,password"
+
+    def check_auth_publickey(self, username, key):
+        self.tries.append(f"{username} {key.get_fingerprint().hex()}")
+        return paramiko.AUTH_SUCCESSFUL if key == self.allowed else paramiko.AUTH_FAILED
+
+    def check_auth_password(self, username, password):
+        self.tries.append(f"{username} password")
+        return paramiko.AUTH_FAILED
+
+    def check_channel_request(self, kind, chanid):
+        return paramiko.OPEN_SUCCEEDED
+
+    def check_channel_exec_request(self, channel, command):
+        threading.Thread(target=execute, args=(channel, command), daemon=True).start()
+        return True
+
+
+def execute(channel: paramiko.Channel, command: bytes) -> None:
+    """Run a line as sshd does: by a shell, fed from the channel."""
+    given = b""
+    while data := channel.recv(65536):
+        given += data
+    done = subprocess.run(["sh", "-c", command], input=given, capture_output=True, check=False)
+    channel.sendall(done.stdout)
+    channel.sendall_stderr(done.stderr)
+    channel.send_exit_status(done.returncode)
+    channel.close()
+
+
+class SshServer:
+    """Listens on a free port of loopback until it is closed."""
+
+    def __init__(self, host_key: paramiko.PKey, allowed: paramiko.PKey) -> None:
+        self.host_key, self.allowed = host_key, allowed
+        self.tries: list[str] = []
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.port = self.socket.getsockname()[1]
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                connection, _ = self.socket.accept()
+            except OSError:
+                return
+            transport = paramiko.Transport(connection)
+            transport.add_server_key(self.host_key)
+            try:
+                transport.start_server(server=Server(self.allowed, self.tries))
+            except (EOFError, paramiko.SSHException):
+                continue
+
+    def close(self) -> None:
+        """Stop listening."""
+        self.socket.close()

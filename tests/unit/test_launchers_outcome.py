@@ -1,0 +1,100 @@
+"""Judging a run: exit code 0 alone proves nothing."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from launchers.outcome import judge
+
+JOB = {"run": "abcdef012345", "max_steps": 30}
+
+
+def seen(**changes):
+    """Return the observation of a run that ended well, but for ``changes``."""
+    events = [{"event": "phase", "phase": "training", "t": 0.0}, {"event": "started", "t": 1.0}]
+    events += [
+        {"event": "evaluation", "t": 1.0},
+        {"event": "validation", "loss": 7.0, "t": 1.0},
+        {"event": "bleu", "score": 0.1, "t": 1.0},
+    ]
+    for step in (0, 10, 20):
+        events.append({"event": "train", "step": step, "loss": 7.0 - step / 10, "t": 2.0 + step})
+        events.append({"event": "time", "step": step, "seconds_per_step": 9.0 if step == 0 else 0.5, "t": 2.0 + step})
+    facts = {
+        "now": 30.0,
+        "exists": True,
+        "alive": False,
+        "phase": "training",
+        "exit_code": 0,
+        "stopped": False,
+        "failure": None,
+        "job": JOB,
+        "preflight": [],
+        "events": events,
+        "checkpoints": [0, 30],
+        "best": [],
+        "log_tail": "",
+    }
+    return {**facts, **changes}
+
+
+def losses(*values):
+    return [{"event": "train", "step": 10 * n, "loss": value, "t": float(n)} for n, value in enumerate(values)]
+
+
+def test_a_run_with_its_final_checkpoint_and_all_its_steps_is_finished():
+    outcome = judge(seen())
+    assert (outcome.state, outcome.step, outcome.reason) == ("finished", 30, None)
+    assert (outcome.train_loss, outcome.first_validation_loss) == (5.0, 7.0)
+    assert outcome.evaluations[0]["step"] == 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"checkpoints": [0, 1]}, "no checkpoint of step 30"),
+        ({"events": losses(7.0, "nan", "nan")}, "nan"),
+        ({"events": losses(7.0), "job": {**JOB, "max_steps": 100}}, "no checkpoint of step 100"),
+        ({"events": []}, "last step in the log is 0 of 30"),
+        ({"exit_code": 137}, "exit code 137"),
+        ({"exit_code": 1, "failure": "preparing ended with exit code 1"}, "preparing ended"),
+        ({"exit_code": None}, "supervisor is gone"),
+    ],
+)
+def test_a_run_that_lacks_any_of_it_has_failed_and_says_why(changes, reason):
+    outcome = judge(seen(**changes))
+    assert outcome.state == "failed"
+    assert outcome.reason
+    assert re.search(reason, outcome.reason)
+
+
+@pytest.mark.parametrize(
+    ("changes", "state"),
+    [
+        ({"exists": False}, "absent"),
+        ({"alive": True, "phase": "preparing"}, "preparing"),
+        ({"alive": True, "phase": "preflight"}, "preparing"),
+        ({"alive": True, "exit_code": None}, "running"),
+        ({"alive": True, "exit_code": None, "now": 30.0 + 901}, "stalled"),
+        ({"stopped": True, "exit_code": 143}, "stopped"),
+    ],
+)
+def test_the_states_of_a_run(changes, state):
+    assert judge(seen(**changes)).state == state
+
+
+def test_the_pace_leaves_out_start_up_and_evaluations():
+    outcome = judge(seen(alive=True, exit_code=None))
+    assert (outcome.seconds_per_step, outcome.eta_s) == (0.5, 5.0)
+
+
+def test_more_steps_than_were_trained_make_a_finished_run_unfinished():
+    assert judge(seen(job={**JOB, "max_steps": 100})).state == "failed"
+
+
+def test_after_a_resume_the_pace_is_of_the_new_attempt():
+    events = [*seen()["events"], {"event": "average_seconds_per_step", "value": 9.0, "t": 25.0}]
+    events += [{"event": "phase", "phase": "training", "t": 26.0}]
+    assert judge(seen(events=events, alive=True, exit_code=None)).seconds_per_step is None

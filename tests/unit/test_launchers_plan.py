@@ -1,0 +1,200 @@
+"""The plan of a run: payload, rendered configuration, run id, argv, and the quoting of templates."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import json
+import runpy
+import shlex
+import sys
+import types
+
+import jinja2
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from launchers import openseq2seq, rendering
+from launchers.horovod import World, mpirun
+from launchers.payload import Container, Host, Job, Payload, PayloadError
+from launchers.run_folder import RunFolder
+
+JOB = Job("openseq2seq", "transformer-tiny", 300, "fp32", 16, 100, 100, "debian-en-de")
+HOSTS = tuple(Host(f"gpu-{n}", str(n), f"198.51.100.{n}", f"10.112.7.{n}", "ssh-ed25519 AAAA") for n in (2, 3))
+PAYLOAD = Payload("local", "1f3a9c42", HOSTS, slots=2, container=Container("openseq2seq", "r.test/i:t"), job=JOB)
+TEXT = st.text(st.characters(blacklist_characters="\0", blacklist_categories=["Cs"]))
+
+
+@pytest.fixture
+def tensorflow(monkeypatch):
+    """Stand in for what the configuration imports; every attribute is its own name."""
+
+    class Named(types.ModuleType):
+        def __getattr__(self, name):
+            if name.startswith("__"):
+                raise AttributeError(name)
+            return Named(f"{self.__name__}.{name}")
+
+    parts = "data data.text2text data.text2text.text2text data.text2text.tokenizer decoders encoders losses models optimizers"
+    parts += " optimizers.lr_policies"
+    for name in ["tensorflow", "open_seq2seq", *(f"open_seq2seq.{part}" for part in parts.split())]:
+        monkeypatch.setitem(sys.modules, name, Named(name))
+
+
+def load(job, tmp_path):
+    path = tmp_path / "config.py"
+    path.write_text(openseq2seq.render_config(job, "/data", "/data/runs/x/logdir"))
+    return runpy.run_path(str(path))
+
+
+def test_a_payload_survives_its_json_and_says_nothing_about_what_is_not_set():
+    assert Payload.from_json(PAYLOAD.to_json()) == PAYLOAD
+    assert "null" not in PAYLOAD.to_json()
+    assert list(json.loads(PAYLOAD.to_json())) == sorted(json.loads(PAYLOAD.to_json()))
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("{", "no JSON"),
+        ("[]", "has to be an object"),
+        ('{"stack": "a"}', "mark: missing"),
+        ('{"stack": "a", "mark": "b", "slotz": 2}', "did you mean 'slots'"),
+        ('{"stack": "a", "mark": "b", "slots": "2"}', "slots has to be of type int"),
+        ('{"stack": "a", "mark": "b", "hosts": [{"name": "x"}]}', "hosts/0/guest_id: missing"),
+    ],
+)
+def test_what_is_no_payload_is_refused_with_the_key(text, problem):
+    with pytest.raises(PayloadError, match=problem):
+        Payload.from_json(text)
+
+
+def test_a_step_names_what_it_misses():
+    with pytest.raises(PayloadError, match="this step needs run, key_file"):
+        PAYLOAD.require("run", "key_file")
+
+
+def test_the_configuration_says_what_the_job_says(tensorflow, tmp_path):
+    config = load(JOB, tmp_path)
+    base = config["base_params"]
+    assert (base["max_steps"], base["batch_size_per_gpu"], base["eval_steps"], base["save_checkpoint_steps"]) == (
+        300,
+        16,
+        100,
+        100,
+    )
+    assert base["use_horovod"] is True
+    assert base["logdir"] == "/data/runs/x/logdir"
+    assert base["print_samples_steps"] % base["print_loss_steps"] == 0
+    assert base["encoder_params"]["hidden_size"] == base["lr_policy_params"]["d_model"] == 64
+    assert config["train_params"]["data_layer_params"]["source_file"] == "/data/debian_en_de/train.en.tok"
+    assert "loss_scaling" not in base
+
+
+def test_evaluation_repeats_its_file_because_the_run_would_end_after_one_step(tensorflow, tmp_path):
+    assert load(JOB, tmp_path)["eval_params"]["data_layer_params"]["repeat"] is True
+
+
+def test_mixed_precision_scales_its_loss(tensorflow, tmp_path):
+    base = load(dataclasses.replace(JOB, precision="mixed"), tmp_path)["base_params"]
+    assert (base["dtype"], base["loss_scaling"]) == ("mixed", "Backoff")
+
+
+@pytest.mark.parametrize("model", openseq2seq.SIZES)
+@pytest.mark.parametrize("dataset", openseq2seq.DATASETS)
+def test_every_configuration_is_python_3_5(model, dataset):
+    job = dataclasses.replace(JOB, model=model, dataset=dataset)
+    ast.parse(openseq2seq.render_config(job, "/data", "/x"), feature_version=(3, 5))
+
+
+def test_the_run_stays_the_same_when_more_steps_are_asked_for_or_addresses_become_known():
+    run = openseq2seq.run_id(PAYLOAD)
+    assert len(run) == 12
+    more = dataclasses.replace(PAYLOAD, job=dataclasses.replace(JOB, max_steps=900))
+    unknown = dataclasses.replace(PAYLOAD, hosts=tuple(Host(h.name, "", "", "", "") for h in HOSTS))
+    assert openseq2seq.run_id(more) == openseq2seq.run_id(unknown) == run
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"job": dataclasses.replace(JOB, batch_per_gpu=32)},
+        {"job": dataclasses.replace(JOB, precision="mixed")},
+        {"job": dataclasses.replace(JOB, dataset="wmt16-en-de")},
+        {"container": Container("openseq2seq", "r.test/i:u")},
+        {"hosts": HOSTS[:1]},
+        {"slots": 1},
+    ],
+)
+def test_anything_else_makes_it_another_run(change):
+    assert openseq2seq.run_id(dataclasses.replace(PAYLOAD, **change)) != openseq2seq.run_id(PAYLOAD)
+
+
+def test_mpirun_is_held_to_the_private_network_and_carries_the_mark():
+    argv = mpirun(World(("10.112.7.2", "10.112.7.3"), 2, "eth0"), ("hostname",))
+    line = " ".join(argv)
+    assert line.startswith("mpirun --allow-run-as-root -np 4 -H 10.112.7.2:2,10.112.7.3:2 -bind-to none -map-by slot ")
+    for part in (
+        "-mca plm_rsh_agent /run/microcluster/ssh",
+        "-mca pml ob1",
+        "-mca btl ^openib",
+        "-mca btl_tcp_if_include eth0",
+        "-mca oob_tcp_if_include eth0",
+        "-x NCCL_SOCKET_IFNAME=eth0",
+        "-x NCCL_DEBUG=INFO",
+        "-x LC_ALL=C.UTF-8",
+        "-x PATH",
+        "-x MICROCLUSTER_RUN",
+    ):
+        assert f" {part} " in f"{line} "
+    assert "PYTHONUNBUFFERED" not in line
+    assert "LD_LIBRARY_PATH" not in line
+    assert argv[-1] == "hostname"
+
+
+def test_the_library_path_is_passed_on_only_where_it_is_set():
+    world = World(("10.112.7.2",), 1, "eth0")
+    assert "LD_LIBRARY_PATH" in mpirun(world, ("true",), {"LD_LIBRARY_PATH": "/usr/local/cuda"})
+    assert "LD_LIBRARY_PATH" not in mpirun(world, ("true",), {"LD_LIBRARY_PATH": ""})
+
+
+@pytest.mark.parametrize("addresses", [("8.8.8.8",), ("10.112.7.2", " 10.112.7.3"), ()])
+def test_a_world_off_the_private_network_is_refused(addresses):
+    with pytest.raises(ValueError):
+        World(addresses, 2, "eth0")
+
+
+def test_the_run_folder_holds_everything_the_supervisor_reads():
+    folder = RunFolder(dataclasses.replace(PAYLOAD, run="abcdef012345"), "i@sha256:1")
+    texts = folder.texts()
+    assert list(texts)[-1] == "job.json"
+    job = json.loads(texts["job.json"])
+    assert (job["run"], job["max_steps"], job["image_digest"]) == ("abcdef012345", 300, "i@sha256:1")
+    assert job["train"][-3:] == [
+        "--config_file=/data/runs/abcdef012345/config.py",
+        "--use_horovod=True",
+        "--mode=train_eval",
+    ]
+    assert job["resume"][-1] == "--continue_learning"
+
+
+@given(TEXT)
+def test_the_shell_filter_makes_one_word_of_anything(text):
+    environment = rendered("{{ x | sh }}", text)
+    assert shlex.split(environment) == [text]
+
+
+@given(st.one_of(TEXT, st.integers(), st.floats(allow_nan=False, allow_infinity=False), st.booleans(), st.none()))
+def test_the_python_filter_makes_a_literal_of_anything(value):
+    assert ast.literal_eval(rendered("{{ x | py }}", value)) == value
+
+
+def rendered(source, value):
+    template = rendering.environment(jinja2.DictLoader({"t": source})).get_template("t")
+    return template.render(x=value)
+
+
+def test_a_template_without_one_of_its_inputs_fails():
+    with pytest.raises(jinja2.UndefinedError):
+        rendering.render("sshd_config.j2", port=4444)

@@ -1,0 +1,117 @@
+"""Host against an ssh server on loopback: pinned host keys, the stack's key only, quoting, files put at once."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import paramiko
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from ssh_server import SshServer
+
+from launchers import payload
+from remote.host import CommandError, Host, HostKeyError, LoginRefusedError, UnreachableError
+from remote.ssh_client import ssh_argv
+
+WORD = st.text(st.characters(blacklist_characters="\0", blacklist_categories=["Cs"]), max_size=30)
+
+
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory):
+    """Return the private key files of a host, of another host, of the stack and of a stranger."""
+    folder = tmp_path_factory.mktemp("keys")
+    for name in ("host", "other", "stack", "stranger"):
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", folder / name], check=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def server(keys):
+    server = SshServer(load(keys, "host"), load(keys, "stack"))
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="module")
+def host(server, keys):
+    host = Host(facts(keys, "host"), "root", str(keys / "stack"), port=server.port)
+    yield host
+    host.close()
+
+
+def load(keys, name):
+    return paramiko.Ed25519Key.from_private_key_file(str(keys / name))
+
+
+def facts(keys, name):
+    return payload.Host("gpu-0", "101", "127.0.0.1", "10.112.7.2", (keys / f"{name}.pub").read_text().strip())
+
+
+def test_a_command_gets_its_words_and_its_input_and_its_exit_code_comes_back(host):
+    done = host.run(("sh", "-c", 'cat; echo "$1" >&2; exit 3', "name", "two  words"), stdin="gr\u00fcn\n", accept=(3,))
+    assert (done.stdout, done.stderr, done.exit_code) == ("gr\u00fcn\n", "two  words\n", 3)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(WORD, min_size=1, max_size=4))
+def test_words_of_any_characters_arrive_as_they_are(host, words):
+    done = host.run(("printf", "%s\\0", *words))
+    assert done.stdout.split("\0")[:-1] == words
+
+
+def test_an_unexpected_exit_code_is_an_error_with_the_end_of_the_output(host):
+    with pytest.raises(CommandError, match="exit code 7") as error:
+        host.run(("sh", "-c", "seq 100; exit 7"))
+    assert error.value.tail.splitlines() == [str(number) for number in range(86, 101)]
+
+
+def test_another_host_key_is_refused_before_any_key_of_ours_is_offered(server, keys):
+    before = len(server.tries)
+    with pytest.raises(HostKeyError, match="fab trust gpu-0"):
+        Host(facts(keys, "other"), "root", str(keys / "stack"), port=server.port).connect()
+    assert len(server.tries) == before
+
+
+def test_a_host_key_of_another_type_is_refused_too(server, keys, tmp_path):
+    subprocess.run(["ssh-keygen", "-q", "-t", "ecdsa", "-N", "", "-C", "", "-f", tmp_path / "ecdsa"], check=True)
+    before = len(server.tries)
+    with pytest.raises(HostKeyError, match="SHA256:"):
+        Host(facts(tmp_path, "ecdsa"), "root", str(keys / "stack"), port=server.port).connect()
+    assert len(server.tries) == before
+
+
+def test_only_the_stacks_key_is_tried_and_its_refusal_is_told(server, keys):
+    before = len(server.tries)
+    with pytest.raises(LoginRefusedError, match="refused"):
+        Host(facts(keys, "host"), "root", str(keys / "stranger"), port=server.port).connect()
+    assert server.tries[before:] == [f"root {load(keys, 'stranger').get_fingerprint().hex()}"]
+
+
+def test_nobody_listening_is_unreachable(keys):
+    with pytest.raises(UnreachableError, match="gpu-0 \\(guest 101"):
+        Host(facts(keys, "host"), "root", str(keys / "stack"), port=1).connect()
+
+
+def test_a_file_is_put_once_with_its_mode(host, tmp_path):
+    path = tmp_path / "it's a file"
+    assert host.put(str(path), "secret\n", "0600")
+    assert not host.put(str(path), "secret\n", "0600")
+    assert (path.read_text(), path.stat().st_mode & 0o777) == ("secret\n", 0o600)
+    assert host.put(str(path), "secret\n", "0644")
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+
+
+def test_what_a_command_reads_is_never_in_its_error(host):
+    with pytest.raises(CommandError) as error:
+        host.run(("sh", "-c", "cat >/dev/null; exit 1"), stdin="my-secret")
+    assert "my-secret" not in str(error.value) + repr(error.value.argv)
+
+
+def test_the_plain_client_gets_the_pinned_key_and_no_other(host, keys):
+    argv = ssh_argv(host, ("echo", "a b"))
+    pinned = next(word.partition("=")[2] for word in argv if word.startswith("UserKnownHostsFile="))
+    assert Path(pinned).read_text() == f"127.0.0.1 {host.facts.host_key}\n"
+    assert argv[-2:] == ("root@127.0.0.1", "echo 'a b'")
+    assert "StrictHostKeyChecking=yes" in argv
