@@ -30,9 +30,9 @@ class Run:
     @classmethod
     def start(cls, *, horovod: bool) -> Run:
         """Join the other ranks."""
+        tf.logging.set_verbosity(tf.logging.ERROR)
         tf.disable_v2_behavior()
         tf.enable_resource_variables()
-        tf.logging.set_verbosity(tf.logging.ERROR)
         run = cls(HorovodWorld() if horovod else Alone())
         if horovod:
             run.note("Using horovod")

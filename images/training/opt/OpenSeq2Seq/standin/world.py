@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import tensorflow.compat.v1 as tf
-
-# Ranks outnumber cores here, and Open MPI would otherwise spin on a core while it waits for the others.
-OPEN_MPI_SETTINGS = {"OMPI_MCA_mpi_yield_when_idle": "1"}
 
 
 class Alone:
@@ -36,8 +32,6 @@ class HorovodWorld(Alone):
     """The ranks of this mpirun; without one, a Horovod world of one."""
 
     def __init__(self) -> None:
-        for name, value in OPEN_MPI_SETTINGS.items():
-            os.environ.setdefault(name, value)
         import horovod.tensorflow as hvd  # noqa: PLC0415 -- a run without Horovod must not load it
 
         hvd.init()

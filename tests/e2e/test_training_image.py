@@ -1,0 +1,215 @@
+"""The training image as it is: the stand-in trainer under mpirun on its own corpus, in one container of two ranks."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import docker
+import docker.errors
+import pytest
+
+from launchers.openseq2seq import render_config
+from launchers.payload import Job
+
+pytestmark = pytest.mark.containers
+
+IMAGE = "microcluster/training:current"
+CORPUS = "/opt/microcluster/corpus"
+LABEL = {"microcluster.image": "training"}
+JOB = Job(
+    kind="openseq2seq",
+    model="transformer-tiny",
+    max_steps=30,
+    precision="fp32",
+    batch_per_gpu=16,
+    eval_steps=20,
+    checkpoint_steps=10,
+    dataset="debian-en-de",
+)
+
+
+@dataclass(frozen=True)
+class Trainer:
+    """A container of the image with a folder of runs."""
+
+    container: docker.models.containers.Container
+    folder: Path
+
+    def configure(self, job: Job, name: str) -> str:
+        """Write the job's configuration, reading the corpus where the image has it."""
+        data = f'data_root = "{CORPUS}/"'
+        config = re.sub(
+            r"^data_root = .*$", data, render_config(job, "/data", f"/runs/{name}/logdir"), flags=re.MULTILINE
+        )
+        (self.folder / f"{name}.py").write_text(config)
+        return f"/runs/{name}.py"
+
+    def run(self, config: str, *words: str, ranks: int = 2) -> tuple[int, str]:
+        """Run the trainer; return its exit code and output."""
+        mpirun = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-np", str(ranks)]
+        argv = [*mpirun, "python", "run.py", f"--config_file={config}", "--use_horovod=True", *words]
+        code, output = self.container.exec_run(argv, workdir="/opt/OpenSeq2Seq")
+        return code, output.decode()
+
+    def logdir(self, name: str) -> Path:
+        return self.folder / name / "logdir"
+
+
+@pytest.fixture(scope="module")
+def trainer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trainer]:
+    client = docker.from_env(timeout=300)
+    try:
+        client.images.get(IMAGE)
+    except docker.errors.ImageNotFound:
+        pytest.skip(f"needs the image {IMAGE}: run `make images`")
+    folder = tmp_path_factory.mktemp("runs")
+    volumes = {str(folder): {"bind": "/runs", "mode": "rw"}}
+    container = client.containers.run(
+        IMAGE, ["sleep", "900"], detach=True, init=True, network_mode="none", volumes=volumes, labels=LABEL
+    )
+    yield Trainer(container, folder)
+    container.remove(force=True)
+
+
+@pytest.fixture(scope="module")
+def trained(trainer: Trainer) -> tuple[str, str]:
+    """A finished run of 30 steps: its configuration and its log."""
+    config = trainer.configure(JOB, "trained")
+    code, log = trainer.run(config, "--mode=train_eval")
+    assert code == 0, log[-3000:]
+    return config, log
+
+
+def validation_losses(log: str) -> list[float]:
+    return [float(loss) for loss in re.findall(r"^\*{3}     Validation loss: (\S+) $", log, flags=re.MULTILINE)]
+
+
+def test_the_corpus_is_whole_large_enough_and_says_where_it_comes_from(trainer):
+    code, output = trainer.container.exec_run(
+        ["sh", "-c", "sha256sum --check --quiet SHA256SUMS && cat LICENSES.json"], workdir=CORPUS
+    )
+    assert code == 0, output
+    sources = json.loads(output)
+    assert len(sources) > 20
+    assert all(source["version"] and source["copyright_file"] for source in sources)
+    _, lines = trainer.container.exec_run(
+        ["sh", "-c", "wc -l < train.en.tok; wc -l < train.de.tok; wc -l < m_common.vocab"], workdir=CORPUS
+    )
+    english, german, pieces = map(int, lines.split())
+    assert (english == german, english >= 20000, pieces % 8) == (True, True, 0)
+
+
+def test_no_evaluation_sentence_is_trained_on(trainer):
+    count = "sort -u train.en.tok > /tmp/t; sort -u eval.en.tok | comm -12 - /tmp/t | wc -l"
+    _, common = trainer.container.exec_run(["sh", "-c", count], workdir=CORPUS)
+    assert int(common) == 0
+
+
+def test_the_image_holds_no_toolchain_no_host_settings_and_no_keys(trainer):
+    kept = "ls -d /host /build /etc/ssh/ssh_host_* $(command -v g++ cmake pip) 2>/dev/null"
+    _, output = trainer.container.exec_run(["sh", "-c", kept])
+    assert output == b""
+
+
+def test_a_run_says_first_that_it_is_a_stand_in_and_ends_with_upstreams_lines(trained):
+    _, log = trained
+    assert log.splitlines()[0].startswith("*** stand-in trainer, not OpenSeq2Seq")
+    assert re.search(
+        r"\*\*\* Finished training\r?\n\*\*\* Avg time per step: \d+\.\d{3}s\r?\n\*\*\* Avg objects per second: ", log
+    )
+
+
+def test_a_run_evaluates_at_the_start_every_eval_steps_and_at_the_end_and_the_loss_falls(trained):
+    _, log = trained
+    losses = validation_losses(log)
+    assert len(losses) == 3
+    assert losses[-1] < losses[0] - 0.3
+
+
+def test_at_a_step_the_evaluation_stands_before_the_loss(trained):
+    _, log = trained
+    assert log.index("Validation loss") < log.index("Global step 0:")
+    assert re.findall(r"^\*{3} Global step (\d+): \*{3}     Train loss: \d+\.\d{4} $", log, flags=re.MULTILINE) == [
+        "0",
+        "10",
+        "20",
+    ]
+
+
+def test_a_run_leaves_checkpoints_the_best_models_the_graph_and_events(trainer, trained):
+    logdir = trainer.logdir("trained")
+    names = {path.name for path in logdir.iterdir()}
+    parts = (".index", ".data-00000-of-00001", ".meta")
+    assert {f"model.ckpt-{step}{part}" for step in (0, 10, 20, 30) for part in parts} <= names
+    assert {"checkpoint", "graph.pbtxt", "best_models"} <= names
+    assert any(name.startswith("events.out.tfevents.") for name in names)
+    assert (logdir / "checkpoint").read_text().startswith('model_checkpoint_path: "model.ckpt-30"\n')
+    best = [path.name for path in (logdir / "best_models").glob("*.index")]
+    assert best and all(re.fullmatch(r"val_loss=\d+\.\d{4}-step-\d+\.index", name) for name in best)
+
+
+def test_a_finished_folder_is_refused_without_the_flag(trainer, trained):
+    code, log = trainer.run(trained[0], "--mode=train_eval", ranks=1)
+    assert code == 1
+    assert "Log directory is not empty" in log
+
+
+def test_a_resumed_run_goes_on_from_the_latest_checkpoint(trainer, trained):
+    config = trainer.configure(replace(JOB, max_steps=40), "trained")
+    code, log = trainer.run(config, "--mode=train_eval", "--continue_learning")
+    assert code == 0, log[-3000:]
+    assert "*** Restored checkpoint from /runs/trained/logdir/model.ckpt-30. Resuming training" in log
+    assert "Global step 30:" in log
+    assert "Global step 0:" not in log
+    assert (trainer.logdir("trained") / "model.ckpt-40.index").is_file()
+
+
+def test_a_checkpoint_is_evaluated_on_every_rank(trainer, trained):
+    code, log = trainer.run(trained[0], "--mode=eval")
+    assert code == 0, log[-3000:]
+    assert "*** Restoring from the latest checkpoint" in log
+    assert re.search(r"\*\*\* Processed 16/16 batches on worker 1", log)
+    assert "*** Finished evaluation" in log
+
+
+def test_a_checkpoint_translates_every_line_in_order(trainer, trained):
+    path = trainer.folder / "infer.py"
+    infer = (trainer.folder / "trained.py").read_text().replace("eval_params = {", "infer_params = {")
+    path.write_text(
+        infer.replace('"extra_decode_length": 50', '"extra_decode_length": 2').replace(
+            '"beam_size": 4', '"beam_size": 2'
+        )
+    )
+    code, log = trainer.run("/runs/infer.py", "--mode=infer", "--infer_output_file=/runs/translated")
+    assert code == 0, log[-3000:]
+    assert len((trainer.folder / "translated").read_text().splitlines()) == 256
+
+
+def test_an_evaluation_that_does_not_repeat_ends_the_run_after_one_step_as_if_all_were_well(trainer):
+    config = trainer.configure(JOB, "repeat")
+    path = trainer.folder / "repeat.py"
+    before, evaluation = path.read_text().split("eval_params = {")
+    path.write_text("eval_params = {".join([before, evaluation.replace('"repeat": True', '"repeat": False')]))
+    code, log = trainer.run(config, "--mode=train_eval")
+    assert code == 0, log[-3000:]
+    assert "*** Finished training" in log
+    assert "*** Not enough steps for benchmarking" in log
+    assert sorted(file.name for file in trainer.logdir("repeat").glob("model.ckpt-*.index")) == [
+        "model.ckpt-0.index",
+        "model.ckpt-1.index",
+    ]
+
+
+def test_a_diverged_run_counts_nan_to_its_end(trainer):
+    config = trainer.configure(replace(JOB, max_steps=12), "nan")
+    code, log = trainer.run(config, "--lr_policy_params/learning_rate=1e38", "--mode=train", ranks=1)
+    assert (code, "Train loss: nan " in log, "*** Finished training" in log) == (0, True, True)
+
+
+def test_a_wrong_literal_for_a_flag_ends_with_code_2(trainer, trained):
+    argv = ["python", "run.py", f"--config_file={trained[0]}", "--use_horovod=true"]
+    assert trainer.container.exec_run(argv, workdir="/opt/OpenSeq2Seq").exit_code == 2
