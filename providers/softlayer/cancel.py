@@ -51,14 +51,14 @@ class _Cancellation:
             return self._cancel()
         return Pending("cancelled, its billing item is not closed yet")
 
-    def _cancel(self) -> Pending:
+    def _cancel(self) -> bool | Pending:
         try:
             self._account.api.once("Virtual_Guest", "deleteObject", id=int(self._id))
         except ApiError as error:
             # Refused because work began in between, lost on the way, or done already: the next look tells which.
             return Pending(f"the API did not accept the cancellation ({error.text})")
         self._accepted = True
-        return Pending("cancelled, its billing item is not closed yet")
+        return self.look()
 
 
 def detach_groups(account: Account, guest: dict[str, Any]) -> None:

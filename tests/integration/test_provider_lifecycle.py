@@ -17,10 +17,27 @@ from tests.integration.provider_cluster import (
     STACK,
     TAGS,
     Cluster,
+    Onlooker,
     group,
     guest,
 )
 from tests.integration.provider_driver import Driver, Failed, Made, unfinished
+
+
+@pytest.fixture
+def emulator(emulator_with):
+    return emulator_with()
+
+
+@pytest.fixture
+def onlooker(emulator):
+    return Onlooker(emulator.config_file)
+
+
+@pytest.fixture
+def driver(emulator):
+    with Driver(emulator.config_file) as running:
+        yield running
 
 
 def test_a_cluster_comes_up_ready_and_goes_without_leaving_anything_billed(driver, onlooker):
@@ -99,9 +116,8 @@ def test_a_foreign_guest_of_the_same_hostname_is_never_touched(driver, onlooker,
 
 
 def test_a_guest_that_is_late_is_a_partial_failure_and_the_next_update_finishes_it(emulator, onlooker):
-    with Driver(emulator.config_file, time_scale=0.001) as driver:
-        with pytest.raises(Failed, match="is ordered and billed: waiting for guest") as late:
-            driver.create("VirtualGuest", "gpu-0", guest("gpu-0"), timeout=1)
+    with Driver(emulator.config_file, 0.001) as driver, pytest.raises(Failed, match="is ordered and billed") as late:
+        driver.create("VirtualGuest", "gpu-0", guest("gpu-0"), timeout=1)
     known = unfinished(late.value, guest("gpu-0"))
     assert (known.id, known.outputs["guestId"]) == (str(onlooker.guests()[0]["id"]), known.id)
     with Driver(emulator.config_file) as driver:
@@ -285,6 +301,24 @@ def test_what_exists_can_be_imported_and_what_bears_another_mark_cannot(driver, 
     foreign = onlooker.order("gpu-0", "other-00000000.microcluster")
     with pytest.raises(Failed, match="does not carry the mark of stack test"):
         driver.read("VirtualGuest", "x", Made(foreign, {}, {}))
+
+
+def test_sixty_four_creates_at_once_make_sixty_four_guests_while_checks_are_still_answered(emulator_with):
+    emulator = emulator_with(
+        instance_limit=64, private_subnets=["10.113.0.0/24", "10.113.1.0/24"], public_subnet="198.51.100.0/24"
+    )
+    onlooker = Onlooker(emulator.config_file)
+    names = [f"gpu-{each}" for each in range(64)]
+    with Driver(emulator.config_file, 0.2) as driver, ThreadPoolExecutor(64) as pool:
+        creating = [pool.submit(driver.create, "VirtualGuest", name, guest(name)) for name in names]
+        began = time.monotonic()
+        assert driver.create("VirtualGuest", "x", guest("x"), preview=True).outputs
+        assert time.monotonic() - began < 2
+        made = {name: each.result() for name, each in zip(names, creating, strict=True)}
+        assert len({each.id for each in made.values()}) == 64
+        assert sorted(each["hostname"] for each in onlooker.billed()) == sorted(names)
+        list(pool.map(lambda each: driver.delete("VirtualGuest", *each), made.items()))
+    assert onlooker.open_count() == 0
 
 
 def _until(look, limit_s: float = 20) -> None:
