@@ -223,6 +223,9 @@ def start(folder):
     if lock is None:
         print("alive")
         return 0
+    ended = os.path.join(folder, "exit_code")
+    if os.path.exists(ended):  # It is of an earlier attempt, and would be taken for the end of this one.
+        os.remove(ended)
     lock.close()
     run = os.path.basename(folder)
     argv = [sys.executable, os.path.abspath(__file__), "run", folder]
@@ -237,7 +240,7 @@ def start(folder):
     deadline = time.time() + START_TIMEOUT_S
     while time.time() < deadline:
         lock = try_lock(folder, 0)
-        if lock is None or os.path.exists(os.path.join(folder, "exit_code")):
+        if lock is None or os.path.exists(ended):
             print("started")
             return 0
         lock.close()

@@ -1,0 +1,206 @@
+"""The supervisor and what ends a run, as real processes of this computer; `docker exec` is a script that runs its words here."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from launchers import progress
+from launchers.outcome import judge
+from remote import job as remote_job
+from remote import observe
+
+sys.modules.setdefault("progress", progress)  # On the launcher the two files lie side by side.
+supervisor = importlib.import_module("remote.supervisor")
+
+REMOTE = Path(remote_job.__file__).parent
+RANKS = [
+    {"rank": n, "local_rank": n % 2, "host": f"gpu-{n // 2}", "address": f"10.0.0.{n // 2}", "config": "c"}
+    for n in range(4)
+]
+TRAINER = """
+import os, sys, time
+first, last, logdir, pace = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], float(sys.argv[4])
+if os.path.exists(logdir + "/checkpoint"):
+    first = int(open(logdir + "/checkpoint").read().split("ckpt-")[1].split('"')[0])
+    print("*** Restored checkpoint from {}/model.ckpt-{}. Resuming training".format(logdir, first), flush=True)
+for step in range(first, last):
+    print("*** Global step {}: ***     Train loss: 3.5 ".format(step), flush=True)
+    time.sleep(pace)
+for part in (".index", ".meta", ".data-00000-of-00001"):
+    open("{}/model.ckpt-{}{}".format(logdir, last, part), "w").close()
+open(logdir + "/checkpoint", "w").write('model_checkpoint_path: "model.ckpt-{}"'.format(last))
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Return the folder of a run of three steps, with the files that travel to the launcher."""
+    tools, folder = tmp_path / "bin", tmp_path / "runs" / f"t{os.getpid():x}{time.time_ns() % 10**6}"
+    tools.mkdir()
+    (folder / "logdir").mkdir(parents=True)
+    docker = tools / "docker"
+    docker.write_text('#!/bin/sh\nwhile [ "$1" != box ]; do shift; done\nshift\nexec "$@"\n')
+    docker.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
+    for path in (REMOTE / "supervisor.py", Path(progress.__file__)):
+        shutil.copy(path, folder)
+    (folder / "trainer.py").write_text(TRAINER)
+    write_job(folder)
+    yield folder
+    end_run(folder)
+
+
+def write_job(folder, last=3, pace=0.0, **changes):
+    said = "; ".join(f"echo '{supervisor.PREFLIGHT_MARK}{json.dumps(rank)}'" for rank in RANKS)
+    train = [sys.executable, str(folder / "trainer.py"), "0", str(last), str(folder / "logdir"), str(pace)]
+    job = {
+        "run": folder.name,
+        "max_steps": last,
+        "container": "box",
+        "program_folder": "/",
+        "addresses": ["10.0.0.0", "10.0.0.1"],
+        "slots": 2,
+        "prepare": ["true"],
+        "place": ["sh", "-c", f'echo "$@" >> {folder}/placed', "place"],
+        "preflight": ["sh", "-c", said],
+        "train": train,
+        "resume": train,
+    }
+    (folder / "job.json").write_text(json.dumps({**job, **changes}))
+
+
+def start(folder):
+    argv = (sys.executable, str(folder / "supervisor.py"), "start", str(folder))
+    return subprocess.run(argv, capture_output=True, text=True, check=True, timeout=30).stdout.strip()
+
+
+def wait_for_end(folder, limit_s=20):
+    deadline = time.monotonic() + limit_s
+    while observe.is_alive(str(folder)):
+        assert time.monotonic() < deadline, (folder / "job.log").read_text()
+        time.sleep(0.05)
+    return judge(observe.observe(str(folder)))
+
+
+def end_run(folder, mode="only"):
+    argv = (sys.executable, "-", str(folder.parent), mode, folder.name)
+    done = subprocess.run(
+        argv, input=(REMOTE / "end_run.py").read_text(), capture_output=True, text=True, check=True, timeout=60
+    )
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize(
+    "name", ["supervisor.py", "preflight.py", "observe.py", "end_run.py", "../launchers/progress.py"]
+)
+def test_what_travels_to_a_machine_is_python_3_5(name):
+    ast.parse((REMOTE / name).read_text(), feature_version=(3, 5))
+
+
+def test_a_run_goes_through_its_phases_to_a_finished_end(folder):
+    assert start(folder) == "started"
+    outcome = wait_for_end(folder)
+    assert (outcome.state, outcome.step) == ("finished", 3)
+    assert (folder / "exit_code").read_text() == "0\n"
+    assert [rank["rank"] for rank in outcome.preflight] == [0, 1, 2, 3]
+    events = [json.loads(line) for line in (folder / "progress.jsonl").read_text().splitlines()]
+    assert [event["phase"] for event in events if event["event"] == "phase"] == ["preparing", "preflight", "training"]
+    assert (folder / "placed").read_text() == "10.0.0.1\n"
+
+
+def test_a_second_start_finds_the_first_alive(folder):
+    write_job(folder, last=40, pace=0.1)
+    assert [start(folder), start(folder)] == ["started", "alive"]
+
+
+def test_more_steps_go_on_from_the_checkpoint_and_every_host_gets_it(folder):
+    start(folder)
+    wait_for_end(folder)
+    write_job(folder, last=6)
+    start(folder)
+    outcome = wait_for_end(folder)
+    assert (outcome.state, outcome.step) == ("finished", 6)
+    assert "Restored checkpoint" in (folder / "job.log").read_text()
+    assert (folder / "placed").read_text().splitlines()[-1] == "10.0.0.1 logdir/checkpoint logdir/model.ckpt-3.index"
+
+
+def test_more_steps_asked_for_while_it_runs_are_done_by_the_same_supervisor(folder):
+    write_job(folder, last=10, pace=0.1)
+    start(folder)
+    pid = (folder / "supervisor.pid").read_text()
+    write_job(folder, last=12, pace=0.1)
+    assert start(folder) == "alive"
+    assert wait_for_end(folder).step == 12
+    assert (folder / "supervisor.pid").read_text() == pid
+
+
+def test_a_phase_that_fails_ends_the_run_with_a_sentence(folder):
+    write_job(folder, prepare=["sh", "-c", "echo no space left; exit 28"])
+    start(folder)
+    outcome = wait_for_end(folder)
+    assert outcome.state == "failed"
+    assert "preparing the data set ended with exit code 28" in outcome.reason
+    assert "no space left" in (folder / "job.log").read_text()
+
+
+def test_ranks_that_answer_from_elsewhere_stop_the_run_before_it_trains(folder):
+    write_job(folder, addresses=["10.0.0.0", "10.0.0.9"])
+    start(folder)
+    outcome = wait_for_end(folder)
+    assert "10.0.0.1" in outcome.reason
+    assert not list((folder / "logdir").iterdir())
+
+
+def test_stopping_ends_every_process_of_the_run_and_no_other(folder):
+    write_job(folder, last=600, pace=0.1)
+    start(folder)
+    stranger = subprocess.Popen(["sleep", "60"], env={**os.environ, "MICROCLUSTER_RUN": folder.name + "0"})
+    stubborn = subprocess.Popen(
+        ["sh", "-c", "trap '' TERM; while :; do sleep 0.2; done"], env={**os.environ, "MICROCLUSTER_RUN": folder.name}
+    )
+    try:
+        answer = end_run(folder)
+        assert stubborn.wait(5) == -9
+        assert answer["left"] == []
+        assert answer["ended"] >= 2
+        assert stranger.poll() is None
+    finally:
+        stranger.kill()
+        stranger.wait()
+    assert judge(observe.observe(str(folder))).state == "stopped"
+
+
+def test_stopping_what_does_not_run_is_no_error(folder):
+    assert end_run(folder) == {"ended": 0, "left": []}
+
+
+def test_a_checkpoint_that_was_cut_short_is_passed_over(folder):
+    logdir = folder / "logdir"
+    for name in (
+        "model.ckpt-10.index",
+        "model.ckpt-10.meta",
+        "model.ckpt-10.data-00000-of-00001",
+        "model.ckpt-20.index",
+    ):
+        (logdir / name).touch()
+    (logdir / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-20"\n')
+    run = supervisor.Run(str(folder))
+    assert supervisor.latest_checkpoint(run) == ["logdir/checkpoint", "logdir/model.ckpt-10.index"]
+    assert '"model.ckpt-10"' in (logdir / "checkpoint").read_text()
+
+
+def test_a_log_folder_without_a_checkpoint_is_put_aside_because_the_trainer_refuses_it(folder):
+    (folder / "logdir" / "graph.pbtxt").touch()
+    assert supervisor.latest_checkpoint(supervisor.Run(str(folder))) == []
+    assert list((folder / "logdir").iterdir()) == []
+    assert list(folder.glob("logdir.without-checkpoint-*/graph.pbtxt"))

@@ -1,0 +1,91 @@
+"""The one wait, and doing the same on all hosts."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from fake_machine import FakeMachine
+
+from remote.host import HostKeyError, LoginRefusedError, RemoteError, UnreachableError
+from remote.on_all import on_all
+from remote.ssh_ready import wait_for_ssh
+from remote.waiting import NotReadyError, wait_until
+
+
+class Clock:
+    """Time that passes only by sleeping."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        return self.now
+
+    def sleep(self, seconds):
+        self.now += seconds
+
+
+def test_a_wait_returns_the_thing_itself():
+    clock, answers = Clock(), iter([None, False, "here"])
+    assert wait_until("it", lambda: next(answers), timeout_s=10, clock=clock, sleep=clock.sleep) == "here"
+    assert clock.now == 2
+
+
+def test_a_wait_raises_at_its_limit_and_told_how_long_it_took(capsys):
+    clock = Clock()
+    with pytest.raises(NotReadyError, match="waiting for it: not there after 20 s, usually 5 s"):
+        wait_until("it", lambda: None, timeout_s=20, usual_s=5, clock=clock, sleep=clock.sleep)
+    assert "waiting for it: 5 s so far, usually 5 s" in capsys.readouterr().err
+
+
+def test_a_wait_ends_at_once_when_the_thing_has_died():
+    def died():
+        raise RuntimeError("dead")
+
+    with pytest.raises(RuntimeError):
+        wait_until("it", died, timeout_s=10)
+
+
+class Booting(FakeMachine):
+    """Answers each connect with the next of ``answers``."""
+
+    def __init__(self, *answers):
+        super().__init__()
+        self.answers = list(answers)
+
+    def connect(self):
+        answer = self.answers.pop(0)
+        if answer:
+            raise answer
+
+
+def test_a_machine_that_boots_is_waited_for():
+    machine = Booting(UnreachableError("refused"), LoginRefusedError("no key yet"), None)
+    wait_for_ssh(machine, every_s=0.01)
+    assert machine.answers == []
+
+
+def test_a_wrong_host_key_ends_the_wait_at_once():
+    with pytest.raises(HostKeyError):
+        wait_for_ssh(Booting(HostKeyError("other"), None), every_s=0.01)
+
+
+def test_a_machine_that_never_comes_is_named_with_what_it_said_last():
+    with pytest.raises(UnreachableError, match="The last try said: refused"):
+        wait_for_ssh(Booting(*[UnreachableError("refused")] * 50), timeout_s=0.05, every_s=0.01)
+
+
+def test_every_hosts_failure_is_in_the_one_error():
+    def fail(host):
+        raise RemoteError(f"broken {len(host.changes)}")
+
+    with pytest.raises(RemoteError, match="broken 0\nbroken 1"):
+        on_all([FakeMachine(), FakeMachine(changes=["x"])], fail)
+
+
+def test_a_host_that_does_not_answer_in_time_holds_up_nobody():
+    began = time.monotonic()
+    answers = on_all([0, 5], lambda seconds: time.sleep(seconds) or "done", late="late", timeout_s=0.3)
+    assert answers == ["done", "late"]
+    assert time.monotonic() - began < 2
