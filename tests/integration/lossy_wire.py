@@ -1,0 +1,79 @@
+"""A wire between a client and the account that loses the answers of chosen calls after they were carried out."""
+
+from __future__ import annotations
+
+import threading
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+
+class LossyWire(ThreadingHTTPServer):
+    """Forwards every call and counts it; loses the first ``losses[method]`` answers of a method."""
+
+    daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self, endpoint: str, losses: dict[str, int]) -> None:
+        super().__init__(("127.0.0.1", 0), _Forward)
+        self.endpoint = endpoint.rstrip("/")
+        self.losses = dict(losses)
+        self.calls: list[str] = []
+        self.before_reaching: set[str] = set()
+        self.lock = threading.Lock()
+
+    def config(self, original: Path, folder: Path) -> Path:
+        """Write a client's file that leads over this wire."""
+        lines = original.read_text().splitlines()
+        address = f"endpoint_url = http://127.0.0.1:{self.server_address[1]}/xmlrpc/v3.1/"
+        path = folder / "lossy.conf"
+        path.write_text("\n".join(address if line.startswith("endpoint_url") else line for line in lines) + "\n")
+        return path
+
+    def loses(self, method: str) -> bool:
+        """Tell whether this answer is to be lost."""
+        with self.lock:
+            self.calls.append(method)
+            left = self.losses.get(method, 0)
+            self.losses[method] = left - 1
+            return left > 0
+
+
+class _Forward(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        method = body.split(b"<methodName>")[1].split(b"<")[0].decode()
+        lost = self.server.loses(method)
+        if lost and method in self.server.before_reaching:
+            self.close_connection = True
+            return
+        service = self.path.rsplit("/", 1)[1]
+        request = urllib.request.Request(f"{self.server.endpoint}/{service}", body, {"Content-Type": "application/xml"})
+        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=30) as answer:
+            content = answer.read()
+        if lost:
+            self.close_connection = True
+            return
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *_: object) -> None:
+        return
+
+
+@contextmanager
+def lossy_wire(endpoint: str, losses: dict[str, int]) -> Iterator[LossyWire]:
+    """Run a lossy wire to an endpoint."""
+    wire = LossyWire(endpoint, losses)
+    threading.Thread(target=wire.serve_forever, daemon=True).start()
+    try:
+        yield wire
+    finally:
+        wire.shutdown()
+        wire.server_close()

@@ -1,0 +1,113 @@
+"""Lost answers, other protocols and images: an order is never sent twice, a cancellation always arrives."""
+
+from __future__ import annotations
+
+import pytest
+
+from providers.softlayer.calls import READ_ATTEMPTS
+from tests.integration.lossy_wire import lossy_wire
+from tests.integration.provider_cluster import KEY, LEDGER, Cluster, Onlooker, group, guest
+from tests.integration.provider_driver import Driver, Failed
+
+
+@pytest.fixture
+def emulator(emulator_with):
+    return emulator_with()
+
+
+@pytest.fixture
+def onlooker(emulator):
+    return Onlooker(emulator.config_file)
+
+
+@pytest.fixture
+def over(emulator, tmp_path):
+    """Lead the provider over a wire that loses answers."""
+    running = []
+
+    def lead(**losses):
+        context = lossy_wire(emulator.endpoint, losses)
+        wire = context.__enter__()
+        driver = Driver(wire.config(emulator.config_file, tmp_path))
+        running.extend([driver, context])
+        return driver, wire
+
+    yield lead
+    for each in running:
+        each.__exit__(None, None, None)
+
+
+def test_an_order_whose_answer_got_lost_is_found_and_not_sent_again(over, onlooker):
+    driver, wire = over(createObject=1)
+    made = driver.create("VirtualGuest", "gpu-0", guest("gpu-0"))
+    assert [str(each["id"]) for each in onlooker.guests()] == [made.id]
+    assert wire.calls.count("createObject") == 1
+    assert made.outputs["hostKey"].startswith("ssh-ed25519 ")
+
+
+def test_an_order_that_never_arrived_is_not_sent_again_without_a_person_and_the_next_run_orders(over, onlooker):
+    driver, wire = over(createObject=1)
+    wire.before_reaching.add("createObject")
+    with pytest.raises(Failed, match="the answer got lost .*Nothing was ordered a second time") as lost:
+        driver.create("VirtualGuest", "gpu-0", guest("gpu-0"))
+    assert lost.value.unfinished is None
+    assert wire.calls.count("createObject") == 1
+    assert onlooker.guests() == []
+    driver.create("VirtualGuest", "gpu-0", guest("gpu-0"))
+    assert len(onlooker.guests()) == 1
+
+
+def test_keys_and_groups_whose_answers_got_lost_are_made_once(over, onlooker):
+    driver, _ = over(createObject=1)
+    driver.create("SshKey", "key", KEY)
+    assert len(onlooker.client.call("Account", "getSshKeys")) == 1
+    driver, _ = over(createObject=1)
+    driver.create("SecurityGroup", "group", group("members"))
+    ours = [
+        each
+        for each in onlooker.client.call("Network_SecurityGroup", "getAllObjects")
+        if each["name"].startswith("test-")
+    ]
+    assert len(ours) == 1
+
+
+def test_a_cancellation_whose_answer_got_lost_is_proven_all_the_same(over, onlooker):
+    driver, _ = over(deleteObject=1)
+    made = driver.create("VirtualGuest", "gpu-0", guest("gpu-0"))
+    driver.delete("VirtualGuest", "gpu-0", made)
+    assert onlooker.open_count() == 0
+
+
+def test_tags_that_fail_for_good_leave_the_guests_id_in_the_state(over, onlooker):
+    driver, _ = over(setTags=READ_ATTEMPTS + 1)
+    with pytest.raises(Failed, match="is ordered and billed: calling Virtual_Guest::setTags") as failed:
+        driver.create("VirtualGuest", "gpu-0", guest("gpu-0"))
+    assert failed.value.unfinished.id == str(onlooker.guests()[0]["id"])
+
+
+def test_reads_are_repeated(over):
+    driver, _ = over(getObject=2, getVirtualGuests=2, generateOrderTemplate=2, verifyOrder=1)
+    assert driver.create("Ledger", "ledger", LEDGER).outputs["backendRouterId"]
+
+
+def test_the_whole_way_works_over_rest(emulator, onlooker, tmp_path):
+    conf = tmp_path / "rest.conf"
+    conf.write_text(emulator.config_file.read_text().replace("/xmlrpc/", "/rest/"))
+    with Driver(conf) as driver:
+        cluster = Cluster(driver, ("gpu-0",))
+        assert cluster.guests["gpu-0"].outputs["provisionDate"]
+        cluster.destroy()
+    assert onlooker.open_count() == 0
+
+
+def test_an_image_and_its_disks_come_in_one_order(emulator, onlooker):
+    image = next(iter(onlooker.client.call("Account", "getPrivateBlockDeviceTemplateGroups")), None)
+    image = image or onlooker.client.call("Virtual_Guest_Block_Device_Template_Group", "getPublicImages")[0]
+    wanted = {key: value for key, value in guest("gpu-0", imageId=str(image["id"])).items() if key != "os"}
+    with Driver(emulator.config_file) as driver:
+        made = driver.create("VirtualGuest", "gpu-0", wanted)
+        read = driver.read("VirtualGuest", "gpu-0", made)
+        assert read.inputs == wanted
+        assert made.outputs["hostKey"].startswith("ssh-ed25519 ")
+        driver.delete("VirtualGuest", "gpu-0", made)
+    assert onlooker.open_count() == 0
