@@ -66,21 +66,25 @@ def _holds(views: list[View], name: str, below: Any, now: float) -> bool:
 def _leaf(values: list[Any], leaf: Filter, now: float) -> bool:
     operation, options = leaf["operation"], _options(leaf)
     values = [value for value in values if value is not None and value != ""]
-    if operation == "orderBy":
-        return True
-    if operation == "is null":
-        return not values
-    if operation == "not null":
-        return bool(values)
-    if operation == "in":
-        wanted = [str(each) for each in options.get("data", [])]
-        return any(_text(value) in wanted for value in values)
-    if operation in {"or", "and"}:
-        test = any if operation == "or" else all
-        return test(_compare(values, each, now) for each in options.get("data", []))
-    if operation in {"isDate", "betweenDate", "lessThanDate", "greaterThanDate"}:
-        return any(_dated(_moment(str(value), now), operation, options, now) for value in values)
-    return _compare(values, operation, now)
+    match operation:
+        case "orderBy":
+            holds = True
+        case "is null":
+            holds = not values
+        case "not null":
+            holds = bool(values)
+        case "in":
+            wanted = {_text(each) for each in options.get("data", [])}
+            holds = any(_text(value) in wanted for value in values)
+        case "or":
+            holds = any(_compare(values, each, now) for each in options.get("data", []))
+        case "and":
+            holds = all(_compare(values, each, now) for each in options.get("data", []))
+        case "isDate" | "betweenDate" | "lessThanDate" | "greaterThanDate":
+            holds = any(_dated(_moment(str(value), now), operation, options, now) for value in values)
+        case _:
+            holds = _compare(values, operation, now)
+    return holds
 
 
 def _compare(values: list[Any], operation: Any, now: float) -> bool:

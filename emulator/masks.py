@@ -90,8 +90,6 @@ class _Parser:
             raise self._unreadable()
         self._advance()
         while self.token is not None and self.token.startswith("("):
-            if name == "resource":
-                name = "mask"  # Search wraps the mask of what was found: mask[resource(SoftLayer_Type)[...]].
             self._advance()
         below: Mask = {}
         if self.token == ".":

@@ -106,10 +106,20 @@ def _price(account: Account, each: dict[str, Any]) -> Price:
     price = account.catalogue.prices.get(number(each.get("id"), "prices.id"))
     if price is None:
         raise Fault(ORDER_INVALID, f"Price # {each.get('id')} does not exist or is not valid for this package.")
-    for category in each.get("categories") or []:
-        if price.category.code != category.get("categoryCode") and str(price.category.id) != str(category.get("id")):
-            raise Fault(ORDER_INVALID, f"Price # {price.id} is not of category {category}.")
-    return price
+    named = [_category_code(account, category) for category in each.get("categories") or []]
+    if not named or price.category.code in named:
+        return price
+    sized = account.catalogue.disks.get((named[0] or "", price.capacity or 0))
+    if sized is None or price.category.code not in DISK_CATEGORIES:
+        raise Fault(ORDER_INVALID, f"Price # {price.id} is not of category '{named[0]}'.")
+    return sized
+
+
+def _category_code(account: Account, category: dict[str, Any]) -> str | None:
+    """The code of a category that is named by its code or by its id."""
+    every = {price.category for price in account.catalogue.prices.values()}
+    wanted = (category.get("categoryCode"), str(category.get("id")))
+    return next((each.code for each in every if each.code == wanted[0] or str(each.id) == wanted[1]), None)
 
 
 def _check(account: Account, order: UpgradeOrder) -> None:

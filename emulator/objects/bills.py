@@ -43,7 +43,8 @@ def item_view(account: Account, item: BillingItem) -> View:
         | _fees(account, item, hourly, billing.item_so_far(item, account.now), billing.hours_used(item, account.now))
     )
     children = [_child(account, item, fee) for fee in item.fees if fee is not top]
-    total = local["nextInvoiceTotalRecurringAmount"]
+    # Relations in SoftLayer's schema: asking for them alone must not hide the local properties.
+    total, hourly_flag = local.pop("nextInvoiceTotalRecurringAmount"), local.pop("hourlyFlag")
     place = account.catalogue.datacenter(item.datacenter)
     return View(
         local,
@@ -52,6 +53,7 @@ def item_view(account: Account, item: BillingItem) -> View:
             "nextInvoiceChildren": lambda: children,
             "activeChildren": lambda: [child for child in children if child["cancellationDate"] is None],
             "nextInvoiceTotalRecurringAmount": lambda: total,
+            "hourlyFlag": lambda: hourly_flag,
             "location": lambda: places.datacenter(place),
             "package": lambda: goods.package(account),
             "category": lambda: goods.category(account, TOP_CATEGORY),

@@ -1,0 +1,333 @@
+"""The emulated account through the official client, over XML-RPC and over REST."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import SoftLayer
+
+FAR_S = 20
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI{}"
+READY = "id,provisionDate,activeTransaction[id,transactionGroup[name],transactionStatus[name]],billingItem[id]"
+
+
+def client_of(emulator: Any, protocol: str = "xmlrpc", api_key: str = "local") -> SoftLayer.API.BaseClient:
+    endpoint = emulator.endpoint if protocol == "xmlrpc" else emulator.rest_endpoint
+    return SoftLayer.create_client_from_env(username="local", api_key=api_key, endpoint_url=endpoint, timeout=FAR_S)
+
+
+@pytest.fixture(params=["xmlrpc", "rest"])
+def client(request, account_emulator):
+    return client_of(account_emulator, request.param)
+
+
+def template(hostname: str = "gpu-0", **changes: Any) -> dict[str, Any]:
+    wanted = {
+        "hostname": hostname,
+        "domain": "test-1f3a9c42.microcluster",
+        "datacenter": {"name": "lon04"},
+        "supplementalCreateObjectOptions": {"bootMode": None, "flavorKeyName": "AC1_16X120X100"},
+        "operatingSystemReferenceCode": "UBUNTU_18_64",
+        "hourlyBillingFlag": True,
+        "localDiskFlag": False,
+        "networkComponents": [{"maxSpeed": 1000}],
+        "blockDevices": [{"device": "2", "diskImage": {"capacity": 2000}}],
+    }
+    return {key: value for key, value in (wanted | changes).items() if value is not ...}
+
+
+def flavour(name: str) -> dict[str, str]:
+    return {"flavorKeyName": name}
+
+
+def until(probe: Callable[[], Any]) -> Any:
+    deadline = time.monotonic() + FAR_S
+    while time.monotonic() < deadline:
+        if found := probe():
+            return found
+        time.sleep(0.02)
+    raise AssertionError("it did not happen in time")
+
+
+def ready(client, guest_id: int) -> dict[str, Any]:
+    def probe() -> Any:
+        guest = client.call("Virtual_Guest", "getObject", id=guest_id, mask=READY)
+        return guest if guest.get("provisionDate") and not guest.get("activeTransaction") else None
+
+    return until(probe)
+
+
+def gone(client, guest_id: int) -> bool:
+    return until(lambda: guest_id not in [each["id"] for each in client.call("Account", "getVirtualGuests")])
+
+
+def order(client, *args: Any, **changes: Any) -> int:
+    return client.call("Virtual_Guest", "createObject", template(*args, **changes))["id"]
+
+
+def cancel(client, guest_id: int) -> None:
+    ready(client, guest_id)
+    client.call("Virtual_Guest", "deleteObject", id=guest_id)
+
+
+def code_of(refused: pytest.ExceptionInfo) -> str:
+    return refused.value.faultCode
+
+
+def test_a_guest_is_ordered_built_cancelled_and_gone(client):
+    guest_id = order(client)
+    early = client.call("Virtual_Guest", "getObject", id=guest_id, mask=f"status[keyName],primaryIpAddress,{READY}")
+    assert early["status"]["keyName"] == "ACTIVE"
+    assert early["primaryIpAddress"]
+    assert not early.get("provisionDate")
+    assert early["activeTransaction"]["transactionStatus"]["name"] == "ASSIGN_HOST"
+    ready(client, guest_id)
+    assert client.call("Virtual_Guest", "deleteObject", id=guest_id) is True
+    after = client.call("Virtual_Guest", "getObject", id=guest_id, mask=READY)
+    assert "billingItem" not in after
+    assert "RECLAIM" in after["activeTransaction"]["transactionGroup"]["name"].upper()
+    assert gone(client, guest_id)
+    with pytest.raises(SoftLayer.SoftLayerAPIError) as refused:
+        client.call("Virtual_Guest", "getObject", id=guest_id)
+    assert code_of(refused) in ("SoftLayer_Exception_ObjectNotFound", 404)
+
+
+def test_a_cancelled_billing_item_stays_readable_and_costs_no_more(client):
+    guest_id = order(client, "billed")
+    item = client.call("Virtual_Guest", "getBillingItem", id=guest_id)
+    assert item["hourlyRecurringFee"] == 4.496
+    cancel(client, guest_id)
+    closed = client.call("Billing_Item", "getObject", id=item["id"])
+    assert closed["cancellationDate"]
+    every = client.call("Account", "getAllTopLevelBillingItems", iter=True)
+    assert item["id"] in [each["id"] for each in every]
+    still_open = {"allTopLevelBillingItems": {"cancellationDate": {"operation": "is null"}}}
+    assert item["id"] not in [
+        each["id"] for each in client.call("Account", "getAllTopLevelBillingItems", filter=still_open)
+    ]
+
+
+def test_cancelling_during_a_transaction_is_refused(client):
+    guest_id = order(client, "busy")
+    with pytest.raises(SoftLayer.SoftLayerAPIError, match="transaction"):
+        client.call("Virtual_Guest", "deleteObject", id=guest_id)
+    cancel(client, guest_id)
+
+
+@pytest.mark.parametrize(
+    ("changes", "code", "words"),
+    [
+        (
+            {
+                "operatingSystemReferenceCode": ...,
+                "blockDeviceTemplateGroup": {"globalIdentifier": "5f2c8c7e-3a0b-4b5e-9d3f-7f0c2a64b001"},
+            },
+            "SoftLayer_Exception_InvalidValue",
+            "blockDevices",
+        ),
+        (
+            {"blockDevices": [{"device": "2", "diskImage": {"capacity": 2048}}]},
+            "SoftLayer_Exception_Order_InvalidData",
+            "2048",
+        ),
+        (
+            {"supplementalCreateObjectOptions": flavour("AC3_1X1X1")},
+            "SoftLayer_Exception_Order_InvalidData",
+            "AC3_1X1X1",
+        ),
+        ({"datacenter": {"name": "dal10"}}, "SoftLayer_Exception_Order_InvalidLocation", "dal10"),
+        ({"datacenter": {"name": "lon99"}}, "SoftLayer_Exception_Order_InvalidLocation", "lon99"),
+        (
+            {"supplementalCreateObjectOptions": flavour("ACL1_8X60X100"), "localDiskFlag": True},
+            "SoftLayer_Exception_Order_InvalidData",
+            "SAN",
+        ),
+        ({"networkComponents": [{"maxSpeed": 10000}]}, "SoftLayer_Exception_InvalidValue", "maxSpeed"),
+        ({"hostname": ...}, "SoftLayer_Exception_MissingCreationProperty", "hostname"),
+        ({"localDiskFlag": True}, "SoftLayer_Exception_InvalidValue", "localDiskFlag"),
+        ({"sshKeys": [{"id": 999999}]}, "SoftLayer_Exception_ObjectNotFound", "999999"),
+        ({"transientGuestFlag": True}, "SoftLayer_Exception_Public", "ransient"),
+        (
+            {"primaryBackendNetworkComponent": {"router": {"id": 1001}}},
+            "SoftLayer_Exception_Public",
+            "not in datacenter",
+        ),
+    ],
+)
+def test_what_softlayer_refuses_is_refused_and_nothing_is_ordered(account_emulator, changes, code, words):
+    client = client_of(account_emulator)
+    before = account_emulator.status()
+    for method in ("generateOrderTemplate", "createObject"):
+        if method == "generateOrderTemplate" and "primaryBackendNetworkComponent" in changes:
+            continue
+        with pytest.raises(SoftLayer.SoftLayerAPIError, match=words) as refused:
+            client.call("Virtual_Guest", method, template(**changes))
+        assert code_of(refused) == code
+    after = account_emulator.status()
+    assert (before["bill"], before["open_billing_items"]) == (after["bill"], after["open_billing_items"])
+
+
+def test_a_wrong_key_is_refused_on_both_protocols(account_emulator):
+    for protocol, code in (("xmlrpc", "SoftLayer_Exception_Public"), ("rest", 401)):
+        with pytest.raises(SoftLayer.SoftLayerAPIError, match="Invalid username/password") as refused:
+            client_of(account_emulator, protocol, api_key="wrong").call("Account", "getObject")
+        assert code_of(refused) == code
+
+
+def test_an_unknown_method_is_a_fault_that_names_it(account_emulator):
+    with pytest.raises(SoftLayer.MethodNotFound, match="SoftLayer_Virtual_Guest::levitate"):
+        client_of(account_emulator).call("Virtual_Guest", "levitate")
+
+
+def test_guests_that_name_no_router_land_apart_and_those_that_do_together(account_emulator):
+    client = client_of(account_emulator)
+    mask = "id,backendRouters[id],primaryBackendNetworkComponent[networkVlan[id,primaryRouter[id]]]"
+
+    def router_of(guest_id: int) -> int:
+        guest = client.call("Virtual_Guest", "getObject", id=guest_id, mask=mask)
+        return guest["primaryBackendNetworkComponent"]["networkVlan"]["primaryRouter"]["id"]
+
+    apart = [order(client, f"apart-{number}") for number in range(2)]
+    assert router_of(apart[0]) != router_of(apart[1])
+    named = {"primaryBackendNetworkComponent": {"router": {"id": router_of(apart[1])}}}
+    together = [order(client, f"together-{number}", **named) for number in range(2)]
+    assert {router_of(each) for each in together} == {router_of(apart[1])}
+    for guest_id in apart + together:
+        cancel(client, guest_id)
+
+
+def test_an_order_container_with_an_image_put_in_builds_one_guest_with_image_and_disk(account_emulator):
+    client = client_of(account_emulator)
+    container = client.call("Virtual_Guest", "generateOrderTemplate", template("imaged"))
+    container["prices"] = [each for each in container["prices"] if each["id"] != 37652]
+    container["imageTemplateId"] = 2263543
+    container["virtualGuests"][0] |= {"userData": [{"value": "#cloud-config"}]}
+    verified = client.call("Product_Order", "verifyOrder", {"orderContainers": [container]})
+    assert verified["postTaxRecurringHourly"] == "4.496"
+    receipt = client.call("Product_Order", "placeOrder", {"orderContainers": [container]})
+    guest_id = receipt["orderDetails"]["orderContainers"][0]["virtualGuests"][0]["id"]
+    mask = "blockDevices[device,diskImage[capacity]],blockDeviceTemplateGroup[id],userData,primaryNetworkComponent.maxSpeed"
+    guest = client.call("Virtual_Guest", "getObject", id=guest_id, mask=mask)
+    assert {each["device"]: each["diskImage"]["capacity"] for each in guest["blockDevices"]}["2"] == 2000
+    assert guest["blockDeviceTemplateGroup"]["id"] == 2263543
+    assert guest["userData"] == [{"value": "#cloud-config"}]
+    assert guest["primaryNetworkComponent"]["maxSpeed"] == 1000
+    cancel(client, guest_id)
+
+
+def test_an_upgrade_order_adds_a_disk_after_a_restart_and_shrinking_is_refused(account_emulator):
+    client = client_of(account_emulator)
+    guest_id = order(client, "grows", blockDevices=[])
+    ready(client, guest_id)
+    prices = client.call("Virtual_Guest", "getUpgradeItemPrices", True, id=guest_id, mask="id,categories,item")
+
+    def upgrade(capacity: int) -> dict[str, Any]:
+        price = next(
+            each
+            for each in prices
+            if (each["item"]["capacity"], each["categories"][0]["categoryCode"]) == (str(capacity), "guest_disk1")
+        )
+        return {
+            "complexType": "SoftLayer_Container_Product_Order_Virtual_Guest_Upgrade",
+            "virtualGuests": [{"id": guest_id}],
+            "prices": [{"id": price["id"], "categories": [{"categoryCode": "guest_disk1"}]}],
+            "properties": [{"name": "MAINTENANCE_WINDOW", "value": "NOW"}],
+        }
+
+    before = client.call("Virtual_Guest", "getBillingItem", id=guest_id)["hourlyRecurringFee"]
+    client.call("Product_Order", "placeOrder", upgrade(2000))
+    until(lambda: not client.call("Virtual_Guest", "getUpgradeRequest", id=guest_id))
+    devices = client.call("Virtual_Guest", "getBlockDevices", id=guest_id, mask="mask[device,diskImage]")
+    assert {each["device"]: each["diskImage"]["capacity"] for each in devices}["2"] == 2000
+    after = client.call("Virtual_Guest", "getBillingItem", id=guest_id)["hourlyRecurringFee"]
+    assert round(after - before, 3) == 0.56
+    with pytest.raises(SoftLayer.SoftLayerAPIError, match="shrink"):
+        client.call("Product_Order", "verifyOrder", upgrade(100))
+    cancel(client, guest_id)
+
+
+def test_one_fingerprint_is_one_ssh_key(client, account_emulator):
+    key = KEY.format("C" * 43)
+    made = client.call("Security_Ssh_Key", "createObject", {"key": key, "label": "first", "notes": "mark"})
+    with pytest.raises(SoftLayer.SoftLayerAPIError, match=made["fingerprint"]):
+        client.call("Security_Ssh_Key", "createObject", {"key": key + " comment", "label": "second"})
+    by_fingerprint = {"sshKeys": {"fingerprint": {"operation": made["fingerprint"]}}}
+    assert [each["id"] for each in client.call("Account", "getSshKeys", filter=by_fingerprint)] == [made["id"]]
+    client.call("Security_Ssh_Key", "editObject", {"label": "renamed"}, id=made["id"])
+    assert client.call("Security_Ssh_Key", "getObject", id=made["id"])["label"] == "renamed"
+    assert client.call("Security_Ssh_Key", "deleteObject", id=made["id"]) is True
+
+
+def test_a_security_group_cannot_go_while_a_guest_wears_it(account_emulator):
+    client = client_of(account_emulator)
+    group = client.call("Network_SecurityGroup", "createObject", {"name": "members", "description": "ours"})["id"]
+    rules = [{"direction": "ingress", "protocol": "tcp", "remoteGroupId": group}, {"direction": "egress"}]
+    assert len(client.call("Network_SecurityGroup", "addRules", rules, id=group)["rules"]) == 2
+    bound = {"primaryBackendNetworkComponent": {"securityGroupBindings": [{"securityGroup": {"id": group}}]}}
+    guest_id = order(client, "member", **bound)
+    ready(client, guest_id)
+    with pytest.raises(SoftLayer.SoftLayerAPIError, match="in use"):
+        client.call("Network_SecurityGroup", "deleteObject", id=group)
+    mask = "primaryBackendNetworkComponent[id,securityGroupBindings[securityGroup[id]]]"
+    component = client.call("Virtual_Guest", "getObject", id=guest_id, mask=mask)["primaryBackendNetworkComponent"]
+    assert component["securityGroupBindings"] == [
+        {"networkComponentId": component["id"], "securityGroupId": group, "securityGroup": {"id": group}}
+    ]
+    client.call("Network_SecurityGroup", "detachNetworkComponents", [str(component["id"])], id=group)
+    assert client.call("Network_SecurityGroup", "deleteObject", id=group) is True
+    cancel(client, guest_id)
+
+
+def test_tags_filters_and_pages_find_the_guests_of_one_mark(account_emulator):
+    client = client_of(account_emulator)
+    made = [order(client, f"tagged-{number}") for number in range(3)]
+    for guest_id in made:
+        client.call("Virtual_Guest", "setTags", "microcluster,mc-mark-1f3a9c42", id=guest_id)
+    tag = {"tag": {"name": {"operation": "in", "options": [{"name": "data", "value": ["mc-mark-1f3a9c42"]}]}}}
+    wanted = {"virtualGuests": {"tagReferences": tag}}
+    page = client.call("Account", "getVirtualGuests", filter=wanted, limit=2, offset=1)
+    assert (len(page), page.total_count) == (2, 3)
+    every = client.call("Account", "getVirtualGuests", filter=wanted, mask="id,tagReferences[tag[name]]", iter=True)
+    assert [each["id"] for each in every] == made
+    for guest_id in made:
+        cancel(client, guest_id)
+
+
+def test_guests_bills_and_unfinished_transactions_survive_a_restart(emulator_with):
+    emulator = emulator_with(provisioning_s=1800.0)
+    client = client_of(emulator)
+    guest_id = order(client, "survivor")
+    before = client.call("Virtual_Guest", "getObject", id=guest_id)
+    emulator.restart()
+    after = client.call("Virtual_Guest", "getObject", id=guest_id)
+    assert after | {"modifyDate": None, "provisionDate": None} == before | {"modifyDate": None}
+    ready(client, guest_id)
+    assert emulator.status()["open_billing_items"] == 1
+
+
+def test_the_instance_limit_and_the_room_of_a_datacenter_are_settings(emulator_with):
+    emulator = emulator_with(instance_limit=3, capacity={"lon04": 2})
+    client = client_of(emulator)
+    with pytest.raises(SoftLayer.SoftLayerAPIError) as refused:
+        client.call("Virtual_Guest", "createObjects", [template(f"gpu-{number}") for number in range(3)])
+    assert code_of(refused) == "SoftLayer_Exception_InsufficientCapacity"
+    assert client.call("Account", "getVirtualGuests") == []
+    with pytest.raises(SoftLayer.SoftLayerAPIError, match="3 concurrent"):
+        client.call("Virtual_Guest", "createObjects", [template(f"gpu-{number}") for number in range(4)])
+
+
+def test_an_address_is_free_again_when_its_guest_is_reclaimed(emulator_with):
+    emulator = emulator_with(private_subnets=["10.113.7.0/29", "10.113.8.0/29"], public_subnet="198.51.100.0/28")
+    client = client_of(emulator)
+    first = order(client, "first")
+    mask = "primaryIpAddress,primaryBackendIpAddress"
+    addresses = client.call("Virtual_Guest", "getObject", id=first, mask=f"mask[{mask}]")
+    cancel(client, first)
+    assert gone(client, first)
+    assert client.call("Account", "getNetworkVlans") == []
+    second = order(client, "second", primaryBackendNetworkComponent={"router": {"id": 7001}})
+    again = client.call("Virtual_Guest", "getObject", id=second, mask=f"mask[{mask}]")
+    assert again["primaryBackendIpAddress"] == addresses["primaryBackendIpAddress"] == "10.113.7.2"

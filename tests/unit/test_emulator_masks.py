@@ -1,0 +1,68 @@
+"""Object masks: what a caller gets to see."""
+
+from __future__ import annotations
+
+import pytest
+
+from emulator.faults import Fault
+from emulator.masks import parse_mask, project
+from emulator.views import View
+
+GUEST = View(
+    {"id": 7, "hostname": "gpu-0"},
+    {
+        "datacenter": lambda: {"id": 1, "name": "lon04"},
+        "activeTransaction": lambda: None,
+        "tagReferences": list,
+        "blockDevices": lambda: [{"device": "0"}, {"device": "2"}],
+    },
+)
+
+
+def shown(mask: str | dict | None) -> dict:
+    return project(GUEST, parse_mask(mask))
+
+
+def test_without_a_mask_only_local_properties_are_shown():
+    assert shown(None) == {"id": 7, "hostname": "gpu-0"}
+
+
+def test_naming_one_local_property_hides_the_other_ones():
+    assert shown("mask[id]") == {"id": 7}
+
+
+def test_naming_relations_alone_keeps_all_local_properties():
+    assert shown("mask[datacenter[name]]") == {"id": 7, "hostname": "gpu-0", "datacenter": {"name": "lon04"}}
+
+
+def test_a_relation_that_is_not_there_is_left_out_and_an_empty_list_is_not():
+    assert shown("mask[id,activeTransaction[id],tagReferences]") == {"id": 7, "tagReferences": []}
+
+
+@pytest.mark.parametrize(
+    "mask",
+    [
+        "mask[id,datacenter.name]",
+        "mask.id,mask.datacenter.name",
+        "id, datacenter [ name ]",
+        "mask(SoftLayer_Virtual_Guest)[id],mask[datacenter[name]]",
+        "[mask[id],mask[datacenter[name]]]",
+        "mask[id,\n   datacenter[\n name]\n]",
+        "filteredMask[id,datacenter[name]]",
+        {"id": "", "datacenter": {"name": ""}},
+    ],
+)
+def test_every_way_of_writing_a_mask_means_the_same(mask):
+    assert shown(mask if isinstance(mask, dict) or "mask" in mask.lower() else f"mask[{mask}]") == {
+        "id": 7,
+        "datacenter": {"name": "lon04"},
+    }
+
+
+def test_every_list_has_a_count():
+    assert shown("mask[id,blockDeviceCount]") == {"id": 7, "blockDeviceCount": 2}
+
+
+def test_a_mask_that_does_not_end_is_refused_with_its_text():
+    with pytest.raises(Fault, match=r"mask\[id"):
+        parse_mask("mask[id,datacenter[name]")
