@@ -38,8 +38,8 @@ class Settings:
     instance_limit: int = 20
     capacity: dict[str, int] = field(default_factory=dict)  # datacenter to guests that it has room for; none: unlimited
     # One network per backend router in use; the first router that gets a guest takes the first one.
-    private_subnets: tuple[str, ...] = ("10.112.7.0/26", "10.112.8.0/26", "10.112.9.0/26", "10.112.10.0/26")
-    public_subnet: str = "203.0.113.0/26"
+    private_subnets: tuple[str, ...] = ("10.112.7.0/24", "10.112.8.0/24", "10.112.9.0/24", "10.112.10.0/24")
+    public_subnet: str = "203.0.113.0/24"
     registry_name: str = "ngc.microcluster.internal"
     registry_port: int = 5000
     boot_workers: int = 4  # machines that boot at the same time

@@ -1,0 +1,88 @@
+"""The vendor's own command line against the emulated account, unmodified."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SLCLI = Path(sys.executable).with_name("slcli")
+ORDER = (
+    *("-H", "gpu-0", "-D", "cli-1f3a9c42.microcluster", "--flavor", "AC1_16X120X100", "-d", "lon04"),
+    *("-o", "UBUNTU_18_64", "--san", "--disk", "100", "--disk", "2000", "--network", "1000", "--billing", "hourly"),
+)
+
+
+@pytest.fixture(scope="module")
+def slcli(account_emulator):
+    def run(*words: object, raw: bool = False) -> Any:
+        command = [SLCLI, "-y", "-C", account_emulator.config_file, "--format", "json", *map(str, words)]
+        done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, f"slcli {words}: {done.stdout[-2000:]}{done.stderr[-2000:]}"
+        return done.stdout if raw else json.loads(done.stdout)
+
+    return run
+
+
+def test_the_catalogue_is_shown_with_flavours_systems_and_disks(slcli):
+    text = slcli("vs", "create-options", "lon04", raw=True)
+    assert {"AC1_16X120X100", "AC2_16X120X100", "UBUNTU_18_64", "GUEST_DISK_2000_GB_SAN"} <= set(text.split('"'))
+
+
+def test_a_guest_is_quoted_ordered_listed_shown_billed_and_cancelled(slcli, account_emulator):
+    slcli("vs", "create", "--test", *ORDER, raw=True)
+    assert slcli("vs", "list") == []
+    slcli("vs", "create", *ORDER, "--tag", "one,two", "--wait", 30, raw=True)
+    listed = slcli("vs", "list")
+    assert [(each["hostname"], each["datacenter"]) for each in listed] == [("gpu-0", "lon04")]
+    shown = slcli("vs", "detail", "gpu-0", "--passwords", "--price")
+    assert shown["hostname"] == "gpu-0"
+    assert shown["preset"] == "AC1_16X120X100"
+    assert shown["tags"] == ["one", "two"]
+    assert "2000 GB" in {drive["Capacity"] for drive in shown["drives"]}
+    assert slcli("vs", "ready", "gpu-0") == "READY"
+    items = slcli("account", "billing-items")
+    assert [each["Description"] for each in items] == ["gpu-0.cli-1f3a9c42.microcluster"]
+    slcli("vs", "cancel", "gpu-0", raw=True)
+    assert slcli("account", "billing-items") == []
+    assert account_emulator.status()["open_billing_items"] == 0
+
+
+def test_ssh_keys_are_added_listed_and_removed(slcli, tmp_path):
+    public = tmp_path / "key.pub"
+    public.write_text("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI" + "D" * 43 + " someone\n")
+    slcli("sshkey", "add", "-f", public, "mine", "--note", "a note", raw=True)
+    assert [(each["label"], each["notes"]) for each in slcli("sshkey", "list")] == [("mine", "a note")]
+    slcli("sshkey", "remove", "mine", raw=True)
+    assert slcli("sshkey", "list") == []
+
+
+def test_security_groups_are_made_listed_and_given_rules(slcli):
+    made = slcli("securitygroup", "create", "--name", "members", "--description", "ours")
+    rule = ("--direction", "ingress", "--protocol", "tcp", "--port-min", 22, "--port-max", 22)
+    slcli("securitygroup", "rule-add", made["id"], *rule, "--remote-ip", "203.0.113.7/32", raw=True)
+    assert [each["name"] for each in slcli("securitygroup", "list")] == ["members"]
+    rules = slcli("securitygroup", "detail", made["id"])["rules"]
+    assert [(each["remoteIp"], each["portRangeMin"]) for each in rules] == [("203.0.113.7/32", 22)]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("account", "summary"),
+        ("account", "orders"),
+        ("vlan", "list"),
+        ("subnet", "list"),
+        ("image", "list"),
+        ("vs", "list", "--search"),
+        ("vs", "list", "--hourly"),
+        ("block", "volume-list"),
+        ("call-api", "Account", "getVirtualGuests"),
+    ],
+)
+def test_what_people_look_at_answers(slcli, words):
+    slcli(*words, raw=True)

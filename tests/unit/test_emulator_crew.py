@@ -1,0 +1,179 @@
+"""How the machines follow the account: booted, restricted, restarted and removed in the background."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from emulator.account import Account
+from emulator.calls import Call, Credentials
+from emulator.crew import Crew
+from emulator.dispatch import Dispatcher
+from emulator.machines import MachineError, MachineSpec, NoMachines, Rule
+from emulator.settings import Settings
+from emulator.store import Store
+
+FAR_S = 10
+LOCAL = Credentials("local", "local")
+
+
+class Notebook(NoMachines):
+    """Machines that only write down what became of them."""
+
+    def __init__(self) -> None:
+        self.gate = threading.Event()
+        self.gate.set()
+        self.broken: set[str] = set()
+        self.running: dict[int, MachineSpec] = {}
+        self.rules: dict[int, tuple[tuple[Rule, ...] | None, tuple[Rule, ...] | None]] = {}
+        self.boots: list[int] = []
+
+    def boot(self, spec: MachineSpec) -> None:
+        self.gate.wait(FAR_S)
+        if spec.hostname in self.broken:
+            raise MachineError(f"Booting {spec.hostname}: the image is missing. Run make images.")
+        self.boots.append(spec.guest_id)
+        self.running[spec.guest_id] = spec
+
+    def power_off(self, guest_id: int) -> None:
+        self.running.pop(guest_id, None)
+
+    def destroy(self, guest_id: int) -> None:
+        self.running.pop(guest_id, None)
+
+    def restrict(self, guest_id: int, private: Any, public: Any) -> None:
+        self.rules[guest_id] = (private, public)
+
+
+class Bench:
+    """An account with its crew, called without a wire."""
+
+    def __init__(self, state: Path) -> None:
+        self.machines = Notebook()
+        settings = Settings(state, machines="none", clock_rate=600, instance_limit=100, provisioning_s=60)
+        self.account = Account(replace(settings, private_subnets=("10.113.7.0/24",)), Store(state))
+        self.account.store.flush()
+        self.crew = Crew(self.account, self.machines)
+        self.crew.start()
+        self.dispatcher = Dispatcher(self.account)
+
+    def call(self, service: str, method: str, *arguments: Any, identifier: int | None = None, mask: str = "") -> Any:
+        call = Call(f"SoftLayer_{service}", method, arguments, identifier, mask or None, credentials=LOCAL)
+        return self.dispatcher.answer(call).value
+
+    def order(self, hostname: str, groups: tuple[int, ...] = ()) -> int:
+        bound = {"securityGroupBindings": [{"securityGroup": {"id": group}} for group in groups]}
+        wanted = {
+            "hostname": hostname,
+            "domain": "test.microcluster",
+            "datacenter": {"name": "lon04"},
+            "supplementalCreateObjectOptions": {"flavorKeyName": "AC1_16X120X100"},
+            "operatingSystemReferenceCode": "UBUNTU_18_64",
+            "hourlyBillingFlag": True,
+            "blockDevices": [{"device": "2", "diskImage": {"capacity": 2000}}],
+            "primaryBackendNetworkComponent": {"router": {"id": 7001}, **bound},
+        }
+        return self.call("Virtual_Guest", "createObject", wanted)["id"]
+
+    def provisioned(self, guest_id: int) -> bool:
+        return bool(self.call("Virtual_Guest", "getObject", identifier=guest_id)["provisionDate"])
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    bench = Bench(tmp_path)
+    yield bench
+    bench.machines.gate.set()
+    bench.crew.stop()
+
+
+def until(probe: Callable[[], Any]) -> None:
+    deadline = time.monotonic() + FAR_S
+    while not probe():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.01)
+
+
+def test_a_guest_is_ready_only_when_its_machine_is(bench):
+    bench.machines.gate.clear()
+    guest_id = bench.order("gpu-0")
+    time.sleep(0.3)  # three minutes of the account's clock, of which provisioning takes one
+    assert not bench.provisioned(guest_id)
+    bench.machines.gate.set()
+    until(lambda: bench.provisioned(guest_id))
+    spec = bench.machines.running[guest_id]
+    assert (spec.gpu_count, spec.cores, spec.memory_gb) == (2, 16, 120)
+    assert [(disk.device, disk.capacity_gb) for disk in spec.disks] == [(2, 2000)]
+
+
+def test_the_api_answers_at_once_while_many_machines_boot(bench):
+    bench.machines.gate.clear()
+    guests = [bench.order(f"gpu-{number}") for number in range(64)]
+    slowest = 0.0
+    for guest_id in guests:
+        begin = time.monotonic()
+        bench.call("Virtual_Guest", "getObject", identifier=guest_id, mask="id,provisionDate,activeTransaction[id]")
+        slowest = max(slowest, time.monotonic() - begin)
+    assert slowest < 1
+    bench.machines.gate.set()
+    until(lambda: all(bench.provisioned(each) for each in guests))
+    assert sorted(bench.machines.boots) == guests
+
+
+def test_a_machine_that_does_not_boot_keeps_its_guest_in_provisioning_and_says_why(bench):
+    bench.machines.broken.add("gpu-0")
+    guest_id = bench.order("gpu-0")
+    until(lambda: bench.account.store.guests[guest_id].machine_error)
+    assert "make images" in bench.account.store.guests[guest_id].machine_error
+    assert not bench.provisioned(guest_id)
+
+
+def test_members_of_a_group_are_let_in_by_their_addresses_as_they_come_and_go(bench):
+    group = bench.call("Network_SecurityGroup", "createObject", {"name": "members"})["id"]
+    rule = {"direction": "ingress", "remoteGroupId": group}
+    bench.call("Network_SecurityGroup", "addRules", [rule], identifier=group)
+    first = bench.order("gpu-0", (group,))
+    until(lambda: bench.provisioned(first))
+    second = bench.order("gpu-1", (group,))
+    until(lambda: bench.provisioned(second))
+
+    def members_of_first() -> set[str]:
+        private, public = bench.machines.rules[first]
+        assert public is None
+        return {address for rule in private for address in rule.remote}
+
+    until(lambda: members_of_first() == {"10.113.7.2/32", "10.113.7.3/32"})
+    bench.call("Virtual_Guest", "deleteObject", identifier=second)
+    until(lambda: second not in bench.account.store.guests)
+    until(lambda: members_of_first() == {"10.113.7.2/32"})
+
+
+def test_a_reboot_stops_and_starts_the_machine_once(bench):
+    guest_id = bench.order("gpu-0")
+    until(lambda: bench.provisioned(guest_id))
+    bench.call("Virtual_Guest", "rebootHard", identifier=guest_id)
+    until(lambda: bench.machines.boots.count(guest_id) == 2)
+    assert guest_id in bench.machines.running
+
+
+def test_a_cancelled_guest_loses_its_machine(bench):
+    guest_id = bench.order("gpu-0")
+    until(lambda: bench.provisioned(guest_id))
+    bench.call("Virtual_Guest", "deleteObject", identifier=guest_id)
+    until(lambda: guest_id not in bench.account.store.guests)
+    assert bench.machines.running == {}
+
+
+def test_a_refused_order_of_many_leaves_nothing_behind(bench):
+    wanted = [{"hostname": "gpu-0", "domain": "test.microcluster"}]
+    before = dict(bench.account.store.facts)
+    with pytest.raises(Exception, match="datacenter"):
+        bench.call("Virtual_Guest", "createObjects", wanted)
+    assert bench.account.store.facts == before
+    assert bench.account.store.guests == {}
