@@ -10,7 +10,7 @@ from setup.errors import SetupError
 from setup.locks import alone_on
 from setup.process import run_in_view
 from setup.progress import Stages, say
-from setup.up import NO_OUTPUTS, PULUMI_VIEW
+from setup.up import NO_OUTPUTS, in_pulumis_words
 
 STOP_LIMIT_S = 120
 
@@ -22,15 +22,18 @@ def down(home: Home, stack: str) -> int:
         prepare.prepare_engine(home, stages)
         emulator = stacks.emulator_of(stack, home)
         held = state.holdings(stack, home)
-        answering = bool(emulator and local_account.rented(emulator, home).running)
-        if not held.resources and not answering:
+        account = local_account.rented(emulator, home) if emulator else None
+        billed = held.rented or (account and not account.nothing)
+        if not (held.resources or billed or (account and account.running)):
             say(f"Nothing of stack {stack} is up: Pulumi's state in {home.state} holds no resource of it.")
             return 0
         state.refuse_stale_lock(stack, home)
+        if emulator and account and billed and not account.running:
+            local_account.start(emulator, home, stages)
         if held.rented:
-            _stop_job(home, stack, emulator, stages)
+            _stop_job(home, stack, stages)
         code = _destroy(home, stack, stages) if held.resources else 0
-        if held.rented or answering:
+        if billed:
             code = _receipt(home, stack, stages) or code
         if emulator:
             _stop_idle(emulator, home, stages)
@@ -40,9 +43,7 @@ def down(home: Home, stack: str) -> int:
     return code
 
 
-def _stop_job(home: Home, stack: str, emulator: Path | None, stages: Stages) -> None:
-    if emulator and not local_account.rented(emulator, home).running:
-        local_account.start(emulator, home, stages)
+def _stop_job(home: Home, stack: str, stages: Stages) -> None:
     with stages.stage("stop", "ending the job on every node (usually 5 s)"):
         if run_in_view((str(FAB), "stop", "--stack", stack), child_environment(home), STOP_LIMIT_S):
             say("    the job could not be proven stopped; going on, for cancelling its machines ends it too")
@@ -50,10 +51,8 @@ def _stop_job(home: Home, stack: str, emulator: Path | None, stages: Stages) -> 
 
 def _destroy(home: Home, stack: str, stages: Stages) -> int:
     with stages.stage("pulumi", "cancelling all that the stack rents (usually 20 s here, 5 min on SoftLayer)"):
-        code = run_in_view(
-            (str(PULUMI), "destroy", "--yes", "--skip-preview", "-s", stack, NO_OUTPUTS, *PULUMI_VIEW),
-            child_environment(home),
-        )
+        argv = (str(PULUMI), "destroy", "--yes", "--skip-preview", "-s", stack, NO_OUTPUTS)
+        code = in_pulumis_words(argv, home)
     if code:
         say("    not everything could be cancelled, for the reason above; the receipt tells what is still billed")
     return code

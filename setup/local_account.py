@@ -10,7 +10,7 @@ from pathlib import Path
 from setup import docker
 from setup.environment import PYTHON, Home, child_environment
 from setup.errors import SetupError
-from setup.process import output_of, run_in_view
+from setup.process import Step, output_of, run_in_view, run_logged
 from setup.progress import Stages
 
 QUICK_S = 60
@@ -37,7 +37,10 @@ def start(state: Path, home: Home, stages: Stages) -> None:
     prepare_images(home, stages)
     with stages.stage("emulator", "the SoftLayer account on this machine"):
         _emulator("start", state, home)
-        _emulator("publish", state, home, TRAINING_IMAGE, OFFERED_AS)
+        argv = _argv("publish", state, TRAINING_IMAGE, OFFERED_AS)
+        hint = "Repeat the same command; when it fails again, `make images` builds the image."
+        step = Step("offering the training image", "45 s the first time", argv, home.logs / "publish.log", hint)
+        run_logged(step, child_environment(home))
 
 
 def prepare_images(home: Home, stages: Stages) -> None:
@@ -72,8 +75,8 @@ def stop(state: Path, home: Home) -> None:
     _emulator("stop", state, home)
 
 
-def _emulator(verb: str, state: Path, home: Home, *more: str) -> None:
-    if run_in_view(_argv(verb, state, *more), child_environment(home)):
+def _emulator(verb: str, state: Path, home: Home) -> None:
+    if run_in_view(_argv(verb, state), child_environment(home)):
         raise SetupError(f"The emulator could not {verb}, for the reason above. Its log is {state / 'emulator.log'}.")
 
 

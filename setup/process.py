@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from setup.environment import PROJECT
 from setup.errors import SetupError
@@ -114,19 +115,36 @@ def run_in_view(argv: Sequence[str], environment: Mapping[str, str], limit_s: fl
         KeyboardInterrupt: this process was asked to stop while the program ran; the program has ended.
     """
     process = subprocess.Popen(argv, cwd=PROJECT, env=dict(environment), stdin=subprocess.DEVNULL, process_group=0)
-    with _passing_on(process) as received:
+    with _passing_on(process):
         try:
-            code = process.wait(limit_s)
+            return process.wait(limit_s)
         except subprocess.TimeoutExpired:
             stop_group(process)
-            code = STOPPED_BY_LIMIT
-    if received:
-        raise KeyboardInterrupt
-    return code
+            return STOPPED_BY_LIMIT
+
+
+def run_filtered(argv: Sequence[str], environment: Mapping[str, str], shows: Callable[[str], bool]) -> int:
+    """The same, with only those lines on the screen for which ``shows`` says so."""
+    process = subprocess.Popen(
+        argv,
+        cwd=PROJECT,
+        env=dict(environment),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        process_group=0,
+        text=True,
+        errors="replace",
+    )
+    with _passing_on(process):
+        for line in process.stdout or ():
+            if shows(line):
+                print(line, end="", flush=True)
+        return process.wait()
 
 
 @contextmanager
-def _passing_on(process: subprocess.Popen[bytes]) -> Iterator[list[int]]:
+def _passing_on(process: subprocess.Popen[Any]) -> Iterator[None]:
     received: list[int] = []
 
     def pass_on(number: int, _: FrameType | None) -> None:
@@ -136,10 +154,12 @@ def _passing_on(process: subprocess.Popen[bytes]) -> Iterator[list[int]]:
 
     before = {number: signal.signal(number, pass_on) for number in PASSED_ON}
     try:
-        yield received
+        yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+    if received:
+        raise KeyboardInterrupt
 
 
 def output_of(argv: Sequence[str], environment: Mapping[str, str], limit_s: float) -> str | None:

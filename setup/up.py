@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import sys
+
 from setup import local_account, prepare, stacks, state
 from setup.environment import FAB, PULUMI, Home, child_environment
 from setup.errors import INTERRUPTED, SetupError
 from setup.locks import alone_on
-from setup.process import run_in_view
+from setup.process import run_filtered, run_in_view
 from setup.progress import Stages, say
+from setup.pulumi_view import Quiet
 
 PULUMI_VIEW = ("--non-interactive", "--suppress-permalink=true")
-"""Lines that stay on the screen."""
+"""Lines that stay on the screen, and no link to a file."""
 NO_OUTPUTS = "--suppress-outputs"
 """What a stack puts out is JSON for the verbs, not for a person."""
 UPDATE_INTERRUPTED = (
@@ -54,17 +57,23 @@ def preview(home: Home, stack: str) -> int:
     """Show what `make up` would rent; it needs no account and makes no keys."""
     prepare.prepare_engine(home, Stages())
     state.ensure_stacks((stack,), home)
-    argv = (str(PULUMI), "preview", "-s", stack, *PULUMI_VIEW)
-    if run_in_view(argv, child_environment(home)):
+    argv = (str(PULUMI), "preview", "-s", stack)
+    if in_pulumis_words(argv, home):
         raise SetupError("The preview failed for the reason above; nothing was ordered.")
     say(f"Next: `make up STACK={stack}` rents this.")
     return 0
 
 
+def in_pulumis_words(argv: tuple[str, ...], home: Home) -> int:
+    """Run a Pulumi command with the lines that say something on this screen."""
+    colour = "always" if sys.stdout.isatty() else "never"
+    return run_filtered((*argv, *PULUMI_VIEW, "--color", colour), child_environment(home), Quiet().shows)
+
+
 def _update(home: Home, stack: str) -> int:
-    argv = (str(PULUMI), "up", "--refresh", "--yes", "--skip-preview", "-s", stack, NO_OUTPUTS, *PULUMI_VIEW)
+    argv = (str(PULUMI), "up", "--refresh", "--yes", "--skip-preview", "-s", stack, NO_OUTPUTS)
     try:
-        code = run_in_view(argv, child_environment(home))
+        code = in_pulumis_words(argv, home)
     except KeyboardInterrupt:
         say(UPDATE_INTERRUPTED.format(stack=stack))
         return INTERRUPTED
