@@ -1,0 +1,85 @@
+"""The emulator's own commands: start, stop, status, reset, and what they say when something is in the way."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+class Commands:
+    """``python -m emulator`` with one state folder and one port."""
+
+    def __init__(self, state: Path) -> None:
+        self.state = state
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+
+    def run(self, command: str, *words: str, port: int | None = None) -> subprocess.CompletedProcess[str]:
+        options = ["--state", str(self.state), "--port", str(port or self.port), "--machines", "none"]
+        line = [sys.executable, "-m", "emulator", command, *options, *words]
+        return subprocess.run(line, check=False, cwd=ROOT, capture_output=True, text=True, timeout=60)
+
+
+@pytest.fixture
+def emulator(tmp_path: Path) -> Iterator[Commands]:
+    commands = Commands(tmp_path / "emulator")
+    yield commands
+    commands.run("stop")
+
+
+def test_starting_twice_is_fine_and_stopping_twice_too(emulator):
+    assert emulator.run("start").returncode == 0
+    again = emulator.run("start")
+    assert (again.returncode, "running already" in again.stdout) == (0, True)
+    assert json.loads(emulator.run("status", "--json").stdout)["running"] is True
+    assert emulator.run("stop").returncode == 0
+    stopped = emulator.run("stop")
+    assert (stopped.returncode, "not running" in stopped.stdout) == (0, True)
+    assert json.loads(emulator.run("status", "--json").stdout)["running"] is False
+
+
+def test_the_clients_file_is_for_its_owner_alone_and_names_the_endpoint(emulator):
+    emulator.run("start")
+    config = emulator.state / "softlayer.conf"
+    assert config.stat().st_mode & 0o777 == 0o600
+    assert f"endpoint_url = http://127.0.0.1:{emulator.port}/xmlrpc/v3.1/" in config.read_text()
+
+
+def test_a_taken_port_is_a_sentence_that_says_who_has_it(emulator):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        for command in ("start", "serve"):
+            refused = emulator.run(command, port=port)
+            assert refused.returncode == 1
+            assert f"127.0.0.1:{port}" in refused.stderr
+            assert f"process {os.getpid()}" in refused.stderr
+            assert "Traceback" not in refused.stderr
+
+
+def test_reset_leaves_nothing_whether_the_server_runs_or_not(emulator):
+    emulator.run("start")
+    assert emulator.run("reset").returncode == 0
+    assert not emulator.state.exists()
+    assert emulator.run("reset").returncode == 0
+    assert not emulator.state.exists()
+
+
+def test_an_unknown_setting_is_named(emulator):
+    emulator.state.mkdir(parents=True)
+    (emulator.state / "settings.toml").write_text("provisionning_s = 3\n")
+    refused = emulator.run("start")
+    assert refused.returncode == 2
+    assert "provisionning_s" in refused.stderr
+    assert "Traceback" not in refused.stderr
