@@ -6,14 +6,16 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from setup import docker
 from setup.environment import PYTHON, Home, child_environment
 from setup.errors import SetupError
-from setup.process import Step, output_of, run_in_view, run_logged
+from setup.process import Step, output_of, run_in_view, run_logged, wait_until
 from setup.progress import Stages
 
 QUICK_S = 60
+RECLAIM_LIMIT_S = 90
 TRAINING_IMAGE = "microcluster/training:current"
 OFFERED_AS = "microcluster/training:standin"
 """The name under which the emulated image catalogue offers the training image; stacks/Pulumi.local.yaml asks for it."""
@@ -26,6 +28,8 @@ class Rented:
     running: bool
     machines: int
     open_billing_items: int
+    being_reclaimed: int = 0
+    """Machines that are cancelled and not gone yet; nothing of them is billed."""
 
     @property
     def nothing(self) -> bool:
@@ -60,18 +64,18 @@ def rented(state: Path, home: Home) -> Rented:
     return parse_status(json.loads(answer)) if answer else Rented(running=False, machines=0, open_billing_items=0)
 
 
-def parse_status(status: Mapping[str, object]) -> Rented:
+def parse_status(status: Mapping[str, Any]) -> Rented:
     """The few facts of ``python -m emulator status --json`` that set-up needs."""
-    machines = status.get("machines")
-    return Rented(
-        running=bool(status.get("running")),
-        machines=len(machines) if isinstance(machines, list) else 0,
-        open_billing_items=int(str(status.get("open_billing_items") or 0)),
-    )
+    cancelled = [machine["state"] == "cancelled" for machine in status["machines"]]
+    return Rented(status["running"], cancelled.count(False), status["open_billing_items"], cancelled.count(True))
 
 
 def stop(state: Path, home: Home) -> None:
-    """Stop the emulator and its registry; its books stay."""
+    """Stop the emulator and its registry once the last machine is gone; its books stay."""
+    if rented(state, home).being_reclaimed:
+        wait_until(
+            "cancelled machines are reclaimed", lambda: not rented(state, home).being_reclaimed, RECLAIM_LIMIT_S, "10 s"
+        )
     _emulator("stop", state, home)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 REPEAT_S = 30
 """How often a resource that waits may say the same thing with other numbers."""
 DOTS = re.compile(r"@ \w+\.+")
-UNCHANGED = re.compile(r"(~  )?\w+:\w+:\w+ \S+( refresh(ing)? \(\S+s\))?")
+UNCHANGED = re.compile(r"(~  )?\w+:\w+:\w+ [\w-]+( refresh(ing)? \(\S+s\))?")
 """A resource that was looked at and is as it was; the last lines count these."""
 SECONDS = re.compile(r"\d+(?= ?s\b)")
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")

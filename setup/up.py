@@ -20,10 +20,7 @@ UPDATE_INTERRUPTED = (
     "\nStopped. What was ordered so far is in the state, or is found again by its mark, and it costs money. "
     "`make up STACK={stack}` goes on from there, `make down STACK={stack}` cancels it."
 )
-JOB_GOES_ON = (
-    "\nNo longer watching; the job goes on on the machines, and so does the bill. "
-    "`fab watch --stack {stack}` (after . ./env.sh) watches again, `make down STACK={stack}` ends both."
-)
+JOB_GOES_ON = "`make up STACK={stack}` follows it again, `make down STACK={stack}` ends it and the bill."
 
 
 def up(home: Home, stack: str) -> int:

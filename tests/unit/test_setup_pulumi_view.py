@@ -27,6 +27,7 @@ def test_a_resource_that_is_as_it_was_is_left_to_the_count_at_the_end() -> None:
     assert not view.shows(" ~  softlayer:index:Ledger cluster-ledger refreshing (0s) \n")
     assert not view.shows(" ~  softlayer:index:VirtualGuest cluster-gpu-0-guest refresh (0.15s) \n")
     assert not view.shows("    softlayer:index:SshKey cluster-key  \n")
+    assert view.shows("  softlayer:index:SshKey (cluster-key):\n")
     assert view.shows(" ~  softlayer:index:VirtualGuest cluster-gpu-0-guest updating (0s) \n")
     assert view.shows(" ~  softlayer:index:Ledger cluster-ledger refresh (0.06s) error: wrong API key\n")
 

@@ -116,6 +116,9 @@ def test_an_empty_state_holds_nothing() -> None:
     assert state.parse_export({"deployment": {}}) == state.Holdings(0, 0)
 
 
-def test_an_account_with_an_open_billing_item_is_not_empty() -> None:
-    assert not parse_status({"running": True, "machines": [], "open_billing_items": 1}).nothing
-    assert parse_status({"running": True, "machines": [], "open_billing_items": 0}).nothing
+def test_an_account_with_an_open_billing_item_is_not_empty_and_one_with_cancelled_machines_is() -> None:
+    cancelled = {"machines": [{"state": "cancelled"}], "running": True}
+    assert not parse_status(cancelled | {"open_billing_items": 1}).nothing
+    assert parse_status(cancelled | {"open_billing_items": 0}).nothing
+    assert parse_status(cancelled | {"open_billing_items": 0}).being_reclaimed == 1
+    assert not parse_status({"machines": [{"state": "ready"}], "running": True, "open_billing_items": 0}).nothing
