@@ -7,8 +7,9 @@ import uuid
 from collections.abc import Callable
 from random import Random
 
-from .catalogue import Catalogue, Datacenter, Flavour, load_catalogue
+from .catalogue import Catalogue, Datacenter, Flavour
 from .clock import Clock
+from .price_list import load_catalogue
 from .records import Guest
 from .settings import Settings
 from .store import Store

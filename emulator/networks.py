@@ -6,7 +6,8 @@ from ipaddress import IPv4Network
 
 from . import faults
 from .account import Account
-from .catalogue import PODS_PER_DATACENTER, Datacenter, Router
+from .catalogue import Datacenter, Router
+from .price_list import PODS_PER_DATACENTER
 from .records import Vlan
 
 GATEWAY_POSITION = 1  # the first address of a subnet belongs to its router

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..account import Account
 from ..calls import Call
-from . import account, billing, catalogue, network, orders, security_groups, ssh_keys, virtual_guests
+from . import account, billing, catalogue, network, orders, search, security_groups, ssh_keys, virtual_guests
 
 Method = Callable[[Account, Call], Any]
 
@@ -17,6 +17,7 @@ SERVICES: dict[str, dict[str, Method]] = {
     **catalogue.SERVICES,
     **network.SERVICES,
     **orders.SERVICES,
+    **search.SERVICES,
     **security_groups.SERVICES,
     **ssh_keys.SERVICES,
     **virtual_guests.SERVICES,

@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 from emulator.billing import hours_used, item_so_far, per_hour, started_hours
-from emulator.catalogue import load_catalogue
+from emulator.price_list import load_catalogue
 from emulator.records import BillingItem, Fee
 
 HOUR = 3600.0
