@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import docker
 import docker.errors
@@ -86,11 +86,15 @@ def build_dockerfile(client: docker.DockerClient, image: Image, log: Path, progr
         _follow(lines, output.write, progress)
 
 
-def _follow(lines: Iterable[Mapping[str, object]], write: Callable[[str], object], progress: Progress) -> None:
+def _follow(lines: Iterable[Mapping[str, Any]], write: Callable[[str], object], progress: Progress) -> None:
+    step = "the build"
     for line in lines:
         text = str(line.get("stream") or line.get("error") or "")
         write(text)
         if text.startswith("Step "):
-            progress(text.split(" : ", maxsplit=1)[0].lower())
-        if "error" in line:
-            raise ImageError(str(line["error"]).strip())
+            step = text.split(" : ", maxsplit=1)[0].lower()
+            progress(step)
+        if detail := line.get("errorDetail"):
+            raise ImageError(
+                f"{step} ended with exit code {detail['code']}" if "code" in detail else str(line["error"])
+            )
