@@ -7,9 +7,11 @@ from decimal import Decimal
 
 from .account import Account
 from .catalogue import Price
+from .price_list import load_catalogue
 from .records import BillingItem, Fee, Guest
 
 HOUR_S = 3600.0
+HOURS_OF_A_MONTH = 730
 CENT = Decimal("0.01")
 
 
@@ -21,7 +23,12 @@ def started_hours(opened: float, until: float) -> int:
 def fee_so_far(fee: Fee, item: BillingItem, now: float) -> Decimal:
     """The dollars of one part up to now."""
     ends = [moment for moment in (fee.closed, item.closed) if moment is not None]
-    return Decimal(fee.hourly) * started_hours(fee.opened, min([now, *ends]))
+    hours = started_hours(fee.opened, min([now, *ends]))
+    if item.hourly:
+        return Decimal(fee.hourly) * hours
+    # A guest that is not billed by the hour pays whole months, also when it is cancelled after a day.
+    months = math.ceil(hours / HOURS_OF_A_MONTH)
+    return load_catalogue().monthly(Decimal(fee.hourly)) * months
 
 
 def item_so_far(item: BillingItem, now: float) -> Decimal:

@@ -68,12 +68,14 @@ def run_serve(settings: Settings, arguments: argparse.Namespace) -> int:
 def run_start(settings: Settings, arguments: argparse.Namespace) -> int:
     """Start the server in the background."""
     pid = process.running_pid(settings)
-    if pid and process.ask_status(settings):
+    status = process.ask_status(settings) if pid else None
+    if status and status["port"] == settings.port:
         print(f"The emulator is running already (process {pid}) at {settings.endpoint}.")
         return DONE
     if pid:
+        where = f"on port {status['port']}, not on {settings.port}" if status else "and does not answer"
         raise ProcessError(
-            f"Starting the emulator: process {pid} serves {settings.state}, but not on port {settings.port}. "
+            f"Starting the emulator: process {pid} serves {settings.state} already, {where}. "
             "Stop it first: python -m emulator stop."
         )
     process.listen(LOOPBACK, settings.port).close()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import configparser
 import os
+import urllib.parse
 from pathlib import Path
 
 from .settings import Settings
@@ -25,3 +27,11 @@ def write_client_file(settings: Settings) -> Path:
     with os.fdopen(descriptor, "w") as file:
         file.write("\n".join(lines) + "\n")
     return path
+
+
+def served_port(settings: Settings) -> int:
+    """The port that the last server of this account said it listens on."""
+    parser = configparser.ConfigParser(interpolation=None)
+    parser.read(settings.state / CONFIG_FILE)
+    endpoint = parser.get("softlayer", "endpoint_url", fallback=settings.endpoint)
+    return urllib.parse.urlsplit(endpoint).port or settings.port

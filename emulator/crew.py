@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -14,6 +15,7 @@ from .records import Guest
 from .rules import rules_of
 
 LOG = logging.getLogger("emulator.crew")
+RETRY_S = 30.0  # a machine that failed is tried again after this time, for the cause may be gone
 IDLE_TICK_S = 5.0  # the clock is looked at this often even when nothing is due
 
 
@@ -38,7 +40,7 @@ class Crew:
         self._machines = machines
         self._pool = ThreadPoolExecutor(account.settings.boot_workers, thread_name_prefix="machines")
         self._reached: dict[int, Target] = {}
-        self._failed: dict[int, Target] = {}
+        self._failed: dict[int, tuple[Target, float]] = {}
         self._busy: set[int] = set()
         self._known: set[int] = set()
         self._bell = threading.Event()
@@ -77,9 +79,13 @@ class Crew:
         for guest_id, guest in guests.items():
             if guest_id not in self._busy:
                 target = self._target(guest)
-                if target not in (self._reached.get(guest_id), self._failed.get(guest_id)):
+                if target != self._reached.get(guest_id) and not self._pauses(guest_id, target):
                     self._busy.add(guest_id)
                     self._pool.submit(self._follow, guest_id)
+
+    def _pauses(self, guest_id: int, target: Target) -> bool:
+        failed, moment = self._failed.get(guest_id, (None, 0.0))
+        return failed == target and time.monotonic() < moment + RETRY_S
 
     def _follow(self, guest_id: int) -> None:
         """Bring one machine to its target as it is by the time a worker is free."""
@@ -105,7 +111,7 @@ class Crew:
         guest.machine_error = error
         if error:
             LOG.error("guest %s (%s): %s", guest_id, guest.name, error)
-            self._failed[guest_id] = target
+            self._failed[guest_id] = (target, time.monotonic())
             return
         self._failed.pop(guest_id, None)
         self._reached[guest_id] = target

@@ -33,7 +33,7 @@ def cancel(account: Account, guest: Guest) -> None:
     if guest.transaction:
         raise public(
             f"Virtual guest {guest.id} cannot be cancelled while transaction {guest.transaction.id} "
-            f"({guest.transaction.group}) is active."
+            f"({guest.transaction.group}) is active. {guest.machine_error or ''}".strip()
         )
     billing.close(account, guest)
     guest.cancelled = account.now

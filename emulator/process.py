@@ -17,6 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
+from .client_file import served_port
 from .settings import LOOPBACK, Settings
 
 PID_FILE, LOG_FILE, LOCK_FILE = "emulator.pid", "emulator.log", "emulator.lock"
@@ -128,10 +129,10 @@ def stop(settings: Settings) -> bool:
 
 
 def ask_status(settings: Settings) -> dict[str, Any] | None:
-    """What the running server says about itself; None when it does not answer."""
+    """What the running server says about itself, on whichever port; None when it does not answer."""
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
-        with opener.open(f"http://{LOOPBACK}:{settings.port}/status", timeout=10) as answer:
+        with opener.open(f"http://{LOOPBACK}:{served_port(settings)}/status", timeout=10) as answer:
             status = json.load(answer)
     except (urllib.error.URLError, OSError, ValueError):
         return None

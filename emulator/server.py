@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import logging
+import signal
 from collections.abc import Callable
 
 import uvicorn
@@ -53,6 +54,9 @@ def serve(app: Starlette, sockets: list, crew: Crew) -> None:
     config = uvicorn.Config(
         app, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=GRACEFUL_SHUTDOWN_S
     )
+    # uvicorn repeats the signal that ended it; it must not end the process before everything is put away.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: None)
     crew.start()
     try:
         uvicorn.Server(config).run(sockets=sockets)

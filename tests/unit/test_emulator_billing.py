@@ -52,3 +52,9 @@ def test_every_price_id_is_unique():
     assert len(catalogue.prices) == len({price.id for price in catalogue.prices.values()})
     listed = [*catalogue.disks.values(), *catalogue.port_speeds.values(), *catalogue.included]
     assert all(catalogue.prices[price.id] == price for price in listed)
+
+
+def test_a_guest_that_is_not_hourly_pays_whole_months():
+    monthly = item(closed=2 * HOUR)
+    monthly.hourly = False
+    assert item_so_far(monthly, 3 * HOUR) == (Decimal("3.9") + Decimal("0.56")) * 657

@@ -1,0 +1,80 @@
+"""The two protocols: calls as clients really send them, and answers as they read them."""
+
+from __future__ import annotations
+
+import json
+import xmlrpc.client
+
+import pytest
+
+from emulator import wire_rest, wire_xmlrpc
+from emulator.calls import Answer
+from emulator.faults import Fault, not_found
+
+HEADERS = {
+    "authenticate": {"username": "local", "apiKey": "local"},
+    "SoftLayer_Virtual_GuestInitParameters": {"id": "12"},
+    "SoftLayer_ObjectMask": {"mask": "mask[id]"},
+    "SoftLayer_Virtual_GuestObjectFilter": {},
+    "resultLimit": {"limit": 5, "offset": 10},
+}
+
+
+def xml(*arguments: object) -> bytes:
+    text = xmlrpc.client.dumps(({"headers": HEADERS}, *arguments), "editObject", allow_none=True)
+    return ("<?xml version='1.0' encoding='iso-8859-1'?>\n" + text.split("\n", 1)[1]).encode()
+
+
+def test_an_xmlrpc_body_is_utf8_whatever_its_prolog_says():
+    call = wire_xmlrpc.read_call("SoftLayer_Virtual_Guest", xml({"notes": "für später"}), None)
+    assert call.arguments == ({"notes": "für später"},)
+    assert (call.method, call.identifier, call.mask) == ("editObject", "12", "mask[id]")
+    assert (call.filter, call.limit, call.offset) == ({}, 5, 10)
+    assert call.credentials.username == "local"
+
+
+def test_an_xmlrpc_fault_has_a_code_of_text():
+    with pytest.raises(xmlrpc.client.Fault) as fault:
+        xmlrpc.client.loads(wire_xmlrpc.write_fault(not_found(7)))
+    assert fault.value.faultCode == "SoftLayer_Exception_ObjectNotFound"
+
+
+@pytest.mark.parametrize("body", [b"", b"<html/>", b"\xff\xfe", b"<methodCall><methodName>x</methodName></methodCall>"])
+def test_a_body_that_is_no_call_is_a_parse_fault(body):
+    with pytest.raises(Fault) as fault:
+        wire_xmlrpc.read_call("SoftLayer_Account", body, None)
+    assert fault.value.code == "-32700"
+
+
+@pytest.mark.parametrize(
+    ("verb", "path", "expected"),
+    [
+        ("GET", "SoftLayer_Account/getObject.json", (None, "getObject")),
+        ("GET", "SoftLayer_Account.json", (None, "getObject")),
+        ("GET", "SoftLayer_Virtual_Guest/7/deleteObject.json", ("7", "deleteObject")),
+        ("GET", "SoftLayer_Virtual_Guest/7.json", ("7", "getObject")),
+        ("DELETE", "SoftLayer_Virtual_Guest/7.json", ("7", "deleteObject")),
+        ("PUT", "SoftLayer_Virtual_Guest/7", ("7", "editObject")),
+        ("POST", "SoftLayer_Virtual_Guest.json", (None, "createObject")),
+        ("GET", "SoftLayer_Network_Pod/getAllObjects", (None, "getAllObjects")),
+    ],
+)
+def test_rest_paths_of_the_python_and_of_the_go_client(verb, path, expected):
+    call = wire_rest.read_call(verb, path, {}, b"", None)
+    assert (call.identifier, call.method) == expected
+
+
+def test_a_rest_limit_is_offset_then_limit():
+    call = wire_rest.read_call("GET", "SoftLayer_Account/getSshKeys", {"resultLimit": "20,10"}, b"", None)
+    assert (call.offset, call.limit) == (20, 10)
+
+
+def test_a_rest_fault_has_text_and_code():
+    written = json.loads(wire_rest.write_fault(not_found(7)))
+    assert written == {"error": "Unable to find object with id of '7'.", "code": "SoftLayer_Exception_ObjectNotFound"}
+
+
+def test_nothing_and_lists_keep_their_form_on_both_protocols():
+    value = {"nothing": None, "list": [1, 2.5, True], "text": "für"}
+    assert json.loads(wire_rest.write_answer(Answer(value))) == value
+    assert xmlrpc.client.loads(wire_xmlrpc.write_answer(Answer(value)))[0][0] == value
