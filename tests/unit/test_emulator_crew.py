@@ -15,6 +15,7 @@ from emulator.account import Account
 from emulator.calls import Call, Credentials
 from emulator.crew import Crew
 from emulator.dispatch import Dispatcher
+from emulator.faults import Fault
 from emulator.machines import MachineError, MachineSpec, NoMachines, Rule
 from emulator.settings import Settings
 from emulator.store import Store
@@ -68,8 +69,11 @@ class Bench:
         return self.dispatcher.answer(call).value
 
     def order(self, hostname: str, groups: tuple[int, ...] = ()) -> int:
+        return self.call("Virtual_Guest", "createObject", self.template(hostname, groups))["id"]
+
+    def template(self, hostname: str, groups: tuple[int, ...] = ()) -> dict[str, Any]:
         bound = {"securityGroupBindings": [{"securityGroup": {"id": group}} for group in groups]}
-        wanted = {
+        return {
             "hostname": hostname,
             "domain": "test.microcluster",
             "datacenter": {"name": "lon04"},
@@ -79,7 +83,6 @@ class Bench:
             "blockDevices": [{"device": "2", "diskImage": {"capacity": 2000}}],
             "primaryBackendNetworkComponent": {"router": {"id": 7001}, **bound},
         }
-        return self.call("Virtual_Guest", "createObject", wanted)["id"]
 
     def provisioned(self, guest_id: int) -> bool:
         return bool(self.call("Virtual_Guest", "getObject", identifier=guest_id)["provisionDate"])
@@ -170,10 +173,10 @@ def test_a_cancelled_guest_loses_its_machine(bench):
     assert bench.machines.running == {}
 
 
-def test_a_refused_order_of_many_leaves_nothing_behind(bench):
-    wanted = [{"hostname": "gpu-0", "domain": "test.microcluster"}]
-    before = dict(bench.account.store.facts)
-    with pytest.raises(Exception, match="datacenter"):
+def test_an_order_that_fails_half_way_leaves_nothing_behind(bench):
+    bench.account.settings = replace(bench.account.settings, private_subnets=("10.113.7.0/30",))  # room for one guest
+    wanted = [bench.template(f"gpu-{number}") for number in range(2)]
+    with pytest.raises(Fault, match="no free address"):
         bench.call("Virtual_Guest", "createObjects", wanted)
-    assert bench.account.store.facts == before
-    assert bench.account.store.guests == {}
+    store = bench.account.store
+    assert (store.guests, store.billing_items, store.orders, store.vlans) == ({}, {}, {}, {})
