@@ -12,6 +12,10 @@ Guest = Mapping[str, Any]
 
 RECLAIMING = ("RECLAIM", "TEAR_DOWN")
 OUTPUTS = ("guestId", "publicIp", "privateIp", "hostKey", "pricePerHour", "provisionDate", "accountId")
+IMPORT_MASK = (
+    "mask[id,sshKeys[id],blockDeviceTemplateGroup[id],"
+    "operatingSystem[softwareLicense[softwareDescription[referenceCode]]]]"
+)
 BOOT_DEVICES = ("0", "1", "7")
 """Boot disk, swap and configuration drive come with the flavour; what was ordered beside them starts at device 2."""
 
@@ -87,6 +91,27 @@ def live_inputs(guest: Guest) -> dict[str, Any]:
         "backendRouterId": str(router) if router else None,
     }
     return {key: value for key, value in found.items() if value not in (None, "")}
+
+
+def ordered_inputs(guest: Guest) -> dict[str, Any]:
+    """Read back, for an import, what only the order knew: system or image, keys, groups and tags."""
+    licence = (guest.get("operatingSystem") or {}).get("softwareLicense") or {}
+    image = (guest.get("blockDeviceTemplateGroup") or {}).get("id")
+    system = (
+        {"imageId": str(image)} if image else {"os": (licence.get("softwareDescription") or {}).get("referenceCode")}
+    )
+    return {
+        **system,
+        "sshKeyIds": [str(key["id"]) for key in guest.get("sshKeys") or []],
+        "publicSecurityGroupIds": _groups(guest.get("primaryNetworkComponent")),
+        "privateSecurityGroupIds": _groups(guest.get("primaryBackendNetworkComponent")),
+        "tags": sorted(tags(guest)),
+    }
+
+
+def _groups(component: Mapping[str, Any] | None) -> list[str]:
+    bindings = (component or {}).get("securityGroupBindings") or []
+    return [str(binding["securityGroup"]["id"]) for binding in bindings]
 
 
 def data_disks(guest: Guest) -> list[int] | None:

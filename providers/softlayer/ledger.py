@@ -24,6 +24,7 @@ REPLACE_ON: frozenset[str] = frozenset()
 TIMEOUT_S = 90 * 60.0
 LISTS_LAG_S = 120.0
 SWEEPERS = 16
+IMAGES = "Virtual_Guest_Block_Device_Template_Group"
 OUTPUTS = ("accountId", "endpoint", "username", "backendRouterId", "pricePerHour", "currency")
 
 
@@ -87,7 +88,7 @@ def known_outputs(inputs: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str
 def create(op: Operation, inputs: Mapping[str, Any]) -> Created:
     """Check the key, the catalogue, the network and the price of the whole cluster; order nothing."""
     spec = LedgerSpec.of(inputs)
-    return Created(marks.owner(spec.stack, spec.mark), _checked(op.account(), spec, None))
+    return Created(marks.owner(spec.stack, spec.mark), _checked(op, op.account(), spec, None))
 
 
 def read(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapping[str, Any]) -> Live | None:
@@ -102,7 +103,7 @@ def update(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapp
     """Check the cluster anew."""
     spec = LedgerSpec.of(inputs)
     account = op.account(old.get("accountId"))
-    return _checked(account, spec, old.get("backendRouterId") if old.get("datacenter") == spec.datacenter else None)
+    return _checked(op, account, spec, old.get("backendRouterId") if old.get("datacenter") == spec.datacenter else None)
 
 
 def delete(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapping[str, Any]) -> None:
@@ -124,12 +125,12 @@ def told(found: Receipt, owner_mark: str) -> str:
     return "\n".join(["receipt:", *rows, last])
 
 
-def _checked(account: Account, spec: LedgerSpec, router: str | None) -> dict[str, Any]:
+def _checked(op: Operation, account: Account, spec: LedgerSpec, router: str | None) -> dict[str, Any]:
     identity = account.identity()
     living = [guest for guest in account.guest_list.under(spec.mark) if guests.is_alive(guest)]
     chosen = routers.choose(account.api, spec.datacenter, spec.backend_router_id, router, living)
     if spec.image_id is not None:
-        _check_image(account, spec.image_id)
+        _check_image(op, account, spec.image_id)
     price, currency = _price(account, spec, chosen, missing=max(spec.nodes - len(living), 1))
     return {
         "accountId": identity.account_id,
@@ -141,9 +142,14 @@ def _checked(account: Account, spec: LedgerSpec, router: str | None) -> dict[str
     }
 
 
-def _check_image(account: Account, image_id: str) -> None:
-    if account.api.find("Virtual_Guest_Block_Device_Template_Group", image_id, "mask[id,globalIdentifier]") is None:
+def _check_image(op: Operation, account: Account, image_id: str) -> None:
+    if account.api.find(IMAGES, image_id, "mask[id,globalIdentifier]") is None:
         raise ProviderError(f"checking the image {image_id}: the account has none of this id. Name another, or an os.")
+    if not account.api.read(IMAGES, "isCloudInit", id=int(image_id)):
+        op.log.warn(
+            f"Image {image_id} does not use cloud-init: its machines show host keys of their own, and connections to them "
+            "are refused until 'fab trust NODE' records the key on your word."
+        )
 
 
 def _price(account: Account, spec: LedgerSpec, router: str, *, missing: int) -> tuple[Decimal, str]:

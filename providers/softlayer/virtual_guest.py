@@ -139,7 +139,8 @@ def _inputs_of(op: Operation, guest: dict[str, Any], inputs: Mapping[str, Any]) 
     stack, _, owner_mark = marks.owner_of(str(guest.get("domain"))).rpartition("-")
     if stack != op.stack:
         raise ProviderError(f"importing {guests.described(guest)}: it does not carry the mark of stack {op.stack}.")
-    return {**live, "mark": owner_mark, "tags": sorted(guests.tags(guest))}
+    ordered = op.account().api.find("Virtual_Guest", str(guest["id"]), guests.IMPORT_MASK) or {}
+    return {**live, **guests.ordered_inputs({**guest, **ordered}), "mark": owner_mark}
 
 
 def _catalogue_price(inputs: Mapping[str, Any]) -> str | None:

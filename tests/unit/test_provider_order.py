@@ -6,8 +6,8 @@ import pytest
 
 from providers.softlayer import order
 from providers.softlayer.errors import ProviderError
-from providers.softlayer.routers import pick
 from providers.softlayer.guest_spec import GuestSpec
+from providers.softlayer.routers import pick
 
 SPEC = GuestSpec(
     mark="1f3a9c42",

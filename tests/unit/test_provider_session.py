@@ -1,0 +1,50 @@
+"""When nothing may be ordered any more."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from providers.softlayer.engine_log import EngineLog, Log
+from providers.softlayer.session import EngineGoneError, EngineLife, Operation, Session
+from providers.softlayer.waiting import Patience
+
+URN = "urn:pulumi:v100::microcluster::softlayer:index:VirtualGuest::gpu-0"
+
+
+def operation(life: EngineLife, stop: threading.Event | None = None) -> Operation:
+    session = Session(None, 1.0, stop or threading.Event())
+    return Operation(URN, session, Patience(1, session.stop), Log(EngineLog(""), URN), lambda: not life.is_over())
+
+
+def test_an_order_for_a_living_engine_may_go():
+    operation(EngineLife()).before_order("guest gpu-0")
+
+
+def test_nothing_is_ordered_once_stdin_has_ended():
+    life = EngineLife()
+    life.gone.set()
+    with pytest.raises(
+        EngineGoneError, match="ordering guest gpu-0: the engine is gone or stops, so nothing was ordered"
+    ):
+        operation(life).before_order("guest gpu-0")
+
+
+def test_nothing_is_ordered_once_another_process_is_the_parent(monkeypatch):
+    life = EngineLife()
+    monkeypatch.setattr("os.getppid", lambda: 1)
+    with pytest.raises(EngineGoneError):
+        operation(life).before_order("guest gpu-0")
+
+
+def test_nothing_is_ordered_after_cancel():
+    stop = threading.Event()
+    stop.set()
+    with pytest.raises(EngineGoneError):
+        operation(EngineLife(), stop).before_order("guest gpu-0")
+
+
+def test_stack_and_name_come_from_the_urn():
+    found = operation(EngineLife())
+    assert (found.stack, found.name) == ("v100", "gpu-0")
