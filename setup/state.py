@@ -15,6 +15,7 @@ from setup.process import Step, output_of, run_logged
 
 QUICK_S = 60
 PROJECT_NAME = "microcluster"
+DEAD = ("Z", "X")  # States of a process that has ended and that nobody has waited for yet.
 
 
 @dataclass(frozen=True)
@@ -99,9 +100,10 @@ def locks(name: str, home: Home) -> tuple[Lock, ...]:
 
 def _is_pulumi(pid: int) -> bool:
     try:
-        return "pulumi" in Path(f"/proc/{pid}/comm").read_text()
+        name, _, rest = Path(f"/proc/{pid}/stat").read_text().partition("(")[2].rpartition(")")
     except OSError:
         return False
+    return "pulumi" in name and rest.split()[0] not in DEAD
 
 
 def refuse_stale_lock(name: str, home: Home) -> None:

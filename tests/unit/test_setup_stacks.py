@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -94,6 +95,18 @@ def test_the_number_of_a_dead_pulumi_that_another_program_got_is_dead_too(tmp_pa
     assert state.stale_lock("local", home(tmp_path)) == state.Lock(
         os.getpid(), socket.gethostname(), "2026-11-21T13:40:08Z"
     )
+
+
+def test_a_killed_pulumi_that_nobody_has_waited_for_yet_is_dead(tmp_path: Path) -> None:
+    program = tmp_path / "pulumi"
+    shutil.copy(shutil.which("sleep") or "/bin/sleep", program)
+    killed = subprocess.Popen([program, "60"])
+    leave_pulumi_lock(home(tmp_path), killed.pid, socket.gethostname())
+    assert state.stale_lock("local", home(tmp_path)) is None
+    killed.kill()
+    os.waitid(os.P_PID, killed.pid, os.WEXITED | os.WNOWAIT)
+    assert state.stale_lock("local", home(tmp_path))
+    killed.wait()
 
 
 def test_a_lock_from_another_computer_is_left_to_pulumi(tmp_path: Path) -> None:
