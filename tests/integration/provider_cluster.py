@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+
+import SoftLayer
 
 from providers.softlayer import credentials
 from providers.softlayer.account import Account, receipt
@@ -14,6 +18,7 @@ from tests.integration.provider_driver import Driver, Made
 
 MARK = "1f3a9c42"
 STACK = "test"
+CLEAN_TIMEOUT_S = 30
 DOMAIN = f"{STACK}-{MARK}.microcluster"
 PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGZpZnR5LW9uZS1ieXRlcy1vZi1ub3RoaW5nLWF0LWFs"
 SIZE = {
@@ -98,6 +103,21 @@ class Onlooker:
     def open_count(self, mark: str = MARK) -> int:
         """Count the open billing items of a mark."""
         return receipt(self.account.charges(mark)).open_count
+
+    def clean(self) -> None:
+        """Cancel and remove everything, so that the next test finds an empty account."""
+        ends = time.monotonic() + CLEAN_TIMEOUT_S
+        while self.guests():
+            assert time.monotonic() < ends, "the account does not get empty"
+            for each in self.billed():
+                with contextlib.suppress(SoftLayer.SoftLayerAPIError):
+                    self.client.call("Virtual_Guest", "deleteObject", id=each["id"])
+            threading.Event().wait(0.05)
+        for key in self.client.call("Account", "getSshKeys"):
+            self.client.call("Security_Ssh_Key", "deleteObject", id=key["id"])
+        for each in self.client.call("Network_SecurityGroup", "getAllObjects"):
+            if each["name"].startswith(f"{STACK}-"):
+                self.client.call("Network_SecurityGroup", "deleteObject", id=each["id"])
 
     def order(self, hostname: str, domain: str = DOMAIN, user_data: str = "", **changes: Any) -> str:
         """Order a guest as somebody else would."""

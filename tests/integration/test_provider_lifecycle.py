@@ -25,19 +25,28 @@ from tests.integration.provider_driver import Driver, Failed, Made, unfinished
 
 
 @pytest.fixture
-def emulator(emulator_with):
-    return emulator_with()
+def onlooker(account_emulator):
+    watching = Onlooker(account_emulator.config_file)
+    yield watching
+    watching.clean()
+
+
+@pytest.fixture(scope="module")
+def running(account_emulator):
+    with Driver(account_emulator.config_file) as driver:
+        yield driver
 
 
 @pytest.fixture
-def onlooker(emulator):
-    return Onlooker(emulator.config_file)
+def driver(running, onlooker):
+    running.engine.said.clear()
+    return running
 
 
 @pytest.fixture
-def driver(emulator):
-    with Driver(emulator.config_file) as running:
-        yield running
+def slow(emulator_with):
+    """An account that takes some five seconds to build a guest."""
+    return emulator_with(clock_rate=60)
 
 
 def test_a_cluster_comes_up_ready_and_goes_without_leaving_anything_billed(driver, onlooker):
@@ -56,6 +65,13 @@ def test_a_cluster_comes_up_ready_and_goes_without_leaving_anything_billed(drive
     assert f"open billing items with mark {MARK}: 0" in driver.said()
 
 
+def test_no_private_key_reaches_inputs_outputs_or_the_log(driver):
+    cluster = Cluster(driver, ("gpu-0",))
+    shown = f"{cluster.guests} {driver.read('VirtualGuest', 'gpu-0', cluster.guests['gpu-0'])} {driver.said()}"
+    assert "ssh-ed25519" in shown
+    assert "PRIVATE" not in shown and "ed25519_private" not in shown
+
+
 def test_both_guests_stand_behind_the_ledgers_router(driver, onlooker):
     cluster = Cluster(driver)
     read = [driver.read("VirtualGuest", name, made) for name, made in cluster.guests.items()]
@@ -70,17 +86,18 @@ def test_reading_an_untouched_cluster_shows_no_drift(driver):
         assert (again.id, again.inputs, again.outputs) == (each.id, each.inputs, each.outputs), kind
 
 
-def test_a_guest_whose_create_was_killed_is_adopted_and_not_ordered_again(emulator, onlooker):
-    slow = Driver(emulator.config_file, time_scale=1)
+def test_a_guest_whose_create_was_killed_is_adopted_and_not_ordered_again(slow):
+    onlooker = Onlooker(slow.config_file)
+    killed = Driver(slow.config_file, time_scale=1)
     with ThreadPoolExecutor(1) as pool:
-        creating = pool.submit(slow.create, "VirtualGuest", "gpu-0", guest("gpu-0"))
+        creating = pool.submit(killed.create, "VirtualGuest", "gpu-0", guest("gpu-0"))
         _until(onlooker.guests)
-        slow.kill()
+        killed.kill()
         with pytest.raises(Failed):
             creating.result()
-    slow.close()
+    killed.close()
     (ordered,) = onlooker.guests()
-    with Driver(emulator.config_file) as again:
+    with Driver(slow.config_file) as again:
         made = again.create("VirtualGuest", "gpu-0", guest("gpu-0"))
         assert made.id == str(ordered["id"])
         assert made.outputs["hostKey"].startswith("ssh-ed25519 ")
@@ -115,27 +132,31 @@ def test_a_foreign_guest_of_the_same_hostname_is_never_touched(driver, onlooker,
     assert [str(each["id"]) for each in onlooker.billed()] == [foreign]
 
 
-def test_a_guest_that_is_late_is_a_partial_failure_and_the_next_update_finishes_it(emulator, onlooker):
-    with Driver(emulator.config_file, 0.001) as driver, pytest.raises(Failed, match="is ordered and billed") as late:
+def test_a_guest_that_is_late_is_a_partial_failure_and_the_next_update_finishes_it(slow):
+    onlooker = Onlooker(slow.config_file)
+    with Driver(slow.config_file, 0.001) as driver, pytest.raises(Failed, match="is ordered and billed") as late:
         driver.create("VirtualGuest", "gpu-0", guest("gpu-0"), timeout=1)
     known = unfinished(late.value, guest("gpu-0"))
     assert (known.id, known.outputs["guestId"]) == (str(onlooker.guests()[0]["id"]), known.id)
-    with Driver(emulator.config_file) as driver:
+    with Driver(slow.config_file) as driver:
         made = driver.update("VirtualGuest", "gpu-0", known, guest("gpu-0"))
     assert made.outputs["provisionDate"]
     assert made.outputs["hostKey"] == known.outputs["hostKey"]
     assert len(onlooker.guests()) == 1
 
 
-def test_a_guest_that_is_not_ready_reads_as_a_partial_failure(driver, onlooker):
-    made = Made(onlooker.order("gpu-0"), guest("gpu-0"), {})
-    with pytest.raises(Failed, match="is not ready: in transaction") as read:
-        driver.read("VirtualGuest", "gpu-0", made)
-    assert unfinished(read.value, {}).id == made.id
+def test_a_guest_that_is_not_ready_reads_as_a_partial_failure(slow):
+    onlooker = Onlooker(slow.config_file)
+    with Driver(slow.config_file) as driver:
+        made = Made(onlooker.order("gpu-0"), guest("gpu-0"), {})
+        with pytest.raises(Failed, match="is not ready: in transaction") as read:
+            driver.read("VirtualGuest", "gpu-0", made)
+        assert unfinished(read.value, {}).id == made.id
 
 
-def test_cancel_ends_a_wait_at_once_and_the_id_is_recorded(emulator, onlooker):
-    driver = Driver(emulator.config_file, time_scale=1)
+def test_cancel_ends_a_wait_at_once_and_the_id_is_recorded(slow):
+    onlooker = Onlooker(slow.config_file)
+    driver = Driver(slow.config_file, time_scale=1)
     with ThreadPoolExecutor(1) as pool:
         creating = pool.submit(driver.create, "VirtualGuest", "gpu-0", guest("gpu-0"))
         _until(onlooker.guests)
@@ -150,8 +171,9 @@ def test_cancel_ends_a_wait_at_once_and_the_id_is_recorded(emulator, onlooker):
     driver.close()
 
 
-def test_a_provider_whose_engine_died_leaves_and_orders_nothing_more(emulator, onlooker):
-    driver = Driver(emulator.config_file, time_scale=1)
+def test_a_provider_whose_engine_died_leaves_and_orders_nothing_more(slow):
+    onlooker = Onlooker(slow.config_file)
+    driver = Driver(slow.config_file, time_scale=1)
     threading.Thread(target=_ignored, args=(driver, "gpu-0"), daemon=True).start()
     _until(onlooker.guests)
     driver.process.stdin.close()
@@ -175,17 +197,20 @@ def test_a_cancelled_guest_reads_as_gone_and_is_not_adopted(driver, onlooker):
     assert driver.create("VirtualGuest", "gpu-0", guest("gpu-0")).id != made.id
 
 
-def test_a_guest_that_is_still_being_built_is_cancelled_once_its_transaction_is_over(driver, onlooker):
-    made = Made(onlooker.order("gpu-0"), guest("gpu-0"), {})
-    driver.delete("VirtualGuest", "gpu-0", made)
-    assert onlooker.open_count() == 0
-    assert "has to end first" in driver.said()
+def test_a_guest_that_is_still_being_built_is_cancelled_once_its_transaction_is_over(slow):
+    onlooker = Onlooker(slow.config_file)
+    with Driver(slow.config_file) as driver:
+        made = Made(onlooker.order("gpu-0"), guest("gpu-0"), {})
+        driver.delete("VirtualGuest", "gpu-0", made)
+        assert onlooker.open_count() == 0
+        assert "has to end first" in driver.said()
 
 
-def test_a_delete_that_runs_out_of_time_keeps_the_id_and_names_the_price(emulator, onlooker):
+def test_a_delete_that_runs_out_of_time_keeps_the_id_and_names_the_price(slow):
+    onlooker = Onlooker(slow.config_file)
     made = Made(onlooker.order("gpu-0"), guest("gpu-0"), {})
     with (
-        Driver(emulator.config_file, time_scale=0.001) as driver,
+        Driver(slow.config_file, time_scale=0.001) as driver,
         pytest.raises(Failed, match=rf"cancelling guest {made.id}: .*still billed at [0-9.]+ an hour.*pulumi destroy"),
     ):
         driver.delete("VirtualGuest", "gpu-0", made, timeout=1)
@@ -237,9 +262,9 @@ def test_state_of_another_account_is_refused_before_anything_is_touched(driver, 
     assert len(onlooker.billed()) == 1
 
 
-def test_a_wrong_key_is_a_sentence_that_does_not_show_it(emulator, tmp_path):
+def test_a_wrong_key_is_a_sentence_that_does_not_show_it(account_emulator, tmp_path):
     wrong = tmp_path / "wrong.conf"
-    text = emulator.config_file.read_text()
+    text = account_emulator.config_file.read_text()
     key = next(line.split("=")[1].strip() for line in text.splitlines() if line.startswith("api_key"))
     wrong.write_text(text.replace(f"api_key = {key}", "api_key = not-the-key-of-this-account"))
     with Driver(wrong) as driver, pytest.raises(Failed, match="the API refuses this key") as refused:
@@ -297,7 +322,7 @@ def test_what_exists_can_be_imported_and_what_bears_another_mark_cannot(driver, 
     for kind, made in empty.items():
         imported = driver.read(kind, "x", Made(made.id, {}, {}))
         assert imported.id == made.id
-        assert imported.inputs["mark"] == MARK
+        assert {**imported.inputs, "tags": TAGS, "rules": 0} == {**made.inputs, "tags": TAGS, "rules": 0}, kind
     foreign = onlooker.order("gpu-0", "other-00000000.microcluster")
     with pytest.raises(Failed, match="does not carry the mark of stack test"):
         driver.read("VirtualGuest", "x", Made(foreign, {}, {}))

@@ -11,24 +11,21 @@ from tests.integration.provider_driver import Driver, Failed
 
 
 @pytest.fixture
-def emulator(emulator_with):
-    return emulator_with()
+def onlooker(account_emulator):
+    watching = Onlooker(account_emulator.config_file)
+    yield watching
+    watching.clean()
 
 
 @pytest.fixture
-def onlooker(emulator):
-    return Onlooker(emulator.config_file)
-
-
-@pytest.fixture
-def over(emulator, tmp_path):
+def over(account_emulator, onlooker, tmp_path):
     """Lead the provider over a wire that loses answers."""
     running = []
 
     def lead(**losses):
-        context = lossy_wire(emulator.endpoint, losses)
+        context = lossy_wire(account_emulator.endpoint, losses)
         wire = context.__enter__()
-        driver = Driver(wire.config(emulator.config_file, tmp_path))
+        driver = Driver(wire.config(account_emulator.config_file, tmp_path))
         running.extend([driver, context])
         return driver, wire
 
@@ -90,9 +87,9 @@ def test_reads_are_repeated(over):
     assert driver.create("Ledger", "ledger", LEDGER).outputs["backendRouterId"]
 
 
-def test_the_whole_way_works_over_rest(emulator, onlooker, tmp_path):
+def test_the_whole_way_works_over_rest(account_emulator, onlooker, tmp_path):
     conf = tmp_path / "rest.conf"
-    conf.write_text(emulator.config_file.read_text().replace("/xmlrpc/", "/rest/"))
+    conf.write_text(account_emulator.config_file.read_text().replace("/xmlrpc/", "/rest/"))
     with Driver(conf) as driver:
         cluster = Cluster(driver, ("gpu-0",))
         assert cluster.guests["gpu-0"].outputs["provisionDate"]
@@ -100,11 +97,11 @@ def test_the_whole_way_works_over_rest(emulator, onlooker, tmp_path):
     assert onlooker.open_count() == 0
 
 
-def test_an_image_and_its_disks_come_in_one_order(emulator, onlooker):
+def test_an_image_and_its_disks_come_in_one_order(account_emulator, onlooker):
     image = next(iter(onlooker.client.call("Account", "getPrivateBlockDeviceTemplateGroups")), None)
     image = image or onlooker.client.call("Virtual_Guest_Block_Device_Template_Group", "getPublicImages")[0]
     wanted = {key: value for key, value in guest("gpu-0", imageId=str(image["id"])).items() if key != "os"}
-    with Driver(emulator.config_file) as driver:
+    with Driver(account_emulator.config_file) as driver:
         made = driver.create("VirtualGuest", "gpu-0", wanted)
         read = driver.read("VirtualGuest", "gpu-0", made)
         assert read.inputs == wanted
