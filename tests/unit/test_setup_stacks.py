@@ -98,14 +98,15 @@ def test_the_number_of_a_dead_pulumi_that_another_program_got_is_dead_too(tmp_pa
 
 
 def test_a_killed_pulumi_that_nobody_has_waited_for_yet_is_dead(tmp_path: Path) -> None:
+    place = home(tmp_path / "home")
     program = tmp_path / "pulumi"
     shutil.copy(shutil.which("sleep") or "/bin/sleep", program)
     killed = subprocess.Popen([program, "60"])
-    leave_pulumi_lock(home(tmp_path), killed.pid, socket.gethostname())
-    assert state.stale_lock("local", home(tmp_path)) is None
+    leave_pulumi_lock(place, killed.pid, socket.gethostname())
+    assert state.stale_lock("local", place) is None
     killed.kill()
     os.waitid(os.P_PID, killed.pid, os.WEXITED | os.WNOWAIT)
-    assert state.stale_lock("local", home(tmp_path))
+    assert state.stale_lock("local", place)
     killed.wait()
 
 
