@@ -20,6 +20,8 @@ def headline(outcome: Outcome) -> str:
     """Return one line on where the run stands."""
     if outcome.state == "preparing":
         return f"{outcome.phase or 'preparing'} for {duration(outcome.phase_s)}"
+    if outcome.state == "running" and outcome.step is None:
+        return f"running, no step yet after {duration(outcome.phase_s)}"
     parts = [outcome.state]
     if outcome.step is not None:
         parts.append(f"step {outcome.step} of {outcome.max_steps}")

@@ -1,0 +1,98 @@
+"""`fab receipt` against the emulated account: what is billed under the stack's mark, with no state of Pulumi at all."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import SoftLayer
+
+ROOT = Path(__file__).parents[2]
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIP1m8HkPs2YX3BPDd4rXyDKzwKEhIGpyqUXoMzFzbNQa"
+MARK = hashlib.sha256(KEY.encode()).hexdigest()[:8]
+
+
+@pytest.fixture
+def home(tmp_path, account_emulator):
+    """A home whose local stack is the emulated account of these tests."""
+    home = tmp_path / "home"
+    (home / "keys" / "local").mkdir(parents=True)
+    (home / "keys" / "local" / "id_ed25519.pub").write_text(KEY + " stack local\n")
+    (home / "emulator").symlink_to(account_emulator.state)
+    return home
+
+
+def fab(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    argv = [Path(sys.executable).parent / "fab", *words]
+    return subprocess.run(
+        argv, cwd=ROOT, env={**os.environ, "MICROCLUSTER_HOME": str(home)}, capture_output=True, text=True, check=False
+    )
+
+
+def rent(emulator, mark: str, hostname: str) -> int:
+    client = client_of(emulator)
+    wanted = {
+        "hostname": hostname,
+        "domain": f"local-{mark}.microcluster",
+        "datacenter": {"name": "lon06"},
+        "supplementalCreateObjectOptions": {"bootMode": None, "flavorKeyName": "AC1_16X120X100"},
+        "operatingSystemReferenceCode": "UBUNTU_18_64",
+        "hourlyBillingFlag": True,
+        "localDiskFlag": False,
+    }
+    return client.call("Virtual_Guest", "createObject", wanted)["id"]
+
+
+def client_of(emulator) -> SoftLayer.API.BaseClient:
+    return SoftLayer.create_client_from_env(
+        username="local", api_key="local", endpoint_url=emulator.endpoint, timeout=20
+    )
+
+
+def cancel(emulator, guest_id: int) -> None:
+    client = client_of(emulator)
+    for _ in range(400):
+        guest = client.call("Virtual_Guest", "getObject", id=guest_id, mask="provisionDate,activeTransaction[id]")
+        if guest.get("provisionDate") and not guest.get("activeTransaction"):
+            break
+        time.sleep(0.05)
+    client.call("Virtual_Guest", "deleteObject", id=guest_id)
+
+
+def test_the_receipt_shows_what_is_billed_and_fails_until_nothing_is(home, account_emulator):
+    guest = rent(account_emulator, MARK, "gpu-0")
+    rent(account_emulator, "00000000", "strangers")
+    open_one = fab(home, "receipt", "--stack", "local")
+    assert open_one.returncode == 1
+    assert f"open billing items with mark {MARK}: 1" in open_one.stdout
+    assert "strangers" not in open_one.stdout
+    assert "make down STACK=local" in open_one.stderr
+
+    cancel(account_emulator, guest)
+    closed = fab(home, "receipt", "--stack", "local", "--json")
+    facts = json.loads(closed.stdout)
+    assert (closed.returncode, facts["open"], facts["mark"]) == (0, 0, MARK)
+    assert float(facts["total"]) > 0
+    assert f"open billing items with mark {MARK}: 0" in fab(home, "receipt").stdout
+
+
+def test_a_stack_without_a_key_has_no_mark(tmp_path, account_emulator):
+    (tmp_path / "bare").mkdir()
+    (tmp_path / "bare" / "emulator").symlink_to(account_emulator.state)
+    done = fab(tmp_path / "bare", "receipt")
+    assert done.returncode == 2
+    assert "make setup" in done.stderr
+
+
+def test_an_account_that_does_not_answer_is_a_sentence(home, tmp_path):
+    (home / "emulator").unlink()
+    done = fab(home, "receipt")
+    assert done.returncode == 1
+    assert "python -m emulator start" in done.stderr
+    assert "Traceback" not in done.stderr

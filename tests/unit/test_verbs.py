@@ -1,0 +1,222 @@
+"""The operator's verbs: one sentence instead of a traceback, exit codes, what watch shows, and the words of a run."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from fake_machine import FACTS, FakeMachine
+
+from config import ConfigError
+from launchers.outcome import Outcome, judge
+from launchers.payload import Container, Job, Payload
+from remote.host import UnreachableError
+from verbs import frame, watch, words
+from verbs.job import status_facts, words_after_dashes
+from verbs.money import Cost
+
+ROOT = Path(__file__).parents[2]
+PAYLOAD = Payload(
+    *("local", "1f3a9c42", (FACTS,)),
+    key_file="/nowhere",
+    slots=2,
+    gpu="P100",
+    container=Container("openseq2seq", "r.test/i:t"),
+    job=Job("openseq2seq", "transformer-tiny", 30, "fp32", 16, 100, 100, "debian-en-de"),
+    run="abcdef012345",
+)
+COST = Cost(Decimal("8.99"), Decimal("1.5"))
+RUNNING = Outcome("running", "abcdef012345", "training", 70.0, 10, 30, 5.5, 6.5, 8.0, 0.5, eta_s=10.0)
+
+
+def fab(*words: str, stdin: str = "", **env: str) -> subprocess.CompletedProcess[str]:
+    fabric = Path(sys.executable).parent / "fab"
+    return subprocess.run(
+        [fabric, *words], cwd=ROOT, env={**os.environ, **env}, input=stdin, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (frame.UserMistake("that is not there"), 2),
+        (ConfigError("stack nope: no such file"), 2),
+        (frame.VerbError("it did not work"), 1),
+        (UnreachableError("connecting to gpu-0: refused."), 1),
+        (KeyboardInterrupt(), 130),
+    ],
+)
+def test_every_expected_end_is_a_sentence_and_an_exit_code(error, code, capsys):
+    def fails(context):
+        raise error
+
+    with pytest.raises(SystemExit) as end:
+        frame.verb(fails)(frame.invoke.Context())
+    said = capsys.readouterr().err
+    assert end.value.code == code
+    assert said.strip()
+    assert "Traceback" not in said
+
+
+def test_every_verb_has_a_line_in_the_list():
+    listed = fab("--list").stdout
+    for verb in ("status", "watch", "logs", "stop", "resume", "report", "receipt", "explain", "ssh", "step.start-job"):
+        line = next(line for line in listed.splitlines() if line.split()[:1] == [verb])
+        assert len(line.split()) > 3, line
+
+
+@pytest.mark.parametrize("verb", ["status", "explain", "receipt", "watch"])
+def test_an_unknown_stack_is_the_users_mistake(verb, tmp_path):
+    done = fab(verb, "--stack", "nope", MICROCLUSTER_HOME=str(tmp_path))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "nope" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_step_with_a_broken_payload_fails_with_the_key_that_is_missing():
+    done = fab("step.prepare-node", stdin='{"stack": "local"}')
+    assert done.returncode == 1
+    assert "mark: missing" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_stopping_never_fails_and_says_one_line():
+    nobody = dataclasses.replace(PAYLOAD, hosts=(dataclasses.replace(FACTS, public_address="127.0.0.1"),))
+    for stdin in ("{}", nobody.to_json().replace("ssh-ed25519 AAAA", f"ssh-ed25519 {ED25519}")):
+        done = fab("step.stop-job", stdin=stdin)
+        assert (done.returncode, len(done.stdout.splitlines())) == (0, 1), done.stderr
+
+
+ED25519 = "AAAAC3NzaC1lZDI1NTE5AAAAIP1m8HkPs2YX3BPDd4rXyDKzwKEhIGpyqUXoMzFzbNQa"
+
+
+def test_the_words_after_the_dashes_are_for_the_machine():
+    assert words_after_dashes(["fab", "ssh", "gpu-0", "--", "ls", "--", "-l"]) == ("ls", "--", "-l")
+    assert words_after_dashes(["fab", "ssh", "gpu-0"]) == ()
+
+
+def test_the_facts_of_status_are_the_contract():
+    facts = json.loads(json.dumps(status_facts("local", PAYLOAD, RUNNING, COST)))
+    assert facts | {"nodes": [], "phase": None} == {
+        "stack": "local",
+        "run": "abcdef012345",
+        "state": "running",
+        "step": 10,
+        "max_steps": 30,
+        "train_loss": 5.5,
+        "validation_loss": 6.5,
+        "seconds_per_step": 0.5,
+        "eta_s": 10.0,
+        "phase": None,
+        "reason": None,
+        "nodes": [],
+        "cost": {"per_hour": "8.99", "so_far": "1.50", "currency": "USD"},
+    }
+    assert facts["nodes"][0]["name"] == "gpu-0"
+
+
+def test_a_stack_that_is_not_up_is_absent():
+    assert status_facts("local", None, Outcome("absent"), Cost(None, None))["state"] == "absent"
+
+
+def test_a_running_job_is_one_line():
+    assert words.headline(RUNNING) == "running, step 10 of 30, loss 5.5, validation loss 6.5, 0.500 s/step, 10 s left"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0.4, "0 s"), (59.6, "1 min 0 s"), (200, "3 min 20 s"), (85680, "23 h 48 min")]
+)
+def test_a_duration_is_said_as_people_do(seconds, text):
+    assert words.duration(seconds) == text
+
+
+def test_the_report_names_what_ran_where_how_well_and_for_how_much():
+    done = dataclasses.replace(RUNNING, state="finished", checkpoints=(0, 30), best=("val_loss=6.5000-step-30",))
+    text = words.report(PAYLOAD, done, COST)
+    for part in (
+        "finished",
+        "gpu-0 (10.112.7.2)",
+        "2x P100",
+        "8.0 at first, 6.5 at last",
+        "0, 30",
+        "$1.50 so far, $8.99/hour",
+    ):
+        assert part in text
+
+
+def observation(*, alive: bool, step: int, checkpoints: tuple[int, ...] = (0,)) -> str:
+    events = [{"event": "phase", "phase": "training", "t": 0.0}]
+    events += [{"event": "train", "step": s, "loss": 3.5, "t": float(s)} for s in range(0, step + 1, 10)]
+    return json.dumps(
+        {
+            **{
+                "now": 30.0,
+                "exists": True,
+                "alive": alive,
+                "phase": "training",
+                "stopped": False,
+                "failure": None,
+                "best": [],
+            },
+            **{
+                "exit_code": None if alive else 0,
+                "job": {"run": "abcdef012345", "max_steps": 30},
+                "events": events,
+                "log_tail": "",
+            },
+            **{"checkpoints": list(checkpoints), "preflight": [{"rank": 0, "host": "gpu-0", "address": "10.112.7.2"}]},
+        }
+    )
+
+
+class Launcher(FakeMachine):
+    """Answers each look with the next of its observations."""
+
+    def __init__(self, *observations: str | Exception) -> None:
+        super().__init__()
+        self.observations = list(observations)
+
+    def _python3(self, words, stdin):
+        answer = self.observations.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def test_watch_follows_to_the_end_over_a_lost_connection_and_shows_the_ranks_once(capsys):
+    launcher = Launcher(
+        observation(alive=True, step=10),
+        UnreachableError("connecting to gpu-0: lost."),
+        observation(alive=True, step=20),
+        observation(alive=False, step=29, checkpoints=(0, 30)),
+    )
+    outcome = watch.follow(PAYLOAD, watch.PlainScreen(), launcher, lambda stack: COST, lambda seconds: None)
+    shown = capsys.readouterr().out
+    assert outcome.state == "finished"
+    assert shown.count("all ranks answered") == 1
+    assert "Trying again; the job goes on without us" in shown
+    assert "step 10 of 30" in shown
+    assert watch.ended(outcome, "local") == 0
+
+
+def test_watch_ends_with_1_and_the_reason_when_the_job_failed(capsys):
+    outcome = judge(json.loads(observation(alive=False, step=10)))
+    assert watch.ended(outcome, "local") == 1
+    said = capsys.readouterr().err
+    assert "no checkpoint of step 30" in said
+    assert "fab logs" in said
+
+
+def test_plain_lines_are_few(capsys):
+    now = [0.0]
+    screen = watch.PlainScreen(clock=lambda: now[0])
+    for second in range(20):
+        now[0] = float(second)
+        screen.show(dataclasses.replace(RUNNING, step=second), COST)
+    assert len(capsys.readouterr().out.splitlines()) == 2
