@@ -1,4 +1,4 @@
-"""`fab watch`: one live line of the job, or plain lines where no terminal is; it only looks, so leaving it changes nothing."""
+"""`fab watch`: a live panel of the job, or plain lines where no terminal is; it only looks, so leaving it changes nothing."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from collections.abc import Callable
 from typing import Protocol
 
 import invoke
-from rich.console import Console
+from rich.console import Console, Group
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.spinner import Spinner
 from rich.table import Table
+from rich.text import Text
 
 from launchers.outcome import Outcome
 from launchers.payload import Payload
@@ -132,22 +133,21 @@ class PlainScreen:
 
 
 class LiveScreen:
-    """One line that is drawn over and over."""
+    """Two lines that are drawn over and over: how far and how fast; how well and for how much."""
 
     def __init__(self, live: Live) -> None:
         self.live = live
         self.spinner = Spinner("dots")
 
     def show(self, outcome: Outcome, cost: Cost) -> None:
-        grid = Table.grid(padding=(0, 1))
+        top = Table.grid(padding=(0, 1))
         if outcome.state == "running" and outcome.step is not None and outcome.max_steps:
-            grid.add_row(
-                ProgressBar(outcome.max_steps, outcome.step, width=24), words.headline(outcome), f"[dim]{cost}[/dim]"
-            )
+            line = ", ".join([*words.steps(outcome), *words.pace(outcome)])
+            top.add_row(ProgressBar(outcome.max_steps, outcome.step, width=24), line)
         else:
-            usual = f"({USUAL_PREPARING})" if outcome.state == "preparing" else ""
-            grid.add_row(self.spinner, words.headline(outcome), usual, f"[dim]{cost}[/dim]")
-        self.live.update(grid)
+            top.add_row(self.spinner, words.headline(outcome))
+        below = words.losses(outcome) or ([USUAL_PREPARING] if outcome.state == "preparing" else [])
+        self.live.update(Group(top, Text("  " + ", ".join([*below, str(cost)]), style="dim")))
 
     def note(self, text: str) -> None:
         self.live.console.print(text)

@@ -22,18 +22,24 @@ def headline(outcome: Outcome) -> str:
         return f"{outcome.phase or 'preparing'} for {duration(outcome.phase_s)}"
     if outcome.state == "running" and outcome.step is None:
         return f"running, no step yet after {duration(outcome.phase_s)}"
-    parts = [outcome.state]
-    if outcome.step is not None:
-        parts.append(f"step {outcome.step} of {outcome.max_steps}")
-    if outcome.train_loss is not None:
-        parts.append(f"loss {outcome.train_loss}")
-    if outcome.validation_loss is not None:
-        parts.append(f"validation loss {outcome.validation_loss}")
-    if outcome.seconds_per_step is not None:
-        parts.append(f"{outcome.seconds_per_step:.3f} s/step")
-    if outcome.eta_s is not None:
-        parts.append(f"{duration(outcome.eta_s)} left")
-    return ", ".join(parts)
+    return ", ".join([outcome.state, *steps(outcome), *losses(outcome), *pace(outcome)])
+
+
+def steps(outcome: Outcome) -> list[str]:
+    """Return how far it is, if it is known."""
+    return [] if outcome.step is None else [f"step {outcome.step} of {outcome.max_steps}"]
+
+
+def losses(outcome: Outcome) -> list[str]:
+    """Return how well it learns, as far as it is known."""
+    known = (("loss", outcome.train_loss), ("validation loss", outcome.validation_loss))
+    return [f"{name} {value}" for name, value in known if value is not None]
+
+
+def pace(outcome: Outcome) -> list[str]:
+    """Return how fast it goes and how long it will still take, as far as it is known."""
+    speed = [] if outcome.seconds_per_step is None else [f"{outcome.seconds_per_step:.3f} s/step"]
+    return speed if outcome.eta_s is None else [*speed, f"{duration(outcome.eta_s)} left"]
 
 
 def report(payload: Payload, outcome: Outcome, cost: Cost) -> str:

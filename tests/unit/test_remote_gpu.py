@@ -1,0 +1,81 @@
+"""Driver, container runtime, time and packages: used where present, installed only where we know how."""
+
+from __future__ import annotations
+
+import pytest
+from fake_machine import FakeMachine
+
+from remote.gpu import ensure_gpu
+from remote.host import RemoteError
+from remote.system import ensure_system
+
+UBUNTU = 'NAME="Ubuntu"\nID=ubuntu\nVERSION_ID="18.04"\n'
+DEBIAN = 'NAME="Debian"\nID=debian\nVERSION_ID="12"\n'
+
+
+class Bare(FakeMachine):
+    """A machine on which only some commands are installed; a script given to bash installs all."""
+
+    def __init__(self, *missing: str, gpus: int = 2, release: str = UBUNTU, clock: float = 1000.0):
+        super().__init__()
+        self.missing, self.gpus, self.clock = set(missing), gpus, clock
+        self.files["/etc/os-release"] = release
+
+    def _sh(self, words, stdin):
+        if words[3:4] == ("has",):
+            return (127 if words[4] in self.missing else 0), ""
+        return super()._sh(words, stdin)
+
+    def _bash(self, words, stdin):
+        self.changes.append("docker" if "docker-ce" in stdin else "driver")
+        self.missing -= {"docker", "nvidia-smi"} if "docker-ce" not in stdin else {"docker"}
+
+    def _nvidia_smi(self, words, stdin):
+        return "Tesla P100-PCIE-16GB\n" * self.gpus if len(words) > 1 else "a table"
+
+    def _docker_info(self, words):
+        return '{"nvidia": {}, "runc": {}}' if "Runtimes" in words[-1] else self.docker_root
+
+    def _env(self, words, stdin):
+        self.changes.append(words[-1])
+        self.missing.clear()
+
+    def _date(self, words, stdin):
+        return f"{self.clock:.3f}"
+
+    def run(self, argv, **options):
+        return super().run(("nvidia_smi", *argv[1:]) if argv[0] == "nvidia-smi" else argv, **options)
+
+
+def test_a_machine_that_has_everything_is_left_as_it_is():
+    machine = Bare()
+    assert not ensure_gpu(machine, 2)
+    assert not ensure_system(machine, lambda: 1000.0)
+    assert machine.changes == []
+
+
+def test_fewer_gpus_than_the_flavor_has_are_refused():
+    with pytest.raises(RemoteError, match="nvidia-smi shows 1, the flavor has 2"):
+        ensure_gpu(Bare(gpus=1), 2)
+
+
+def test_what_a_stock_ubuntu_lacks_is_installed():
+    machine = Bare("docker", "nvidia-smi")
+    assert ensure_gpu(machine, 2)
+    assert machine.changes == ["docker", "driver"]
+
+
+def test_on_another_system_a_missing_driver_is_a_sentence():
+    with pytest.raises(RemoteError, match="not Ubuntu 18.04"):
+        ensure_gpu(Bare("nvidia-smi", release=DEBIAN), 2)
+
+
+def test_only_missing_packages_are_installed():
+    machine = Bare("curl", "wipefs")
+    assert ensure_system(machine, lambda: 1000.0)
+    assert machine.changes == ["update", "util-linux"]
+
+
+def test_a_clock_that_nobody_keeps_and_that_is_wrong_is_refused():
+    with pytest.raises(RemoteError, match="-100 s off"):
+        ensure_system(Bare(clock=900.0), lambda: 1000.0)
