@@ -133,7 +133,8 @@ class Crew:
             self._machines.restrict(guest_id, target.private, target.public)
         if before is None or (before.private_mbps, before.public_mbps) != (target.private_mbps, target.public_mbps):
             self._machines.set_port_speed(guest_id, target.private_mbps, target.public_mbps)
-        if before is None or not before.powered or (before.spec, before.boots) != (target.spec, target.boots):
+        # A new name or new user data alone starts nothing: the machine learns of them when it boots next.
+        if before is None or not before.powered or before.boots != target.boots:
             self._machines.boot(target.spec)
 
     def _target(self, guest: Guest) -> Target:

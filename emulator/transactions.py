@@ -84,6 +84,8 @@ def _machine_is_done(guest: Guest) -> bool:
 def _start_upgrade(account: Account, guest: Guest) -> None:
     upgrade = guest.upgrade
     begin(account, guest, UPGRADE, account.settings.upgrade_s)
+    flavour = account.catalogue.flavour(upgrade.preset_id) if upgrade.preset_id else None
+    guest.flavour = flavour.key_name if flavour else guest.flavour
     for device, capacity in upgrade.disks.items():
         present = next((disk for disk in guest.disks if disk.device == device), None)
         if present:
@@ -108,9 +110,9 @@ def _end_upgrade(account: Account, guest: Guest) -> None:
         for component in guest.components:
             component.max_speed = upgrade.port_speed
         replace_fee(account, item, catalogue.port_speeds[upgrade.port_speed, guest.public is None])
-    flavour = catalogue.flavour(upgrade.preset_id) if upgrade.preset_id else None
-    if flavour:
-        guest.flavour = item.flavour = flavour.key_name
+    if upgrade.preset_id:
+        flavour = account.flavour_of(guest)
+        item.flavour = flavour.key_name
         for price in flavour.prices:
             replace_fee(account, item, price)
 

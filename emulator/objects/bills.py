@@ -26,7 +26,7 @@ def of_guest(account: Account, record: Guest) -> View | None:
 
 def item_view(account: Account, item: BillingItem) -> View:
     """A top-level billing item."""
-    top = next(fee for fee in item.fees if fee.category == TOP_CATEGORY)
+    top = next(fee for fee in reversed(item.fees) if fee.category == TOP_CATEGORY)
     hourly = billing.per_hour(item)
     local = (
         _local(account, item, top.description, TOP_CATEGORY)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,11 @@ def slcli(account_emulator):
     return run
 
 
+def until(probe: Callable[[], bool]) -> None:
+    """Each look takes a second already, because each is a process."""
+    assert any(probe() for _ in range(30)), "it did not happen in time"
+
+
 def test_the_catalogue_is_shown_with_flavours_systems_and_disks(slcli):
     text = slcli("vs", "create-options", "lon04", raw=True)
     assert {"AC1_16X120X100", "AC2_16X120X100", "UBUNTU_18_64", "GUEST_DISK_2000_GB_SAN"} <= set(text.split('"'))
@@ -47,6 +53,9 @@ def test_a_guest_is_quoted_ordered_listed_shown_billed_and_cancelled(slcli, acco
     assert slcli("vs", "ready", "gpu-0") == "READY"
     items = slcli("account", "billing-items")
     assert [each["Description"] for each in items] == ["gpu-0.cli-1f3a9c42.microcluster"]
+    slcli("vs", "upgrade", "gpu-0", "--flavor", "AC1_8X60X100", raw=True)
+    until(lambda: slcli("vs", "detail", "gpu-0")["preset"] == "AC1_8X60X100")
+    until(lambda: slcli("vs", "detail", "gpu-0")["active_transaction"] is None)
     slcli("vs", "cancel", "gpu-0", raw=True)
     assert slcli("account", "billing-items") == []
     assert account_emulator.status()["open_billing_items"] == 0

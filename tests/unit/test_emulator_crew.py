@@ -34,6 +34,7 @@ class Notebook(NoMachines):
         self.running: dict[int, MachineSpec] = {}
         self.rules: dict[int, tuple[tuple[Rule, ...] | None, tuple[Rule, ...] | None]] = {}
         self.boots: list[int] = []
+        self.speeds: dict[int, tuple[int, int]] = {}
 
     def boot(self, spec: MachineSpec) -> None:
         self.gate.wait(FAR_S)
@@ -50,6 +51,9 @@ class Notebook(NoMachines):
 
     def restrict(self, guest_id: int, private: Any, public: Any) -> None:
         self.rules[guest_id] = (private, public)
+
+    def set_port_speed(self, guest_id: int, private_mbps: int, public_mbps: int) -> None:
+        self.speeds[guest_id] = (private_mbps, public_mbps)
 
 
 class Bench:
@@ -163,6 +167,15 @@ def test_a_reboot_stops_and_starts_the_machine_once(bench):
     bench.call("Virtual_Guest", "rebootHard", identifier=guest_id)
     until(lambda: bench.machines.boots.count(guest_id) == 2)
     assert guest_id in bench.machines.running
+
+
+def test_a_new_name_does_not_start_the_machine_again(bench):
+    guest_id = bench.order("gpu-0")
+    until(lambda: bench.provisioned(guest_id))
+    bench.call("Virtual_Guest", "editObject", {"hostname": "renamed"}, identifier=guest_id)
+    bench.call("Virtual_Guest", "setPrivateNetworkInterfaceSpeed", 10, identifier=guest_id)
+    until(lambda: bench.machines.speeds.get(guest_id) == (10, 100))
+    assert bench.machines.boots == [guest_id]
 
 
 def test_a_cancelled_guest_loses_its_machine(bench):
