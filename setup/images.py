@@ -21,7 +21,7 @@ from setup.image_inputs import Image
 
 BASE = "base"
 IMAGES = ("machine", "training")
-USUAL_S = {"base": 30, "machine": 60, "training": 600}
+USUAL_S = {"base": 30, "machine": 60, "training": 300}
 REPEAT_S = 20  # How often a long build says where it is.
 API_TIMEOUT_S = 1800  # One step of a build may be silent for long.
 

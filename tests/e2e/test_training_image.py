@@ -210,6 +210,40 @@ def test_a_diverged_run_counts_nan_to_its_end(trainer):
     assert (code, "Train loss: nan " in log, "*** Finished training" in log) == (0, True, True)
 
 
+def test_a_run_with_a_killed_rank_ends_with_code_137(trainer):
+    config = trainer.configure(replace(JOB, max_steps=100000), "killed")
+    kill = (
+        "(until [ -e /runs/killed/logdir/model.ckpt-10.index ]; do sleep 0.2; done;"
+        " for p in /proc/[0-9]*; do grep -qa '^python.run.py' $p/cmdline && kill -9 ${p#/proc/} && break; done) &"
+    )
+    trainer.container.exec_run(["sh", "-c", kill], detach=True)
+    assert trainer.run(config, "--mode=train")[0] == 137
+
+
+def test_a_resume_fails_where_a_rank_does_not_see_the_log_folder(trainer, trained):
+    path = trainer.folder / "unseen.py"
+    rank = '__import__("os").environ["OMPI_COMM_WORLD_RANK"]'
+    path.write_text(
+        (trainer.folder / "trained.py").read_text() + f"base_params['logdir'] += '' if {rank} == '0' else '-unseen'\n"
+    )
+    code, log = trainer.run("/runs/unseen.py", "--mode=train", "--continue_learning")
+    assert (code, "log directory is empty or does not exist" in log) == (1, True)
+
+
+def test_a_beam_finds_the_sentence_that_greedy_decoding_misses(trainer):
+    script = """
+import numpy
+from standin.beam_search import beam_search
+likely = {(2,): {4: .6, 5: .4}, (2, 4): {1: .3, 4: .4, 5: .3}, (2, 5): {1: 1.0}}
+def step(prefixes):
+    rows = [likely.get(tuple(int(n) for n in prefix), {1: 1.0}) for prefix in prefixes]
+    return numpy.log([[row.get(n, 1e-9) for n in range(6)] for row in rows])
+print(*[beam_search(step, 2, 1, beam=beam, alpha=0.0, limit=4) for beam in (1, 2)])
+"""
+    _, output = trainer.container.exec_run(["python", "-c", script], workdir="/opt/OpenSeq2Seq")
+    assert output.decode().strip() == "[4, 4, 1] [5, 1]"
+
+
 def test_a_wrong_literal_for_a_flag_ends_with_code_2(trainer, trained):
     argv = ["python", "run.py", f"--config_file={trained[0]}", "--use_horovod=true"]
     assert trainer.container.exec_run(argv, workdir="/opt/OpenSeq2Seq").exit_code == 2

@@ -59,12 +59,6 @@ def latest_checkpoint(folder: str) -> str | None:
     return path if os.path.exists(f"{path}.index") else None
 
 
-def checkpoint_text(latest: str, kept: list[str]) -> str:
-    """The text of a ``checkpoint`` file; both fields hold names relative to its folder."""
-    lines = [f'model_checkpoint_path: "{latest}"', *(f'all_model_checkpoint_paths: "{name}"' for name in kept)]
-    return "".join(f"{line}\n" for line in lines)
-
-
 def _valid(checkpoints: str) -> str:
     checkpoint = latest_checkpoint(checkpoints)
     if checkpoint is None:

@@ -7,7 +7,7 @@ import pprint
 from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from standin.command_line import parse_options
 from standin.config_file import ConfigFile, for_benchmark, read_config
@@ -15,6 +15,9 @@ from standin.lines import note, say
 from standin.logdir import check_logdir, forgiven
 from standin.run_logs import open_run_logs
 from standin.validation import check_honoured, check_model
+
+if TYPE_CHECKING:
+    from standin.run import Run
 
 VERSION = (Path(__file__).resolve().parent.parent / "STANDIN_VERSION").read_text(encoding="utf-8").strip()
 LOGS = "logs"
@@ -42,6 +45,11 @@ def main(arguments: Sequence[str]) -> int:
             open_run_logs(config.base["logdir"], options.config_file, arguments)
         config.base["logdir"] = os.path.join(config.base["logdir"], LOGS)
     run.note(_announcement(options, checkpoint))
+    _carry_out(run, config, options, checkpoint)
+    return 0
+
+
+def _carry_out(run: Run, config: ConfigFile, options: Namespace, checkpoint: str | None) -> None:
     merged = {part: _merged(config, part, options) for part in PARTS[options.mode]}
     for part, params in merged.items():
         run.note(f"{TITLES[part]}\n{pprint.pformat(params)}")
@@ -51,7 +59,6 @@ def main(arguments: Sequence[str]) -> int:
         run.evaluate(merged["eval"], str(checkpoint))
     else:
         run.infer(merged["infer"], str(checkpoint), Path(options.infer_output_file))
-    return 0
 
 
 def _checkpoint(options: Namespace, logdir: str) -> str | None:
