@@ -25,7 +25,7 @@ class Suite:
 
     @property
     def argv(self) -> tuple[str, ...]:
-        return (str(PYTHON), "-m", "pytest", "-q", "--color=auto", f"tests/{self.name}")
+        return (str(PYTHON), "-m", "pytest", f"tests/{self.name}")
 
 
 UNIT = Suite("unit", "1 min", 8 * MINUTE_S)
