@@ -10,10 +10,11 @@ from decimal import Decimal
 from typing import Any
 
 from providers.softlayer import credentials, mark
-from providers.softlayer.calls import Api
+from providers.softlayer.calls import READ_ATTEMPTS, Api
 from providers.softlayer.errors import ApiError, ProviderError
 from providers.softlayer.listing import GUEST_MASK, GuestList
 
+LOCAL_ATTEMPTS = 3
 CHARGE_MASK = (
     "mask[id,description,hostName,domainName,categoryCode,hourlyFlag,createDate,cancellationDate,"
     "hourlyRecurringFee,recurringFee,currentHourlyCharge,hoursUsed,"
@@ -121,7 +122,9 @@ class Account:
     def _ask_identity(self) -> Identity:
         key = self.api.credentials
         try:
-            found = self.api.read("Account", "getObject", mask="mask[id,companyName]")
+            # On this machine there is no weather: where nobody listens nobody will, and a person waits for the sentence.
+            attempts = LOCAL_ATTEMPTS if key.is_local else READ_ATTEMPTS
+            found = self.api.read("Account", "getObject", mask="mask[id,companyName]", attempts=attempts)
         except ApiError as error:
             raise AccountError(_unreadable(error, key)) from error
         return Identity(str(found["id"]), str(found.get("companyName") or ""), key.username, key.endpoint)

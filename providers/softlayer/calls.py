@@ -35,15 +35,16 @@ class Api:
         self._local = threading.local()
         self._pace = _Pace(CALLS_PER_SECOND)
 
-    def read(self, service: str, method: str, *args: Any, **options: Any) -> Any:
+    def read(self, service: str, method: str, *args: Any, attempts: int = READ_ATTEMPTS, **options: Any) -> Any:
         """Call something that changes nothing, as often as the weather asks for.
 
         Args:
+            attempts: at most this often.
             options: ``id``, ``mask``, ``filter``, ``limit`` and ``offset`` of the official client.
         """
         retrying = tenacity.Retrying(
             retry=tenacity.retry_if_exception(lambda error: isinstance(error, ApiError) and error.is_weather),
-            stop=tenacity.stop_after_attempt(READ_ATTEMPTS) | tenacity.stop_when_event_set(self._stop),
+            stop=tenacity.stop_after_attempt(attempts) | tenacity.stop_when_event_set(self._stop),
             wait=tenacity.wait_exponential_jitter(multiplier=FIRST_PAUSE_S, max=LONGEST_PAUSE_S, jitter=FIRST_PAUSE_S),
             sleep=lambda seconds: self._stop.wait(seconds * self._time_scale),
             reraise=True,

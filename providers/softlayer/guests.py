@@ -105,7 +105,7 @@ def ordered_inputs(guest: Guest) -> dict[str, Any]:
         "sshKeyIds": [str(key["id"]) for key in guest.get("sshKeys") or []],
         "publicSecurityGroupIds": _groups(guest.get("primaryNetworkComponent")),
         "privateSecurityGroupIds": _groups(guest.get("primaryBackendNetworkComponent")),
-        "tags": sorted(tags(guest)),
+        "tags": [each["tag"]["name"] for each in guest.get("tagReferences") or []],
     }
 
 
