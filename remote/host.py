@@ -144,7 +144,7 @@ class Host:
         name = self.address if self.port == 22 else f"[{self.address}]:{self.port}"
         key = paramiko.PKey.from_type_string(kind, base64.b64decode(encoded))
         connection.client.get_host_keys().add(name, kind, key)
-        connection.client.set_missing_host_key_policy(_RefuseUnknown(self))
+        connection.client.set_missing_host_key_policy(paramiko.RejectPolicy())
         return connection
 
     def _other_key(self, shown: paramiko.PKey) -> str:
@@ -153,16 +153,6 @@ class Host:
             f"connecting to {self}: it shows the host key {shown.get_name()} SHA256:{digest}, which is not the one it was "
             f"ordered with. Nothing was sent to it. If you know that this key is right: fab trust {self.facts.name}"
         )
-
-
-class _RefuseUnknown(paramiko.MissingHostKeyPolicy):
-    """Refuse a host that shows a key of another type than the pinned one."""
-
-    def __init__(self, host: Host) -> None:
-        self.host = host
-
-    def missing_host_key(self, client: paramiko.SSHClient, hostname: str, key: paramiko.PKey) -> None:
-        raise HostKeyError(self.host._other_key(key))
 
 
 class _Whole(io.StringIO):
