@@ -123,8 +123,8 @@ def run_in_view(argv: Sequence[str], environment: Mapping[str, str], limit_s: fl
             return STOPPED_BY_LIMIT
 
 
-def run_filtered(argv: Sequence[str], environment: Mapping[str, str], shows: Callable[[str], bool]) -> int:
-    """The same, with only those lines on the screen for which ``shows`` says so."""
+def run_filtered(argv: Sequence[str], environment: Mapping[str, str], told: Callable[[str], str | None]) -> int:
+    """The same, with each line on the screen as ``told`` puts it, or not at all."""
     process = subprocess.Popen(
         argv,
         cwd=PROJECT,
@@ -138,8 +138,9 @@ def run_filtered(argv: Sequence[str], environment: Mapping[str, str], shows: Cal
     )
     with _passing_on(process):
         for line in process.stdout or ():
-            if shows(line):
-                print(line, end="", flush=True)
+            shown = told(line)
+            if shown is not None:
+                print(shown, end="", flush=True)
         return process.wait()
 
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import sys
-
 from setup import local_account, prepare, stacks, state
 from setup.environment import FAB, PULUMI, Home, child_environment
 from setup.errors import INTERRUPTED, SetupError
 from setup.locks import alone_on
 from setup.process import run_filtered, run_in_view
 from setup.progress import Stages, say
-from setup.pulumi_view import Quiet
+from setup.pulumi_view import View
 
-PULUMI_VIEW = ("--non-interactive", "--suppress-permalink=true")
+PULUMI_VIEW = ("--non-interactive", "--color", "never", "--suppress-permalink=true")
 """Lines that stay on the screen, and no link to a file."""
 NO_OUTPUTS = "--suppress-outputs"
 """What a stack puts out is JSON for the verbs, not for a person."""
@@ -63,8 +61,7 @@ def preview(home: Home, stack: str) -> int:
 
 def in_pulumis_words(argv: tuple[str, ...], home: Home) -> int:
     """Run a Pulumi command with the lines that say something on this screen."""
-    colour = "always" if sys.stdout.isatty() else "never"
-    return run_filtered((*argv, *PULUMI_VIEW, "--color", colour), child_environment(home), Quiet().shows)
+    return run_filtered((*argv, *PULUMI_VIEW), child_environment(home), View().told)
 
 
 def _update(home: Home, stack: str) -> int:

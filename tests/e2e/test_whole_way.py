@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
 from product import Product, install
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(1800)]

@@ -7,12 +7,12 @@ from typing import Any
 import pulumi
 import pytest
 from pulumi.runtime import mocks as pulumi_mocks
+from test_config import written
 
 import config
 from components.cluster import TrainingCluster, TrainingClusterArgs
 from components.job import TrainingJob, TrainingJobArgs, job_of, run_id
 from config import Owner
-from test_config import written
 
 OWNER = Owner("1f3a9c42", "ssh-ed25519 AAAA", "/keys/dev/id_ed25519", "/keys/dev/rank_ed25519")
 

@@ -1,10 +1,12 @@
-"""Which of Pulumi's lines a person gets to see."""
+"""Which of Pulumi's lines a person gets to see, and in which words."""
 
 from __future__ import annotations
 
-from setup.pulumi_view import Quiet
+import pytest
 
-WAITING = " +  softlayer:index:VirtualGuest cluster-gpu-{} creating ({}s) in transaction POWER_ON, {} s so far (usually about 81 s)\n"
+from setup.pulumi_view import View
+
+WAITING = " +  softlayer:index:VirtualGuest cluster-gpu-{} creating ({}s) in transaction {}, {} s so far (usually about 10 s)\n"
 
 
 class Clock:
@@ -14,35 +16,76 @@ class Clock:
         return self.seconds
 
 
-def test_lines_of_dots_are_left_out_and_everything_else_stays() -> None:
-    view = Quiet()
-    assert not view.shows("@ updating.....\n")
-    assert not view.shows("\x1b[38;5;13m@ destroying.\x1b[0m\n")
-    assert view.shows(" +  pulumi:pulumi:Stack microcluster-local creating (0s)\n")
-    assert view.shows("\n") and view.shows("Resources:\n")
+@pytest.mark.parametrize(
+    "line",
+    [
+        "@ updating.....\n",
+        " +  pulumi:pulumi:Stack microcluster-local creating (0s)\n",
+        " +  microcluster:index:GpuNode cluster-gpu-0 created (3s) \n",
+        " +  softlayer:index:SshKey cluster-key creating (0s) \n",
+        " ~  softlayer:index:Ledger cluster-ledger refreshing (0s) \n",
+        " ~  softlayer:index:VirtualGuest cluster-gpu-0-guest refresh (0.15s) \n",
+        "    softlayer:index:SshKey cluster-key  \n",
+        "    pulumi:pulumi:Stack microcluster-local  1 warning\n",
+    ],
+)
+def test_what_only_tells_that_time_goes_by_is_left_out(line: str) -> None:
+    assert View().told(line) is None
 
 
-def test_a_resource_that_is_as_it_was_is_left_to_the_count_at_the_end() -> None:
-    view = Quiet()
-    assert not view.shows(" ~  softlayer:index:Ledger cluster-ledger refreshing (0s) \n")
-    assert not view.shows(" ~  softlayer:index:VirtualGuest cluster-gpu-0-guest refresh (0.15s) \n")
-    assert not view.shows("    softlayer:index:SshKey cluster-key  \n")
-    assert view.shows("  softlayer:index:SshKey (cluster-key):\n")
-    assert view.shows(" ~  softlayer:index:VirtualGuest cluster-gpu-0-guest updating (0s) \n")
-    assert view.shows(" ~  softlayer:index:Ledger cluster-ledger refresh (0.06s) error: wrong API key\n")
+def test_what_is_done_is_told_by_name_with_its_time() -> None:
+    told = View().told(
+        " +  softlayer:index:VirtualGuest cluster-gpu-0-guest created (10s) in transaction X, 9 s so far\n"
+    )
+    assert told is not None
+    assert told.split() == ["+", "cluster-gpu-0-guest", "created", "(10s)"]
 
 
-def test_a_wait_is_said_once_per_machine_and_transaction_and_again_every_half_minute() -> None:
+def test_a_step_tells_what_it_is_doing() -> None:
+    told = View().told(
+        " +  command:local:Command cluster-gpu-1-prepared creating (1s) gpu-1: driver and container runtime ...\n"
+    )
+    assert told is not None
+    assert told.strip().endswith("gpu-1: driver and container runtime ...")
+
+
+def test_a_wait_is_told_once_per_machine_and_again_every_half_minute() -> None:
     clock = Clock()
-    view = Quiet(clock)
-    shown = []
+    view = View(clock)
+    told = []
     for clock.seconds in range(45):
-        shown += [
-            (node, clock.seconds) for node in (0, 1) if view.shows(WAITING.format(node, clock.seconds, clock.seconds))
-        ]
-    assert shown == [(0, 0), (1, 0), (0, 30), (1, 30)]
+        for node in (0, 1):
+            line = WAITING.format(
+                node, clock.seconds, ("POWER_ON", "SERVICE_SETUP")[int(clock.seconds) % 2], clock.seconds
+            )
+            told += [(node, clock.seconds)] if view.told(line) else []
+    assert told == [(0, 0), (1, 0), (0, 30), (1, 30)]
 
 
-def test_an_error_is_shown_however_often_it_comes() -> None:
-    view = Quiet()
-    assert all(view.shows("    error: the order was refused\n") for _ in range(3))
+@pytest.mark.parametrize(
+    "line",
+    [
+        "    error: the order was refused\n",
+        "Resources:\n",
+        "\n",
+        "  softlayer:index:SshKey (cluster-key):\n",
+    ],
+)
+def test_everything_else_stays_as_it_is_however_often_it_comes(line: str) -> None:
+    view = View()
+    assert [view.told(line) for _ in range(3)] == [line] * 3
+
+
+def test_a_failure_is_told_of_components_too() -> None:
+    view = View()
+    assert "wrong API key" in str(
+        view.told(" ~  softlayer:index:Ledger cluster-ledger refresh (0.06s) error: wrong API key\n")
+    )
+    assert "**creating failed**" in str(
+        view.told(" +  pulumi:pulumi:Stack microcluster-local **creating failed** 1 error\n")
+    )
+
+
+def test_the_version_of_the_built_plugin_is_explained_instead_of_warned_of() -> None:
+    warning = "    warning: resource plugin command is expected to have version >=1.2.1, but has 0.9.2; the wrong version may\n"
+    assert "built from Go modules" in str(View().told(warning))
