@@ -42,8 +42,8 @@ def hours_used(item: BillingItem, now: float) -> int:
 
 
 def per_hour(item: BillingItem) -> Decimal:
-    """The dollars per hour of the parts that are open."""
-    return sum((Decimal(fee.hourly) for fee in item.fees if fee.closed is None), Decimal())
+    """The dollars per hour of the parts that are open; of a closed item, those that were open to its end."""
+    return sum((Decimal(fee.hourly) for fee in item.fees if fee.closed in (None, item.closed)), Decimal())
 
 
 def bill(account: Account) -> Decimal:

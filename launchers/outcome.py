@@ -99,7 +99,9 @@ def _flaws(seen: Mapping[str, Any], losses: Sequence[Mapping[str, Any]]) -> list
     wanted = seen["job"]["max_steps"]
     if seen["exit_code"] is None:
         return ["its supervisor is gone and left no exit code"]
-    flaws = [seen["failure"] or f"exit code {seen['exit_code']}"] if seen["exit_code"] else []
+    if seen["exit_code"]:
+        return [seen["failure"] or f"exit code {seen['exit_code']}"]
+    flaws = []
     if any(isinstance(event["loss"], str) for event in losses):
         flaws.append("the training loss became nan or infinite")
     if not any(step >= wanted for step in seen["checkpoints"]):

@@ -19,6 +19,7 @@ from remote.waiting import say
 
 HERE = Path(__file__).parent
 SHIPPED = (HERE / "supervisor.py", HERE / "preflight.py", Path(progress.__file__))
+ALIVE = ("preparing", "running", "stalled")
 START_TIMEOUT_S = 60.0
 OBSERVE_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 40.0
@@ -32,12 +33,15 @@ def start_job(hosts: Sequence[Host], payload: Payload) -> str:
     container = payload.container
     assert container
     on_all(hosts, lambda host: (wait_for_ssh(host), ensure_known_hosts(host, payload.hosts, container)))
-    _end_other_runs(hosts, payload)
+    _end_all(hosts, payload, "all-but")  # A cluster carries one run.
     launcher = hosts[0]
     folder = RunFolder(payload, image_digest(launcher, container.image))
     _place(launcher, folder)
-    if observe(launcher, payload).state == "finished":
-        return "finished"
+    before = observe(launcher, payload).state
+    if before == "finished":
+        return before
+    if before not in ALIVE:  # Its supervisor may have been killed and have left ranks behind.
+        _end_all(hosts, payload, "only")
     said = launcher.run(("python3", f"{folder.path}/supervisor.py", "start", folder.path), timeout_s=START_TIMEOUT_S)
     return {"alive": "running"}.get(said.stdout.strip(), said.stdout.strip())
 
@@ -66,13 +70,10 @@ def _place(launcher: Host, folder: RunFolder) -> None:
         launcher.put(f"{folder.path}/{name}", text)
 
 
-def _end_other_runs(hosts: Sequence[Host], payload: Payload) -> None:
-    """A cluster carries one run: end what another one left."""
-    left = [answer for answer in on_all(hosts, lambda host: _end_runs(host, payload, "all-but")) if answer]
+def _end_all(hosts: Sequence[Host], payload: Payload, mode: str) -> None:
+    left = [answer for answer in on_all(hosts, lambda host: _end_runs(host, payload, mode)) if answer]
     if left:
-        raise RemoteError(
-            "ending an earlier run before a new one starts: " + "; ".join(left) + ". Try again, or make down."
-        )
+        raise RemoteError("ending what is left of an earlier run: " + "; ".join(left) + ". Try again, or make down.")
 
 
 def _end_runs(host: Host, payload: Payload, mode: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -85,7 +85,7 @@ def _print_table(bill: Receipt, mark: str, account: Account) -> None:
     table = Table(
         title=f"Receipt of account {identity.account_id} ({identity.username}), mark {mark}", title_justify="left"
     )
-    for name, side in (("item", "right"), ("host", "left"), ("what", "left"), ("from", "left"), ("to", "left"), ("per hour", "right"), ("cost", "right")):  # fmt: skip
+    for name, side in (("item", "right"), ("host", "left"), ("what", "left"), ("from (UTC)", "left"), ("to (UTC)", "left"), ("per hour", "right"), ("cost", "right")):  # fmt: skip
         table.add_column(name, justify=side)  # type: ignore[arg-type]
     for row in bill.rows:
         until = "still billed" if row.is_open else _when(row.closed)
@@ -104,4 +104,4 @@ def _print_table(bill: Receipt, mark: str, account: Account) -> None:
 
 
 def _when(moment: datetime | None) -> str:
-    return moment.strftime("%Y-%m-%d %H:%M:%S") if moment else ""
+    return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S") if moment else ""

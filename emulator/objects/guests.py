@@ -87,7 +87,8 @@ def transaction(account: Account, owner: Guest, record: Transaction) -> View:
     """Work on a guest, in the step that the clock says."""
     until = account.now if record.ended is None else record.ended
     step = transactions.step(record, until)
-    status = {"name": step, "friendlyName": step.replace("_", " ").title(), "averageDuration": "1.35"}
+    minutes = record.duration_s / len(transactions.STEPS[record.group]) / 60
+    status = {"name": step, "friendlyName": step.replace("_", " ").title(), "averageDuration": f"{minutes:.2f}"}
     return View(
         {
             "id": record.id,

@@ -17,7 +17,7 @@ from providers.softlayer.listing import GUEST_MASK, GuestList
 LOCAL_ATTEMPTS = 3
 CHARGE_MASK = (
     "mask[id,description,hostName,domainName,categoryCode,hourlyFlag,createDate,cancellationDate,"
-    "hourlyRecurringFee,recurringFee,currentHourlyCharge,hoursUsed,"
+    "hourlyRecurringFee,recurringFee,currentHourlyCharge,hoursUsed,orderItem[preset[keyName]],"
     "children[id,cancellationDate,hourlyRecurringFee,recurringFee,currentHourlyCharge]]"
 )
 
@@ -162,7 +162,7 @@ def _charge(row: dict[str, Any], *, still_billed: bool) -> Charge:
     ahead = still_billed or (cancelled is not None and not row.get("hourlyFlag") and cancelled > datetime.now(UTC))
     return Charge(
         id=str(row["id"]),
-        description=str(row.get("description") or ""),
+        description=_described(row),
         host=str(row.get("hostName") or ""),
         category=str(row.get("categoryCode") or ""),
         opened=_date(row.get("createDate")) or datetime.now(UTC),
@@ -173,6 +173,12 @@ def _charge(row: dict[str, Any], *, still_billed: bool) -> Charge:
         so_far=_whole(row, "currentHourlyCharge"),
         currency="USD",
     )
+
+
+def _described(row: dict[str, Any]) -> str:
+    """Say what it is: a guest's item bears the name of its cores, which tells nobody that it stands for the GPUs as well."""
+    flavor = ((row.get("orderItem") or {}).get("preset") or {}).get("keyName")
+    return f"guest {flavor} with its disks and port" if flavor else str(row.get("description") or "")
 
 
 def _whole(item: dict[str, Any], amount: str) -> Decimal:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Annotated, Any
 
@@ -117,12 +118,16 @@ def delete(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapp
 def told(found: Receipt, owner_mark: str) -> str:
     """Write the receipt as lines for a person."""
     rows = [
-        f"  {row.host or '-':<10} {row.description}: {row.opened:%Y-%m-%d %H:%M:%S} to "
-        f"{'now' if row.closed is None else format(row.closed, '%Y-%m-%d %H:%M:%S')}, {row.so_far:.2f} {row.currency}"
+        f"  {row.host or '-':<10} {row.description}: {_when(row.opened)} to "
+        f"{'now' if row.closed is None else _when(row.closed)} UTC, {row.so_far:.2f} {row.currency}"
         for row in found.rows
     ]
     last = f"open billing items with mark {owner_mark}: {found.open_count}; rented for {found.total:.2f} in all"
     return "\n".join(["receipt:", *rows, last])
+
+
+def _when(moment: datetime) -> str:
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
 
 
 def _checked(op: Operation, account: Account, spec: LedgerSpec, router: str | None) -> dict[str, Any]:

@@ -78,7 +78,7 @@ def wait_until(
 
 
 def _usually(pending: Pending) -> str:
-    return "" if pending.usual_s is None else f" (usually about {_span(pending.usual_s)})"
+    return "" if pending.usual_s is None else f" (this step usually takes {_span(pending.usual_s)})"
 
 
 def _span(seconds: float) -> str:

@@ -6,7 +6,7 @@ import pytest
 
 from setup.pulumi_view import View
 
-WAITING = " +  softlayer:index:VirtualGuest cluster-gpu-{} creating ({}s) in transaction {}, {} s so far (usually about 10 s)\n"
+WAITING = " +  softlayer:index:VirtualGuest cluster-gpu-{} creating ({}s) in transaction {}, {} s so far (this step usually takes 1 s)\n"
 
 
 class Clock:
