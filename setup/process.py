@@ -114,7 +114,7 @@ def run_in_view(argv: Sequence[str], environment: Mapping[str, str], limit_s: fl
     Raises:
         KeyboardInterrupt: this process was asked to stop while the program ran; the program has ended.
     """
-    process = subprocess.Popen(argv, cwd=PROJECT, env=dict(environment), stdin=subprocess.DEVNULL, process_group=0)
+    process = _in_view(argv, environment)
     with _passing_on(process):
         try:
             return process.wait(limit_s)
@@ -125,23 +125,22 @@ def run_in_view(argv: Sequence[str], environment: Mapping[str, str], limit_s: fl
 
 def run_filtered(argv: Sequence[str], environment: Mapping[str, str], told: Callable[[str], str | None]) -> int:
     """The same, with each line on the screen as ``told`` puts it, or not at all."""
-    process = subprocess.Popen(
-        argv,
-        cwd=PROJECT,
-        env=dict(environment),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        process_group=0,
-        text=True,
-        errors="replace",
-    )
+    process = _in_view(argv, environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
     with _passing_on(process):
         for line in process.stdout or ():
             shown = told(line)
             if shown is not None:
                 print(shown, end="", flush=True)
         return process.wait()
+
+
+def _in_view(argv: Sequence[str], environment: Mapping[str, str], **output: Any) -> subprocess.Popen[Any]:
+    try:
+        return subprocess.Popen(
+            argv, cwd=PROJECT, env=dict(environment), stdin=subprocess.DEVNULL, process_group=0, **output
+        )
+    except OSError as missing:
+        raise SetupError(f"running {argv[0]}: {missing.strerror}. Run: make setup, then the same command") from missing
 
 
 @contextmanager

@@ -56,8 +56,9 @@ def ensure(home: Home) -> None:
     """Make or update ``.venv`` unless it fits already."""
     if found() == wanted():
         return
+    home.make()
     say("==> python: this folder's virtual environment")
-    with _alone(home):
+    with _alone():
         if found() != wanted():
             _make(home)
 
@@ -85,10 +86,9 @@ def _have_venv_module(home: Home) -> None:
 
 
 @contextmanager
-def _alone(home: Home) -> Iterator[None]:
-    home.make()
-    name = hashlib.sha256(str(VENV.resolve()).encode()).hexdigest()[:12]
-    with (home.locks / f"venv-{name}.lock").open("w") as lock:
+def _alone() -> Iterator[None]:
+    # Beside the folder and not in a home: users with homes of their own may share a clone.
+    with VENV.resolve().with_name(".venv.lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
