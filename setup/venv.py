@@ -40,7 +40,9 @@ def wanted() -> Stamp:
 
 
 def found() -> Stamp | None:
-    """The stamp of the ``.venv`` that is there, if it was ever finished."""
+    """The stamp of the ``.venv`` that is there, if it was ever finished and nothing was taken out since."""
+    if not (VENV / "bin" / "python").exists():
+        return None
     try:
         return Stamp(**json.loads(STAMP.read_text()))
     except (OSError, ValueError, TypeError):

@@ -28,7 +28,13 @@ class Product:
     def run(self, command: str, limit_s: float = COMMAND_LIMIT_S) -> subprocess.CompletedProcess[str]:
         """Run a shell line in the project's folder and return what it said."""
         return subprocess.run(
-            ["bash", "-c", command], cwd=self.folder, env=self.env, capture_output=True, text=True, timeout=limit_s, check=False
+            ["bash", "-c", command],
+            cwd=self.folder,
+            env=self.env,
+            capture_output=True,
+            text=True,
+            timeout=limit_s,
+            check=False,
         )
 
     def plain(self, command: str, limit_s: float = COMMAND_LIMIT_S) -> subprocess.CompletedProcess[str]:
@@ -59,7 +65,9 @@ class Product:
 def install(folder: Path, port: int) -> Product:
     """Copy the project into ``folder``, with an emulated account on networks of its own."""
     project, home = folder / "project", folder / "home"
-    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True)
+    listed = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
     for name in listed.stdout.splitlines():
         if (ROOT / name).is_file():
             (project / name).parent.mkdir(parents=True, exist_ok=True)
@@ -70,7 +78,10 @@ def install(folder: Path, port: int) -> Product:
     emulator.joinpath("settings.toml").write_text(
         f'port = {port}\nprivate_subnets = {json.dumps(SUBNETS)}\npublic_subnet = "{PUBLIC_SUBNET}"\n'
     )
-    cache = os.environ.get("MICROCLUSTER_CACHE") or f"{os.environ.get('MICROCLUSTER_HOME') or Path.home() / '.microcluster'}/cache"
+    cache = (
+        os.environ.get("MICROCLUSTER_CACHE")
+        or f"{os.environ.get('MICROCLUSTER_HOME') or Path.home() / '.microcluster'}/cache"
+    )
     env = {key: value for key, value in os.environ.items() if not key.startswith(("PULUMI_", "SL_"))}
     product = Product(project, home, env | {"MICROCLUSTER_HOME": str(home), "MICROCLUSTER_CACHE": cache})
     product.edit_stack("203.0.113.1/32", f"{OPERATOR}/32")

@@ -45,7 +45,10 @@ def labelled(product: Product, kind: str) -> list[str]:
     account = json.loads(product.run(".venv/bin/python -m emulator status --json").stdout).get("account")
     listing = {"container": "ps -aq", "network": "network ls -q", "volume": "volume ls -q"}[kind]
     answer = subprocess.run(
-        ["docker", *listing.split(), "--filter", f"label=microcluster.emulator={account}"], capture_output=True, text=True, check=True
+        ["docker", *listing.split(), "--filter", f"label=microcluster.emulator={account}"],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     return answer.stdout.split()
 
@@ -100,7 +103,9 @@ def test_the_money_is_the_accounts_own_figure(product: Product, up: str) -> None
 
 def test_only_port_22_answers_on_the_public_addresses(product: Product, up: str) -> None:
     for host in product.outputs()["microcluster"]["hosts"]:
-        open_ports = [port for port in (22, 80, 111, 2375, 2376, 4444, 6006, 8170, 5000) if answers(host["public_address"], port)]
+        open_ports = [
+            port for port in (22, 80, 111, 2375, 2376, 4444, 6006, 8170, 5000) if answers(host["public_address"], port)
+        ]
         assert open_ports == [22]
 
 
@@ -137,7 +142,9 @@ def test_a_stopped_job_leaves_no_process_and_can_be_resumed(product: Product, up
     product.edit_stack(f"maxSteps: {MORE_STEPS}", "maxSteps: 100000")
     assert product.plain("pulumi up -s local --yes --non-interactive").returncode == 0
     run = product.outputs()["run"]
-    wait = product.plain("for i in $(seq 60); do fab status --stack local --json | grep -q '\"state\": *\"running\"' && exit 0; sleep 2; done; exit 1")
+    wait = product.plain(
+        'for i in $(seq 60); do fab status --stack local --json | grep -q \'"state": *"running"\' && exit 0; sleep 2; done; exit 1'
+    )
     assert wait.returncode == 0, product.plain("fab status --stack local").stdout
     assert processes_of(run)
     stopped = product.plain("fab stop --stack local")
@@ -163,5 +170,7 @@ def test_down_again_says_that_nothing_is_there(product: Product, up: str) -> Non
 def test_reset_leaves_nothing_behind(product: Product, up: str) -> None:
     assert product.run(".venv/bin/python -m emulator reset").returncode == 0
     assert [labelled(product, kind) for kind in ("container", "network", "volume")] == [[], [], []]
-    loops = subprocess.run(["losetup", "-l", "-n", "-O", "BACK-FILE"], capture_output=True, text=True, check=True).stdout
+    loops = subprocess.run(
+        ["losetup", "-l", "-n", "-O", "BACK-FILE"], capture_output=True, text=True, check=True
+    ).stdout
     assert str(product.home) not in loops

@@ -39,7 +39,8 @@ def test_the_stacks_of_the_repository_are_valid(stack: str) -> None:
 
 def test_p100_and_v100_differ_in_at_most_three_keys() -> None:
     p100, v100 = (
-        {path: value for path, value, origin in config.explain(name) if origin == "stack file"} for name in ("p100", "v100")
+        {path: value for path, value, origin in config.explain(name) if origin == "stack file"}
+        for name in ("p100", "v100")
     )
     assert {path for path in p100 if p100[path] != v100[path]} == {"cluster.datacenter", "cluster.flavor"}
 
@@ -102,7 +103,9 @@ def test_bad_input_is_named_with_its_path(changes: dict[str, Any], expected: str
 
 
 def test_a_section_of_the_wrong_type_is_named() -> None:
-    assert problems(V100 | {"microcluster:cluster": "lon04"}) == ["cluster: 'lon04' should be a valid dictionary or instance of Cluster"]
+    assert problems(V100 | {"microcluster:cluster": "lon04"}) == [
+        "cluster: 'lon04' should be a valid dictionary or instance of Cluster"
+    ]
 
 
 def test_an_unknown_section_is_named() -> None:
@@ -116,7 +119,9 @@ def test_one_node_may_have_a_slow_port() -> None:
 def test_the_documentation_address_passes_a_preview_and_is_refused_by_an_order() -> None:
     values = written(cluster__adminCidrs=["203.0.113.7/32"])
     assert config.parse("dev", values).cluster.admin_cidrs == ["203.0.113.7/32"]
-    assert problems(values, ordering=True)[0].startswith("cluster/adminCidrs: 203.0.113.7/32 is the documentation's address")
+    assert problems(values, ordering=True)[0].startswith(
+        "cluster/adminCidrs: 203.0.113.7/32 is the documentation's address"
+    )
 
 
 def test_a_stack_that_does_not_exist_is_answered_with_those_that_do() -> None:

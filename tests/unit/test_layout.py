@@ -6,7 +6,19 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-OURS = {"catalog", "components", "config", "emulator", "fabfile", "launchers", "planning", "providers", "remote", "setup", "verbs"}
+OURS = {
+    "catalog",
+    "components",
+    "config",
+    "emulator",
+    "fabfile",
+    "launchers",
+    "planning",
+    "providers",
+    "remote",
+    "setup",
+    "verbs",
+}
 MAY_IMPORT = {
     "catalog": set(),
     "components": {"catalog", "config", "launchers", "providers.softlayer.resources"},
@@ -36,7 +48,9 @@ def imports(file: Path) -> set[str]:
 def test_a_folder_imports_only_what_the_layout_allows(folder: str) -> None:
     allowed = MAY_IMPORT[folder] | {folder}
     for file in (ROOT / folder).rglob("*.py"):
-        strange = {name for name in imports(file) if not any(name == one or name.startswith(f"{one}.") for one in allowed)}
+        strange = {
+            name for name in imports(file) if not any(name == one or name.startswith(f"{one}.") for one in allowed)
+        }
         assert not strange, f"{file.relative_to(ROOT)} imports {', '.join(sorted(strange))}"
 
 
@@ -50,8 +64,17 @@ def test_only_the_remote_folder_opens_ssh() -> None:
     for folder in OURS - {"remote", "fabfile"}:
         for file in (ROOT / folder).rglob("*.py"):
             tree = ast.parse(file.read_text())
-            names = {alias.name.partition(".")[0] for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
-            names |= {node.module.partition(".")[0] for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module}
+            names = {
+                alias.name.partition(".")[0]
+                for node in ast.walk(tree)
+                if isinstance(node, ast.Import)
+                for alias in node.names
+            }
+            names |= {
+                node.module.partition(".")[0]
+                for node in ast.walk(tree)
+                if isinstance(node, ast.ImportFrom) and node.module
+            }
             assert "paramiko" not in names, file
 
 

@@ -28,7 +28,11 @@ class Account(pulumi_mocks.Mocks):
         outputs = dict(args.inputs)
         if args.typ == "softlayer:index:VirtualGuest":
             number = len(self.made)
-            outputs |= {"publicIp": f"203.0.113.{number}", "privateIp": f"10.0.0.{number}", "hostKey": "ssh-ed25519 BBBB"}
+            outputs |= {
+                "publicIp": f"203.0.113.{number}",
+                "privateIp": f"10.0.0.{number}",
+                "hostKey": "ssh-ed25519 BBBB",
+            }
         if args.typ == "softlayer:index:Ledger":
             outputs |= {"backendRouterId": "7", "pricePerHour": "8.99"}
         return f"{args.name}-id", outputs
@@ -67,13 +71,17 @@ def test_the_stack_becomes_guests_behind_one_router() -> None:
 def test_port_22_is_open_to_the_operator_and_nothing_else_is() -> None:
     groups = {group.inputs["name"]: group.inputs["rules"] for group in of_type(declare(), "SecurityGroup")}
     ingress = [rule for rule in groups["cluster-network-public"] if rule["direction"] == "ingress"]
-    assert ingress == [{"direction": "ingress", "protocol": "tcp", "portMin": 22, "portMax": 22, "remoteCidr": "198.51.100.7/32"}]
+    assert ingress == [
+        {"direction": "ingress", "protocol": "tcp", "portMin": 22, "portMax": 22, "remoteCidr": "198.51.100.7/32"}
+    ]
     assert all("remoteCidr" in rule or "remoteSelf" in rule for rule in groups["cluster-network-private"][1:])
 
 
 def test_every_node_is_prepared_mounted_and_given_its_container() -> None:
     commands = [args.inputs["create"].rpartition(" ")[2] for args in of_type(declare(), "Command")]
-    assert sorted(commands) == sorted(2 * ["step.prepare-node", "step.mount-volume", "step.start-container"] + ["step.start-job"])
+    assert sorted(commands) == sorted(
+        2 * ["step.prepare-node", "step.mount-volume", "step.start-container"] + ["step.start-job"]
+    )
 
 
 def test_the_job_is_stopped_before_its_machines_go_and_only_the_job_has_something_to_undo() -> None:
@@ -103,7 +111,9 @@ def test_more_steps_change_the_payload_and_not_the_run() -> None:
     assert short["triggers"] == long["triggers"]
 
 
-@pytest.mark.parametrize("changes", [{"job__batchPerGpu": 64}, {"cluster__nodes": 3}, {"container__image": "a.example/b:2"}])
+@pytest.mark.parametrize(
+    "changes", [{"job__batchPerGpu": 64}, {"cluster__nodes": 3}, {"container__image": "a.example/b:2"}]
+)
 def test_anything_else_about_the_job_makes_it_another_run(changes: dict[str, Any]) -> None:
     one, other = (config.parse("dev", written(**these)) for these in ({}, changes))
     assert run_id(one, OWNER, job_of(one)) != run_id(other, OWNER, job_of(other))

@@ -30,7 +30,8 @@ def steps(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     def run(step: Step, _: object) -> None:
         seen.append(step.what)
-        (folder / ".venv").mkdir(exist_ok=True)
+        (folder / ".venv" / "bin").mkdir(parents=True, exist_ok=True)
+        (folder / ".venv" / "bin" / "python").touch()
 
     monkeypatch.setattr(venv, "run_logged", run)
     return seen
@@ -54,6 +55,13 @@ def test_another_lock_file_is_installed_into_what_is_there(folder: Path, steps: 
     (folder / "requirements.lock").write_text("rich==15\n")
     venv.ensure(home(folder))
     assert steps == [MAKE, INSTALL, INSTALL]
+
+
+def test_one_that_lost_its_python_is_made_from_the_beginning(folder: Path, steps: list[str]) -> None:
+    venv.ensure(home(folder))
+    (folder / ".venv" / "bin" / "python").unlink()
+    venv.ensure(home(folder))
+    assert steps == [MAKE, INSTALL, MAKE, INSTALL]
 
 
 def test_one_that_was_interrupted_is_made_from_the_beginning(
