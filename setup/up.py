@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 from setup import local_account, prepare, stacks, state
 from setup.environment import FAB, PULUMI, Home, child_environment
 from setup.errors import INTERRUPTED, SetupError
 from setup.locks import alone_on
-from setup.process import run_filtered, run_in_view
+from setup.process import output_of, run_filtered, run_in_view
 from setup.progress import Stages, say
 from setup.pulumi_view import View
 
@@ -14,6 +16,7 @@ PULUMI_VIEW = ("--non-interactive", "--color", "never", "--suppress-permalink=tr
 """Lines that stay on the screen, and no link to a file."""
 NO_OUTPUTS = "--suppress-outputs"
 """What a stack puts out is JSON for the verbs, not for a person."""
+QUICK_S = 60
 UPDATE_INTERRUPTED = (
     "\nStopped. What was ordered so far is in the state, or is found again by its mark, and it costs money. "
     "`make up STACK={stack}` goes on from there, `make down STACK={stack}` cancels it."
@@ -88,6 +91,9 @@ def _what_now(home: Home, stack: str) -> str:
 def _follow(home: Home, stack: str, stages: Stages) -> int:
     environment = child_environment(home)
     try:
+        if _job_state(home, stack) in ("stopped", "failed"):
+            with stages.stage("resume", "the job is not running; going on from its latest checkpoint"):
+                run_in_view((str(FAB), "resume", "--stack", stack), environment)
         with stages.stage("job", "following it; Ctrl-C stops the watching and leaves it running"):
             code = run_in_view((str(FAB), "watch", "--stack", stack), environment)
         with stages.stage("report", "what came out of it"):
@@ -95,3 +101,8 @@ def _follow(home: Home, stack: str, stages: Stages) -> int:
     except KeyboardInterrupt:
         say(JOB_GOES_ON.format(stack=stack))
         return INTERRUPTED
+
+
+def _job_state(home: Home, stack: str) -> str | None:
+    answer = output_of((str(FAB), "status", "--stack", stack, "--json"), child_environment(home), QUICK_S)
+    return json.loads(answer)["state"] if answer else None

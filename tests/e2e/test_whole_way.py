@@ -14,7 +14,7 @@ from product import Product, install
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(1800)]
 
-FIRST_STEPS, MORE_STEPS = 150, 200
+FIRST_STEPS, MORE_STEPS, MANY_STEPS = 150, 200, 500
 
 
 def free_port() -> int:
@@ -90,9 +90,9 @@ def test_four_ranks_ran_on_two_machines(product: Product, up: str) -> None:
 def test_a_second_up_changes_nothing(product: Product, up: str) -> None:
     again = product.plain("pulumi up -s local --yes --refresh --non-interactive")
     assert again.returncode == 0, again.stdout + again.stderr
-    changes = re.search(r"Resources:\n((?:\s+.*\n)+)", again.stdout)
-    assert changes
-    assert re.fullmatch(r"\s+\d+ unchanged\s*", changes.group(1)), again.stdout
+    counted = re.findall(r"^Resources:\n((?: {4}\S.*\n)+)", again.stdout, re.MULTILINE)
+    assert counted
+    assert all(re.fullmatch(r"    \d+ unchanged\n", one) for one in counted), again.stdout
 
 
 def test_the_money_is_the_accounts_own_figure(product: Product, up: str) -> None:
@@ -138,8 +138,8 @@ def test_more_steps_go_on_with_the_same_run_and_touch_no_machine(product: Produc
     assert int(log) >= 1
 
 
-def test_a_stopped_job_leaves_no_process_and_can_be_resumed(product: Product, up: str) -> None:
-    product.edit_stack(f"maxSteps: {MORE_STEPS}", "maxSteps: 100000")
+def test_a_stopped_job_leaves_no_process(product: Product, up: str) -> None:
+    product.edit_stack(f"maxSteps: {MORE_STEPS}", f"maxSteps: {MANY_STEPS}")
     assert product.plain("pulumi up -s local --yes --non-interactive").returncode == 0
     run = product.outputs()["run"]
     wait = product.plain(
@@ -151,6 +151,13 @@ def test_a_stopped_job_leaves_no_process_and_can_be_resumed(product: Product, up
     assert stopped.returncode == 0, stopped.stdout + stopped.stderr
     assert processes_of(run) == []
     assert product.facts("status")["state"] == "stopped"
+
+
+def test_up_goes_on_with_a_job_that_was_stopped(product: Product, up: str) -> None:
+    done = product.run("make up")
+    assert done.returncode == 0, done.stdout + done.stderr
+    status = product.facts("status")
+    assert (status["state"], status["step"]) == ("finished", MANY_STEPS)
 
 
 def test_down_stops_the_bill_and_proves_it(product: Product, up: str) -> None:
