@@ -1,0 +1,1 @@
+"""The project's own figures, for a person to repeat: `make bench`."""
