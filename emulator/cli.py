@@ -86,8 +86,11 @@ def run_start(settings: Settings, arguments: argparse.Namespace) -> int:
 
 def run_stop(settings: Settings, arguments: argparse.Namespace) -> int:
     """Stop the server; its machines and bills stay."""
-    stopped = process.stop(settings)
-    print("The emulator is stopped; its machines go on running." if stopped else "The emulator is not running.")
+    if not process.stop(settings):
+        print("The emulator is not running.")
+        return DONE
+    left = len(_status_at_rest(settings)["machines"])
+    print("The emulator is stopped" + (f"; its {left} machines go on running." if left else "."))
     return DONE
 
 

@@ -16,8 +16,13 @@ ACTIONS_DONE = ("created", "deleted", "updated", "replaced", "created replacemen
 OUR_COMPONENTS = ("microcluster:", "pulumi:pulumi:Stack")
 DOTS = re.compile(r"@ \w+\.+")
 NUMBERS_AND_STATES = re.compile(r"\d+|\b[A-Z]+(?:_[A-Z]+)+\b")
-PLUGIN_WARNING = re.compile(r"\s*warning: resource plugin command is expected to have version")
-PLUGIN_NOTE = "    The command plugin 0.9.2 was built from Go modules; this project is tested with it.\n"
+HEADING = re.compile(r"Diagnostics:|  [\w-]+:[\w/-]+:\w+ \(\S+\):")
+NOISE = re.compile(
+    r"\s*warning: resource plugin command is expected to have version"  # Built from Go modules; see README.
+    r"|The resources in the stack have been deleted, but the history|If you want to remove the stack completely, run"
+)
+RECEIPT = "    receipt:"
+"""The ledger's own proof; `make down` prints the account's receipt right after it."""
 
 
 @dataclass
@@ -26,16 +31,32 @@ class View:
 
     now: Callable[[], float] = time.monotonic
     _said: dict[str, float] = field(default_factory=dict)
+    _headings: list[str] = field(default_factory=list)
+    _in_receipt: bool = False
 
     def told(self, line: str) -> str | None:
         """Return ``line`` as it is to be shown, or None for nothing at all."""
         plain = line.rstrip()
-        if DOTS.fullmatch(plain.strip()):
+        if DOTS.fullmatch(plain.strip()) or NOISE.match(plain):
             return None
-        if PLUGIN_WARNING.match(plain):
-            return PLUGIN_NOTE
-        resource = RESOURCE.fullmatch(plain)
-        return self._resource(resource) if resource else line
+        if resource := RESOURCE.fullmatch(plain):
+            return self._resource(resource)
+        return self._block(line, plain)
+
+    def _block(self, line: str, plain: str) -> str | None:
+        """Hold a heading back until something stands below it."""
+        self._in_receipt = plain == RECEIPT or (self._in_receipt and plain != "")
+        if self._in_receipt:
+            return None
+        if HEADING.fullmatch(plain):
+            self._headings.append(line)
+            return None
+        if not plain and self._headings:
+            self._headings = self._headings[:1] if self._headings[0].startswith("Diagnostics") else []
+            return None
+        above = "".join(self._headings) if plain.startswith(" ") else ""
+        self._headings = []
+        return above + line
 
     def _resource(self, found: re.Match[str]) -> str | None:
         sign, name, rest = found["sign"], found["name"], found["rest"].strip()
@@ -48,7 +69,7 @@ class View:
             return None
         if action["verb"] in ACTIONS_DONE:
             return f" {sign:<2} {name:<{NAME_WIDTH}} {action['verb']} ({action['seconds']})\n"
-        message = action["message"]
+        message = "" if action["message"] == RECEIPT.strip() else action["message"]
         return f"    {name:<{NAME_WIDTH}} {message}\n" if message and self._is_news(name, message) else None
 
     def _is_news(self, name: str, message: str) -> bool:

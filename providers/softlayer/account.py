@@ -178,7 +178,7 @@ def _charge(row: dict[str, Any], *, still_billed: bool) -> Charge:
 def _described(row: dict[str, Any]) -> str:
     """Say what it is: a guest's item bears the name of its cores, which tells nobody that it stands for the GPUs as well."""
     flavor = ((row.get("orderItem") or {}).get("preset") or {}).get("keyName")
-    return f"guest {flavor} with its disks and port" if flavor else str(row.get("description") or "")
+    return f"{flavor}, disks and port" if flavor else str(row.get("description") or "")
 
 
 def _whole(item: dict[str, Any], amount: str) -> Decimal:

@@ -68,7 +68,6 @@ def test_a_wait_is_told_once_per_machine_and_again_every_half_minute() -> None:
         "    error: the order was refused\n",
         "Resources:\n",
         "\n",
-        "  softlayer:index:SshKey (cluster-key):\n",
     ],
 )
 def test_everything_else_stays_as_it_is_however_often_it_comes(line: str) -> None:
@@ -86,6 +85,41 @@ def test_a_failure_is_told_of_components_too() -> None:
     )
 
 
-def test_the_version_of_the_built_plugin_is_explained_instead_of_warned_of() -> None:
-    warning = "    warning: resource plugin command is expected to have version >=1.2.1, but has 0.9.2; the wrong version may\n"
-    assert "built from Go modules" in str(View().told(warning))
+def blocks(*lines: str) -> str:
+    view = View()
+    return "".join(view.told(f"{line}\n") or "" for line in lines)
+
+
+def test_a_diagnosis_is_told_under_its_heading() -> None:
+    lines = ("Diagnostics:", "  softlayer:index:Ledger (cluster-ledger):", "    error: wrong API key", "", "Resources:")
+    assert blocks(*lines) == "\n".join(lines) + "\n"
+
+
+def test_a_heading_with_nothing_to_tell_below_it_is_left_out() -> None:
+    warning = (
+        "    warning: resource plugin command is expected to have version >=1.2.1, but has 0.9.2; the wrong version may"
+    )
+    shown = blocks(
+        "Diagnostics:", "  pulumi:pulumi:Stack (microcluster-local):", warning, "", "Resources:", "    + 23 created"
+    )
+    assert shown == "Resources:\n    + 23 created\n"
+
+
+def test_the_ledgers_receipt_is_left_to_the_one_that_is_read_back_from_the_account() -> None:
+    shown = blocks(
+        "  softlayer:index:Ledger (cluster-ledger):",
+        "    receipt:",
+        "      gpu-0 4.50 USD",
+        "    open: 0",
+        "",
+        "Resources:",
+    )
+    assert shown == "Resources:\n"
+
+
+def test_an_error_after_a_silent_block_keeps_the_heading_of_the_diagnostics() -> None:
+    warning = "    warning: resource plugin command is expected to have version >=1.2.1"
+    shown = blocks(
+        "Diagnostics:", "  pulumi:pulumi:Stack (a-b):", warning, "", "  softlayer:index:SshKey (key):", "    error: no"
+    )
+    assert shown == "Diagnostics:\n  softlayer:index:SshKey (key):\n    error: no\n"
