@@ -10,11 +10,13 @@ from dataclasses import dataclass, field
 REPEAT_S = 30
 """How often a thing that waits may say the same again with other numbers."""
 NAME_WIDTH = 32
+KIND_WIDTH = 14
 RESOURCE = re.compile(r"\s*(?P<sign>[-+~]{0,2})\s+(?P<kind>[\w-]+:[\w/-]+:\w+) (?P<name>[^\s(]\S*) ?(?P<rest>.*)")
 ACTION = re.compile(r"(?P<verb>(?:\w+ )?\w+) \((?P<seconds>[\d.]+s)\) ?(?P<message>.*)")
 ACTIONS_DONE = ("created", "deleted", "updated", "replaced", "created replacement", "deleted original")
+PLANNED = re.compile(r"(create|update|delete|replace)( replacement| original)?( \[.*\])?")
 OUR_COMPONENTS = ("microcluster:", "pulumi:pulumi:Stack")
-DOTS = re.compile(r"@ \w+\.+")
+DOTS = re.compile(r"@ [\w ]+\.+")
 NUMBERS_AND_STATES = re.compile(r"\d+|\b[A-Z]+(?:_[A-Z]+)+\b")
 HEADING = re.compile(r"Diagnostics:|  [\w-]+:[\w/-]+:\w+ \(\S+\):")
 NOISE = re.compile(
@@ -64,6 +66,8 @@ class View:
             return f" {sign or ' ':<2} {name:<{NAME_WIDTH}} {rest}\n"
         if found["kind"].startswith(OUR_COMPONENTS):
             return None
+        if PLANNED.fullmatch(rest):
+            return f" {sign:<2} {name:<{NAME_WIDTH}} {found['kind'].rpartition(':')[2]:<{KIND_WIDTH}} {rest}\n"
         action = ACTION.fullmatch(rest)
         if action is None:
             return None

@@ -20,6 +20,7 @@ class Clock:
     "line",
     [
         "@ updating.....\n",
+        "@ previewing update....\n",
         " +  pulumi:pulumi:Stack microcluster-local creating (0s)\n",
         " +  microcluster:index:GpuNode cluster-gpu-0 created (3s) \n",
         " +  softlayer:index:SshKey cluster-key creating (0s) \n",
@@ -39,6 +40,13 @@ def test_what_is_done_is_told_by_name_with_its_time() -> None:
     )
     assert told is not None
     assert told.split() == ["+", "cluster-gpu-0-guest", "created", "(10s)"]
+
+
+@pytest.mark.parametrize("plan", ["create", "replace [diff: ~flavor]", "create replacement [diff: ~flavor]", "delete"])
+def test_a_preview_tells_what_would_happen_to_what(plan: str) -> None:
+    told = View().told(f" +- softlayer:index:VirtualGuest cluster-gpu-0-guest {plan} \n")
+    assert told is not None
+    assert told.split() == ["+-", "cluster-gpu-0-guest", "VirtualGuest", *plan.split()]
 
 
 def test_a_step_tells_what_it_is_doing() -> None:
