@@ -15,6 +15,7 @@ def main() -> None:
     cluster = TrainingCluster("cluster", TrainingClusterArgs(stack, owner))
     job = TrainingJob("job", TrainingJobArgs(stack, owner, cluster))
     pulumi.export("pricePerHour", cluster.price_per_hour)
+    pulumi.export("priceSource", cluster.price_source)
     pulumi.export("run", job.run)
     pulumi.export("microcluster", job.payload)
 

@@ -28,6 +28,7 @@ class TrainingCluster(pulumi.ComponentResource):
     payload: pulumi.Output[facts.Payload]
     """The whole cluster as steps and verbs see it, hosts in rank order."""
     price_per_hour: pulumi.Output[str]
+    price_source: pulumi.Output[str]
     guest_ids: list[pulumi.Output[str]]
     ready: list[pulumi.Resource]
     """What has to be there before a job can start."""
@@ -57,7 +58,7 @@ class TrainingCluster(pulumi.ComponentResource):
             for host, node in zip(hostnames(stack), nodes, strict=True)
         ]
         self.payload = hosts.apply(lambda known: cluster_payload(stack, owner, tuple(known)))
-        self.price_per_hour = ledger.price_per_hour
+        self.price_per_hour, self.price_source = ledger.price_per_hour, ledger.price_source
         self.guest_ids = [node.guest.id for node in nodes]
         self.ready = [one.ready for one in containers]
         self.register_outputs({"pricePerHour": self.price_per_hour})

@@ -26,7 +26,9 @@ TIMEOUT_S = 90 * 60.0
 LISTS_LAG_S = 120.0
 SWEEPERS = 16
 IMAGES = "Virtual_Guest_Block_Device_Template_Group"
-OUTPUTS = ("accountId", "endpoint", "username", "backendRouterId", "pricePerHour", "currency")
+CATALOGUE_PRICE = f"estimate from the catalogue of {catalog.AS_OF}"
+ACCOUNT_PRICE = "the account's answer to verifyOrder"
+OUTPUTS = ("accountId", "endpoint", "username", "backendRouterId", "pricePerHour", "priceSource", "currency")
 
 
 class LedgerSpec(Spec):
@@ -76,7 +78,7 @@ def check(inputs: Mapping[str, Any], old_inputs: Mapping[str, Any]) -> list[Prob
 def known_outputs(inputs: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:
     """Price the cluster by the catalogue, and keep the router as long as the datacenter stays."""
     price = _catalogue_price(inputs)
-    known = {"pricePerHour": price, "currency": "USD"} if price else {}
+    known = {"pricePerHour": price, "priceSource": CATALOGUE_PRICE, "currency": "USD"} if price else {}
     router = inputs.get("backendRouterId")
     if old and not router and old.get("datacenter") == inputs.get("datacenter"):
         router = old.get("backendRouterId")
@@ -143,6 +145,7 @@ def _checked(op: Operation, account: Account, spec: LedgerSpec, router: str | No
         "username": identity.username,
         "backendRouterId": chosen,
         "pricePerHour": f"{price:f}",
+        "priceSource": ACCOUNT_PRICE,
         "currency": currency,
     }
 

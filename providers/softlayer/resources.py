@@ -104,10 +104,20 @@ class Ledger(SoftLayerResource):
     """The one router behind which every guest is ordered; stable once chosen."""
     price_per_hour: pulumi.Output[str]
     """Of the whole cluster, a decimal as text."""
+    price_source: pulumi.Output[str]
+    """Who says so: the dated catalogue in a preview, else the account."""
     currency: pulumi.Output[str]
 
     def __init__(self, name: str, args: LedgerArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        outputs = ("account_id", "endpoint", "username", "backend_router_id", "price_per_hour", "currency")
+        outputs = (
+            "account_id",
+            "endpoint",
+            "username",
+            "backend_router_id",
+            "price_per_hour",
+            "price_source",
+            "currency",
+        )
         super().__init__("softlayer:index:Ledger", name, _props(args, outputs), opts)
 
 

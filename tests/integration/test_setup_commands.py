@@ -77,6 +77,7 @@ def test_a_preview_needs_no_account_and_no_emulator(home: Home, stack: str) -> N
     done = run(home, "preview", stack)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "VirtualGuest" in done.stdout and "to create" in done.stdout
+    assert "estimate from the catalogue of" in done.stdout and "to create" in done.stdout
     assert not (home.root / "emulator").exists()
 
 
