@@ -8,6 +8,9 @@ import config
 from components.cluster import TrainingCluster, TrainingClusterArgs
 from components.job import TrainingJob, TrainingJobArgs
 
+ALREADY_SAID = 32
+"""With this exit code of a program Pulumi's language host adds no sentence of its own."""
+
 
 def main() -> None:
     stack = config.load()
@@ -24,4 +27,4 @@ try:
     main()
 except config.ConfigError as error:
     pulumi.log.error(str(error))
-    sys.exit(1)
+    sys.exit(ALREADY_SAID)

@@ -17,7 +17,7 @@ from config.errors import ConfigError, sentence
 from config.model import Cluster, Container, Job, StackFile, keys_at
 from config.owner import Owner, owner, owner_mark
 from config.places import expand, home
-from config.rules import complete, problems_between
+from config.rules import complete, problems_between, problems_of_account
 
 __all__ = [
     "Cluster",
@@ -34,6 +34,7 @@ __all__ = [
     "owner_mark",
     "parse",
     "read_file",
+    "read_values",
 ]
 
 NAMESPACE = "microcluster"
@@ -60,13 +61,24 @@ def load() -> Stack:
     return parse(pulumi.get_stack(), values, ordering=not pulumi.runtime.is_dry_run())
 
 
-def read_file(stack: str) -> Stack:
+def read_file(stack: str, *, ordering: bool = False) -> Stack:
     """Return the checked stack of a stack file, for verbs that run outside Pulumi."""
     path = STACKS / f"Pulumi.{stack}.yaml"
     if not path.is_file():
         names = ", ".join(sorted(file.name.split(".")[1] for file in STACKS.glob("Pulumi.*.yaml")))
         raise ConfigError(f"There is no stack '{stack}': stacks/{path.name} does not exist. Stacks: {names}.")
-    return parse(stack, (yaml.safe_load(path.read_text()) or {}).get("config") or {})
+    return parse(stack, read_values(path), ordering=ordering)
+
+
+def read_values(path: Path) -> dict[str, Any]:
+    """Return the ``config`` of a stack file as it is written, full keys such as ``microcluster:cluster``."""
+    try:
+        content = yaml.safe_load(path.read_text())
+    except yaml.YAMLError as error:
+        problem = " ".join(str(error).split()).replace('"<unicode string>", ', "")
+        raise ConfigError(f"Reading stacks/{path.name}: it is not YAML, nothing was ordered: {problem}") from error
+    values = content.get("config") if isinstance(content, Mapping) else None
+    return dict(values) if isinstance(values, Mapping) else {}
 
 
 def parse(stack: str, values: Mapping[str, Any], *, ordering: bool = False) -> Stack:
@@ -79,9 +91,9 @@ def parse(stack: str, values: Mapping[str, Any], *, ordering: bool = False) -> S
     Raises:
         ConfigError: with every problem, its path and a suggestion.
     """
-    written = _sections(values, NAMESPACE)
+    written, account = _sections(values, NAMESPACE), _sections(values, "softlayer")
     completed, reasons = complete(written)
-    problems = problems_between(written, ordering=ordering)
+    problems = problems_between(written, ordering=ordering) + problems_of_account(account)
     try:
         parsed = StackFile.model_validate(completed)
     except ValidationError as error:
@@ -90,11 +102,9 @@ def parse(stack: str, values: Mapping[str, Any], *, ordering: bool = False) -> S
         count = f"{len(problems)} problem{'s' if len(problems) > 1 else ''}"
         lines = "\n".join(f"  {line}" for line in sorted(set(problems)))
         raise ConfigError(f"stack {stack}: {count} in stacks/Pulumi.{stack}.yaml, nothing was ordered\n{lines}")
-    account = _sections(values, "softlayer").get("configFile")
+    file = account.get("configFile")
     origins = tuple(_origins(parsed, written, reasons))
-    return Stack(
-        stack, parsed.cluster, parsed.container, parsed.job, str(expand(account)) if account else None, origins
-    )
+    return Stack(stack, parsed.cluster, parsed.container, parsed.job, str(expand(file)) if file else None, origins)
 
 
 def explain(stack: str) -> list[tuple[str, str, str]]:

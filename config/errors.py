@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 EXAMPLES = {
@@ -24,12 +24,16 @@ def sentence(error: Any, keys_at: Callable[[list[str]], list[str]]) -> str:
     location = [str(part) for part in error["loc"]]
     path, value = "/".join(location), error.get("input")
     if error["type"] == "extra_forbidden":
-        known = keys_at(location[:-1])
-        near = difflib.get_close_matches(location[-1], known, n=1)
-        return f"{path}: unknown key; " + (f"did you mean '{near[0]}'?" if near else f"known: {', '.join(known)}")
+        return unknown_key(path, location[-1], keys_at(location[:-1]))
     if error["type"] == "missing":
         example = EXAMPLES.get(path)
         return f"{path}: is required" + (f"; for example {example}" if example else "")
     if error["type"] == "value_error":
         return f"{path}: {error['ctx']['error']}"
     return f"{path}: {value!r} {error['msg'].replace('Input should be', 'should be')}"
+
+
+def unknown_key(path: str, key: str, known: Sequence[str]) -> str:
+    """Return the problem of a key that nobody reads, with the nearest one that is read."""
+    near = difflib.get_close_matches(key, known, n=1)
+    return f"{path}: unknown key; " + (f"did you mean '{near[0]}'?" if near else f"known: {', '.join(known)}")

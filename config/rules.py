@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import catalog
+from config.errors import unknown_key
 
 DOCUMENTATION_CIDR = "203.0.113.7/32"
+ACCOUNT_KEYS = ("configFile", "timeScale")
 
 
 def complete(written: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
@@ -65,4 +67,13 @@ def problems_between(written: Mapping[str, Any], *, ordering: bool) -> list[str]
         problems.append(
             f"cluster/adminCidrs: {DOCUMENTATION_CIDR} is the documentation's address; put in your own, as `curl ifconfig.me` shows it"
         )
+    return problems
+
+
+def problems_of_account(written: Mapping[str, Any]) -> list[str]:
+    """Check the provider's own settings: a misspelt one would leave the choice of the account to the environment."""
+    problems = [unknown_key(f"softlayer:{key}", key, ACCOUNT_KEYS) for key in written if key not in ACCOUNT_KEYS]
+    file = written.get("configFile")
+    if file is not None and not isinstance(file, str):
+        problems.append(f"softlayer:configFile: {file!r} is not the path of a file; for example ~/.softlayer")
     return problems

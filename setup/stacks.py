@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-import yaml
-
+import config
 from setup.environment import PROJECT, Home
 from setup.errors import MISTAKE, SetupError
 
@@ -33,14 +34,28 @@ def known(name: str, folder: Path = STACKS) -> str:
     )
 
 
+def check(name: str, *, ordering: bool) -> None:
+    """Raise with all that is wrong with the stack file, before anything is prepared for it."""
+    with _as_mistake():
+        config.read_file(name, ordering=ordering)
+
+
 def emulator_of(name: str, home: Home, folder: Path = STACKS) -> Path | None:
     """The state folder of the emulator that plays the account of stack ``name``; None when its account is a real one.
 
     An emulator writes the credentials file of its account into its own state folder, so the file's place tells.
     """
-    config = yaml.safe_load((folder / f"Pulumi.{name}.yaml").read_text()).get("config") or {}
-    named = config.get("softlayer:configFile")
+    with _as_mistake():
+        named = config.read_values(folder / f"Pulumi.{name}.yaml").get("softlayer:configFile")
     if not named:
         return None
     state = home.expand(str(named)).parent
     return state if state.name == "emulator" and state.is_relative_to(home.root) else None
+
+
+@contextmanager
+def _as_mistake() -> Iterator[None]:
+    try:
+        yield
+    except config.ConfigError as wrong:
+        raise SetupError(str(wrong), MISTAKE) from wrong

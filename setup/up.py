@@ -27,6 +27,7 @@ JOB_GOES_ON = "`make up STACK={stack}` follows it again, `make down STACK={stack
 def up(home: Home, stack: str) -> int:
     """Bring ``stack`` up; safe to repeat and to interrupt at any point."""
     stages = Stages()
+    stacks.check(stack, ordering=True)
     with alone_on(stack, "up", home):
         prepare_account(home, stack, stages)
         with stages.stage(
@@ -53,6 +54,7 @@ def prepare_account(home: Home, stack: str, stages: Stages) -> None:
 
 def preview(home: Home, stack: str) -> int:
     """Show what `make up` would rent; it needs no account and makes no keys."""
+    stacks.check(stack, ordering=False)
     prepare.prepare_engine(home, Stages())
     state.ensure_stacks((stack,), home)
     argv = (str(PULUMI), "preview", "-s", stack)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -155,3 +156,29 @@ def test_a_stack_without_a_key_says_how_to_make_one(tmp_path, monkeypatch) -> No
 def test_paths_in_a_stack_file_may_name_the_home(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path))
     assert config.expand("$MICROCLUSTER_HOME/emulator/ngc_key") == tmp_path / "emulator" / "ngc_key"
+
+
+def test_a_misspelt_setting_of_the_account_is_refused_for_another_account_would_be_taken() -> None:
+    assert problems(written() | {"softlayer:configfile": "~/.softlayer"}) == [
+        "softlayer:configfile: unknown key; did you mean 'configFile'?"
+    ]
+    assert problems(written() | {"softlayer:configFile": 5}) == [
+        "softlayer:configFile: 5 is not the path of a file; for example ~/.softlayer"
+    ]
+
+
+def test_a_stack_file_that_is_not_yaml_is_a_sentence_with_its_line(tmp_path: Path) -> None:
+    file = tmp_path / "Pulumi.dev.yaml"
+    file.write_text("config:\n  microcluster:cluster: {\n    flavor: a\n  microcluster:job: b\n")
+    with pytest.raises(config.ConfigError, match=r"Reading stacks/Pulumi.dev.yaml: it is not YAML.* line \d") as wrong:
+        config.read_values(file)
+    assert "\n" not in str(wrong.value)
+
+
+def test_a_stack_file_without_any_section_lacks_all_of_them(tmp_path: Path) -> None:
+    (tmp_path / "Pulumi.dev.yaml").write_text("")
+    assert problems(config.read_values(tmp_path / "Pulumi.dev.yaml")) == [
+        "cluster: is required",
+        "container: is required",
+        "job: is required",
+    ]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from setup import stacks, state
+from setup import stacks, state, up
 from setup.environment import PROJECT, Home
 from setup.errors import MISTAKE, SetupError
 from setup.local_account import parse_status
@@ -41,6 +41,20 @@ def test_only_the_local_stack_has_an_emulator_and_it_lies_in_the_home(tmp_path: 
 def test_a_credentials_file_of_a_real_account_is_not_taken_for_an_emulator(tmp_path: Path) -> None:
     (tmp_path / "Pulumi.team.yaml").write_text("config: {'softlayer:configFile': ~/.softlayer-team}")
     assert stacks.emulator_of("team", home(tmp_path), tmp_path) is None
+
+
+def test_a_broken_stack_file_is_the_persons_mistake_also_where_only_its_account_is_looked_up(tmp_path: Path) -> None:
+    (tmp_path / "Pulumi.team.yaml").write_text("config: {")
+    with pytest.raises(SetupError, match=r"Pulumi.team.yaml: it is not YAML") as refused:
+        stacks.emulator_of("team", home(tmp_path), tmp_path)
+    assert refused.value.exit_code == MISTAKE
+
+
+def test_an_up_with_the_address_of_the_documentation_is_refused_before_anything_is_prepared(tmp_path: Path) -> None:
+    with pytest.raises(SetupError, match="cluster/adminCidrs") as refused:
+        up.up(home(tmp_path), "p100")
+    assert refused.value.exit_code == MISTAKE
+    stacks.check("p100", ordering=False)
 
 
 def test_two_makes_on_one_stack_are_one_too_many_and_the_second_learns_who_and_since_when(tmp_path: Path) -> None:
