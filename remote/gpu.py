@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 from launchers.rendering import render
-from remote.host import Host, RemoteError, UnreachableError
+from remote.host import Host, LoginRefusedError, RemoteError, UnreachableError
 from remote.ssh_ready import wait_for_ssh
-from remote.system import has_command
+from remote.system import has_command, wait_for_apt
 from remote.waiting import wait_until
 
 RUNTIME = "nvidia"
@@ -62,7 +62,9 @@ def _install(host: Host, template: str, what: str, **inputs: str) -> None:
             f"installing {what} on {host}: it is missing there, and the system is not Ubuntu {INSTALLABLE}, the only one "
             "for which we know how. Choose cluster.os UBUNTU_18_64, or an image that has it."
         )
-    host.run(("bash", "-s"), stdin=render(template, **inputs), timeout_s=INSTALL_TIMEOUT_S)
+    wait_for_apt(host)
+    # Not on standard input: what the packages' own scripts read there would be missing from ours.
+    host.run(("bash", "-c", render(template, **inputs)), timeout_s=INSTALL_TIMEOUT_S)
 
 
 def _reboot(host: Host) -> None:
@@ -73,7 +75,7 @@ def _reboot(host: Host) -> None:
         host.close()
         try:
             return host.read("/proc/sys/kernel/random/boot_id") != before
-        except UnreachableError:
+        except (UnreachableError, LoginRefusedError):
             return False
 
     wait_until(f"{host} to come back from its reboot", rebooted, timeout_s=REBOOT_TIMEOUT_S, usual_s=90)

@@ -16,6 +16,8 @@ import paramiko
 from launchers import payload
 
 CONNECT_TIMEOUT_S = 10.0
+COMMAND_TIMEOUT_S = 300.0
+NO_EXIT_CODE = -1
 TAIL_LINES = 15
 PUT_SCRIPT = 'set -eu; t="$1.new.$$"; trap \'rm -f "$t"\' EXIT; umask 077; cat > "$t"; chmod "$2" "$t"; mv -f "$t" "$1"; sync "$1"'
 
@@ -86,7 +88,12 @@ class Host:
         self._connection = connection
 
     def run(
-        self, argv: Sequence[str], *, stdin: str = "", timeout_s: float | None = None, accept: Sequence[int] = (0,)
+        self,
+        argv: Sequence[str],
+        *,
+        stdin: str = "",
+        timeout_s: float = COMMAND_TIMEOUT_S,
+        accept: Sequence[int] = (0,),
     ) -> Completed:
         """Run ``argv`` and return how it ended.
 
@@ -105,6 +112,9 @@ class Host:
         except (OSError, EOFError, paramiko.SSHException, invoke.ThreadException) as error:
             self.close()
             raise UnreachableError(f"running `{argv[0]}` on {self}: the connection was lost ({error}).") from error
+        if result.exited == NO_EXIT_CODE:  # The way was lost, or a signal ended the command, as in a reboot.
+            self.close()
+            raise UnreachableError(f"running `{argv[0]}` on {self}: it ended without an exit code.")
         completed = Completed(result.exited, result.stdout, result.stderr)
         if completed.exit_code not in accept:
             raise CommandError(str(self), argv, completed)

@@ -11,16 +11,18 @@ from remote.host import Host, RemoteError
 from remote.waiting import NotReadyError
 
 T = TypeVar("T")
-NO_LIMIT_S = 7200.0
+LIMIT_S = 7200.0
+"""Longer than any step's own limits together; what is not over by then has failed."""
 
 
 def on_all(
-    hosts: Sequence[Host], act: Callable[[Host], T], *, late: T | None = None, timeout_s: float = NO_LIMIT_S
+    hosts: Sequence[Host], act: Callable[[Host], T], *, late: T | None = None, timeout_s: float = LIMIT_S
 ) -> list[T]:
     """Return what ``act`` returned for each host, in their order.
 
     Args:
-        late: the answer of a host that did not end within ``timeout_s``; its thread dies with the process.
+        late: the answer of a host that did not end within ``timeout_s``, which otherwise is a failure; its thread dies
+            with the process.
 
     Raises:
         RemoteError: when it failed for at least one host, after all have ended.
@@ -31,7 +33,7 @@ def on_all(
     def run(number: int, host: Host) -> None:
         try:
             answers[number] = act(host)
-        except (RemoteError, NotReadyError) as error:
+        except Exception as error:  # noqa: BLE001 - the caller gets it, from its own thread
             failures[number] = error
 
     threads = [threading.Thread(target=run, args=pair, daemon=True) for pair in enumerate(hosts)]
@@ -40,6 +42,12 @@ def on_all(
     deadline = time.monotonic() + timeout_s
     for thread in threads:
         thread.join(max(0.0, deadline - time.monotonic()))
+    for number, host in enumerate(hosts):
+        if number not in answers and number not in failures and late is None:
+            failures[number] = RemoteError(f"working on {host}: not over after {timeout_s:.0f} s. Try again.")
+    for error in failures.values():
+        if not isinstance(error, (RemoteError, NotReadyError)):
+            raise error
     if failures:
         raise RemoteError("\n".join(str(failures[number]) for number in sorted(failures)))
     return [answers.get(number, late) for number in range(len(hosts))]  # type: ignore[misc]

@@ -6,11 +6,24 @@ import time
 from collections.abc import Callable
 
 from remote.host import Host, RemoteError
+from remote.waiting import wait_until
 
 COMMANDS = {"python3": "python3", "curl": "curl", "mkfs.ext4": "e2fsprogs", "wipefs": "util-linux", "cmp": "diffutils",
             "ip": "iproute2", "update-ca-certificates": "ca-certificates"}  # fmt: skip
 INSTALL_TIMEOUT_S = 900.0
 LARGEST_SKEW_S = 60.0
+APT_TIMEOUT_S = 600.0
+# Ubuntu 18.04's apt knows no DPkg::Lock::Timeout and fails at once while its own daily update runs, as after a first boot.
+APT_LOCKS = (
+    "/var/lib/dpkg/lock-frontend",
+    "/var/lib/dpkg/lock",
+    "/var/lib/apt/lists/lock",
+    "/var/cache/apt/archives/lock",
+)
+APT_IS_FREE = (
+    "import fcntl,os,sys\n"
+    "for path in filter(os.path.exists, sys.argv[1:]): fcntl.lockf(open(path, 'a'), fcntl.LOCK_EX | fcntl.LOCK_NB)"
+)
 APT = ("env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q", "-o", "DPkg::Lock::Timeout=300")
 
 
@@ -30,9 +43,18 @@ def has_command(host: Host, name: str) -> bool:
     return host.run(("sh", "-c", 'command -v "$1"', "has", name), accept=(0, 1, 127)).exit_code == 0
 
 
+def wait_for_apt(host: Host) -> None:
+    """Return once nobody else installs packages on the host."""
+    free = ("python3", "-c", APT_IS_FREE, *APT_LOCKS)
+    wait_until(
+        f"apt on {host}", lambda: host.run(free, accept=(0, 1, 127)).exit_code != 1, timeout_s=APT_TIMEOUT_S, usual_s=60
+    )
+
+
 def _ensure_packages(host: Host) -> bool:
     missing = sorted({package for command, package in COMMANDS.items() if not has_command(host, command)})
     if missing:
+        wait_for_apt(host)
         host.run((*APT, "update"), timeout_s=INSTALL_TIMEOUT_S)
         host.run((*APT, "install", "-y", "--no-install-recommends", *missing), timeout_s=INSTALL_TIMEOUT_S)
     return bool(missing)

@@ -22,7 +22,11 @@ HEADING = re.compile(r"Diagnostics:|  [\w-]+:[\w/-]+:\w+ \(\S+\):")
 NOISE = re.compile(
     r"\s*warning: resource plugin command is expected to have version"  # Built from Go modules; see README.
     r"|The resources in the stack have been deleted, but the history|If you want to remove the stack completely, run"
+    r"|    error: (update|preview|destroy|resource \w+) failed$"  # Of the stack as a whole, which is no reason.
+    r'|    error: exit status [12]: running "exec \.venv/bin/fab [^"]*":$'  # The verb's own sentence follows it.
+    r"|    \S+: .* \.\.\.$"  # What a step was doing has been told while it did it.
 )
+FAILED_ACTION = re.compile(r"\*\*(?P<what>\w+ failed)( \([\d.]+s\))?\*\*")
 RECEIPT = "    receipt:"
 """The ledger's own proof; `make down` prints the account's receipt right after it."""
 
@@ -62,10 +66,9 @@ class View:
 
     def _resource(self, found: re.Match[str]) -> str | None:
         sign, name, rest = found["sign"], found["name"], found["rest"].strip()
-        if "fail" in rest or "error" in rest:
-            return f" {sign or ' ':<2} {name:<{NAME_WIDTH}} {rest}\n"
-        if found["kind"].startswith(OUR_COMPONENTS):
-            return None
+        action = ACTION.fullmatch(rest)
+        if failed := FAILED_ACTION.match(rest):
+            return f" {sign or ' ':<2} {name:<{NAME_WIDTH}} {failed['what']}; the reason stands at the end\n"
         if PLANNED.fullmatch(rest):
             return f" {sign:<2} {name:<{NAME_WIDTH}} {found['kind'].rpartition(':')[2]:<{KIND_WIDTH}} {rest}\n"
         action = ACTION.fullmatch(rest)
@@ -73,8 +76,9 @@ class View:
             return None
         if action["verb"] in ACTIONS_DONE:
             return f" {sign:<2} {name:<{NAME_WIDTH}} {action['verb']} ({action['seconds']})\n"
-        message = "" if action["message"] == RECEIPT.strip() else action["message"]
-        return f"    {name:<{NAME_WIDTH}} {message}\n" if message and self._is_news(name, message) else None
+        message = action["message"]
+        silent = message in ("", RECEIPT.strip()) or _is_reason(found["kind"], message)
+        return None if silent or not self._is_news(name, message) else f"    {name:<{NAME_WIDTH}} {message}\n"
 
     def _is_news(self, name: str, message: str) -> bool:
         kind = f"{name} {NUMBERS_AND_STATES.sub('', message)}"
@@ -82,3 +86,9 @@ class View:
             return False
         self._said[kind] = self.now()
         return True
+
+
+def _is_reason(kind: str, message: str) -> bool:
+    """Whether Pulumi tells ``message`` again at its end, among the diagnostics: errors, and the last words of a verb."""
+    last_words = kind.startswith("command:") and re.search("fail|error|refused|Next:", message)
+    return message.startswith("error: ") or bool(last_words)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
+import subprocess
+import sys
+
 import pytest
 from fake_machine import FakeMachine
 
 from remote.gpu import ensure_gpu
 from remote.host import RemoteError
-from remote.system import ensure_system
+from remote.system import APT_IS_FREE, ensure_system
 
 UBUNTU = 'NAME="Ubuntu"\nID=ubuntu\nVERSION_ID="18.04"\n'
 DEBIAN = 'NAME="Debian"\nID=debian\nVERSION_ID="12"\n'
@@ -20,6 +24,7 @@ class Bare(FakeMachine):
         super().__init__()
         self.missing, self.gpus, self.clock = set(missing), gpus, clock
         self.files["/etc/os-release"] = release
+        self.asked_apt, self.apt_is_free_at = 0, 1
 
     def _sh(self, words, stdin):
         if words[3:4] == ("has",):
@@ -27,8 +32,8 @@ class Bare(FakeMachine):
         return super()._sh(words, stdin)
 
     def _bash(self, words, stdin):
-        self.changes.append("docker" if "docker-ce" in stdin else "driver")
-        self.missing -= {"docker", "nvidia-smi"} if "docker-ce" not in stdin else {"docker"}
+        self.changes.append("docker" if "docker-ce" in words[2] else "driver")
+        self.missing -= {"docker", "nvidia-smi"} if "docker-ce" not in words[2] else {"docker"}
 
     def _nvidia_smi(self, words, stdin):
         return "Tesla P100-PCIE-16GB\n" * self.gpus if len(words) > 1 else "a table"
@@ -39,6 +44,10 @@ class Bare(FakeMachine):
     def _env(self, words, stdin):
         self.changes.append(words[-1])
         self.missing.clear()
+
+    def _python3(self, words, stdin):
+        self.asked_apt += 1
+        return (1 if self.asked_apt < self.apt_is_free_at else 0), ""
 
     def _date(self, words, stdin):
         return f"{self.clock:.3f}"
@@ -74,6 +83,22 @@ def test_only_missing_packages_are_installed():
     machine = Bare("curl", "wipefs")
     assert ensure_system(machine, lambda: 1000.0)
     assert machine.changes == ["update", "util-linux"]
+
+
+def test_a_machine_that_updates_itself_is_let_finish_before_anything_is_installed():
+    machine = Bare("curl")
+    machine.apt_is_free_at = 2
+    assert ensure_system(machine, lambda: 1000.0)
+    assert (machine.asked_apt, machine.changes) == (2, ["update", "curl"])
+
+
+def test_the_question_whether_apt_is_free_tells_a_held_lock_from_a_free_one(tmp_path):
+    lock = tmp_path / "lock"
+    ask = (sys.executable, "-c", APT_IS_FREE, str(lock), str(tmp_path / "missing"))
+    with lock.open("a") as held:
+        fcntl.lockf(held, fcntl.LOCK_EX)
+        assert subprocess.run(ask, capture_output=True, check=False).returncode == 1
+    assert subprocess.run(ask, check=False).returncode == 0
 
 
 def test_a_clock_that_nobody_keeps_and_that_is_wrong_is_refused():

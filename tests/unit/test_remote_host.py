@@ -67,6 +67,12 @@ def test_an_unexpected_exit_code_is_an_error_with_the_end_of_the_output(host):
     assert error.value.tail.splitlines() == [str(number) for number in range(86, 101)]
 
 
+def test_a_command_that_ends_without_an_exit_code_is_a_lost_connection(host):
+    with pytest.raises(UnreachableError, match="ended without an exit code"):
+        host.run(("no-exit-code",))
+    assert host.run(("echo", "again")).stdout == "again\n"
+
+
 def test_another_host_key_is_refused_before_any_key_of_ours_is_offered(server, keys):
     before = len(server.tries)
     with pytest.raises(HostKeyError, match="fab trust gpu-0"):

@@ -84,6 +84,16 @@ def test_every_hosts_failure_is_in_the_one_error():
         on_all([FakeMachine(), FakeMachine(changes=["x"])], fail)
 
 
+def test_what_nobody_foresaw_on_one_host_is_not_taken_for_success():
+    with pytest.raises(ZeroDivisionError):
+        on_all([1, 0], lambda number: 1 / number)
+
+
+def test_a_host_that_is_not_over_in_time_has_failed_where_no_other_answer_was_given():
+    with pytest.raises(RemoteError, match="working on 5: not over after 0 s"):
+        on_all([0, 5], time.sleep, timeout_s=0.3)
+
+
 def test_a_host_that_does_not_answer_in_time_holds_up_nobody():
     began = time.monotonic()
     answers = on_all([0, 5], lambda seconds: time.sleep(seconds) or "done", late="late", timeout_s=0.3)

@@ -83,16 +83,6 @@ def test_everything_else_stays_as_it_is_however_often_it_comes(line: str) -> Non
     assert [view.told(line) for _ in range(3)] == [line] * 3
 
 
-def test_a_failure_is_told_of_components_too() -> None:
-    view = View()
-    assert "wrong API key" in str(
-        view.told(" ~  softlayer:index:Ledger cluster-ledger refresh (0.06s) error: wrong API key\n")
-    )
-    assert "**creating failed**" in str(
-        view.told(" +  pulumi:pulumi:Stack microcluster-local **creating failed** 1 error\n")
-    )
-
-
 def blocks(*lines: str) -> str:
     view = View()
     return "".join(view.told(f"{line}\n") or "" for line in lines)
@@ -131,3 +121,32 @@ def test_an_error_after_a_silent_block_keeps_the_heading_of_the_diagnostics() ->
         "Diagnostics:", "  pulumi:pulumi:Stack (a-b):", warning, "", "  softlayer:index:SshKey (key):", "    error: no"
     )
     assert shown == "Diagnostics:\n  softlayer:index:SshKey (key):\n    error: no\n"
+
+
+def test_a_failure_is_told_by_name_when_it_happens_and_its_reason_once_at_the_end() -> None:
+    row, reason = " +  command:local:Command c-running", "Logging in to the registry on gpu-0: refused (Error: failed)."
+    shown = blocks(
+        f"{row} creating (1s) {reason}",
+        f'{row} creating (1s) error: exit status 1: running "exec .venv/bin/fab step.start-container":',
+        f'{row} **creating failed** error: exit status 1: running "exec .venv/bin/fab step.start-container":',
+        " +  pulumi:pulumi:Stack microcluster-local creating (21s) error: update failed",
+        " +  pulumi:pulumi:Stack microcluster-local **creating failed (21s)** 1 error; 1 warning",
+        "Diagnostics:",
+        "  command:local:Command (c-running):",
+        '    error: exit status 1: running "exec .venv/bin/fab step.start-container":',
+        "    gpu-0: training image ...",
+        f"    {reason}",
+        "",
+        "  pulumi:pulumi:Stack (microcluster-local):",
+        "    error: update failed",
+        "",
+        "Resources:",
+    )
+    assert shown.splitlines() == [
+        f" +  {'c-running':<32} creating failed; the reason stands at the end",
+        "Diagnostics:",
+        "  command:local:Command (c-running):",
+        f"    {reason}",
+        "",
+        "Resources:",
+    ]
