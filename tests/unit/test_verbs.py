@@ -88,9 +88,11 @@ def test_a_step_with_a_broken_payload_fails_with_the_key_that_is_missing():
 
 def test_stopping_never_fails_and_says_one_line():
     nobody = dataclasses.replace(PAYLOAD, hosts=(dataclasses.replace(FACTS, public_address="127.0.0.1"),))
-    for stdin in ("{}", nobody.to_json().replace("ssh-ed25519 AAAA", f"ssh-ed25519 {ED25519}")):
+    no_key = nobody.to_json()
+    for stdin in ("{}", no_key, no_key.replace("ssh-ed25519 AAAA", f"ssh-ed25519 {ED25519}")):
         done = fab("step.stop-job", stdin=stdin)
         assert (done.returncode, len(done.stdout.splitlines())) == (0, 1), done.stderr
+        assert "Traceback" not in done.stderr
 
 
 ED25519 = "AAAAC3NzaC1lZDI1NTE5AAAAIP1m8HkPs2YX3BPDd4rXyDKzwKEhIGpyqUXoMzFzbNQa"
