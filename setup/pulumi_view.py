@@ -46,7 +46,7 @@ class View:
         if DOTS.fullmatch(plain.strip()) or NOISE.match(plain):
             return None
         if resource := RESOURCE.fullmatch(plain):
-            return self._resource(resource)
+            return None if resource["kind"].startswith(OUR_COMPONENTS) else self._resource(resource)
         return self._block(line, plain)
 
     def _block(self, line: str, plain: str) -> str | None:
@@ -66,7 +66,6 @@ class View:
 
     def _resource(self, found: re.Match[str]) -> str | None:
         sign, name, rest = found["sign"], found["name"], found["rest"].strip()
-        action = ACTION.fullmatch(rest)
         if failed := FAILED_ACTION.match(rest):
             return f" {sign or ' ':<2} {name:<{NAME_WIDTH}} {failed['what']}; the reason stands at the end\n"
         if PLANNED.fullmatch(rest):
