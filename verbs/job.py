@@ -37,14 +37,16 @@ def status(context: invoke.Context, stack: str = STACK, json: bool = False) -> i
 
 
 @verb
-def logs(context: invoke.Context, stack: str = STACK, lines: int = 100, follow: bool = False) -> int:
+def logs(context: invoke.Context, stack: str = STACK, lines: str = "100", follow: bool = False) -> int:
     """Print the end of the job's log."""
+    if not lines.isdecimal() or not int(lines):
+        raise UserMistake(f"--lines {lines} is not a number of lines; for example: fab logs --lines 20 --stack {stack}")
     payload = payload_of(stack)
     path = f"{RunFolder(payload).path}/job.log"
     launcher = launcher_of(payload)
-    tail = ("tail", "-n", str(lines), path)
+    tail = ("tail", "-n", lines, path)
     if follow:
-        argv = ssh_argv(launcher, ("tail", "-n", str(lines), "-F", path))
+        argv = ssh_argv(launcher, ("tail", "-n", lines, "-F", path))
         os.execvp(argv[0], argv)  # noqa: S606 - words, no shell
     text = launcher.run(tail, accept=(0, 1)).stdout
     sys.stdout.write(text or f"run {payload.run} has no log yet; see where it stands: fab status --stack {stack}\n")
@@ -56,7 +58,9 @@ def stop(context: invoke.Context, stack: str = STACK, json: bool = False) -> int
     """End the job on every machine and prove it; the machines stay and cost on."""
     payload = find_payload(stack)
     if payload is None:
-        tell(f"Stack {stack} is not up; there is no job to stop.")
+        tell(f"Stack {stack} is not up; there is no job to stop. Bring it up: make up STACK={stack}")
+        if json:
+            print_json({"stack": stack, "run": None, "stopped": True, "unclear": {}})
         return 0
     unclear = remote_job.stop_job(open_hosts(payload), payload)
     if json:

@@ -222,3 +222,18 @@ def test_plain_lines_are_few(capsys):
         now[0] = float(second)
         screen.show(dataclasses.replace(RUNNING, step=second), COST)
     assert len(capsys.readouterr().out.splitlines()) == 2
+
+
+def test_a_number_of_lines_that_is_none_is_the_users_mistake():
+    for lines in ("x", "0", "-3"):
+        answer = fab("logs", "--lines", lines)
+        assert answer.returncode == 2
+        assert f"--lines {lines} is not a number of lines" in answer.stderr
+        assert "Traceback" not in answer.stderr
+
+
+def test_stopping_what_is_not_up_also_answers_a_program(tmp_path):
+    (tmp_path / "state").mkdir()
+    answer = fab("stop", "--json", MICROCLUSTER_HOME=str(tmp_path), PULUMI_BACKEND_URL=f"file://{tmp_path}/state")
+    assert answer.returncode == 0
+    assert json.loads(answer.stdout) == {"stack": "local", "run": None, "stopped": True, "unclear": {}}
