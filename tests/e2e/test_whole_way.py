@@ -160,6 +160,21 @@ def test_up_goes_on_with_a_job_that_was_stopped(product: Product, up: str) -> No
     assert (status["state"], status["step"]) == ("finished", MANY_STEPS)
 
 
+def test_another_flavor_replaces_the_machines_one_after_the_other(product: Product, up: str) -> None:
+    before = {host["name"]: host["guest_id"] for host in product.outputs()["microcluster"]["hosts"]}
+    product.edit_stack("AC1_16X120X100", "AC1_8X60X100")
+    product.edit_stack(f"maxSteps: {MANY_STEPS}", "maxSteps: 30")
+    done = product.run("make up")
+    assert done.returncode == 0, done.stdout + done.stderr
+    after = {host["name"]: host["guest_id"] for host in product.outputs()["microcluster"]["hosts"]}
+    assert after.keys() == before.keys()
+    assert not set(after.values()) & set(before.values())
+    items = json.loads(product.plain("fab receipt --stack local --json").stdout)["items"]
+    for name in before:
+        first, second = sorted((item for item in items if item["host"] == name), key=lambda item: item["opened"])
+        assert first["closed"] <= second["opened"]
+
+
 def test_down_stops_the_bill_and_proves_it(product: Product, up: str) -> None:
     mark, run = product.outputs()["microcluster"]["mark"], product.outputs()["run"]
     down = product.run("make down DISCARD=1")
