@@ -9,9 +9,12 @@ import pulumi
 from components.container import TrainingContainer, TrainingContainerArgs
 from components.network import PrivateNetwork, PrivateNetworkArgs
 from components.node import GpuNode, GpuNodeArgs
-from config import Owner, Stack, expand
+from config import Owner, Stack, expand, home
 from launchers import payload as facts
 from providers.softlayer.resources import Ledger, LedgerArgs, SshKey, SshKeyArgs
+
+REGISTRY_KEY = "ngc_key"
+"""The file of the home that holds the registry's key for stacks that name no other."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +92,9 @@ def ledger_args(stack: Stack, owner: Owner) -> LedgerArgs:
 def container_of(stack: Stack) -> facts.Container:
     """Return the container as the remote steps see it."""
     container = stack.container
-    key_file = str(expand(container.registry_key_file)) if container.registry_key_file else None
+    usual = home() / REGISTRY_KEY
+    named = expand(container.registry_key_file) if container.registry_key_file else usual if usual.exists() else None
+    key_file = str(named) if named else None
     return facts.Container(container.name, container.image, "nvidia", container.ssh_port, key_file)
 
 

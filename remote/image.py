@@ -48,22 +48,22 @@ def image_digest(host: Host, image: str) -> str:
 
 
 def registry_key(container: Container) -> str | None:
-    """Return the registry's key from the environment or from its file, or None where neither is set."""
-    key = os.environ.get(KEY_VARIABLE)
-    if key or not container.registry_key_file:
-        return key.strip() if key else None
+    """Return the registry's key, or None where there is none.
+
+    A file that is named counts alone: an exported key of a real account must not reach the local registry.
+    """
+    if not container.registry_key_file:
+        return os.environ.get(KEY_VARIABLE, "").strip() or None
     path = Path(container.registry_key_file).expanduser()
     try:
         return path.read_text().strip()
     except OSError as error:
         raise RemoteError(
-            f"reading the registry's key from {path}: {error.strerror}. Write the key into it (mode 0600) or export "
-            f"{KEY_VARIABLE}, then run the same command again."
+            f"reading the registry's key from {path}: {error.strerror}. Write the key into it (mode 0600), then run "
+            "the same command again."
         ) from error
 
 
 def key_source(container: Container) -> str:
     """Say where the key comes from, for a person who has to mend it."""
-    if os.environ.get(KEY_VARIABLE) or not container.registry_key_file:
-        return f"the environment variable {KEY_VARIABLE}"
-    return container.registry_key_file
+    return container.registry_key_file or f"the environment variable {KEY_VARIABLE} or ~/.microcluster/ngc_key"

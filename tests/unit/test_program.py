@@ -10,7 +10,7 @@ from pulumi.runtime import mocks as pulumi_mocks
 from test_config import written
 
 import config
-from components.cluster import TrainingCluster, TrainingClusterArgs
+from components.cluster import TrainingCluster, TrainingClusterArgs, container_of
 from components.job import TrainingJob, TrainingJobArgs, job_of, run_id
 from config import Owner
 
@@ -121,3 +121,12 @@ def test_anything_else_about_the_job_makes_it_another_run(changes: dict[str, Any
 
 def test_a_preview_declares_the_same_resources() -> None:
     assert declare(preview=True).keys() == declare().keys()
+
+
+def test_the_registry_key_of_the_home_serves_stacks_that_name_no_other(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path))
+    assert container_of(config.parse("dev", written())).registry_key_file is None
+    (tmp_path / "ngc_key").touch()
+    assert container_of(config.parse("dev", written())).registry_key_file == str(tmp_path / "ngc_key")
+    named = config.parse("dev", written(container__registryKeyFile="$MICROCLUSTER_HOME/other"))
+    assert container_of(named).registry_key_file == str(tmp_path / "other")

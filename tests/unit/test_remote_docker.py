@@ -59,10 +59,14 @@ def test_a_wrong_registry_key_is_named_with_the_place_to_mend_it(machine, contai
     assert "right" not in str(refused.value)
 
 
-def test_the_environments_key_comes_before_the_files(machine, container, monkeypatch):
-    monkeypatch.setenv("NGC_API_KEY", "from-environment")
-    machine.registry_key = "from-environment"
+def test_an_exported_key_does_not_reach_a_registry_whose_key_file_is_named(machine, container, monkeypatch):
+    monkeypatch.setenv("NGC_API_KEY", "of-another-account")
     assert ensure_image(machine, container)
+
+
+def test_without_a_file_the_key_comes_from_the_environment(machine, monkeypatch):
+    monkeypatch.setenv("NGC_API_KEY", "right\n")
+    assert ensure_image(machine, Container("openseq2seq", IMAGE))
 
 
 def test_a_missing_key_file_is_a_sentence(machine):
