@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NoReturn
 
 import invoke
 
@@ -16,7 +17,7 @@ from remote.on_all import on_all
 from remote.ssh_client import ssh_argv
 from remote.steps import open_hosts, start_container
 from verbs import words
-from verbs.frame import FAILED, STACK, UserMistake, print_json, tell, verb
+from verbs.frame import FAILED, STACK, UserMistake, VerbError, print_json, tell, verb
 from verbs.living import find_payload, host_named, launcher_of, payload_of
 from verbs.money import Cost, cost_of
 
@@ -46,8 +47,7 @@ def logs(context: invoke.Context, stack: str = STACK, lines: str = "100", follow
     launcher = launcher_of(payload)
     tail = ("tail", "-n", lines, path)
     if follow:
-        argv = ssh_argv(launcher, ("tail", "-n", lines, "-F", path))
-        os.execvp(argv[0], argv)  # noqa: S606 - words, no shell
+        _become(ssh_argv(launcher, ("tail", "-n", lines, "-F", path)))
     text = launcher.run(tail, accept=(0, 1)).stdout
     sys.stdout.write(text or f"run {payload.run} has no log yet; see where it stands: fab status --stack {stack}\n")
     return 0
@@ -101,11 +101,16 @@ def report(context: invoke.Context, stack: str = STACK, json: bool = False) -> i
 
 
 @verb
-def ssh(context: invoke.Context, node: str, stack: str = STACK) -> int:
+def ssh(context: invoke.Context, node: str, stack: str = STACK) -> None:
     """Open a shell on NODE, or run the words after `--` there."""
-    argv = ssh_argv(host_named(payload_of(stack), node), words_after_dashes(sys.argv))
-    os.execvp(argv[0], argv)  # noqa: S606 - words, no shell
-    return FAILED
+    _become(ssh_argv(host_named(payload_of(stack), node), words_after_dashes(sys.argv)))
+
+
+def _become(argv: Sequence[str]) -> NoReturn:
+    try:
+        os.execvp(argv[0], argv)  # noqa: S606 - words, no shell
+    except FileNotFoundError as missing:
+        raise VerbError(f"there is no {argv[0]} on this computer. Install openssh-client, then try again.") from missing
 
 
 def words_after_dashes(argv: list[str]) -> tuple[str, ...]:

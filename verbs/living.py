@@ -56,9 +56,13 @@ def _outputs(stack: str) -> dict[str, object]:
     if not pulumi:
         raise VerbError("Reading the stack's outputs: there is no pulumi command. Run: make setup, then . ./env.sh")
     argv = (pulumi, "stack", "output", "--json", "--non-interactive", "-s", stack)
-    done = subprocess.run(
-        argv, cwd=PROJECT, env=_environment(), capture_output=True, text=True, timeout=PULUMI_TIMEOUT_S, check=False
-    )
+    options = {"cwd": PROJECT, "env": _environment(), "timeout": PULUMI_TIMEOUT_S}
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, check=False, **options)
+    except subprocess.TimeoutExpired as late:
+        raise VerbError(
+            f"reading the outputs of stack {stack} with pulumi: no answer after {PULUMI_TIMEOUT_S} s. Try again."
+        ) from late
     if done.returncode == 0:
         return json.loads(done.stdout or "{}")
     if "no stack named" in done.stderr:

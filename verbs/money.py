@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 import config
-from providers.softlayer.account import Account, AccountError, Receipt, open_account
+from providers.softlayer.account import Account, AccountError, Receipt, open_account, read_charges
 from providers.softlayer.account import receipt as add_up
 from verbs.frame import FAILED, STACK, print_json, tell, verb
 
@@ -47,7 +47,7 @@ def cost_of(stack: str, account: Account | None = None) -> Cost:
     """Return what is being billed for the stack, as the account says."""
     try:
         account = account or account_of(stack)
-        charges = [charge for charge in account.charges(config.owner(stack).mark) if charge.is_open]
+        charges = [charge for charge in read_charges(account, config.owner(stack).mark) if charge.is_open]
     except AccountError as error:
         tell(str(error))
         return Cost(None, None)
@@ -63,7 +63,7 @@ def account_of(stack: str) -> Account:
 def receipt(context: invoke.Context, stack: str = STACK, json: bool = False) -> int:
     """Print what was rented under the stack's mark, and what is still billed; exit code 1 unless nothing is."""
     account, mark = account_of(stack), config.owner(stack).mark
-    bill = add_up(account.charges(mark))
+    bill = add_up(read_charges(account, mark))
     if json:
         print_json(_facts(bill, mark, account))
     else:

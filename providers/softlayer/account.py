@@ -126,7 +126,7 @@ class Account:
             attempts = LOCAL_ATTEMPTS if key.is_local else READ_ATTEMPTS
             found = self.api.read("Account", "getObject", mask="mask[id,companyName]", attempts=attempts)
         except ApiError as error:
-            raise AccountError(_unreadable(error, key)) from error
+            raise AccountError(_unreadable("opening the account", error, key)) from error
         return Identity(str(found["id"]), str(found.get("companyName") or ""), key.username, key.endpoint)
 
 
@@ -142,6 +142,18 @@ def open_account(config_file: str | None = None) -> Account:
         raise AccountError(str(error)) from error
     account.identity()
     return account
+
+
+def read_charges(account: Account, owner_mark: str) -> tuple[Charge, ...]:
+    """List what was and is billed under this mark.
+
+    Raises:
+        AccountError: with a sentence for the person.
+    """
+    try:
+        return account.charges(owner_mark)
+    except ApiError as error:
+        raise AccountError(_unreadable("reading the bill", error, account.api.credentials)) from error
 
 
 def receipt(charges: Iterable[Charge]) -> Receipt:
@@ -211,8 +223,8 @@ def _summary(guest: dict[str, Any]) -> GuestSummary:
     )
 
 
-def _unreadable(error: ApiError, key: credentials.Credentials) -> str:
-    asked = f"opening the account at {key.endpoint} as {key.username}"
+def _unreadable(doing: str, error: ApiError, key: credentials.Credentials) -> str:
+    asked = f"{doing} at {key.endpoint} as {key.username}"
     if error.is_unauthorised:
         return f"{asked}: the API refuses this key ({error.code}: {error.text}). Check the key file or SL_API_KEY."
     if error.code == "no answer":

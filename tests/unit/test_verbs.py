@@ -13,11 +13,14 @@ from pathlib import Path
 import pytest
 from fake_machine import FACTS, FakeMachine
 
-from config import ConfigError
+from config import ConfigError, Owner
 from launchers.outcome import Outcome, judge
 from launchers.payload import Container, Job, Payload
+from providers.softlayer.account import AccountError, read_charges
+from providers.softlayer.credentials import Credentials
+from providers.softlayer.errors import ApiError
 from remote.host import UnreachableError
-from verbs import frame, watch, words
+from verbs import frame, job, living, money, watch, words
 from verbs.job import status_facts, words_after_dashes
 from verbs.money import Cost
 
@@ -96,6 +99,40 @@ def test_stopping_never_fails_and_says_one_line():
 
 
 ED25519 = "AAAAC3NzaC1lZDI1NTE5AAAAIP1m8HkPs2YX3BPDd4rXyDKzwKEhIGpyqUXoMzFzbNQa"
+
+
+class Falling:
+    """An account whose API fails once it is open."""
+
+    def __init__(self):
+        self.api = self
+        self.credentials = Credentials("somebody", "a-key-of-an-account", "https://api.test", 1.0)
+
+    def charges(self, owner_mark):
+        raise ApiError("calling Account::getAllTopLevelBillingItems", "500", "a bad day")
+
+
+def test_a_bill_that_cannot_be_read_is_a_sentence_and_does_not_end_the_watching(monkeypatch, capsys):
+    monkeypatch.setattr(money.config, "owner", lambda stack: Owner("1f3a9c42", "", "", ""))
+    with pytest.raises(AccountError, match="reading the bill at https://api.test as somebody: a bad day"):
+        read_charges(Falling(), "1f3a9c42")
+    assert money.cost_of("local", Falling()) == Cost(None, None)
+    assert "a bad day" in capsys.readouterr().err
+
+
+def test_a_pulumi_that_hangs_is_a_sentence(monkeypatch, tmp_path):
+    slow = tmp_path / "pulumi"
+    slow.write_text("#!/bin/sh\nexec sleep 30\n")
+    slow.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(living, "PULUMI_TIMEOUT_S", 0.2)
+    with pytest.raises(frame.VerbError, match="no answer after 0.2 s"):
+        living.find_payload("local")
+
+
+def test_a_missing_ssh_client_is_a_sentence():
+    with pytest.raises(frame.VerbError, match="there is no ssh-of-nobody"):
+        job._become(("ssh-of-nobody", "gpu-0"))
 
 
 def test_the_words_after_the_dashes_are_for_the_machine():
