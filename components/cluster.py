@@ -45,11 +45,7 @@ class TrainingCluster(pulumi.ComponentResource):
         after = pulumi.ResourceOptions(parent=self, depends_on=[ledger])
         label = f"microcluster {stack.name}-{owner.mark}"
         key = SshKey(f"{name}-key", SshKeyArgs(owner.mark, label, owner.public_key), after)
-        network = PrivateNetwork(
-            f"{name}-network",
-            PrivateNetworkArgs(owner.mark, ledger.backend_router_id, stack.cluster.admin_cidrs),
-            after,
-        )
+        network = PrivateNetwork(f"{name}-network", network_args(stack, owner, ledger.backend_router_id), after)
         nodes = [
             GpuNode(f"{name}-{host}", GpuNodeArgs(stack.name, owner, host, stack.cluster, key.id, network), after)
             for host in hostnames(stack)
@@ -86,7 +82,16 @@ def ledger_args(stack: Stack, owner: Owner) -> LedgerArgs:
         os=cluster.os,
         image_id=cluster.image,
         backend_router_id=str(cluster.router) if cluster.router else None,
+        private_vlan_id=str(cluster.private_vlan) if cluster.private_vlan else None,
     )
+
+
+def network_args(stack: Stack, owner: Owner, router_id: pulumi.Input[str]) -> PrivateNetworkArgs:
+    """Return the network: the VLAN that the stack file names, else behind the router that the ledger chose."""
+    cluster = stack.cluster
+    if cluster.private_vlan:
+        return PrivateNetworkArgs(owner.mark, cluster.admin_cidrs, private_vlan_id=str(cluster.private_vlan))
+    return PrivateNetworkArgs(owner.mark, cluster.admin_cidrs, backend_router_id=router_id)
 
 
 def container_of(stack: Stack) -> facts.Container:

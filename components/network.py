@@ -1,4 +1,4 @@
-"""The private network of a cluster: one backend router, and who may talk to whom."""
+"""The private network of a cluster: one backend router or VLAN, and who may talk to whom."""
 
 from __future__ import annotations
 
@@ -13,17 +13,19 @@ from providers.softlayer.resources import RuleArgs, SecurityGroup, SecurityGroup
 
 @dataclass(frozen=True)
 class PrivateNetworkArgs:
-    """``backend_router_id`` is fixed before the first order: guests behind different routers cannot talk."""
+    """Router or VLAN, one of them, is fixed before the first order: guests behind different routers cannot talk."""
 
     mark: str
-    backend_router_id: pulumi.Input[str]
     admin_cidrs: Sequence[str]
+    backend_router_id: pulumi.Input[str] | None = None
+    private_vlan_id: str | None = None
 
 
 class PrivateNetwork(pulumi.ComponentResource):
-    """One backend router and the two security groups that every node wears, one on each interface."""
+    """One backend router or VLAN and the two security groups that every node wears, one on each interface."""
 
-    backend_router_id: pulumi.Output[str]
+    backend_router_id: pulumi.Input[str] | None
+    private_vlan_id: str | None
     public_group_id: pulumi.Output[str]
     private_group_id: pulumi.Output[str]
 
@@ -40,11 +42,12 @@ class PrivateNetwork(pulumi.ComponentResource):
             SecurityGroupArgs(args.mark, f"{name}-private", "members and the vendor's services", private_rules()),
             child,
         )
-        self.backend_router_id = pulumi.Output.from_input(args.backend_router_id)
+        self.backend_router_id, self.private_vlan_id = args.backend_router_id, args.private_vlan_id
         self.public_group_id, self.private_group_id = public.group_id, private.group_id
         self.register_outputs(
             {
                 "backendRouterId": self.backend_router_id,
+                "privateVlanId": self.private_vlan_id,
                 "publicGroupId": self.public_group_id,
                 "privateGroupId": self.private_group_id,
             }

@@ -70,6 +70,7 @@ def guest_args(args: GpuNodeArgs) -> VirtualGuestArgs:
         data_disks_gb=(hardware.data_disk_gb,),
         port_speed_mbps=hardware.port_speed_mbps,
         backend_router_id=args.network.backend_router_id,
+        private_vlan_id=args.network.private_vlan_id,
         ssh_key_ids=(args.ssh_key_id,),
         public_security_group_ids=(args.network.public_group_id,),
         private_security_group_ids=(args.network.private_group_id,),

@@ -71,8 +71,8 @@ class Cluster(_Section):
     data_disk_gb: Annotated[StrictInt, _one_of("a disk size that is sold", catalog.DATA_DISK_SIZES_GB)] = 2000
     os: Annotated[StrictStr, _known("a system for GPU flavors", catalog.OPERATING_SYSTEMS)] | None = None
     image: StrictStr | None = None
-    router: StrictInt | None = None
-    private_vlan: StrictInt | None = None
+    router: Annotated[StrictInt, Field(ge=1)] | None = None
+    private_vlan: Annotated[StrictInt, Field(ge=1)] | None = None
 
     @property
     def hardware(self) -> catalog.Flavor:

@@ -23,7 +23,7 @@ from .settings import LOOPBACK, SETTINGS_FILE, Settings, SettingsError, default_
 from .status import Status, status_of
 from .store import DATABASE_FILE, Store
 
-DONE, FAILED, WRONG_USE = 0, 1, 2
+DONE, FAILED, WRONG_USE, INTERRUPTED = 0, 1, 2, 130
 OPTIONS = ("port", "machines", "clock_rate", "seed")
 
 
@@ -39,6 +39,9 @@ def main(argv: list[str]) -> int:
     except (ProcessError, MachineError) as failed:
         print(failed, file=sys.stderr)
         return FAILED
+    except KeyboardInterrupt:
+        print("Interrupted; what was begun may still go on. See: python -m emulator status", file=sys.stderr)
+        return INTERRUPTED
 
 
 def run_serve(settings: Settings, arguments: argparse.Namespace) -> int:

@@ -84,7 +84,7 @@ class Host:
         except paramiko.AuthenticationException as error:
             raise LoginRefusedError(f"logging in to {self} as {self.user} with {self.key_file}: refused.") from error
         except (OSError, EOFError, paramiko.SSHException) as error:
-            raise UnreachableError(f"connecting to {self}: {error or type(error).__name__}.") from error
+            raise UnreachableError(f"connecting to {self}: {_reason(error)}.") from error
         self._connection = connection
 
     def run(
@@ -111,7 +111,7 @@ class Host:
             raise UnreachableError(f"running `{argv[0]}` on {self}: no answer after {timeout_s} s.") from error
         except (OSError, EOFError, paramiko.SSHException, invoke.ThreadException) as error:
             self.close()
-            raise UnreachableError(f"running `{argv[0]}` on {self}: the connection was lost ({error}).") from error
+            raise UnreachableError(f"running `{argv[0]}` on {self}: the connection was lost ({_reason(error)}).") from error
         if result.exited == NO_EXIT_CODE:  # The way was lost, or a signal ended the command, as in a reboot.
             self.close()
             raise UnreachableError(f"running `{argv[0]}` on {self}: it ended without an exit code.")
@@ -170,3 +170,8 @@ class _Whole(io.StringIO):
 
     def read(self, size: int | None = -1, /) -> str:
         return super().read()
+
+
+def _reason(error: BaseException) -> str:
+    """What the system or the client says, without a number."""
+    return (getattr(error, "strerror", None) or str(error) or type(error).__name__).rstrip(".")

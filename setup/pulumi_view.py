@@ -26,6 +26,7 @@ NOISE = re.compile(
     r'|    error: exit status [12]: running "exec \.venv/bin/fab [^"]*":$'  # The verb's own sentence follows it.
     r"|    \S+: .* \.\.\.$"  # What a step was doing has been told while it did it.
 )
+KILLED = re.compile(r'    error: signal: \w+: running "exec \.venv/bin/fab (?P<step>\S+)":')
 FAILED_ACTION = re.compile(r"\*\*(?P<what>\w+ failed)( \([\d.]+s\))?\*\*")
 RECEIPT = "    receipt:"
 """The ledger's own proof; `make down` prints the account's receipt right after it."""
@@ -60,6 +61,8 @@ class View:
         if not plain and self._headings:
             self._headings = self._headings[:1] if self._headings[0].startswith("Diagnostics") else []
             return None
+        if killed := KILLED.fullmatch(plain):
+            line = f"    {killed['step']} was ended before it was done; the same command again takes it up\n"
         above = "".join(self._headings) if plain.startswith(" ") else ""
         self._headings = []
         return above + line

@@ -13,11 +13,12 @@ import invoke
 from config import ConfigError
 from launchers.payload import PayloadError
 from providers.softlayer.account import AccountError
-from remote.host import RemoteError
+from remote.host import RemoteError, UnreachableError
 from remote.waiting import NotReadyError
 
 FAILED, MISTAKE, INTERRUPTED = 1, 2, 130
 STACK = "local"
+UNREACHABLE_NEXT = "See that the machine is up and that adminCidrs holds this computer's address, then repeat."
 
 
 class UserMistake(Exception):
@@ -55,6 +56,9 @@ def _carefully(function: Callable[..., int | None], *args: Any, **options: Any) 
     except (UserMistake, ConfigError) as error:
         tell(str(error))
         return MISTAKE
+    except UnreachableError as error:
+        tell(f"{_sentence(str(error))} {UNREACHABLE_NEXT}")
+        return FAILED
     except (VerbError, RemoteError, NotReadyError, PayloadError, AccountError) as error:
         tell(_sentence(str(error)))
         return FAILED

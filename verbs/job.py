@@ -65,11 +65,10 @@ def stop(context: invoke.Context, stack: str = STACK, json: bool = False) -> int
     unclear = remote_job.stop_job(open_hosts(payload), payload)
     if json:
         print_json({"stack": stack, "run": payload.run, "stopped": not unclear, "unclear": unclear})
+    elif unclear:
+        tell("\n".join(unclear.values()))
     else:
-        print(
-            "\n".join(unclear.values())
-            or f"run {payload.run}: no process of it is left on {len(payload.hosts)} machines"
-        )
+        print(f"run {payload.run}: no process of it is left on {len(payload.hosts)} machines")
         print(f"Next: `fab resume --stack {stack}` goes on, `make down STACK={stack}` stops the bill.")
     return FAILED if unclear else 0
 

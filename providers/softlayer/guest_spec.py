@@ -8,13 +8,12 @@ import pydantic
 
 import catalog
 from providers.softlayer import mark as marks
-from providers.softlayer.spec import MARK_PATTERN, Spec
+from providers.softlayer.spec import MARK_PATTERN, ObjectId, Placed
 
 _Name = Annotated[str, pydantic.StringConstraints(pattern=r"^[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?$", max_length=63)]
-_Id = Annotated[str, pydantic.StringConstraints(pattern=r"^[0-9]+$")]
 
 
-class GuestSpec(Spec):
+class GuestSpec(Placed):
     """What is ordered."""
 
     mark: Annotated[str, pydantic.StringConstraints(pattern=MARK_PATTERN)]
@@ -23,13 +22,12 @@ class GuestSpec(Spec):
     datacenter: str
     flavor: str
     os: str | None = None
-    image_id: _Id | None = None
+    image_id: ObjectId | None = None
     data_disks_gb: tuple[int, ...] = pydantic.Field((), max_length=catalog.MAX_DATA_DISKS)
     port_speed_mbps: int
-    backend_router_id: _Id | None = None
-    ssh_key_ids: tuple[_Id, ...] = ()
-    public_security_group_ids: tuple[_Id, ...] = ()
-    private_security_group_ids: tuple[_Id, ...] = ()
+    ssh_key_ids: tuple[ObjectId, ...] = ()
+    public_security_group_ids: tuple[ObjectId, ...] = ()
+    private_security_group_ids: tuple[ObjectId, ...] = ()
     tags: tuple[str, ...] = ()
 
     @pydantic.field_validator("data_disks_gb")

@@ -80,7 +80,8 @@ def live_inputs(guest: Guest) -> dict[str, Any]:
     """Read back what can be read back of a guest's ordered properties; what is not shown (yet) is left out."""
     preset = ((guest.get("billingItem") or {}).get("orderItem") or {}).get("preset") or {}
     backend = guest.get("primaryBackendNetworkComponent") or {}
-    router = ((backend.get("networkVlan") or {}).get("primaryRouter") or {}).get("id")
+    vlan = backend.get("networkVlan") or {}
+    router = (vlan.get("primaryRouter") or {}).get("id")
     found = {
         "hostname": guest.get("hostname"),
         "domain": guest.get("domain"),
@@ -89,6 +90,7 @@ def live_inputs(guest: Guest) -> dict[str, Any]:
         "dataDisksGb": data_disks(guest),
         "portSpeedMbps": backend.get("maxSpeed"),
         "backendRouterId": str(router) if router else None,
+        "privateVlanId": str(vlan["id"]) if vlan.get("id") else None,
     }
     return {key: value for key, value in found.items() if value not in (None, "")}
 

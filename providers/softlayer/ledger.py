@@ -17,7 +17,7 @@ from providers.softlayer.account import Account, Receipt, receipt
 from providers.softlayer.errors import ApiError, ProviderError, WaitError
 from providers.softlayer.resource import Created, Live
 from providers.softlayer.session import Operation
-from providers.softlayer.spec import MARK_PATTERN, Problem, Spec, problems
+from providers.softlayer.spec import MARK_PATTERN, Placed, Problem, problems
 from providers.softlayer.waiting import Pending, wait_until
 
 REPLACE_ON: frozenset[str] = frozenset()
@@ -31,7 +31,7 @@ ACCOUNT_PRICE = "the account's answer to verifyOrder"
 OUTPUTS = ("accountId", "endpoint", "username", "backendRouterId", "pricePerHour", "priceSource", "currency")
 
 
-class LedgerSpec(Spec):
+class LedgerSpec(Placed):
     """The cluster to come."""
 
     mark: Annotated[str, pydantic.StringConstraints(pattern=MARK_PATTERN)]
@@ -43,7 +43,6 @@ class LedgerSpec(Spec):
     nodes: int = pydantic.Field(ge=1, le=64)
     data_disks_gb: tuple[int, ...] = ()
     port_speed_mbps: int
-    backend_router_id: str | None = None
 
 
 class _Planned(pydantic.BaseModel):
@@ -57,7 +56,8 @@ class _Planned(pydantic.BaseModel):
     image_id: None = None
     data_disks_gb: tuple[int, ...]
     port_speed_mbps: int
-    backend_router_id: str
+    backend_router_id: str | None
+    private_vlan_id: str | None
     ssh_key_ids: tuple[str, ...] = ()
     public_security_group_ids: tuple[str, ...] = ()
     private_security_group_ids: tuple[str, ...] = ()
@@ -76,11 +76,12 @@ def check(inputs: Mapping[str, Any], old_inputs: Mapping[str, Any]) -> list[Prob
 
 
 def known_outputs(inputs: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:
-    """Price the cluster by the catalogue, and keep the router as long as the datacenter stays."""
+    """Price the cluster by the catalogue, and keep the router as long as datacenter and VLAN stay."""
     price = _catalogue_price(inputs)
     known = {"pricePerHour": price, "priceSource": CATALOGUE_PRICE, "currency": "USD"} if price else {}
     router = inputs.get("backendRouterId")
-    if old and not router and old.get("datacenter") == inputs.get("datacenter"):
+    same_vlan = inputs.get("privateVlanId") in (None, old.get("privateVlanId"))
+    if old and not router and same_vlan and old.get("datacenter") == inputs.get("datacenter"):
         router = old.get("backendRouterId")
     if router:
         known["backendRouterId"] = router
@@ -135,7 +136,11 @@ def _when(moment: datetime) -> str:
 def _checked(op: Operation, account: Account, spec: LedgerSpec, router: str | None) -> dict[str, Any]:
     identity = account.identity()
     living = [guest for guest in account.guest_list.under(spec.mark) if guests.is_alive(guest)]
-    chosen = routers.choose(account.api, spec.datacenter, spec.backend_router_id, router, living)
+    chosen = (
+        routers.of_vlan(account.api, spec.datacenter, spec.private_vlan_id)
+        if spec.private_vlan_id
+        else routers.choose(account.api, spec.datacenter, spec.backend_router_id, router, living)
+    )
     if spec.image_id is not None:
         _check_image(op, account, spec.image_id)
     price, currency = _price(account, spec, chosen, missing=max(spec.nodes - len(living), 1))
@@ -163,11 +168,11 @@ def _check_image(op: Operation, account: Account, image_id: str) -> None:
 def _price(account: Account, spec: LedgerSpec, router: str, *, missing: int) -> tuple[Decimal, str]:
     """Ask for the order of what is missing, so that a quota that is nearly used up does not count our own guests twice."""
     domain = f"{marks.owner(spec.stack, spec.mark)}.{marks.ZONE}"
-    ordered = spec.model_dump(include={"datacenter", "flavor", "os", "data_disks_gb", "port_speed_mbps"})
-    planned = [
-        _Planned(hostname=f"planned-{each}", domain=domain, backend_router_id=router, **ordered)
-        for each in range(missing)
-    ]
+    ordered = spec.model_dump(
+        include={"datacenter", "flavor", "os", "data_disks_gb", "port_speed_mbps", "private_vlan_id"}
+    )
+    ordered["backend_router_id"] = None if spec.private_vlan_id else router
+    planned = [_Planned(hostname=f"planned-{each}", domain=domain, **ordered) for each in range(missing)]
     try:
         answer = order.verify(account.api, planned)
     except ApiError as error:

@@ -31,6 +31,7 @@ class Ordered(Protocol):
     data_disks_gb: tuple[int, ...]
     port_speed_mbps: int
     backend_router_id: str | None
+    private_vlan_id: str | None
     ssh_key_ids: tuple[str, ...]
     public_security_group_ids: tuple[str, ...]
     private_security_group_ids: tuple[str, ...]
@@ -51,8 +52,8 @@ def guest_template(spec: Ordered, user_data: str) -> Template:
         "operatingSystemReferenceCode": spec.os or STOCK_SYSTEM,
         "blockDevices": _disks(spec.data_disks_gb),
         "networkComponents": [{"maxSpeed": spec.port_speed_mbps}],
-        "primaryNetworkComponent": _component(spec.public_security_group_ids, None),
-        "primaryBackendNetworkComponent": _component(spec.private_security_group_ids, spec.backend_router_id),
+        "primaryNetworkComponent": _component(spec.public_security_group_ids),
+        "primaryBackendNetworkComponent": _component(spec.private_security_group_ids) | _place(spec),
         "sshKeys": [{"id": int(key)} for key in spec.ssh_key_ids],
         "userData": [{"value": user_data}],
     }
@@ -114,8 +115,8 @@ def verify(api: Api, specs: Sequence[Ordered]) -> dict[str, Any]:
     template = guest_template(specs[0], "")
     del template["userData"]
     container = api.read("Virtual_Guest", "generateOrderTemplate", template)
-    names = [{"hostname": spec.hostname, "domain": spec.domain} for spec in specs]
-    whole = {**container, "quantity": len(specs), "useHourlyPricing": True, "virtualGuests": names}
+    described = [{"hostname": spec.hostname, "domain": spec.domain, **_lost(template)} for spec in specs]
+    whole = {**container, "quantity": len(specs), "useHourlyPricing": True, "virtualGuests": described}
     return api.read("Product_Order", "verifyOrder", whole)
 
 
@@ -155,10 +156,16 @@ def _disks(sizes: Sequence[int]) -> list[dict[str, Any]]:
     ]
 
 
-def _component(group_ids: Sequence[str], router_id: str | None) -> dict[str, Any]:
+def _component(group_ids: Sequence[str]) -> dict[str, Any]:
     groups = [{"securityGroup": {"id": int(group)}} for group in group_ids]
-    bindings = {"securityGroupBindings": groups} if groups else {}
-    return bindings | ({"router": {"id": int(router_id)}} if router_id else {})
+    return {"securityGroupBindings": groups} if groups else {}
+
+
+def _place(spec: Ordered) -> dict[str, Any]:
+    # The service refuses a router beside a VLAN, which already hangs on one.
+    if spec.private_vlan_id:
+        return {"networkVlan": {"id": int(spec.private_vlan_id)}}
+    return {"router": {"id": int(spec.backend_router_id)}} if spec.backend_router_id else {}
 
 
 def full_name(spec: Ordered) -> str:

@@ -26,6 +26,8 @@ class LedgerArgs:
     image_id: pulumi.Input[str] | None = None
     backend_router_id: pulumi.Input[str] | None = None
     """The router to insist on; without it the Ledger chooses one and keeps it."""
+    private_vlan_id: pulumi.Input[str] | None = None
+    """The VLAN to insist on, which brings its router."""
 
 
 @dataclass(frozen=True)
@@ -73,13 +75,15 @@ class VirtualGuestArgs:
     flavor: pulumi.Input[str]
     data_disks_gb: pulumi.Input[Sequence[int]]
     port_speed_mbps: pulumi.Input[int]
-    backend_router_id: pulumi.Input[str]
     ssh_key_ids: Strings
     public_security_group_ids: Strings
     private_security_group_ids: Strings
     tags: Strings
     os: pulumi.Input[str] | None = None
     image_id: pulumi.Input[str] | None = None
+    backend_router_id: pulumi.Input[str] | None = None
+    private_vlan_id: pulumi.Input[str] | None = None
+    """Names the place on the private network instead of the router."""
 
 
 class SoftLayerResource(pulumi.CustomResource):

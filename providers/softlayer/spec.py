@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import pydantic
 from pydantic.alias_generators import to_camel
@@ -12,6 +12,7 @@ from pydantic.alias_generators import to_camel
 from providers.softlayer.values import has_unknown
 
 MARK_PATTERN = r"^[0-9a-f]{8}$"
+ObjectId = Annotated[str, pydantic.StringConstraints(pattern=r"^[0-9]+$")]
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,19 @@ class Spec(pydantic.BaseModel):
     def of(cls, inputs: Mapping[str, Any]) -> Self:
         """Read checked inputs."""
         return cls.model_validate(dict(inputs))
+
+
+class Placed(Spec):
+    """Inputs that say where guests stand on the private network: behind a router, or in one of its VLANs."""
+
+    backend_router_id: ObjectId | None = None
+    private_vlan_id: ObjectId | None = None
+
+    @pydantic.model_validator(mode="after")
+    def _one_place(self) -> Self:
+        if self.backend_router_id is not None and self.private_vlan_id is not None:
+            raise ValueError("name either backendRouterId or privateVlanId, and not both")
+        return self
 
 
 def problems(spec: type[Spec], inputs: Mapping[str, Any]) -> list[Problem]:

@@ -20,8 +20,8 @@ from providers.softlayer.values import has_unknown
 from providers.softlayer.waiting import Pending, wait_until
 
 REPLACE_ON = frozenset(
-    {"mark", "hostname", "domain", "datacenter", "flavor", "os", "imageId", "backendRouterId"}
-    | {"sshKeyIds", "publicSecurityGroupIds", "privateSecurityGroupIds"}
+    {"mark", "hostname", "domain", "datacenter", "flavor", "os", "imageId"}
+    | {"backendRouterId", "privateVlanId", "sshKeyIds", "publicSecurityGroupIds", "privateSecurityGroupIds"}
 )
 TIMEOUT_S = 90 * 60.0
 """GPU guests with large images take some 20 minutes; the vendor's own tools allow 90."""
@@ -140,6 +140,7 @@ def _inputs_of(op: Operation, guest: dict[str, Any], inputs: Mapping[str, Any]) 
     if stack != op.stack:
         raise ProviderError(f"importing {guests.described(guest)}: it does not carry the mark of stack {op.stack}.")
     ordered = op.account().api.find("Virtual_Guest", str(guest["id"]), guests.IMPORT_MASK) or {}
+    live.pop("privateVlanId", None)  # A guest names one of the two, and by default the program names the router.
     return {**live, **guests.ordered_inputs({**guest, **ordered}), "mark": owner_mark}
 
 

@@ -90,6 +90,8 @@ def test_all_problems_are_reported_together_with_their_path() -> None:
         ({"cluster__adminCidrs": ["10.0.0.1/8"]}, "cluster/adminCidrs/0: '10.0.0.1/8' is not an IPv4 network"),
         ({"cluster__adminCidrs": []}, "cluster/adminCidrs: [] List should have at least 1 item"),
         ({"cluster__image": "1", "cluster__os": "UBUNTU_18_64"}, "cluster/image: cannot be given together"),
+        ({"cluster__router": 1, "cluster__privateVlan": 2}, "cluster/privateVlan: cannot be given together"),
+        ({"cluster__privateVlan": 0}, "cluster/privateVlan: 0 should be greater than or equal to 1"),
         ({"cluster__os": "DEBIAN_9_64"}, "cluster/os: 'DEBIAN_9_64' is not a system for GPU flavors"),
         ({"container__image": "$(reboot)"}, "container/image: '$(reboot)' is not a full image reference"),
         ({"container__name": "a;b"}, "container/name: 'a;b' String should match pattern"),

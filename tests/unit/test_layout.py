@@ -75,7 +75,7 @@ def test_only_the_remote_folder_opens_ssh() -> None:
                 for node in ast.walk(tree)
                 if isinstance(node, ast.ImportFrom) and node.module
             }
-            assert "paramiko" not in names, file
+            assert not {"paramiko", "fabric"} & names, file
 
 
 def test_the_program_is_a_table_of_contents() -> None:

@@ -63,9 +63,17 @@ def of_type(made: dict[str, Any], kind: str) -> list[Any]:
 
 def test_the_stack_becomes_guests_behind_one_router() -> None:
     guests = of_type(declare(cluster__nodes=3), "VirtualGuest")
-    assert [guest.inputs["hostname"] for guest in guests] == ["gpu-0", "gpu-1", "gpu-2"]
+    assert {guest.inputs["hostname"] for guest in guests} == {"gpu-0", "gpu-1", "gpu-2"}
     assert {guest.inputs["backendRouterId"] for guest in guests} == {"7"}
     assert {guest.inputs["domain"] for guest in guests} == {"dev-1f3a9c42.microcluster"}
+
+
+def test_with_a_private_vlan_every_guest_names_it_and_no_router() -> None:
+    made = declare(cluster__privateVlan=1234)
+    guests, (ledger,) = of_type(made, "VirtualGuest"), of_type(made, "Ledger")
+    assert ledger.inputs["privateVlanId"] == "1234"
+    assert {guest.inputs["privateVlanId"] for guest in guests} == {"1234"}
+    assert all(guest.inputs.get("backendRouterId") is None for guest in guests)
 
 
 def test_port_22_is_open_to_the_operator_and_nothing_else_is() -> None:

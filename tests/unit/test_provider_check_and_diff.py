@@ -48,6 +48,8 @@ def test_good_inputs_pass():
         ({"dataDisksGb": [100] * 5}, "dataDisksGb", "at most 4"),
         ({"imageId": "12"}, "", "either os or imageId"),
         ({"os": None}, "", "either os or imageId"),
+        ({"privateVlanId": "2"}, "", "either backendRouterId or privateVlanId"),
+        ({"backendRouterId": None, "privateVlanId": "bcr01a.lon06.1234"}, "privateVlanId", "pattern"),
         ({"mark": "xyz"}, "mark", "pattern"),
         ({"mark": "1f3a9c43"}, "", "owner mark"),
         ({"hostname": "gpu 0; reboot"}, "hostname", "pattern"),
@@ -97,7 +99,7 @@ def test_equal_inputs_are_no_difference_even_if_lists_are_compared():
     assert difference(GUEST, {**GUEST, "dataDisksGb": [2000]}, virtual_guest.REPLACE_ON).changed == ()
 
 
-@pytest.mark.parametrize("key", ["flavor", "datacenter", "backendRouterId", "sshKeyIds", "hostname"])
+@pytest.mark.parametrize("key", ["flavor", "datacenter", "backendRouterId", "privateVlanId", "sshKeyIds"])
 def test_what_cannot_be_changed_in_place_replaces_the_guest(key):
     assert difference(GUEST, {**GUEST, key: "other"}, virtual_guest.REPLACE_ON).replacing == (key,)
 
@@ -135,6 +137,17 @@ def test_a_preview_prices_the_cluster_and_keeps_the_router_of_its_datacenter():
     assert (kept["backendRouterId"], kept["accountId"]) == ("5", "9")
     assert "backendRouterId" not in ledger.known_outputs({**LEDGER, "datacenter": "lon04"}, old)
     assert float(kept["pricePerHour"]) == 2 * float(ledger.known_outputs(LEDGER, {})["pricePerHour"])
+
+
+def test_a_preview_keeps_the_router_of_a_vlan_that_stays_and_cannot_know_that_of_another():
+    old = {**LEDGER, "backendRouterId": "5", "privateVlanId": "1234"}
+    assert ledger.known_outputs({**LEDGER, "privateVlanId": "1234"}, old)["backendRouterId"] == "5"
+    assert "backendRouterId" not in ledger.known_outputs({**LEDGER, "privateVlanId": "99"}, old)
+
+
+def test_a_ledger_takes_a_router_or_a_vlan_and_not_both():
+    (problem,) = ledger.check({**LEDGER, "backendRouterId": "5", "privateVlanId": "1234"}, {})
+    assert "either backendRouterId or privateVlanId" in problem.reason
 
 
 def test_the_fingerprint_of_a_key_is_known_in_a_preview():

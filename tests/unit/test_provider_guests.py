@@ -86,6 +86,12 @@ def test_the_ordered_properties_are_read_back():
     }
 
 
+def test_the_vlan_is_read_back_beside_its_router():
+    vlan = {"networkVlan": {"id": 1234, "primaryRouter": {"id": 11}}}
+    live = guests.live_inputs({**READY, "primaryBackendNetworkComponent": vlan})
+    assert (live["privateVlanId"], live["backendRouterId"]) == ("1234", "11")
+
+
 def test_the_price_is_that_of_the_whole_billing_item():
     assert guests.outputs(READY, "ssh-ed25519 A", "1")["pricePerHour"] == "4.4"
 

@@ -7,7 +7,7 @@ import pytest
 from providers.softlayer import order
 from providers.softlayer.errors import ProviderError
 from providers.softlayer.guest_spec import GuestSpec
-from providers.softlayer.routers import pick
+from providers.softlayer.routers import pick, router_of
 
 SPEC = GuestSpec(
     mark="1f3a9c42",
@@ -63,6 +63,14 @@ def test_router_and_security_groups_are_bound_in_the_order():
     }
 
 
+def test_a_vlan_is_named_in_the_order_and_no_router_beside_it():
+    spec = SPEC.model_copy(update={"backend_router_id": None, "private_vlan_id": "1234"})
+    assert order.guest_template(spec, "")["primaryBackendNetworkComponent"] == {
+        "securityGroupBindings": [{"securityGroup": {"id": 22}}],
+        "networkVlan": {"id": 1234},
+    }
+
+
 def test_an_image_takes_the_stock_systems_place_and_what_the_container_lost_is_put_back():
     container = order.image_container(CONTAINER, order.guest_template(SPEC, "data"), IMAGE)
     (guest,) = container["virtualGuests"]
@@ -98,3 +106,23 @@ def test_a_router_of_another_datacenter_is_refused_with_the_ones_that_are_there(
 def test_a_datacenter_without_pods_is_refused():
     with pytest.raises(ProviderError, match="no pod there"):
         pick("atl01", PODS, None, None)
+
+
+VLAN = {"id": 1234, "networkSpace": "PRIVATE", "primaryRouter": {"id": 11, "datacenter": {"name": "lon06"}}}
+
+
+def test_a_private_vlan_brings_its_router():
+    assert router_of("1234", VLAN, "lon06") == "11"
+
+
+@pytest.mark.parametrize(
+    ("vlan", "words"),
+    [
+        (None, "private VLAN 1234: the account has none of this id. Name the id, not the number"),
+        ({**VLAN, "networkSpace": "PUBLIC"}, "private VLAN 1234: it is a PUBLIC one. Name a private VLAN in lon06"),
+        ({**VLAN, "primaryRouter": {"id": 9, "datacenter": {"name": "lon04"}}}, "1234: it is in lon04, the cluster in"),
+    ],
+)
+def test_a_vlan_in_which_the_guests_cannot_stand_is_refused(vlan, words):
+    with pytest.raises(ProviderError, match=words):
+        router_of("1234", vlan, "lon06")

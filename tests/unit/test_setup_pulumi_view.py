@@ -150,3 +150,9 @@ def test_a_failure_is_told_by_name_when_it_happens_and_its_reason_once_at_the_en
         "",
         "Resources:",
     ]
+
+
+def test_a_step_that_a_ctrl_c_ended_is_told_in_words() -> None:
+    killed = '    error: signal: killed: running "exec .venv/bin/fab step.start-container":'
+    told = View().told(f"{killed}\n")
+    assert told == "    step.start-container was ended before it was done; the same command again takes it up\n"

@@ -274,3 +274,12 @@ def test_stopping_what_is_not_up_also_answers_a_program(tmp_path):
     answer = fab("stop", "--json", MICROCLUSTER_HOME=str(tmp_path), PULUMI_BACKEND_URL=f"file://{tmp_path}/state")
     assert answer.returncode == 0
     assert json.loads(answer.stdout) == {"stack": "local", "run": None, "stopped": True, "unclear": {}}
+
+
+def test_an_unreachable_machine_comes_with_what_to_look_at(capsys):
+    def fails(context):
+        raise UnreachableError("connecting to gpu-0 (guest 7, 198.51.100.7): No route to host.")
+
+    with pytest.raises(SystemExit):
+        frame.verb(fails)(frame.invoke.Context())
+    assert "guest 7" in (said := capsys.readouterr().err) and "adminCidrs" in said
