@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 SSH_WRAPPER = "/run/microcluster/ssh"
@@ -37,17 +37,13 @@ class World:
         return ",".join(f"{address}:{self.slots}" for address in self.addresses)
 
 
-def mpirun(world: World, command: Sequence[str], environment: Mapping[str, str] | None = None) -> tuple[str, ...]:
+def mpirun(world: World, command: Sequence[str]) -> tuple[str, ...]:
     """Return the argv that starts ``command`` on every slot of ``world``.
 
-    PYTHONUNBUFFERED stays unset: with it the lines of several ranks get mixed up.
-
-    Args:
-        environment: what is set on the launcher; LD_LIBRARY_PATH is passed on only when it is among it.
+    PYTHONUNBUFFERED stays unset: with it the lines of several ranks get mixed up. LD_LIBRARY_PATH and the like of the image
+    reach ranks on other hosts by the ssh environment that start.sh writes there.
     """
-    passed = ["NCCL_DEBUG=INFO", "LC_ALL=C.UTF-8", "PATH", RUN_VARIABLE]
-    if (environment or {}).get("LD_LIBRARY_PATH"):
-        passed.append("LD_LIBRARY_PATH")
+    passed = ("NCCL_DEBUG=INFO", "LC_ALL=C.UTF-8", "PATH", RUN_VARIABLE)
     exports = [word for name in (f"NCCL_SOCKET_IFNAME={world.interface}", *passed) for word in ("-x", name)]
     return (
         *("mpirun", "--allow-run-as-root", "-np", str(world.size), "-H", world.host_slots),

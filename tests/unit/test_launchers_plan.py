@@ -153,12 +153,6 @@ def test_mpirun_is_held_to_the_private_network_and_carries_the_mark():
     assert argv[-1] == "hostname"
 
 
-def test_the_library_path_is_passed_on_only_where_it_is_set():
-    world = World(("10.112.7.2",), 1, "eth0")
-    assert "LD_LIBRARY_PATH" in mpirun(world, ("true",), {"LD_LIBRARY_PATH": "/usr/local/cuda"})
-    assert "LD_LIBRARY_PATH" not in mpirun(world, ("true",), {"LD_LIBRARY_PATH": ""})
-
-
 @pytest.mark.parametrize("addresses", [("8.8.8.8",), ("10.112.7.2", " 10.112.7.3"), ()])
 def test_a_world_off_the_private_network_is_refused(addresses):
     with pytest.raises(ValueError):
