@@ -111,7 +111,9 @@ class Host:
             raise UnreachableError(f"running `{argv[0]}` on {self}: no answer after {timeout_s} s.") from error
         except (OSError, EOFError, paramiko.SSHException, invoke.ThreadException) as error:
             self.close()
-            raise UnreachableError(f"running `{argv[0]}` on {self}: the connection was lost ({_reason(error)}).") from error
+            raise UnreachableError(
+                f"running `{argv[0]}` on {self}: the connection was lost ({_reason(error)})."
+            ) from error
         if result.exited == NO_EXIT_CODE:  # The way was lost, or a signal ended the command, as in a reboot.
             self.close()
             raise UnreachableError(f"running `{argv[0]}` on {self}: it ended without an exit code.")

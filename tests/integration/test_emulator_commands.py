@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from emulator import cli, process
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
@@ -83,3 +85,13 @@ def test_an_unknown_setting_is_named(emulator):
     assert refused.returncode == 2
     assert "provisionning_s" in refused.stderr
     assert "Traceback" not in refused.stderr
+
+
+def test_a_ctrl_c_while_the_server_starts_is_a_sentence(emulator, monkeypatch, capsys):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(process, "start", interrupted)
+    options = ["--state", str(emulator.state), "--port", str(emulator.port), "--machines", "none"]
+    assert cli.main(["start", *options]) == cli.INTERRUPTED
+    assert "python -m emulator status" in capsys.readouterr().err

@@ -100,8 +100,9 @@ def test_only_the_stacks_key_is_tried_whatever_the_person_has_in_the_home_folder
 
 
 def test_nobody_listening_is_unreachable(keys):
-    with pytest.raises(UnreachableError, match="gpu-0 \\(guest 101"):
+    with pytest.raises(UnreachableError, match="gpu-0 \\(guest 101") as silent:
         Host(facts(keys, "host"), "root", str(keys / "stack"), port=1).connect()
+    assert "Errno" not in str(silent.value)
 
 
 def test_a_file_is_put_once_with_its_mode(host, tmp_path):
