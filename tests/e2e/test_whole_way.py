@@ -61,9 +61,9 @@ def of_account(account: str, kind: str) -> list[str]:
     return answer.stdout.split()
 
 
-def processes_of(product: Product, run: str) -> list[str]:
-    """Return the processes on this product's machines, nested containers included, that bear the run's mark."""
-    mark, machines = f"MICROCLUSTER_RUN={run}".encode(), labelled(product, "container")
+def processes_of(machines: list[str], run: str) -> list[str]:
+    """Return the processes on these machines, nested containers included, that bear the run's mark."""
+    mark = f"MICROCLUSTER_RUN={run}".encode()
     found = []
     for environ in Path("/proc").glob("[0-9]*/environ"):
         try:
@@ -158,10 +158,11 @@ def test_a_stopped_job_leaves_no_process(product: Product, up: str) -> None:
         'for i in $(seq 60); do fab status --stack local --json | grep -q \'"state": *"running"\' && exit 0; sleep 2; done; exit 1'
     )
     assert wait.returncode == 0, product.plain("fab status --stack local").stdout
-    assert processes_of(product, run)
+    machines = labelled(product, "container")
+    assert processes_of(machines, run)
     stopped = product.plain("fab stop --stack local")
     assert stopped.returncode == 0, stopped.stdout + stopped.stderr
-    assert processes_of(product, run) == []
+    assert processes_of(machines, run) == []
     assert product.facts("status")["state"] == "stopped"
 
 
@@ -189,10 +190,12 @@ def test_another_flavor_replaces_the_machines_one_after_the_other(product: Produ
 
 def test_down_stops_the_bill_and_proves_it(product: Product, up: str) -> None:
     mark, run = product.outputs()["microcluster"]["mark"], product.outputs()["run"]
+    machines = labelled(product, "container")
+    assert machines  # Afterwards nobody knows them any more.
     down = product.run("make down DISCARD=1")
     assert down.returncode == 0, down.stdout + down.stderr
     assert f"open billing items with mark {mark}: 0" in down.stdout
-    assert processes_of(product, run) == []
+    assert processes_of(machines, run) == []
     assert labelled(product, "container") == []
 
 
