@@ -13,7 +13,7 @@ import yaml
 from pulumi.runtime.config import CONFIG
 from pydantic import ValidationError
 
-from config.errors import ConfigError, sentence
+from config.errors import ConfigError, not_yaml, sentence
 from config.model import Cluster, Container, Job, StackFile, keys_at
 from config.owner import Owner, owner, owner_mark
 from config.places import expand, home
@@ -75,8 +75,7 @@ def read_values(path: Path) -> dict[str, Any]:
     try:
         content = yaml.safe_load(path.read_text())
     except yaml.YAMLError as error:
-        problem = " ".join(str(error).split()).replace('"<unicode string>", ', "")
-        raise ConfigError(f"Reading stacks/{path.name}: it is not YAML, nothing was ordered: {problem}") from error
+        raise ConfigError(f"stacks/{path.name} is not YAML, nothing was ordered: {not_yaml(error)}") from error
     values = content.get("config") if isinstance(content, Mapping) else None
     return dict(values) if isinstance(values, Mapping) else {}
 

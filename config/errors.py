@@ -6,6 +6,8 @@ import difflib
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import yaml
+
 EXAMPLES = {
     "cluster/datacenter": "lon04",
     "cluster/flavor": "AC2_16X120X100",
@@ -37,3 +39,11 @@ def unknown_key(path: str, key: str, known: Sequence[str]) -> str:
     """Return the problem of a key that nobody reads, with the nearest one that is read."""
     near = difflib.get_close_matches(key, known, n=1)
     return f"{path}: unknown key; " + (f"did you mean '{near[0]}'?" if near else f"known: {', '.join(known)}")
+
+
+def not_yaml(error: yaml.YAMLError) -> str:
+    """Return where a file stops being YAML, and why."""
+    if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
+        return " ".join(str(error).split())
+    mark = error.problem_mark
+    return f"line {mark.line + 1}, column {mark.column + 1}: {error.problem}"

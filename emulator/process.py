@@ -69,7 +69,8 @@ def listen(address: str, port: int) -> socket.socket:
         raise ProcessError(
             f"Listening on {address}:{port}: {taken.strerror}"
             + (f", by process {owner}. " if owner else ". ")
-            + "Stop what uses the port, or choose another one with --port."
+            + "Stop what uses the port, or choose another one: --port, or a line like `port = 8171` in the settings.toml "
+            "beside the account's other files."
         ) from taken
     listener.listen(512)
     return listener

@@ -173,7 +173,7 @@ def test_a_misspelt_setting_of_the_account_is_refused_for_another_account_would_
 def test_a_stack_file_that_is_not_yaml_is_a_sentence_with_its_line(tmp_path: Path) -> None:
     file = tmp_path / "Pulumi.dev.yaml"
     file.write_text("config:\n  microcluster:cluster: {\n    flavor: a\n  microcluster:job: b\n")
-    with pytest.raises(config.ConfigError, match=r"Reading stacks/Pulumi.dev.yaml: it is not YAML.* line \d") as wrong:
+    with pytest.raises(config.ConfigError, match=r"stacks/Pulumi.dev.yaml is not YAML.*: line \d") as wrong:
         config.read_values(file)
     assert "\n" not in str(wrong.value)
 

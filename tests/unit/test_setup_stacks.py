@@ -45,7 +45,7 @@ def test_a_credentials_file_of_a_real_account_is_not_taken_for_an_emulator(tmp_p
 
 def test_a_broken_stack_file_is_the_persons_mistake_also_where_only_its_account_is_looked_up(tmp_path: Path) -> None:
     (tmp_path / "Pulumi.team.yaml").write_text("config: {")
-    with pytest.raises(SetupError, match=r"Pulumi.team.yaml: it is not YAML") as refused:
+    with pytest.raises(SetupError, match=r"Pulumi.team.yaml is not YAML") as refused:
         stacks.emulator_of("team", home(tmp_path), tmp_path)
     assert refused.value.exit_code == MISTAKE
 
