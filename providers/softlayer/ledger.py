@@ -56,7 +56,7 @@ class _Planned(pydantic.BaseModel):
     image_id: None = None
     data_disks_gb: tuple[int, ...]
     port_speed_mbps: int
-    backend_router_id: str | None
+    backend_router_id: str
     private_vlan_id: str | None
     ssh_key_ids: tuple[str, ...] = ()
     public_security_group_ids: tuple[str, ...] = ()
@@ -168,11 +168,9 @@ def _check_image(op: Operation, account: Account, image_id: str) -> None:
 def _price(account: Account, spec: LedgerSpec, router: str, *, missing: int) -> tuple[Decimal, str]:
     """Ask for the order of what is missing, so that a quota that is nearly used up does not count our own guests twice."""
     domain = f"{marks.owner(spec.stack, spec.mark)}.{marks.ZONE}"
-    ordered = spec.model_dump(
-        include={"datacenter", "flavor", "os", "data_disks_gb", "port_speed_mbps", "private_vlan_id"}
-    )
-    ordered["backend_router_id"] = None if spec.private_vlan_id else router
-    planned = [_Planned(hostname=f"planned-{each}", domain=domain, **ordered) for each in range(missing)]
+    alike = {"datacenter", "flavor", "os", "data_disks_gb", "port_speed_mbps", "private_vlan_id"}
+    ordered = {**spec.model_dump(include=alike), "domain": domain, "backend_router_id": router}
+    planned = [_Planned(hostname=f"planned-{each}", **ordered) for each in range(missing)]
     try:
         answer = order.verify(account.api, planned)
     except ApiError as error:

@@ -162,7 +162,7 @@ def _component(group_ids: Sequence[str]) -> dict[str, Any]:
 
 
 def _place(spec: Ordered) -> dict[str, Any]:
-    # The service refuses a router beside a VLAN, which already hangs on one.
+    # A VLAN hangs on its router already, and the service refuses both together.
     if spec.private_vlan_id:
         return {"networkVlan": {"id": int(spec.private_vlan_id)}}
     return {"router": {"id": int(spec.backend_router_id)}} if spec.backend_router_id else {}

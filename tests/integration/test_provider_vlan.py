@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from providers.softlayer import order
+from providers.softlayer.guest_spec import GuestSpec
 from providers.softlayer.userdata import cloud_config, make_host_key
 from tests.integration.provider_cluster import LEDGER, MARK, STACK, Onlooker, guest
 from tests.integration.provider_driver import Driver, Failed, Made
@@ -43,6 +45,13 @@ def test_a_guest_is_ordered_into_the_named_vlan_and_reads_without_drift(driver, 
     made = [driver.create("VirtualGuest", name, guest(name, privateVlanId=vlan)) for name in ("gpu-0", "gpu-1")]
     assert {network_of(onlooker, each.id) for each in made} == {(vlan, router)}
     assert driver.read("VirtualGuest", "gpu-0", made[0]).inputs == made[0].inputs
+
+
+def test_an_order_is_verified_with_the_vlan_in_it(onlooker):
+    vlan, _ = network_of(onlooker, onlooker.order("first", FOREIGN))
+    verified = order.verify(onlooker.account.api, [GuestSpec.of(guest("gpu-0", privateVlanId=vlan))])
+    (echoed,) = verified["virtualGuests"]
+    assert echoed["primaryBackendNetworkComponent"] == {"networkVlan": {"id": int(vlan)}}
 
 
 def test_a_living_guest_in_another_vlan_is_not_adopted(driver, onlooker):
