@@ -14,7 +14,7 @@ from .records import Guest
 from .settings import Settings
 from .store import Store
 
-ACCOUNT_ID = 278444
+LOWEST_ID, IDS = 200_000, 700_000
 USER_ID = 6117
 
 
@@ -29,6 +29,11 @@ class Account:
         self.lock = threading.RLock()
         self.changed: Callable[[], None] = lambda: None  # told after every change, so that machines can follow
         self._random = Random(f"{settings.seed}-{store.facts.get('next_id', '')}")
+
+    @property
+    def id(self) -> int:
+        """The account's number; two accounts on one machine have two, so that a client notices the wrong one."""
+        return LOWEST_ID + int(self.settings.account_name.removeprefix("acct-"), 16) % IDS
 
     @property
     def now(self) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..account import ACCOUNT_ID, Account
+from ..account import Account
 from ..catalogue import Flavour, Image, Price, System
 from ..containers import write_price
 from ..records import Guest
@@ -111,7 +111,7 @@ def image(account: Account, record: Image) -> View:
         "globalIdentifier": record.guid,
         "name": record.name,
         "note": record.note,
-        "accountId": ACCOUNT_ID if record.private else 1,
+        "accountId": account.id if record.private else 1,
         "parentId": None,
         "publicFlag": 0 if record.private else 1,
         "createDate": IMAGE_DATE,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..account import ACCOUNT_ID, Account
+from ..account import Account
 from ..billing import bill
 from ..calls import Call
 from ..objects import bills, goods, guests, places, security
@@ -17,7 +17,7 @@ def get_object(account: Account, call: Call) -> View:
     """The account itself."""
     settings = account.settings
     local = {
-        "id": ACCOUNT_ID,
+        "id": account.id,
         "companyName": settings.company,
         "firstName": settings.username,
         "lastName": "",

@@ -13,6 +13,9 @@ from pathlib import Path
 import pytest
 
 from emulator import cli, process
+from emulator.account import Account
+from emulator.settings import Settings
+from emulator.store import Store
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -95,3 +98,9 @@ def test_a_ctrl_c_while_the_server_starts_is_a_sentence(emulator, monkeypatch, c
     options = ["--state", str(emulator.state), "--port", str(emulator.port), "--machines", "none"]
     assert cli.main(["start", *options]) == cli.INTERRUPTED
     assert "python -m emulator status" in capsys.readouterr().err
+
+
+def test_two_accounts_have_two_numbers_and_each_keeps_its_own(emulator, tmp_path):
+    folders = (emulator.state, tmp_path / "another", emulator.state)
+    numbers = [Account(Settings(state=folder), Store(folder)).id for folder in folders]
+    assert numbers[0] == numbers[2] != numbers[1]
