@@ -38,9 +38,19 @@ def down(home: Home, stack: str) -> int:
         if emulator:
             _stop_idle(emulator, home, stages)
     say(f"Time: {stages.summary()}.")
-    verb, what = ("up", "rents it again") if code == 0 else ("down", "tries again")
-    say(f"Next: `make {verb} STACK={stack}` {what}.")
+    say(f"Next: {_next(code, stack, in_state=bool(held.resources))}")
     return code
+
+
+def _next(code: int, stack: str, *, in_state: bool) -> str:
+    if code == 0:
+        return f"`make up STACK={stack}` rents it again."
+    if in_state:
+        return f"`make down STACK={stack}` tries again."
+    return (
+        f"`make up STACK={stack}` takes up again what bears its mark, for Pulumi's state holds nothing of it any more; "
+        f"then `make down STACK={stack}` cancels it."
+    )
 
 
 def _stop_job(home: Home, stack: str, stages: Stages) -> None:

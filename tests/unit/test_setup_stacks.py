@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from setup import stacks, state, up
+from setup import down, stacks, state, up
 from setup.environment import PROJECT, Home
 from setup.errors import MISTAKE, SetupError
 from setup.local_account import parse_status
@@ -150,3 +150,9 @@ def test_an_account_with_an_open_billing_item_is_not_empty_and_one_with_cancelle
     assert parse_status(cancelled | {"open_billing_items": 0}).nothing
     assert parse_status(cancelled | {"open_billing_items": 0}).being_reclaimed == 1
     assert not parse_status({"machines": [{"state": "ready"}], "running": True, "open_billing_items": 0}).nothing
+
+
+def test_what_is_billed_and_in_no_state_is_taken_up_again_before_it_is_cancelled() -> None:
+    lost = down._next(1, "local", in_state=False)
+    assert lost.index("make up STACK=local") < lost.index("make down STACK=local")
+    assert down._next(1, "local", in_state=True).startswith("`make down STACK=local` tries again")
