@@ -80,7 +80,7 @@ def _format(host: Host, device: str, disk: DataDisk) -> None:
 
 
 def _refuse_unless_empty(host: Host, device: str, size: int) -> None:
-    signatures = host.run(("wipefs", "--noheadings", "--output", "TYPE,LABEL,OFFSET", device)).stdout.strip()
+    signatures = host.run(("wipefs", "--noheadings", "--output", "TYPE,LABEL", device)).stdout.strip()
     if signatures:
         raise _refusal(host, device, f"it already holds {' '.join(signatures.split())}")
     found = host.run(("blkid", "-p", device), accept=(0, BLKID_NOTHING)).stdout.strip()
@@ -98,7 +98,7 @@ def _refuse_unless_empty(host: Host, device: str, size: int) -> None:
 def _refusal(host: Host, device: str, why: str) -> DiskRefusedError:
     return DiskRefusedError(
         f"preparing the data disk {device} of {host}: {why}, and it is not ours. It was not touched. If nothing on it is "
-        f"needed: fab ssh {host.facts.name}, then wipefs -a {device} and clear its first and last 64 MiB; then go on."
+        f"needed: fab ssh {host.facts.name}, then wipefs -a {device} and clear its first and last 64 MiB; then run the same command again."
     )
 
 

@@ -26,13 +26,19 @@ def ensure_image(host: Host, container: Container) -> bool:
     said = " ".join(done.stderr.strip().splitlines()[-1:])
     if done.exit_code == LOGIN_REFUSED:
         raise RemoteError(
-            f"logging in to the registry {registry} on {host} as $oauthtoken: refused ({said}). Put a valid key into "
-            f"{key_source(container)}, then run the same command again."
+            f"logging in to the registry {registry} on {host} as $oauthtoken: refused ({said}). "
+            f"{_what_to_mend(said, container)}, then run the same command again."
         )
     if done.exit_code == PULL_FAILED:
         hint = "" if key else f" No registry key was given; if it needs one, put it into {key_source(container)}."
         raise RemoteError(f"pulling {container.image} on {host}: {said}.{hint} Then run the same command again.")
     return True
+
+
+def _what_to_mend(said: str, container: Container) -> str:
+    if "dial tcp" in said or "lookup" in said or "Timeout" in said:  # Docker's words where no registry was reached.
+        return "Nothing is wrong with the key: see that the registry runs and that the machine reaches it"
+    return f"Put a valid key into {key_source(container)}"
 
 
 def image_id(host: Host, image: str) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from fake_machine import FakeMachine
@@ -11,7 +12,7 @@ from launchers.payload import Container
 from remote.container import ensure_container
 from remote.docker_storage import ensure_docker_storage
 from remote.host import RemoteError
-from remote.image import ensure_image
+from remote.image import _what_to_mend, ensure_image
 
 IMAGE = "ngc.test:5000/training:standin"
 
@@ -57,6 +58,20 @@ def test_a_wrong_registry_key_is_named_with_the_place_to_mend_it(machine, contai
         ensure_image(machine, container)
     assert container.registry_key_file in str(refused.value)
     assert "right" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("said", "hint"),
+    [
+        (
+            "Get https://r.test/v2/: dial tcp 10.1.1.1:5000: connect: connection refused",
+            "Nothing is wrong with the key",
+        ),
+        ("login attempt to https://r.test/v2/ failed with status: 401 Unauthorized", "Put a valid key into /keys/ngc"),
+    ],
+)
+def test_a_silent_registry_is_not_taken_for_a_wrong_key(said, hint, container):
+    assert _what_to_mend(said, replace(container, registry_key_file="/keys/ngc")).startswith(hint)
 
 
 def test_an_exported_key_does_not_reach_a_registry_whose_key_file_is_named(machine, container, monkeypatch):
