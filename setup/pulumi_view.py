@@ -91,6 +91,5 @@ class View:
 
 
 def _is_reason(kind: str, message: str) -> bool:
-    """Whether Pulumi tells ``message`` again at its end, among the diagnostics: errors, and the last words of a verb."""
-    last_words = kind.startswith("command:") and re.search("fail|error|refused|Next:", message)
-    return message.startswith("error: ") or bool(last_words)
+    """Whether Pulumi tells ``message`` again at its end: an error, or the sentence with which a verb of ours failed."""
+    return message.startswith("error: ") or (kind.startswith("command:") and message[:1].isupper())

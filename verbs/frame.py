@@ -57,10 +57,10 @@ def _carefully(function: Callable[..., int | None], *args: Any, **options: Any) 
         tell(str(error))
         return MISTAKE
     except UnreachableError as error:
-        tell(f"{_sentence(str(error))} {UNREACHABLE_NEXT}")
+        tell(f"{sentence(str(error))} {UNREACHABLE_NEXT}")
         return FAILED
     except (VerbError, RemoteError, NotReadyError, PayloadError, AccountError) as error:
-        tell(_sentence(str(error)))
+        tell(sentence(str(error)))
         return FAILED
     except KeyboardInterrupt:
         tell("\nInterrupted; what was begun on the machines may still go on. The same command again takes it up.")
@@ -70,7 +70,8 @@ def _carefully(function: Callable[..., int | None], *args: Any, **options: Any) 
         return FAILED
 
 
-def _sentence(text: str) -> str:
+def sentence(text: str) -> str:
+    """Return ``text`` with a capital letter."""
     return text[:1].upper() + text[1:]
 
 

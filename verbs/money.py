@@ -15,7 +15,7 @@ from rich.table import Table
 import config
 from providers.softlayer.account import Account, AccountError, Receipt, open_account, read_charges
 from providers.softlayer.account import receipt as add_up
-from verbs.frame import FAILED, STACK, print_json, tell, verb
+from verbs.frame import FAILED, STACK, print_json, sentence, tell, verb
 
 CENT = Decimal("0.01")
 
@@ -49,7 +49,7 @@ def cost_of(stack: str, account: Account | None = None) -> Cost:
         account = account or account_of(stack)
         charges = [charge for charge in read_charges(account, config.owner(stack).mark) if charge.is_open]
     except AccountError as error:
-        tell(str(error))
+        tell(sentence(str(error)))
         return Cost(None, None)
     return Cost(sum((c.per_hour for c in charges), Decimal(0)), sum((c.so_far for c in charges), Decimal(0)))
 
