@@ -6,7 +6,8 @@ import ipaddress
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-SSH_WRAPPER = "/run/microcluster/ssh"
+RSH_AGENT = "sh /run/microcluster/ssh"
+"""The words of mpirun's remote shell; by `sh`, because Ubuntu mounts /run without the right to execute files there."""
 RUN_VARIABLE = "MICROCLUSTER_RUN"
 
 
@@ -48,7 +49,7 @@ def mpirun(world: World, command: Sequence[str]) -> tuple[str, ...]:
     return (
         *("mpirun", "--allow-run-as-root", "-np", str(world.size), "-H", world.host_slots),
         *("-bind-to", "none", "-map-by", "slot"),
-        *("-mca", "plm_rsh_agent", SSH_WRAPPER),
+        *("-mca", "plm_rsh_agent", RSH_AGENT),
         *("-mca", "pml", "ob1", "-mca", "btl", "^openib"),
         *("-mca", "btl_tcp_if_include", world.interface, "-mca", "oob_tcp_if_include", world.interface),
         *exports,

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 
 from launchers import openseq2seq
-from launchers.horovod import SSH_WRAPPER, World, mpirun
+from launchers.horovod import RSH_AGENT, World, mpirun
 from launchers.payload import Payload
 from launchers.rendering import render
 
@@ -38,7 +38,7 @@ class RunFolder:
         return {
             "config.py": openseq2seq.render_config(job, mount_point, f"{self.path}/logdir"),
             "prepare.sh": render(data.script, folder=folder, files=data.files),
-            "place.sh": render("place.sh.j2", data=folder, run=self.path, ssh=SSH_WRAPPER),
+            "place.sh": render("place.sh.j2", data=folder, run=self.path, ssh=RSH_AGENT),
             "job.json": json.dumps(self.job(), indent=1, sort_keys=True) + "\n",
         }
 

@@ -11,7 +11,7 @@ from remote.image import image_id
 from remote.rank_files import FOLDER
 from remote.waiting import wait_until
 
-START = f"{FOLDER}/start.sh"
+COMMAND = ("sh", f"{FOLDER}/start.sh")  # By `sh`: Ubuntu mounts /run without the right to execute files there.
 SSH_TIMEOUT_S = 300.0
 LISTENS = "import socket,sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), 2)"
 
@@ -22,7 +22,7 @@ def docker_run(container: payload.Container, mount_point: str) -> tuple[str, ...
         *("docker", "run", f"--runtime={container.runtime}", "-d", "--name", container.name, "--net=host"),
         *("-e", f"SSH_PORT={container.ssh_port}"),
         *("-v", f"{mount_point}:{mount_point}", "-v", f"{FOLDER}:{FOLDER}:ro"),
-        *(container.image, START),
+        *(container.image, *COMMAND),
     )
 
 
@@ -53,7 +53,7 @@ def _differences(found: dict[str, Any], container: payload.Container, mount_poin
         "runtime": (options["Runtime"], container.runtime),
         "network": (options["NetworkMode"], "host"),
         "binds": (sorted(options["Binds"] or []), sorted([f"{mount_point}:{mount_point}", f"{FOLDER}:{FOLDER}:ro"])),
-        "command": (settings["Cmd"], [START]),
+        "command": (settings["Cmd"], list(COMMAND)),
         "port": (f"SSH_PORT={container.ssh_port}" in settings["Env"], True),
     }
     return [name for name, (is_now, wanted) in facts.items() if is_now != wanted]

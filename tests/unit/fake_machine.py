@@ -164,7 +164,7 @@ class FakeMachine(Host):
         self.changes.append(f"remove {words[-1]}")
 
     def _docker_run(self, words):
-        image, command = words[-2], words[-1]
+        image, command = words[-3], list(words[-2:])
         name = words[words.index("--name") + 1]
         self.containers[name] = {
             "Image": self.images[image],
@@ -174,6 +174,6 @@ class FakeMachine(Host):
                 "NetworkMode": "host",
                 "Binds": [words[i + 1] for i, word in enumerate(words) if word == "-v"],
             },
-            "Config": {"Cmd": [command], "Env": [words[i + 1] for i, word in enumerate(words) if word == "-e"]},
+            "Config": {"Cmd": command, "Env": [words[i + 1] for i, word in enumerate(words) if word == "-e"]},
         }
         self.changes.append(f"run {name}")

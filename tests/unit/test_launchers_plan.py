@@ -136,7 +136,7 @@ def test_mpirun_is_held_to_the_private_network_and_carries_the_mark():
     line = " ".join(argv)
     assert line.startswith("mpirun --allow-run-as-root -np 4 -H 10.112.7.2:2,10.112.7.3:2 -bind-to none -map-by slot ")
     for part in (
-        "-mca plm_rsh_agent /run/microcluster/ssh",
+        "-mca plm_rsh_agent sh /run/microcluster/ssh",
         "-mca pml ob1",
         "-mca btl ^openib",
         "-mca btl_tcp_if_include eth0",
@@ -171,6 +171,16 @@ def test_the_run_folder_holds_everything_the_supervisor_reads():
         "--mode=train_eval",
     ]
     assert job["resume"][-1] == "--continue_learning"
+
+
+def test_nothing_in_the_folder_of_the_ranks_files_is_executed_itself_because_run_is_mounted_noexec():
+    texts = RunFolder(dataclasses.replace(PAYLOAD, run="abcdef012345")).texts()
+    job = json.loads(texts["job.json"])
+    assert "sh /run/microcluster/ssh" in job["train"]
+    assert "ssh='sh /run/microcluster/ssh'" in texts["place.sh"]
+    assert not [
+        word for argv in job.values() if isinstance(argv, list) for word in argv if word == "/run/microcluster/ssh"
+    ]
 
 
 @given(TEXT)

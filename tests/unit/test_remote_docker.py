@@ -106,7 +106,7 @@ def test_the_container_is_made_once_with_the_options_of_the_procedures(machine, 
         "NetworkMode": "host",
         "Binds": ["/data:/data", "/run/microcluster:/run/microcluster:ro"],
     }
-    assert made["Config"] == {"Cmd": ["/run/microcluster/start.sh"], "Env": ["SSH_PORT=4444"]}
+    assert made["Config"] == {"Cmd": ["sh", "/run/microcluster/start.sh"], "Env": ["SSH_PORT=4444"]}
 
 
 @pytest.mark.parametrize(
@@ -116,6 +116,7 @@ def test_the_container_is_made_once_with_the_options_of_the_procedures(machine, 
         ("HostConfig", "Runtime", "runc"),
         ("HostConfig", "Binds", ["/data:/data"]),
         ("Config", "Env", ["SSH_PORT=22"]),
+        ("Config", "Cmd", ["/run/microcluster/start.sh"]),
     ],
 )
 def test_a_container_that_differs_or_does_not_run_is_made_again(machine, container, part, key, value):
