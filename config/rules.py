@@ -9,6 +9,8 @@ import catalog
 from config.errors import unknown_key
 
 DOCUMENTATION_CIDR = "203.0.113.7/32"
+BARE_IMAGE = "nvcr.io/nvidia/tensorflow"
+"""The repository of NVIDIA's plain image; its OpenSeq2Seq lies elsewhere and lacks packages, and it has no sshd."""
 ACCOUNT_KEYS = ("configFile", "timeScale")
 
 
@@ -67,7 +69,21 @@ def problems_between(written: Mapping[str, Any], *, ordering: bool) -> list[str]
         problems.append(
             f"cluster/adminCidrs: {DOCUMENTATION_CIDR} is the documentation's address; put in your own, as `curl ifconfig.me` shows it"
         )
-    return problems
+    return problems + (_problems_of_image(written) if ordering else [])
+
+
+def _problems_of_image(written: Mapping[str, Any]) -> list[str]:
+    """Refuse to rent machines for an image in which the job cannot run; a preview may name it."""
+    container, job = (written.get(name) for name in ("container", "job"))
+    if not isinstance(container, Mapping) or not isinstance(job, Mapping) or job.get("kind") != "openseq2seq":
+        return []
+    image = str(container.get("image"))
+    if image.partition("@")[0].partition(":")[0] != BARE_IMAGE:
+        return []
+    return [
+        f"container/image: {image} lacks openssh-server and /opt/OpenSeq2Seq with its python packages, so the machines could "
+        "not train and nothing was ordered; name an own image that holds them"
+    ]
 
 
 def problems_of_account(written: Mapping[str, Any]) -> list[str]:

@@ -128,6 +128,20 @@ def test_the_documentation_address_passes_a_preview_and_is_refused_by_an_order()
     )
 
 
+@pytest.mark.parametrize("version", ["", ":19.05-py3", "@sha256:" + 64 * "0"])
+def test_an_image_that_cannot_train_passes_a_preview_and_is_refused_by_an_order(version: str) -> None:
+    bare = written(container__image=f"nvcr.io/nvidia/tensorflow{version}")
+    assert config.parse("dev", bare).container.image.startswith("nvcr.io")
+    (problem,) = problems(bare, ordering=True)
+    assert problem.startswith(f"container/image: nvcr.io/nvidia/tensorflow{version} lacks openssh-server")
+    assert "nothing was ordered; name an own image" in problem
+
+
+def test_an_own_image_is_ordered_for_whatever_it_was_made_of() -> None:
+    own = written(container__image="nvcr.io/nvidia/tensorflow-and-ours:1")
+    assert config.parse("dev", own, ordering=True).container.image == "nvcr.io/nvidia/tensorflow-and-ours:1"
+
+
 def test_a_stack_that_does_not_exist_is_answered_with_those_that_do() -> None:
     with pytest.raises(config.ConfigError, match="There is no stack 'p10': .* Stacks: local, p100, v100"):
         config.read_file("p10")
