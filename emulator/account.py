@@ -28,6 +28,7 @@ class Account:
         self.clock = _resumed_clock(settings, store)
         self.lock = threading.RLock()
         self.changed: Callable[[], None] = lambda: None  # told after every change, so that machines can follow
+        self.trouble: str | None = None  # why the clock does not go on, as long as it does not
         self._random = Random(f"{settings.seed}-{store.facts.get('next_id', '')}")
 
     @property

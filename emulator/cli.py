@@ -143,8 +143,9 @@ def machines_of(settings: Settings) -> Machines:
 def _status_at_rest(settings: Settings) -> dict[str, Any]:
     if not (settings.state / DATABASE_FILE).exists():
         empty = {"machines": [], "open_billing_items": 0, "bill": "0.00", "currency": "USD", "clock": None}
+        where = {"port": settings.port, "state": str(settings.state)}
         registry = f"{settings.registry_name}:{settings.registry_port}"
-        return empty | {"running": False, "port": settings.port, "state": str(settings.state), "registry": registry}
+        return empty | where | {"running": False, "trouble": None, "registry": registry}
     account = Account(settings, Store(settings.state))
     return status_of(account, port=settings.port, running=False)
 
@@ -152,6 +153,8 @@ def _status_at_rest(settings: Settings) -> dict[str, Any]:
 def _readable(status: dict[str, Any]) -> str:
     where = f"on port {status['port']}" if status["running"] else "not running; start it: python -m emulator start"
     lines = [f"emulator: {where}", f"clock: {status['clock'] or '-'}"]
+    if status["trouble"]:
+        lines.append(f"trouble: {status['trouble']}")
     for each in status["machines"]:
         lines.append(f"machine {each['guest_id']} {each['name']} ({each['flavor']}): {each['state']}")
         if each["error"]:

@@ -44,7 +44,7 @@ class Crew:
         self._busy: set[int] = set()
         self._known: set[int] = set()
         self._bell = threading.Event()
-        self._stopping = False
+        self._over = threading.Event()
         self._ticker = threading.Thread(target=self._tick, name="clock", daemon=True)
 
     def start(self) -> None:
@@ -55,21 +55,39 @@ class Crew:
 
     def stop(self) -> None:
         """Finish what is under way and leave the machines running."""
-        self._stopping = True
+        self._over.set()
         self._bell.set()
         self._ticker.join()
         self._pool.shutdown(wait=True, cancel_futures=True)
 
     def _tick(self) -> None:
-        while not self._stopping:
+        while not self._over.is_set():
             self._bell.clear()
             with self._account.lock:
-                if transactions.advance(self._account):
-                    self._account.store.flush()
-                self._dispatch()
-                moment = transactions.next_moment(self._account)
-                pause = IDLE_TICK_S if moment is None else self._account.clock.real_seconds_until(moment)
-            self._bell.wait(min(IDLE_TICK_S, pause + 0.001))
+                pause = self._step()
+            if pause is None:
+                # Not the bell: every call rings it, and each time the same failure would be logged again.
+                self._over.wait(IDLE_TICK_S)
+            else:
+                self._bell.wait(min(IDLE_TICK_S, pause + 0.001))
+
+    def _step(self) -> float | None:
+        """Do what is due and tell the seconds until the next step; None when it failed, so that it has to be repeated."""
+        account = self._account
+        try:
+            transactions.advance(account)
+            self._dispatch()
+            moment = transactions.next_moment(account)
+            pause = IDLE_TICK_S if moment is None else account.clock.real_seconds_until(moment)
+        except Exception as failed:  # noqa: BLE001 - a clock that dies would leave every guest in provisioning without a word
+            LOG.exception("the clock failed; it is tried again in %g s", IDLE_TICK_S)
+            account.trouble = (
+                f"Following the account's clock: {type(failed).__name__}: {failed}. It is tried again every "
+                f"{IDLE_TICK_S:g} s; the whole story is in emulator.log."
+            )
+            return None
+        account.trouble = None
+        return pause
 
     def _dispatch(self) -> None:
         """Give every guest whose machine is not as wanted to a worker."""
@@ -101,8 +119,14 @@ class Crew:
             error = f"{type(failed).__name__}: {failed}"
             LOG.exception("guest %s: unexpected failure", guest_id)
         with self._account.lock:
-            self._report(guest_id, target, error)
-            self._account.store.flush()
+            try:
+                self._report(guest_id, target, error)
+                self._account.store.flush()
+            except Exception:  # noqa: BLE001 - the same; what could not be written down is done again
+                LOG.exception("guest %s: what became of its machine cannot be written down", guest_id)
+                self._account.store.rollback()
+                self._reached.pop(guest_id, None)
+                self._failed[guest_id] = (target, time.monotonic())
         self._bell.set()
 
     def _report(self, guest_id: int, target: Target, error: str | None) -> None:

@@ -38,7 +38,6 @@ class Dispatcher:
     def _carry_out(self, method: Callable[[Account, Call], Any], call: Call) -> Answer:
         account = self._account
         if transactions.advance(account):
-            account.store.flush()
             account.changed()
         if call.method.startswith(READS):
             return self._shaped(method(account, call), call)

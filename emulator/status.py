@@ -36,6 +36,7 @@ def status_of(account: Account, *, port: int, running: bool = True) -> dict[str,
             "running": running,
             "port": port,
             "state": str(settings.state),
+            "trouble": account.trouble,
             "registry": f"{settings.registry_name}:{settings.registry_port}",
         }
 

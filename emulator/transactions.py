@@ -45,8 +45,14 @@ def step(transaction: Transaction, now: float) -> str:
 
 
 def advance(account: Account) -> bool:
-    """Let everything happen that is due; tell whether something did."""
-    happened = [_advance_guest(account, guest) for guest in list(account.store.guests.values())]
+    """Let everything happen that is due and write it down, or nothing of it; tell whether something did."""
+    try:
+        happened = [_advance_guest(account, guest) for guest in list(account.store.guests.values())]
+        if any(happened):
+            account.store.flush()
+    except BaseException:
+        account.store.rollback()
+        raise
     return any(happened)
 
 

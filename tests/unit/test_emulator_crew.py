@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -11,13 +12,16 @@ from typing import Any
 
 import pytest
 
+from emulator import cli, crew, transactions
 from emulator.account import Account
 from emulator.calls import Call, Credentials
 from emulator.crew import Crew
 from emulator.dispatch import Dispatcher
 from emulator.faults import Fault
 from emulator.machines import MachineError, MachineSpec, NoMachines, Rule
+from emulator.records import Guest
 from emulator.settings import Settings
+from emulator.status import status_of
 from emulator.store import Store
 
 FAR_S = 10
@@ -193,3 +197,43 @@ def test_an_order_that_fails_half_way_leaves_nothing_behind(bench):
         bench.call("Virtual_Guest", "createObjects", wanted)
     store = bench.account.store
     assert (store.guests, store.billing_items, store.orders, store.vlans) == ({}, {}, {}, {})
+
+
+def test_a_clock_that_fails_is_logged_and_shown_and_goes_on_where_it_was(bench, monkeypatch, caplog):
+    def broken(account: Account, guest: Guest) -> None:
+        guest.hostname = "half-changed"
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(crew, "IDLE_TICK_S", 0.05)
+    monkeypatch.setitem(transactions._ENDINGS, transactions.PROVISION, broken)
+    with caplog.at_level(logging.ERROR, "emulator.crew"):
+        guest_id = bench.order("gpu-0")
+        until(lambda: bench.account.trouble)
+    assert "Traceback" in caplog.text and "no space left on device" in caplog.text
+    shown = cli._readable(status_of(bench.account, port=1))
+    assert "trouble: Following the account's clock: OSError: no space left on device." in shown
+    with pytest.raises(OSError, match="no space left"):
+        bench.provisioned(guest_id)
+    monkeypatch.undo()
+    until(lambda: bench.provisioned(guest_id) and bench.account.trouble is None)
+    assert bench.account.store.guests[guest_id].hostname == "gpu-0"
+
+
+def test_a_boot_that_cannot_be_written_down_is_done_again(bench, monkeypatch):
+    monkeypatch.setattr(crew, "RETRY_S", 0.05)
+    monkeypatch.setattr(crew, "IDLE_TICK_S", 0.05)
+    flush, full = bench.account.store.flush, threading.Event()
+
+    def flush_while_there_is_room() -> bool:
+        if full.is_set():
+            raise OSError("no space left on device")
+        return flush()
+
+    monkeypatch.setattr(bench.account.store, "flush", flush_while_there_is_room)
+    bench.machines.gate.clear()
+    guest_id = bench.order("gpu-0")
+    full.set()
+    bench.machines.gate.set()
+    until(lambda: len(bench.machines.boots) > 1)
+    full.clear()
+    until(lambda: bench.provisioned(guest_id))
