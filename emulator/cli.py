@@ -153,7 +153,7 @@ def _status_at_rest(settings: Settings) -> dict[str, Any]:
 def _readable(status: dict[str, Any]) -> str:
     where = f"on port {status['port']}" if status["running"] else "not running; start it: python -m emulator start"
     lines = [f"emulator: {where}", f"clock: {status['clock'] or '-'}"]
-    if status["trouble"]:
+    if status.get("trouble"):  # A server that an older version started does not tell it.
         lines.append(f"trouble: {status['trouble']}")
     for each in status["machines"]:
         lines.append(f"machine {each['guest_id']} {each['name']} ({each['flavor']}): {each['state']}")

@@ -104,3 +104,8 @@ def test_two_accounts_have_two_numbers_and_each_keeps_its_own(emulator, tmp_path
     folders = (emulator.state, tmp_path / "another", emulator.state)
     numbers = [Account(Settings(state=folder), Store(folder)).id for folder in folders]
     assert numbers[0] == numbers[2] != numbers[1]
+
+
+def test_the_status_of_a_server_that_an_older_version_started_is_readable_too():
+    older = {"running": True, "port": 1, "clock": "now", "machines": [], "open_billing_items": 0}
+    assert "bill so far" in cli._readable(older | {"bill": "0.00", "currency": "USD"})
