@@ -47,7 +47,7 @@ def truthful(method: Callable[..., Any]) -> Callable[..., Any]:
         except ProviderError as error:
             context.abort(grpc.StatusCode.UNKNOWN, str(error))
         except Exception as error:  # noqa: BLE001  # The last edge: what escapes here would be printed unredacted.
-            text = redacted(f"{type(error).__name__}: {error}")
+            text = redacted(f"{type(error).__name__}: {error}", *servicer._session.secrets)
             context.abort(grpc.StatusCode.INTERNAL, f"{method.__name__} of {_subject(request)}: {text}. This is a bug.")
         return None
 

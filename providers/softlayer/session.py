@@ -28,12 +28,15 @@ class Session:
         self.stop = stop
         self._lock = threading.Lock()
         self._account: Account | None = None
+        self.secrets: tuple[str, ...] = ()
+        """What was read of the key's file and must not be printed."""
 
     def account(self) -> Account:
         """Open the account, or return the open one; a failure is asked again by the next operation."""
         with self._lock:
             if self._account is None:
                 key = credentials.load(self.config_file)
+                self.secrets = (key.api_key,)
                 account = Account(Api(key, self.stop, self.time_scale))
                 account.identity()
                 self._account = account

@@ -5,9 +5,13 @@ from __future__ import annotations
 import threading
 
 import pytest
+from pulumi.runtime.proto import provider_pb2
 
+from providers.softlayer.calls import Api
 from providers.softlayer.engine_log import EngineLog, Log
+from providers.softlayer.servicer import Provider
 from providers.softlayer.session import EngineGoneError, EngineLife, Operation, Session
+from providers.softlayer.values import to_struct
 from providers.softlayer.waiting import Patience
 
 URN = "urn:pulumi:v100::microcluster::softlayer:index:VirtualGuest::gpu-0"
@@ -48,3 +52,30 @@ def test_nothing_is_ordered_after_cancel():
 def test_stack_and_name_come_from_the_urn():
     found = operation(EngineLife())
     assert (found.stack, found.name) == ("v100", "gpu-0")
+
+
+class Refusals:
+    """What the engine is told when a call fails."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def abort(self, code: object, details: str) -> None:
+        self.told.append(details)
+
+    def is_active(self) -> bool:
+        return True
+
+
+def test_an_unforeseen_error_that_holds_the_key_is_told_without_it(tmp_path, monkeypatch):
+    def broken(api, *_, **__):
+        raise RuntimeError(f"header {api.credentials.api_key} is refused")
+
+    monkeypatch.setattr(Api, "once", broken)
+    (tmp_path / "softlayer.conf").write_text("[softlayer]\nusername = u\napi_key = a-long-secret-key\n")
+    provider, refusals = Provider("", EngineLife()), Refusals()
+    settings = to_struct({"configFile": str(tmp_path / "softlayer.conf")})
+    provider.Configure(provider_pb2.ConfigureRequest(args=settings), refusals)
+    provider.Read(provider_pb2.ReadRequest(urn=URN, id="101", inputs=to_struct({"mark": "1f3a9c42"})), refusals)
+    assert len(refusals.told) == 1
+    assert "RuntimeError: header (secret) is refused. This is a bug." in refusals.told[0]
