@@ -11,7 +11,7 @@ from components.network import PrivateNetwork, PrivateNetworkArgs
 from components.node import GpuNode, GpuNodeArgs
 from config import Owner, Stack, expand, home
 from launchers import payload as facts
-from providers.softlayer.resources import Ledger, LedgerArgs, SshKey, SshKeyArgs
+from providers.softlayer.resources import Ledger, LedgerArgs, SshKey, SshKeyArgs, owner_label
 
 REGISTRY_KEY = "ngc_key"
 """The file of the home that holds the registry's key for stacks that name no other."""
@@ -43,7 +43,7 @@ class TrainingCluster(pulumi.ComponentResource):
         ledger = Ledger(f"{name}-ledger", ledger_args(stack, owner), child)
         # Everything hangs on the ledger: it looks at the account before the first order, and goes last.
         after = pulumi.ResourceOptions(parent=self, depends_on=[ledger])
-        label = f"microcluster {stack.name}-{owner.mark}"
+        label = owner_label(stack.name, owner.mark)
         key = SshKey(f"{name}-key", SshKeyArgs(owner.mark, label, owner.public_key), after)
         network = PrivateNetwork(f"{name}-network", network_args(stack, owner, ledger.backend_router_id), after)
         nodes = [

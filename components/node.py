@@ -11,7 +11,7 @@ from components.steps import step
 from components.storage import DataVolume, DataVolumeArgs
 from config import Cluster, Owner
 from launchers.payload import Host, Payload
-from providers.softlayer.resources import VirtualGuest, VirtualGuestArgs
+from providers.softlayer.resources import VirtualGuest, VirtualGuestArgs, owner_domain, owner_tags
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def guest_args(args: GpuNodeArgs) -> VirtualGuestArgs:
     return VirtualGuestArgs(
         mark=owner.mark,
         hostname=args.hostname,
-        domain=f"{args.stack}-{owner.mark}.microcluster",
+        domain=owner_domain(args.stack, owner.mark),
         datacenter=hardware.datacenter,
         flavor=hardware.flavor,
         os=hardware.os,
@@ -74,7 +74,7 @@ def guest_args(args: GpuNodeArgs) -> VirtualGuestArgs:
         ssh_key_ids=(args.ssh_key_id,),
         public_security_group_ids=(args.network.public_group_id,),
         private_security_group_ids=(args.network.private_group_id,),
-        tags=("microcluster", f"mc-mark-{owner.mark}", f"mc-stack-{args.stack}"),
+        tags=owner_tags(args.stack, owner.mark),
     )
 
 

@@ -19,6 +19,21 @@ def notes(owner_name: str) -> str:
     return f"{ZONE} {owner_name}"
 
 
+def owner_domain(stack: str, mark: str) -> str:
+    """Name the domain of a stack's guests."""
+    return f"{owner(stack, mark)}.{ZONE}"
+
+
+def owner_label(stack: str, mark: str) -> str:
+    """Name the key of a stack in the account's list of keys."""
+    return notes(owner(stack, mark))
+
+
+def owner_tags(stack: str, mark: str) -> tuple[str, ...]:
+    """Return the tags of a stack's guests, for people who look through the account."""
+    return (ZONE, f"mc-mark-{mark}", f"mc-stack-{stack}")
+
+
 def owner_of(domain: str) -> str:
     """Read ``v100-1f3a9c42`` from ``v100-1f3a9c42.microcluster``."""
     return domain.removesuffix(f".{ZONE}")

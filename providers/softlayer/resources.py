@@ -8,6 +8,8 @@ from typing import Any
 
 import pulumi
 
+from providers.softlayer.mark import owner_domain, owner_label, owner_tags  # noqa: F401 - the program finds them here
+
 Strings = Sequence[pulumi.Input[str]]
 
 

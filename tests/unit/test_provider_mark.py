@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from providers.softlayer import mark
+from providers.softlayer import mark, resources
 
 OURS = "1f3a9c42"
 
@@ -48,5 +48,9 @@ def test_notes_that_only_mention_the_mark_are_foreign(notes):
     assert not mark.notes_are(notes, OURS)
 
 
-def test_owner_and_domain_belong_together():
-    assert mark.owner_of(f"{mark.owner('v100', OURS)}.{mark.ZONE}") == f"v100-{OURS}"
+def test_what_the_program_orders_for_an_owner_carries_the_mark_that_the_provider_looks_for():
+    domain = resources.owner_domain("v100", OURS)
+    assert mark.owner_of(domain) == f"v100-{OURS}"
+    assert mark.domain_is(domain, OURS)
+    assert mark.notes_are(resources.owner_label("v100", OURS), OURS)
+    assert resources.owner_tags("v100", OURS) == ("microcluster", f"mc-mark-{OURS}", "mc-stack-v100")
