@@ -3,7 +3,7 @@
 from fabric.main import program
 from invoke import Collection
 
-from verbs import explain, job, money, step, watch
+from verbs import explain, job, money, step, trust, watch
 
 # `fab ssh NODE -- WORDS`: Fabric itself wants to run what follows the dashes, and on hosts of its own option -H.
 if hasattr(program, "core"):
@@ -19,5 +19,6 @@ ns = Collection(
     money.receipt,
     explain.explain,
     job.ssh,
+    trust.trust,
     step=Collection.from_module(step),
 )

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import io
 import shlex
+import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -60,11 +62,18 @@ class CommandError(RemoteError):
 
 
 class Host:
-    """A machine, reached with the stack's own key and only if it shows the host key that it was ordered with."""
+    """A machine, reached with the stack's own key and only if it shows the host key that is pinned."""
 
-    def __init__(self, facts: payload.Host, user: str, key_file: str, *, port: int = 22) -> None:
-        """Open nothing yet; the first command connects."""
+    def __init__(  # noqa: PLR0913 - the port is the tests'
+        self, facts: payload.Host, user: str, key_file: str, *, port: int = 22, trusted_key: str | None = None
+    ) -> None:
+        """Open nothing yet; the first command connects.
+
+        Args:
+            trusted_key: the host key that a person vouched for; without it the one that the machine was ordered with holds.
+        """
         self.facts, self.user, self.key_file, self.port = facts, user, key_file, port
+        self.pinned_key = trusted_key or facts.host_key
         self.address = facts.public_address or facts.private_address
         self._connection: fabric.Connection | None = None
 
@@ -86,6 +95,19 @@ class Host:
         except (OSError, EOFError, paramiko.SSHException) as error:
             raise UnreachableError(f"connecting to {self}: {_reason(error)}.") from error
         self._connection = connection
+
+    def shown_key(self) -> str:
+        """Return the public line of the host key that the machine shows; nothing of ours is sent, nobody logs in."""
+        try:
+            with (
+                socket.create_connection((self.address, self.port), CONNECT_TIMEOUT_S) as way,
+                contextlib.closing(paramiko.Transport(way)) as transport,
+            ):
+                transport.start_client(timeout=CONNECT_TIMEOUT_S)
+                key = transport.get_remote_server_key()
+        except (OSError, EOFError, paramiko.SSHException) as error:
+            raise UnreachableError(f"connecting to {self}: {_reason(error)}.") from error
+        return _line(key)
 
     def run(
         self,
@@ -152,7 +174,7 @@ class Host:
             connect_kwargs={**options, "banner_timeout": CONNECT_TIMEOUT_S, "auth_timeout": CONNECT_TIMEOUT_S},
             forward_agent=False,
         )
-        kind, encoded = self.facts.host_key.split()[:2]
+        kind, encoded = self.pinned_key.split()[:2]
         name = self.address if self.port == 22 else f"[{self.address}]:{self.port}"
         key = paramiko.PKey.from_type_string(kind, base64.b64decode(encoded))
         connection.client.get_host_keys().add(name, kind, key)
@@ -160,11 +182,23 @@ class Host:
         return connection
 
     def _other_key(self, shown: paramiko.PKey) -> str:
-        digest = base64.b64encode(hashlib.sha256(shown.asbytes()).digest()).decode().rstrip("=")
+        ordered = self.pinned_key == self.facts.host_key
+        pinned = "the one it was ordered with" if ordered else "the one that was trusted"
         return (
-            f"connecting to {self}: it shows the host key {shown.get_name()} SHA256:{digest}, which is not the one it was "
-            f"ordered with. Nothing was sent to it. If you know that this key is right: fab trust {self.facts.name}"
+            f"connecting to {self}: it shows the host key {fingerprint(_line(shown))}, which is not "
+            f"{pinned}. Nothing was sent to it. If you know that this key is right: fab trust {self.facts.name}"
         )
+
+
+def fingerprint(key: str) -> str:
+    """Return type and SHA-256 of a public key line as OpenSSH prints them."""
+    kind, encoded = key.split()[:2]
+    digest = hashlib.sha256(base64.b64decode(encoded)).digest()
+    return f"{kind} SHA256:{base64.b64encode(digest).decode().rstrip('=')}"
+
+
+def _line(key: paramiko.PKey) -> str:
+    return f"{key.get_name()} {key.get_base64()}"
 
 
 class _Whole(io.StringIO):

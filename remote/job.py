@@ -32,7 +32,7 @@ def start_job(hosts: Sequence[Host], payload: Payload) -> str:
     payload.require("run", "job", "container")
     container = payload.container
     assert container
-    on_all(hosts, lambda host: (wait_for_ssh(host), ensure_known_hosts(host, payload.hosts, container)))
+    on_all(hosts, lambda host: (wait_for_ssh(host), ensure_known_hosts(host, hosts, container)))
     _end_all(hosts, payload, "all-but")  # A cluster carries one run.
     launcher = hosts[0]
     folder = RunFolder(payload, image_digest(launcher, container.image))

@@ -31,9 +31,9 @@ def ensure_rank_files(host: Host, container: payload.Container, rank_key_file: s
     return any([host.put(f"{FOLDER}/{name}", text, mode) for name, text, mode in files])
 
 
-def ensure_known_hosts(host: Host, members: Sequence[payload.Host], container: payload.Container) -> bool:
+def ensure_known_hosts(host: Host, members: Sequence[Host], container: payload.Container) -> bool:
     """Pin the host key of every member's container; return whether anything changed."""
-    lines = (f"[{member.private_address}]:{container.ssh_port} {member.host_key}" for member in members)
+    lines = (f"[{member.facts.private_address}]:{container.ssh_port} {member.pinned_key}" for member in members)
     return host.put(f"{FOLDER}/known_hosts", "\n".join(lines) + "\n", "0600")
 
 

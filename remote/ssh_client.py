@@ -12,7 +12,7 @@ from remote.host import Host
 def ssh_argv(host: Host, command: Sequence[str] = ()) -> tuple[str, ...]:
     """Return the words for ``exec``; the pinned key is written beside the stack's keys."""
     known_hosts = Path(host.key_file).parent / f"known_hosts.{host.facts.guest_id}"
-    known_hosts.write_text(f"{host.address} {host.facts.host_key}\n")
+    known_hosts.write_text(f"{host.address} {host.pinned_key}\n")
     options = {
         "IdentitiesOnly": "yes",
         "IdentityAgent": "none",

@@ -14,6 +14,7 @@ from remote.image import ensure_image, image_digest
 from remote.rank_files import ensure_rank_files
 from remote.ssh_ready import wait_for_ssh
 from remote.system import ensure_system
+from remote.trust import trusted_key
 from remote.waiting import say
 
 
@@ -21,7 +22,11 @@ def open_hosts(payload: Payload) -> list[Host]:
     """Return the payload's hosts in rank order, not yet connected."""
     payload.require("hosts", "key_file")
     assert payload.key_file
-    return [Host(facts, payload.user, payload.key_file) for facts in payload.hosts]
+    key_file = payload.key_file
+    return [
+        Host(facts, payload.user, key_file, trusted_key=trusted_key(key_file, facts.guest_id))
+        for facts in payload.hosts
+    ]
 
 
 def prepare_node(host: Host, payload: Payload) -> list[str]:

@@ -81,6 +81,7 @@ def _help(function: Callable[..., int | None]) -> dict[str, str]:
         "json": "print the facts for a program",
         "node": "name of the machine, for example gpu-0",
         "lines": "how many lines of the end",
+        "yes": "do not ask",
         "follow": "go on printing until Ctrl-C",
     }
     names = function.__code__.co_varnames[1 : function.__code__.co_argcount]

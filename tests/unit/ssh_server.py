@@ -69,7 +69,7 @@ class SshServer:
             transport.add_server_key(self.host_key)
             try:
                 transport.start_server(server=Server(self.allowed, self.tries))
-            except (EOFError, paramiko.SSHException):
+            except (OSError, EOFError, paramiko.SSHException):
                 continue
 
     def close(self) -> None:

@@ -69,7 +69,19 @@ def test_every_expected_end_is_a_sentence_and_an_exit_code(error, code, capsys):
 
 def test_every_verb_has_a_line_in_the_list():
     listed = fab("--list").stdout
-    for verb in ("status", "watch", "logs", "stop", "resume", "report", "receipt", "explain", "ssh", "step.start-job"):
+    for verb in (
+        "status",
+        "watch",
+        "logs",
+        "stop",
+        "resume",
+        "report",
+        "receipt",
+        "explain",
+        "ssh",
+        "trust",
+        "step.start-job",
+    ):
         line = next(line for line in listed.splitlines() if line.split()[:1] == [verb])
         assert len(line.split()) > 3, line
 

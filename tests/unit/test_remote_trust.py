@@ -1,0 +1,117 @@
+"""`fab trust` against an ssh server on loopback that shows another host key than the ordered one."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+from pathlib import Path
+
+import paramiko
+import pytest
+from ssh_server import SshServer
+
+from launchers import payload
+from launchers.payload import Container, Payload
+from remote import rank_files
+from remote.host import Host, HostKeyError, RemoteError, UnreachableError, fingerprint
+from remote.ssh_client import ssh_argv
+from remote.steps import open_hosts
+from remote.trust import RECORD, trusted_key
+from verbs import frame, living
+from verbs.trust import vouch
+
+
+@pytest.fixture
+def keys(tmp_path):
+    """Return the folder of a stack's keys; "shown" is what the machine shows, "ordered" what it was ordered with."""
+    for name in ("shown", "ordered", "id_ed25519"):
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", tmp_path / name], check=True)
+    return tmp_path
+
+
+@pytest.fixture
+def server(keys):
+    shown, stack = (paramiko.Ed25519Key.from_private_key_file(str(keys / name)) for name in ("shown", "id_ed25519"))
+    server = SshServer(shown, stack)
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def host(server, keys):
+    return open_host(server, keys)
+
+
+def line(keys, name):
+    return (keys / f"{name}.pub").read_text().strip()
+
+
+def stack_of(keys):
+    facts = payload.Host("gpu-0", "101", "127.0.0.1", "10.112.7.2", line(keys, "ordered"))
+    return Payload("dev", "1f3a9c42", (facts,), key_file=str(keys / "id_ed25519"))
+
+
+def open_host(server, keys):
+    (host,) = open_hosts(stack_of(keys))
+    host.port = server.port
+    return host
+
+
+def test_the_shown_key_is_fetched_without_any_login(host, server, keys):
+    assert host.shown_key() == line(keys, "shown")
+    assert server.tries == []
+
+
+def test_a_trusted_key_is_pinned_from_then_on_and_only_for_this_guest(host, server, keys):
+    with pytest.raises(HostKeyError, match="not the one it was ordered with"):
+        host.connect()
+    assert vouch(host, yes=True) == 0
+    again = open_host(server, keys)
+    assert again.run(("echo", "hello")).stdout == "hello\n"
+    again.close()
+    assert trusted_key(host.key_file, "102") is None
+    assert (keys / RECORD).stat().st_mode & 0o777 == 0o600
+
+
+def test_the_plain_client_and_the_ranks_pin_the_trusted_key_too(host, server, keys, monkeypatch):
+    vouch(host, yes=True)
+    trusted, written = open_host(server, keys), {}
+    monkeypatch.setattr(Host, "put", lambda self, path, text, mode: written.setdefault(path, text))
+    rank_files.ensure_known_hosts(trusted, [trusted], Container("openseq2seq", "r.test/i:t"))
+    assert written["/run/microcluster/known_hosts"] == f"[10.112.7.2]:4444 {line(keys, 'shown')}\n"
+    pinned = next(word.partition("=")[2] for word in ssh_argv(trusted) if word.startswith("UserKnownHostsFile="))
+    assert line(keys, "shown") in Path(pinned).read_text()
+
+
+def test_both_fingerprints_are_shown_as_ssh_keygen_shows_them_before_anything_is_asked(host, keys, monkeypatch, capsys):
+    monkeypatch.setattr("sys.stdin", io.StringIO("yes\n"))
+    assert vouch(host, yes=False) == 0
+    said = capsys.readouterr().out
+    for name in ("shown", "ordered"):
+        listed = subprocess.run(["ssh-keygen", "-lf", keys / f"{name}.pub"], capture_output=True, text=True, check=True)
+        assert fingerprint(line(keys, name)) == f"ssh-ed25519 {listed.stdout.split()[1]}"
+        assert fingerprint(line(keys, name)) in said
+
+
+@pytest.mark.parametrize("answer", ["no\n", "", "y\n"])
+def test_without_a_plain_yes_nothing_is_recorded(host, keys, monkeypatch, answer):
+    monkeypatch.setattr("sys.stdin", io.StringIO(answer))
+    assert vouch(host, yes=False) == 1
+    assert not (keys / RECORD).exists()
+
+
+def test_a_key_that_is_pinned_already_needs_no_word(host, server, keys, capsys):
+    vouch(host, yes=True)
+    assert vouch(open_host(server, keys), yes=False) == 0
+    assert "pinned already" in capsys.readouterr().out
+
+
+def test_a_machine_that_is_not_there_an_unknown_one_and_a_broken_record_are_sentences(host, keys):
+    host.port = 1
+    with pytest.raises(UnreachableError, match="gpu-0 \\(guest 101"):
+        host.shown_key()
+    with pytest.raises(frame.UserMistake, match="has no machine gpu-7; it has gpu-0"):
+        living.host_named(stack_of(keys), "gpu-7")
+    (keys / RECORD).write_text("{")
+    with pytest.raises(RemoteError, match="Remove it, then fab trust again"):
+        open_hosts(stack_of(keys))

@@ -1,0 +1,38 @@
+"""`fab trust`: pin the host key that a machine shows, on the word of a person who knows that it is right."""
+
+from __future__ import annotations
+
+import invoke
+
+from remote.host import Host, fingerprint
+from remote.trust import trust as record
+from verbs.frame import FAILED, STACK, tell, verb
+from verbs.living import host_named, payload_of
+
+
+@verb
+def trust(context: invoke.Context, node: str, stack: str = STACK, yes: bool = False) -> int:
+    """Pin the host key that NODE shows now instead of the one it was ordered with."""
+    return vouch(host_named(payload_of(stack), node), yes=yes)
+
+
+def vouch(host: Host, *, yes: bool) -> int:
+    """Record the shown key once the person agrees; compare it with the machine's own before, by its console."""
+    shown = host.shown_key()
+    if shown == host.pinned_key:
+        print(f"{host} shows the host key that is pinned already: {fingerprint(shown)}")
+        return 0
+    print(f"{host}\n  shows         {fingerprint(shown)}\n  ordered with  {fingerprint(host.facts.host_key)}")
+    if not yes and not _agrees():
+        tell(f"Nothing was recorded. To record it without being asked: fab trust {host.facts.name} --yes")
+        return FAILED
+    record(host, shown)
+    print(f"recorded for guest {host.facts.guest_id}. Go on with the command that was refused.")
+    return 0
+
+
+def _agrees() -> bool:
+    try:
+        return input("Is the shown key this machine's own? Only then answer yes: ").strip().lower() == "yes"
+    except EOFError:
+        return False
