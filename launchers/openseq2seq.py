@@ -12,6 +12,9 @@ from launchers.rendering import render
 
 CONFIG_TEMPLATE = "transformer_base.py.j2"
 FRAMEWORK = "OpenSeq2Seq 8681d381"
+STAND_IN = "stand-in 0.1.0"
+STAND_IN_REPOSITORY = "microcluster/training"
+"""What the image that is built from images/training is offered as, in whatever registry; it trains with the stand-in."""
 PROGRAM_FOLDER = "/opt/OpenSeq2Seq"
 RUN_ID_DIGITS = 12
 
@@ -93,9 +96,15 @@ def run_id(payload: Payload) -> str:
         "image": payload.container.image,
         "dataset": payload.job.dataset,
         "world": [len(payload.hosts), payload.slots],
-        "framework": FRAMEWORK,
+        "framework": framework(payload.container.image),
     }
     return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:RUN_ID_DIGITS]
+
+
+def framework(image: str) -> str:
+    """Return name and version of what trains in an image."""
+    repository = image.partition("/")[2].partition("@")[0].partition(":")[0]
+    return STAND_IN if repository == STAND_IN_REPOSITORY else FRAMEWORK
 
 
 def render_config(job: Job, mount_point: str, logdir: str) -> str:

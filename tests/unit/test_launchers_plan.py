@@ -9,6 +9,7 @@ import runpy
 import shlex
 import sys
 import types
+from pathlib import Path
 
 import jinja2
 import pytest
@@ -129,6 +130,17 @@ def test_the_run_stays_the_same_when_more_steps_are_asked_for_or_addresses_becom
 )
 def test_anything_else_makes_it_another_run(change):
     assert openseq2seq.run_id(dataclasses.replace(PAYLOAD, **change)) != openseq2seq.run_id(PAYLOAD)
+
+
+def test_the_stand_ins_version_is_that_of_the_image_and_makes_another_run(monkeypatch):
+    image = "ngc.microcluster.internal:5000/microcluster/training:standin"
+    standin = dataclasses.replace(PAYLOAD, container=Container("openseq2seq", image))
+    version = Path(__file__).parents[2] / "images/training/opt/OpenSeq2Seq/STANDIN_VERSION"
+    assert f"stand-in {version.read_text().strip()}" == openseq2seq.STAND_IN == openseq2seq.framework(image)
+    before, other = openseq2seq.run_id(standin), openseq2seq.run_id(PAYLOAD)
+    monkeypatch.setattr(openseq2seq, "STAND_IN", "stand-in 9")
+    assert openseq2seq.run_id(standin) != before
+    assert openseq2seq.run_id(PAYLOAD) == other
 
 
 def test_mpirun_is_held_to_the_private_network_and_carries_the_mark():
