@@ -6,7 +6,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 APT = Path("/etc/apt")
@@ -20,6 +20,11 @@ APT_SETTINGS = (
     "Acquire::http::Proxy",
     "Acquire::https::Proxy",
 )
+TOLD_S = 30
+
+
+class HostSettingsError(Exception):
+    """This machine's package settings cannot be lent; the message is a full sentence."""
 
 
 def apt_sources(suite: str, apt: Path = APT) -> tuple[str, ...]:
@@ -31,20 +36,21 @@ def apt_sources(suite: str, apt: Path = APT) -> tuple[str, ...]:
             lines += _from_stanzas(path.read_text(), wanted)
         elif path.suffix == ".list" and path.is_file():
             lines += _from_lines(path.read_text(), wanted)
-    return tuple(dict.fromkeys(lines))
+    return _without_passwords(dict.fromkeys(lines), "apt source")
 
 
 def apt_options(dump: str | None = None) -> tuple[str, ...]:
     """The host's apt settings without which its sources may be refused (proxies, expired release files)."""
     if dump is None:
-        dump = subprocess.run(["apt-config", "dump"], capture_output=True, text=True, check=False).stdout
-    return tuple(line for line in dump.splitlines() if line.split(" ")[0] in APT_SETTINGS and not line.endswith('"";'))
+        dump = told(("apt-config", "dump"))
+    lines = (line for line in dump.splitlines() if line.split(" ")[0] in APT_SETTINGS and not line.endswith('"";'))
+    return _without_passwords(lines, "apt setting")
 
 
 def builder_files() -> dict[str, bytes]:
     """The files a builder stage finds in its host folder: pip's settings and the CA bundle that signs its index."""
-    bundle = ca_bundle(os.environ)
-    return {"pip.conf": pip_configuration(_pip_list()).encode(), "ca.crt": bundle.read_bytes() if bundle else b""}
+    bundle, listing = ca_bundle(os.environ), told((sys.executable, "-m", "pip", "config", "list"))
+    return {"pip.conf": pip_configuration(listing).encode(), "ca.crt": bundle.read_bytes() if bundle else b""}
 
 
 def proxies(environment: Mapping[str, str]) -> dict[str, str]:
@@ -66,12 +72,35 @@ def pip_configuration(listing: str) -> str:
         name: value for _, name, value in sorted(entries, reverse=True)
     }  # ":env:" sorts first, so it is last here.
     settings = [f"{name} = {found[name]}" for name in PIP_SETTINGS if name in found]
-    return "\n".join(["[global]", *settings, ""])
+    return "\n".join(["[global]", *_without_passwords(settings, "pip setting"), ""])
 
 
-def _pip_list() -> str:
-    command = [sys.executable, "-m", "pip", "config", "list"]
-    return subprocess.run(command, capture_output=True, text=True, check=False).stdout
+def told(command: Sequence[str], limit_s: float = TOLD_S) -> str:
+    """What a package tool of this machine says of its settings; nothing where there is no such tool."""
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=limit_s
+        )
+    except FileNotFoundError:
+        return ""
+    except subprocess.TimeoutExpired as late:
+        raise HostSettingsError(
+            f"`{' '.join(command)}` gave no answer within {limit_s:g} s; run it by hand, then repeat"
+        ) from late
+    return done.stdout
+
+
+def _without_passwords(lines: Iterable[str], kind: str) -> tuple[str, ...]:
+    """The same lines; refused when an address holds a user or a password, for a layer of an image would keep it."""
+    kept = tuple(lines)
+    found = [line for line in kept if re.search(r"://[^/\s]*@", line)]
+    if found:
+        shown = re.sub(r"://[^/\s]*@", "://(secret)@", found[0])
+        raise HostSettingsError(
+            f"the {kind} `{shown}` holds a user name or a password, which would stay in a layer of the image; "
+            "name an address without one (pip's index in PIP_INDEX_URL), then repeat"
+        )
+    return kept
 
 
 def _from_stanzas(text: str, wanted: set[str]) -> list[str]:

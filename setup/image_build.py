@@ -14,8 +14,10 @@ import docker.errors
 
 from setup.host_settings import apt_options, apt_sources, builder_files, proxies
 from setup.image_inputs import Image, write_context
+from setup.process import stop_group
+from setup.progress import duration
 
-INTERRUPT_S = 60
+BASE_LIMIT_S = 1800
 
 Progress = Callable[[str], None]
 """Takes the step a build is at, for example "step 3/12"."""
@@ -49,17 +51,20 @@ def mmdebstrap_command(folder: Path, archive: Path, sources_list: Path) -> tuple
     return ("mmdebstrap", "--variant=minbase", f"--include={packages}", *dpkg, *apt, suite, str(archive), *named)
 
 
-def _run(command: Sequence[str], output: IO[bytes]) -> None:
+def _run(command: Sequence[str], output: IO[bytes], limit_s: float = BASE_LIMIT_S) -> None:
+    streams = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": subprocess.STDOUT}
     try:
-        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
+        process = subprocess.Popen(command, process_group=0, **streams)
     except FileNotFoundError as missing:
         raise ImageError(
             f"{command[0]} is not installed; run `make setup`, or `apt-get install {command[0]}`"
         ) from missing
     try:
-        exit_code = process.wait()
-    except KeyboardInterrupt:
-        process.wait(INTERRUPT_S)  # The terminal interrupted it too; it has a tree to unmount and remove.
+        exit_code = process.wait(limit_s)
+    except BaseException as stopped:
+        stop_group(process)  # Politely first: it has a tree to unmount and remove.
+        if isinstance(stopped, subprocess.TimeoutExpired):
+            raise ImageError(f"{command[0]} was not over after {duration(limit_s)} and was stopped") from stopped
         raise
     if exit_code:
         raise ImageError(f"{command[0]} ended with exit code {exit_code}")

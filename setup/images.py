@@ -16,6 +16,7 @@ import docker.errors
 import requests.exceptions
 from filelock import FileLock, Timeout
 
+from setup.host_settings import HostSettingsError
 from setup.image_build import ImageError, build_base, build_dockerfile
 from setup.image_inputs import Image
 
@@ -24,6 +25,7 @@ IMAGES = ("machine", "training")
 USUAL_S = {"base": 30, "machine": 60, "training": 300}
 REPEAT_S = 20  # How often a long build says where it is.
 API_TIMEOUT_S = 1800  # One step of a build may be silent for long.
+FAILURES = (ImageError, HostSettingsError, docker.errors.DockerException, requests.exceptions.RequestException)
 
 
 def ensure(names: tuple[str, ...], home: Path, say: Callable[[str], None]) -> None:
@@ -83,7 +85,7 @@ def _build(client: docker.DockerClient, image: Image, home: Path, say: Callable[
                 build_base(client, image, log)
             else:
                 build_dockerfile(client, image, log, narrator.at)
-        except (ImageError, docker.errors.DockerException, requests.exceptions.RequestException) as failed:
+        except FAILURES as failed:
             raise ImageError(f"Building image {image.name}: {_one_line(failed)}. The log is {log}.") from failed
 
 

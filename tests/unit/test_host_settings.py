@@ -2,7 +2,21 @@
 
 from __future__ import annotations
 
-from setup.host_settings import apt_options, apt_sources, ca_bundle, pip_configuration, proxies
+import time
+from pathlib import Path
+
+import pytest
+
+from setup.host_settings import (
+    HostSettingsError,
+    apt_options,
+    apt_sources,
+    ca_bundle,
+    pip_configuration,
+    proxies,
+    told,
+)
+from setup.image_build import ImageError, _run
 
 STANZAS = """\
 Types: deb
@@ -68,3 +82,41 @@ def test_the_ca_bundle_is_the_one_that_the_environment_names(tmp_path):
     bundle = tmp_path / "bundle.crt"
     bundle.write_text("-----BEGIN CERTIFICATE-----")
     assert ca_bundle({"PIP_CERT": str(tmp_path / "absent"), "SSL_CERT_FILE": str(bundle)}) == bundle
+
+
+@pytest.mark.parametrize("user", ["me:pass-word", "a-token"])
+def test_an_address_with_a_password_is_refused_without_showing_it_because_a_layer_would_keep_it(tmp_path, user):
+    address = f"://{user}@file.example/"
+    (tmp_path / "sources.list").write_text(f"deb http{address}debian bookworm main\n")
+    for lend in (
+        lambda: pip_configuration(f":env:.index-url='https{address}simple'\n"),
+        lambda: pip_configuration(f"global.proxy='http{address}'\n"),
+        lambda: apt_options(f'Acquire::http::Proxy "http{address}";\n'),
+        lambda: apt_sources("bookworm", tmp_path),
+    ):
+        with pytest.raises(HostSettingsError, match=r"//\(secret\)@file.example/.*would stay in a layer") as refused:
+            lend()
+        assert user not in str(refused.value)
+
+
+def test_a_package_tool_that_hangs_is_named_and_one_that_is_missing_says_nothing():
+    with pytest.raises(HostSettingsError, match="`sleep 60` gave no answer within 0.1 s"):
+        told(("sleep", "60"), limit_s=0.1)
+    assert told(("no-such-package-tool", "dump")) == ""
+
+
+def test_a_base_that_is_never_done_is_stopped_with_all_it_started(tmp_path):
+    child = tmp_path / "child"
+    began = time.monotonic()
+    with (tmp_path / "log").open("wb") as log, pytest.raises(ImageError, match="sh was not over after"):
+        _run(("sh", "-c", f"sleep 60 & echo $! > {child}; wait"), log, limit_s=0.5)
+    while _lives(child.read_text().strip()):
+        assert time.monotonic() - began < 30
+        time.sleep(0.05)
+
+
+def _lives(pid: str) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
