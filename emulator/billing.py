@@ -68,6 +68,7 @@ def replace_fee(account: Account, item: BillingItem, price: Price) -> None:
 def close(account: Account, guest: Guest) -> None:
     """End the charge of a guest now; its billing item stays readable."""
     item = account.store.billing_items[guest.billing_item_id]
-    item.closed = account.now
+    moment = account.now  # The clock runs on between two looks; what ends together ends at the same moment.
+    item.closed = moment
     for fee in item.fees:
-        fee.closed = fee.closed or account.now
+        fee.closed = fee.closed or moment

@@ -102,6 +102,7 @@ def test_a_cancelled_billing_item_stays_readable_and_costs_no_more(client):
     cancel(client, guest_id)
     closed = client.call("Billing_Item", "getObject", id=item["id"])
     assert closed["cancellationDate"]
+    assert closed["hourlyRecurringFee"] == 4.496
     every = client.call("Account", "getAllTopLevelBillingItems", iter=True)
     assert item["id"] in [each["id"] for each in every]
     still_open = {"allTopLevelBillingItems": {"cancellationDate": {"operation": "is null"}}}
