@@ -38,14 +38,19 @@ class World:
         return ",".join(f"{address}:{self.slots}" for address in self.addresses)
 
 
+def environment(world: World) -> dict[str, str]:
+    """Return what every rank gets beside the image's own environment and the run's mark."""
+    return {"NCCL_SOCKET_IFNAME": world.interface, "NCCL_DEBUG": "INFO", "LC_ALL": "C.UTF-8"}
+
+
 def mpirun(world: World, command: Sequence[str]) -> tuple[str, ...]:
     """Return the argv that starts ``command`` on every slot of ``world``.
 
     PYTHONUNBUFFERED stays unset: with it the lines of several ranks get mixed up. LD_LIBRARY_PATH and the like of the image
     reach ranks on other hosts by the ssh environment that start.sh writes there.
     """
-    passed = ("NCCL_DEBUG=INFO", "LC_ALL=C.UTF-8", "PATH", RUN_VARIABLE)
-    exports = [word for name in (f"NCCL_SOCKET_IFNAME={world.interface}", *passed) for word in ("-x", name)]
+    given = [f"{name}={value}" for name, value in environment(world).items()]
+    exports = [word for export in (*given, "PATH", RUN_VARIABLE) for word in ("-x", export)]
     return (
         *("mpirun", "--allow-run-as-root", "-np", str(world.size), "-H", world.host_slots),
         *("-bind-to", "none", "-map-by", "slot"),

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 
 from launchers import openseq2seq
-from launchers.horovod import RSH_AGENT, World, mpirun
+from launchers.horovod import RSH_AGENT, RUN_VARIABLE, World, environment, mpirun
 from launchers.payload import Payload
 from launchers.rendering import render
 
@@ -53,6 +53,7 @@ class RunFolder:
             "container": payload.container.name,
             "image": payload.container.image,
             "image_digest": self.image_digest,
+            "environment": {**environment(self.world), RUN_VARIABLE: payload.run},
             "program_folder": openseq2seq.PROGRAM_FOLDER,
             "addresses": list(self.world.addresses),
             "slots": payload.slots,

@@ -177,6 +177,12 @@ def test_the_run_folder_holds_everything_the_supervisor_reads():
     assert list(texts)[-1] == "job.json"
     job = json.loads(texts["job.json"])
     assert (job["run"], job["max_steps"], job["image_digest"]) == ("abcdef012345", 300, "i@sha256:1")
+    assert job["environment"] == {
+        "LC_ALL": "C.UTF-8",
+        "MICROCLUSTER_RUN": "abcdef012345",
+        "NCCL_DEBUG": "INFO",
+        "NCCL_SOCKET_IFNAME": "eth0",
+    }
     assert job["train"][-3:] == [
         "--config_file=/data/runs/abcdef012345/config.py",
         "--use_horovod=True",
