@@ -17,8 +17,9 @@ from progress import Reader
 
 CHECKPOINT_PARTS = (".index", ".meta", ".data-00000-of-00001")
 PREFLIGHT_MARK = "microcluster-preflight "
-START_TIMEOUT_S = 15
+START_TIMEOUT_S = 30
 LOCK_TIMEOUT_S = 2
+SYSTEMD = "/run/systemd/system"
 TERMINATED = 143
 
 
@@ -229,11 +230,14 @@ def start(folder):
     lock.close()
     run = os.path.basename(folder)
     argv = [sys.executable, os.path.abspath(__file__), "run", folder]
-    if os.path.isdir("/run/systemd/system"):
-        unit = ["systemd-run", "--quiet", "--collect", "--unit=microcluster-" + run, "--setenv=MICROCLUSTER_RUN=" + run]
-        subprocess.check_call(unit + argv)
+    if os.path.isdir(SYSTEMD):
+        unit = "microcluster-" + run
+        said_in = "journalctl -u " + unit
+        words = ["systemd-run", "--quiet", "--collect", "--unit=" + unit, "--setenv=MICROCLUSTER_RUN=" + run]
+        subprocess.check_call(words + argv)
     else:
-        with open(os.path.join(folder, "supervisor.log"), "ab") as log:
+        said_in = os.path.join(folder, "supervisor.log")
+        with open(said_in, "ab") as log:
             environment = dict(os.environ, MICROCLUSTER_RUN=run)
             options = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log, "start_new_session": True}
             subprocess.Popen(argv, env=environment, cwd="/", **options)
@@ -245,7 +249,7 @@ def start(folder):
             return 0
         lock.close()
         time.sleep(0.1)
-    print("the supervisor did not start within " + str(START_TIMEOUT_S) + " s; see supervisor.log")
+    print("the supervisor did not start within " + str(START_TIMEOUT_S) + " s; see " + said_in)
     return 1
 
 

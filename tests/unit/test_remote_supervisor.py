@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import time
+import types
 from pathlib import Path
 
 import pytest
@@ -204,3 +205,14 @@ def test_a_log_folder_without_a_checkpoint_is_put_aside_because_the_trainer_refu
     assert supervisor.latest_checkpoint(supervisor.Run(str(folder))) == []
     assert list((folder / "logdir").iterdir()) == []
     assert list(folder.glob("logdir.without-checkpoint-*/graph.pbtxt"))
+
+
+@pytest.mark.parametrize("systemd", [True, False])
+def test_a_supervisor_that_does_not_start_is_said_with_where_its_words_are(folder, monkeypatch, capsys, systemd):
+    monkeypatch.setattr(supervisor, "SYSTEMD", str(folder if systemd else folder / "nowhere"))
+    monkeypatch.setattr(supervisor, "START_TIMEOUT_S", 0.2)
+    nothing = types.SimpleNamespace(check_call=lambda argv: None, Popen=lambda argv, **options: None, DEVNULL=-3)
+    monkeypatch.setattr(supervisor, "subprocess", nothing)
+    assert supervisor.start(str(folder)) == 1
+    place = f"journalctl -u microcluster-{folder.name}" if systemd else str(folder / "supervisor.log")
+    assert capsys.readouterr().out.strip().endswith(f"see {place}")
