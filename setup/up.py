@@ -70,7 +70,7 @@ def in_pulumis_words(argv: tuple[str, ...], home: Home) -> int:
 
 
 def _update(home: Home, stack: str) -> int:
-    argv = (str(PULUMI), "up", "--refresh", "--yes", "--skip-preview", "-s", stack, NO_OUTPUTS)
+    argv = (str(PULUMI), "up", "--refresh", "--run-program", "--yes", "--skip-preview", "-s", stack, NO_OUTPUTS)
     try:
         code = in_pulumis_words(argv, home)
     except KeyboardInterrupt:
