@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from string import Template
 
 
 def home() -> Path:
@@ -12,5 +13,6 @@ def home() -> Path:
 
 
 def expand(path: str) -> Path:
-    """Return a path of a stack file with ``~`` and ``$MICROCLUSTER_HOME`` filled in."""
-    return Path(path.replace("$MICROCLUSTER_HOME", str(home()))).expanduser()
+    """Return a path of a stack file, which may begin with ``~/`` or ``$MICROCLUSTER_HOME/``, as the provider reads it too."""
+    named = Template(path).safe_substitute(os.environ, MICROCLUSTER_HOME=str(home()))
+    return Path(named).expanduser().absolute()

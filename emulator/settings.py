@@ -57,8 +57,8 @@ class Settings:
 
 def default_state() -> Path:
     """Where the account lives unless told otherwise."""
-    home = os.environ.get("MICROCLUSTER_HOME") or "~/.microcluster"
-    return Path(os.path.expandvars(home)).expanduser() / "emulator"
+    home = Path(os.environ.get("MICROCLUSTER_HOME") or "~/.microcluster").expanduser().absolute()
+    return home / "emulator"
 
 
 def load_settings(state: Path, overrides: dict[str, object]) -> Settings:

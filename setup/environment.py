@@ -60,7 +60,9 @@ class Home:
 
     def expand(self, path: str) -> Path:
         """A path as stack files write it: it may begin with ``~/`` or ``$MICROCLUSTER_HOME/``."""
-        return Path(Template(path).safe_substitute(MICROCLUSTER_HOME=str(self.root))).expanduser()
+        # Not config.expand: this module also runs where nothing is installed yet, and config needs packages.
+        named = Template(path).safe_substitute(os.environ, MICROCLUSTER_HOME=str(self.root))
+        return Path(named).expanduser().absolute()
 
 
 def child_environment(home: Home, base: Mapping[str, str] = os.environ) -> dict[str, str]:

@@ -16,6 +16,7 @@ import docker.errors
 import requests.exceptions
 from filelock import FileLock, Timeout
 
+from setup.environment import Home
 from setup.host_settings import HostSettingsError
 from setup.image_build import ImageError, build_base, build_dockerfile
 from setup.image_inputs import Image
@@ -139,7 +140,7 @@ def main(arguments: list[str] | None = None) -> int:
     names = tuple(parser.parse_args(arguments).images) or IMAGES
     if unknown := set(names) - set(IMAGES):
         parser.error(f"no such image: {', '.join(sorted(unknown))}; there are {' and '.join(IMAGES)}")
-    home = Path(os.environ.get("MICROCLUSTER_HOME") or "~/.microcluster").expanduser()
+    home = Home.of(os.environ).root
     try:
         ensure(names, home, _say)
     except ImageError as error:

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
+from string import Template
 
 import config
 from launchers.payload import Payload
@@ -15,6 +16,7 @@ from remote.steps import open_hosts
 from verbs.frame import UserMistake, VerbError
 
 PROJECT = Path(__file__).parents[1]
+SETTINGS = PROJECT / "setup" / "environment.env"
 OUTPUT = "microcluster"
 PULUMI_TIMEOUT_S = 60
 
@@ -73,11 +75,7 @@ def _outputs(stack: str) -> dict[str, object]:
 
 def _environment() -> dict[str, str]:
     """Let the verb also work where env.sh was not sourced."""
-    home = config.home()
-    defaults = {
-        "PULUMI_HOME": str(home / "pulumi"),
-        "PULUMI_BACKEND_URL": f"file://{home / 'state'}",
-        "PULUMI_CONFIG_PASSPHRASE": "",
-        "PULUMI_SKIP_UPDATE_CHECK": "true",
-    }
-    return {**defaults, **os.environ}
+    lines = (line.strip() for line in SETTINGS.read_text().splitlines())
+    pairs = (line.split("=", 1) for line in lines if line and not line.startswith("#"))
+    home = str(config.home())
+    return {name: Template(value).substitute(MICROCLUSTER_HOME=home) for name, value in pairs} | os.environ

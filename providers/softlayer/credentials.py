@@ -6,6 +6,7 @@ import configparser
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
+from string import Template
 from urllib.parse import urlsplit
 
 import SoftLayer
@@ -40,22 +41,22 @@ class Credentials:
 def load(config_file: str | None) -> Credentials:
     """Read the key; with a file named, that file alone counts, so that no exported key reaches another account."""
     if config_file:
-        return _checked(_file_settings(expand(config_file)), expand(config_file))
+        path = expand(config_file)
+        return _checked(_file_settings(path), str(path))
     return _checked(SoftLayer.config.get_client_settings(), "SL_USERNAME and SL_API_KEY or ~/.softlayer")
 
 
-def expand(path: str) -> str:
-    """Resolve ``~/`` and ``$MICROCLUSTER_HOME/`` at the beginning of a path."""
-    home = os.environ.get("MICROCLUSTER_HOME") or "~/.microcluster"
-    for name in ("$MICROCLUSTER_HOME", "${MICROCLUSTER_HOME}"):
-        path = path.replace(name, home, 1) if path.startswith(name) else path
-    return os.path.expanduser(os.path.expandvars(path))
+def expand(path: str) -> Path:
+    """Return a path of a stack file, which may begin with ``~/`` or ``$MICROCLUSTER_HOME/``, as the program reads it too."""
+    home = Path(os.environ.get("MICROCLUSTER_HOME") or "~/.microcluster").expanduser().absolute()
+    named = Template(path).safe_substitute(os.environ, MICROCLUSTER_HOME=str(home))
+    return Path(named).expanduser().absolute()
 
 
-def _file_settings(path: str) -> dict[str, str | None]:
+def _file_settings(path: Path) -> dict[str, str | None]:
     parser = configparser.RawConfigParser(allow_no_value=True)
     try:
-        parser.read_string(Path(path).read_text(encoding="utf-8"))
+        parser.read_string(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise CredentialsError(
             f"reading the account's key from {path}: the file does not exist. "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import stat
 import subprocess
@@ -9,7 +10,12 @@ from pathlib import Path
 
 import pytest
 
+import config
+from emulator.settings import default_state
+from providers.softlayer import credentials
+from setup import images
 from setup.environment import PROJECT, Home, child_environment
+from verbs import living
 
 SHELLS = [shell for shell in ("sh", "dash", "bash", "zsh") if shutil.which(shell)]
 PLAIN = {"PATH": "/usr/bin:/bin", "HOME": "/home/someone"}
@@ -69,3 +75,43 @@ def test_paths_of_stack_files_know_the_home(tmp_path: Path) -> None:
     home = Home(tmp_path, tmp_path)
     assert home.expand("$MICROCLUSTER_HOME/emulator/softlayer.conf") == tmp_path / "emulator" / "softlayer.conf"
     assert home.expand("~/.softlayer") == Path.home() / ".softlayer"
+
+
+@pytest.mark.parametrize(
+    ("home", "place"),
+    [(None, "me/.microcluster"), ("", "me/.microcluster"), ("~/mine", "me/mine"), ("mine", "here/mine")],
+)
+def test_every_part_finds_the_same_home_and_the_same_paths_in_it(tmp_path, monkeypatch, home, place) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    monkeypatch.setenv("HOME", str(tmp_path / "me"))
+    monkeypatch.delenv("MICROCLUSTER_HOME", raising=False)
+    if home is not None:
+        monkeypatch.setenv("MICROCLUSTER_HOME", home)
+    built_in: list[Path] = []
+    monkeypatch.setattr(images, "ensure", lambda names, folder, say: built_in.append(folder))
+    assert images.main([]) == 0
+    root = tmp_path / place
+    assert {Home.of(os.environ).root, config.home(), default_state().parent, *built_in} == {root}
+    places = {
+        "$MICROCLUSTER_HOME/a/b": root / "a" / "b",
+        "${MICROCLUSTER_HOME}/a": root / "a",
+        "$HOME/a": tmp_path / "me" / "a",
+        "~/a": tmp_path / "me" / "a",
+        "a/b": tmp_path / "here" / "a" / "b",
+        "/a/$NOT_SET": Path("/a/$NOT_SET"),
+    }
+    for expand in (Home.of(os.environ).expand, config.expand, credentials.expand):
+        assert {path: expand(path) for path in places} == places
+
+
+def test_a_verb_asks_pulumi_with_the_same_settings_where_nothing_was_sourced(monkeypatch) -> None:
+    for name in [name for name in os.environ if name.startswith("PULUMI_")]:
+        monkeypatch.delenv(name)
+    assert living._environment().items() >= {
+        (name, value)
+        for name, value in child_environment(Home.of(os.environ), {}).items()
+        if name.startswith("PULUMI_")
+    }
+    monkeypatch.setenv("PULUMI_PARALLEL", "3")
+    assert living._environment()["PULUMI_PARALLEL"] == "3"
