@@ -117,6 +117,5 @@ def cluster_payload(stack: Stack, owner: Owner, hosts: tuple[facts.Host, ...]) -
         gpu=hardware.gpu,
         flavor=hardware.name,
         data_disk_gb=stack.cluster.data_disk_gb,
-        port_speed_mbps=stack.cluster.port_speed_mbps,
         container=container_of(stack),
     )

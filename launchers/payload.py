@@ -69,7 +69,6 @@ class Payload:
     flavor: str | None = None
     data_disk_gb: int | None = None
     mount_point: str = "/data"
-    port_speed_mbps: int | None = None
     container: Container | None = None
     job: Job | None = None
     run: str | None = None

@@ -27,7 +27,7 @@ def status(context: invoke.Context, stack: str = STACK, json: bool = False) -> i
     """Show where the job stands and what it costs."""
     payload = find_payload(stack)
     outcome = remote_job.observe(launcher_of(payload), payload) if payload else Outcome("absent")
-    cost = cost_of(stack) if payload else Cost(None, None)
+    cost = cost_of(payload) if payload else Cost(None, None)
     if json:
         print_json(status_facts(stack, payload, outcome, cost))
     elif payload is None:
@@ -91,7 +91,7 @@ def report(context: invoke.Context, stack: str = STACK, json: bool = False) -> i
     outcome = remote_job.observe(launcher, payload)
     if outcome.state == "absent":
         raise UserMistake(f"Stack {stack} has no run yet. Start it: make up STACK={stack}")
-    cost = cost_of(stack)
+    cost = cost_of(payload)
     if json:
         print_json(report_facts(stack, payload, outcome, cost))
     else:

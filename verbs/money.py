@@ -1,4 +1,4 @@
-"""What a stack costs and has cost, read from the account by the stack's mark; works without any state of Pulumi."""
+"""What a stack costs and has cost, read from the account by the stack's mark; a receipt works without any state of Pulumi."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from rich.console import Console
 from rich.table import Table
 
 import config
+from launchers.payload import Payload, PayloadError
 from providers.softlayer.account import Account, AccountError, Receipt, open_account, read_charges
 from providers.softlayer.account import receipt as add_up
-from verbs.frame import FAILED, STACK, print_json, sentence, tell, verb
+from verbs.frame import FAILED, STACK, VerbError, print_json, sentence, tell, verb
+from verbs.living import find_payload
 
 CENT = Decimal("0.01")
 
@@ -43,26 +45,32 @@ class Cost:
         return f"${self.so_far.quantize(CENT)} so far, ${self.per_hour.normalize():f}/hour"
 
 
-def cost_of(stack: str, account: Account | None = None) -> Cost:
-    """Return what is being billed for the stack, as the account says."""
+def cost_of(payload: Payload, account: Account | None = None) -> Cost:
+    """Return what is being billed for a stack that is up, as the account says in which it was ordered."""
     try:
-        account = account or account_of(stack)
-        charges = [charge for charge in read_charges(account, config.owner(stack).mark) if charge.is_open]
+        account = account or open_account(payload.account_config_file)
+        charges = [charge for charge in read_charges(account, payload.mark) if charge.is_open]
     except AccountError as error:
         tell(sentence(str(error)))
         return Cost(None, None)
     return Cost(sum((c.per_hour for c in charges), Decimal(0)), sum((c.so_far for c in charges), Decimal(0)))
 
 
-def account_of(stack: str) -> Account:
-    """Open the account that the stack file names."""
-    return open_account(config.read_file(stack).account_config_file)
+def account_and_mark(stack: str) -> tuple[Account, str]:
+    """Open the account in which the stack was ordered; the stack file says which when nothing is up, or known of it."""
+    try:
+        payload = find_payload(stack)
+    except (VerbError, PayloadError):  # A receipt is asked for most when the state is lost.
+        payload = None
+    if payload:
+        return open_account(payload.account_config_file), payload.mark
+    return open_account(config.read_file(stack).account_config_file), config.owner(stack).mark
 
 
 @verb
 def receipt(context: invoke.Context, stack: str = STACK, json: bool = False) -> int:
     """Print what was rented under the stack's mark, and what is still billed; exit code 1 unless nothing is."""
-    account, mark = account_of(stack), config.owner(stack).mark
+    account, mark = account_and_mark(stack)
     bill = add_up(read_charges(account, mark))
     if json:
         print_json(_facts(bill, mark, account))

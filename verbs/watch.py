@@ -64,7 +64,7 @@ def follow(
     payload: Payload,
     screen: Screen,
     launcher: Host,
-    cost: Callable[[str], Cost] = cost_of,
+    cost: Callable[[Payload], Cost] = cost_of,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Outcome:
     """Show the run until it has ended, and return how; a lost connection is taken up again."""
@@ -82,7 +82,7 @@ def follow(
             sleep(LOOK_EVERY_S * 3)
             continue
         if now - billed >= COST_EVERY_S:
-            bill, billed = cost(payload.stack), now
+            bill, billed = cost(payload), now
         if outcome.preflight and not table_shown:
             screen.note(preflight_table(outcome))
             table_shown = True

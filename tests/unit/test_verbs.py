@@ -15,7 +15,7 @@ from fake_machine import FACTS, FakeMachine
 
 from config import ConfigError, Owner
 from launchers.outcome import Outcome, judge
-from launchers.payload import Container, Job, Payload
+from launchers.payload import Container, Job, Payload, PayloadError
 from providers.softlayer.account import AccountError, read_charges
 from providers.softlayer.credentials import Credentials
 from providers.softlayer.errors import ApiError
@@ -124,12 +124,34 @@ class Falling:
         raise ApiError("calling Account::getAllTopLevelBillingItems", "500", "a bad day")
 
 
-def test_a_bill_that_cannot_be_read_is_a_sentence_and_does_not_end_the_watching(monkeypatch, capsys):
-    monkeypatch.setattr(money.config, "owner", lambda stack: Owner("1f3a9c42", "", "", ""))
+def test_a_bill_that_cannot_be_read_is_a_sentence_and_does_not_end_the_watching(capsys):
     with pytest.raises(AccountError, match="reading the bill at https://api.test as somebody: a bad day"):
         read_charges(Falling(), "1f3a9c42")
-    assert money.cost_of("local", Falling()) == Cost(None, None)
+    assert money.cost_of(PAYLOAD, Falling()) == Cost(None, None)
     assert "a bad day" in capsys.readouterr().err
+
+
+def test_the_money_of_a_living_stack_is_read_where_it_was_ordered_whatever_its_file_says_now(monkeypatch):
+    there, opened = dataclasses.replace(PAYLOAD, account_config_file="/ordered/there"), []
+    monkeypatch.setattr(money, "open_account", lambda file: opened.append(file) or Falling())
+    monkeypatch.setattr(money, "find_payload", lambda stack: there)
+    money.cost_of(there)
+    assert money.account_and_mark("local")[1] == there.mark
+    assert opened == ["/ordered/there", "/ordered/there"]
+
+
+@pytest.mark.parametrize("lost", [frame.VerbError("no state"), PayloadError("an older payload"), None])
+def test_a_receipt_needs_no_state_but_the_stack_file_and_its_key(monkeypatch, lost):
+    def find(stack):
+        if lost:
+            raise lost
+
+    opened = []
+    monkeypatch.setattr(money, "find_payload", find)
+    monkeypatch.setattr(money, "open_account", lambda file: opened.append(file) or Falling())
+    monkeypatch.setattr(money.config, "owner", lambda stack: Owner("0badcafe", "", "", ""))
+    assert money.account_and_mark("local")[1] == "0badcafe"
+    assert opened == [money.config.read_file("local").account_config_file]
 
 
 def test_a_pulumi_that_hangs_is_a_sentence(monkeypatch, tmp_path):
