@@ -37,7 +37,7 @@ class RunFolder:
         folder = openseq2seq.data_folder(job, mount_point)
         return {
             "config.py": openseq2seq.render_config(job, mount_point, f"{self.path}/logdir"),
-            "prepare.sh": render(data.script, folder=folder, files=data.files),
+            "prepare.sh": render(data.script, folder=folder, data=data),
             "place.sh": render("place.sh.j2", data=folder, run=self.path, ssh=RSH_AGENT),
             "job.json": json.dumps(self.job(), indent=1, sort_keys=True) + "\n",
         }
