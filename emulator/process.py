@@ -10,18 +10,17 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
 from .client_file import served_port
+from .machines.waiting import wait_until
 from .settings import LOOPBACK, Settings
 
 PID_FILE, LOG_FILE, LOCK_FILE = "emulator.pid", "emulator.log", "emulator.lock"
-START_TIMEOUT_S, STOP_TIMEOUT_S, POLL_S = 120, 60, 0.1
+START_TIMEOUT_S, STOP_TIMEOUT_S = 120, 60
 TCP_LISTEN = "0A"
 
 
@@ -112,7 +111,8 @@ def start(settings: Settings, arguments: list[str]) -> dict[str, Any]:
             raise ProcessError(_last_words(log, begin))
         return ask_status(settings) if running_pid(settings) == process.pid else None
 
-    return _wait_until(f"the emulator (process {process.pid}) to answer, see {log}", ready, START_TIMEOUT_S)
+    what = f"an answer of the emulator (process {process.pid})"
+    return wait_until(what, ready, START_TIMEOUT_S, look=str(log), error=ProcessError)
 
 
 def stop(settings: Settings) -> bool:
@@ -121,11 +121,8 @@ def stop(settings: Settings) -> bool:
     if pid is None:
         return False
     os.kill(pid, signal.SIGTERM)
-    _wait_until(
-        f"the emulator (process {pid}) to stop, see {settings.state / LOG_FILE}",
-        lambda: running_pid(settings) is None,
-        STOP_TIMEOUT_S,
-    )
+    what, log = f"the end of the emulator (process {pid})", str(settings.state / LOG_FILE)
+    wait_until(what, lambda: running_pid(settings) is None, STOP_TIMEOUT_S, look=log, error=ProcessError)
     return True
 
 
@@ -151,13 +148,3 @@ def _last_words(log: Path, begin: int) -> str:
         file.seek(begin)
         lines = [line for line in file.read().decode(errors="replace").splitlines() if line.strip()]
     return lines[-1] if lines else f"Starting the emulator: it ended without a word. See {log}."
-
-
-def _wait_until(what: str, probe: Callable[[], Any], limit_s: float) -> Any:
-    deadline = time.monotonic() + limit_s
-    while time.monotonic() < deadline:
-        found = probe()
-        if found:
-            return found
-        time.sleep(POLL_S)
-    raise ProcessError(f"Waiting for {what}: nothing after {limit_s} s. Look into the log, then try again.")

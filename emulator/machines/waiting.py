@@ -1,4 +1,4 @@
-"""The one way in which the machines' side waits."""
+"""The one way in which the emulator waits."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from emulator.machines.spec import MachineError
 
+POLL_S = 0.05
 T = TypeVar("T")
 
 
@@ -18,13 +19,13 @@ def wait_until(
     timeout_s: float,
     *,
     look: str = "the emulator's log",
-    every_s: float = 0.05,
+    error: type[Exception] = MachineError,
 ) -> T:
     """Return the first true answer of ``probe``, which raises when waiting on is of no use; ``look`` tells where to."""
     end = time.monotonic() + timeout_s
     pause = threading.Event()
     while not (answer := probe()):
         if time.monotonic() > end:
-            raise MachineError(f"Waiting for {what}: not there after {timeout_s:g} s. Look into {look}.")
-        pause.wait(every_s)
+            raise error(f"Waiting for {what}: not there after {timeout_s:g} s. Look into {look}.")
+        pause.wait(POLL_S)
     return answer

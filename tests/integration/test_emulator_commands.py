@@ -100,6 +100,27 @@ def test_a_ctrl_c_while_the_server_starts_is_a_sentence(emulator, monkeypatch, c
     assert "python -m emulator status" in capsys.readouterr().err
 
 
+HOLDER = """
+import pathlib, signal, sys
+from emulator import process
+from emulator.settings import Settings
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+kept = process.claim(Settings(state=pathlib.Path(sys.argv[1])))
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_server_that_does_not_end_is_named_with_its_log(tmp_path, monkeypatch):
+    monkeypatch.setattr(process, "STOP_TIMEOUT_S", 0.2)
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", HOLDER, str(tmp_path)], cwd=ROOT, **pipes) as holder:
+        holder.stdout.readline()
+        with pytest.raises(process.ProcessError, match=f"process {holder.pid}.*0.2 s. Look into .*emulator.log"):
+            process.stop(Settings(state=tmp_path))
+        holder.stdin.close()
+
+
 def test_two_accounts_have_two_numbers_and_each_keeps_its_own(emulator, tmp_path):
     folders = (emulator.state, tmp_path / "another", emulator.state)
     numbers = [Account(Settings(state=folder), Store(folder)).id for folder in folders]

@@ -154,6 +154,6 @@ def test_a_process_is_known_by_its_start_time_and_not_by_its_id_alone(tmp_path):
 
 def test_waiting_returns_what_came_and_raises_when_nothing_comes():
     answers = iter((None, None, "there"))
-    assert wait_until("it", lambda: next(answers), timeout_s=5, every_s=0) == "there"
+    assert wait_until("it", lambda: next(answers), timeout_s=5) == "there"
     with pytest.raises(MachineError, match="Waiting for it: not there after 0 s"):
         wait_until("it", lambda: None, timeout_s=0)
