@@ -9,10 +9,12 @@ from pathlib import Path
 from remote.host import Host
 
 
-def ssh_argv(host: Host, command: Sequence[str] = ()) -> tuple[str, ...]:
-    """Return the words for ``exec``; the pinned key is written beside the stack's keys."""
-    known_hosts = Path(host.key_file).parent / f"known_hosts.{host.facts.guest_id}"
-    known_hosts.write_text(f"{host.address} {host.pinned_key}\n")
+def ssh_argv(host: Host, hosts: Sequence[Host], command: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return the words for ``exec``; the pinned keys of all the stack's ``hosts`` are written beside its own keys."""
+    known_hosts = Path(host.key_file).parent / "known_hosts"
+    lines = "".join(f"{one.address} {one.pinned_key}\n" for one in hosts)
+    if not known_hosts.exists() or known_hosts.read_text() != lines:  # Another client may be reading it.
+        known_hosts.write_text(lines)
     options = {
         "IdentitiesOnly": "yes",
         "IdentityAgent": "none",

@@ -47,7 +47,7 @@ def logs(context: invoke.Context, stack: str = STACK, lines: str = "100", follow
     launcher = launcher_of(payload)
     tail = ("tail", "-n", lines, path)
     if follow:
-        _become(ssh_argv(launcher, ("tail", "-n", lines, "-F", path)))
+        _become(ssh_argv(launcher, open_hosts(payload), ("tail", "-n", lines, "-F", path)))
     text = launcher.run(tail, accept=(0, 1)).stdout
     sys.stdout.write(text or f"run {payload.run} has no log yet; see where it stands: fab status --stack {stack}\n")
     return 0
@@ -102,7 +102,8 @@ def report(context: invoke.Context, stack: str = STACK, json: bool = False) -> i
 @verb
 def ssh(context: invoke.Context, node: str, stack: str = STACK) -> None:
     """Open a shell on NODE, or run the words after `--` there."""
-    _become(ssh_argv(host_named(payload_of(stack), node), words_after_dashes(sys.argv)))
+    payload = payload_of(stack)
+    _become(ssh_argv(host_named(payload, node), open_hosts(payload), words_after_dashes(sys.argv)))
 
 
 def _become(argv: Sequence[str]) -> NoReturn:

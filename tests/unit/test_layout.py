@@ -13,7 +13,6 @@ OURS = {
     "emulator",
     "fabfile",
     "launchers",
-    "planning",
     "providers",
     "remote",
     "setup",
@@ -26,10 +25,9 @@ MAY_IMPORT = {
     "emulator": set(),
     "images": set(),
     "launchers": set(),
-    "planning": {"catalog"},
     "providers": {"catalog"},
     "remote": {"launchers"},
-    "verbs": {"config", "launchers", "planning", "providers.softlayer.account", "remote"},
+    "verbs": {"config", "launchers", "providers.softlayer.account", "remote"},
 }
 
 
@@ -42,6 +40,11 @@ def imports(file: Path) -> set[str]:
             names = [f"{node.module}.{alias.name}" for alias in node.names]
         found |= {name for name in names if name.partition(".")[0] in OURS}
     return found
+
+
+def test_the_table_names_only_what_is_there() -> None:
+    named = set(MAY_IMPORT) | OURS | {name.partition(".")[0] for allowed in MAY_IMPORT.values() for name in allowed}
+    assert {name for name in named if not (ROOT / name).is_dir()} == {"fabfile"}
 
 
 @pytest.mark.parametrize("folder", sorted(MAY_IMPORT))

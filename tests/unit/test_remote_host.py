@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import paramiko
@@ -120,9 +121,13 @@ def test_what_a_command_reads_is_never_in_its_error(host):
     assert "my-secret" not in str(error.value) + repr(error.value.argv)
 
 
-def test_the_plain_client_gets_the_pinned_key_and_no_other(host, keys):
-    argv = ssh_argv(host, ("echo", "a b"))
+def test_the_plain_client_gets_the_pinned_keys_of_the_stack_and_no_others(host, keys):
+    other = Host(replace(facts(keys, "other"), guest_id="102", public_address="127.0.0.2"), "root", str(keys / "stack"))
+    ssh_argv(other, [other])
+    argv = ssh_argv(host, [host, other], ("echo", "a b"))
     pinned = next(word.partition("=")[2] for word in argv if word.startswith("UserKnownHostsFile="))
-    assert Path(pinned).read_text() == f"127.0.0.1 {host.facts.host_key}\n"
+    lines = f"127.0.0.1 {host.facts.host_key}\n127.0.0.2 {other.facts.host_key}\n"
+    assert Path(pinned).read_text() == lines
+    assert [file.name for file in keys.glob("known_hosts*")] == ["known_hosts"]
     assert argv[-2:] == ("root@127.0.0.1", "echo 'a b'")
     assert "StrictHostKeyChecking=yes" in argv

@@ -79,7 +79,9 @@ def test_the_plain_client_and_the_ranks_pin_the_trusted_key_too(host, server, ke
     monkeypatch.setattr(Host, "put", lambda self, path, text, mode: written.setdefault(path, text))
     rank_files.ensure_known_hosts(trusted, [trusted], Container("openseq2seq", "r.test/i:t"))
     assert written["/run/microcluster/known_hosts"] == f"[10.112.7.2]:4444 {line(keys, 'shown')}\n"
-    pinned = next(word.partition("=")[2] for word in ssh_argv(trusted) if word.startswith("UserKnownHostsFile="))
+    pinned = next(
+        word.partition("=")[2] for word in ssh_argv(trusted, [trusted]) if word.startswith("UserKnownHostsFile=")
+    )
     assert line(keys, "shown") in Path(pinned).read_text()
 
 
