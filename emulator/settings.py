@@ -39,7 +39,8 @@ class Settings:
     capacity: dict[str, int] = field(default_factory=dict)  # datacenter to guests that it has room for; none: unlimited
     # One network per backend router in use; the first router that gets a guest takes the first one.
     private_subnets: tuple[str, ...] = ("10.112.7.0/24", "10.112.8.0/24", "10.112.9.0/24", "10.112.10.0/24")
-    public_subnet: str = "203.0.113.0/24"
+    # A documentation range, and no more of it than 61 guests need: some networks keep hosts of their own in the rest.
+    public_subnet: str = "203.0.113.0/26"
     registry_name: str = "ngc.microcluster.internal"
     registry_port: int = 5000
     boot_workers: int = 4  # machines that boot at the same time

@@ -19,7 +19,13 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent.parent
 READY_TIMEOUT_S = 30
 # Seconds of the account's clock; at rate 600 a guest is being built for half a second.
-SETTINGS = {"provisioning_s": 300.0, "upgrade_s": 120.0, "reclaim_s": 180.0, "instance_limit": 200}
+SETTINGS = {
+    "provisioning_s": 300.0,
+    "upgrade_s": 120.0,
+    "reclaim_s": 180.0,
+    "instance_limit": 200,
+    "public_subnet": "198.51.100.0/24",
+}
 
 
 class AccountEmulator:

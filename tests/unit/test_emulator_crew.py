@@ -65,7 +65,14 @@ class Bench:
 
     def __init__(self, state: Path) -> None:
         self.machines = Notebook()
-        settings = Settings(state, machines="none", clock_rate=600, instance_limit=100, provisioning_s=60)
+        settings = Settings(
+            state,
+            machines="none",
+            clock_rate=600,
+            instance_limit=100,
+            provisioning_s=60,
+            public_subnet="198.51.100.0/24",
+        )
         self.account = Account(replace(settings, private_subnets=("10.113.7.0/24",)), Store(state))
         self.account.store.flush()
         self.crew = Crew(self.account, self.machines)
