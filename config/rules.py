@@ -82,7 +82,7 @@ def _problems_of_image(written: Mapping[str, Any]) -> list[str]:
         return []
     return [
         f"container/image: {image} lacks openssh-server and /opt/OpenSeq2Seq with its python packages, so the machines could "
-        "not train and nothing was ordered; name an own image that holds them"
+        "not train; name an own image that holds them"
     ]
 
 
