@@ -117,10 +117,12 @@ def _retire_service(name: str, home: Home) -> None:
     hint = f"Stop the service {name} by hand, then repeat."
     for argv in (("service", name, "stop"), ("update-rc.d", name, "disable")):
         program = shutil.which(argv[0], path=system_path(os.environ))
-        if program:
-            run_logged(
-                Step(
-                    f"{name}: {argv[-1]} its own service", "1 s", (program, *argv[1:]), home.logs / "service.log", hint
-                ),
-                os.environ,
-            )
+        # Where no init system runs, Debian starts no service on installation, and stopping one that does not run fails.
+        if program and (argv[-1] != "stop" or _service_runs(program, name)):
+            what = f"{name}: {argv[-1]} its own service"
+            run_logged(Step(what, "1 s", (program, *argv[1:]), home.logs / "service.log", hint), os.environ)
+
+
+def _service_runs(program: str, name: str) -> bool:
+    asked = subprocess.run((program, name, "status"), capture_output=True, timeout=PING_TIMEOUT_S, check=False)
+    return asked.returncode == 0

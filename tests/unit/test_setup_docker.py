@@ -83,3 +83,19 @@ def test_without_root_the_sentence_names_what_works_without(monkeypatch: pytest.
     with pytest.raises(SetupError, match="needs root.*make preview STACK=p100"):
         docker.refuse_without_root()
     assert "root" in (docker.why_no_containers() or "")
+
+
+@pytest.mark.parametrize(("status", "told"), [(3, ["disable"]), (0, ["stop", "disable"])])
+def test_a_service_that_a_package_brings_is_switched_off_whether_it_runs_or_not(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: int, told: list[str]
+) -> None:
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    # As Debian's: stopping what does not run fails.
+    service = f'case $2 in status) exit {status} ;; *) echo "$2" >>{tmp_path}/told; exit {1 if status else 0} ;; esac'
+    for name, body in (("service", service), ("update-rc.d", f'echo "$2" >>{tmp_path}/told')):
+        (programs / name).write_text(f"#!/bin/sh\n{body}\n")
+        (programs / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
+    docker._retire_service("docker-registry", home)
+    assert (tmp_path / "told").read_text().split() == told
