@@ -20,6 +20,8 @@ PING_TIMEOUT_S = 5
 START_LIMIT_S = 60
 SYSTEMD = Path("/run/systemd/system")
 REGISTRY_PACKAGE = "docker-registry"
+PID_FILES = {"/var/run/docker.pid": "dockerd", "/var/run/docker/containerd/containerd.pid": "containerd"}
+"""Where Docker 20.10 and newer write the number of their processes, and what these are called."""
 
 
 def ensure(home: Home) -> None:
@@ -87,8 +89,24 @@ def _start(home: Home) -> None:
         )
         wait_until("Docker answers", answers, START_LIMIT_S, "5 s")
         return
+    for path, program in PID_FILES.items():
+        drop_stale_pid(Path(path), program)
     daemon = _spawn(log)
     wait_until("starting Docker", lambda: _alive(daemon, log) and answers(), START_LIMIT_S, "5 s")
+
+
+def drop_stale_pid(path: Path, program: str) -> None:
+    """Remove what a killed daemon left behind: a new one would take any process of that number for the old one and give up."""
+    try:
+        pid = int(path.read_text())
+    except (OSError, ValueError):
+        return
+    try:
+        living = Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        living = ""
+    if living != program:
+        path.unlink(missing_ok=True)
 
 
 def _spawn(log: Path) -> subprocess.Popen[bytes]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,20 @@ def test_without_root_the_sentence_names_what_works_without(monkeypatch: pytest.
     with pytest.raises(SetupError, match="needs root.*make preview STACK=p100"):
         docker.refuse_without_root()
     assert "root" in (docker.why_no_containers() or "")
+
+
+def test_the_number_that_a_killed_daemon_left_behind_is_forgotten_and_a_living_ones_is_kept(tmp_path: Path) -> None:
+    mine = Path("/proc/self/comm").read_text().strip()
+    for text, program, kept in (
+        (str(os.getpid()), "dockerd", False),
+        (str(os.getpid()), mine, True),
+        ("99999999", "dockerd", False),
+    ):
+        file = tmp_path / "docker.pid"
+        file.write_text(text)
+        docker.drop_stale_pid(file, program)
+        assert file.exists() is kept
+    docker.drop_stale_pid(tmp_path / "none.pid", "dockerd")
 
 
 @pytest.mark.parametrize(("status", "told"), [(3, ["disable"]), (0, ["stop", "disable"])])
