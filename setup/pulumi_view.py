@@ -21,6 +21,7 @@ NUMBERS_AND_STATES = re.compile(r"\d+|\b[A-Z]+(?:_[A-Z]+)+\b")
 HEADING = re.compile(r"Diagnostics:|  [\w-]+:[\w/-]+:\w+ \(\S+\):")
 NOISE = re.compile(
     r"\s*warning: resource plugin command is expected to have version"  # Built from Go modules; see README.
+    r"|\s+microcluster: \[unknown\]"  # What the verbs need, once there is something.
     r"|The resources in the stack have been deleted, but the history|If you want to remove the stack completely, run"
     r"|    error: (update|preview|destroy|resource \w+) failed$"  # Of the stack as a whole, which is no reason.
     r'|    error: exit status [12]: running "exec \.venv/bin/fab [^"]*":$'  # The verb's own sentence follows it.

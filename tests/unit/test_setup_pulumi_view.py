@@ -21,6 +21,7 @@ class Clock:
     [
         "@ updating.....\n",
         "@ previewing update....\n",
+        "    microcluster: [unknown]\n",
         " +  pulumi:pulumi:Stack microcluster-local creating (0s)\n",
         " +  microcluster:index:GpuNode cluster-gpu-0 created (3s) \n",
         " +  softlayer:index:SshKey cluster-key creating (0s) \n",
