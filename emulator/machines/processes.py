@@ -65,7 +65,8 @@ def _started(pid: int) -> str | None:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
         return None
-    return None if fields[0] == "Z" else fields[19]
+    # Only a zombie without threads has let go of its sockets: the first thread of a program may end before the others.
+    return None if fields[0] == "Z" and int(fields[17]) <= 1 else fields[19]
 
 
 def _reap(pid: int) -> None:
