@@ -46,7 +46,7 @@ def send(processes, number):
             if start_time(str(pid))[0] == started:
                 os.kill(pid, number)
         except OSError:
-            pass
+            pass  # It has ended meanwhile.
 
 
 def end(mode, run):
