@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 
+from tests.integration.provider_cluster import Onlooker
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 READY_TIMEOUT_S = 30
 # Seconds of the account's clock; at rate 600 a guest is being built for half a second.
@@ -121,3 +123,11 @@ def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
+
+
+@pytest.fixture
+def onlooker(account_emulator: AccountEmulator) -> Iterator[Onlooker]:
+    """Look at the account as its owner would, and cancel what a test has left."""
+    watching = Onlooker(account_emulator.config_file)
+    yield watching
+    watching.clean()

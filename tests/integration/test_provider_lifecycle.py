@@ -24,13 +24,6 @@ from tests.integration.provider_cluster import (
 from tests.integration.provider_driver import Driver, Failed, Made, unfinished
 
 
-@pytest.fixture
-def onlooker(account_emulator):
-    watching = Onlooker(account_emulator.config_file)
-    yield watching
-    watching.clean()
-
-
 @pytest.fixture(scope="module")
 def running(account_emulator):
     with Driver(account_emulator.config_file) as driver:

@@ -17,13 +17,6 @@ IN_LON04 = {
 }
 
 
-@pytest.fixture
-def onlooker(account_emulator):
-    watching = Onlooker(account_emulator.config_file)
-    yield watching
-    watching.clean()
-
-
 @pytest.fixture(scope="module")
 def driver(account_emulator):
     with Driver(account_emulator.config_file) as running:

@@ -6,15 +6,8 @@ import pytest
 
 from providers.softlayer.calls import READ_ATTEMPTS
 from tests.integration.lossy_wire import lossy_wire
-from tests.integration.provider_cluster import KEY, LEDGER, Cluster, Onlooker, group, guest
+from tests.integration.provider_cluster import KEY, LEDGER, Cluster, group, guest
 from tests.integration.provider_driver import Driver, Failed
-
-
-@pytest.fixture
-def onlooker(account_emulator):
-    watching = Onlooker(account_emulator.config_file)
-    yield watching
-    watching.clean()
 
 
 @pytest.fixture
