@@ -99,7 +99,7 @@ class Job(_Section):
     precision: Literal["fp32", "mixed"]
     batch_per_gpu: Annotated[StrictInt, Field(ge=1, le=4096)]
     eval_steps: Annotated[StrictInt, Field(ge=1)]
-    checkpoint_steps: Annotated[StrictInt, Field(ge=1)]
+    checkpoint_steps: Annotated[StrictInt, Field(ge=1, le=5000)]  # Beyond it a crash loses hours.
 
 
 class StackFile(_Section):

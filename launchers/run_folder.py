@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from launchers import openseq2seq
+from launchers import config_rules, openseq2seq
 from launchers.horovod import RSH_AGENT, RUN_VARIABLE, World, environment, mpirun
-from launchers.payload import Payload
+from launchers.payload import Payload, PayloadError
 from launchers.rendering import render
 
 
@@ -31,16 +31,27 @@ class RunFolder:
 
     def texts(self) -> dict[str, str]:
         """Return the rendered files by name; job.json stands last, because with it the run exists."""
-        job, mount_point = self.payload.job, self.payload.mount_point
+        job = self.payload.job
         assert job
         data = openseq2seq.DATASETS[job.dataset]
-        folder = openseq2seq.data_folder(job, mount_point)
+        folder = openseq2seq.data_folder(job, self.payload.mount_point)
         return {
-            "config.py": openseq2seq.render_config(job, mount_point, f"{self.path}/logdir"),
+            "config.py": self._config(),
             "prepare.sh": render(data.script, folder=folder, data=data),
             "place.sh": render("place.sh.j2", data=folder, run=self.path, ssh=RSH_AGENT),
             "job.json": json.dumps(self.job(), indent=1, sort_keys=True) + "\n",
         }
+
+    def _config(self) -> str:
+        assert self.payload.job
+        text = openseq2seq.render_config(self.payload.job, self.payload.mount_point, f"{self.path}/logdir")
+        wrong = config_rules.problems(text)
+        if wrong:
+            raise PayloadError(
+                f"rendering the configuration of run {self.payload.run}: {'; '.join(wrong)}. Nothing was started; correct "
+                "job in the stack file or templates/transformer_base.py.j2."
+            )
+        return text
 
     def job(self) -> dict[str, object]:
         """Return what the supervisor reads: words, never lines of shell."""

@@ -1,0 +1,83 @@
+"""The rendered configuration is judged before it travels: each trap of OpenSeq2Seq is named with its reason."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from launchers import openseq2seq
+from launchers.config_rules import problems
+from launchers.payload import Container, Job, Payload, PayloadError
+from launchers.run_folder import RunFolder
+
+JOB = Job("openseq2seq", "transformer-base", 50_000, "fp32", 128, 4001, 2000, "wmt16-en-de")
+MIXED = dataclasses.replace(JOB, precision="mixed", batch_per_gpu=256)
+
+
+def rendered(job: Job = JOB) -> str:
+    return openseq2seq.render_config(job, "/data", "/data/runs/x/logdir")
+
+
+@pytest.mark.parametrize("model", openseq2seq.SIZES)
+@pytest.mark.parametrize("precision", openseq2seq.DTYPES)
+@pytest.mark.parametrize("dataset", openseq2seq.DATASETS)
+def test_every_configuration_that_we_render_may_travel(model: str, precision: str, dataset: str) -> None:
+    assert problems(rendered(dataclasses.replace(JOB, model=model, precision=precision, dataset=dataset))) == []
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "reason"),
+    [
+        ('"use_horovod": True', '"use_horovod": False', "every rank would train for itself"),
+        ('"max_steps": 50000,', '"max_steps": 50000, "num_epochs": 3,', "exactly one of max_steps"),
+        ('"max_steps": 50000,', "", "exactly one of max_steps"),
+        ('"print_samples_steps": 100', '"print_samples_steps": 150', "no multiple of print_loss_steps 100"),
+        ('"print_loss_steps": 100', '"print_loss_steps": None', "nobody can tell that the run goes on"),
+        ('"save_checkpoint_steps": 2000', '"save_checkpoint_steps": 299998', "a crash would lose hours"),
+        ('"save_checkpoint_steps": 2000', '"save_checkpoint_steps": None', "neither checkpoints nor best models"),
+        ('"eval_steps": 4001,', "", "eval_steps has to be set"),
+        ('"dtype": tf.float32', '"dtype": "float32"', "the graph can be built with tf.float32"),
+        ('"dtype": tf.float32', '"dtype": "mixed"', "small gradients vanish"),
+        ('"dtype": tf.float32', '"dtype": tf.float32, "loss_scaling": 512.0', "no effect without 'mixed'"),
+        ('"dtype": tf.float32', '"dtype": tf.float32, "loss_scale": 512.0', "it is called loss_scaling now"),
+        ("\"logdir\": '/data/runs/x/logdir'", '"logdir": "logs/"', "absolute path"),
+        ("data_root = '/data/wmt16_de_en/'", "data_root = '/data/wmt16_de_en'", "has to end with a slash"),
+        ('"relu_dropout": 0.1', '"relu_dropout": 0', "relu_dropout is 0 and has to be a float"),
+        ('"alpha": 0.6', '"alpha": 1', "alpha is 1 and has to be a float"),
+        ('"batch_size_per_gpu": 128', '"batch_size_per_gpu": True', "a whole number above 0"),
+        ('"num_heads": 8', '"num_heads": 7', "cannot be shared out among 7 heads"),
+        ('"d_model": 512', '"d_model": 256', "is not the encoder's hidden_size 512"),
+        ('"max_length": 56', '"max_length": 55, "pad_lengths_to_eight": True', "no multiple of eight"),
+        ("base_model = Text2Text", "", "base_model is missing"),
+        ('"max_steps": 50000', '"max_steps": 50_000', "no Python 3.5"),
+        ("data_root = '/data", "data_root = f'/data", "no Python 3.5"),
+        ("data_root = ", "data_root: str = ", "no Python 3.5"),
+    ],
+)
+def test_each_trap_is_refused_with_its_reason(before: str, after: str, reason: str) -> None:
+    text = rendered()
+    assert before in text
+    assert any(reason in problem for problem in problems(text.replace(before, after)))
+
+
+@pytest.mark.parametrize(("scaling", "reason"), [("512", "512 crashes"), ('"Twice"', "'Backoff', 'LogMax' or a float")])
+def test_a_loss_scale_that_the_model_cannot_take_is_refused(scaling: str, reason: str) -> None:
+    text = rendered(MIXED).replace("\"loss_scaling\": 'Backoff'", f'"loss_scaling": {scaling}')
+    assert any(reason in problem for problem in problems(text))
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"), [("'repeat': False", "end after one step"), ("'shuffle': True, 'repeat': True", "shuffle")]
+)
+def test_an_evaluation_that_would_end_the_run_is_refused(value: str, reason: str) -> None:
+    head, _, evaluation = rendered().partition("eval_params = {")
+    broken = evaluation.replace('"shuffle": False,\n        "repeat": True', f'"shuffle": False,\n        {value}')
+    assert any(reason in problem for problem in problems(f"{head}eval_params = {{{broken}"))
+
+
+def test_a_run_whose_configuration_would_fail_is_not_started() -> None:
+    reckless = dataclasses.replace(JOB, checkpoint_steps=299_998)
+    payload = Payload("v100", "1f3a9c42", (), run="0123456789ab", job=reckless, container=Container("c", "r.test/i:t"))
+    with pytest.raises(PayloadError, match="run 0123456789ab.*a crash would lose hours.*Nothing was started"):
+        RunFolder(payload).texts()
