@@ -28,17 +28,24 @@ def place(account: Account, orders: list[GuestOrder]) -> tuple[Order, list[Guest
 
 def cancel(account: Account, guest: Guest) -> None:
     """End the charge at once and begin to reclaim the guest."""
-    if guest.cancelled is not None:
-        raise public(f"Virtual guest {guest.id} is already cancelled.")
-    if guest.transaction:
-        raise public(
-            f"Virtual guest {guest.id} cannot be cancelled while transaction {guest.transaction.id} "
-            f"({guest.transaction.group}) is active. {guest.machine_error or ''}".strip()
-        )
-    billing.close(account, guest)
+    reason = why_not_cancelled(guest)
+    if reason:
+        raise public(reason)
+    billing.close(account, account.store.billing_items[guest.billing_item_id])
     guest.cancelled = account.now
     guest.upgrade = None
     transactions.begin(account, guest, transactions.RECLAIM, account.settings.reclaim_s)
+
+
+def why_not_cancelled(guest: Guest) -> str | None:
+    """What keeps a guest from being cancelled now."""
+    if guest.cancelled is not None:
+        return f"Virtual guest {guest.id} is already cancelled."
+    if guest.transaction:
+        work = f"transaction {guest.transaction.id} ({guest.transaction.group}) is active."
+        text = f"Virtual guest {guest.id} cannot be cancelled while {work} {guest.machine_error or ''}"
+        return text.strip()
+    return None
 
 
 def restart(guest: Guest) -> None:
@@ -91,7 +98,7 @@ def _build(account: Account, order: GuestOrder, record: Order, routers: tuple) -
         post_install_uri=order.post_install_uri,
         password=account.token()[:8],
     )
-    item.guest_id = guest.id
+    item.thing_id = guest.id
     account.store.guests[guest.id] = guest
     transactions.begin(account, guest, transactions.PROVISION, account.settings.provisioning_s)
     return guest
@@ -104,7 +111,7 @@ def _bill(account: Account, order: GuestOrder, record: Order) -> BillingItem:
         id=account.next_id(),
         order_id=record.id,
         order_item_id=account.next_id(),
-        guest_id=0,
+        thing_id=0,
         hostname=order.hostname,
         domain=order.domain,
         datacenter=order.datacenter.name,

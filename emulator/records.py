@@ -121,12 +121,12 @@ class Fee:
 
 @dataclass
 class BillingItem:
-    """A top-level billing item: a guest, with one fee per part. It stays readable after its end."""
+    """A top-level billing item: one thing, with one fee per part. It stays readable after its end."""
 
     id: int
     order_id: int
     order_item_id: int
-    guest_id: int
+    thing_id: int
     hostname: str
     domain: str
     datacenter: str
@@ -136,6 +136,9 @@ class BillingItem:
     fees: list[Fee]
     closed: float | None = None
     notes: str = ""
+    what: str = "guest"  # the kind of thing that is billed: its name in ``endings.ENDINGS``
+    category: str = "guest_core"  # of the fee that stands for the whole
+    ends: float | None = None  # when a cancellation on the anniversary takes effect; until then it is billed
 
 
 @dataclass

@@ -58,7 +58,7 @@ def item_view(account: Account, item: BillingItem) -> View:
             "package": lambda: goods.package(account),
             "category": lambda: goods.category(account, TOP_CATEGORY),
             "orderItem": lambda: _order_item(account, item),
-            "resourceTableId": lambda: item.guest_id,
+            "resourceTableId": lambda: item.thing_id,
             "virtualGuest": lambda: _guest(account, item),
         },
     )
@@ -149,5 +149,5 @@ def _order_item(account: Account, item: BillingItem) -> View:
 
 
 def _guest(account: Account, item: BillingItem) -> View | None:
-    record = account.store.guests.get(item.guest_id)
+    record = account.store.guests.get(item.thing_id)
     return guests.guest(account, record) if record else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import guests as life
+from .. import endings
 from ..account import Account
 from ..calls import Call
 from ..faults import public
@@ -28,11 +28,11 @@ def cancel_item(account: Account, call: Call) -> bool:
     """Cancel what is billed; at the anniversary is not emulated, and hourly guests have none."""
     item = find(account.store.billing_items, call)
     immediate = call.argument(0, False)
-    if item.closed is not None or item.guest_id not in account.store.guests:
+    if item.closed is not None:
         raise public(f"Billing item {item.id} is already cancelled.")
     if not (immediate or item.hourly):
         raise public(f"Billing item {item.id}: the emulator only cancels immediately. Pass true as first argument.")
-    life.cancel(account, account.store.guests[item.guest_id])
+    endings.end(account, item)
     return True
 
 
