@@ -13,6 +13,7 @@ import SoftLayer
 import SoftLayer.config
 
 from providers.softlayer.errors import ProviderError
+from providers.softlayer.home import home
 
 CALL_TIMEOUT_S = 60.0
 """Longest wait for one answer; a call without a limit hangs a deployment for good when one packet is lost."""
@@ -48,8 +49,7 @@ def load(config_file: str | None) -> Credentials:
 
 def expand(path: str) -> Path:
     """Return a path of a stack file, which may begin with ``~/`` or ``$MICROCLUSTER_HOME/``, as the program reads it too."""
-    home = Path(os.environ.get("MICROCLUSTER_HOME") or "~/.microcluster").expanduser().absolute()
-    named = Template(path).safe_substitute(os.environ, MICROCLUSTER_HOME=str(home))
+    named = Template(path).safe_substitute(os.environ, MICROCLUSTER_HOME=str(home()))
     return Path(named).expanduser().absolute()
 
 

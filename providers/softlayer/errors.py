@@ -41,14 +41,21 @@ class ApiError(ProviderError):
     @property
     def is_weather(self) -> bool:
         """Tell whether the same call may work in a moment."""
-        return self.is_ambiguous or "RateLimitExceeded" in f"{self.code} {self.text}"
+        return self.is_ambiguous or self.is_rate_limit
+
+    @property
+    def is_rate_limit(self) -> bool:
+        """Tell whether there were too many calls; the call was turned away before it did anything."""
+        return self.code == "429" or "RateLimitExceeded" in f"{self.code} {self.text}"
 
     @property
     def is_ambiguous(self) -> bool:
         """Tell whether the call may have been carried out although no answer says so."""
+        if self.is_rate_limit:
+            return False
         if self.code in ("no answer", "unreadable answer", "-32603", "-32500", "-32400", "-32600"):
             return True
-        return self.code.isdigit() and (int(self.code) >= 500 or self.code in ("0", "429")) and not self._is_a_refusal
+        return self.code.isdigit() and (int(self.code) >= 500 or self.code == "0") and not self._is_a_refusal
 
     @property
     def _is_a_refusal(self) -> bool:

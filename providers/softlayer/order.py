@@ -1,22 +1,29 @@
-"""Ordering a guest: one order per guest, sent once; an answer that got lost is resolved by looking."""
+"""The order of a guest: everything rides in one, and it is sent once."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from providers.softlayer import mark
 from providers.softlayer.calls import Api
-from providers.softlayer.errors import ApiError, ProviderError, WaitError
-from providers.softlayer.waiting import Patience, Pending, wait_until
+from providers.softlayer.errors import ApiError, ProviderError
 
 STOCK_SYSTEM = "UBUNTU_LATEST_64"
 FIRST_DATA_DEVICE = 2
 """Device 0 is the flavour's boot disk, 1 the swap."""
-LISTS_LAG_S = 120.0
-"""Lists may lag this far behind an accepted order."""
 
 Template = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Order:
+    """A call that orders a guest."""
+
+    service: str
+    method: str
+    content: Template
 
 
 class Ordered(Protocol):
@@ -74,40 +81,25 @@ def image_container(container: dict[str, Any], template: Template, image: dict[s
     }
 
 
-def place(api: Api, spec: Ordered, user_data: str, before: Callable[[], None]) -> str:
-    """Order the guest and return its id.
-
-    Args:
-        before: called immediately before the one call that costs money; raises to prevent it.
-    """
+def prepared(api: Api, spec: Ordered, user_data: str) -> Order:
+    """Write the whole order, ready to be sent: the create template, or with an image a container that the service verified."""
     template = guest_template(spec, user_data)
     if spec.image_id is None:
-        before()
-        return _id(api.once("Virtual_Guest", "createObject", template), "Virtual_Guest::createObject")
-    container = _container_with_image(api, spec.image_id, template)
-    before()
-    ordered = api.once("Product_Order", "placeOrder", container)
-    found = (ordered.get("orderDetails") or {}).get("virtualGuests") or [{}]
-    return _id(found[0], f"Product_Order::placeOrder, order {ordered.get('orderId')}")
+        return Order("Virtual_Guest", "createObject", template)
+    return Order("Product_Order", "placeOrder", _container_with_image(api, spec.image_id, template))
 
 
-def resolve(name: str, error: ApiError, look: Callable[[], str | None], patience: Patience) -> str:
-    """Find the guest of an order whose answer got lost; never order again without knowing.
-
-    Args:
-        look: returns the id of the living guest that bears mark and hostname, or None.
-    """
-    try:
-        return wait_until(
-            f"the order of {name}",
-            lambda: look() or Pending("not in the account's lists"),
-            patience.within(LISTS_LAG_S),
-        )
-    except WaitError as late:
-        raise ProviderError(
-            f"ordering {name}: the answer got lost ({error}), and no such guest appeared in the account since. "
-            "Nothing was ordered a second time. Run the command again: it looks before it orders."
-        ) from late
+def send(api: Api, order: Order) -> str:
+    """Send the order, once, and return the guest's id."""
+    answer = api.once(order.service, order.method, order.content)
+    if order.method == "placeOrder" and isinstance(answer, dict):
+        guests = (answer.get("orderDetails") or {}).get("virtualGuests") or [{}]
+        answer = {"orderId": answer.get("orderId"), **guests[0]}
+    if isinstance(answer, dict) and answer.get("id"):
+        return str(answer["id"])
+    accepted = f", order {answer['orderId']}" if isinstance(answer, dict) and answer.get("orderId") else ""
+    call = f"calling {order.service}::{order.method}{accepted}"
+    raise ApiError(call, "unreadable answer", "the answer names no guest")
 
 
 def verify(api: Api, specs: Sequence[Ordered]) -> dict[str, Any]:
@@ -129,12 +121,6 @@ def _container_with_image(api: Api, image_id: str, template: Template) -> dict[s
     container = image_container(api.read("Virtual_Guest", "generateOrderTemplate", template), template, image)
     api.read("Product_Order", "verifyOrder", container)
     return container
-
-
-def _id(answer: Any, call: str) -> str:
-    if isinstance(answer, dict) and answer.get("id"):
-        return str(answer["id"])
-    raise ApiError(f"calling {call}", "unreadable answer", "the answer names no guest")
 
 
 def _lost(template: Template) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from providers.softlayer import guests, order, userdata
+from providers.softlayer import guests, order, placing, userdata
 from providers.softlayer import mark as marks
 from providers.softlayer.account import Account
 from providers.softlayer.errors import ApiError, ProviderError
@@ -12,11 +12,33 @@ from providers.softlayer.guest_spec import GuestSpec
 from providers.softlayer.session import Operation
 from providers.softlayer.spec import difference
 
+KIND = "VirtualGuest"
+ORDER_ATTEMPTS = 3
+PAUSE_S = 5.0
+"""Between two attempts, so that a rate limit has passed."""
+
 
 def adopt_or_order(op: Operation, account: Account, spec: GuestSpec) -> tuple[str, str]:
-    """Return the guest's id and the public part of its host key."""
-    found = _living(account, spec)
-    return _adopt(op, account, spec, found) if found else _order(op, account, spec)
+    """Return the guest's id and the public part of its host key.
+
+    Nothing is ordered while an earlier order may still turn up; an order that certainly made nothing is repeated.
+    """
+    lost: ApiError | None = None
+    for attempt in range(ORDER_ATTEMPTS + 1):
+        found = placing.resolve(op, account, spec.mark, KIND, lambda: _living(account, spec))
+        if found:
+            return _adopt(op, account, spec, found)
+        if attempt == ORDER_ATTEMPTS or (lost and not lost.is_weather):
+            break
+        try:
+            return _order(op, account, spec)
+        except ApiError as error:
+            lost = error
+        op.patience.pause(PAUSE_S if lost.is_weather else 0)
+    raise ProviderError(
+        f"ordering {order.full_name(spec)}: {lost}. The account shows no such guest, so nothing was ordered. "
+        f"{'Run the command again.' if lost and lost.is_weather else 'Correct the stack file, or choose another place.'}"
+    ) from lost
 
 
 def host_key(account: Account, guest_id: str) -> str | None:
@@ -45,7 +67,7 @@ def _adopt(op: Operation, account: Account, spec: GuestSpec, guest: dict[str, An
             f"adopting {guests.described(guest)}, which an earlier run ordered: {'; '.join(differing)}. Nothing was "
             "touched. Put the stack file back as it was, or cancel that guest, and run the command again."
         )
-    op.log.told(f"Goes on with {guests.described(guest)}, which an earlier run ordered.")
+    op.log.told(f"Goes on with {guests.described(guest)}, whose order was accepted before.")
     return str(guest["id"]), key
 
 
@@ -59,18 +81,9 @@ def _differing(spec: GuestSpec, guest: dict[str, Any]) -> list[str]:
 
 
 def _order(op: Operation, account: Account, spec: GuestSpec) -> tuple[str, str]:
-    name = order.full_name(spec)
     key = userdata.make_host_key()
     data = userdata.cloud_config(key, marks.owner_of(spec.domain), spec.hostname)
+    prepared = order.prepared(account.api, spec, data)
+    intent = placing.intent(op, account, spec.mark, kind=KIND, order=prepared.content, hostname=spec.hostname)
     op.log.progress("ordering")
-    try:
-        return order.place(account.api, spec, data, lambda: op.before_order(name)), key.public
-    except ApiError as error:
-        if not error.is_weather:
-            raise ProviderError(
-                f"ordering {name}: refused: {error.text} ({error.code}). Nothing was ordered."
-            ) from error
-        lost = error
-    found = str(order.resolve(name, lost, lambda: (_living(account, spec) or {}).get("id"), op.patience))
-    # Lists lag: what turned up may be an earlier run's order, with another key in its user data.
-    return found, host_key(account, found) or key.public
+    return placing.place(op, intent, lambda: order.send(account.api, prepared)), key.public

@@ -12,6 +12,7 @@ from providers.softlayer.account import Account
 from providers.softlayer.calls import Api
 from providers.softlayer.engine_log import Log
 from providers.softlayer.errors import ProviderError
+from providers.softlayer.journal import Journal
 from providers.softlayer.waiting import Patience
 
 
@@ -85,6 +86,10 @@ class Operation:
                 f"{live.account_id} ({live.username} at {live.endpoint}). Use the first account's key, nothing was touched."
             )
         return account
+
+    def journal(self, owner_mark: str) -> Journal:
+        """Return the journal of the stack and the mark."""
+        return Journal(self.stack, owner_mark)
 
     def before_order(self, what: str) -> None:
         """Refuse to order anything for an engine that is gone or has asked to stop."""

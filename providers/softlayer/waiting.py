@@ -41,6 +41,10 @@ class Patience:
         """Seconds on the clock until the limit."""
         return self.started + self.limit_s * self.time_scale - time.monotonic()
 
+    def pause(self, seconds: float) -> None:
+        """Let some time go by between two attempts; a request to stop ends it."""
+        self.stop.wait(min(seconds * self.time_scale, max(self.left_s, 0)))
+
     def within(self, limit_s: float) -> Patience:
         """Be patient for ``limit_s`` from now, and never beyond this patience."""
         mine = min(limit_s, max(self.left_s, 0) / self.time_scale)

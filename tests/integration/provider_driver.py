@@ -54,6 +54,7 @@ class Driver:
     """One provider process, configured."""
 
     def __init__(self, config_file: Path | str, time_scale: float = 0.02, environment: Mapping[str, str] = {}) -> None:
+        self.time_scale = time_scale
         self.engine = Engine()
         self._engine_server = grpc.server(ThreadPoolExecutor(8))
         engine_pb2_grpc.add_EngineServicer_to_server(self.engine, self._engine_server)
@@ -63,7 +64,8 @@ class Driver:
             [str(EXECUTABLE), f"127.0.0.1:{port}"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env={**os.environ, **environment},
+            # A home beside the account's own files: what one driver wrote down, the next one over the same account reads.
+            env={**os.environ, "MICROCLUSTER_HOME": str(Path(config_file).parent / "home"), **environment},
             start_new_session=True,
         )
         self._channel = grpc.insecure_channel(f"127.0.0.1:{int(self.process.stdout.readline())}")

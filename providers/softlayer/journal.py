@@ -1,0 +1,167 @@
+"""The journal of a stack: what was about to be ordered, on the disk before the order is sent.
+
+It knows what no state and, for up to two minutes, no list of the account knows: that an order may have been accepted whose
+answer nobody saw. It is a help, never a condition: with the journal lost, the owner mark still finds everything.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import threading
+import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from providers.softlayer import mark as marks
+from providers.softlayer.errors import ProviderError
+from providers.softlayer.home import home
+
+MEMBERS = {
+    "intent": ("attempt", "at", "account", "mark", "name", "kind", "order"),
+    "ordered": ("attempt", "id"),
+    "refused": ("attempt", "code"),
+}
+"""What a line of each kind holds at least; anything else is none of ours."""
+_LOCK = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Intent:
+    """One order that is about to be sent."""
+
+    account: str
+    mark: str
+    name: str
+    """The logical name of the resource it is for."""
+    kind: str
+    order: str
+    """What is ordered, as a digest without secrets."""
+    hostname: str | None = None
+    attempt: str = ""
+    at: str = ""
+
+    def age_s(self, now: datetime) -> float:
+        """Return the seconds since it was written; a clock that was set back makes it new, not younger than new."""
+        return max((now - datetime.fromisoformat(self.at).astimezone(UTC)).total_seconds(), 0.0)
+
+
+class Journal:
+    """The journal file of one stack and mark; every line is on the disk before the call returns."""
+
+    def __init__(self, stack: str, owner_mark: str) -> None:
+        self.path = home() / "journal" / f"{marks.owner(stack, owner_mark)}.jsonl"
+
+    def intend(self, intent: Intent) -> Intent:
+        """Write an intent, and return it with its attempt and time.
+
+        Raises:
+            ProviderError: it cannot be written, so nothing may be ordered.
+        """
+        dated = replace(intent, attempt=uuid.uuid4().hex, at=datetime.now(UTC).isoformat())
+        try:
+            self._append({"event": "intent", **{key: value for key, value in asdict(dated).items() if value}})
+        except OSError as error:
+            raise ProviderError(
+                f"writing down the order of {intent.kind} {intent.name} in {self.path}: {error.strerror or error}. "
+                "Nothing was ordered. Make the folder writable, or set MICROCLUSTER_HOME to one that is, and run the "
+                "command again."
+            ) from error
+        return dated
+
+    def ordered(self, attempt: str, object_id: str) -> None:
+        """Write that an order was accepted, and what it made."""
+        self._outcome({"event": "ordered", "attempt": attempt, "id": object_id})
+
+    def refused(self, attempt: str, code: str) -> None:
+        """Write that an order was not accepted, and why."""
+        self._outcome({"event": "refused", "attempt": attempt, "code": code})
+
+    def events(self) -> list[dict[str, Any]]:
+        """Read every whole line; a line that a crash tore is no event."""
+        try:
+            text = self.path.read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return []
+        return [event for line in text.splitlines() if (event := _event(line))]
+
+    def unresolved(self, account_id: str, name: str | None = None, kind: str | None = None) -> list[Intent]:
+        """List the intents in this account whose outcome nobody wrote, oldest first."""
+        intents = unresolved(self.events())
+        return [
+            each
+            for each in intents
+            if each.account == account_id and name in (None, each.name) and kind in (None, each.kind)
+        ]
+
+    def _outcome(self, event: Mapping[str, Any]) -> None:
+        # What is ordered is ordered: a disk that is full by now must not make a failure of it. The next look resolves it.
+        try:
+            self._append(event)
+        except OSError:
+            return
+
+    def _append(self, event: Mapping[str, Any]) -> None:
+        with _LOCK:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            is_new = not self.path.exists()
+            file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+            try:
+                _write(file, json.dumps(event, sort_keys=True))
+            finally:
+                os.close(file)
+            if is_new:
+                _sync(self.path.parent)
+
+
+def unresolved(events: Iterable[Mapping[str, Any]]) -> list[Intent]:
+    """Pair intents with outcomes, and return the intents that have none."""
+    intents: dict[str, Intent] = {}
+    for event in events:
+        if event["event"] == "intent":
+            intents[event["attempt"]] = Intent(**{key: event[key] for key in Intent.__annotations__ if key in event})
+        else:
+            intents.pop(event["attempt"], None)
+    return list(intents.values())
+
+
+def digest(order: Any) -> str:
+    """Name an order by what it asks for; host keys and user data are left out, as they differ each time."""
+    plain = json.dumps(_without_secrets(order), sort_keys=True, default=str)
+    return hashlib.sha256(plain.encode()).hexdigest()
+
+
+def _without_secrets(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _without_secrets(member) for key, member in value.items() if key != "userData"}
+    return [_without_secrets(member) for member in value] if isinstance(value, list | tuple) else value
+
+
+def _event(line: str) -> dict[str, Any] | None:
+    try:
+        event = json.loads(line)
+        datetime.fromisoformat(event.get("at") or "1970-01-01T00:00:00+00:00").astimezone(UTC)
+    except (ValueError, TypeError, AttributeError):
+        return None
+    needed = MEMBERS.get(str(event.get("event")), ())
+    return event if needed and all(isinstance(event.get(key), str) for key in needed) else None
+
+
+def _write(file: int, line: str) -> None:
+    size = os.fstat(file).st_size
+    # After a torn line the next one begins anew, or both would be lost.
+    torn = size > 0 and os.pread(file, 1, size - 1) != b"\n"
+    os.write(file, f"{chr(10) * torn}{line}\n".encode())
+    os.fsync(file)
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

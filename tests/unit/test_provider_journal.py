@@ -1,0 +1,111 @@
+"""The journal: on the disk before the order, readable after any crash."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from providers.softlayer import journal, placing
+from providers.softlayer.errors import ProviderError
+from providers.softlayer.journal import Intent, Journal
+
+MARK = "1f3a9c42"
+INTENT = Intent("278444", MARK, "gpu-0", "VirtualGuest", "digest", "gpu-0")
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def book(tmp_path, monkeypatch):
+    monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path))
+    return Journal("dev", MARK)
+
+
+def test_an_intent_is_unresolved_until_its_outcome_is_written(book):
+    first, second = book.intend(INTENT), book.intend(INTENT)
+    assert [each.attempt for each in book.unresolved("278444")] == [first.attempt, second.attempt]
+    book.ordered(first.attempt, "101")
+    book.refused(second.attempt, "SoftLayer_Exception_Public")
+    assert book.unresolved("278444") == []
+
+
+def test_another_process_reads_what_was_written(book):
+    written = book.intend(INTENT)
+    assert Journal("dev", MARK).unresolved("278444") == [written]
+
+
+def test_intents_are_told_apart_by_account_name_and_kind(book):
+    book.intend(INTENT)
+    assert book.unresolved("1") == []
+    assert book.unresolved("278444", "gpu-1") == []
+    assert book.unresolved("278444", "gpu-0", "BlockVolume") == []
+    assert len(book.unresolved("278444", "gpu-0", "VirtualGuest")) == 1
+
+
+def test_only_the_owner_may_read_it(book):
+    book.intend(INTENT)
+    assert book.path.name == f"dev-{MARK}.jsonl"
+    assert stat.S_IMODE(book.path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(book.path.parent.stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize("keep", range(0, 200, 7))
+def test_a_torn_last_line_is_no_event_and_spoils_none(book, keep):
+    whole = book.intend(INTENT)
+    book.intend(INTENT)
+    text = book.path.read_text()
+    first, second = text.splitlines()
+    book.path.write_text(f"{first}\n{second[:keep]}")
+    later = book.intend(INTENT)
+    assert [each.attempt for each in book.unresolved("278444")] == [whole.attempt, later.attempt]
+
+
+@pytest.mark.parametrize(
+    "line", ["", "null", "[]", "7", "{", '{"event": "intent"}', '{"event": "ordered", "id": 3}', "\x00"]
+)
+def test_a_line_that_is_none_of_ours_is_passed_over(book, line):
+    written = book.intend(INTENT)
+    with book.path.open("a") as file:
+        file.write(
+            f"{line}\n{json.dumps({'event': 'intent', 'attempt': 'x', 'at': 'yesterday', 'account': '278444'})}\n"
+        )
+    assert book.unresolved("278444") == [written]
+
+
+def test_a_journal_that_is_lost_is_an_empty_one(book):
+    assert book.unresolved("278444") == []
+    book.ordered("of an intent that nobody has", "101")
+    assert book.unresolved("278444") == []
+
+
+def test_an_order_is_refused_where_it_cannot_be_written_down(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path / "file"))
+    with pytest.raises(
+        ProviderError, match=r"writing down the order of VirtualGuest gpu-0 .*Nothing was ordered.*again"
+    ):
+        Journal("dev", MARK).intend(INTENT)
+
+
+def test_an_intent_is_on_the_disk_before_the_call_returns(book, monkeypatch):
+    synced = []
+    monkeypatch.setattr(os, "fsync", synced.append)
+    book.intend(INTENT)
+    assert len(synced) == 2, "the line, and the folder in which the file is new"
+
+
+def test_the_digest_of_an_order_does_not_depend_on_its_host_key():
+    assert journal.digest({"a": 1, "userData": [{"value": "x"}]}) == journal.digest({"userData": [], "a": 1})
+    assert journal.digest({"a": 1}) != journal.digest({"a": 2})
+
+
+@pytest.mark.parametrize(
+    ("ages_s", "scale", "left_s"),
+    [((), 1, 0), ((0,), 1, 180), ((100, 30), 1, 150), ((500,), 1, 0), ((1,), 0.01, 80), ((-50,), 1, 180)],
+)
+def test_what_an_order_made_may_be_missing_from_the_lists_for_three_minutes(ages_s, scale, left_s):
+    intents = [Intent("1", MARK, "gpu-0", "K", "d", at=(NOW - timedelta(seconds=age)).isoformat()) for age in ages_s]
+    assert placing.unsettled_s(intents, NOW, scale) == pytest.approx(left_s)
