@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import uuid
 from collections.abc import Callable
+from datetime import datetime
 from random import Random
 
 from .catalogue import Catalogue, Datacenter, Flavour
@@ -37,9 +38,20 @@ class Account:
         return LOWEST_ID + int(self.settings.account_name.removeprefix("acct-"), 16) % IDS
 
     @property
+    def waits_for_machines(self) -> bool:
+        """Whether a guest is done only when its machine is; a clock that goes by calls waits for nothing real."""
+        return not self.settings.clock_step_s
+
+    @property
     def now(self) -> float:
         """The account's time."""
         return self.clock.now()
+
+    def step(self) -> None:
+        """Let a call take its time on a clock that goes by calls."""
+        if self.settings.clock_step_s:
+            self.clock.step(self.settings.clock_step_s)
+            self.store.facts["clock_virtual0"] = repr(self.clock.virtual0)
 
     def next_id(self) -> int:
         """A fresh id."""
@@ -63,19 +75,18 @@ class Account:
             raise LookupError(f"guest {guest.id}: datacenter {guest.datacenter} is not in the catalogue any more")
         return datacenter
 
-    def living_guests(self) -> list[Guest]:
-        """The guests that are not cancelled, in the order of their ids."""
-        return [guest for _, guest in sorted(self.store.guests.items()) if guest.cancelled is None]
-
 
 def _resumed_clock(settings: Settings, store: Store) -> Clock:
     """The clock of the last run, going on at today's rate; money does not stop when the emulator does."""
     facts = store.facts
+    rate = 0.0 if settings.clock_step_s else settings.clock_rate
     if "clock_rate" in facts:
         last = Clock(float(facts["clock_rate"]), float(facts["clock_real0"]), float(facts["clock_virtual0"]))
-        clock = last if last.rate == settings.clock_rate else last.with_rate(settings.clock_rate)
+        clock = last if last.rate == rate else last.with_rate(rate)
+    elif settings.clock_start:
+        clock = Clock(rate, virtual0=datetime.fromisoformat(settings.clock_start).timestamp())
     else:
-        clock = Clock(settings.clock_rate)
+        clock = Clock(rate)
     facts |= {
         "clock_rate": repr(clock.rate),
         "clock_real0": repr(clock.real0),

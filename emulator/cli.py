@@ -15,6 +15,7 @@ from .account import Account
 from .client_file import CONFIG_FILE, write_client_file
 from .crew import Crew
 from .dispatch import Dispatcher
+from .history import HISTORY_FILE, History
 from .machines import ContainerMachines, MachineError, Machines, NoMachines, publish
 from .networks import gateway
 from .process import ProcessError
@@ -56,10 +57,11 @@ def run_serve(settings: Settings, arguments: argparse.Namespace) -> int:
         write_client_file(settings)
         account = Account(settings, Store(settings.state))
         account.store.flush()
-        app = application(Dispatcher(account), Status(account, settings.port))
+        history = History(account, settings.state / HISTORY_FILE) if settings.history else None
+        app = application(Dispatcher(account, history), Status(account, settings.port))
         print(f"The account is at {settings.endpoint}; clients read {settings.state / CONFIG_FILE}.", flush=True)
         try:
-            serve(app, sockets, Crew(account, machines))
+            serve(app, sockets, Crew(account, machines) if account.waits_for_machines else None)
         finally:
             machines.close()
             with account.lock:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,7 +14,10 @@ CENTRAL = timezone(timedelta(hours=-6))
 
 @dataclass
 class Clock:
-    """Virtual seconds since the epoch: ``virtual0`` at the real moment ``real0``, then ``rate`` per real second."""
+    """Virtual seconds since the epoch: ``virtual0`` at the real moment ``real0``, then ``rate`` per real second.
+
+    At rate 0 it stands still but for its steps, so that what happens does not depend on how fast this machine is.
+    """
 
     rate: float
     real0: float = field(default_factory=time.time)
@@ -24,8 +28,14 @@ class Clock:
         """The account's time in seconds since the epoch."""
         return self.virtual0 + (self.real_time() - self.real0) * self.rate
 
+    def step(self, seconds: float) -> None:
+        """Go on at once by some seconds of the account's time."""
+        self.virtual0 += seconds
+
     def real_seconds_until(self, moment: float) -> float:
-        """How long a person waits until the account's clock shows ``moment``."""
+        """How long a person waits until the account's clock shows ``moment``; for ever when only steps move it."""
+        if not self.rate:
+            return math.inf
         return max(0.0, (moment - self.now()) / self.rate)
 
     def with_rate(self, rate: float) -> Clock:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import hmac
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from . import filters, masks, transactions
 from .account import Account
 from .calls import SERVICE_PREFIX, Answer, Call, Credentials
-from .faults import Fault, not_emulated, unauthorised
+from .faults import BAD_REQUEST, Fault, not_emulated, unauthorised
+from .history import History
 from .services import SERVICES
+from .timeline import Timeline
 from .views import Listing
 
 LOG = logging.getLogger("emulator.calls")
@@ -21,34 +24,70 @@ READS = ("get", "is", "verify", "generateOrderTemplate", "advancedSearch", "chec
 class Dispatcher:
     """Answers calls against one account."""
 
-    def __init__(self, account: Account) -> None:
+    def __init__(self, account: Account, history: History | None = None) -> None:
         self._account = account
+        self._history = history
+        self._timeline = Timeline(lambda: account.now, account.store.written())
+        account.store.watchers.append(self._timeline.changed)
+        if history:
+            account.store.watchers.append(history.changed)
 
     def answer(self, call: Call) -> Answer:
         """Answer a call, or raise the fault that refuses it."""
-        try:
-            self._authenticate(call.credentials)
-            method = find_method(call.service, call.method)
-            with self._account.lock:
-                return self._carry_out(method, call)
-        except Fault as fault:
-            LOG.info("%s::%s(%s): %s %s", call.service, call.method, call.identifier or "", fault.code, fault.text)
-            raise
+        if not call.service.startswith(SERVICE_PREFIX):
+            call = replace(call, service=SERVICE_PREFIX + call.service)
+        with self._account.lock:
+            self._account.step()
+            try:
+                answer = self._understood(call)
+            except Fault as fault:
+                LOG.info("%s::%s(%s): %s %s", call.service, call.method, call.identifier or "", fault.code, fault.text)
+                self._remember(call, fault)
+                raise
+            self._remember(call, None)
+            return answer
 
-    def _carry_out(self, method: Callable[[Account, Call], Any], call: Call) -> Answer:
+    def _remember(self, call: Call, fault: Fault | None) -> None:
+        if self._history:
+            self._history.call(call, fault)
+
+    def _understood(self, call: Call) -> Answer:
+        """Carry a call out; a failure of the emulator itself or an argument of a strange shape becomes a loud fault."""
+        try:
+            return self._carry_out(call)
+        except (AttributeError, KeyError, TypeError, ValueError, IndexError) as broken:
+            LOG.exception("%s::%s could not be carried out", call.service, call.method)
+            text = (
+                f"{call.service}::{call.method}: the arguments could not be read ({type(broken).__name__}: {broken})."
+            )
+            raise Fault(BAD_REQUEST, text) from broken
+
+    def _carry_out(self, call: Call) -> Answer:
         account = self._account
+        self._authenticate(call.credentials)
+        method = find_method(call.service, call.method)
         if transactions.advance(account):
             account.changed()
         if call.method.startswith(READS):
-            return self._shaped(method(account, call), call)
+            try:
+                return self._shaped(method(self._seen_by(call), call), call)
+            finally:
+                account.store.unmark()
         try:
             answer = self._shaped(method(account, call), call)
+            changed = account.store.flush()
         except BaseException:
             account.store.rollback()
             raise
-        if account.store.flush():
+        if changed:
             account.changed()
         return answer
+
+    def _seen_by(self, call: Call) -> Account:
+        """The account as the call sees it: lists lag behind."""
+        account, lag = self._account, self._account.settings.list_lag_s
+        is_list = call.service == "SoftLayer_Account" or call.method == "getAllObjects"
+        return self._timeline.account_at(account, account.now - lag) if lag and is_list else account
 
     def _shaped(self, result: Any, call: Call) -> Answer:
         mask = masks.parse_mask(call.mask)
@@ -68,8 +107,7 @@ class Dispatcher:
 
 def find_method(service: str, method: str) -> Callable[[Account, Call], Any]:
     """The function behind a service's method; what is not emulated is a loud fault."""
-    name = service if service.startswith(SERVICE_PREFIX) else SERVICE_PREFIX + service
-    found = SERVICES.get(name, {}).get(method)
+    found = SERVICES.get(service, {}).get(method)
     if found is None:
-        raise not_emulated(name, method)
+        raise not_emulated(service, method)
     return found

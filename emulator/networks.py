@@ -46,7 +46,7 @@ def vlan_behind(account: Account, router: Router) -> Vlan:
 
 def free_address(account: Account, vlan: Vlan) -> str:
     """An address of the VLAN's subnet that no guest has, not even one that is being reclaimed."""
-    taken = {component.address for guest in account.store.guests.values() for component in guest.components}
+    taken = {component.address for guest in account.store.guests.look() for component in guest.components}
     for number, address in enumerate(IPv4Network(vlan.cidr).hosts(), 1):
         if number > GATEWAY_POSITION and str(address) not in taken:
             return str(address)
@@ -55,7 +55,7 @@ def free_address(account: Account, vlan: Vlan) -> str:
 
 def release(account: Account) -> None:
     """Let the automatic VLANs go that have no guest any more."""
-    used = {component.vlan_id for guest in account.store.guests.values() for component in guest.components}
+    used = {component.vlan_id for guest in account.store.guests.look() for component in guest.components}
     for vlan_id in [each for each in account.store.vlans if each not in used]:
         del account.store.vlans[vlan_id]
 
@@ -74,7 +74,7 @@ def _next_pod(account: Account, datacenter: Datacenter) -> int:
 
 
 def _free_network(account: Account, router: Router) -> tuple[int, str]:
-    taken = {vlan.network for vlan in account.store.vlans.values()}
+    taken = {vlan.network for vlan in account.store.vlans.look()}
     for number, cidr in enumerate(account.settings.private_subnets, 1):
         if number not in taken:
             return number, cidr

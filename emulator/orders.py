@@ -82,14 +82,14 @@ def check(account: Account, order: GuestOrder) -> GuestOrder:
 
 def check_room(account: Account, datacenter: Datacenter, wanted: int) -> None:
     """Refuse more guests than the account may have, or than the datacenter has room for."""
-    guests = account.living_guests()
+    living = sum(guest.cancelled is None for guest in account.store.guests.look())
     limit = account.settings.instance_limit
-    if len(guests) + wanted > limit:
+    if living + wanted > limit:
         raise public(
-            f"The account may have {limit} concurrent instances; it has {len(guests)} and {wanted} more are ordered."
+            f"The account may have {limit} concurrent instances; it has {living} and {wanted} more are ordered."
         )
     room = account.settings.capacity.get(datacenter.name)
-    here = sum(guest.datacenter == datacenter.name for guest in account.store.guests.values())
+    here = sum(guest.datacenter == datacenter.name for guest in account.store.guests.look())
     if room is not None and here + wanted > room:
         raise Fault(NO_CAPACITY, f"Insufficient capacity in {datacenter.name} to provision {wanted} virtual guests.")
 

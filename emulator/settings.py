@@ -28,6 +28,10 @@ class Settings:
     port: int = 8170
     machines: str = "containers"  # or "none": guests without a machine behind them
     clock_rate: float = 1.0
+    clock_step_s: float = (
+        0.0  # above 0, each call moves the clock by so much and real time does not; needs machines "none"
+    )
+    clock_start: str = ""  # what the clock shows when the account is new, in ISO 8601 with offset; empty: now
     seed: int = 0  # of the ids and of everything that is drawn by chance
     username: str = "local"
     api_key: str = "local"
@@ -44,6 +48,8 @@ class Settings:
     registry_name: str = "ngc.microcluster.internal"
     registry_port: int = 5000
     boot_workers: int = 4  # machines that boot at the same time
+    history: bool = False  # write every call and every event to history.jsonl
+    list_lag_s: float = 0.0  # the account's lists show everything so much later: orders as well as cancellations
 
     @property
     def account_name(self) -> str:
@@ -71,6 +77,8 @@ def load_settings(state: Path, overrides: dict[str, object]) -> Settings:
         raise SettingsError(f"emulator settings: machines is '{settings.machines}'. Use 'containers' or 'none'.")
     if settings.clock_rate <= 0:
         raise SettingsError(f"emulator settings: clock_rate is {settings.clock_rate}. It has to be above 0.")
+    if settings.clock_step_s and settings.machines != "none":
+        raise SettingsError("emulator settings: with clock_step_s no machine can boot in time. Use machines = 'none'.")
     return settings
 
 

@@ -23,8 +23,8 @@ def status_of(account: Account, *, port: int, running: bool = True) -> dict[str,
     """The account's state as plain data."""
     settings, catalogue = account.settings, account.catalogue
     with account.lock:
-        guests = [_machine(account, guest) for _, guest in sorted(account.store.guests.items())]
-        open_items = sum(item.closed is None for item in account.store.billing_items.values())
+        guests = [_machine(account, guest) for guest in sorted(account.store.guests.look(), key=lambda each: each.id)]
+        open_items = sum(item.closed is None for item in account.store.billing_items.look())
         return {
             "account": settings.account_name,
             "machines": guests,

@@ -47,19 +47,21 @@ def step(transaction: Transaction, now: float) -> str:
 def advance(account: Account) -> bool:
     """Let everything happen that is due and write it down, or nothing of it; tell whether something did."""
     try:
-        happened = [_advance_guest(account, guest) for guest in list(account.store.guests.values())]
-        if any(happened):
+        due = [guest.id for guest in account.store.guests.look() if _is_due(account, guest)]
+        for guest_id in due:
+            _advance_guest(account, account.store.guests[guest_id])
+        if due:
             account.store.flush()
     except BaseException:
         account.store.rollback()
         raise
-    return any(happened)
+    return bool(due)
 
 
 def next_moment(account: Account) -> float | None:
     """When the clock alone makes something happen next."""
     moments = []
-    for guest in account.store.guests.values():
+    for guest in account.store.guests.look():
         if guest.transaction:
             over = guest.transaction.started + guest.transaction.duration_s
             moments += [over] if over > account.now else []
@@ -68,22 +70,26 @@ def next_moment(account: Account) -> float | None:
     return min(moments, default=None)
 
 
-def _advance_guest(account: Account, guest: Guest) -> bool:
+def _is_due(account: Account, guest: Guest) -> bool:
     transaction = guest.transaction
     if transaction is None:
-        if guest.upgrade and guest.upgrade.starts <= account.now:
-            _start_upgrade(account, guest)
-            return True
-        return False
-    if account.now < transaction.started + transaction.duration_s or not _machine_is_done(guest):
-        return False
+        return guest.upgrade is not None and guest.upgrade.starts <= account.now
+    return account.now >= transaction.started + transaction.duration_s and _machine_is_done(account, guest)
+
+
+def _advance_guest(account: Account, guest: Guest) -> None:
+    transaction = guest.transaction
+    if transaction is None:
+        _start_upgrade(account, guest)
+        return
     transaction.ended = account.now
     guest.transaction, guest.last_transaction = None, transaction
     _ENDINGS[transaction.group](account, guest)
-    return True
 
 
-def _machine_is_done(guest: Guest) -> bool:
+def _machine_is_done(account: Account, guest: Guest) -> bool:
+    if not account.waits_for_machines:
+        return True
     return guest.machine_gone if guest.cancelled is not None else guest.boots_done >= guest.boots_wanted
 
 

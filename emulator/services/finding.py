@@ -30,7 +30,8 @@ def find(records: dict[int, Record], call: Call) -> Record:
 def find_guest(account: Account, call: Call) -> Guest:
     """The guest that a call names, by id or GUID."""
     key = identifier(call)
-    for guest in account.store.guests.values():
-        if key in (guest.id, guest.uuid):
-            return guest
-    raise not_found(call.identifier)
+    guests = account.store.guests
+    guest_id = key if key in guests else next((each.id for each in guests.look() if each.uuid == key), None)
+    if guest_id is None:
+        raise not_found(call.identifier)
+    return guests[guest_id]

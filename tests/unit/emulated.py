@@ -1,0 +1,66 @@
+"""An emulated account without a wire, whose clock goes by calls."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from emulator.account import Account
+from emulator.calls import Call, Credentials
+from emulator.dispatch import Dispatcher
+from emulator.history import HISTORY_FILE, History
+from emulator.settings import Settings
+from emulator.store import Store
+
+LOCAL = Credentials("local", "local")
+SETTINGS = {
+    "machines": "none",
+    "clock_step_s": 1.0,
+    "clock_start": "2026-01-01T00:00:00+00:00",
+    "provisioning_s": 10.0,
+    "reclaim_s": 10.0,
+    "upgrade_s": 5.0,
+    "instance_limit": 500,
+    "public_subnet": "198.51.100.0/24",
+}
+
+
+class Emulated:
+    """One account and what a client does with it."""
+
+    def __init__(self, state: Path, **settings: Any) -> None:
+        self.state = state
+        self.account = Account(Settings(state, **(SETTINGS | settings)), Store(state))
+        self.account.store.flush()
+        self.dispatcher = Dispatcher(self.account, History(self.account, state / HISTORY_FILE))
+
+    def call(self, service: str, method: str, *arguments: Any, identifier: Any = None, mask: str = "") -> Any:
+        call = Call(f"SoftLayer_{service}", method, arguments, identifier, mask or None, credentials=LOCAL)
+        return self.dispatcher.answer(call).value
+
+    def order(self, hostname: str = "gpu-0", **changes: Any) -> int:
+        return self.call("Virtual_Guest", "createObject", template(hostname) | changes)["id"]
+
+    def ready(self, hostname: str = "gpu-0") -> int:
+        guest_id = self.order(hostname)
+        while not self.call("Virtual_Guest", "getObject", identifier=guest_id).get("provisionDate"):
+            pass
+        return guest_id
+
+    def history(self, kind: str) -> list[dict[str, Any]]:
+        lines = (self.state / HISTORY_FILE).read_text().splitlines()
+        return [line for line in map(json.loads, lines) if line["kind"] == kind]
+
+
+def template(hostname: str) -> dict[str, Any]:
+    return {
+        "hostname": hostname,
+        "domain": "test-1f3a9c42.microcluster",
+        "datacenter": {"name": "lon04"},
+        "supplementalCreateObjectOptions": {"flavorKeyName": "AC1_16X120X100"},
+        "operatingSystemReferenceCode": "UBUNTU_18_64",
+        "hourlyBillingFlag": True,
+        "networkComponents": [{"maxSpeed": 1000}],
+        "blockDevices": [{"device": "2", "diskImage": {"capacity": 2000}}],
+    }

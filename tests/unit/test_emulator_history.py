@@ -1,0 +1,116 @@
+"""What the emulator writes down about itself, and the memory behind it."""
+
+from __future__ import annotations
+
+import pytest
+
+from emulator.faults import Fault
+from emulator.store import Store
+from tests.unit.emulated import Emulated
+
+KEY = {"label": "test-1f3a9c42", "notes": "microcluster test-1f3a9c42"}
+KEY["key"] = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI" + "C" * 43
+
+
+def story(emulated: Emulated, what: str) -> list[str]:
+    return [line["event"] for line in emulated.history("event") if line["what"] == what]
+
+
+def test_the_life_of_a_guest_and_of_its_charge_stands_in_the_history(tmp_path):
+    emulated = Emulated(tmp_path)
+    guest_id = emulated.ready()
+    emulated.call("Virtual_Guest", "deleteObject", identifier=guest_id)
+    for _ in range(12):
+        emulated.call("Account", "getVirtualGuests")
+    assert story(emulated, "guest") == ["ordered", "provisioned", "cancelled", "gone"]
+    assert story(emulated, "billing_item") == ["opened", "closed"]
+    opened = next(line for line in emulated.history("event") if line["event"] == "opened")
+    assert (opened["host"], opened["domain"]) == ("gpu-0", "test-1f3a9c42.microcluster")
+    assert float(opened["per_hour"]) == 4.496
+
+
+def test_a_thing_is_made_and_removed_under_its_label(tmp_path):
+    emulated = Emulated(tmp_path)
+    key_id = emulated.call("Security_Ssh_Key", "createObject", KEY)["id"]
+    emulated.call("Security_Ssh_Key", "deleteObject", identifier=key_id)
+    events = emulated.history("event")
+    assert [(line["event"], line["what"], line["id"]) for line in events] == [
+        ("made", "ssh_key", key_id),
+        ("removed", "ssh_key", key_id),
+    ]
+    assert events[0]["notes"] == "microcluster test-1f3a9c42"
+
+
+def test_every_call_is_written_down_with_its_outcome_and_whom_it_is_about(tmp_path):
+    emulated = Emulated(tmp_path)
+    guest_id = emulated.order()
+    with pytest.raises(Fault):
+        emulated.call("Virtual_Guest", "deleteObject", identifier=guest_id)
+    ordered, refused = emulated.history("call")
+    assert (ordered["n"], ordered["method"], ordered["about"]) == (
+        1,
+        "createObject",
+        "gpu-0.test-1f3a9c42.microcluster",
+    )
+    assert (refused["n"], refused["outcome"], refused["code"]) == (2, "fault", "SoftLayer_Exception_Public")
+    assert refused["about"] == ordered["about"]
+    assert refused["at"] - ordered["at"] == 1.0
+
+
+def test_a_refused_call_leaves_no_event_and_no_record(tmp_path):
+    emulated = Emulated(tmp_path, capacity={"lon04": 0})
+    with pytest.raises(Fault):
+        emulated.order()
+    assert emulated.history("event") == []
+    assert len(emulated.account.store.guests) == len(emulated.account.store.orders) == 0
+
+
+def test_the_same_calls_make_the_same_history(tmp_path):
+    stories = []
+    for run in ("first", "second"):
+        emulated = Emulated(tmp_path / run)
+        emulated.call("Virtual_Guest", "deleteObject", identifier=emulated.ready())
+        emulated.call("Account", "getVirtualGuests")
+        stories.append((emulated.state / "history.jsonl").read_text())
+    assert stories[0] == stories[1]
+
+
+def test_a_lagging_list_shows_the_account_as_it_was(tmp_path):
+    emulated = Emulated(tmp_path, list_lag_s=3.0)
+    emulated.order()
+    assert emulated.call("Account", "getVirtualGuests") == []
+    emulated.call("Account", "getVirtualGuests")
+    assert len(emulated.call("Account", "getVirtualGuests")) == 1
+
+
+def test_a_lagging_list_still_shows_what_was_cancelled_as_billed(tmp_path):
+    emulated = Emulated(tmp_path, list_lag_s=3.0)
+    guest_id = emulated.ready()
+    emulated.call("Virtual_Guest", "deleteObject", identifier=guest_id)
+    listed = emulated.call("Account", "getVirtualGuests", mask="id,billingItem[id]")
+    assert listed[0]["billingItem"]["id"]
+    assert "billingItem" not in emulated.call(
+        "Virtual_Guest", "getObject", identifier=guest_id, mask="id,billingItem[id]"
+    )
+
+
+def test_what_is_on_disk_is_what_is_in_memory(tmp_path):
+    emulated = Emulated(tmp_path)
+    first, second = emulated.ready("gpu-0"), emulated.order("gpu-1")
+    emulated.call("Virtual_Guest", "setTags", "a,b", identifier=second)
+    emulated.call("Virtual_Guest", "deleteObject", identifier=first)
+    again = Store(tmp_path)
+    for kind in ("guests", "billing_items", "orders", "vlans"):
+        assert dict(getattr(again, kind)) == dict(getattr(emulated.account.store, kind))
+
+
+def test_a_refused_write_is_taken_back_from_memory(tmp_path):
+    emulated = Emulated(tmp_path)
+    guest_id = emulated.order()
+    group = emulated.call("Network_SecurityGroup", "createObject", {"name": "members"})["id"]
+    with pytest.raises(Fault):
+        emulated.call(
+            "Network_SecurityGroup", "addRules", [{"direction": "ingress"}, {"direction": "up"}], identifier=group
+        )
+    assert emulated.account.store.security_groups[group].rules == []
+    assert list(emulated.account.store.guests) == [guest_id]
