@@ -1,18 +1,91 @@
-"""What things cost: started hours times the fee of each part, until the part or its guest is cancelled."""
+"""What things cost: every part its fee for each started hour or month, until the part or the whole has ended.
+
+A charge is made at the moment its hour or month begins, so what was charged up to a moment never changes afterwards, and
+the charges of two periods that follow each other are those of both together. Amounts are exact; only sums are shown in cents.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
+from dataclasses import dataclass
 from decimal import Decimal
 
+from . import months
 from .account import Account
 from .catalogue import Price
 from .price_list import load_catalogue
-from .records import BillingItem, Fee
+from .records import BillingItem, Fee, Order
 
 HOUR_S = 3600.0
-HOURS_OF_A_MONTH = 730
 CENT = Decimal("0.01")
+BILLED_SINCE = "billed_since"
+
+
+@dataclass(frozen=True)
+class Billed:
+    """What a billing item stands for."""
+
+    kind: str
+    resource_id: int
+    datacenter: str
+    hostname: str = ""
+    domain: str = ""
+    flavour: str = ""
+    category: str = "guest_core"
+    notes: str = ""
+
+
+def open_item(account: Account, order: Order, prices: Iterable[Price], what: Billed, *, hourly: bool) -> BillingItem:
+    """Begin to bill something, each of its prices as a part."""
+    moment = account.now  # The clock runs on between two looks; what begins together begins at the same moment.
+    account.store.facts.setdefault(BILLED_SINCE, repr(moment))
+    item = BillingItem(
+        id=account.next_id(),
+        order_id=order.id,
+        order_item_id=account.next_id(),
+        resource_id=what.resource_id,
+        hostname=what.hostname,
+        domain=what.domain,
+        datacenter=what.datacenter,
+        flavour=what.flavour,
+        hourly=hourly,
+        opened=moment,
+        fees=[_fee(account, price, moment) for price in prices],
+        notes=what.notes,
+        kind=what.kind,
+        category=what.category,
+    )
+    account.store.billing_items[item.id] = item
+    return item
+
+
+def billed_since(account: Account) -> float | None:
+    """When the account's first order was billed, which makes its billing day; None before that."""
+    moment = account.store.facts.get(BILLED_SINCE)
+    return None if moment is None else float(moment)
+
+
+def add_fee(account: Account, item: BillingItem, price: Price) -> Fee:
+    """Bill one part more from now on."""
+    item.fees.append(_fee(account, price, account.now))
+    return item.fees[-1]
+
+
+def replace_fee(account: Account, item: BillingItem, price: Price) -> None:
+    """Bill this price from now on, and no longer what stood under its category."""
+    fee = add_fee(account, item, price)
+    before = [each for each in item.fees if each.category == fee.category and each.closed is None and each is not fee]
+    for each in before:
+        each.closed = fee.opened
+    fee.replaced = str(sum((_per_month(each) for each in before), Decimal()))
+
+
+def close(item: BillingItem, moment: float) -> None:
+    """End the charge of an item with all its parts; it stays readable."""
+    item.closed = moment
+    for fee in item.fees:
+        fee.closed = fee.closed or moment
 
 
 def started_hours(opened: float, until: float) -> int:
@@ -20,20 +93,26 @@ def started_hours(opened: float, until: float) -> int:
     return max(1, math.ceil(round(until - opened, 3) / HOUR_S))
 
 
-def fee_so_far(fee: Fee, item: BillingItem, now: float) -> Decimal:
-    """The dollars of one part up to now."""
-    ends = [moment for moment in (fee.closed, item.closed) if moment is not None]
-    hours = started_hours(fee.opened, min([now, *ends]))
+def ended(fee: Fee, item: BillingItem) -> float | None:
+    """When a part stops to be charged, as far as that is known."""
+    return min((moment for moment in (fee.closed, item.closed, item.ends) if moment is not None), default=None)
+
+
+def charged_for(fee: Fee, item: BillingItem, until: float) -> Decimal:
+    """The dollars charged for one part up to a moment."""
+    if until < fee.opened:
+        return Decimal()
+    end = ended(fee, item)
+    until = until if end is None else min(until, end)
     if item.hourly:
-        return Decimal(fee.hourly) * hours
-    # A guest that is not billed by the hour pays whole months, also when it is cancelled after a day.
-    months = math.ceil(hours / HOURS_OF_A_MONTH)
-    return load_catalogue().monthly(Decimal(fee.hourly)) * months
+        return Decimal(fee.hourly) * started_hours(fee.opened, until)
+    months_later = months.begun_before(item.opened, until) - months.begun_before(item.opened, fee.opened)
+    return _first_month(fee, item) + _per_month(fee) * months_later
 
 
-def item_so_far(item: BillingItem, now: float) -> Decimal:
-    """The dollars of a billing item with all its parts up to now, or up to its end."""
-    return sum((fee_so_far(fee, item, now) for fee in item.fees), Decimal())
+def charged(item: BillingItem, until: float) -> Decimal:
+    """The dollars charged for an item with all its parts up to a moment."""
+    return sum((charged_for(fee, item, until) for fee in item.fees), Decimal())
 
 
 def hours_used(item: BillingItem, now: float) -> int:
@@ -43,31 +122,37 @@ def hours_used(item: BillingItem, now: float) -> int:
 
 def per_hour(item: BillingItem) -> Decimal:
     """The dollars per hour of the parts that are open; of a closed item, those that were open to its end."""
-    return sum((Decimal(fee.hourly) for fee in item.fees if fee.closed in (None, item.closed)), Decimal())
+    return sum((Decimal(fee.hourly) for fee in _to_the_end(item)), Decimal())
 
 
-def bill(account: Account) -> Decimal:
-    """What the account has to pay up to now, for everything it ever had, in cents."""
-    items = account.store.billing_items.values()
-    return sum((item_so_far(item, account.now) for item in items), Decimal()).quantize(CENT)
+def per_month(item: BillingItem) -> Decimal:
+    """The dollars per month of the parts that are open; of a closed item, those that were open to its end."""
+    return sum((_per_month(fee) for fee in _to_the_end(item)), Decimal())
 
 
-def open_fee(account: Account, price: Price) -> Fee:
-    """Begin to bill one price."""
-    return Fee(account.next_id(), price.category.code, price.description, str(price.hourly), account.now)
+def bill(account: Account, at: float | None = None) -> Decimal:
+    """What the account has to pay up to a moment, now unless it is told, for everything it ever had, in cents."""
+    moment = account.now if at is None else at
+    return sum((charged(item, moment) for item in account.store.billing_items.look()), Decimal()).quantize(CENT)
 
 
-def replace_fee(account: Account, item: BillingItem, price: Price) -> None:
-    """Bill this price from now on, and no longer what stood under its category."""
-    for fee in item.fees:
-        if fee.category == price.category.code and fee.closed is None:
-            fee.closed = account.now
-    item.fees.append(open_fee(account, price))
+def _fee(account: Account, price: Price, moment: float) -> Fee:
+    return Fee(account.next_id(), price.category.code, price.description, str(price.hourly), moment)
 
 
-def close(account: Account, item: BillingItem) -> None:
-    """End a charge now; the billing item stays readable."""
-    moment = account.now  # The clock runs on between two looks; what ends together ends at the same moment.
-    item.closed = moment
-    for fee in item.fees:
-        fee.closed = fee.closed or moment
+def _to_the_end(item: BillingItem) -> list[Fee]:
+    return [fee for fee in item.fees if fee.closed in (None, item.closed)]
+
+
+def _per_month(fee: Fee) -> Decimal:
+    return load_catalogue().monthly(Decimal(fee.hourly))
+
+
+def _first_month(fee: Fee, item: BillingItem) -> Decimal:
+    """A month in full; for a part that came later, the rest of the month, less what its predecessor had paid for that."""
+    if fee.opened <= item.opened:
+        return _per_month(fee)
+    number = months.begun_before(item.opened, fee.opened)
+    begun, over = (months.anniversary(item.opened, number + each) for each in (0, 1))
+    left = Decimal((over - fee.opened) / (over - begun))
+    return max(Decimal(), (_per_month(fee) - Decimal(fee.replaced)) * left).quantize(CENT)

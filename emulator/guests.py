@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from . import billing, networks, transactions
+from . import billing, cancellation, networks, transactions
 from .account import Account
+from .billing import Billed
 from .faults import public
 from .orders import GuestOrder, Placement, billed_prices, check_room, hourly_total
 from .records import BillingItem, Component, Guest, GuestDisk, Order
@@ -27,25 +28,10 @@ def place(account: Account, orders: list[GuestOrder]) -> tuple[Order, list[Guest
 
 
 def cancel(account: Account, guest: Guest) -> None:
-    """End the charge at once and begin to reclaim the guest."""
-    reason = why_not_cancelled(guest)
-    if reason:
-        raise public(reason)
-    billing.close(account, account.store.billing_items[guest.billing_item_id])
-    guest.cancelled = account.now
-    guest.upgrade = None
-    transactions.begin(account, guest, transactions.RECLAIM, account.settings.reclaim_s)
-
-
-def why_not_cancelled(guest: Guest) -> str | None:
-    """What keeps a guest from being cancelled now."""
+    """End the charge at once; the clock begins to reclaim the guest."""
     if guest.cancelled is not None:
-        return f"Virtual guest {guest.id} is already cancelled."
-    if guest.transaction:
-        work = f"transaction {guest.transaction.id} ({guest.transaction.group}) is active."
-        text = f"Virtual guest {guest.id} cannot be cancelled while {work} {guest.machine_error or ''}"
-        return text.strip()
-    return None
+        raise public(f"Virtual guest {guest.id} is already cancelled.")
+    cancellation.cancel(account, account.store.billing_items[guest.billing_item_id], immediate=True)
 
 
 def restart(guest: Guest) -> None:
@@ -84,7 +70,7 @@ def _build(account: Account, order: GuestOrder, record: Order, routers: tuple) -
         domain=order.domain,
         datacenter=order.datacenter.name,
         flavour=order.flavour.key_name,
-        created=account.now,
+        created=item.opened,
         order_id=record.id,
         billing_item_id=item.id,
         components=[_interface(account, order, port, router, wanted) for port, router, wanted in sides],
@@ -98,7 +84,7 @@ def _build(account: Account, order: GuestOrder, record: Order, routers: tuple) -
         post_install_uri=order.post_install_uri,
         password=account.token()[:8],
     )
-    item.thing_id = guest.id
+    item.resource_id = guest.id
     account.store.guests[guest.id] = guest
     transactions.begin(account, guest, transactions.PROVISION, account.settings.provisioning_s)
     return guest
@@ -107,21 +93,8 @@ def _build(account: Account, order: GuestOrder, record: Order, routers: tuple) -
 def _bill(account: Account, order: GuestOrder, record: Order) -> BillingItem:
     prices = billed_prices(account, order)
     record.lines += [price.description for price in prices]
-    item = BillingItem(
-        id=account.next_id(),
-        order_id=record.id,
-        order_item_id=account.next_id(),
-        thing_id=0,
-        hostname=order.hostname,
-        domain=order.domain,
-        datacenter=order.datacenter.name,
-        flavour=order.flavour.key_name,
-        hourly=order.hourly,
-        opened=account.now,
-        fees=[billing.open_fee(account, price) for price in prices],
-    )
-    account.store.billing_items[item.id] = item
-    return item
+    what = Billed("guest", 0, order.datacenter.name, order.hostname, order.domain, order.flavour.key_name)
+    return billing.open_item(account, record, prices, what, hourly=order.hourly)
 
 
 def _interface(account: Account, order: GuestOrder, port: int, router, wanted: Placement) -> Component:  # noqa: ANN001

@@ -117,16 +117,17 @@ class Fee:
     hourly: str  # dollars per hour, a decimal
     opened: float
     closed: float | None = None
+    replaced: str = "0"  # dollars per month of the part that this one replaced
 
 
 @dataclass
 class BillingItem:
-    """A top-level billing item: one thing, with one fee per part. It stays readable after its end."""
+    """A top-level billing item: whatever is rented, with one fee per part. It stays readable after its end."""
 
     id: int
     order_id: int
     order_item_id: int
-    thing_id: int
+    resource_id: int
     hostname: str
     domain: str
     datacenter: str
@@ -136,9 +137,9 @@ class BillingItem:
     fees: list[Fee]
     closed: float | None = None
     notes: str = ""
-    what: str = "guest"  # the kind of thing that is billed: its name in ``endings.ENDINGS``
-    category: str = "guest_core"  # of the fee that stands for the whole
-    ends: float | None = None  # when a cancellation on the anniversary takes effect; until then it is billed
+    kind: str = "guest"  # what the resource is
+    category: str = "guest_core"  # the part of this category gives the whole its name; the others are its children
+    ends: float | None = None  # cancelled, but paid and usable until then
 
 
 @dataclass

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 from .account import Account
 from .records import KINDS
@@ -33,8 +33,6 @@ class _Version:
 
 class _Past:
     """Tables that nobody writes to."""
-
-    facts: ClassVar[dict[str, str]] = {}
 
 
 class Timeline:
@@ -66,6 +64,7 @@ class Timeline:
     def account_at(self, account: Account, moment: float) -> Account:
         """The account with its records as they were at a moment; everything else, its clock too, is today's."""
         past: Any = _Past()
+        past.facts = account.store.facts
         for kind, things in self._versions.items():
             table: Table[Any] = Table()
             for number, versions in things.items():

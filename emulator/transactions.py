@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import networks
+from . import cancellation, networks
 from .account import Account
 from .billing import replace_fee
 from .catalogue import DISK_CATEGORIES
@@ -47,20 +47,21 @@ def step(transaction: Transaction, now: float) -> str:
 def advance(account: Account) -> bool:
     """Let everything happen that is due and write it down, or nothing of it; tell whether something did."""
     try:
+        ended = cancellation.end_due(account)
         due = [guest.id for guest in account.store.guests.look() if _is_due(account, guest)]
         for guest_id in due:
             _advance_guest(account, account.store.guests[guest_id])
-        if due:
+        if ended or due:
             account.store.flush()
     except BaseException:
         account.store.rollback()
         raise
-    return bool(due)
+    return ended or bool(due)
 
 
 def next_moment(account: Account) -> float | None:
     """When the clock alone makes something happen next."""
-    moments = []
+    moments = [item.ends for item in cancellation.pending(account) if item.ends > account.now]
     for guest in account.store.guests.look():
         if guest.transaction:
             over = guest.transaction.started + guest.transaction.duration_s
@@ -73,14 +74,18 @@ def next_moment(account: Account) -> float | None:
 def _is_due(account: Account, guest: Guest) -> bool:
     transaction = guest.transaction
     if transaction is None:
-        return guest.upgrade is not None and guest.upgrade.starts <= account.now
+        upgrade = guest.upgrade is not None and guest.upgrade.starts <= account.now
+        return upgrade or guest.cancelled is not None
     return account.now >= transaction.started + transaction.duration_s and _machine_is_done(account, guest)
 
 
 def _advance_guest(account: Account, guest: Guest) -> None:
     transaction = guest.transaction
     if transaction is None:
-        _start_upgrade(account, guest)
+        if guest.cancelled is not None:
+            begin(account, guest, RECLAIM, account.settings.reclaim_s)
+        else:
+            _start_upgrade(account, guest)
         return
     transaction.ended = account.now
     guest.transaction, guest.last_transaction = None, transaction

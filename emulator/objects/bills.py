@@ -1,67 +1,69 @@
 """Billing items and orders as the API shows them.
 
-A top-level item speaks for the whole guest: its ``hourlyRecurringFee`` and ``currentHourlyCharge`` contain those of its children.
+A top-level item speaks for the whole thing: its ``hourlyRecurringFee`` and ``currentHourlyCharge`` contain those of its children.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from .. import billing
+from .. import billing, invoices
 from ..account import USER_ID, Account
 from ..clock import iso
 from ..records import BillingItem, Fee, Guest, Order
 from ..views import View
 from . import goods, guests, places
 
-TOP_CATEGORY = "guest_core"
-
 
 def of_guest(account: Account, record: Guest) -> View | None:
     """The billing item of a guest, which a cancelled one does not have any more."""
-    item = account.store.billing_items[record.billing_item_id]
+    return of(account, account.store.billing_items[record.billing_item_id])
+
+
+def of(account: Account, item: BillingItem) -> View | None:
+    """The billing item of a thing, as long as it is billed; one that is pending cancellation is."""
     return item_view(account, item) if item.closed is None else None
 
 
 def item_view(account: Account, item: BillingItem) -> View:
     """A top-level billing item."""
-    top = next(fee for fee in reversed(item.fees) if fee.category == TOP_CATEGORY)
-    hourly = billing.per_hour(item)
+    top = _top(item)
+    fees = _Fees(billing.per_hour(item), billing.per_month(item), billing.charged(item, account.now))
     local = (
-        _local(account, item, top.description, TOP_CATEGORY)
+        _local(account, item, top)
+        | fees.shown(item, billing.hours_used(item, account.now))
         | {
             "id": item.id,
-            "description": top.description,
             "hostName": item.hostname,
             "domainName": item.domain,
             "createDate": iso(item.opened),
             "cycleStartDate": iso(item.opened),
-            "cancellationDate": iso(item.closed),
+            "cancellationDate": iso(item.ends if item.closed is None else item.closed),
             "notes": item.notes,
         }
-        | _fees(account, item, hourly, billing.item_so_far(item, account.now), billing.hours_used(item, account.now))
     )
-    children = [_child(account, item, fee) for fee in item.fees if fee is not top]
-    # Relations in SoftLayer's schema: asking for them alone must not hide the local properties.
-    total, hourly_flag = local.pop("nextInvoiceTotalRecurringAmount"), local.pop("hourlyFlag")
-    place = account.catalogue.datacenter(item.datacenter)
-    return View(
-        local,
-        {
-            "children": lambda: children,
-            "nextInvoiceChildren": lambda: children,
-            "activeChildren": lambda: [child for child in children if child["cancellationDate"] is None],
-            "nextInvoiceTotalRecurringAmount": lambda: total,
-            "hourlyFlag": lambda: hourly_flag,
-            "location": lambda: places.datacenter(place),
-            "package": lambda: goods.package(account),
-            "category": lambda: goods.category(account, TOP_CATEGORY),
-            "orderItem": lambda: _order_item(account, item),
-            "resourceTableId": lambda: item.thing_id,
-            "virtualGuest": lambda: _guest(account, item),
-        },
+    return View(local, _item_relations(account, item))
+
+
+def child_view(account: Account, item: BillingItem, fee: Fee) -> View:
+    """One part of an item."""
+    hourly, charge = Decimal(fee.hourly), billing.charged_for(fee, item, account.now)
+    end = billing.ended(fee, item)
+    hours = billing.started_hours(fee.opened, account.now if end is None else min(end, account.now))
+    local = (
+        _local(account, item, fee)
+        | _Fees(hourly, account.catalogue.monthly(hourly), charge).shown(item, hours)
+        | {
+            "id": fee.id,
+            "parentId": item.id,
+            "createDate": iso(fee.opened),
+            "cancellationDate": iso(end),
+            "amount": float(charge),
+        }
     )
+    return View(local, _common_relations(account, item, fee) | {"parent": lambda: item_view(account, item)})
 
 
 def order(account: Account, record: Order) -> View:
@@ -71,6 +73,7 @@ def order(account: Account, record: Order) -> View:
     return View(
         {
             "id": record.id,
+            "accountId": account.id,
             "createDate": iso(record.created),
             "modifyDate": iso(record.created),
             "status": record.status,
@@ -95,59 +98,81 @@ def user(account: Account) -> View:
     )
 
 
-def _child(account: Account, item: BillingItem, fee: Fee) -> dict[str, Any]:
-    ends = [moment for moment in (fee.closed, item.closed) if moment is not None]
-    until = min([account.now, *ends])
-    charge = billing.fee_so_far(fee, item, account.now)
-    return (
-        _local(account, item, fee.description, fee.category)
-        | {
-            "id": fee.id,
-            "parentId": item.id,
-            "createDate": iso(fee.opened),
-            "cancellationDate": iso(min(ends) if ends else None),
-            "amount": float(charge),
+@dataclass(frozen=True)
+class _Fees:
+    """Money as billing items have it: numbers, in dollars."""
+
+    hourly: Decimal
+    monthly: Decimal
+    charged: Decimal
+
+    def shown(self, item: BillingItem, hours: int) -> dict[str, Any]:
+        """The properties of an item or of one part."""
+        return {
+            "hourlyRecurringFee": float(self.hourly),
+            "recurringFee": float(self.charged if item.hourly else self.monthly),
+            "recurringMonths": 1,
+            "setupFee": 0.0,
+            "hoursUsed": str(hours),
+            "currentHourlyCharge": float(self.charged),
         }
-        | _fees(account, item, Decimal(fee.hourly), charge, billing.started_hours(fee.opened, until))
-    )
 
 
-def _local(account: Account, item: BillingItem, description: str, category: str) -> dict[str, Any]:
+def _top(item: BillingItem) -> Fee:
+    """The part that gives the whole its name."""
+    return next(fee for fee in reversed(item.fees) if fee.category == item.category)
+
+
+def _local(account: Account, item: BillingItem, fee: Fee) -> dict[str, Any]:
     return {
-        "description": description,
-        "categoryCode": category,
-        "hourlyFlag": item.hourly,
+        "description": fee.description,
+        "categoryCode": fee.category,
         "orderItemId": item.order_item_id,
         "currencyShortName": account.catalogue.currency,
     }
 
 
-def _fees(account: Account, item: BillingItem, hourly: Decimal, charge: Decimal, hours: int) -> dict[str, Any]:
-    """Money as billing items have it: numbers, in dollars."""
-    monthly = float(account.catalogue.monthly(hourly))
+def _common_relations(account: Account, item: BillingItem, fee: Fee | None) -> dict[str, Any]:
+    """Relations in SoftLayer's schema: asking for them alone must not hide the local properties."""
+    category = fee.category if fee else item.category
     return {
-        "hourlyRecurringFee": float(hourly),
-        "recurringFee": float(charge) if item.hourly else monthly,
-        "recurringMonths": 1,
-        "setupFee": 0.0,
-        "hoursUsed": str(hours),
-        "currentHourlyCharge": float(charge),
-        "nextInvoiceTotalRecurringAmount": float(charge) if item.hourly else monthly,
+        "nextInvoiceTotalRecurringAmount": lambda: float(invoices.due_next(account, item, fee)),
+        "hourlyFlag": lambda: item.hourly,
+        "location": lambda: places.datacenter(account.catalogue.datacenter(item.datacenter)),
+        "category": lambda: goods.category(account, category),
+        "orderItem": lambda: _order_item(account, item),
+    }
+
+
+def _item_relations(account: Account, item: BillingItem) -> dict[str, Any]:
+    top = _top(item)
+
+    def children(*, living: bool = False) -> list[View]:
+        return [child_view(account, item, fee) for fee in item.fees if fee is not top and not (living and fee.closed)]
+
+    return _common_relations(account, item, None) | {
+        "children": children,
+        "nextInvoiceChildren": children,
+        "activeChildren": lambda: children(living=True),
+        "package": lambda: goods.package(account),
+        "resourceTableId": lambda: item.resource_id,
+        "virtualGuest": lambda: _guest(account, item),
     }
 
 
 def _order_item(account: Account, item: BillingItem) -> View:
     flavour = account.catalogue.flavour(item.flavour)
+    local = {"id": item.order_item_id, "presetId": flavour.id if flavour else None}
     return View(
-        {"id": item.order_item_id, "presetId": flavour.id, "description": flavour.description},
+        local | {"description": flavour.description if flavour else _top(item).description},
         {
             "order": lambda: order(account, account.store.orders[item.order_id]),
-            "preset": lambda: goods.preset(account, flavour),
+            "preset": lambda: goods.preset(account, flavour) if flavour else None,
             "package": lambda: goods.package(account),
         },
     )
 
 
 def _guest(account: Account, item: BillingItem) -> View | None:
-    record = account.store.guests.get(item.thing_id)
+    record = account.store.guests.get(item.resource_id) if item.kind == "guest" else None
     return guests.guest(account, record) if record else None

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
+from .. import invoices
 from ..account import Account
-from ..billing import bill
+from ..billing import CENT
 from ..calls import Call
 from ..objects import bills, goods, guests, places, security
+from ..objects import invoices as invoice_views
 from ..records import Guest
 from ..views import Listing, View
 
@@ -33,7 +36,8 @@ def get_object(account: Account, call: Call) -> View:
         counted
         | {
             "masterUser": lambda: bills.user(account),
-            "nextInvoiceTotalAmount": lambda: str(bill(account)),
+            "nextInvoiceTotalAmount": lambda: str(_due_next(account)),
+            "pendingInvoice": lambda: _pending_invoice(account),
             "balance": lambda: "0",
         },
     )
@@ -81,6 +85,26 @@ def get_billing_items(account: Account, call: Call) -> Listing:
     )
 
 
+def get_invoices(account: Account, call: Call) -> Listing:
+    """The issued invoices; what has been charged since the last one is the pending invoice."""
+    return Listing([invoice_views.invoice(account, each) for each in invoices.issued(account)], "invoices")
+
+
+def get_next_total(account: Account, call: Call) -> str:
+    """The dollars of the next invoice."""
+    return str(_due_next(account))
+
+
+def get_pending_invoice(account: Account, call: Call) -> View | None:
+    """The invoice of the month that is running."""
+    return _pending_invoice(account)
+
+
+def get_balance(account: Account, call: Call) -> str:
+    """The account has paid what was invoiced."""
+    return "0"
+
+
 def get_images(account: Account, call: Call) -> Listing:
     """The account's own images."""
     own = [goods.image(account, each) for each in account.catalogue.images if each.private]
@@ -122,6 +146,16 @@ def _guests(account: Account, wanted: Callable[[Guest], bool]) -> Listing:
     return Listing([guests.guest(account, guest) for _, guest in every if wanted(guest)], "virtualGuests")
 
 
+def _pending_invoice(account: Account) -> View | None:
+    pending = invoices.pending(account)
+    return invoice_views.invoice(account, pending) if pending else None
+
+
+def _due_next(account: Account) -> Decimal:
+    items = account.store.billing_items.look()
+    return sum((invoices.due_next(account, item) for item in items), Decimal()).quantize(CENT)
+
+
 def _counts(account: Account) -> dict[str, int]:
     sizes: dict[str, Any] = {
         "virtualGuests": len(account.store.guests),
@@ -158,7 +192,10 @@ SERVICES = {
         "getNetworkStorage": nothing("networkStorage"),
         "getIscsiNetworkStorage": nothing("iscsiNetworkStorage"),
         "getNasNetworkStorage": nothing("nasNetworkStorage"),
-        "getInvoices": nothing("invoices"),
+        "getInvoices": get_invoices,
+        "getNextInvoiceTotalAmount": get_next_total,
+        "getPendingInvoice": get_pending_invoice,
+        "getBalance": get_balance,
         "getHardware": nothing("hardware"),
         "getDedicatedHosts": nothing("dedicatedHosts"),
         "getActiveVirtualLicenses": nothing("activeVirtualLicenses"),

@@ -2,43 +2,51 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from .. import endings
+from .. import cancellation, invoices
 from ..account import Account
 from ..calls import Call
-from ..faults import public
+from ..faults import not_found, public
 from ..objects import bills
+from ..objects import invoices as invoice_views
+from ..records import BillingItem
 from ..views import Listing, View
 from .finding import find, identifier
 
 
 def get_item(account: Account, call: Call) -> View:
     """A billing item, top level or child, open or closed."""
-    key = identifier(call)
-    for item in account.store.billing_items.values():
-        view = bills.item_view(account, item)
-        child = next((each for each in view.read("children") if each["id"] == key), None)
-        if child:
-            return View(child)
-    return bills.item_view(account, find(account.store.billing_items, call))
+    item = _parent(account, call)
+    if item is None:
+        return bills.item_view(account, find(account.store.billing_items, call))
+    return bills.child_view(account, item, next(fee for fee in item.fees if fee.id == identifier(call)))
 
 
 def cancel_item(account: Account, call: Call) -> bool:
-    """Cancel what is billed; at the anniversary is not emulated, and hourly guests have none."""
-    item = find(account.store.billing_items, call)
-    immediate = call.argument(0, False)
-    if item.closed is not None:
-        raise public(f"Billing item {item.id} is already cancelled.")
-    if not (immediate or item.hourly):
-        raise public(f"Billing item {item.id}: the emulator only cancels immediately. Pass true as first argument.")
-    endings.end(account, item)
+    """Cancel what is billed, at once or on its anniversary; its parts go with it, whatever is asked about associated items."""
+    parent = _parent(account, call)
+    if parent:
+        raise public(f"Billing item {call.identifier} is a part of billing item {parent.id}. Cancel that one.")
+    cancellation.cancel(account, find(account.store.billing_items, call), immediate=bool(call.argument(0, False)))
     return True
 
 
 def cancel_service(account: Account, call: Call) -> bool:
     """Cancel at once."""
-    return cancel_item(account, Call(call.service, call.method, (True,), call.identifier))
+    return cancel_item(account, replace(call, arguments=(True,)))
+
+
+def cancel_on_anniversary(account: Account, call: Call) -> bool:
+    """Cancel a monthly item at the end of what is paid."""
+    return cancel_item(account, replace(call, arguments=(False,)))
+
+
+def void_cancellation(account: Account, call: Call) -> bool:
+    """Take back a cancellation that is still pending."""
+    cancellation.void(find(account.store.billing_items, call))
+    return True
 
 
 def get_order(account: Account, call: Call) -> View:
@@ -51,13 +59,62 @@ def get_orders(account: Account, call: Call) -> Listing:
     return Listing([bills.order(account, each) for each in account.store.orders.values()])
 
 
+def get_invoice(account: Account, call: Call) -> View:
+    """An invoice, issued or pending."""
+    return invoice_views.invoice(account, _invoice(account, call))
+
+
+def get_invoice_items(account: Account, call: Call) -> Listing:
+    """Every line of an invoice, parents and children alike."""
+    return Listing(invoice_views.every_item(account, _invoice(account, call)), "items")
+
+
+def get_top_level_invoice_items(account: Account, call: Call) -> Listing:
+    """The lines of an invoice that stand for whole things."""
+    return Listing(invoice_views.top_items(account, _invoice(account, call)), "invoiceTopLevelItems")
+
+
+def get_billed_item(account: Account, call: Call) -> View:
+    """The billing item behind a line of an invoice."""
+    return get_item(account, replace(call, identifier=int(identifier(call)) % invoices.ID_STEP))
+
+
 def no_events(account: Account, call: Call) -> list[Any]:
     """There is never an announcement."""
     return []
 
 
+def _parent(account: Account, call: Call) -> BillingItem | None:
+    """The item that the named one is a part of."""
+    key = identifier(call)
+    every = account.store.billing_items
+    if key in every:
+        return None
+    return next((item for item in every.look() if any(fee.id == key for fee in item.fees)), None)
+
+
+def _invoice(account: Account, call: Call) -> invoices.Invoice:
+    key = identifier(call)
+    found = next((each for each in invoices.every(account) if each.id == key), None)
+    if found is None:
+        raise not_found(call.identifier)
+    return found
+
+
 SERVICES = {
-    "SoftLayer_Billing_Item": {"getObject": get_item, "cancelItem": cancel_item, "cancelService": cancel_service},
+    "SoftLayer_Billing_Item": {
+        "getObject": get_item,
+        "cancelItem": cancel_item,
+        "cancelService": cancel_service,
+        "cancelServiceOnAnniversaryDate": cancel_on_anniversary,
+        "voidCancelService": void_cancellation,
+    },
+    "SoftLayer_Billing_Invoice": {
+        "getObject": get_invoice,
+        "getItems": get_invoice_items,
+        "getInvoiceTopLevelItems": get_top_level_invoice_items,
+    },
+    "SoftLayer_Billing_Invoice_Item": {"getBillingItem": get_billed_item},
     "SoftLayer_Billing_Order": {"getObject": get_order, "getAllObjects": get_orders},
     "SoftLayer_Notification_Occurrence_Event": {"getAllObjects": no_events},
 }

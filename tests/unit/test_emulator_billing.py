@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from decimal import Decimal
 
 import pytest
 
-from emulator.billing import hours_used, item_so_far, per_hour, started_hours
+from emulator.billing import CENT, charged, hours_used, per_hour, started_hours
+from emulator.clock import CENTRAL
+from emulator.months import anniversary, begun_before, next_anniversary
 from emulator.price_list import load_catalogue
 from emulator.records import BillingItem, Fee
 
 HOUR = 3600.0
+DAY = 24 * HOUR
+NOON = datetime(2026, 1, 15, 12, tzinfo=CENTRAL).timestamp()
+MONTH, DISK = (Decimal("3.9") + Decimal("0.56")) * 657, Decimal("0.56") * 657
 
 
 def item(**ends: float) -> BillingItem:
@@ -24,12 +30,12 @@ def test_every_started_hour_is_billed(seconds, hours):
 
 
 def test_a_part_is_billed_from_the_moment_it_was_added():
-    assert item_so_far(item(), 3 * HOUR) == Decimal("3.9") * 3 + Decimal("0.56")
+    assert charged(item(), 3 * HOUR) == Decimal("3.9") * 3 + Decimal("0.56")
 
 
 def test_nothing_is_added_after_the_end_of_the_item():
     closed = item(closed=1.5 * HOUR)
-    assert item_so_far(closed, 500 * HOUR) == item_so_far(closed, 2 * HOUR)
+    assert charged(closed, 500 * HOUR) == charged(closed, 2 * HOUR)
     assert hours_used(closed, 500 * HOUR) == 2
 
 
@@ -54,7 +60,46 @@ def test_every_price_id_is_unique():
     assert all(catalogue.prices[price.id] == price for price in listed)
 
 
-def test_a_guest_that_is_not_hourly_pays_whole_months():
-    monthly = item(closed=2 * HOUR)
-    monthly.hourly = False
-    assert item_so_far(monthly, 3 * HOUR) == (Decimal("3.9") + Decimal("0.56")) * 657
+def monthly(**ends: float) -> BillingItem:
+    fees = [Fee(2, "guest_core", "cores", "3.9", NOON), Fee(3, "guest_disk1", "2000 GB", "0.56", NOON)]
+    return BillingItem(1, 9, 8, 7, "gpu-0", "a.example", "lon04", "AC1_16X120X100", False, NOON, fees, **ends)
+
+
+def test_a_monthly_guest_pays_its_first_month_in_full_from_the_first_second():
+    assert charged(monthly(), NOON) == MONTH
+    assert charged(monthly(closed=NOON + HOUR), NOON + 100 * DAY) == MONTH
+
+
+def test_a_monthly_guest_pays_again_on_each_anniversary_and_not_before():
+    assert charged(monthly(), NOON + 31 * DAY) == MONTH
+    assert charged(monthly(), NOON + 31 * DAY + 1) == 2 * MONTH
+    assert charged(monthly(), NOON + (31 + 28) * DAY + 1) == 3 * MONTH
+
+
+def test_a_monthly_guest_that_ends_on_its_anniversary_does_not_pay_for_the_next_month():
+    assert charged(monthly(ends=anniversary(NOON, 1)), NOON + 100 * DAY) == MONTH
+
+
+def test_a_part_that_joins_a_monthly_guest_pays_the_rest_of_the_month_less_what_it_replaces():
+    grown = monthly()
+    half = NOON + 15.5 * DAY
+    grown.fees[1].closed = half
+    grown.fees.append(Fee(4, "guest_disk1", "4000 GB", "1.12", half, replaced=str(DISK)))
+    assert charged(grown, half) == MONTH + (DISK / 2).quantize(CENT)
+    assert charged(grown, NOON + 31 * DAY + 1) == charged(grown, half) + MONTH + DISK
+
+
+@pytest.mark.parametrize(
+    ("first", "number", "then"),
+    [
+        ("2026-01-31T10:00", 1, "2026-02-28T10:00"),
+        ("2026-01-31T10:00", 2, "2026-03-31T10:00"),
+        ("2026-11-30T00:00", 3, "2027-02-28T00:00"),
+    ],
+)
+def test_an_anniversary_is_the_same_day_or_the_last_of_a_shorter_month(first, number, then):
+    moments = [datetime.fromisoformat(each).replace(tzinfo=CENTRAL).timestamp() for each in (first, then)]
+    assert anniversary(moments[0], number) == moments[1]
+    assert next_anniversary(moments[0], moments[1] - 1) == moments[1]
+    assert begun_before(moments[0], moments[1]) == number - 1
+    assert begun_before(moments[0], moments[1] + 1) == number

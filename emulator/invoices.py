@@ -1,0 +1,108 @@
+"""Invoices: what was charged between two moments, line by line; an invoice adds up to the bill because both add the same charges."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from decimal import Decimal
+
+from . import billing, months
+from .account import Account
+from .records import BillingItem, Fee
+
+# Ids are told apart by size: the account's objects count up from 1001 and stay below the first invoice.
+ID_STEP = 1_000_000
+
+
+@dataclass(frozen=True)
+class Line:
+    """What one part of a billing item cost in the period."""
+
+    fee: Fee
+    amount: Decimal
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What one billing item cost in the period: its own line, then its children's."""
+
+    item: BillingItem
+    lines: tuple[Line, ...]
+
+    @property
+    def total(self) -> Decimal:
+        """The dollars of the item with all its parts."""
+        return sum((line.amount for line in self.lines), Decimal())
+
+
+@dataclass(frozen=True)
+class Invoice:
+    """Everything that was charged after ``start`` and not after ``end``."""
+
+    id: int
+    start: float
+    end: float
+    entries: tuple[Entry, ...]
+
+    @property
+    def total(self) -> Decimal:
+        """The dollars of all items."""
+        return sum((entry.total for entry in self.entries), Decimal())
+
+
+def invoice(account: Account, start: float, end: float, number: int = 0) -> Invoice:
+    """The invoice of any period."""
+    every = [_entry(item, start, end) for item in sorted(account.store.billing_items.look(), key=lambda each: each.id)]
+    return Invoice((number + 1) * ID_STEP, start, end, tuple(entry for entry in every if entry.lines))
+
+
+def issued(account: Account) -> list[Invoice]:
+    """The invoices of the account's months that are over, oldest first."""
+    cuts = _cuts(account)
+    return [invoice(account, *period, number) for number, period in enumerate(itertools.pairwise(cuts))]
+
+
+def pending(account: Account) -> Invoice | None:
+    """The invoice of the month that is running, as it would be now; an account that never ordered has none."""
+    cuts = _cuts(account)
+    return invoice(account, cuts[-1], account.now, len(cuts) - 1) if cuts else None
+
+
+def every(account: Account) -> list[Invoice]:
+    """The issued invoices and the pending one."""
+    return [*issued(account), *filter(None, [pending(account)])]
+
+
+def due_next(account: Account, item: BillingItem, fee: Fee | None = None) -> Decimal:
+    """What the next invoice will hold of an item, or of one part: hours so far, and months that begin before its date."""
+    cuts = _cuts(account)
+    if not cuts:
+        return Decimal()
+    until = account.now if item.hourly else months.next_anniversary(cuts[0], account.now)
+    if fee:
+        return billing.charged_for(fee, item, until) - billing.charged_for(fee, item, cuts[-1])
+    return billing.charged(item, until) - billing.charged(item, cuts[-1])
+
+
+def _cuts(account: Account) -> list[float]:
+    """The billing dates of the account up to now: the day of its first order, every month."""
+    first = billing.billed_since(account)
+    if first is None:
+        return []
+    return [months.anniversary(first, number) for number in range(months.begun_before(first, account.now) + 1)]
+
+
+def _entry(item: BillingItem, start: float, end: float) -> Entry:
+    own = [fee for fee in item.fees if fee.category == item.category]
+    parts = [*own, *(fee for fee in item.fees if fee.category != item.category)]
+    return Entry(item, tuple(_line(fee, item, start, end) for fee in parts if _is_in(fee, item, start, end)))
+
+
+def _line(fee: Fee, item: BillingItem, start: float, end: float) -> Line:
+    return Line(fee, billing.charged_for(fee, item, end) - billing.charged_for(fee, item, start))
+
+
+def _is_in(fee: Fee, item: BillingItem, start: float, end: float) -> bool:
+    """Whether a part was there at some time of the period; free ones are listed too."""
+    over = billing.ended(fee, item)
+    return fee.opened <= end and (over is None or over > start)
