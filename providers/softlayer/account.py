@@ -12,7 +12,7 @@ from typing import Any
 from providers.softlayer import credentials, mark
 from providers.softlayer.calls import READ_ATTEMPTS, Api
 from providers.softlayer.errors import ApiError, ProviderError
-from providers.softlayer.listing import GUEST_MASK, GuestList
+from providers.softlayer.listing import GUEST_MASK, bill_list, guest_list, order_list
 
 LOCAL_ATTEMPTS = 3
 CHARGE_MASK = (
@@ -86,7 +86,7 @@ class Account:
 
     def __init__(self, api: Api) -> None:
         self.api = api
-        self.guest_list = GuestList(api)
+        self.guest_list, self.order_list, self.bill_list = guest_list(api), order_list(api), bill_list(api)
         self._identity: Identity | None = None
         self._lock = threading.Lock()
 
@@ -101,9 +101,9 @@ class Account:
         """List the guests that carry this mark, those being reclaimed included."""
         return tuple(_summary(guest) for guest in self.guest_list.under(owner_mark))
 
-    def guest(self, guest_id: str, owner_mark: str) -> dict[str, Any] | None:
+    def guest(self, guest_id: str, owner_mark: str, max_age_s: float = 0.0) -> dict[str, Any] | None:
         """Read one guest, from the list that all waiters share; what no list shows is asked for by its id."""
-        for guest in self.guest_list.under(owner_mark):
+        for guest in self.guest_list.under(owner_mark, max_age_s):
             if str(guest["id"]) == guest_id:
                 return guest
         return self.api.find("Virtual_Guest", guest_id, GUEST_MASK)

@@ -2,24 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from providers.softlayer import guests
 from providers.softlayer.account import Account, per_hour
 from providers.softlayer.errors import ApiError, ProviderError, WaitError
+from providers.softlayer.listing import GUEST_MASK
 from providers.softlayer.waiting import Patience, Pending, wait_until
 
 Tell = Callable[[str], None]
 
+REASON = "No longer needed"
+NOTE = "cancelled by microcluster"
 
-def close(account: Account, guest_id: str, owner_mark: str, patience: Patience, tell: Tell) -> None:
-    """Cancel at once and return when the account shows no billing item for the guest.
+
+def close(
+    account: Account,
+    guest_id: str,
+    owner_mark: str,
+    patience: Patience,
+    tell: Tell,
+    *,
+    is_fresh: Callable[[], bool] = lambda: False,
+) -> None:
+    """Cancel at once and return when the account shows that the guest is billed no more.
+
+    Args:
+        is_fresh: whether it was ordered so recently that the account need not show it yet.
 
     Raises:
         ProviderError: it is still billed; the text has its id and its price.
     """
-    cancellation = _Cancellation(account, guest_id, owner_mark)
+    cancellation = _Cancellation(account, guest_id, owner_mark, is_fresh)
     try:
         wait_until(f"guest {guest_id} cancelled", cancellation.look, patience, tell)
     except (WaitError, ApiError) as error:
@@ -28,37 +43,83 @@ def close(account: Account, guest_id: str, owner_mark: str, patience: Patience, 
         ) from error
 
 
+def proof(items: Sequence[Mapping[str, Any]], guest_id: str, *, fresh: bool) -> bool | Pending:
+    """Decide whether a guest that the account does not show is really gone, by its billing items.
+
+    Right after its order a guest answers "not found" and is in no list, so that its absence alone proves nothing.
+    """
+    own = [item for item in items if str(item.get("resourceTableId")) == guest_id]
+    if any(not item.get("cancellationDate") for item in own):
+        return Pending("not shown by the account, but its billing item is open")
+    if not own and fresh:
+        return Pending("not shown by the account yet, as it was ordered only now")
+    return True
+
+
 class _Cancellation:
     """One cancellation on its way: detach, wait out transactions, cancel, look until it is closed."""
 
-    def __init__(self, account: Account, guest_id: str, owner_mark: str) -> None:
+    def __init__(self, account: Account, guest_id: str, owner_mark: str, is_fresh: Callable[[], bool]) -> None:
         self._account = account
         self._id = guest_id
         self._mark = owner_mark
+        self._is_fresh = is_fresh
         self._accepted = False
+        self._in_transaction = False
         self.cost = ""
 
     def look(self) -> bool | Pending:
-        guest = self._account.guest(self._id, self._mark)
-        if guest is None or not guests.is_billed(guest):
+        guest = self._read()
+        if guest is None:
+            fresh = self._is_fresh()
+            return proof(self._account.bill_list.under(self._mark), self._id, fresh=fresh)
+        if guests.is_cancelled(guest) or (self._accepted and not guests.is_billed(guest)):
             return True
-        self.cost = f"It is still billed at {per_hour(guest['billingItem']):f} an hour. "
+        self.cost = _cost(guest)
         transaction = guests.transaction_name(guest)
-        if transaction and not self._accepted:
+        self._in_transaction = bool(transaction) and not self._accepted
+        if self._in_transaction:
             return Pending(f"in transaction {transaction}, which has to end first")
-        if not self._accepted:
-            detach_groups(self._account, guest)
-            return self._cancel()
-        return Pending("cancelled, its billing item is not closed yet")
+        if self._accepted:
+            return Pending(f"cancelled, its billing item is {_end(guest)}")
+        detach_groups(self._account, guest)
+        return self._cancel(guest)
 
-    def _cancel(self) -> bool | Pending:
+    def _read(self) -> dict[str, Any] | None:
+        # Lists lag behind cancellations, so that only the guest itself proves one; what is merely waited for is in the list.
+        if self._in_transaction:
+            return self._account.guest(self._id, self._mark)
+        return self._account.api.find("Virtual_Guest", self._id, GUEST_MASK)
+
+    def _cancel(self, guest: dict[str, Any]) -> bool | Pending:
         try:
-            self._account.api.once("Virtual_Guest", "deleteObject", id=int(self._id))
+            _send(self._account, guest)
         except ApiError as error:
             # Refused because work began in between, lost on the way, or done already: the next look tells which.
             return Pending(f"the API did not accept the cancellation ({error.text})")
         self._accepted = True
         return self.look()
+
+
+def _send(account: Account, guest: Mapping[str, Any]) -> None:
+    """Cancel at once; a monthly guest would otherwise run on to its anniversary."""
+    if guest.get("hourlyBillingFlag") is False and guest.get("billingItem"):
+        item = int(guest["billingItem"]["id"])
+        account.api.once("Billing_Item", "cancelItem", True, True, REASON, NOTE, id=item)
+    else:
+        account.api.once("Virtual_Guest", "deleteObject", id=int(guest["id"]))
+
+
+def _cost(guest: Mapping[str, Any]) -> str:
+    item = guest.get("billingItem")
+    if not item:
+        return "It is ordered and not billed yet. "
+    return f"It is still billed at {per_hour(item):f} an hour. "
+
+
+def _end(guest: Mapping[str, Any]) -> str:
+    date = (guest.get("billingItem") or {}).get("cancellationDate")
+    return f"billed until {date}" if date else "not closed yet"
 
 
 def detach_groups(account: Account, guest: dict[str, Any]) -> None:

@@ -30,13 +30,18 @@ def is_reclaimed(guest: Guest) -> bool:
 
 
 def is_billed(guest: Guest) -> bool:
-    """Tell whether the guest still has a billing item, or an order that may yet get one."""
+    """Tell whether the guest has a billing item, with or without a date on which it will end."""
     return bool(guest.get("billingItem"))
 
 
+def is_cancelled(guest: Guest) -> bool:
+    """Tell whether the guest was cancelled: it is taken away, or it was built and has no billing item any more."""
+    return is_reclaimed(guest) or (not is_billed(guest) and bool(guest.get("provisionDate")))
+
+
 def is_alive(guest: Guest) -> bool:
-    """Tell whether the guest is ordered and not cancelled."""
-    return is_billed(guest) and not is_reclaimed(guest)
+    """Tell whether the guest is ordered and not cancelled; before its order is approved it has no billing item yet."""
+    return not is_cancelled(guest)
 
 
 def transaction_name(guest: Guest) -> str | None:
@@ -55,8 +60,7 @@ def readiness(guest: Guest) -> Guest | Pending:
         status = guest["activeTransaction"].get("transactionStatus") or {}
         return Pending(f"in transaction {transaction}", _usual_s(status))
     if not guest.get("provisionDate"):
-        state = (((guest.get("billingItem") or {}).get("orderItem") or {}).get("order") or {}).get("status")
-        return Pending(f"order {state}" if "PENDING" in str(state or "") else "not provisioned yet")
+        return Pending("not provisioned yet")
     if not (guest.get("primaryIpAddress") and guest.get("primaryBackendIpAddress")):
         return Pending("without addresses yet")
     return guest

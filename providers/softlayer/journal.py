@@ -25,6 +25,7 @@ MEMBERS = {
     "intent": ("attempt", "at", "account", "mark", "name", "kind", "order"),
     "ordered": ("attempt", "id"),
     "refused": ("attempt", "code"),
+    "closed": ("attempt", "id"),
 }
 """What a line of each kind holds at least; anything else is none of ours."""
 _LOCK = threading.Lock()
@@ -81,6 +82,12 @@ class Journal:
         """Write that an order was not accepted, and why."""
         self._outcome({"event": "refused", "attempt": attempt, "code": code})
 
+    def closed(self, account_id: str, kind: str, object_id: str) -> None:
+        """Write that what an order made is gone and billed no more, so that nobody waits for it to appear."""
+        intent = self.accepted(account_id, kind).get(object_id)
+        if intent is not None:
+            self._outcome({"event": "closed", "attempt": intent.attempt, "id": object_id})
+
     def events(self) -> list[dict[str, Any]]:
         """Read every whole line; a line that a crash tore is no event."""
         try:
@@ -97,6 +104,14 @@ class Journal:
             for each in intents
             if each.account == account_id and name in (None, each.name) and kind in (None, each.kind)
         ]
+
+    def accepted(self, account_id: str, kind: str) -> dict[str, Intent]:
+        """Return what was ordered in this account and not closed since, by the id of what was made."""
+        return {
+            made: intent
+            for made, intent in accepted(self.events()).items()
+            if (intent.account, intent.kind) == (account_id, kind)
+        }
 
     def _outcome(self, event: Mapping[str, Any]) -> None:
         # What is ordered is ordered: a disk that is full by now must not make a failure of it. The next look resolves it.
@@ -123,16 +138,34 @@ def unresolved(events: Iterable[Mapping[str, Any]]) -> list[Intent]:
     intents: dict[str, Intent] = {}
     for event in events:
         if event["event"] == "intent":
-            intents[event["attempt"]] = Intent(**{key: event[key] for key in Intent.__annotations__ if key in event})
+            intents[event["attempt"]] = _intent(event)
         else:
             intents.pop(event["attempt"], None)
     return list(intents.values())
+
+
+def accepted(events: Iterable[Mapping[str, Any]]) -> dict[str, Intent]:
+    """Pair the ids of what was made, and not closed since, with its intents."""
+    intents: dict[str, Intent] = {}
+    made = {}
+    for event in events:
+        if event["event"] == "intent":
+            intents[event["attempt"]] = _intent(event)
+        elif event["event"] == "ordered" and event["attempt"] in intents:
+            made[event["id"]] = intents[event["attempt"]]
+        elif event["event"] == "closed":
+            made.pop(event["id"], None)
+    return made
 
 
 def digest(order: Any) -> str:
     """Name an order by what it asks for; host keys and user data are left out, as they differ each time."""
     plain = json.dumps(_without_secrets(order), sort_keys=True, default=str)
     return hashlib.sha256(plain.encode()).hexdigest()
+
+
+def _intent(event: Mapping[str, Any]) -> Intent:
+    return Intent(**{key: event[key] for key in Intent.__annotations__ if key in event})
 
 
 def _without_secrets(value: Any) -> Any:

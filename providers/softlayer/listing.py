@@ -1,9 +1,10 @@
-"""The account's guests under one domain, read once for everyone who waits for any of them."""
+"""What the account lists under one owner mark, read once for everyone who waits for any of it."""
 
 from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 from providers.softlayer import mark
@@ -20,29 +21,68 @@ GUEST_MASK = (
     "billingItem[id,cancellationDate,hourlyRecurringFee,children[hourlyRecurringFee],"
     "orderItem[id,order[id,status],preset[keyName]]]]"
 )
+ORDER_MASK = "mask[id,status,createDate,items[hostName,domainName]]"
+BILL_MASK = "mask[id,domainName,hostName,cancellationDate,resourceTableId]"
+
+Row = dict[str, Any]
 
 
-class GuestList:
-    """Guests by owner mark; simultaneous askers share one request, and nobody gets an answer older than asked for."""
+class SharedList:
+    """A list by owner mark; simultaneous askers share one request, and nobody gets an answer older than asked for."""
 
-    def __init__(self, api: Api) -> None:
-        self._api = api
+    def __init__(self, fetch: Callable[[str], list[Row]]) -> None:
+        self._fetch = fetch
         self._lock = threading.Lock()
-        self._read: dict[str, tuple[float, list[dict[str, Any]]]] = {}
+        self._read: dict[str, tuple[float, list[Row]]] = {}
 
-    def under(self, owner_mark: str, max_age_s: float = 0.0) -> list[dict[str, Any]]:
-        """List the guests whose domain carries exactly this mark, cancelled ones included."""
+    def under(self, owner_mark: str, max_age_s: float = 0.0) -> list[Row]:
+        """List what carries exactly this mark, cancelled things included."""
         not_before = time.monotonic() - max_age_s
         with self._lock:
-            began, guests = self._read.get(owner_mark, (float("-inf"), []))
+            began, rows = self._read.get(owner_mark, (float("-inf"), []))
             if began < not_before:
-                began, guests = time.monotonic(), self._fetch(owner_mark)
-                self._read[owner_mark] = (began, guests)
-        return guests
+                began, rows = time.monotonic(), self._fetch(owner_mark)
+                self._read[owner_mark] = (began, rows)
+        return rows
 
-    def _fetch(self, owner_mark: str) -> list[dict[str, Any]]:
-        ending = {"virtualGuests": {"domain": {"operation": f"$= -{owner_mark}.{mark.ZONE}"}}}
-        order = {"virtualGuests": {"id": {"operation": "orderBy", "options": [{"name": "sort", "value": ["ASC"]}]}}}
-        rooted = {"virtualGuests": {**ending["virtualGuests"], **order["virtualGuests"]}}
-        found = self._api.read_all("Account", "getVirtualGuests", mask=GUEST_MASK, filter=rooted)
+
+def guest_list(api: Api) -> SharedList:
+    """The guests whose domain carries the mark."""
+
+    def fetch(owner_mark: str) -> list[Row]:
+        order = {"id": {"operation": "orderBy", "options": [{"name": "sort", "value": ["ASC"]}]}}
+        rooted = {"virtualGuests": {"domain": _ending(owner_mark), **order}}
+        found = api.read_all("Account", "getVirtualGuests", mask=GUEST_MASK, filter=rooted)
         return [guest for guest in found if mark.guest_is(guest, owner_mark)]
+
+    return SharedList(fetch)
+
+
+def order_list(api: Api) -> SharedList:
+    """The orders with an item whose domain carries the mark."""
+
+    def fetch(owner_mark: str) -> list[Row]:
+        rooted = {"orders": {"items": {"domainName": _ending(owner_mark)}}}
+        found = api.read_all("Account", "getOrders", mask=ORDER_MASK, filter=rooted)
+        return [order for order in found if any(_is_under(item, owner_mark) for item in order.get("items") or [])]
+
+    return SharedList(fetch)
+
+
+def bill_list(api: Api) -> SharedList:
+    """The top-level billing items of guests whose domain carries the mark, closed ones included."""
+
+    def fetch(owner_mark: str) -> list[Row]:
+        rooted = {"allTopLevelBillingItems": {"domainName": _ending(owner_mark)}}
+        found = api.read_all("Account", "getAllTopLevelBillingItems", mask=BILL_MASK, filter=rooted)
+        return [item for item in found if _is_under(item, owner_mark)]
+
+    return SharedList(fetch)
+
+
+def _ending(owner_mark: str) -> dict[str, str]:
+    return {"operation": f"$= -{owner_mark}.{mark.ZONE}"}
+
+
+def _is_under(item: Row, owner_mark: str) -> bool:
+    return mark.domain_is(item.get("domainName"), owner_mark)

@@ -57,18 +57,29 @@ def intent(
 
 
 def resolve(
-    op: Operation, account: Account, owner_mark: str, kind: str, look: Callable[[], Found | None]
+    op: Operation, account: Account, owner_mark: str, kind: str, look: Callable[[], Found | Pending | None]
 ) -> Found | None:
     """Look for what the resource is; while an order for it is unresolved, go on looking until it must be in the lists.
 
     Args:
-        look: returns the living object, which has an ``id``, or None.
+        look: returns the living object, which has an ``id``; None if there is none; ``Pending`` while that is not certain.
     """
     journal = op.journal(owner_mark)
     earlier = journal.unresolved(account.identity().account_id, op.name, kind)
-    found = look()
-    if earlier and found is None:
-        found = _looked_for(op, earlier, look)
+    settled = (
+        time.monotonic() + unsettled_s(earlier, datetime.now(UTC), op.patience.time_scale) * op.patience.time_scale
+    )
+
+    def seen() -> tuple[Found | None] | Pending:
+        is_settled = time.monotonic() >= settled
+        found = look()
+        if found is None and not is_settled:
+            return Pending(
+                f"the answer to the order of {earlier[-1].at[:19]} UTC got lost; looking whether it was accepted"
+            )
+        return found if isinstance(found, Pending) else (found,)
+
+    (found,) = wait_until(f"the order of {op.name}", seen, op.patience, op.log.progress)
     for each in earlier:
         if found is None:
             journal.refused(each.attempt, NOT_ARRIVED)
@@ -77,21 +88,13 @@ def resolve(
     return found
 
 
+def fresh(op: Operation, account: Account, owner_mark: str, kind: str) -> dict[str, Intent]:
+    """Return by its id what was ordered so recently that the account need not show it yet."""
+    now = datetime.now(UTC)
+    made = op.journal(owner_mark).accepted(account.identity().account_id, kind)
+    return {each: intent for each, intent in made.items() if unsettled_s([intent], now, op.patience.time_scale) > 0}
+
+
 def unsettled_s(intents: Sequence[Intent], now: datetime, time_scale: float) -> float:
     """Return how long, in unscaled seconds, what these orders made may still be missing from the lists."""
     return max([0.0, *(SETTLED_S - each.age_s(now) / time_scale for each in intents)])
-
-
-def _looked_for(op: Operation, earlier: Sequence[Intent], look: Callable[[], Found | None]) -> Found | None:
-    scale = op.patience.time_scale
-    settled = time.monotonic() + unsettled_s(earlier, datetime.now(UTC), scale) * scale
-    sent = ", ".join(each.at[:19] for each in earlier)
-
-    def seen() -> list[Found] | Pending:
-        over = time.monotonic() >= settled
-        found = look()
-        if found is None and not over:
-            return Pending(f"the answer to its order of {sent} UTC got lost; looking whether it was accepted")
-        return [found] if found is not None else []
-
-    return next(iter(wait_until(f"the order of {op.name}", seen, op.patience, op.log.progress)), None)

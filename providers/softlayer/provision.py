@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from providers.softlayer import guests, order, placing, userdata
+from providers.softlayer import cancel, guests, order, placing, userdata
 from providers.softlayer import mark as marks
 from providers.softlayer.account import Account
 from providers.softlayer.errors import ApiError, ProviderError
 from providers.softlayer.guest_spec import GuestSpec
+from providers.softlayer.listing import GUEST_MASK
 from providers.softlayer.session import Operation
 from providers.softlayer.spec import difference
+from providers.softlayer.waiting import Pending
 
 KIND = "VirtualGuest"
 ORDER_ATTEMPTS = 3
@@ -25,7 +27,9 @@ def adopt_or_order(op: Operation, account: Account, spec: GuestSpec) -> tuple[st
     """
     lost: ApiError | None = None
     for attempt in range(ORDER_ATTEMPTS + 1):
-        found = placing.resolve(op, account, spec.mark, KIND, lambda: _living(account, spec))
+        found = placing.resolve(
+            op, account, spec.mark, KIND, lambda: _living(account, spec) or _fresh(op, account, spec)
+        )
         if found:
             return _adopt(op, account, spec, found)
         if attempt == ORDER_ATTEMPTS or (lost and not lost.is_weather):
@@ -59,9 +63,25 @@ def _living(account: Account, spec: GuestSpec) -> dict[str, Any] | None:
     return named[0] if named else None
 
 
+def _fresh(op: Operation, account: Account, spec: GuestSpec) -> dict[str, Any] | Pending | None:
+    """Ask for the guests that were ordered under this name only now, and that no list need show yet."""
+    for guest_id, intent in placing.fresh(op, account, spec.mark, KIND).items():
+        if intent.hostname != spec.hostname:
+            continue
+        guest = account.api.find("Virtual_Guest", guest_id, GUEST_MASK)
+        if guest is None:
+            state = cancel.proof(account.bill_list.under(spec.mark), guest_id, fresh=True)
+            if isinstance(state, Pending):
+                return Pending(f"guest {guest_id} is {state.detail}")
+        elif marks.guest_is(guest, spec.mark, spec.hostname) and guests.is_alive(guest):
+            return guest
+    return None
+
+
 def _adopt(op: Operation, account: Account, spec: GuestSpec, guest: dict[str, Any]) -> tuple[str, str]:
     key = host_key(account, str(guest["id"]))
     differing = _differing(spec, guest) + ([] if key else ["its user data holds no host key"])
+    differing += ["it is billed by the month"] if guest.get("hourlyBillingFlag") is False else []
     if differing or key is None:
         raise ProviderError(
             f"adopting {guests.described(guest)}, which an earlier run ordered: {'; '.join(differing)}. Nothing was "

@@ -7,9 +7,10 @@ from functools import partial
 from typing import Any
 
 import catalog
-from providers.softlayer import cancel, guests, provision, upgrade
+from providers.softlayer import cancel, guests, placing, provision, upgrade
 from providers.softlayer import mark as marks
 from providers.softlayer.account import Account
+from providers.softlayer.building import Building
 from providers.softlayer.errors import ProviderError, Unfinished
 from providers.softlayer.guest_spec import GuestSpec
 from providers.softlayer.listing import GUEST_MASK
@@ -62,15 +63,33 @@ def read(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mappin
     """Read the guest; a cancelled one is gone, one that is not ready is a partial failure."""
     account = op.account(old.get("accountId"))
     guest = account.api.find("Virtual_Guest", resource_id, GUEST_MASK)
-    if guest is None or not guests.is_alive(guest):
+    if guest is None:
+        return _absent(op, account, resource_id, inputs, old)
+    if guests.is_cancelled(guest):
         return None
     live = _inputs_of(op, guest, inputs)
     host_key = old.get("hostKey") or provision.host_key(account, resource_id)
     outputs = guests.outputs(guest, host_key, account.identity().account_id)
-    state = guests.readiness(guest)
+    owner_mark = marks.owner_of(str(guest["domain"])).rpartition("-")[2]
+    try:
+        state = Building(account, owner_mark, resource_id, op.patience.time_scale).judge(guest)
+    except ProviderError as error:
+        raise Unfinished(resource_id, outputs, str(error), live) from error
     if isinstance(state, Pending):
         raise Unfinished(resource_id, outputs, f"{guests.described(guest)} is not ready: {state.detail}.", live)
     return Live(live, outputs)
+
+
+def _absent(
+    op: Operation, account: Account, resource_id: str, inputs: Mapping[str, Any], old: Mapping[str, Any]
+) -> None:
+    """Tell "gone" from "not shown yet": forgetting a guest that was ordered only now would order it twice."""
+    owner_mark = str(inputs.get("mark") or old.get("mark") or "")
+    if owner_mark and resource_id in placing.fresh(op, account, owner_mark, provision.KIND):
+        state = cancel.proof(account.bill_list.under(owner_mark), resource_id, fresh=True)
+        if isinstance(state, Pending):
+            reason = f"guest {resource_id} is {state.detail}. Run 'pulumi up' to wait for it."
+            raise Unfinished(resource_id, dict(old), reason, dict(inputs))
 
 
 def update(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:
@@ -83,34 +102,41 @@ def update(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapp
 def delete(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapping[str, Any]) -> None:
     """Cancel the guest and return when the account shows that it is billed no more."""
     account = op.account(old.get("accountId"))
-    cancel.close(account, resource_id, str(inputs.get("mark") or old.get("mark")), op.patience, op.log.progress)
+    owner_mark = str(inputs.get("mark") or old.get("mark"))
+
+    def is_fresh() -> bool:
+        return resource_id in placing.fresh(op, account, owner_mark, provision.KIND)
+
+    cancel.close(account, resource_id, owner_mark, op.patience, op.log.progress, is_fresh=is_fresh)
+    op.journal(owner_mark).closed(account.identity().account_id, provision.KIND, resource_id)
 
 
 def _finish(op: Operation, account: Account, spec: GuestSpec, guest_id: str, host_key: str | None) -> dict[str, Any]:
     """From here on the guest costs money, so that whatever happens its id reaches the state."""
     known: dict[str, Any] = {"guestId": guest_id, "hostKey": host_key, "accountId": account.identity().account_id}
-
-    def look() -> guests.Guest | Pending:
-        guest = account.guest(guest_id, spec.mark)
-        if guest is None:
-            return Pending("not in the account's lists yet")
-        known.update(guests.outputs(guest, host_key, known["accountId"]))
-        if not guests.is_alive(guest) and guest.get("provisionDate"):
-            raise ProviderError(f"{guests.described(guest)} was cancelled by somebody else. Run 'pulumi up --refresh'.")
-        return guests.readiness(guest)
-
+    building = Building(account, spec.mark, guest_id, op.patience.time_scale)
     try:
         _label(account, spec, guest_id)
-        ready = wait_until(f"guest {guest_id} ({spec.hostname}) ready", look, op.patience, op.log.progress)
+        ready = wait_until(f"guest {guest_id} ({spec.hostname}) ready", building.look, op.patience, op.log.progress)
         _set_port_speed(account, spec, ready)
         before = partial(op.before_order, f"disks for guest {guest_id} ({spec.hostname})")
-        ready = upgrade.grow_disks(account, ready, spec.data_disks_gb, op.patience, before)
-        known.update(guests.outputs(ready, host_key, known["accountId"]))
+        building.guest = upgrade.grow_disks(account, ready, spec.data_disks_gb, op.patience, before)
     except ProviderError as error:
-        raise Unfinished(
-            guest_id, known, f"guest {guest_id} ({spec.hostname}) is ordered and billed: {error}"
-        ) from error
-    return known
+        reason = f"guest {guest_id} ({spec.hostname}) is {_standing(building.guest)}: {error}"
+        raise Unfinished(guest_id, known | _shown(building.guest, known), reason) from error
+    return known | _shown(building.guest, known)
+
+
+def _shown(guest: guests.Guest | None, known: Mapping[str, Any]) -> dict[str, Any]:
+    return guests.outputs(guest, known["hostKey"], known["accountId"]) if guest else {}
+
+
+def _standing(guest: guests.Guest | None) -> str:
+    return (
+        "ordered, and not billed before it is approved"
+        if guest and not guests.is_billed(guest)
+        else "ordered and billed"
+    )
 
 
 def _label(account: Account, spec: GuestSpec, guest_id: str) -> None:

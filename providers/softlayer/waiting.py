@@ -77,8 +77,12 @@ def wait_until(
             raise WaitError(
                 f"waiting for {what}: not within the time allowed ({message}). Run the command again to go on."
             )
-        pause = min(max(waited / patience.time_scale * PAUSE_SHARE, SHORTEST_PAUSE_S), LONGEST_PAUSE_S)
-        patience.stop.wait(min(pause * patience.time_scale, max(patience.left_s, 0.01)))
+        patience.stop.wait(min(pause_s(waited, patience.time_scale), max(patience.left_s, 0.01)))
+
+
+def pause_s(waited_s: float, time_scale: float) -> float:
+    """Return how long to pause, on the clock, after having waited so long."""
+    return min(max(waited_s / time_scale * PAUSE_SHARE, SHORTEST_PAUSE_S), LONGEST_PAUSE_S) * time_scale
 
 
 def _usually(pending: Pending) -> str:

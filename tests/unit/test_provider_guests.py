@@ -47,10 +47,6 @@ def test_a_guest_is_ready_when_it_is_provisioned_idle_and_addressed():
         ({"provisionDate": None}, "not provisioned yet"),
         ({"provisionDate": ""}, "not provisioned yet"),
         ({"primaryIpAddress": ""}, "without addresses yet"),
-        (
-            {"provisionDate": "", "billingItem": {"orderItem": {"order": {"status": "PENDING_APPROVAL"}}}},
-            "order PENDING_APPROVAL",
-        ),
     ],
 )
 def test_anything_less_is_pending_and_says_why(change, detail):

@@ -32,6 +32,17 @@ def test_an_intent_is_unresolved_until_its_outcome_is_written(book):
     assert book.unresolved("278444") == []
 
 
+def test_what_was_ordered_is_known_by_its_id_until_it_is_closed(book):
+    book.ordered(book.intend(INTENT).attempt, "101")
+    second = book.intend(INTENT)
+    book.ordered(second.attempt, "102")
+    book.closed("278444", "VirtualGuest", "101")
+    book.closed("278444", "VirtualGuest", "999")
+    assert book.accepted("278444", "VirtualGuest") == {"102": second}
+    assert book.accepted("1", "VirtualGuest") == {}
+    assert len(book.events()) == 5
+
+
 def test_another_process_reads_what_was_written(book):
     written = book.intend(INTENT)
     assert Journal("dev", MARK).unresolved("278444") == [written]

@@ -1,0 +1,92 @@
+"""A guest on its way from its order to ready, and everything that can stop it there."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from providers.softlayer import guests, orders
+from providers.softlayer.account import Account
+from providers.softlayer.errors import ProviderError
+from providers.softlayer.placing import SETTLED_S
+from providers.softlayer.waiting import Pending, pause_s
+
+IDLE_S = 30 * 60.0
+"""An approved order on which nobody has worked for so long is lost; between two transactions there are seconds."""
+REFRESH = "Run 'pulumi up --refresh'."
+
+
+class Building:
+    """Looks at one guest, through the list that all waiters share, until it is ready."""
+
+    def __init__(self, account: Account, owner_mark: str, guest_id: str, time_scale: float) -> None:
+        self._account, self._mark, self._id, self._scale = account, owner_mark, guest_id, time_scale
+        self._began = self._seen = self._worked_on = time.monotonic()
+        self._order: orders.Order | None = None
+        self.guest: dict[str, Any] | None = None
+        """As last seen."""
+
+    def look(self) -> guests.Guest | Pending:
+        """Look once.
+
+        Raises:
+            ProviderError: it will never be ready.
+        """
+        guest = self._account.guest(self._id, self._mark, self._age_s)
+        if guest is None:
+            return self._missing()
+        return self.judge(guest)
+
+    def judge(self, guest: dict[str, Any]) -> guests.Guest | Pending:
+        """Say how far the guest is, as it was read just now."""
+        self.guest, self._seen = guest, time.monotonic()
+        if guests.is_cancelled(guest):
+            raise ProviderError(f"{guests.described(guest)} was cancelled by somebody else. {REFRESH}")
+        if guests.transaction_name(guest) or guest.get("provisionDate"):
+            self._worked_on = time.monotonic()
+            return guests.readiness(guest)
+        return self._idle(guest)
+
+    @property
+    def _age_s(self) -> float:
+        # Half a pause old is good enough, and makes the number of calls the same for one machine and for sixty-four.
+        return pause_s(time.monotonic() - self._began, self._scale) / 2
+
+    def _idle(self, guest: dict[str, Any]) -> Pending:
+        self._order = self._order_of(guest)
+        if orders.is_refused(self._order):
+            raise ProviderError(
+                f"{guests.described(guest)} will not be built: {orders.described(self._order)}. {REFRESH}"
+            )
+        if orders.is_waiting(self._order):
+            self._worked_on = time.monotonic()
+            return Pending(
+                f"{orders.described(self._order)}, which a person at the vendor or in the account has to approve"
+            )
+        if self._since(self._worked_on) > IDLE_S:
+            raise ProviderError(
+                f"{guests.described(guest)}: {orders.described(self._order)}, and nothing has been done on it for "
+                f"{IDLE_S / 60:.0f} minutes. Ask the vendor, or end it with 'pulumi destroy'."
+            )
+        return guests.readiness(guest)
+
+    def _missing(self) -> Pending:
+        if self._order is not None:
+            self._order = self._order_of(self.guest or {})
+            if orders.is_refused(self._order):
+                raise ProviderError(f"guest {self._id} will not be built: {orders.described(self._order)}. {REFRESH}")
+        # A fresh guest answers "not found" for a while, and lists lag: only time turns this into a fact.
+        if self._since(self._seen) > SETTLED_S:
+            raise ProviderError(
+                f"the account has not shown guest {self._id} for {SETTLED_S:.0f} s: it is gone. {REFRESH}"
+            )
+        return Pending(
+            "the account does not show it yet" if self.guest is None else "the account does not show it any more"
+        )
+
+    def _order_of(self, guest: dict[str, Any]) -> orders.Order | None:
+        listed = [] if guests.is_billed(guest) else self._account.order_list.under(self._mark, self._age_s)
+        return orders.of_guest(guest, listed)
+
+    def _since(self, moment: float) -> float:
+        return (time.monotonic() - moment) / self._scale

@@ -1,0 +1,41 @@
+"""An order as the account shows it: waiting for a person, approved, or refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+Order = Mapping[str, Any]
+
+
+def of_guest(guest: Mapping[str, Any], listed: Sequence[Order]) -> Order | None:
+    """Find the order that a guest came from: the one its billing item names, else the newest for its name."""
+    named = ((guest.get("billingItem") or {}).get("orderItem") or {}).get("order")
+    if named:
+        return named
+    name = (guest.get("hostname"), guest.get("domain"))
+    fitting = [order for order in listed if any(name == _name(item) for item in order.get("items") or [])]
+    return max(fitting, key=lambda order: int(order["id"]), default=None)
+
+
+def is_waiting(order: Order | None) -> bool:
+    """Tell whether a person has to approve it first: PENDING_APPROVAL, PENDING_AUTO_APPROVAL and the like."""
+    return "PENDING" in _status(order)
+
+
+def is_refused(order: Order | None) -> bool:
+    """Tell whether it was refused or withdrawn: a status that is neither waiting nor approved."""
+    return bool(_status(order)) and not is_waiting(order) and "APPROVED" not in _status(order)
+
+
+def described(order: Order | None) -> str:
+    """Name the order and its status for a person."""
+    return f"its order {order['id']} is {_status(order)}" if order else "its order is in no list"
+
+
+def _status(order: Order | None) -> str:
+    return str((order or {}).get("status") or "").upper()
+
+
+def _name(item: Mapping[str, Any]) -> tuple[Any, Any]:
+    return item.get("hostName"), item.get("domainName")
