@@ -1,4 +1,4 @@
-"""The emulator's command line: serve, start, stop, status, reset, publish."""
+"""The emulator's command line: serve, start, stop, status, invoice, reset, publish."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from .client_file import CONFIG_FILE, write_client_file
 from .crew import Crew
 from .dispatch import Dispatcher
 from .history import HISTORY_FILE, History
+from .invoice_report import MomentError, readable, report
 from .machines import ContainerMachines, MachineError, Machines, NoMachines, publish
 from .networks import gateway
 from .process import ProcessError
@@ -34,7 +35,7 @@ def main(argv: list[str]) -> int:
     try:
         settings = load_settings(arguments.state, {name: getattr(arguments, name) for name in OPTIONS})
         return arguments.command(settings, arguments)
-    except SettingsError as wrong:
+    except (SettingsError, MomentError) as wrong:
         print(wrong, file=sys.stderr)
         return WRONG_USE
     except (ProcessError, MachineError) as failed:
@@ -104,6 +105,15 @@ def run_status(settings: Settings, arguments: argparse.Namespace) -> int:
     status = process.ask_status(settings) if process.running_pid(settings) else None
     status = status or _status_at_rest(settings)
     print(json.dumps(status, indent=2) if arguments.json else _readable(status))
+    return DONE
+
+
+def run_invoice(settings: Settings, arguments: argparse.Namespace) -> int:
+    """Show what the account has been charged up to now, or up to --at, line by line."""
+    if not (settings.state / DATABASE_FILE).exists():
+        raise ProcessError(f"There is no account in {settings.state}. Start one: python -m emulator start")
+    invoice = report(Account(settings, Store(settings.state)), arguments.at)
+    print(json.dumps(invoice, indent=2) if arguments.json else readable(invoice))
     return DONE
 
 
@@ -180,6 +190,7 @@ def _parser() -> argparse.ArgumentParser:
         "start": run_start,
         "stop": run_stop,
         "status": run_status,
+        "invoice": run_invoice,
         "reset": run_reset,
         "publish": run_publish,
     }
@@ -191,8 +202,10 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--machines", choices=("containers", "none"), help="what plays the guests")
         command.add_argument("--clock-rate", type=float, help="seconds of the account's clock per second (1)")
         command.add_argument("--seed", type=int, help="of everything that is drawn by chance (0)")
-        if name == "status":
+        if name in ("status", "invoice"):
             command.add_argument("--json", action="store_true", help="as one JSON document")
+        if name == "invoice":
+            command.add_argument("--at", metavar="ISO", help="a moment of the account's clock, not after now")
         if name == "publish":
             command.add_argument("image", help="image of this machine's Docker")
             command.add_argument("name", help="NAME[:TAG] in the registry")

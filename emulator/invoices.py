@@ -12,6 +12,7 @@ from .records import BillingItem, Fee
 
 # Ids are told apart by size: the account's objects count up from 1001 and stay below the first invoice.
 ID_STEP = 1_000_000
+BEGINNING = 0.0  # before everything: the first order is charged at the very moment that makes the billing day
 
 
 @dataclass(frozen=True)
@@ -58,14 +59,14 @@ def invoice(account: Account, start: float, end: float, number: int = 0) -> Invo
 
 def issued(account: Account) -> list[Invoice]:
     """The invoices of the account's months that are over, oldest first."""
-    cuts = _cuts(account)
-    return [invoice(account, *period, number) for number, period in enumerate(itertools.pairwise(cuts))]
+    dates = _dates(account)
+    return [invoice(account, *period, number) for number, period in enumerate(itertools.pairwise(dates))]
 
 
 def pending(account: Account) -> Invoice | None:
     """The invoice of the month that is running, as it would be now; an account that never ordered has none."""
-    cuts = _cuts(account)
-    return invoice(account, cuts[-1], account.now, len(cuts) - 1) if cuts else None
+    dates = _dates(account)
+    return invoice(account, dates[-1], account.now, len(dates) - 1) if dates else None
 
 
 def every(account: Account) -> list[Invoice]:
@@ -75,21 +76,22 @@ def every(account: Account) -> list[Invoice]:
 
 def due_next(account: Account, item: BillingItem, fee: Fee | None = None) -> Decimal:
     """What the next invoice will hold of an item, or of one part: hours so far, and months that begin before its date."""
-    cuts = _cuts(account)
-    if not cuts:
+    dates, first = _dates(account), billing.billed_since(account)
+    if first is None:
         return Decimal()
-    until = account.now if item.hourly else months.next_anniversary(cuts[0], account.now)
+    until = account.now if item.hourly else months.next_anniversary(first, account.now)
     if fee:
-        return billing.charged_for(fee, item, until) - billing.charged_for(fee, item, cuts[-1])
-    return billing.charged(item, until) - billing.charged(item, cuts[-1])
+        return billing.charged_for(fee, item, until) - billing.charged_for(fee, item, dates[-1])
+    return billing.charged(item, until) - billing.charged(item, dates[-1])
 
 
-def _cuts(account: Account) -> list[float]:
-    """The billing dates of the account up to now: the day of its first order, every month."""
+def _dates(account: Account) -> list[float]:
+    """The beginning, then the billing dates up to now: the day of the account's first order, every month."""
     first = billing.billed_since(account)
     if first is None:
         return []
-    return [months.anniversary(first, number) for number in range(months.begun_before(first, account.now) + 1)]
+    count = months.begun_before(first, account.now)
+    return [BEGINNING, *(months.anniversary(first, number) for number in range(1, count + 1))]
 
 
 def _entry(item: BillingItem, start: float, end: float) -> Entry:

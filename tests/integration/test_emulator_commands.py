@@ -11,11 +11,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import SoftLayer
 
 from emulator import cli, process
 from emulator.account import Account
 from emulator.settings import Settings
 from emulator.store import Store
+from tests.unit.emulated import template
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -130,3 +132,20 @@ def test_two_accounts_have_two_numbers_and_each_keeps_its_own(emulator, tmp_path
 def test_the_status_of_a_server_that_an_older_version_started_is_readable_too():
     older = {"running": True, "port": 1, "clock": "now", "machines": [], "open_billing_items": 0}
     assert "bill so far" in cli._readable(older | {"bill": "0.00", "currency": "USD"})
+
+
+def test_an_invoice_is_written_from_a_running_account_and_from_one_at_rest(emulator):
+    absent = emulator.run("invoice")
+    assert (absent.returncode, "There is no account" in absent.stderr) == (1, True)
+    emulator.run("start")
+    client = SoftLayer.create_client_from_env(config_file=str(emulator.state / "softlayer.conf"))
+    client.call("Virtual_Guest", "createObject", template("gpu-0"))
+    running = json.loads(emulator.run("invoice", "--json").stdout)
+    assert [item["name"] for item in running["items"]] == ["gpu-0.test-1f3a9c42.microcluster"]
+    assert running["bill"] == json.loads(emulator.run("status", "--json").stdout)["bill"] == "4.50"
+    emulator.run("stop")
+    assert json.loads(emulator.run("invoice", "--json").stdout)["bill"] == "4.50"
+    assert json.loads(emulator.run("invoice", "--at", "2020-01-01", "--json").stdout)["items"] == []
+    assert "4.496" in emulator.run("invoice").stdout
+    wrong = emulator.run("invoice", "--at", "soon")
+    assert (wrong.returncode, wrong.stderr.strip().count("\n")) == (2, 0)

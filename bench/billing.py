@@ -1,0 +1,93 @@
+"""A month of an account's life on its own clock: guests come and go every hour, the bill is read daily, an invoice ends it."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+
+from emulator import guests, invoices, transactions
+from emulator.account import Account
+from emulator.billing import bill
+from emulator.settings import Settings
+from emulator.store import Store
+from emulator.templates import read_template
+
+HOURS = 730
+HOUR_S = 3600.0
+LIFE_H = 6
+READ_EVERY_H = 24
+
+
+@dataclass(frozen=True)
+class Month:
+    """What the month took, and what it came to."""
+
+    seconds: float
+    guests: int
+    lines: int
+    total: Decimal
+
+
+def month(state: Path, *, guests_per_hour: int, hours: int = HOURS) -> Month:
+    """Live through a month; every guest is ordered, built, cancelled after six hours and reclaimed."""
+    account = _account(state)
+    began = time.perf_counter()
+    living: list[list[int]] = []
+    for hour in range(hours):
+        account.clock.step(HOUR_S)
+        transactions.advance(account)
+        living.append([_order(account, f"gpu-{hour}-{number}") for number in range(guests_per_hour)])
+        for guest_id in living.pop(0) if len(living) > LIFE_H else []:
+            guests.cancel(account, account.store.guests[guest_id])
+        account.store.flush()
+        if hour % READ_EVERY_H == 0:
+            bill(account)
+    record = invoices.invoice(account, invoices.BEGINNING, account.now)
+    seconds = time.perf_counter() - began
+    return Month(seconds, len(record.entries), sum(len(entry.lines) for entry in record.entries), record.total)
+
+
+def _order(account: Account, hostname: str) -> int:
+    _, (guest,) = guests.place(account, [read_template(account, {"hostname": hostname, **TEMPLATE})])
+    return guest.id
+
+
+def _account(state: Path) -> Account:
+    settings = Settings(
+        state,
+        machines="none",
+        clock_step_s=1.0,
+        clock_start="2026-01-01T00:00:00+00:00",
+        provisioning_s=600.0,
+        reclaim_s=600.0,
+        instance_limit=10_000,
+        public_subnet="198.18.0.0/16",
+        private_subnets=("10.112.0.0/16", "10.113.0.0/16"),
+    )
+    return Account(settings, Store(state))
+
+
+TEMPLATE = {
+    "domain": "bench-1f3a9c42.microcluster",
+    "datacenter": {"name": "lon04"},
+    "supplementalCreateObjectOptions": {"flavorKeyName": "AC1_16X120X100"},
+    "operatingSystemReferenceCode": "UBUNTU_18_64",
+    "hourlyBillingFlag": True,
+    "networkComponents": [{"maxSpeed": 1000}],
+    "blockDevices": [{"device": "2", "diskImage": {"capacity": 2000}}],
+}
+
+
+def main() -> None:
+    """Print the figure."""
+    for rate in (1, 2, 4):
+        with tempfile.TemporaryDirectory(prefix="microcluster-bench-") as folder:
+            lived = month(Path(folder), guests_per_hour=rate)
+        print(f"{HOURS} h, {lived.guests} guests, {lived.lines} lines, {lived.total:.2f} $: {lived.seconds:.2f} s")
+
+
+if __name__ == "__main__":
+    main()

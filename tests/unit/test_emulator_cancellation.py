@@ -1,0 +1,140 @@
+"""How billing items end: at once, on the anniversary, never twice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from emulator import transactions
+from emulator.billing import bill
+from emulator.faults import Fault
+from tests.unit.emulated import Emulated
+
+HOUR = 3600.0
+DAY = 24 * HOUR
+BILL = "id,cancellationDate,recurringFee,children[id,cancellationDate]"
+
+
+@pytest.fixture
+def emulated(tmp_path: Path) -> Emulated:
+    return Emulated(tmp_path)
+
+
+def later(emulated: Emulated, seconds: float) -> None:
+    """Let time go by, and what is due happen, and then what follows from that."""
+    emulated.account.clock.step(seconds)
+    while transactions.advance(emulated.account):
+        emulated.account.clock.step(20)
+
+
+def guest(emulated: Emulated, **changes: Any) -> tuple[int, int]:
+    """Order a guest, wait for it, and return its id and its billing item's."""
+    guest_id = emulated.order(**changes)
+    later(emulated, 60)
+    return guest_id, emulated.call("Virtual_Guest", "getBillingItem", identifier=guest_id)["id"]
+
+
+def read(emulated: Emulated, item_id: int) -> dict[str, Any]:
+    return emulated.call("Billing_Item", "getObject", identifier=item_id, mask=BILL)
+
+
+def test_an_hourly_guest_ends_at_once_even_if_the_anniversary_is_asked_for(emulated):
+    guest_id, item_id = guest(emulated)
+    assert emulated.call("Billing_Item", "cancelItem", False, True, "done", "", identifier=item_id) is True
+    after = emulated.call("Virtual_Guest", "getObject", identifier=guest_id, mask="id,billingItem,activeTransaction")
+    assert "billingItem" not in after
+    assert after["activeTransaction"]
+    ended = read(emulated, item_id)
+    assert ended["cancellationDate"]
+    assert {each["cancellationDate"] for each in ended["children"]} == {ended["cancellationDate"]}
+
+
+def test_a_monthly_guest_cancelled_on_its_anniversary_is_usable_and_billed_until_then(emulated):
+    guest_id, item_id = guest(emulated, hourlyBillingFlag=False)
+    emulated.call("Billing_Item", "cancelItem", False, True, identifier=item_id)
+    shown = emulated.call("Virtual_Guest", "getObject", identifier=guest_id, mask=f"provisionDate,billingItem[{BILL}]")
+    assert shown["billingItem"]["cancellationDate"].startswith("2026-01-31")
+    assert {each["cancellationDate"][:10] for each in shown["billingItem"]["children"]} == {"2026-01-31"}
+    later(emulated, 30 * DAY)
+    emulated.call("Virtual_Guest", "rebootSoft", identifier=guest_id)
+    paid = bill(emulated.account)
+    later(emulated, 2 * DAY)
+    assert guest_id not in [each["id"] for each in emulated.call("Account", "getVirtualGuests")]
+    assert bill(emulated.account) == paid
+
+
+def test_a_month_of_a_guest_that_is_cancelled_at_once_stays_paid(emulated):
+    guest_id, item_id = guest(emulated, hourlyBillingFlag=False)
+    paid = bill(emulated.account)
+    assert paid > 2900
+    emulated.call("Billing_Item", "cancelItem", True, True, "", "", identifier=item_id)
+    later(emulated, 100 * DAY)
+    assert bill(emulated.account) == paid
+    with pytest.raises(Fault, match=str(guest_id)):
+        emulated.call("Virtual_Guest", "getObject", identifier=guest_id)
+
+
+def test_a_monthly_guest_that_nobody_cancels_pays_every_month(emulated):
+    guest(emulated, hourlyBillingFlag=False)
+    paid = bill(emulated.account)
+    later(emulated, 62 * DAY)
+    assert bill(emulated.account) == 3 * paid
+
+
+@pytest.mark.parametrize("hourly", [True, False])
+@pytest.mark.parametrize("again", [("cancelItem", True), ("cancelItem", False), ("cancelService",)])
+def test_a_second_cancellation_is_refused_and_changes_nothing(emulated, hourly, again):
+    _, item_id = guest(emulated, hourlyBillingFlag=hourly)
+    emulated.call("Billing_Item", "cancelItem", False, True, identifier=item_id)
+    before = read(emulated, item_id)
+    with pytest.raises(Fault, match=f"Billing item {item_id} is already cancelled"):
+        emulated.call("Billing_Item", *again, identifier=item_id)
+    assert read(emulated, item_id) == before
+
+
+def test_a_guest_that_is_pending_cancellation_cannot_be_deleted_until_that_is_taken_back(emulated):
+    guest_id, item_id = guest(emulated, hourlyBillingFlag=False)
+    emulated.call("Billing_Item", "cancelServiceOnAnniversaryDate", identifier=item_id)
+    with pytest.raises(Fault, match="pending"):
+        emulated.call("Virtual_Guest", "deleteObject", identifier=guest_id)
+    assert emulated.call("Billing_Item", "voidCancelService", identifier=item_id) is True
+    assert read(emulated, item_id)["cancellationDate"] is None
+    assert emulated.call("Virtual_Guest", "deleteObject", identifier=guest_id) is True
+
+
+def test_nothing_pending_cannot_be_taken_back(emulated):
+    _, item_id = guest(emulated)
+    with pytest.raises(Fault, match="no pending cancellation"):
+        emulated.call("Billing_Item", "voidCancelService", identifier=item_id)
+
+
+@pytest.mark.parametrize("immediate", [True, False])
+def test_what_is_in_a_transaction_cannot_be_cancelled(emulated, immediate):
+    guest_id = emulated.order()
+    item_id = emulated.call("Virtual_Guest", "getBillingItem", identifier=guest_id)["id"]
+    with pytest.raises(Fault, match="transaction"):
+        emulated.call("Billing_Item", "cancelItem", immediate, True, identifier=item_id)
+    assert read(emulated, item_id)["cancellationDate"] is None
+
+
+def test_a_transaction_on_the_anniversary_holds_the_guest_but_not_its_charge(emulated):
+    guest_id, item_id = guest(emulated, hourlyBillingFlag=False)
+    emulated.call("Billing_Item", "cancelItem", False, True, identifier=item_id)
+    paid, ends = bill(emulated.account), emulated.account.store.billing_items.peek(item_id).ends
+    later(emulated, ends - emulated.account.now - 3)
+    emulated.call("Virtual_Guest", "reloadOperatingSystem", "FORCE", {}, identifier=guest_id)
+    emulated.account.clock.step(2.0)  # past the anniversary; the reload takes five seconds
+    assert "billingItem" in emulated.call("Virtual_Guest", "getObject", identifier=guest_id, mask="id,billingItem")
+    later(emulated, 60)
+    assert read(emulated, item_id)["cancellationDate"].startswith("2026-01-31")
+    assert bill(emulated.account) == paid
+
+
+def test_a_part_is_cancelled_with_its_whole_and_not_alone(emulated):
+    _, item_id = guest(emulated)
+    child = read(emulated, item_id)["children"][0]["id"]
+    with pytest.raises(Fault, match=f"part of billing item {item_id}"):
+        emulated.call("Billing_Item", "cancelItem", True, True, identifier=child)
+    assert read(emulated, item_id)["cancellationDate"] is None

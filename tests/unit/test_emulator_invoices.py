@@ -1,0 +1,185 @@
+"""What the invoices of the emulated account hold, and that they add up to its bill."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import bench.billing
+from emulator import billing, invoice_report, invoices, transactions
+from emulator.billing import CENT
+from emulator.clock import iso
+from emulator.records import BillingItem, Fee
+from emulator.table import Table
+from tests.unit.emulated import Emulated
+
+HOUR = 3600.0
+DAY = 24 * HOUR
+START = 1_767_225_600.0  # 2026-01-01
+
+
+@dataclass
+class Ledger:
+    """No more of an account than invoices read."""
+
+    store: SimpleNamespace
+    now: float
+
+
+def ledger(items: list[BillingItem], now: float) -> Ledger:
+    table: Table[BillingItem] = Table()
+    for item in items:
+        table[item.id] = item
+    return Ledger(SimpleNamespace(billing_items=table, facts={billing.BILLED_SINCE: repr(START)}), now)
+
+
+moments = st.floats(0, 120 * DAY).map(lambda late: START + late)
+fees_per_hour = st.sampled_from(["0", "0.02", "0.0057", "0.342", "1.425", "2.427", "0.56"])
+
+
+@st.composite
+def billing_items(draw: st.DrawFn, number: int) -> BillingItem:
+    opened, length = draw(moments), draw(st.floats(0, 90 * DAY))
+    closed = draw(st.sampled_from([None, opened + length]))
+    fees = [Fee(100 * number, "guest_core", "cores", draw(fees_per_hour), opened, closed)]
+    for each in range(draw(st.integers(0, 4))):
+        late = opened + draw(st.floats(0, 1)) * length
+        end = closed if draw(st.booleans()) else late + draw(st.floats(0, 30 * DAY))
+        replaced = draw(st.sampled_from(["0", "13.14"]))
+        fees.append(Fee(100 * number + 1 + each, "guest_disk1", "a disk", draw(fees_per_hour), late, end, replaced))
+    hourly = draw(st.booleans())
+    return BillingItem(number, 9, 8, 7, "gpu-0", "a.example", "lon04", "", hourly, opened, fees, closed)
+
+
+accounts = st.integers(0, 6).flatmap(
+    lambda count: st.tuples(*(billing_items(number) for number in range(1, count + 1)))
+)
+
+
+@given(accounts, moments)
+def test_the_lines_of_an_invoice_add_up_to_its_items_and_these_to_the_bill(items, at):
+    account = ledger(list(items), at)
+    record = invoices.invoice(account, invoices.BEGINNING, at)
+    lines = [line.amount for entry in record.entries for line in entry.lines]
+    assert sum(lines, Decimal()) == record.total
+    assert record.total.quantize(CENT) == billing.bill(account, at)
+
+
+@given(accounts, st.lists(moments, min_size=2, max_size=8))
+def test_the_invoices_of_a_split_period_are_together_the_invoice_of_the_whole(items, cuts):
+    account, cuts = ledger(list(items), max(cuts)), sorted(cuts)
+    parts = [invoices.invoice(account, start, end).total for start, end in itertools.pairwise(cuts)]
+    assert sum(parts, Decimal()) == invoices.invoice(account, cuts[0], cuts[-1]).total
+
+
+@given(accounts, moments, moments)
+def test_what_was_charged_never_becomes_less(items, one, other):
+    account = ledger(list(items), START)
+    assert billing.bill(account, min(one, other)) <= billing.bill(account, max(one, other))
+
+
+@given(accounts, moments)
+def test_issued_invoices_and_the_pending_one_hold_the_whole_bill(items, now):
+    account = ledger(list(items), now)
+    total = sum((each.total for each in invoices.every(account)), Decimal())
+    assert total == invoices.invoice(account, invoices.BEGINNING, now).total
+
+
+@pytest.fixture
+def emulated(tmp_path: Path) -> Emulated:
+    return Emulated(tmp_path)
+
+
+def later(emulated: Emulated, seconds: float) -> None:
+    emulated.account.clock.step(seconds)
+    transactions.advance(emulated.account)
+
+
+def test_an_account_that_never_ordered_has_neither_invoices_nor_a_pending_one(emulated):
+    assert emulated.call("Account", "getInvoices") == []
+    assert "pendingInvoice" not in emulated.call("Account", "getObject", mask="pendingInvoice")
+    assert emulated.call("Account", "getNextInvoiceTotalAmount") == "0.00"
+
+
+def test_an_invoice_is_issued_on_the_day_of_the_first_order_every_month(emulated):
+    emulated.order("hourly")
+    later(emulated, 30 * DAY)
+    assert emulated.call("Account", "getInvoices") == []
+    later(emulated, 2 * DAY)
+    (first,) = emulated.call("Account", "getInvoices", mask="invoiceTotalAmount,itemCount")
+    assert (first["statusCode"], first["typeCode"]) == ("OPEN", "RECURRING")
+    assert Decimal(first["invoiceTotalAmount"]) == (Decimal("4.496") * 31 * 24).quantize(CENT)
+    later(emulated, 31 * DAY)
+    assert [each["statusCode"] for each in emulated.call("Account", "getInvoices")] == ["CLOSED", "OPEN"]
+
+
+def test_a_line_of_an_invoice_leads_back_to_its_billing_item(emulated):
+    guest_id = emulated.order("billed")
+    item = emulated.call("Virtual_Guest", "getBillingItem", identifier=guest_id)
+    pending = emulated.call("Account", "getPendingInvoice")
+    (top,) = emulated.call(
+        "Billing_Invoice", "getInvoiceTopLevelItems", identifier=pending["id"], mask="mask[id,hostName,children[id]]"
+    )
+    assert emulated.call("Billing_Invoice_Item", "getBillingItem", identifier=top["id"])["id"] == item["id"]
+    child = emulated.call("Billing_Invoice_Item", "getBillingItem", identifier=top["children"][0]["id"])
+    assert child["parentId"] == item["id"]
+    every = emulated.call("Billing_Invoice", "getItems", identifier=pending["id"])
+    assert len(every) == 1 + len(top["children"])
+
+
+def test_the_next_invoice_of_the_account_is_the_sum_of_its_items_next_amounts(emulated):
+    emulated.order("hourly")
+    emulated.order("monthly", hourlyBillingFlag=False)
+    later(emulated, 40 * DAY + HOUR / 2)
+    items = emulated.call("Account", "getAllTopLevelBillingItems", mask="nextInvoiceTotalRecurringAmount,hourlyFlag")
+    amounts = {item["hourlyFlag"]: item["nextInvoiceTotalRecurringAmount"] for item in items}
+    assert amounts[False] == pytest.approx(4.496 * 657, abs=0.05)
+    assert amounts[True] == pytest.approx(4.496 * (9 * 24 + 1))
+    assert float(emulated.call("Account", "getNextInvoiceTotalAmount")) == pytest.approx(
+        sum(amounts.values()), abs=0.01
+    )
+
+
+def test_a_report_of_the_past_shows_the_bill_as_it_was(emulated):
+    guest_id = emulated.ready()
+    middle = emulated.account.now
+    then = invoice_report.report(emulated.account, None)
+    later(emulated, 5 * HOUR)
+    emulated.call("Virtual_Guest", "deleteObject", identifier=guest_id)
+    again = invoice_report.report(emulated.account, iso(middle))
+    assert again["bill"] == then["bill"] == "4.50"
+    assert (again["items"][0]["state"], again["items"][0]["closed"]) == ("open", None)
+    now = invoice_report.report(emulated.account, None)
+    assert now["bill"] == "26.98"
+    assert now["items"][0]["state"].startswith("closed")
+    assert "26.98" in invoice_report.readable(now)
+
+
+@pytest.mark.parametrize(("at", "words"), [("soon", "is not a date"), ("2030-01-01", "not known yet")])
+def test_a_report_for_a_moment_that_cannot_be_is_a_sentence(emulated, at, words):
+    with pytest.raises(invoice_report.MomentError, match=words):
+        invoice_report.report(emulated.account, at)
+
+
+def test_a_month_of_billing_adds_up_and_takes_work_in_proportion_to_what_was_rented(tmp_path, monkeypatch):
+    charges = Counter()
+    count = billing.charged_for
+
+    def counted(fee: Fee, item: BillingItem, until: float) -> Decimal:
+        charges[rate] += 1
+        return count(fee, item, until)
+
+    monkeypatch.setattr(billing, "charged_for", counted)
+    for rate in (1, 3):
+        lived = bench.billing.month(tmp_path / str(rate), guests_per_hour=rate, hours=60)
+        # 54 guests lived for six hours, the last six for five hours and less, each started one counted.
+        assert lived.total == rate * (54 * 6 + 5 + 4 + 3 + 2 + 1 + 1) * Decimal("4.496")
+    assert charges[3] == 3 * charges[1]
