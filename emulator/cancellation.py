@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from . import billing, months
+from . import billing, months, portable_disks, vlans, volumes
 from .account import Account
 from .clock import iso
 from .faults import public
@@ -76,4 +76,9 @@ def _end_guest(account: Account, item: BillingItem) -> None:
     guest.upgrade = None
 
 
-ENDINGS: dict[str, Ending] = {"guest": Ending(_busy_guest, _end_guest)}
+ENDINGS: dict[str, Ending] = {
+    "guest": Ending(_busy_guest, _end_guest),
+    "volume": Ending(volumes.cannot_end, volumes.end),
+    "vlan": Ending(vlans.cannot_end, vlans.end),
+    "portable": Ending(portable_disks.cannot_end, portable_disks.end),
+}

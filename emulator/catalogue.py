@@ -19,8 +19,20 @@ class Category:
 
 
 @dataclass(frozen=True)
+class Span:
+    """From and to, both included."""
+
+    least: int
+    most: int
+
+    def holds(self, amount: int) -> bool:
+        """Whether an amount lies in it."""
+        return self.least <= amount <= self.most
+
+
+@dataclass(frozen=True)
 class Price:
-    """One orderable item under one category, with its fee per hour."""
+    """One orderable item under one category, with its fee per hour; of an item with a ``span``, per unit and hour."""
 
     id: int
     item_id: int
@@ -30,6 +42,22 @@ class Price:
     hourly: Decimal
     capacity: int | None = None
     units: str | None = None
+    span: Span | None = None  # how much of it one order may ask for, where the amount is free
+    with_space: Span | None = None  # the storage space together with which the price holds
+
+
+@dataclass(frozen=True)
+class Package:
+    """What is ordered together, beside the guests' own package."""
+
+    id: int
+    key_name: str
+    name: str
+    prices: tuple[Price, ...]
+
+    def price(self, price_id: int) -> Price | None:
+        """A price of the package by its id."""
+        return next((each for each in self.prices if each.id == price_id), None)
 
 
 @dataclass(frozen=True)
@@ -99,7 +127,7 @@ class Flavour:
 
 @dataclass(frozen=True)
 class Image:
-    """An image template that the account may order."""
+    """An image template; a foreign one belongs to another account, which keeps it to itself."""
 
     id: int
     guid: str
@@ -109,6 +137,7 @@ class Image:
     cloud_init: bool
     boot_gb: int
     private: bool
+    foreign: bool = False
 
 
 @dataclass(frozen=True)
@@ -129,10 +158,15 @@ class Catalogue:
     port_speeds: dict[tuple[int, bool], Price]  # by Mbps and whether the guest is private only
     boot_disks: dict[int, Price]
     disks: dict[tuple[str, int], Price]  # by category code and capacity in GB
+    packages: tuple[Package, ...]  # beside the guests' own
 
     def monthly(self, hourly: Decimal) -> Decimal:
         """What an hourly fee is per month."""
         return (hourly * self.hours_per_month).quantize(Decimal("0.01"))
+
+    def package(self, key: str | int) -> Package | None:
+        """A package other than the guests' own, by its id or key name."""
+        return next((each for each in self.packages if key in (each.id, each.key_name)), None)
 
     def flavour(self, key: str | int) -> Flavour | None:
         """A flavour by its key name or preset id."""

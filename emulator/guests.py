@@ -98,7 +98,8 @@ def _bill(account: Account, order: GuestOrder, record: Order) -> BillingItem:
 
 
 def _interface(account: Account, order: GuestOrder, port: int, router, wanted: Placement) -> Component:  # noqa: ANN001
-    vlan = networks.vlan_behind(account, router)
+    named = account.store.vlans.get(wanted.vlan_id or 0)
+    vlan = named or networks.vlan_behind(account, router)
     # No address is taken twice: the guest is not among the records yet, but its other interface is on another network.
     address = networks.free_address(account, vlan)
     number = account.next_id()

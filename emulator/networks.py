@@ -33,12 +33,17 @@ def routers_for(
 
 
 def vlan_behind(account: Account, router: Router) -> Vlan:
-    """The automatic VLAN behind a router, made if this is its first guest."""
+    """A VLAN behind a router for a guest that names none: one that is there, or an automatic one if this is the first."""
     for vlan in account.store.vlans.values():
         if vlan.router_id == router.id:
             return vlan
+    return new_vlan(account, router)
+
+
+def new_vlan(account: Account, router: Router) -> Vlan:
+    """One more VLAN behind a router, with a subnet of its own."""
     network, cidr = _free_network(account, router) if router.private else (0, account.settings.public_subnet)
-    number = 700 + router.id % 1000 + network
+    number = _free_number(account, router, 700 + router.id % 1000 + network)
     vlan = Vlan(account.next_id(), number, router.id, router.private, account.next_id(), cidr, network)
     account.store.vlans[vlan.id] = vlan
     return vlan
@@ -54,9 +59,10 @@ def free_address(account: Account, vlan: Vlan) -> str:
 
 
 def release(account: Account) -> None:
-    """Let the automatic VLANs go that have no guest any more."""
+    """Let the automatic VLANs go that have no guest any more; ordered ones stay."""
     used = {component.vlan_id for guest in account.store.guests.look() for component in guest.components}
-    for vlan_id in [each for each in account.store.vlans if each not in used]:
+    left = [vlan.id for vlan in account.store.vlans.look() if vlan.id not in used and vlan.billing_item_id is None]
+    for vlan_id in left:
         del account.store.vlans[vlan_id]
 
 
@@ -71,6 +77,14 @@ def _next_pod(account: Account, datacenter: Datacenter) -> int:
     turn = int(account.store.facts.get(fact, 0))
     account.store.facts[fact] = str(turn + 1)
     return turn % PODS_PER_DATACENTER + 1
+
+
+def _free_number(account: Account, router: Router, number: int) -> int:
+    """A VLAN number repeats in the account, but not behind one router."""
+    taken = {vlan.number for vlan in account.store.vlans.look() if vlan.router_id == router.id}
+    while number in taken:
+        number += 1
+    return number
 
 
 def _free_network(account: Account, router: Router) -> tuple[int, str]:

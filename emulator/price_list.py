@@ -7,7 +7,19 @@ import tomllib
 from decimal import Decimal
 from pathlib import Path
 
-from .catalogue import DISK_CATEGORIES, Catalogue, Category, Datacenter, Flavour, Image, Price, Router, System
+from .catalogue import (
+    DISK_CATEGORIES,
+    Catalogue,
+    Category,
+    Datacenter,
+    Flavour,
+    Image,
+    Package,
+    Price,
+    Router,
+    Span,
+    System,
+)
 
 CATALOGUE_FILE = Path(__file__).with_name("catalogue.toml")
 LINKS = (("bcr", 0), ("fcr", 500))  # private and public routers; a router's id tells its datacenter and pod
@@ -36,6 +48,7 @@ def load_catalogue(path: Path = CATALOGUE_FILE) -> Catalogue:
         port_speeds=_port_speeds(raw, categories["port_speed"]),
         boot_disks=boot,
         disks=_disks(raw["san_disks"], categories),
+        packages=tuple(_package(key, row, categories) for key, row in raw["packages"].items()),
     )
 
 
@@ -128,6 +141,25 @@ def _disks(rows: dict, categories: dict[str, Category]) -> dict[tuple[str, int],
                 price_id, row["price"], name, text, categories[code], _fee(row), capacity, "GB"
             )
     return disks
+
+
+def _package(key: str, row: dict, categories: dict[str, Category]) -> Package:
+    return Package(row["id"], key, row["name"], tuple(_offer(each, categories) for each in row["items"]))
+
+
+def _offer(row: dict, categories: dict[str, Category]) -> Price:
+    span, space = row.get("span"), row.get("with")
+    return Price(
+        row["price"],
+        row["price"],
+        row["key_name"],
+        row["description"],
+        categories[row["category"]],
+        _fee(row),
+        row.get("capacity"),
+        span=Span(*span) if span else None,
+        with_space=Span(*space) if space else None,
+    )
 
 
 def _fee(row: dict) -> Decimal:

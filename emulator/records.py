@@ -199,7 +199,7 @@ class SecurityGroup:
 
 @dataclass
 class Vlan:
-    """An automatic VLAN with its one subnet: it comes with the first guest behind a router and goes with the last."""
+    """A VLAN with its one subnet: an automatic one comes with the first guest behind a router and goes with the last."""
 
     id: int
     number: int
@@ -210,6 +210,49 @@ class Vlan:
     network: int  # which of the settings' private subnets; 0 for the public one
     name: str = ""
     tags: list[str] = field(default_factory=list)
+    billing_item_id: int | None = None  # only of an ordered VLAN, which stays until it is cancelled
+
+
+@dataclass
+class Volume:
+    """A block or file volume from its order to the end of its reclaim."""
+
+    id: int
+    order_id: int
+    billing_item_id: int
+    username: str
+    kind: str  # "block" or "file"
+    datacenter: str
+    capacity_gb: int
+    iops: int
+    created: float
+    hourly: bool
+    tier: str | None = None  # the key name of an endurance tier; None: performance
+    system: str = ""
+    lun: int = 0
+    password: str = ""
+    notes: str = ""
+    provisioned: float | None = None
+    cancelled: float | None = None
+    transaction: Transaction | None = None
+    allowed_guests: list[int] = field(default_factory=list)
+    access_changes_until: float = 0.0
+
+
+@dataclass
+class PortableDisk:
+    """A SAN disk that was ordered on its own: it stays, and costs, whatever becomes of the guest it is attached to."""
+
+    id: int
+    billing_item_id: int
+    description: str
+    capacity_gb: int
+    datacenter: str
+    uuid: str
+    created: float
+    guest_id: int | None = None
+    device: int | None = None
+    block_device_id: int = 0
 
 
 KINDS: dict[str, type] = {
@@ -219,4 +262,6 @@ KINDS: dict[str, type] = {
     "ssh_keys": SshKey,
     "security_groups": SecurityGroup,
     "vlans": Vlan,
+    "volumes": Volume,
+    "portable_disks": PortableDisk,
 }

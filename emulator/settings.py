@@ -39,6 +39,10 @@ class Settings:
     provisioning_s: float = 10.0
     upgrade_s: float = 5.0
     reclaim_s: float = 5.0
+    volume_s: float = 8.0  # until an ordered volume is there
+    volume_reclaim_s: float = 5.0  # how long a cancelled volume is still listed
+    volume_id_changes: bool = False  # whether a volume has another id once it is provisioned
+    access_change_s: float = 1.0  # how long an authorisation runs, and no other one is taken
     instance_limit: int = 20
     capacity: dict[str, int] = field(default_factory=dict)  # datacenter to guests that it has room for; none: unlimited
     # One network per backend router in use; the first router that gets a guest takes the first one.

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from .records import KINDS, BillingItem, Guest, Order, SecurityGroup, SshKey, Vlan
+from .records import KINDS, BillingItem, Guest, Order, PortableDisk, SecurityGroup, SshKey, Vlan, Volume
 from .table import Table
 
 DATABASE_FILE = "account.sqlite"
@@ -37,6 +37,8 @@ class Store:
     ssh_keys: Table[SshKey]
     security_groups: Table[SecurityGroup]
     vlans: Table[Vlan]
+    volumes: Table[Volume]
+    portable_disks: Table[PortableDisk]
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)

@@ -68,6 +68,8 @@ def find_image(account: Account, key: Any) -> Image:
     image = account.catalogue.image(str(key))
     if image is None:
         raise not_found(key)
+    if image.foreign:
+        raise public("Access Denied. ")
     return image
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import cancellation, networks
+from . import cancellation, networks, volumes
 from .account import Account
 from .billing import replace_fee
 from .catalogue import DISK_CATEGORIES
@@ -12,6 +12,7 @@ PROVISION = "Service Setup"
 UPGRADE = "UPGRADE"
 RECLAIM = "Cloud Instance Reclaim"
 RELOAD = "OS Reload"
+DISK_CHANGE = "Attach or Detach Disk Image"
 
 STEPS = {
     PROVISION: (
@@ -27,6 +28,7 @@ STEPS = {
     UPGRADE: ("UPGRADE_POWER_OFF", "UPGRADE_ATTACH_DISK", "UPGRADE_POWER_ON"),
     RECLAIM: ("CLOUD_ISO_BOOT_TEAR_DOWN", "CLOUD_INSTANCE_NETWORK_RECLAIM", "RECLAIM_NETWORK"),
     RELOAD: ("CLOUD_PROVISION_SETUP", "POWER_ON", "INSTALL_COMPLETE"),
+    DISK_CHANGE: ("POWER_OFF", "CHANGE_DISKS", "POWER_ON"),
 }
 UPGRADE_STARTS_AFTER_S = 1.0
 
@@ -51,17 +53,19 @@ def advance(account: Account) -> bool:
         due = [guest.id for guest in account.store.guests.look() if _is_due(account, guest)]
         for guest_id in due:
             _advance_guest(account, account.store.guests[guest_id])
-        if ended or due:
+        happened = any((ended, bool(due), volumes.advance(account)))
+        if happened:
             account.store.flush()
     except BaseException:
         account.store.rollback()
         raise
-    return ended or bool(due)
+    return happened
 
 
 def next_moment(account: Account) -> float | None:
     """When the clock alone makes something happen next."""
     moments = [item.ends for item in cancellation.pending(account) if item.ends > account.now]
+    moments += volumes.next_moments(account)
     for guest in account.store.guests.look():
         if guest.transaction:
             over = guest.transaction.started + guest.transaction.duration_s
@@ -139,8 +143,14 @@ def _end_reclaim(account: Account, guest: Guest) -> None:
     networks.release(account)
 
 
-def _end_reload(account: Account, guest: Guest) -> None:
+def _end_restart(account: Account, guest: Guest) -> None:
     guest.modified = account.now
 
 
-_ENDINGS = {PROVISION: _end_provision, UPGRADE: _end_upgrade, RECLAIM: _end_reclaim, RELOAD: _end_reload}
+_ENDINGS = {
+    PROVISION: _end_provision,
+    UPGRADE: _end_upgrade,
+    RECLAIM: _end_reclaim,
+    RELOAD: _end_restart,
+    DISK_CHANGE: _end_restart,
+}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from ..account import Account
@@ -82,7 +83,7 @@ def price(account: Account, record: Price) -> View:
     written = write_price(account, record)
     local = {key: value for key, value in written.items() if key not in {"categories", "item"}}
     return View(
-        local | {"itemId": record.item_id, "locationGroupId": None, "sort": 0},
+        local | {"itemId": record.item_id, "locationGroupId": None, "sort": 0} | _restriction(record),
         {
             "categories": lambda: written["categories"],
             "item": lambda: _item(account, record.item_id, [record]),
@@ -96,10 +97,10 @@ def prices(account: Account) -> list[View]:
     return [price(account, each) for _, each in sorted(account.catalogue.prices.items())]
 
 
-def items(account: Account) -> list[View]:
+def items(account: Account, of: Iterable[Price] | None = None) -> list[View]:
     """Every item with its prices: a disk size has one price per position."""
     by_item: dict[int, list[Price]] = {}
-    for _, each in sorted(account.catalogue.prices.items()):
+    for each in sorted(account.catalogue.prices.values() if of is None else of, key=lambda price: price.id):
         by_item.setdefault(each.item_id, []).append(each)
     return [_item(account, number, each) for number, each in by_item.items()]
 
@@ -174,6 +175,8 @@ def _item(account: Account, number: int, of: list[Price]) -> View:
         # The official client reads it without asking for it, so the real service shows it always.
         "itemCategory": shown,
     }
+    if first.span:
+        local |= {"capacityMinimum": str(first.span.least), "capacityMaximum": str(first.span.most)}
     return View(
         local,
         {
@@ -183,6 +186,17 @@ def _item(account: Account, number: int, of: list[Price]) -> View:
             "softwareDescription": lambda: _software(system) if system else None,
         },
     )
+
+
+def _restriction(record: Price) -> dict[str, str]:
+    if record.with_space is None:
+        return {}
+    space = record.with_space
+    return {
+        "capacityRestrictionType": "STORAGE_SPACE",
+        "capacityRestrictionMinimum": str(space.least),
+        "capacityRestrictionMaximum": str(space.most),
+    }
 
 
 def _software(system: System) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import transactions
+from .. import portable_disks, transactions
 from ..account import Account
 from ..clock import iso
 from ..records import Component, Guest, Transaction
@@ -109,6 +109,10 @@ def block_devices(account: Account, record: Guest) -> list[View]:
         (disk.block_device_id, disk.device, _image(record, disk.id, disk.device, disk.capacity_gb, "GB"))
         for disk in record.disks
     ]
+    made += [
+        (disk.block_device_id, disk.device, _image(record, disk.id, disk.device, disk.capacity_gb, "GB"))
+        for disk in portable_disks.attached(account, record)
+    ]
     base = record.disks[0].block_device_id * 100
     made.append((base + 1, 1, _image(record, base + 1, 1, SWAP_GB, "GB")))
     made.append((base + 7, 7, _image(record, base + 7, 7, METADATA_MB, "MB")))
@@ -130,19 +134,6 @@ def block_devices(account: Account, record: Guest) -> list[View]:
             },
         )
         for number, device, image in sorted(made, key=lambda each: each[1])
-    ]
-
-
-def portable_volumes(account: Account) -> list[View]:
-    """The secondary disks of every guest, which are portable volumes underneath."""
-    return [
-        View(
-            device.read("diskImage").local,
-            {"blockDevices": lambda device=device: [device], "billingItem": lambda: None},
-        )
-        for record in account.store.guests.values()
-        for device in block_devices(account, record)
-        if device.local["device"] not in {"0", "1", "7"}
     ]
 
 

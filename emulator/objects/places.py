@@ -8,9 +8,10 @@ from typing import Any
 from ..account import Account
 from ..catalogue import Datacenter, Router
 from ..networks import gateway
-from ..records import Guest, Vlan
+from ..records import Vlan
 from ..views import View
-from . import guests, security
+from ..vlans import inhabitants
+from . import bills, guests, security
 
 STANDARD_PRICE_GROUP = {"id": 1, "description": "Standard", "name": "Standard"}
 
@@ -86,7 +87,8 @@ def pod(account: Account, backend: Router) -> View:
 
 
 def vlan(account: Account, record: Vlan) -> View:
-    """An automatic VLAN: it has no billing item."""
+    """A VLAN; an automatic one has no billing item."""
+    items = account.store.billing_items
     device = account.catalogue.router(record.router_id)
     pod_name = f"{device.datacenter.name}.pod{device.pod:02d}"
     name = f"{device.datacenter.name}.{device.hostname.split('.')[0]}.{record.number}"
@@ -101,10 +103,10 @@ def vlan(account: Account, record: Vlan) -> View:
             "primarySubnet": lambda: subnet(account, record),
             "primarySubnets": lambda: [subnet(account, record)],
             "subnets": lambda: [subnet(account, record)],
-            "virtualGuests": lambda: [guests.guest(account, each) for each in _inhabitants(account, record)],
+            "virtualGuests": lambda: [guests.guest(account, each) for each in inhabitants(account, record)],
             "totalPrimaryIpAddressCount": lambda: IPv4Network(record.cidr).num_addresses,
             "tagReferences": lambda: security.tag_references(record.tags),
-            "billingItem": lambda: None,
+            "billingItem": lambda: bills.of(account, items[record.billing_item_id]) if record.billing_item_id else None,
             "hardware": list,
             "firewallInterfaces": list,
             "networkComponentTrunks": list,
@@ -137,17 +139,12 @@ def subnet(account: Account, record: Vlan) -> View:
             "networkVlan": lambda: vlan(account, record),
             "addressSpace": lambda: space,
             "ipAddressCount": lambda: network.num_addresses,
-            "virtualGuests": lambda: [guests.guest(account, each) for each in _inhabitants(account, record)],
+            "virtualGuests": lambda: [guests.guest(account, each) for each in inhabitants(account, record)],
             "ipAddresses": lambda: _addresses(account, record),
             "hardware": list,
             "tagReferences": list,
         },
     )
-
-
-def _inhabitants(account: Account, record: Vlan) -> list[Guest]:
-    every = account.store.guests.values()
-    return [guest for guest in every if any(component.vlan_id == record.id for component in guest.components)]
 
 
 def _addresses(account: Account, record: Vlan) -> list[dict[str, Any]]:

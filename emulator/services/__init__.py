@@ -7,7 +7,19 @@ from typing import Any
 
 from ..account import Account
 from ..calls import Call
-from . import account, billing, catalogue, network, orders, search, security_groups, ssh_keys, virtual_guests
+from . import (
+    account,
+    billing,
+    catalogue,
+    disks,
+    network,
+    orders,
+    search,
+    security_groups,
+    ssh_keys,
+    storage,
+    virtual_guests,
+)
 
 Method = Callable[[Account, Call], Any]
 
@@ -15,10 +27,12 @@ SERVICES: dict[str, dict[str, Method]] = {
     **account.SERVICES,
     **billing.SERVICES,
     **catalogue.SERVICES,
+    **disks.SERVICES,
     **network.SERVICES,
     **orders.SERVICES,
     **search.SERVICES,
     **security_groups.SERVICES,
     **ssh_keys.SERVICES,
+    **storage.SERVICES,
     **virtual_guests.SERVICES,
 }

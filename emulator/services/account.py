@@ -10,10 +10,11 @@ from .. import invoices
 from ..account import Account
 from ..billing import CENT
 from ..calls import Call
-from ..objects import bills, goods, guests, places, security
+from ..objects import bills, disks, goods, guests, places, security
 from ..objects import invoices as invoice_views
 from ..records import Guest
 from ..views import Listing, View
+from . import storage
 
 
 def get_object(account: Account, call: Call) -> View:
@@ -107,13 +108,13 @@ def get_balance(account: Account, call: Call) -> str:
 
 def get_images(account: Account, call: Call) -> Listing:
     """The account's own images."""
-    own = [goods.image(account, each) for each in account.catalogue.images if each.private]
+    own = [goods.image(account, each) for each in account.catalogue.images if each.private and not each.foreign]
     return Listing(own, "privateBlockDeviceTemplateGroups")
 
 
 def get_portable_volumes(account: Account, call: Call) -> Listing:
-    """The secondary disks of all guests."""
-    return Listing(guests.portable_volumes(account), "portableStorageVolumes")
+    """The secondary disks of all guests, and the volumes that were ordered on their own."""
+    return Listing(disks.portable_volumes(account), "portableStorageVolumes")
 
 
 def get_upgrade_requests(account: Account, call: Call) -> Listing:
@@ -161,11 +162,12 @@ def _counts(account: Account) -> dict[str, int]:
         "virtualGuests": len(account.store.guests),
         "networkVlans": len(account.store.vlans),
         "subnets": len(account.store.vlans),
+        "networkStorages": len(account.store.volumes),
         "sshKeys": len(account.store.ssh_keys),
         "users": 1,
-        "blockDeviceTemplateGroups": sum(image.private for image in account.catalogue.images),
+        "blockDeviceTemplateGroups": sum(image.private and not image.foreign for image in account.catalogue.images),
     }
-    absent = ("dedicatedHosts", "domains", "hardwares", "networkStorages", "openTickets")
+    absent = ("dedicatedHosts", "domains", "hardwares", "openTickets")
     return sizes | dict.fromkeys(absent, 0)
 
 
@@ -189,9 +191,7 @@ SERVICES = {
         "getOrders": get_orders,
         "getCurrentUser": get_current_user,
         "getPlacementGroups": nothing("placementGroups"),
-        "getNetworkStorage": nothing("networkStorage"),
-        "getIscsiNetworkStorage": nothing("iscsiNetworkStorage"),
-        "getNasNetworkStorage": nothing("nasNetworkStorage"),
+        **storage.OF_ACCOUNT,
         "getInvoices": get_invoices,
         "getNextInvoiceTotalAmount": get_next_total,
         "getPendingInvoice": get_pending_invoice,

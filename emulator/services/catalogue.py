@@ -7,7 +7,8 @@ from typing import Any
 from ..account import Account
 from ..calls import Call
 from ..faults import not_found
-from ..objects import goods, places
+from ..objects import goods, packages, places
+from ..templates import find_image
 from ..views import Listing, View
 from .finding import identifier
 
@@ -16,12 +17,16 @@ OLD_PACKAGE_ID = 46
 
 
 def get_packages(account: Account, call: Call) -> Listing:
-    """Every package: there is one."""
-    return Listing([goods.package(account)])
+    """Every package: the guests' own and the others."""
+    others = [packages.package(account, each) for each in account.catalogue.packages]
+    return Listing([goods.package(account), *others])
 
 
 def get_package(account: Account, call: Call) -> View:
     """A package."""
+    other = account.catalogue.package(identifier(call))
+    if other:
+        return packages.package(account, other)
     if identifier(call) not in (account.catalogue.package_id, OLD_PACKAGE_ID):
         raise not_found(call.identifier)
     return goods.package(account)
@@ -76,10 +81,7 @@ def get_location(account: Account, call: Call) -> View:
 
 def get_image(account: Account, call: Call) -> View:
     """An image template group, by id or GUID."""
-    image = account.catalogue.image(identifier(call))
-    if image is None:
-        raise not_found(call.identifier)
-    return goods.image(account, image)
+    return goods.image(account, find_image(account, identifier(call)))
 
 
 def get_public_images(account: Account, call: Call) -> Listing:
@@ -90,6 +92,11 @@ def get_public_images(account: Account, call: Call) -> Listing:
 def image_is_cloud_init(account: Account, call: Call) -> bool:
     """Whether guests of this image read their user data."""
     return bool(get_image(account, call).read("cloudInitFlag"))
+
+
+def image_boot_mode(account: Account, call: Call) -> str:
+    """How guests of this image boot: HVM or PV."""
+    return str(get_image(account, call).read("bootMode"))
 
 
 def image_locations(account: Account, call: Call) -> list[Any]:
@@ -116,6 +123,7 @@ SERVICES = {
         "getObject": get_image,
         "getPublicImages": get_public_images,
         "isCloudInit": image_is_cloud_init,
+        "getBootMode": image_boot_mode,
         "getStorageLocations": image_locations,
         "getDatacenters": image_locations,
     },

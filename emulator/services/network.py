@@ -1,7 +1,8 @@
-"""VLANs, subnets, pods and routers: all automatic, so they can be read and named, not ordered or cancelled."""
+"""VLANs, subnets, pods and routers: read and named; what was ordered is cancelled through its billing item."""
 
 from __future__ import annotations
 
+from .. import vlans
 from ..account import Account
 from ..calls import Call
 from ..faults import invalid_value, not_found
@@ -21,7 +22,7 @@ def edit_vlan(account: Account, call: Call) -> bool:
     unknown = set(changes) - {"name"}
     if unknown:
         raise invalid_value(sorted(unknown)[0], "It cannot be edited.")
-    find(account.store.vlans, call).name = str(changes.get("name") or "")
+    find(account.store.vlans, call).name = vlans.checked_name(str(changes.get("name") or ""))
     return True
 
 
@@ -32,9 +33,8 @@ def set_vlan_tags(account: Account, call: Call) -> bool:
 
 
 def cancel_failure_reasons(account: Account, call: Call) -> list[str]:
-    """Why a VLAN cannot be cancelled: an automatic one goes with its last guest."""
-    vlan = find(account.store.vlans, call)
-    return [f"VLAN {vlan.id} is automatic and goes with its last guest."]
+    """Why a VLAN cannot be cancelled: all that still lives on it."""
+    return vlans.failure_reasons(account, find(account.store.vlans, call))
 
 
 def get_subnet(account: Account, call: Call) -> View:
