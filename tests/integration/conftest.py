@@ -25,6 +25,9 @@ SETTINGS = {
     "provisioning_s": 300.0,
     "upgrade_s": 120.0,
     "reclaim_s": 180.0,
+    "volume_s": 300.0,
+    "volume_reclaim_s": 120.0,
+    "access_change_s": 60.0,
     "instance_limit": 200,
     "public_subnet": "198.51.100.0/24",
 }

@@ -19,6 +19,7 @@ from tests.integration.provider_driver import Driver, Made
 MARK = "1f3a9c42"
 STACK = "test"
 CLEAN_TIMEOUT_S = 30
+GOODS = ("getNetworkStorage", "getNetworkVlans", "getPortableStorageVolumes")
 DOMAIN = f"{STACK}-{MARK}.microcluster"
 PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGZpZnR5LW9uZS1ieXRlcy1vZi1ub3RoaW5nLWF0LWFs"
 SIZE = {
@@ -113,11 +114,24 @@ class Onlooker:
                 with contextlib.suppress(SoftLayer.SoftLayerAPIError):
                     self.client.call("Virtual_Guest", "deleteObject", id=each["id"])
             threading.Event().wait(0.05)
+        self._cancel_goods(ends)
         for key in self.client.call("Account", "getSshKeys"):
             self.client.call("Security_Ssh_Key", "deleteObject", id=key["id"])
         for each in self.client.call("Network_SecurityGroup", "getAllObjects"):
             if each["name"].startswith(f"{STACK}-"):
                 self.client.call("Network_SecurityGroup", "deleteObject", id=each["id"])
+
+    def _cancel_goods(self, ends: float) -> None:
+        """Cancel volumes, VLANs and portable volumes, as soon as the account lets them go."""
+        while billed := [each for getter in GOODS for each in self._listed(getter) if each.get("billingItem")]:
+            assert time.monotonic() < ends, "the account does not get empty"
+            for each in billed:
+                with contextlib.suppress(SoftLayer.SoftLayerAPIError):
+                    self.client.call("Billing_Item", "cancelItem", True, True, "", "", id=each["billingItem"]["id"])
+            threading.Event().wait(0.05)
+
+    def _listed(self, getter: str) -> list[dict[str, Any]]:
+        return self.client.call("Account", getter, mask="mask[id,billingItem[id]]")
 
     def order(self, hostname: str, domain: str = DOMAIN, user_data: str = "", **changes: Any) -> str:
         """Order a guest as somebody else would."""

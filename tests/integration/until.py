@@ -1,0 +1,16 @@
+"""Waiting for what the emulated account's clock brings about."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+LIMIT_S = 30
+
+
+def until(probe: Callable[[], object]) -> None:
+    """Look until it is so."""
+    ends = time.monotonic() + LIMIT_S
+    while not probe():
+        assert time.monotonic() < ends, "it did not happen in time"
+        time.sleep(0.05)
