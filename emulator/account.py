@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import uuid
+from collections import Counter
 from collections.abc import Callable
 from datetime import datetime
 from random import Random
@@ -14,6 +15,7 @@ from .price_list import load_catalogue
 from .records import Guest
 from .settings import Settings
 from .store import Store
+from .weather import Sky
 
 LOWEST_ID, IDS = 200_000, 700_000
 USER_ID = 6117
@@ -29,6 +31,8 @@ class Account:
         self.clock = _resumed_clock(settings, store)
         self.lock = threading.RLock()
         self.changed: Callable[[], None] = lambda: None  # told after every change, so that machines can follow
+        self.sky = Sky(settings.seed, settings.weather)
+        self.not_emulated: Counter[str] = Counter()  # calls of methods that are not emulated
         self.trouble: str | None = None  # why the clock does not go on, as long as it does not
         self._random = Random(f"{settings.seed}-{store.facts.get('next_id', '')}")
 

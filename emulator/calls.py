@@ -8,6 +8,9 @@ from typing import Any
 from .faults import INVALID_PARAMETERS, Fault
 
 SERVICE_PREFIX = "SoftLayer_"
+ACCOUNT_SERVICE = "SoftLayer_Account"
+READS = ("get", "is", "verify", "generateOrderTemplate", "advancedSearch", "check", "find")  # they change nothing
+ORDERS = ("Virtual_Guest::createObject", "Virtual_Guest::createObjects", "Product_Order::placeOrder")
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,26 @@ class Call:
     limit: int | None = None
     offset: int = 0
     credentials: Credentials | None = None
+
+    @property
+    def name(self) -> str:
+        """The method with its service, without the prefix that every service has."""
+        return f"{self.service.removeprefix(SERVICE_PREFIX)}::{self.method}"
+
+    @property
+    def is_read(self) -> bool:
+        """Whether the call changes nothing."""
+        return self.method.startswith(READS)
+
+    @property
+    def is_list(self) -> bool:
+        """Whether the call lists what the account has."""
+        return self.method == "getAllObjects" or (self.service == ACCOUNT_SERVICE and self.is_read)
+
+    @property
+    def is_order(self) -> bool:
+        """Whether the call orders something."""
+        return self.name in ORDERS
 
     def argument(self, position: int, default: Any = ...) -> Any:
         """An argument by its position; without a default it has to be there."""

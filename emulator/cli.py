@@ -14,12 +14,12 @@ from . import process
 from .account import Account
 from .client_file import CONFIG_FILE, write_client_file
 from .crew import Crew
-from .dispatch import Dispatcher
 from .history import HISTORY_FILE, History
 from .invoice_report import MomentError, readable, report
 from .machines import ContainerMachines, MachineError, Machines, NoMachines, publish
 from .networks import gateway
 from .process import ProcessError
+from .reception import Reception
 from .server import application, serve
 from .settings import LOOPBACK, SETTINGS_FILE, Settings, SettingsError, default_state, load_settings
 from .status import Status, status_of
@@ -59,7 +59,7 @@ def run_serve(settings: Settings, arguments: argparse.Namespace) -> int:
         account = Account(settings, Store(settings.state))
         account.store.flush()
         history = History(account, settings.state / HISTORY_FILE) if settings.history else None
-        app = application(Dispatcher(account, history), Status(account, settings.port))
+        app = application(Reception(account, history), Status(account, settings.port))
         print(f"The account is at {settings.endpoint}; clients read {settings.state / CONFIG_FILE}.", flush=True)
         try:
             serve(app, sockets, Crew(account, machines) if account.waits_for_machines else None)

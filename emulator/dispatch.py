@@ -5,72 +5,53 @@ from __future__ import annotations
 import hmac
 import logging
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from . import filters, masks, transactions
 from .account import Account
-from .calls import SERVICE_PREFIX, Answer, Call, Credentials
-from .faults import BAD_REQUEST, Fault, not_emulated, unauthorised
-from .history import History
+from .calls import Answer, Call, Credentials
+from .faults import BAD_REQUEST, Fault, not_emulated, not_found, not_ready_to_read, unauthorised
 from .services import SERVICES
+from .subjects import subject
 from .timeline import Timeline
 from .views import Listing
 
 LOG = logging.getLogger("emulator.calls")
-READS = ("get", "is", "verify", "generateOrderTemplate", "advancedSearch", "check", "find")  # they change nothing
 
 
 class Dispatcher:
     """Answers calls against one account."""
 
-    def __init__(self, account: Account, history: History | None = None) -> None:
+    def __init__(self, account: Account) -> None:
         self._account = account
-        self._history = history
         self._timeline = Timeline(lambda: account.now, account.store.written())
         account.store.watchers.append(self._timeline.changed)
-        if history:
-            account.store.watchers.append(history.changed)
 
-    def answer(self, call: Call) -> Answer:
-        """Answer a call, or raise the fault that refuses it."""
-        if not call.service.startswith(SERVICE_PREFIX):
-            call = replace(call, service=SERVICE_PREFIX + call.service)
+    def answer(self, call: Call, behind_s: float = 0.0) -> Answer:
+        """Answer a call, or raise the fault that refuses it.
+
+        Args:
+            behind_s: how far behind a list is, of the account's seconds; the account's own lag holds if that is longer.
+        """
         with self._account.lock:
-            self._account.step()
             try:
-                answer = self._understood(call)
-            except Fault as fault:
-                LOG.info("%s::%s(%s): %s %s", call.service, call.method, call.identifier or "", fault.code, fault.text)
-                self._remember(call, fault)
-                raise
-            self._remember(call, None)
-            return answer
+                return self._carry_out(call, behind_s)
+            except (AttributeError, KeyError, TypeError, ValueError, IndexError) as broken:
+                # A failure of the emulator itself, or an argument of a strange shape: loud in both cases.
+                LOG.exception("%s could not be carried out", call.name)
+                text = f"{call.name}: the arguments could not be read ({type(broken).__name__}: {broken})."
+                raise Fault(BAD_REQUEST, text) from broken
 
-    def _remember(self, call: Call, fault: Fault | None) -> None:
-        if self._history:
-            self._history.call(call, fault)
-
-    def _understood(self, call: Call) -> Answer:
-        """Carry a call out; a failure of the emulator itself or an argument of a strange shape becomes a loud fault."""
-        try:
-            return self._carry_out(call)
-        except (AttributeError, KeyError, TypeError, ValueError, IndexError) as broken:
-            LOG.exception("%s::%s could not be carried out", call.service, call.method)
-            text = (
-                f"{call.service}::{call.method}: the arguments could not be read ({type(broken).__name__}: {broken})."
-            )
-            raise Fault(BAD_REQUEST, text) from broken
-
-    def _carry_out(self, call: Call) -> Answer:
+    def _carry_out(self, call: Call, behind_s: float) -> Answer:
         account = self._account
         self._authenticate(call.credentials)
         method = find_method(call.service, call.method)
         if transactions.advance(account):
             account.changed()
-        if call.method.startswith(READS):
+        if call.is_read:
+            self._check_age(call)
             try:
-                return self._shaped(method(self._seen_by(call), call), call)
+                return self._shaped(method(self._seen_by(call, behind_s), call), call)
             finally:
                 account.store.unmark()
         try:
@@ -83,11 +64,19 @@ class Dispatcher:
             account.changed()
         return answer
 
-    def _seen_by(self, call: Call) -> Account:
+    def _seen_by(self, call: Call, behind_s: float) -> Account:
         """The account as the call sees it: lists lag behind."""
-        account, lag = self._account, self._account.settings.list_lag_s
-        is_list = call.service == "SoftLayer_Account" or call.method == "getAllObjects"
-        return self._timeline.account_at(account, account.now - lag) if lag and is_list else account
+        account = self._account
+        lag = max(account.settings.list_lag_s, behind_s)
+        return self._timeline.account_at(account, account.now - lag) if lag and call.is_list else account
+
+    def _check_age(self, call: Call) -> None:
+        """Refuse to read what is too fresh to be readable."""
+        account, fresh_s = self._account, self._account.settings.read_lag_s
+        born = self._timeline.born(int(call.identifier)) if fresh_s and str(call.identifier).isdigit() else None
+        if born is not None and account.now - born < fresh_s:
+            dice = account.sky.chance("fresh", subject(account, call))
+            raise dice.choice((not_found(call.identifier), not_ready_to_read(call.name)))
 
     def _shaped(self, result: Any, call: Call) -> Answer:
         mask = masks.parse_mask(call.mask)

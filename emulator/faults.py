@@ -10,13 +10,23 @@ ORDER_INVALID = "SoftLayer_Exception_Order_InvalidData"
 ORDER_LOCATION = "SoftLayer_Exception_Order_InvalidLocation"
 NO_CAPACITY = "SoftLayer_Exception_InsufficientCapacity"
 ACCESS_BUSY = "SoftLayer_Exception_Network_Storage_Group_MassAccessControlModification"
+NO_CAPACITY_OLD = "SoftLayer_Exception_Virtual_Host_Pool_InsufficientResources"  # what it was called until about 2018
+RATE_LIMIT = "SoftLayer_Exception_WebService_RateLimitExceeded"
+NOT_IMPLEMENTED = "SoftLayer_Exception_NotImplemented"
 BAD_REQUEST = "SoftLayer_Exception_WebService_BadRequest"
 METHOD_NOT_FOUND = "-32601"
 INVALID_PARAMETERS = "-32602"
 NOT_WELL_FORMED = "-32700"
 
 # REST has no fault codes of its own; everything not listed is a 500, as on the real service.
-HTTP_STATUS = {NOT_FOUND: 404, BAD_REQUEST: 400, METHOD_NOT_FOUND: 404, INVALID_PARAMETERS: 400, NOT_WELL_FORMED: 400}
+HTTP_STATUS = {
+    NOT_FOUND: 404,
+    BAD_REQUEST: 400,
+    RATE_LIMIT: 429,
+    METHOD_NOT_FOUND: 404,
+    INVALID_PARAMETERS: 400,
+    NOT_WELL_FORMED: 400,
+}
 
 
 class Fault(Exception):
@@ -47,6 +57,21 @@ def invalid_value(property_name: str, why: str) -> Fault:
 def missing(property_name: str) -> Fault:
     """A property that an order needs is absent."""
     return Fault(MISSING_PROPERTY, f"The property '{property_name}' must be set to create an instance of this type.")
+
+
+def insufficient_capacity(text: str, code: str) -> Fault:
+    """No room; ``code`` says whether the account uses the "old" name of this fault or the "new" one."""
+    return Fault(NO_CAPACITY_OLD if code == "old" else NO_CAPACITY, text)
+
+
+def rate_limited() -> Fault:
+    """More calls in one second than the account may send."""
+    return Fault(RATE_LIMIT, "Rate limit exceeded. Please reduce the number of requests per second.")
+
+
+def not_ready_to_read(method: str) -> Fault:
+    """The thing is too fresh to be read."""
+    return Fault(NOT_IMPLEMENTED, f"{method} is not implemented for an object that is being provisioned.")
 
 
 def unauthorised() -> Fault:

@@ -14,8 +14,7 @@ MEBI = 1024
 
 def place(account: Account, orders: list[GuestOrder]) -> tuple[Order, list[Guest]]:
     """Accept an order whole or not at all: its guests are billed and being built from now on."""
-    for datacenter in {order.datacenter for order in orders}:
-        check_room(account, datacenter, sum(order.datacenter == datacenter for order in orders))
+    check_room(account, orders)
     interfaces = [_placed(account, order) for order in orders]
     total = sum(hourly_total(account, order) for order in orders)
     record = Order(account.next_id(), account.now, str(total), orders[0].hourly, [], [])

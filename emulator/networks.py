@@ -55,7 +55,9 @@ def free_address(account: Account, vlan: Vlan) -> str:
     for number, address in enumerate(IPv4Network(vlan.cidr).hosts(), 1):
         if number > GATEWAY_POSITION and str(address) not in taken:
             return str(address)
-    raise faults.Fault(faults.NO_CAPACITY, f"There is no free address in subnet {vlan.cidr} of VLAN {vlan.id}.")
+    raise faults.insufficient_capacity(
+        f"There is no free address in subnet {vlan.cidr} of VLAN {vlan.id}.", account.settings.capacity_code
+    )
 
 
 def release(account: Account) -> None:
@@ -92,8 +94,8 @@ def _free_network(account: Account, router: Router) -> tuple[int, str]:
     for number, cidr in enumerate(account.settings.private_subnets, 1):
         if number not in taken:
             return number, cidr
-    raise faults.Fault(
-        faults.NO_CAPACITY,
+    raise faults.insufficient_capacity(
         f"Insufficient capacity behind router {router.hostname}: every private network of this emulator is in use "
         "(setting private_subnets).",
+        account.settings.capacity_code,
     )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from dataclasses import dataclass
 from decimal import Decimal
 
 from .account import Account
 from .catalogue import DISK_CATEGORIES, Datacenter, Flavour, Image, Price, System
-from .faults import NO_CAPACITY, ORDER_INVALID, ORDER_LOCATION, Fault, invalid_value, not_found, public
+from .faults import ORDER_INVALID, ORDER_LOCATION, Fault, insufficient_capacity, invalid_value, not_found, public
 
 GROUPS_PER_COMPONENT = 5
 BOOT_DEVICE, SWAP_DEVICE, FIRST_DATA_DEVICE = 0, 1, 2
@@ -80,18 +82,25 @@ def check(account: Account, order: GuestOrder) -> GuestOrder:
     return order
 
 
-def check_room(account: Account, datacenter: Datacenter, wanted: int) -> None:
-    """Refuse more guests than the account may have, or than the datacenter has room for."""
-    living = sum(guest.cancelled is None for guest in account.store.guests.look())
-    limit = account.settings.instance_limit
-    if living + wanted > limit:
+def check_room(account: Account, orders: list[GuestOrder]) -> None:
+    """Refuse more guests than the account may have, or than there is room for in a datacenter or for a flavour there."""
+    guests = account.store.guests.look()
+    living, limit = sum(guest.cancelled is None for guest in guests), account.settings.instance_limit
+    if living + len(orders) > limit:
         raise public(
-            f"The account may have {limit} concurrent instances; it has {living} and {wanted} more are ordered."
+            f"The account may have {limit} concurrent instances; it has {living} and {len(orders)} more are ordered."
         )
-    room = account.settings.capacity.get(datacenter.name)
-    here = sum(guest.datacenter == datacenter.name for guest in account.store.guests.look())
-    if room is not None and here + wanted > room:
-        raise Fault(NO_CAPACITY, f"Insufficient capacity in {datacenter.name} to provision {wanted} virtual guests.")
+    there = Counter(place for guest in guests for place in _places(guest.datacenter, guest.flavour))
+    wanted = Counter(place for each in orders for place in _places(each.datacenter.name, each.flavour.key_name))
+    for place, number in sorted(wanted.items()):
+        if there[place] + number > account.settings.capacity.get(place, math.inf):
+            text = f"Insufficient capacity in {place} to provision {number} virtual guests."
+            raise insufficient_capacity(text, account.settings.capacity_code)
+
+
+def _places(datacenter: str, flavour: str) -> tuple[str, str]:
+    """The names under which the settings may limit the room for one guest."""
+    return datacenter, f"{datacenter}/{flavour}"
 
 
 def _check_disks(account: Account, order: GuestOrder) -> None:

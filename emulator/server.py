@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
 import signal
@@ -13,33 +14,37 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from . import wire_rest, wire_xmlrpc
+from . import admin, wire_rest, wire_xmlrpc
 from .calls import Answer, Credentials
+from .connections import BreakableProtocol, cut
 from .crew import Crew
-from .dispatch import Dispatcher
 from .faults import Fault
+from .reception import Reception
+from .spoiling import spoil
 from .status import Status, status_of
+from .weather import FAIR, Weather
 
 API_VERSIONS = ("v3.1", "v3")
+XML, JSON = "text/xml", "application/json"
 TOTAL_HEADER = "SoftLayer-Total-Items"
 GRACEFUL_SHUTDOWN_S = 3
 
 
-def application(dispatcher: Dispatcher, status: Status) -> Starlette:
+def application(reception: Reception, status: Status) -> Starlette:
     """The HTTP application of one account."""
 
     async def xmlrpc(request: Request) -> Response:
         body = await request.body()
-        return await run_in_threadpool(_answer_xmlrpc, dispatcher, request, body)
+        return await _sent(request, *await run_in_threadpool(_answer_xmlrpc, reception, request, body))
 
     async def rest(request: Request) -> Response:
         body = await request.body()
-        return await run_in_threadpool(_answer_rest, dispatcher, request, body)
+        return await _sent(request, *await run_in_threadpool(_answer_rest, reception, request, body))
 
     async def read_status(request: Request) -> Response:
         return JSONResponse(await run_in_threadpool(status_of, status.account, port=status.port))
 
-    routes = [Route("/status", read_status)]
+    routes = [Route("/status", read_status), *admin.routes(reception.account)]
     for version in API_VERSIONS:
         routes.append(Route(f"/xmlrpc/{version}/{{service}}", xmlrpc, methods=["POST"]))
         routes.append(Route(f"/rest/{version}/{{path:path}}", rest, methods=["GET", "POST", "PUT", "DELETE"]))
@@ -49,7 +54,12 @@ def application(dispatcher: Dispatcher, status: Status) -> Starlette:
 def serve(app: Starlette, sockets: list, crew: Crew | None) -> None:
     """Answer calls until a signal ends the process."""
     config = uvicorn.Config(
-        app, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=GRACEFUL_SHUTDOWN_S
+        app,
+        http=BreakableProtocol,
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        timeout_graceful_shutdown=GRACEFUL_SHUTDOWN_S,
     )
     # uvicorn repeats the signal that ended it; it must not end the process before everything is put away.
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -63,24 +73,40 @@ def serve(app: Starlette, sockets: list, crew: Crew | None) -> None:
             crew.stop()
 
 
-def _answer_xmlrpc(dispatcher: Dispatcher, request: Request, body: bytes) -> Response:
+async def _sent(request: Request, response: Response, weather: Weather) -> Response:
+    """Send a response through the weather: late, spoiled, or not at all."""
+    if weather.kind == "slow":
+        await asyncio.sleep(weather.seconds)
+    spoiled = spoil(response, weather)
+    if spoiled is None:
+        await cut(request)
+    return spoiled or response
+
+
+def _answer_xmlrpc(reception: Reception, request: Request, body: bytes) -> tuple[Response, Weather]:
     """A fault is a 200 as well: only so its code survives in the client."""
     try:
-        answer = dispatcher.answer(wire_xmlrpc.read_call(request.path_params["service"], body, _basic(request)))
-        return Response(wire_xmlrpc.write_answer(answer), media_type="text/xml", headers=_total(answer))
-    except Fault as fault:
-        return Response(wire_xmlrpc.write_fault(fault), media_type="text/xml")
+        call = wire_xmlrpc.read_call(request.path_params["service"], body, _basic(request))
+    except Fault as unreadable:
+        return Response(wire_xmlrpc.write_fault(unreadable), media_type=XML), FAIR
+    reply = reception.reply(call)
+    if isinstance(reply.result, Fault):
+        return Response(wire_xmlrpc.write_fault(reply.result), media_type=XML), reply.weather
+    content = wire_xmlrpc.write_answer(reply.result)
+    return Response(content, media_type=XML, headers=_total(reply.result)), reply.weather
 
 
-def _answer_rest(dispatcher: Dispatcher, request: Request, body: bytes) -> Response:
+def _answer_rest(reception: Reception, request: Request, body: bytes) -> tuple[Response, Weather]:
     try:
         path = request.path_params["path"]
-        answer = dispatcher.answer(
-            wire_rest.read_call(request.method, path, request.query_params, body, _basic(request))
-        )
-        return Response(wire_rest.write_answer(answer), media_type="application/json", headers=_total(answer))
-    except Fault as fault:
-        return Response(wire_rest.write_fault(fault), fault.status, media_type="application/json")
+        call = wire_rest.read_call(request.method, path, request.query_params, body, _basic(request))
+    except Fault as unreadable:
+        return Response(wire_rest.write_fault(unreadable), unreadable.status, media_type=JSON), FAIR
+    reply = reception.reply(call)
+    if isinstance(reply.result, Fault):
+        return Response(wire_rest.write_fault(reply.result), reply.result.status, media_type=JSON), reply.weather
+    content = wire_rest.write_answer(reply.result)
+    return Response(content, media_type=JSON, headers=_total(reply.result)), reply.weather
 
 
 def _basic(request: Request) -> Credentials | None:

@@ -9,8 +9,11 @@ import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from .weather import Forecast, WeatherError, read_forecast
+
 SETTINGS_FILE = "settings.toml"
 LOOPBACK = "127.0.0.1"
+KEPT_S = 3600.0  # of the account's clock: no list lags further behind
 
 
 class SettingsError(Exception):
@@ -44,7 +47,8 @@ class Settings:
     volume_id_changes: bool = False  # whether a volume has another id once it is provisioned
     access_change_s: float = 1.0  # how long an authorisation runs, and no other one is taken
     instance_limit: int = 20
-    capacity: dict[str, int] = field(default_factory=dict)  # datacenter to guests that it has room for; none: unlimited
+    # "lon04" or "lon04/AC1_16X120X100" to the number of guests that there is room for; what is not named is unlimited.
+    capacity: dict[str, int] = field(default_factory=dict)
     # One network per backend router in use; the first router that gets a guest takes the first one.
     private_subnets: tuple[str, ...] = ("10.112.7.0/24", "10.112.8.0/24", "10.112.9.0/24", "10.112.10.0/24")
     # A documentation range, and no more of it than 61 guests need: some networks keep hosts of their own in the rest.
@@ -53,6 +57,10 @@ class Settings:
     registry_port: int = 5000
     boot_workers: int = 4  # machines that boot at the same time
     history: bool = False  # write every call and every event to history.jsonl
+    calls_per_second: int = 50  # of the whole account, in real seconds; 0: as many as one likes
+    capacity_code: str = "new"  # or "old": the fault for a lack of room as it was called until about 2018
+    weather: Forecast = field(default_factory=Forecast)  # the table ``weather``; see weather.py
+    read_lag_s: float = 0.0  # a fresh object cannot be read by its id for so long
     list_lag_s: float = 0.0  # the account's lists show everything so much later: orders as well as cancellations
 
     @property
@@ -79,6 +87,12 @@ def load_settings(state: Path, overrides: dict[str, object]) -> Settings:
     settings = Settings(state=state, **values)
     if settings.machines not in {"containers", "none"}:
         raise SettingsError(f"emulator settings: machines is '{settings.machines}'. Use 'containers' or 'none'.")
+    if settings.capacity_code not in {"new", "old"}:
+        raise SettingsError(f"emulator settings: capacity_code is '{settings.capacity_code}'. Use 'new' or 'old'.")
+    if settings.list_lag_s > KEPT_S:
+        raise SettingsError(
+            f"emulator settings: list_lag_s is {settings.list_lag_s}. No list lags by more than {KEPT_S:g}."
+        )
     if settings.clock_rate <= 0:
         raise SettingsError(f"emulator settings: clock_rate is {settings.clock_rate}. It has to be above 0.")
     if settings.clock_step_s and settings.machines != "none":
@@ -99,4 +113,13 @@ def _from_file(path: Path) -> dict[str, object]:
         raise SettingsError(f"Reading {path}: unknown settings {', '.join(unknown)}. Remove them from the file.")
     if "private_subnets" in values:
         values["private_subnets"] = tuple(values["private_subnets"])
+    if "weather" in values:
+        values["weather"] = _forecast(values["weather"], path)
     return values
+
+
+def _forecast(table: dict[str, object], path: Path) -> Forecast:
+    try:
+        return read_forecast(table)
+    except (WeatherError, TypeError, ValueError, AttributeError) as wrong:
+        raise SettingsError(f"Reading {path}: {wrong} Correct the table [weather].") from wrong

@@ -37,6 +37,9 @@ def status_of(account: Account, *, port: int, running: bool = True) -> dict[str,
             "port": port,
             "state": str(settings.state),
             "trouble": account.trouble,
+            "seed": settings.seed,
+            "weather": dict(account.sky.met),
+            "not_emulated": dict(account.not_emulated),
             "registry": f"{settings.registry_name}:{settings.registry_port}",
         }
 

@@ -9,10 +9,9 @@ from typing import Any
 
 from .account import Account
 from .records import KINDS
+from .settings import KEPT_S
 from .store import Change, decode
 from .table import Table
-
-KEPT_S = 3600.0  # of the account's clock; no list lags further behind
 
 
 @dataclass

@@ -8,8 +8,9 @@ from typing import Any
 
 from emulator.account import Account
 from emulator.calls import Call, Credentials
-from emulator.dispatch import Dispatcher
+from emulator.faults import Fault
 from emulator.history import HISTORY_FILE, History
+from emulator.reception import Reception, Reply
 from emulator.settings import Settings
 from emulator.store import Store
 
@@ -22,6 +23,7 @@ SETTINGS = {
     "reclaim_s": 10.0,
     "upgrade_s": 5.0,
     "instance_limit": 500,
+    "calls_per_second": 0,
     "public_subnet": "198.51.100.0/24",
 }
 
@@ -33,11 +35,17 @@ class Emulated:
         self.state = state
         self.account = Account(Settings(state, **(SETTINGS | settings)), Store(state))
         self.account.store.flush()
-        self.dispatcher = Dispatcher(self.account, History(self.account, state / HISTORY_FILE))
+        self.reception = Reception(self.account, History(self.account, state / HISTORY_FILE))
 
     def call(self, service: str, method: str, *arguments: Any, identifier: Any = None, mask: str = "") -> Any:
+        result = self.reply(service, method, *arguments, identifier=identifier, mask=mask).result
+        if isinstance(result, Fault):
+            raise result
+        return result.value
+
+    def reply(self, service: str, method: str, *arguments: Any, identifier: Any = None, mask: str = "") -> Reply:
         call = Call(f"SoftLayer_{service}", method, arguments, identifier, mask or None, credentials=LOCAL)
-        return self.dispatcher.answer(call).value
+        return self.reception.reply(call)
 
     def order(self, hostname: str = "gpu-0", **changes: Any) -> int:
         return self.call("Virtual_Guest", "createObject", template(hostname) | changes)["id"]
@@ -53,7 +61,7 @@ class Emulated:
         return [line for line in map(json.loads, lines) if line["kind"] == kind]
 
 
-def template(hostname: str) -> dict[str, Any]:
+def template(hostname: str = "gpu-0") -> dict[str, Any]:
     return {
         "hostname": hostname,
         "domain": "test-1f3a9c42.microcluster",

@@ -1,0 +1,146 @@
+"""Bad weather over the wire, as the official client meets it."""
+
+from __future__ import annotations
+
+import json
+import time
+import urllib.error
+import urllib.request
+from xml.parsers.expat import ExpatError
+
+import pytest
+import SoftLayer
+
+from tests.integration.test_emulator_account import client_of, template
+
+OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
+def script(emulator, method: str, kind: str, **more) -> None:
+    body = json.dumps({"method": method, "kind": kind, **more}).encode()
+    OPENER.open(urllib.request.Request(f"http://127.0.0.1:{emulator.port}/faults", body), timeout=10).close()
+
+
+@pytest.fixture(params=["xmlrpc", "rest"])
+def protocol(request):
+    return request.param
+
+
+@pytest.fixture
+def emulator(account_emulator):
+    yield account_emulator
+    clear = urllib.request.Request(f"http://127.0.0.1:{account_emulator.port}/faults", method="DELETE")
+    OPENER.open(clear, timeout=10).close()
+
+
+def names(emulator) -> list[str]:
+    return [each["hostname"] for each in client_of(emulator).call("Account", "getVirtualGuests")]
+
+
+@pytest.mark.parametrize(("kind", "ordered"), [("lost_call", False), ("lost_reply", True)])
+def test_a_cut_connection_is_a_transport_error_whether_the_order_went_through_or_not(emulator, protocol, kind, ordered):
+    hostname = f"{kind.replace('_', '-')}-{protocol}"
+    script(emulator, "Virtual_Guest::createObject", kind)
+    with pytest.raises(SoftLayer.TransportError) as lost:
+        client_of(emulator, protocol).call("Virtual_Guest", "createObject", template(hostname))
+    assert lost.value.faultCode == 0
+    assert (hostname in names(emulator)) == ordered
+
+
+@pytest.mark.parametrize("way", ["http_500", "http_502", "http_503", "http_429"])
+def test_an_error_page_stops_a_call_with_its_status(emulator, protocol, way):
+    script(emulator, "Account::getObject", "error", way=way)
+    with pytest.raises(SoftLayer.SoftLayerError) as refused:
+        client_of(emulator, protocol).call("Account", "getObject")
+    assert refused.value.faultCode == int(way.removeprefix("http_"))
+    assert client_of(emulator, protocol).call("Account", "getObject")["id"]
+
+
+@pytest.mark.parametrize(
+    ("way", "fault"),
+    [
+        ("internal_error", SoftLayer.exceptions.InternalError),
+        ("application_error", SoftLayer.exceptions.ApplicationError),
+        ("system_error", SoftLayer.exceptions.RemoteSystemError),
+        ("rate_limit", SoftLayer.SoftLayerAPIError),
+    ],
+)
+def test_a_fault_of_the_service_has_its_class_in_the_client(emulator, way, fault):
+    script(emulator, "Account::getObject", "error", way=way)
+    with pytest.raises(fault):
+        client_of(emulator).call("Account", "getObject")
+
+
+@pytest.mark.parametrize("way", ["html", "empty", "truncated"])
+def test_a_body_that_is_no_answer_breaks_the_clients_parser(emulator, protocol, way):
+    script(emulator, "Account::getObject", "malformed", way=way)
+    broken = ExpatError if protocol == "xmlrpc" else SoftLayer.SoftLayerAPIError
+    with pytest.raises((broken, SoftLayer.SoftLayerError)):
+        client_of(emulator, protocol).call("Account", "getObject")
+
+
+def test_an_error_object_with_status_200_is_taken_for_an_answer_over_rest(emulator):
+    script(emulator, "Account::getObject", "malformed", way="error_object")
+    assert client_of(emulator, "rest").call("Account", "getObject")["error"] == "Internal Error"
+
+
+def test_a_slow_answer_arrives(emulator, protocol):
+    script(emulator, "Account::getObject", "slow", seconds=0.4)
+    begin = time.monotonic()
+    assert client_of(emulator, protocol).call("Account", "getObject")["id"]
+    assert time.monotonic() - begin >= 0.4
+
+
+def test_the_status_counts_the_weather_and_the_methods_that_are_not_emulated(emulator):
+    before = emulator.status()
+    script(emulator, "Account::getObject", "error", times=2)
+    for _ in range(2):
+        with pytest.raises(SoftLayer.SoftLayerError):
+            client_of(emulator).call("Account", "getObject")
+    with pytest.raises(SoftLayer.MethodNotFound):
+        client_of(emulator).call("Account", "levitate")
+    after = emulator.status()
+    assert after["weather"]["error"] - before["weather"].get("error", 0) == 2
+    assert after["not_emulated"]["Account::levitate"] == 1
+
+
+def test_a_scripted_fault_that_makes_no_sense_is_refused(emulator):
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        script(emulator, "Account::getObject", "hail")
+    assert refused.value.code == 400
+
+
+def test_more_calls_than_the_account_may_send_in_a_second_are_refused_and_later_ones_pass(emulator_with):
+    emulator = emulator_with(calls_per_second=5)
+    client = client_of(emulator)
+    codes = []
+    for _ in range(30):
+        try:
+            client.call("Account", "getCurrentUser", mask="id")
+        except SoftLayer.SoftLayerAPIError as refused:
+            codes.append(refused.faultCode)
+    assert set(codes) == {"SoftLayer_Exception_WebService_RateLimitExceeded"}
+    time.sleep(1.1)
+    assert client.call("Account", "getCurrentUser", mask="id")["id"]
+
+
+def test_the_same_seed_and_calls_make_the_same_history_over_the_wire(emulator_with):
+    storm = {"error": 0.1, "lost_call": 0.1, "lost_reply": 0.1, "malformed": 0.1, "stale": 0.1}
+    stories = []
+    for _ in range(2):
+        emulator = emulator_with(
+            seed=5, history=True, clock_step_s=1.0, clock_start="2026-01-01T00:00:00+00:00", weather=storm
+        )
+        client = client_of(emulator)
+        for number in range(40):
+            for call in (
+                ("Virtual_Guest", "createObject", template(f"gpu-{number % 4}")),
+                ("Account", "getVirtualGuests"),
+            ):
+                try:
+                    client.call(*call)
+                except (SoftLayer.SoftLayerError, ExpatError):
+                    continue
+        stories.append((emulator.state / "history.jsonl").read_text())
+    assert stories[0] == stories[1]
+    assert '"weather": "lost_reply"' in stories[0]
