@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from setup import local_account, prepare, stacks, state
+from providers.softlayer import credentials
+from setup import checkpoint, local_account, prepare, stacks, state
 from setup.environment import FAB, PULUMI, Home, child_environment
 from setup.errors import SetupError
-from setup.locks import alone_on
+from setup.locks import alone_on, refuse_living_pulumi, stale_lock
 from setup.process import run_in_view
 from setup.progress import Stages, say
 from setup.up import NO_OUTPUTS, in_pulumis_words
@@ -16,41 +17,62 @@ STOP_LIMIT_S = 120
 
 
 def down(home: Home, stack: str) -> int:
-    """Take ``stack`` down; exit code 1 while anything with its mark is still billed."""
+    """Take ``stack`` down, also after a crash and without its state; exit code 1 while anything with its mark is billed."""
     stages = Stages()
-    with alone_on(stack, "down", home):
+    refuse_living_pulumi(stack, "make down", home)
+    emulator = stacks.emulator_of(stack, home)
+    if needs_mending(stack, home):
+        _mend(home, stack, emulator, stages)
+    with alone_on(stack, "make down", home):
         prepare.prepare_engine(home, stages)
-        emulator = stacks.emulator_of(stack, home)
         held = state.holdings(stack, home)
         account = local_account.rented(emulator, home) if emulator else None
-        billed = held.rented or (account and not account.nothing)
+        billed = bool(held.rented or (_has_key(stack) if account is None else not account.nothing))
         if not (held.resources or billed or (account and account.running)):
             say(f"Nothing of stack {stack} is up: Pulumi's state in {home.state} holds no resource of it.")
             return 0
-        state.refuse_stale_lock(stack, home)
-        if emulator and account and billed and not account.running:
-            local_account.start(emulator, home, stages)
+        if emulator and billed:
+            _have_answer(emulator, home, stages)
         if held.rented:
             _stop_job(home, stack, stages)
         code = _destroy(home, stack, stages) if held.resources else 0
-        if billed:
-            code = _receipt(home, stack, stages) or code
-        if emulator:
-            _stop_idle(emulator, home, stages)
+    if billed:
+        code = code or _settle(home, stack, stages, in_state=bool(held.resources))
+    if emulator:
+        _stop_idle(emulator, home, stages)
     say(f"Time: {stages.summary()}.")
-    say(f"Next: {_next(code, stack, in_state=bool(held.resources))}")
+    again = f"`make up STACK={stack}` rents it again" if code == 0 else f"`make down STACK={stack}` tries again"
+    say(f"Next: {again}.")
     return code
 
 
-def _next(code: int, stack: str, *, in_state: bool) -> str:
-    if code == 0:
-        return f"`make up STACK={stack}` rents it again."
-    if in_state:
-        return f"`make down STACK={stack}` tries again."
-    return (
-        f"`make up STACK={stack}` takes up again what bears its mark, for Pulumi's state holds nothing of it any more; "
-        f"then `make down STACK={stack}` cancels it."
-    )
+def needs_mending(stack: str, home: Home) -> bool:
+    """Whether a crash left a lock, or a state that cannot be read or is gone where there was one."""
+    gone = not checkpoint.path_of(stack, home).exists() and checkpoint.older_copies(stack, home)
+    return bool(stale_lock(stack, home) or state.is_broken(stack, home) or gone)
+
+
+def _mend(home: Home, stack: str, emulator: Path | None, stages: Stages) -> None:
+    prepare.prepare_engine(home, stages)
+    if emulator and emulator.exists():
+        _have_answer(emulator, home, stages)
+    with stages.stage("recover", "a command was killed, or the state is damaged; putting it in order first"):
+        if run_in_view((str(FAB), "recover", "--stack", stack, "--yes"), child_environment(home)):
+            raise SetupError(f"Nothing was cancelled, for the reason above. `make down STACK={stack}` tries again.")
+
+
+def _has_key(stack: str) -> bool:
+    """Whether the stack's real account can be asked; what no state knows is found there alone."""
+    try:
+        credentials.load(stacks.account_file_of(stack))
+    except credentials.CredentialsError:
+        return False
+    return True
+
+
+def _have_answer(emulator: Path, home: Home, stages: Stages) -> None:
+    if not local_account.rented(emulator, home).running:
+        local_account.start(emulator, home, stages)
 
 
 def _stop_job(home: Home, stack: str, stages: Stages) -> None:
@@ -65,7 +87,17 @@ def _destroy(home: Home, stack: str, stages: Stages) -> int:
         code = in_pulumis_words(argv, home)
     if code:
         say("    not everything could be cancelled, for the reason above; the receipt tells what is still billed")
+        _receipt(home, stack, stages)
     return code
+
+
+def _settle(home: Home, stack: str, stages: Stages, *, in_state: bool) -> int:
+    """Print the receipt; what no state knew is cancelled by its mark."""
+    if in_state and _receipt(home, stack, stages) == 0:
+        return 0
+    with stages.stage("cancel", "what bears the stack's mark and is in no state"):
+        code = run_in_view((str(FAB), "recover", "--stack", stack, "--cancel", "--yes"), child_environment(home))
+    return _receipt(home, stack, stages) or code
 
 
 def _receipt(home: Home, stack: str, stages: Stages) -> int:

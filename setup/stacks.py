@@ -45,12 +45,18 @@ def emulator_of(name: str, home: Home, folder: Path = STACKS) -> Path | None:
 
     An emulator writes the credentials file of its account into its own state folder, so the file's place tells.
     """
-    with _as_mistake():
-        named = config.read_values(folder / f"Pulumi.{name}.yaml").get("softlayer:configFile")
+    named = account_file_of(name, folder)
     if not named:
         return None
-    state = home.expand(str(named)).parent
+    state = home.expand(named).parent
     return state if state.name == "emulator" and state.is_relative_to(home.root) else None
+
+
+def account_file_of(name: str, folder: Path = STACKS) -> str | None:
+    """The file that the stack names for its account's key, as it is written; without one the client's usual sources hold."""
+    with _as_mistake():
+        named = config.read_values(folder / f"Pulumi.{name}.yaml").get("softlayer:configFile")
+    return str(named) if named else None
 
 
 @contextmanager

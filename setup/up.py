@@ -7,7 +7,7 @@ import json
 from setup import local_account, prepare, stacks, state
 from setup.environment import FAB, PULUMI, Home, child_environment
 from setup.errors import INTERRUPTED, SetupError
-from setup.locks import alone_on
+from setup.locks import alone_on, refuse_living_pulumi, refuse_stale_lock
 from setup.process import output_of, run_filtered, run_in_view
 from setup.progress import Stages, say
 from setup.pulumi_view import View
@@ -28,7 +28,8 @@ def up(home: Home, stack: str) -> int:
     """Bring ``stack`` up; safe to repeat and to interrupt at any point."""
     stages = Stages()
     stacks.check(stack, ordering=True)
-    with alone_on(stack, "up", home):
+    with alone_on(stack, "make up", home):
+        refuse_unready(home, stack)
         prepare_account(home, stack, stages)
         with stages.stage(
             "pulumi", f"renting and preparing what stack {stack} describes (usually 1 min here, 10 min on SoftLayer)"
@@ -42,11 +43,17 @@ def up(home: Home, stack: str) -> int:
     return code
 
 
+def refuse_unready(home: Home, stack: str) -> None:
+    """Raise while another works on the stack, or when a crash left something that `fab recover` has to mend first."""
+    refuse_living_pulumi(stack, "make up", home)
+    refuse_stale_lock(stack, home)
+    state.holdings(stack, home)
+
+
 def prepare_account(home: Home, stack: str, stages: Stages) -> None:
     """All that must be there before Pulumi can work on the stack."""
     prepare.prepare_engine(home, stages)
     prepare.prepare_stacks(home, stages)
-    state.refuse_stale_lock(stack, home)
     emulator = stacks.emulator_of(stack, home)
     if emulator:
         local_account.start(emulator, home, stages)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from setup import down, stacks, state, up
+from setup import locks, stacks, up
 from setup.environment import PROJECT, Home
 from setup.errors import MISTAKE, SetupError
 from setup.local_account import parse_status
@@ -59,9 +59,9 @@ def test_an_up_with_the_address_of_the_documentation_is_refused_before_anything_
 
 def test_two_makes_on_one_stack_are_one_too_many_and_the_second_learns_who_and_since_when(tmp_path: Path) -> None:
     with (
-        alone_on("local", "up", home(tmp_path)),
+        alone_on("local", "make up", home(tmp_path)),
         pytest.raises(SetupError) as busy,
-        alone_on("local", "down", home(tmp_path)),
+        alone_on("local", "make down", home(tmp_path)),
     ):
         pass
     message = str(busy.value)
@@ -70,7 +70,7 @@ def test_two_makes_on_one_stack_are_one_too_many_and_the_second_learns_who_and_s
 
 
 def test_the_lock_of_one_stack_is_not_in_the_way_of_another(tmp_path: Path) -> None:
-    with alone_on("local", "up", home(tmp_path)), alone_on("p100", "up", home(tmp_path)):
+    with alone_on("local", "make up", home(tmp_path)), alone_on("p100", "make up", home(tmp_path)):
         pass
 
 
@@ -80,12 +80,12 @@ import os
 from pathlib import Path
 from setup.environment import Home
 from setup.locks import alone_on
-with alone_on("local", "up", Home(Path({str(tmp_path)!r}), Path({str(tmp_path)!r}))):
+with alone_on("local", "make up", Home(Path({str(tmp_path)!r}), Path({str(tmp_path)!r}))):
     os.kill(os.getpid(), 9)
 """
     home(tmp_path)
     assert subprocess.run([sys.executable, "-c", script], cwd=PROJECT, check=False).returncode == -9
-    with alone_on("local", "down", home(tmp_path)):
+    with alone_on("local", "make down", home(tmp_path)):
         pass
 
 
@@ -100,14 +100,14 @@ def test_the_lock_of_a_killed_pulumi_is_explained_with_the_command_that_clears_i
     dead = subprocess.Popen(["true"])
     dead.wait()
     leave_pulumi_lock(home(tmp_path), dead.pid, socket.gethostname())
-    with pytest.raises(SetupError, match=rf"process {dead.pid}, since 2026-.*pulumi cancel --yes local"):
-        state.refuse_stale_lock("local", home(tmp_path))
+    with pytest.raises(SetupError, match=rf"process {dead.pid}, since 2026-.*fab recover --stack local"):
+        locks.refuse_stale_lock("local", home(tmp_path))
 
 
 def test_the_number_of_a_dead_pulumi_that_another_program_got_is_dead_too(tmp_path: Path) -> None:
     leave_pulumi_lock(home(tmp_path), os.getpid(), socket.gethostname())
-    assert state.stale_lock("local", home(tmp_path)) == state.Lock(
-        os.getpid(), socket.gethostname(), "2026-11-21T13:40:08Z"
+    assert locks.stale_lock("local", home(tmp_path)) == locks.PulumiLock(
+        os.getpid(), "root", socket.gethostname(), "2026-11-21T13:40:08Z"
     )
 
 
@@ -117,31 +117,16 @@ def test_a_killed_pulumi_that_nobody_has_waited_for_yet_is_dead(tmp_path: Path) 
     shutil.copy(shutil.which("sleep") or "/bin/sleep", program)
     killed = subprocess.Popen([program, "60"])
     leave_pulumi_lock(place, killed.pid, socket.gethostname())
-    assert state.stale_lock("local", place) is None
+    assert locks.stale_lock("local", place) is None
     killed.kill()
     os.waitid(os.P_PID, killed.pid, os.WEXITED | os.WNOWAIT)
-    assert state.stale_lock("local", place)
+    assert locks.stale_lock("local", place)
     killed.wait()
 
 
 def test_a_lock_from_another_computer_is_left_to_pulumi(tmp_path: Path) -> None:
     leave_pulumi_lock(home(tmp_path), 1, "another-computer")
-    state.refuse_stale_lock("local", home(tmp_path))
-
-
-def test_an_order_that_was_under_way_counts_as_rented() -> None:
-    guest = {"type": "softlayer:index:VirtualGuest"}
-    export = {
-        "deployment": {
-            "resources": [{"type": "pulumi:pulumi:Stack"}],
-            "pending_operations": [{"resource": guest, "type": "creating"}],
-        }
-    }
-    assert state.parse_export(export) == state.Holdings(resources=1, rented=1)
-
-
-def test_an_empty_state_holds_nothing() -> None:
-    assert state.parse_export({"deployment": {}}) == state.Holdings(0, 0)
+    locks.refuse_stale_lock("local", home(tmp_path))
 
 
 def test_an_account_with_an_open_billing_item_is_not_empty_and_one_with_cancelled_machines_is() -> None:
@@ -150,9 +135,3 @@ def test_an_account_with_an_open_billing_item_is_not_empty_and_one_with_cancelle
     assert parse_status(cancelled | {"open_billing_items": 0}).nothing
     assert parse_status(cancelled | {"open_billing_items": 0}).being_reclaimed == 1
     assert not parse_status({"machines": [{"state": "ready"}], "running": True, "open_billing_items": 0}).nothing
-
-
-def test_what_is_billed_and_in_no_state_is_taken_up_again_before_it_is_cancelled() -> None:
-    lost = down._next(1, "local", in_state=False)
-    assert lost.index("make up STACK=local") < lost.index("make down STACK=local")
-    assert down._next(1, "local", in_state=True).startswith("`make down STACK=local` tries again")

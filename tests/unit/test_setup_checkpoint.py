@@ -1,0 +1,134 @@
+"""Pulumi's state file as it may lie there after a crash: whole, cut off, empty, gone; and what stands in for it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from setup import checkpoint, mend, state
+from setup.checkpoint import BrokenStateError, Held, Snapshot
+from setup.environment import Home
+from setup.errors import SetupError
+
+URN = "urn:pulumi:local::microcluster::{kind}::{name}"
+GUEST = "softlayer:index:VirtualGuest"
+
+
+def resource(kind: str, name: str, id: str | None = None) -> dict[str, Any]:
+    return {"type": kind, "urn": URN.format(kind=kind, name=name)} | ({"id": id} if id else {})
+
+
+def content(*resources: dict[str, Any], pending: tuple[dict[str, Any], ...] = ()) -> bytes:
+    operations = [{"resource": each, "type": "creating"} for each in pending]
+    latest = {"resources": list(resources), "pending_operations": operations}
+    return json.dumps({"version": 3, "checkpoint": {"latest": latest}}).encode()
+
+
+ONE = content(resource("pulumi:pulumi:Stack", "stack"), resource(GUEST, "gpu-0", "1031"))
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    place = Home(tmp_path, tmp_path / "cache")
+    place.make()
+    checkpoint.path_of("local", place).parent.mkdir(parents=True)
+    return place
+
+
+def write(home: Home, text: bytes, name: str = "local.json") -> Path:
+    path = checkpoint.path_of("local", home).with_name(name)
+    path.write_bytes(text)
+    return path
+
+
+def back_up(home: Home, text: bytes, at: int) -> None:
+    folder = home.state / ".pulumi" / "backups" / "microcluster" / "local"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"local.{at}.json").write_bytes(text)
+
+
+def test_a_state_tells_what_it_holds_of_the_account() -> None:
+    assert checkpoint.parse(ONE) == Snapshot(2, (Held(GUEST, "gpu-0", "1031"),))
+
+
+def test_an_order_that_was_under_way_counts_as_held() -> None:
+    found = checkpoint.parse(content(resource("pulumi:pulumi:Stack", "stack"), pending=(resource(GUEST, "gpu-1"),)))
+    assert found == Snapshot(1, (Held(GUEST, "gpu-1", None),), pending_creates=1)
+
+
+def test_an_order_that_was_repeated_counts_once() -> None:
+    found = checkpoint.parse(content(resource(GUEST, "gpu-0", "7"), pending=(resource(GUEST, "gpu-0"),)))
+    assert found == Snapshot(1, (Held(GUEST, "gpu-0", "7"),), pending_creates=1)
+
+
+def test_a_new_stack_holds_nothing() -> None:
+    assert checkpoint.parse(b'{"version":3,"checkpoint":{"stack":"x"}}') == checkpoint.NOTHING
+
+
+@pytest.mark.parametrize("at", range(0, len(ONE) - 1, 7))
+def test_a_state_that_is_cut_off_anywhere_is_known_to_be(at: int) -> None:
+    with pytest.raises(BrokenStateError):
+        checkpoint.parse(ONE[:at])
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b" \n", b"[1]", b"null", b"{}", b'{"checkpoint": 3}', b"\x00" * 64, b"\xff\xfe{"]
+)
+def test_what_is_no_state_is_known_to_be_none(text: bytes) -> None:
+    with pytest.raises(BrokenStateError):
+        checkpoint.parse(text)
+
+
+def test_a_readable_state_is_left_as_it_is(home: Home) -> None:
+    path = write(home, ONE)
+    assert mend.mend("local", home) == []
+    assert path.read_bytes() == ONE
+
+
+@pytest.mark.parametrize("broken", [b"", ONE[:40], b"\x00" * 400])
+def test_a_broken_state_is_set_aside_and_the_write_before_it_restored(home: Home, broken: bytes) -> None:
+    path = write(home, broken)
+    write(home, ONE, "local.json.bak")
+    back_up(home, content(), 5)
+    assert "restored from local.json.bak" in mend.mend("local", home)[-1]
+    assert path.read_bytes() == ONE
+    (aside,) = path.parent.glob("local.json.broken-*")
+    assert aside.read_bytes() == broken
+
+
+def test_the_newest_backup_stands_in_where_the_write_before_is_broken_too(home: Home) -> None:
+    path = write(home, b"{")
+    write(home, b"{", "local.json.bak")
+    for at, text in ((999, content()), (1000, ONE), (1001, b"")):
+        back_up(home, text, at)
+    mend.mend("local", home)
+    assert path.read_bytes() == ONE
+
+
+def test_a_state_that_is_gone_is_restored_as_well(home: Home) -> None:
+    write(home, ONE, "local.json.bak")
+    assert mend.mend("local", home)[0].endswith("it is gone")
+    assert checkpoint.read("local", home) == checkpoint.parse(ONE)
+
+
+def test_without_any_readable_copy_the_stack_begins_empty(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(home, b"{")
+    made: list[str] = []
+    monkeypatch.setattr(state, "_create", lambda name, home: made.append(name))
+    assert "began an empty state" in mend.mend("local", home)[-1]
+    assert made == ["local"]
+
+
+def test_what_reads_a_broken_state_names_the_command_that_mends_it(home: Home) -> None:
+    write(home, ONE[:50])
+    with pytest.raises(SetupError, match=r"it is no state of Pulumi's.*fab recover --stack local"):
+        state.holdings("local", home)
+
+
+def test_a_broken_state_of_one_stack_is_not_in_the_way_of_another(home: Home) -> None:
+    write(home, b"{")
+    assert state.holdings("p100", home) == state.Holdings(0, 0)
+    assert checkpoint.stacks_in(home) == ("local",)
