@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import threading
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -63,6 +65,8 @@ class Charge:
     """When a cancellation in the future takes effect; until then it is billed."""
     hourly: bool
     per_hour: Decimal
+    per_month: Decimal
+    """What an item costs that is not billed by the hour."""
     so_far: Decimal
     currency: str
 
@@ -113,11 +117,15 @@ class Account:
         ending = {"allTopLevelBillingItems": {"domainName": {"operation": f"$= -{owner_mark}.{mark.ZONE}"}}}
         rows = self.api.read_all("Account", "getAllTopLevelBillingItems", mask=CHARGE_MASK, filter=ending)
         ours = [row for row in rows if mark.domain_is(row.get("domainName"), owner_mark)]
-        running = {
-            str(guest["billingItem"]["id"]) for guest in self.guest_list.under(owner_mark) if guest.get("billingItem")
-        }
+        running = {str(item["id"]): (guest, item) for guest, item in self._billed_guests(owner_mark)}
         charges = [_charge(row, still_billed=str(row["id"]) in running) for row in ours]
+        listed = {charge.id for charge in charges}
+        charges += [_unlisted(guest, item) for id, (guest, item) in running.items() if id not in listed]
         return tuple(sorted(charges, key=lambda charge: (charge.opened, charge.host)))
+
+    def _billed_guests(self, owner_mark: str) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+        guests = self.guest_list.under(owner_mark)
+        return [(guest, guest["billingItem"]) for guest in guests if guest.get("billingItem")]
 
     def _ask_identity(self) -> Identity:
         key = self.api.credentials
@@ -130,14 +138,17 @@ class Account:
         return Identity(str(found["id"]), str(found.get("companyName") or ""), key.username, key.endpoint)
 
 
-def open_account(config_file: str | None = None) -> Account:
+def open_account(config_file: str | None = None, exported: Mapping[str, str] = os.environ) -> Account:
     """Open the account that the key belongs to, and prove that it answers.
+
+    Args:
+        exported: where SL_USERNAME and SL_API_KEY are looked for when no file is named.
 
     Raises:
         AccountError: with a sentence for the person.
     """
     try:
-        account = Account(Api(credentials.load(config_file), threading.Event()))
+        account = Account(Api(credentials.load(config_file, exported), threading.Event()))
     except credentials.CredentialsError as error:
         raise AccountError(str(error)) from error
     account.identity()
@@ -150,10 +161,17 @@ def read_charges(account: Account, owner_mark: str) -> tuple[Charge, ...]:
     Raises:
         AccountError: with a sentence for the person.
     """
-    try:
+    with reading(account, "the bill"):
         return account.charges(owner_mark)
+
+
+@contextmanager
+def reading(account: Account, what: str) -> Iterator[None]:
+    """Turn a fault of the API while ``what`` is read into an AccountError with a sentence for the person."""
+    try:
+        yield
     except ApiError as error:
-        raise AccountError(_unreadable("reading the bill", error, account.api.credentials)) from error
+        raise AccountError(_unreadable(f"reading {what}", error, account.api.credentials)) from error
 
 
 def receipt(charges: Iterable[Charge]) -> Receipt:
@@ -168,7 +186,7 @@ def per_hour(item: dict[str, Any]) -> Decimal:
 
 
 def _charge(row: dict[str, Any], *, still_billed: bool) -> Charge:
-    cancelled = _date(row.get("cancellationDate"))
+    cancelled = dated(row.get("cancellationDate"))
     # The account's clock need not be ours: a guest that still has its billing item says that its end lies ahead, and an
     # hourly item ends at once. Only monthly items are compared with our clock.
     ahead = still_billed or (cancelled is not None and not row.get("hourlyFlag") and cancelled > datetime.now(UTC))
@@ -177,14 +195,22 @@ def _charge(row: dict[str, Any], *, still_billed: bool) -> Charge:
         description=_described(row),
         host=str(row.get("hostName") or ""),
         category=str(row.get("categoryCode") or ""),
-        opened=_date(row.get("createDate")) or datetime.now(UTC),
+        opened=dated(row.get("createDate")) or datetime.now(UTC),
         closed=None if ahead else cancelled,
         ends=cancelled if ahead else None,
         hourly=bool(row.get("hourlyFlag")),
         per_hour=per_hour(row),
+        per_month=_whole(row, "recurringFee"),
         so_far=_whole(row, "currentHourlyCharge"),
         currency="USD",
     )
+
+
+def _unlisted(guest: dict[str, Any], item: dict[str, Any]) -> Charge:
+    """Write the charge of a guest that is billed while the list of billing items, which lags, does not show it yet."""
+    flavored = _charge({**item, "hourlyFlag": True, "description": "a guest"}, still_billed=True)
+    opened = dated(guest.get("createDate")) or flavored.opened
+    return replace(flavored, host=str(guest.get("hostname") or ""), category="guest_core", opened=opened)
 
 
 def _described(row: dict[str, Any]) -> str:
@@ -207,7 +233,8 @@ def _money(value: Any) -> Decimal:
     return Decimal(str(value)) if value not in (None, "") else Decimal(0)
 
 
-def _date(text: Any) -> datetime | None:
+def dated(text: Any) -> datetime | None:
+    """Read a date of the API."""
     return datetime.fromisoformat(str(text)) if text else None
 
 

@@ -56,13 +56,23 @@ class Api:
         return self.read(service, method, *args, **options)
 
     def read_all(self, service: str, method: str, **options: Any) -> list[dict[str, Any]]:
-        """Read a whole list, page by page, and trust the page's length rather than the total that may be missing."""
+        """Read a whole list, page by page; the total may be missing, but where it is there it must have come.
+
+        Raises:
+            ApiError: the list is none, or ends before its own total: it must never read as "nothing left".
+        """
         rows: list[dict[str, Any]] = []
         while True:
-            page = list(self.read(service, method, limit=PAGE_SIZE, offset=len(rows), **options) or [])
+            page = self.read(service, method, limit=PAGE_SIZE, offset=len(rows), **options)
+            if not isinstance(page, list):
+                raise ApiError(f"listing {service}::{method}", "unreadable answer", f"{type(page).__name__}, no list")
             rows += page
             if len(page) < PAGE_SIZE:
-                return rows
+                break
+        total = getattr(page, "total_count", 0)
+        if len(rows) < total:
+            raise ApiError(f"listing {service}::{method}", "truncated list", f"{len(rows)} of {total} came")
+        return rows
 
     def find(self, service: str, object_id: str, mask: str) -> dict[str, Any] | None:
         """Read one object; None when it does not exist."""

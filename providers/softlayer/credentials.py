@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import configparser
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from string import Template
@@ -39,12 +40,13 @@ class Credentials:
         return host in ("localhost", "::1") or host.startswith("127.")
 
 
-def load(config_file: str | None) -> Credentials:
+def load(config_file: str | None, exported: Mapping[str, str] = os.environ) -> Credentials:
     """Read the key; with a file named, that file alone counts, so that no exported key reaches another account."""
     if config_file:
         path = expand(config_file)
         return _checked(_file_settings(path), str(path))
-    return _checked(SoftLayer.config.get_client_settings(), "SL_USERNAME and SL_API_KEY or ~/.softlayer")
+    named = {"username": exported.get("SL_USERNAME"), "api_key": exported.get("SL_API_KEY")}
+    return _checked(SoftLayer.config.get_client_settings(**named), "SL_USERNAME and SL_API_KEY or ~/.softlayer")
 
 
 def expand(path: str) -> Path:

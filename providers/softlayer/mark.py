@@ -3,10 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 ZONE = "microcluster"
+_OWNER = r"(?P<stack>[A-Za-z0-9_.-]+)-(?P<mark>[0-9a-f]{8})"
+
+
+@dataclass(frozen=True)
+class Owner:
+    """The stack and the mark that something carries."""
+
+    stack: str
+    mark: str
+
+    def __str__(self) -> str:
+        """Name both as they stand on what they own."""
+        return owner(self.stack, self.mark)
 
 
 def owner(stack: str, mark: str) -> str:
@@ -55,3 +69,26 @@ def guest_is(guest: Mapping[str, Any], mark: str, hostname: str | None = None) -
     A mis-rooted filter is ignored by the service and returns every guest of the account.
     """
     return domain_is(guest.get("domain"), mark) and hostname in (None, guest.get("hostname"))
+
+
+def owner_in_domain(domain: Any) -> Owner | None:
+    """Read whose guest it is from its domain; None for everything that no stack of microcluster has ordered."""
+    return _owner(re.fullmatch(rf"{_OWNER}\.{ZONE}", str(domain or "")))
+
+
+def owner_in_notes(text: Any) -> Owner | None:
+    """Read whose it is from the beginning of notes or of a description."""
+    return _owner(re.match(rf"{ZONE} {_OWNER}(?![0-9A-Za-z-])", str(text or "")))
+
+
+def owner_in_tags(tags: Iterable[str]) -> Owner | None:
+    """Read whose it is from tags, which alone carry the mark of what has a short name only."""
+    told = {
+        kind: value
+        for kind, _, value in (tag.removeprefix("mc-").partition("-") for tag in tags if tag.startswith("mc-"))
+    }
+    return _owner(re.fullmatch(_OWNER, owner(told.get("stack", ""), told.get("mark", ""))))
+
+
+def _owner(found: re.Match[str] | None) -> Owner | None:
+    return Owner(found["stack"], found["mark"]) if found else None
