@@ -1,9 +1,13 @@
 """The verbs of Fabric: `fab --list` shows them, `fab --help VERB` documents one; `. ./env.sh` first."""
 
-from fabric.main import program
-from invoke import Collection
+from setup import withheld
 
-from verbs import explain, job, money, step, trust, watch
+withheld.withhold()  # Before anything else is imported or started: no child of fab needs the account's variables.
+
+from fabric.main import program  # noqa: E402
+from invoke import Collection  # noqa: E402
+
+from verbs import explain, job, receipt, recover, step, sweep, trust, watch  # noqa: E402
 
 # `fab ssh NODE -- WORDS`: Fabric itself wants to run what follows the dashes, and on hosts of its own option -H.
 if hasattr(program, "core"):
@@ -16,7 +20,9 @@ ns = Collection(
     job.stop,
     job.resume,
     job.report,
-    money.receipt,
+    receipt.receipt,
+    recover.recover,
+    sweep.sweep,
     explain.explain,
     job.ssh,
     trust.trust,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from launchers.payload import Container
@@ -15,11 +14,15 @@ PULL_FAILED = 42
 PULL_TIMEOUT_S = 3600.0
 
 
-def ensure_image(host: Host, container: Container) -> bool:
-    """Pull the image unless it is there; return whether it was pulled."""
+def ensure_image(host: Host, container: Container, exported_key: str | None = None) -> bool:
+    """Pull the image unless it is there; return whether it was pulled.
+
+    Args:
+        exported_key: the registry's key where the container names no file for it.
+    """
     if image_id(host, container.image):
         return False
-    key = registry_key(container)
+    key = registry_key(container, exported_key)
     registry = container.image.partition("/")[0]
     argv = ("sh", "-c", render("pull.sh.j2"), "pull", registry, container.image)
     done = host.run(argv, stdin=key or "", timeout_s=PULL_TIMEOUT_S, accept=(0, LOGIN_REFUSED, PULL_FAILED))
@@ -53,13 +56,13 @@ def image_digest(host: Host, image: str) -> str:
     return host.run(("docker", "image", "inspect", "--format", form, image)).stdout.strip()
 
 
-def registry_key(container: Container) -> str | None:
+def registry_key(container: Container, exported: str | None) -> str | None:
     """Return the registry's key, or None where there is none.
 
     A file that is named counts alone: an exported key of a real account must not reach the local registry.
     """
     if not container.registry_key_file:
-        return os.environ.get(KEY_VARIABLE, "").strip() or None
+        return (exported or "").strip() or None
     path = Path(container.registry_key_file).expanduser()
     try:
         return path.read_text().strip()

@@ -52,15 +52,19 @@ def mount_volume(host: Host, payload: Payload) -> list[str]:
     )
 
 
-def start_container(host: Host, payload: Payload) -> list[str]:
-    """Bring image, rank files and container to the host; return the names of the steps that changed something."""
+def start_container(host: Host, payload: Payload, registry_key: str | None = None) -> list[str]:
+    """Bring image, rank files and container to the host; return the names of the steps that changed something.
+
+    Args:
+        registry_key: what the person has exported, for a container that names no file with a key.
+    """
     payload.require("container", "rank_key_file")
     container, key = payload.container, payload.rank_key_file
     assert container and key
     wait_for_ssh(host)
     changed = _run(
         host,
-        ("training image", lambda: ensure_image(host, container)),
+        ("training image", lambda: ensure_image(host, container, registry_key)),
         ("files of the ranks", lambda: ensure_rank_files(host, container, key)),
         ("training container", lambda: ensure_container(host, container, payload.mount_point)),
     )

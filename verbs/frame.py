@@ -15,6 +15,7 @@ from launchers.payload import PayloadError
 from providers.softlayer.account import AccountError
 from remote.host import RemoteError, UnreachableError
 from remote.waiting import NotReadyError
+from setup.errors import SetupError
 
 FAILED, MISTAKE, INTERRUPTED = 1, 2, 130
 STACK = "local"
@@ -36,8 +37,9 @@ def verb(function: Callable[..., int | None]) -> invoke.Task:
     def framed(*args: Any, **options: Any) -> None:
         sys.exit(_carefully(function, *args, **options))
 
-    positional = ["node"] if "node" in function.__code__.co_varnames[: function.__code__.co_argcount] else []
-    return invoke.task(framed, positional=positional, help=_help(function))
+    names = function.__code__.co_varnames[: function.__code__.co_argcount]
+    positional, repeated = ([name] if name in names else [] for name in ("node", "id"))
+    return invoke.task(framed, positional=positional, iterable=repeated, help=_help(function))
 
 
 def print_json(facts: object) -> None:
@@ -53,9 +55,9 @@ def tell(text: str) -> None:
 def _carefully(function: Callable[..., int | None], *args: Any, **options: Any) -> int:
     try:
         return function(*args, **options) or 0
-    except (UserMistake, ConfigError) as error:
+    except (UserMistake, ConfigError, SetupError) as error:
         tell(str(error))
-        return MISTAKE
+        return getattr(error, "exit_code", MISTAKE)
     except UnreachableError as error:
         tell(f"{sentence(str(error))} {UNREACHABLE_NEXT}")
         return FAILED
@@ -82,6 +84,10 @@ def _help(function: Callable[..., int | None]) -> dict[str, str]:
         "node": "name of the machine, for example gpu-0",
         "lines": "how many lines of the end",
         "yes": "do not ask",
+        "all": "the whole history and not only the last rental",
+        "cancel": "cancel what bears the mark instead of keeping it for the next up",
+        "mark": "all that carries this mark",
+        "id": "what is to be cancelled, as the list names it; may be given several times",
         "follow": "go on printing until Ctrl-C",
     }
     names = function.__code__.co_varnames[1 : function.__code__.co_argcount]

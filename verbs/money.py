@@ -1,22 +1,16 @@
-"""What a stack costs and has cost, read from the account by the stack's mark; a receipt works without any state of Pulumi."""
+"""What a stack that is up costs, and the account and mark of any stack."""
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
-import invoke
-from rich.console import Console
-from rich.table import Table
-
 import config
 from launchers.payload import Payload, PayloadError
-from providers.softlayer.account import Account, AccountError, Receipt, open_account, read_charges
-from providers.softlayer.account import receipt as add_up
-from verbs.frame import FAILED, STACK, VerbError, print_json, sentence, tell, verb
+from providers.softlayer.account import Account, AccountError, open_account, read_charges
+from setup.withheld import kept
+from verbs.frame import VerbError, sentence, tell
 from verbs.living import find_payload
 
 CENT = Decimal("0.01")
@@ -48,7 +42,7 @@ class Cost:
 def cost_of(payload: Payload, account: Account | None = None) -> Cost:
     """Return what is being billed for a stack that is up, as the account says in which it was ordered."""
     try:
-        account = account or open_account(payload.account_config_file)
+        account = account or open_account(payload.account_config_file, kept())
         charges = [charge for charge in read_charges(account, payload.mark) if charge.is_open]
     except AccountError as error:
         tell(sentence(str(error)))
@@ -63,53 +57,5 @@ def account_and_mark(stack: str) -> tuple[Account, str]:
     except (VerbError, PayloadError):  # A receipt is asked for most when the state is lost.
         payload = None
     if payload:
-        return open_account(payload.account_config_file), payload.mark
-    return open_account(config.read_file(stack).account_config_file), config.owner(stack).mark
-
-
-@verb
-def receipt(context: invoke.Context, stack: str = STACK, json: bool = False) -> int:
-    """Print what was rented under the stack's mark, and what is still billed; exit code 1 unless nothing is."""
-    account, mark = account_and_mark(stack)
-    bill = add_up(read_charges(account, mark))
-    if json:
-        print_json(_facts(bill, mark, account))
-    else:
-        _print_table(bill, mark, account)
-    if bill.open_count:
-        tell(f"Still billed. Cancel it: make down STACK={stack}")
-    return FAILED if bill.open_count else 0
-
-
-def _facts(bill: Receipt, mark: str, account: Account) -> dict[str, Any]:
-    rows = [{**vars(row), "is_open": row.is_open} for row in bill.rows]
-    identity = account.identity()
-    return {"account": identity.account_id, "mark": mark, "items": rows, "total": bill.total, "open": bill.open_count}
-
-
-def _print_table(bill: Receipt, mark: str, account: Account) -> None:
-    identity = account.identity()
-    console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else 140)
-    table = Table(
-        title=f"Receipt of account {identity.account_id} ({identity.username}), mark {mark}", title_justify="left"
-    )
-    for name, side in (("item", "right"), ("host", "left"), ("what", "left"), ("from (UTC)", "left"), ("to (UTC)", "left"), ("per hour", "right"), ("cost", "right")):  # fmt: skip
-        table.add_column(name, justify=side)  # type: ignore[arg-type]
-    for row in bill.rows:
-        until = "still billed" if row.is_open else _when(row.closed)
-        table.add_row(
-            row.id,
-            row.host,
-            row.description,
-            _when(row.opened),
-            until,
-            f"{row.per_hour:f}",
-            f"{row.so_far.quantize(CENT)}",
-        )
-    console.print(table)
-    print(f"total: {bill.total.quantize(CENT)} USD")
-    print(f"open billing items with mark {mark}: {bill.open_count}")
-
-
-def _when(moment: datetime | None) -> str:
-    return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S") if moment else ""
+        return open_account(payload.account_config_file, kept()), payload.mark
+    return open_account(config.read_file(stack).account_config_file, kept()), config.owner(stack).mark

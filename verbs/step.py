@@ -12,6 +12,7 @@ from remote import steps
 from remote.host import Host
 from remote.job import start_job as start
 from remote.job import stop_job as stop
+from setup.withheld import REGISTRY_KEY, kept
 from verbs.frame import tell, verb
 
 
@@ -38,7 +39,8 @@ def mount_volume(context: invoke.Context) -> int:
 @verb
 def start_container(context: invoke.Context) -> int:
     """Image, rank files and training container of one machine."""
-    return _one_host(steps.start_container)
+    registry_key = kept().get(REGISTRY_KEY)
+    return _one_host(lambda host, payload: steps.start_container(host, payload, registry_key))
 
 
 @verb

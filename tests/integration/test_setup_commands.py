@@ -12,9 +12,8 @@ import time
 
 import pytest
 
-from setup import state
 from setup.environment import PROJECT, PYTHON, Home, child_environment
-from setup.locks import alone_on
+from setup.locks import alone_on, pulumi_locks
 
 pytestmark = pytest.mark.timeout(120)
 STACKS = ("local", "p100", "v100")
@@ -98,7 +97,7 @@ def test_an_up_with_a_wrong_stack_file_is_refused_within_seconds_and_leaves_noth
 
 
 def test_a_second_up_ends_within_five_seconds_and_names_the_first(home: Home) -> None:
-    with alone_on("local", "up", home):
+    with alone_on("local", "make up", home):
         start = time.monotonic()
         second = run(home, "up", "local")
     assert second.returncode == 1 and time.monotonic() - start < 5
@@ -118,9 +117,11 @@ def test_the_lock_of_a_killed_pulumi_is_cleared_by_the_command_that_the_sentence
     }
     (folder / "c326045e-1861-4a26-b564-2e831f64b2bd.json").write_text(json.dumps(lock))
     refused = run(home, "up", "local")
-    assert refused.returncode == 1 and "pulumi cancel --yes local" in refused.stderr
-    subprocess.run(("pulumi", "cancel", "--yes", "local"), cwd=PROJECT, env=environment(home), check=True)
-    state.refuse_stale_lock("local", home)
+    assert refused.returncode == 1 and "fab recover --stack local" in refused.stderr
+    argv = ("fab", "recover", "--stack", "local", "--yes")
+    done = subprocess.run(argv, cwd=PROJECT, env=environment(home), capture_output=True, text=True, check=False)
+    assert "lock: free" in done.stdout and not pulumi_locks("local", home)
+    assert done.returncode == 1 and "softlayer.conf" in done.stderr, "without its account nothing more can be proved"
 
 
 def test_an_unknown_stack_is_the_users_mistake(home: Home) -> None:

@@ -27,7 +27,11 @@ MAY_IMPORT = {
     "launchers": set(),
     "providers": {"catalog"},
     "remote": {"launchers"},
-    "verbs": {"config", "launchers", "providers.softlayer.account", "remote"},
+    "verbs": {
+        *("config", "launchers", "remote"),
+        *(f"providers.softlayer.{name}" for name in ("account", "belongings", "waiting")),
+        *(f"setup.{name}" for name in ("checkpoint", "environment", "errors", "locks", "mend", "orphans", "withheld")),
+    },
 }
 
 

@@ -74,14 +74,12 @@ def test_a_silent_registry_is_not_taken_for_a_wrong_key(said, hint, container):
     assert _what_to_mend(said, replace(container, registry_key_file="/keys/ngc")).startswith(hint)
 
 
-def test_an_exported_key_does_not_reach_a_registry_whose_key_file_is_named(machine, container, monkeypatch):
-    monkeypatch.setenv("NGC_API_KEY", "of-another-account")
-    assert ensure_image(machine, container)
+def test_an_exported_key_does_not_reach_a_registry_whose_key_file_is_named(machine, container):
+    assert ensure_image(machine, container, "of-another-account")
 
 
-def test_without_a_file_the_key_comes_from_the_environment(machine, monkeypatch):
-    monkeypatch.setenv("NGC_API_KEY", "right\n")
-    assert ensure_image(machine, Container("openseq2seq", IMAGE))
+def test_without_a_file_the_key_is_what_the_person_has_exported(machine):
+    assert ensure_image(machine, Container("openseq2seq", IMAGE), "right\n")
 
 
 def test_a_missing_key_file_is_a_sentence(machine):

@@ -77,6 +77,8 @@ def test_every_verb_has_a_line_in_the_list():
         "resume",
         "report",
         "receipt",
+        "recover",
+        "sweep",
         "explain",
         "ssh",
         "trust",
@@ -133,7 +135,7 @@ def test_a_bill_that_cannot_be_read_is_a_sentence_and_does_not_end_the_watching(
 
 def test_the_money_of_a_living_stack_is_read_where_it_was_ordered_whatever_its_file_says_now(monkeypatch):
     there, opened = dataclasses.replace(PAYLOAD, account_config_file="/ordered/there"), []
-    monkeypatch.setattr(money, "open_account", lambda file: opened.append(file) or Falling())
+    monkeypatch.setattr(money, "open_account", lambda file, exported: opened.append(file) or Falling())
     monkeypatch.setattr(money, "find_payload", lambda stack: there)
     money.cost_of(there)
     assert money.account_and_mark("local")[1] == there.mark
@@ -148,7 +150,7 @@ def test_a_receipt_needs_no_state_but_the_stack_file_and_its_key(monkeypatch, lo
 
     opened = []
     monkeypatch.setattr(money, "find_payload", find)
-    monkeypatch.setattr(money, "open_account", lambda file: opened.append(file) or Falling())
+    monkeypatch.setattr(money, "open_account", lambda file, exported: opened.append(file) or Falling())
     monkeypatch.setattr(money.config, "owner", lambda stack: Owner("0badcafe", "", "", ""))
     assert money.account_and_mark("local")[1] == "0badcafe"
     assert opened == [money.config.read_file("local").account_config_file]

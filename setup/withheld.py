@@ -1,0 +1,37 @@
+"""The account's variables, taken out of this process on its first line, so that what it starts does not inherit them."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+
+NAMES = (
+    *("SL_USERNAME", "SL_API_KEY", "NGC_API_KEY"),
+    *("SOFTLAYER_USERNAME", "SOFTLAYER_API_KEY", "IAAS_CLASSIC_USERNAME", "IAAS_CLASSIC_API_KEY"),
+    *("BLUEMIX_API_KEY", "IC_API_KEY", "IBMCLOUD_API_KEY"),
+)
+"""What we read, and what other tools for the same account read."""
+REGISTRY_KEY = "NGC_API_KEY"
+_KEPT: dict[str, str] = {}
+
+
+def withhold() -> None:
+    """Take them out of the environment, and keep them in memory for the few that need them."""
+    for name in NAMES:
+        if name in os.environ:
+            _blank(name)
+            _KEPT[name] = os.environ.pop(name)
+
+
+def kept() -> dict[str, str]:
+    """Return what was withheld, for a child that needs the account, and for reading the account ourselves."""
+    return dict(_KEPT)
+
+
+def _blank(name: str) -> None:
+    """Overwrite the value where it lies: taking a variable away leaves it readable in ``/proc/<pid>/environ``."""
+    libc = ctypes.CDLL(None)
+    libc.getenv.restype = ctypes.c_void_p
+    place = libc.getenv(os.fsencode(name))
+    if place:
+        ctypes.memset(place, 0, len(os.fsencode(os.environ[name])))

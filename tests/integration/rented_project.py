@@ -1,0 +1,91 @@
+"""The project as a person has it, with the paid part of its program alone: guests without the steps over ssh."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from setup.environment import Home, child_environment
+from tests.integration.conftest import AccountEmulator
+
+ROOT = Path(__file__).parents[2]
+LIMIT_S = 120
+PAID_PART = """
+import pulumi
+import config
+from components.cluster import hostnames, ledger_args, network_args
+from components.network import PrivateNetwork
+from components.node import GpuNodeArgs, guest_args
+from providers.softlayer.resources import Ledger, SshKey, SshKeyArgs, VirtualGuest, owner_label
+
+stack = config.load()
+owner = config.owner(stack.name)
+ledger = Ledger("ledger", ledger_args(stack, owner))
+after = pulumi.ResourceOptions(depends_on=[ledger], delete_before_replace=True)
+key = SshKey("key", SshKeyArgs(owner.mark, owner_label(stack.name, owner.mark), owner.public_key), after)
+network = PrivateNetwork("network", network_args(stack, owner, ledger.backend_router_id), after)
+for host in hostnames(stack):
+    VirtualGuest(f"{host}-guest", guest_args(GpuNodeArgs(stack.name, owner, host, stack.cluster, key.id, network)), after)
+"""
+
+
+@dataclass(frozen=True)
+class RentedProject:
+    """A clone, a home whose local stack is an emulated account, and the plain commands."""
+
+    folder: Path
+    home: Home
+    env: dict[str, str]
+
+    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """Run a command in the clone's folder."""
+        return subprocess.run(
+            words, cwd=self.folder, env=self.env, capture_output=True, text=True, timeout=LIMIT_S, check=False
+        )
+
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        """Start a command in a group of its own."""
+        pipe = subprocess.PIPE
+        return subprocess.Popen(
+            words, cwd=self.folder, env=self.env, stdout=pipe, stderr=subprocess.STDOUT, text=True, process_group=0
+        )
+
+    def make(self, verb: str) -> subprocess.CompletedProcess[str]:
+        """Run a target of the Makefile on the local stack."""
+        return self.run(str(self.folder / ".venv" / "bin" / "python"), "-m", "setup", verb, "--stack", "local")
+
+    @property
+    def state_file(self) -> Path:
+        """Pulumi's state of the local stack."""
+        return self.home.state / ".pulumi" / "stacks" / "microcluster" / "local.json"
+
+
+def install(folder: Path, emulator: AccountEmulator, home: Home | None = None) -> RentedProject:
+    """Copy the project into ``folder``; ``home`` is shared with another clone when it is given."""
+    project = folder / "project"
+    _copy(project)
+    place = home or Home(folder / "home", Home.of(os.environ).cache)
+    place.root.mkdir(parents=True, exist_ok=True)
+    if not (place.root / "emulator").exists():
+        (place.root / "emulator").symlink_to(emulator.state)
+    base = {name: value for name, value in os.environ.items() if not name.startswith(("SL_", "PULUMI_"))}
+    env = child_environment(place, base | {"HOME": str(place.root)})
+    rented = RentedProject(project, place, env)
+    made = rented.make("setup")
+    assert made.returncode == 0, made.stdout + made.stderr
+    return rented
+
+
+def _copy(project: Path) -> None:
+    argv = ("git", "ls-files", "-co", "--exclude-standard")
+    for name in subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines():
+        if (ROOT / name).is_file() and not name.startswith(("tests/", "images/")):
+            (project / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, project / name)
+    (project / ".venv").symlink_to(ROOT / ".venv")
+    (project / "__main__.py").write_text(PAID_PART)
+    stack = project / "stacks" / "Pulumi.local.yaml"
+    stack.write_text(stack.read_text().replace("config:\n", "config:\n  softlayer:timeScale: 0.05\n", 1))

@@ -1,0 +1,138 @@
+"""`fab receipt`: what was rented under the stack's mark, read from the account; it works with state and journal lost."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+import invoke
+from rich.console import Console
+from rich.table import Table
+
+from providers.softlayer import belongings
+from providers.softlayer.account import Account, Charge, read_charges, reading
+from providers.softlayer.account import receipt as add_up
+from setup.environment import Home
+from verbs.compared import Compared, with_state
+from verbs.frame import FAILED, STACK, print_json, tell, verb
+from verbs.money import CENT, account_and_mark
+
+FOR_EVER = datetime.max.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Bill:
+    """The rows that are shown, and what was rented before them."""
+
+    shown: tuple[Charge, ...]
+    earlier: tuple[Charge, ...]
+
+    @property
+    def open(self) -> list[Charge]:
+        """What is billed at this moment; nothing of it is ever among the earlier ones."""
+        return [row for row in self.shown if row.is_open]
+
+
+@verb
+def receipt(context: invoke.Context, stack: str = STACK, json: bool = False, all: bool = False) -> int:
+    """Print what was last rented under the stack's mark and what is still billed; exit code 1 unless nothing is."""
+    account, mark = account_and_mark(stack)
+    charges = read_charges(account, mark)
+    bill = Bill(charges, ()) if all else last_rental(charges)
+    with reading(account, "what bears the mark"):
+        compared = with_state(belongings.under(account, mark), stack, Home.of(os.environ))
+    if json:
+        print_json(facts(bill, compared, mark, account))
+    else:
+        _print(bill, compared, mark, account, stack)
+    if bill.open:
+        tell(f"Still billed. Cancel it: make down STACK={stack}")
+    return FAILED if bill.open else 0
+
+
+def last_rental(charges: Sequence[Charge]) -> Bill:
+    """Cut the history where the mark last held nothing; what is open is always behind the cut."""
+    begun, held_until = 0, FOR_EVER
+    for index, row in enumerate(charges):
+        closed = row.closed or FOR_EVER
+        if row.opened > held_until:
+            begun = index
+        held_until = max(held_until, closed) if index else closed
+    return Bill(tuple(charges[begun:]), tuple(charges[:begun]))
+
+
+def facts(bill: Bill, compared: Compared, mark: str, account: Account) -> dict[str, Any]:
+    """Return the contract of `fab receipt --json`."""
+    added, before = add_up(bill.shown), add_up(bill.earlier)
+    return {
+        "account": account.identity().account_id,
+        "mark": mark,
+        "items": [{**vars(row), "is_open": row.is_open} for row in bill.shown],
+        "total": added.total,
+        "open": added.open_count,
+        "scheduled": [{"id": row.id, "host": row.host, "ends": row.ends} for row in bill.open if row.ends],
+        "earlier": {"items": len(before.rows), "total": before.total},
+        "state": f"broken: {compared.broken}" if compared.broken else "agrees" if compared.agrees else "differs",
+        "in_account_only": [{"kind": each.kind, "id": each.id, "name": each.name} for each in compared.account_only],
+        "in_state_only": [{"kind": each.kind, "id": each.id, "name": each.name} for each in compared.state_only],
+        "under_way": [each.name for each in compared.under_way],
+    }
+
+
+def _print(bill: Bill, compared: Compared, mark: str, account: Account, stack: str) -> None:
+    identity = account.identity()
+    table = Table(
+        title=f"Receipt of account {identity.account_id} ({identity.username}), mark {mark}", title_justify="left"
+    )
+    for name, side in (("item", "right"), ("host", "left"), ("what", "left"), ("from (UTC)", "left"), ("to (UTC)", "left"), ("price", "right"), ("cost", "right")):  # fmt: skip
+        table.add_column(name, justify=side)  # type: ignore[arg-type]
+    for row in bill.shown:
+        table.add_row(row.id, row.host, row.description, _when(row.opened), _until(row), price(row), _money(row.so_far))
+    Console(file=sys.stdout, width=None if sys.stdout.isatty() else 140).print(table)
+    print("\n".join([*_sums(bill, mark, stack), *said_of_state(compared, stack)]))
+
+
+def _sums(bill: Bill, mark: str, stack: str) -> list[str]:
+    total, before = add_up(bill.shown).total, add_up(bill.earlier)
+    lines = [f"total: {_money(total)} USD"]
+    if before.rows:
+        lines.append(
+            f"before that, under the same mark: {len(before.rows)} items for {_money(before.total)} USD, "
+            f"{_money(total + before.total)} USD in all (fab receipt --all --stack {stack})"
+        )
+    lines += [f"ends later: item {row.id} ({row.host}) at {_when(row.ends)} UTC" for row in bill.open if row.ends]
+    return [*lines, f"open billing items with mark {mark}: {len(bill.open)}"]
+
+
+def said_of_state(compared: Compared, stack: str) -> list[str]:
+    """Say what Pulumi's state says of the same things, one line for each difference."""
+    if compared.broken:
+        return [
+            f"Pulumi's state of stack {stack} cannot be read: {compared.broken}. Mend it: fab recover --stack {stack}"
+        ]
+    lines = [f"in the account, not in Pulumi's state: {each}" for each in compared.account_only]
+    lines += [f"in Pulumi's state, not in the account: {each.name} ({each.id})" for each in compared.state_only]
+    lines += [f"being ordered when Pulumi was last ended: {each.name}" for each in compared.under_way]
+    return lines or ["Pulumi's state says the same"]
+
+
+def price(row: Charge) -> str:
+    """Say what an item costs, and for how long that is."""
+    return f"{row.per_hour.normalize():f} an hour" if row.hourly else f"{row.per_month.normalize():f} a month"
+
+
+def _until(row: Charge) -> str:
+    return "still billed" if row.is_open else _when(row.closed)
+
+
+def _money(amount: Decimal) -> str:
+    return str(amount.quantize(CENT))
+
+
+def _when(moment: datetime | None) -> str:
+    return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S") if moment else ""
