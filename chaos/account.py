@@ -1,0 +1,88 @@
+"""One emulated account after the other, behind the wire, in this process."""
+
+from __future__ import annotations
+
+import json
+import logging
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+
+from chaos.wire import Wire
+from emulator.account import Account
+from emulator.client_file import CONFIG_FILE, write_client_file
+from emulator.crew import Crew
+from emulator.dispatch import Dispatcher
+from emulator.machines import NoMachines
+from emulator.server import application
+from emulator.settings import SETTINGS_FILE, load_settings
+from emulator.status import Status
+from emulator.store import Store
+
+CLOCK_RATE = 100
+"""Virtual seconds in a real one; slow enough that a stalled computer does not look like an account that never answers."""
+SETTINGS = {"provisioning_s": 5.0, "upgrade_s": 3.0, "reclaim_s": 2.0, "instance_limit": 200}
+PUBLIC_SUBNET = "198.51.100.0/24"
+
+
+@dataclass(frozen=True)
+class Rented:
+    """An account of one run alone."""
+
+    account: Account
+    folder: Path
+
+    @property
+    def config_file(self) -> Path:
+        """The official client's file."""
+        return self.folder / CONFIG_FILE
+
+
+class AccountServer:
+    """Listens on a port of its own; whichever account is open answers, over the wire."""
+
+    def __init__(self) -> None:
+        logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
+        self.wire = Wire()
+        self._socket = socket.create_server(("127.0.0.1", 0), backlog=512)
+        self.port: int = self._socket.getsockname()[1]
+        config = uvicorn.Config(self.wire, log_config=None, access_log=False, lifespan="off")
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [self._socket]}, daemon=True)
+        self._thread.start()
+
+    @contextmanager
+    def opened(self, folder: Path, **settings: Any) -> Iterator[Rented]:
+        """Open a fresh account in a folder, and close it at the end."""
+        folder.mkdir(parents=True)
+        values = {**SETTINGS, "public_subnet": PUBLIC_SUBNET, "clock_rate": CLOCK_RATE, **settings}
+        (folder / SETTINGS_FILE).write_text("".join(f"{key} = {_toml(value)}\n" for key, value in values.items()))
+        chosen = load_settings(folder, {"port": self.port, "machines": "none"})
+        write_client_file(chosen)
+        account = Account(chosen, Store(chosen.state))
+        crew = Crew(account, NoMachines())
+        crew.start()
+        self.wire.lead_to(application(Dispatcher(account), Status(account, self.port)))
+        try:
+            yield Rented(account, chosen.state)
+        finally:
+            crew.stop()
+            with account.lock:
+                account.store.close()
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._server.should_exit = True
+        self._thread.join(10)
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{json.dumps(key)} = {_toml(each)}" for key, each in value.items()) + "}"
+    return json.dumps(value)

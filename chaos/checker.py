@@ -1,0 +1,128 @@
+"""Judges what an account has lived through: nothing ordered twice, nothing left billed, every dollar shown as it was charged.
+
+It reads the account's own history and knows nothing of the provider: no line of code is shared with it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+HOUR_S = 3600
+RECEIPT_TOTAL = re.compile(r"rented for ([0-9.]+) in all")
+
+
+@dataclass(frozen=True)
+class Billed:
+    """One billing item's life, in the account's own seconds."""
+
+    id: int
+    name: str
+    per_hour: Decimal
+    opened: float
+    closed: float | None
+
+    def charge(self, now: float) -> Decimal:
+        """Dollars for the hours begun until now."""
+        return self.per_hour * max(1, math.ceil(((self.closed or now) - self.opened) / HOUR_S))
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What has to be true at the end."""
+
+    mark: str
+    names: frozenset[str]
+    """The machines that have to be billed."""
+    orders: int | None = None
+    """At most so many orders for each machine in all; None where a new one after a cancellation is right."""
+
+
+@dataclass
+class Verdict:
+    """Every breach as a sentence."""
+
+    orphans: list[str] = field(default_factory=list)
+    duplicates: list[str] = field(default_factory=list)
+    wrong_dollars: list[str] = field(default_factory=list)
+
+    @property
+    def breaches(self) -> list[str]:
+        """All of them."""
+        return self.orphans + self.duplicates + self.wrong_dollars
+
+
+def judge(history: Iterable[Mapping[str, Any]], expected: Expected, said: Iterable[str] = ()) -> Verdict:
+    """Judge a history against what was wanted, and the receipts in what was ``said`` against the charges."""
+    lines = list(history)
+    ours = [each for each in billed(lines) if _belongs(each.name, expected.mark)]
+    verdict = Verdict()
+    _count_orders(ours, expected, verdict)
+    _count_open(ours, expected, verdict)
+    if not expected.names:
+        verdict.orphans += [f"{what} is left" for what in left_over(lines, expected.mark)]
+    _compare_receipt(ours, list(said), verdict)
+    return verdict
+
+
+def billed(history: Iterable[Mapping[str, Any]]) -> list[Billed]:
+    """Collect the billing items of a history."""
+    found: dict[int, Billed] = {}
+    for line in history:
+        if line["kind"] != "event" or line["what"] != "billing_item":
+            continue
+        if line["event"] == "opened":
+            name = f"{line['host']}.{line['domain']}" if line.get("domain") else str(line.get("notes") or "")
+            found[line["id"]] = Billed(line["id"], name, Decimal(line["per_hour"] or 0), line["at"], None)
+        elif line["event"] == "closed":
+            was = found[line["id"]]
+            found[line["id"]] = Billed(was.id, was.name, was.per_hour, was.opened, line["at"])
+    return list(found.values())
+
+
+def left_over(history: Iterable[Mapping[str, Any]], mark: str) -> list[str]:
+    """Name the unbilled things under a mark that were made and never removed."""
+    there: dict[tuple[str, int], str] = {}
+    for line in history:
+        if line["kind"] != "event" or line["what"] not in ("ssh_key", "security_group"):
+            continue
+        if line["event"] == "made":
+            there[line["what"], line["id"]] = str(line.get("notes") or "")
+        elif line["event"] == "removed":
+            there.pop((line["what"], line["id"]), None)
+    return [f"{what} {number}" for (what, number), notes in there.items() if f"-{mark}" in notes]
+
+
+def _belongs(name: str, mark: str) -> bool:
+    return name.endswith(f"-{mark}.microcluster") or f"-{mark} " in f"{name} "
+
+
+def _count_orders(ours: list[Billed], expected: Expected, verdict: Verdict) -> None:
+    for name in sorted({each.name for each in ours}):
+        lives = sorted((each for each in ours if each.name == name), key=lambda each: each.opened)
+        for earlier, later in zip(lives, lives[1:], strict=False):
+            if earlier.closed is None or earlier.closed > later.opened:
+                verdict.duplicates.append(f"{name} was ordered as item {later.id} while item {earlier.id} was billed")
+        if expected.orders is not None and len(lives) > expected.orders:
+            verdict.duplicates.append(f"{name} was ordered {len(lives)} times, not {expected.orders}")
+
+
+def _count_open(ours: list[Billed], expected: Expected, verdict: Verdict) -> None:
+    still = [each for each in ours if each.closed is None]
+    verdict.orphans += [f"{each.name} is billed as item {each.id}" for each in still if each.name not in expected.names]
+    missing = expected.names - {each.name for each in still}
+    verdict.orphans += [f"{name} is wanted and not billed" for name in sorted(missing)]
+
+
+def _compare_receipt(ours: list[Billed], said: list[str], verdict: Verdict) -> None:
+    """A receipt is written when nothing is open any more, so that its total is final."""
+    for text in said:
+        for total in RECEIPT_TOTAL.findall(text):
+            charged = sum((each.charge(each.opened) for each in ours), Decimal(0))
+            unit = max((each.per_hour for each in ours), default=Decimal(0))
+            if abs(Decimal(total) - charged) > unit:
+                verdict.wrong_dollars.append(f"the receipt says {total}, the account charged {charged}")

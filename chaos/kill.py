@@ -1,0 +1,178 @@
+"""The kill sweep: a command is struck at one call, another command follows, and the account is judged."""
+
+from __future__ import annotations
+
+import enum
+import signal
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import product
+from random import Random
+from typing import Any
+
+from chaos.checker import Expected
+from chaos.engine import Command, Verb
+from chaos.program import DOMAIN, MARK
+from chaos.provider import Provider
+from chaos.stage import Stage
+from chaos.wire import Moment, Strike
+
+HOSTNAMES = ("gpu-0", "gpu-1")
+NAMES = frozenset(f"{hostname}.{DOMAIN}" for hostname in HOSTNAMES)
+LONGEST_LIFE_S = 10.0
+"""An orphaned provider notices within five seconds and has another four for what is under way."""
+
+
+class Target(enum.StrEnum):
+    """Who is struck."""
+
+    PROVIDER = "provider"
+    TREE = "tree"
+    ENGINE = "engine"
+
+
+class Blow(enum.StrEnum):
+    """With what."""
+
+    KILL = "KILL"
+    TERM = "TERM"
+    INT = "INT"
+    INT_INT = "INT-INT"
+
+
+@dataclass(frozen=True)
+class Case:
+    """One run of the sweep."""
+
+    verb: Verb
+    number: int
+    target: Target
+    blow: Blow
+    moment: Moment
+    then: Verb
+    seed: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.verb} struck with {self.blow} ({self.target}) at call {self.number}, {self.moment.name}; "
+            f"then {self.then}; seed {self.seed}"
+        )
+
+
+def cases(verb: Verb, calls: int, seed: int) -> Iterator[Case]:
+    """List every case of a command that makes so many calls."""
+    every = product(range(1, calls + 1), Target, Blow, Moment, Verb)
+    for number, (call, target, blow, moment, then) in enumerate(every):
+        yield Case(verb, call, target, blow, moment, then, seed * 100_000 + number)
+
+
+def sample(every: list[Case], seed: int, size: int) -> list[Case]:
+    """Draw cases so that each call of each command and each combination of target, blow and moment occurs."""
+    drawn, chance = [], Random(seed)
+    missing = {(case.verb, case.number) for case in every} | {_combination(case) for case in every}
+    shuffled = chance.sample(every, len(every))
+    for case in shuffled:
+        new = {(case.verb, case.number), _combination(case)} & missing
+        if len(new) == 2 or (new and len(drawn) < size):
+            missing -= new
+            drawn.append(case)
+    rest = [case for case in shuffled if case not in set(drawn)]
+    for case in rest:
+        new = {(case.verb, case.number), _combination(case)} & missing
+        if new:
+            missing -= new
+            drawn.append(case)
+    return drawn + [case for case in rest if case not in set(drawn)][: max(size - len(drawn), 0)]
+
+
+def _combination(case: Case) -> tuple:
+    return case.target, case.blow, case.moment, case.then
+
+
+def count_calls(stage: Stage) -> dict[Verb, int]:
+    """Count the calls of a clean ``up`` and a clean ``destroy``."""
+    counts = {}
+    for verb in (Verb.UP, Verb.DESTROY):
+        assert stage.run(verb).exit_code == 0
+        counts[verb] = len(stage.wire.calls)
+    return counts
+
+
+def play(stage: Stage, case: Case) -> list[str]:
+    """Play a case and return everything that went wrong, beyond what the history shows."""
+    chance = Random(case.seed)
+    wrong = []
+    if case.verb is Verb.DESTROY:
+        _wants_success(stage, Verb.UP, wrong)
+    wrong += _struck(stage, case, chance)
+    # What a struck destroy has removed may still be in the state, and only a refresh looks: as `make up` and recover do.
+    refresh = case.then is Verb.UP and (case.verb is Verb.DESTROY or chance.random() < 0.5)
+    _wants_success(stage, case.then, wrong, refresh=refresh)
+    if case.then is Verb.UP:
+        again = _wants_success(stage, Verb.UP, wrong)
+        writes = stage.writes()
+        if again.changed or writes:
+            wrong.append(f"a second up changed {again.changed} with the calls {writes}")
+        orders = 1 if case.verb is Verb.UP else None
+        wrong += stage.judge(Expected(MARK, NAMES, orders)).breaches
+        _wants_success(stage, Verb.DESTROY, wrong)
+    wrong += stage.judge(Expected(MARK, frozenset(), 1 if case.verb is Verb.UP else None)).breaches
+    return wrong
+
+
+def _struck(stage: Stage, case: Case, chance: Random) -> list[str]:
+    provider = stage.start()
+    command = stage.command(provider)
+    act = partial(_act, command, case, chance.uniform(0, 0.02))
+    strike = Strike(case.number, case.moment, act, command.hold, lambda: provider.process.ended(0))
+    stage.wire.arm(strike)
+    outcome = command.run(case.verb)
+    if outcome.exit_code == Command.KILLED:
+        return _outlived(provider)
+    provider.leave()
+    return []
+
+
+def _outlived(provider: Provider) -> list[str]:
+    began = time.monotonic()
+    gone = provider.process.ended(LONGEST_LIFE_S)
+    provider.process.signal(signal.SIGKILL)
+    provider.process.ended(LONGEST_LIFE_S)
+    provider.process.release()
+    return [] if gone else [f"the provider outlived its engine by {time.monotonic() - began:.0f} s"]
+
+
+def _act(command: Command, case: Case, pause_s: float) -> None:
+    """Strike; a blow after the reply comes a little later, so that it meets the provider at different places."""
+    try:
+        _blow(command, case, pause_s)
+    finally:
+        command.release()
+
+
+def _blow(command: Command, case: Case, pause_s: float) -> None:
+    if case.moment is Moment.REPLIED:
+        time.sleep(pause_s)
+    for number in range(2 if case.blow is Blow.INT_INT else 1):
+        if number:
+            time.sleep(pause_s)
+        if case.target in (Target.ENGINE, Target.TREE):
+            (command.kill if case.blow is Blow.KILL else command.interrupt)()
+        if case.target in (Target.PROVIDER, Target.TREE):
+            _signal(command.provider, case.blow)
+
+
+def _signal(provider: Provider, blow: Blow) -> None:
+    numbers = {Blow.KILL: signal.SIGKILL, Blow.TERM: signal.SIGTERM}
+    provider.process.signal(numbers.get(blow, signal.SIGINT))
+    if blow is Blow.KILL:
+        provider.process.ended(LONGEST_LIFE_S)
+
+
+def _wants_success(stage: Stage, verb: Verb, wrong: list[str], *, refresh: bool = False) -> Any:
+    outcome = stage.run(verb, refresh=refresh)
+    if outcome.exit_code:
+        wrong.append(f"{verb} exited with {outcome.exit_code}: {' | '.join(outcome.failures)}")
+    return outcome

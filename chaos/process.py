@@ -1,0 +1,51 @@
+"""One provider process: signals that cannot hit another process, its end, its pipes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import threading
+
+
+class Process:
+    """A process known by a descriptor, so that a number that was given to somebody else is never signalled."""
+
+    def __init__(self, pid: int, pidfd: int, stdin: int, stdout: int) -> None:
+        self.pid = pid
+        self._pidfd: int | None = pidfd
+        self._stdin: int | None = stdin
+        self._stdout = os.fdopen(stdout)
+        self._lock = threading.Lock()
+
+    def first_line(self, limit_s: float = 20) -> str:
+        """Read the line in which the provider says its port."""
+        if not select.select([self._stdout], [], [], limit_s)[0]:
+            raise TimeoutError(f"the provider (process {self.pid}) did not say its port within {limit_s:g} s")
+        return self._stdout.readline()
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal; a process that is gone gets none."""
+        with self._lock, contextlib.suppress(ProcessLookupError):
+            if self._pidfd is not None:
+                signal.pidfd_send_signal(self._pidfd, number)
+
+    def close_stdin(self) -> None:
+        """Let go of the pipe that the engine holds as long as it lives."""
+        if self._stdin is not None:
+            os.close(self._stdin)
+            self._stdin = None
+
+    def ended(self, limit_s: float = 0.0) -> bool:
+        """Wait for the end, at most this long, and tell whether it came."""
+        pidfd = self._pidfd
+        return pidfd is None or bool(select.select([pidfd], [], [], limit_s)[0])
+
+    def release(self) -> None:
+        """Forget the process and its pipes."""
+        self.close_stdin()
+        self._stdout.close()
+        with self._lock:
+            os.close(self._pidfd)
+            self._pidfd = None

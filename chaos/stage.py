@@ -1,0 +1,108 @@
+"""What one run plays on: an account of its own, a state of its own, and providers that come and go."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from chaos.account import CLOCK_RATE, AccountServer, Rented
+from chaos.checker import Expected, Verdict, judge
+from chaos.engine import Command, Outcome, Verb
+from chaos.program import Program, cluster
+from chaos.provider import Provider, Setting
+from chaos.state import State
+from chaos.wire import Wire
+from chaos.zygote import Zygote
+
+READS = ("get", "is", "verify", "generateOrderTemplate", "find", "check")
+
+
+class Theatre:
+    """What one worker process keeps for all its runs: the fork server and the account's port."""
+
+    def __init__(self) -> None:
+        self.zygote = Zygote()
+        self.server = AccountServer()
+
+    @contextmanager
+    def stage(self, program: Program | None = None, **settings: Any) -> Iterator[Stage]:
+        """Open an account and a home for one run."""
+        folder = Path(tempfile.mkdtemp(prefix="microcluster-chaos-"))
+        try:
+            with self.server.opened(folder / "account", **settings) as rented:
+                yield Stage(self, rented, folder, program or cluster())
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def close(self) -> None:
+        """End both."""
+        self.server.close()
+        self.zygote.close()
+
+
+class Stage:
+    """One run's account, state and home."""
+
+    def __init__(self, theatre: Theatre, rented: Rented, folder: Path, program: Program) -> None:
+        self._theatre = theatre
+        self.rented = rented
+        self.program = program
+        self.state_file = folder / "state.json"
+        home = folder / "home"
+        home.mkdir()
+        self.setting = Setting(rented.config_file, 1 / CLOCK_RATE, home)
+        self.said: list[str] = []
+
+    @property
+    def wire(self) -> Wire:
+        """The wire to the account."""
+        return self._theatre.server.wire
+
+    def start(self) -> Provider:
+        """Start a provider."""
+        return Provider(self._theatre.zygote, self.setting)
+
+    def command(self, provider: Provider, *, refresh: bool = False) -> Command:
+        """Begin a command with what the state file holds."""
+        return Command(provider, State.load(self.state_file), self.program, refresh=refresh)
+
+    def run(self, verb: Verb, *, refresh: bool = False) -> Outcome:
+        """Run a command that nobody disturbs."""
+        provider = self.start()
+        self.wire.arm(None)
+        try:
+            outcome = self.command(provider, refresh=refresh).run(verb)
+        finally:
+            provider.leave()
+        self.said += outcome.said
+        return outcome
+
+    def writes(self) -> list[str]:
+        """List the calls of the last command that change something."""
+        return [call for call in self.wire.calls if not call.split("::")[-1].startswith(READS)]
+
+    def judge(self, expected: Expected) -> Verdict:
+        """Judge what the account has lived through."""
+        return judge(self.history(), expected, self.said)
+
+    def history(self) -> list[dict[str, Any]]:
+        """Read the account's history."""
+        lines = []
+        with self.rented.account.lock:
+            store = self.rented.account.store
+            for item in store.billing_items.values():
+                hourly = str(sum(__import__("decimal").Decimal(fee.hourly) for fee in item.fees))
+                event = {"kind": "event", "what": "billing_item", "id": item.id, "host": item.hostname}
+                event |= {"domain": item.domain, "per_hour": hourly, "notes": item.notes}
+                lines.append({**event, "event": "opened", "at": item.opened})
+                if item.closed is not None:
+                    lines.append({**event, "event": "closed", "at": item.closed})
+            for what, things in (("ssh_key", store.ssh_keys), ("security_group", store.security_groups)):
+                for each in things.values():
+                    notes = getattr(each, "notes", None) or each.name
+                    lines.append({"kind": "event", "event": "made", "what": what, "id": each.id, "notes": notes})
+        return lines
