@@ -1,7 +1,7 @@
 # Each target prepares .venv and calls `python -m setup <target>`; make alone prints what there is.
 STACK ?= local
 PYTHON ?= python3
-VERBS := setup preview up down test bench images engine emulator
+VERBS := setup preview up down test chaos bench images engine emulator
 
 .DEFAULT_GOAL := help
 .PHONY: help venv $(VERBS)
@@ -12,6 +12,7 @@ help:
 	@echo "make preview STACK=p100 what up would rent; needs no account and no network"
 	@echo "make setup              install what all stacks need: Python packages, Pulumi engine, keys, stacks"
 	@echo "make test               set-up and all tests"
+	@echo "make chaos              kill the provider at every call and drive it through bad weather; SEED=7 repeats a run"
 	@echo "make bench              the project's own figures"
 	@echo "make images             build the images of the local stack"
 	@echo "make engine             install the Pulumi engine only"

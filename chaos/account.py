@@ -19,6 +19,7 @@ from emulator.account import Account
 from emulator.client_file import CONFIG_FILE, write_client_file
 from emulator.crew import Crew
 from emulator.dispatch import Dispatcher
+from emulator.history import HISTORY_FILE, History
 from emulator.machines import NoMachines
 from emulator.server import application
 from emulator.settings import SETTINGS_FILE, load_settings
@@ -27,8 +28,14 @@ from emulator.store import Store
 
 CLOCK_RATE = 100
 """Virtual seconds in a real one; slow enough that a stalled computer does not look like an account that never answers."""
-SETTINGS = {"provisioning_s": 5.0, "upgrade_s": 3.0, "reclaim_s": 2.0, "instance_limit": 200}
-PUBLIC_SUBNET = "198.51.100.0/24"
+SETTINGS = {
+    "clock_rate": CLOCK_RATE,
+    "provisioning_s": 5.0,
+    "upgrade_s": 3.0,
+    "reclaim_s": 2.0,
+    "instance_limit": 200,
+    "public_subnet": "198.51.100.0/24",
+}
 
 
 @dataclass(frozen=True)
@@ -42,6 +49,11 @@ class Rented:
     def config_file(self) -> Path:
         """The official client's file."""
         return self.folder / CONFIG_FILE
+
+    def history(self) -> list[dict[str, Any]]:
+        """Read what has happened in it until now."""
+        with self.account.lock:
+            return [json.loads(line) for line in (self.folder / HISTORY_FILE).read_text().splitlines()]
 
 
 class AccountServer:
@@ -61,20 +73,23 @@ class AccountServer:
     def opened(self, folder: Path, **settings: Any) -> Iterator[Rented]:
         """Open a fresh account in a folder, and close it at the end."""
         folder.mkdir(parents=True)
-        values = {**SETTINGS, "public_subnet": PUBLIC_SUBNET, "clock_rate": CLOCK_RATE, **settings}
+        values = {**SETTINGS, **settings}
         (folder / SETTINGS_FILE).write_text("".join(f"{key} = {_toml(value)}\n" for key, value in values.items()))
         chosen = load_settings(folder, {"port": self.port, "machines": "none"})
         write_client_file(chosen)
         account = Account(chosen, Store(chosen.state))
+        account.store.flush()
+        history = History(account, chosen.state / HISTORY_FILE)
         crew = Crew(account, NoMachines())
         crew.start()
-        self.wire.lead_to(application(Dispatcher(account), Status(account, self.port)))
+        self.wire.lead_to(application(Dispatcher(account, history), Status(account, self.port)))
         try:
             yield Rented(account, chosen.state)
         finally:
             crew.stop()
             with account.lock:
                 account.store.close()
+                history.close()
 
     def close(self) -> None:
         """Stop listening."""

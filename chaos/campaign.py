@@ -1,15 +1,16 @@
-"""Plays many runs on several worker processes and adds up what went wrong."""
+"""Plays many runs on several worker processes."""
 
 from __future__ import annotations
 
 import multiprocessing
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Protocol
 
+from chaos.checker import Verdict
 from chaos.stage import Stage, Theatre
 
 WORKERS = 6
@@ -18,21 +19,31 @@ WORKERS = 6
 _theatre: Theatre | None = None
 
 
-@dataclass
+class Case(Protocol):
+    """One run: a sentence by ``str``, settings of its account, and what is done."""
+
+    @property
+    def settings(self) -> Mapping[str, Any]: ...
+
+    def play(self, stage: Stage) -> Verdict: ...
+
+
+@dataclass(frozen=True)
 class Played:
     """What became of one run."""
 
-    case: Any
-    wrong: list[str] = field(default_factory=list)
-    struck: bool = True
-    seconds: float = 0.0
+    number: int
+    case: Case
+    verdict: Verdict
+    was_struck: bool
+    seconds: float
 
 
-def played(play: Callable[[Stage, Any], list[str]], cases: Iterable[Any], workers: int = WORKERS) -> Iterator[Played]:
-    """Play all cases, each on a stage of its own, in whatever order they end."""
+def played(cases: Iterable[tuple[int, Case]], workers: int = WORKERS) -> Iterator[Played]:
+    """Play all numbered cases, each on a stage of its own, in whatever order they end."""
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, mp_context=spawn, initializer=_open) as pool:
-        for done in as_completed([pool.submit(_play, play, case) for case in cases]):
+        for done in as_completed([pool.submit(_play, number, case) for number, case in cases]):
             yield done.result()
 
 
@@ -41,11 +52,12 @@ def _open() -> None:
     _theatre = Theatre()
 
 
-def _play(play: Callable[[Stage, Any], list[str]], case: Any) -> Played:
+def _play(number: int, case: Case) -> Played:
     began = time.monotonic()
     try:
-        with _theatre.stage() as stage:
-            wrong = play(stage, case)
-            return Played(case, wrong, stage.wire.struck.is_set(), time.monotonic() - began)
+        with _theatre.stage(**case.settings) as stage:
+            verdict = case.play(stage)
+            return Played(number, case, verdict, stage.wire.struck.is_set(), time.monotonic() - began)
     except Exception:  # noqa: BLE001 - a run that breaks is a run that went wrong, and the others go on
-        return Played(case, [traceback.format_exc()], True, time.monotonic() - began)
+        broken = Verdict(prompts=[traceback.format_exc()])
+        return Played(number, case, broken, was_struck=True, seconds=time.monotonic() - began)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
@@ -47,13 +47,21 @@ class Verdict:
     """Every breach as a sentence."""
 
     orphans: list[str] = field(default_factory=list)
+    """What is billed or left and not wanted, what is wanted and missing, what is another's and was touched."""
     duplicates: list[str] = field(default_factory=list)
     wrong_dollars: list[str] = field(default_factory=list)
+    prompts: list[str] = field(default_factory=list)
+    """Where a person was needed: a question, a command that never ends, or one that does not go on by itself."""
 
     @property
     def breaches(self) -> list[str]:
         """All of them."""
-        return self.orphans + self.duplicates + self.wrong_dollars
+        return self.orphans + self.duplicates + self.wrong_dollars + self.prompts
+
+    def add(self, other: Verdict) -> None:
+        """Take over another verdict's breaches, each once."""
+        for mine, its in zip(vars(self).values(), vars(other).values(), strict=True):
+            mine += [each for each in its if each not in mine]
 
 
 def judge(history: Iterable[Mapping[str, Any]], expected: Expected, said: Iterable[str] = ()) -> Verdict:
@@ -63,9 +71,12 @@ def judge(history: Iterable[Mapping[str, Any]], expected: Expected, said: Iterab
     verdict = Verdict()
     _count_orders(ours, expected, verdict)
     _count_open(ours, expected, verdict)
+    there = left_over(lines, expected.mark)
     if not expected.names:
-        verdict.orphans += [f"{what} is left" for what in left_over(lines, expected.mark)]
+        verdict.orphans += [f"{what} is left" for what in there]
+    verdict.duplicates += [f"{what} is there twice" for what in there if list(there.values()).count(there[what]) > 1]
     _compare_receipt(ours, list(said), verdict)
+    verdict.orphans += [f"somebody else's {what} was {event}" for what, event in touched(lines, expected.mark)]
     return verdict
 
 
@@ -79,26 +90,41 @@ def billed(history: Iterable[Mapping[str, Any]]) -> list[Billed]:
             name = f"{line['host']}.{line['domain']}" if line.get("domain") else str(line.get("notes") or "")
             found[line["id"]] = Billed(line["id"], name, Decimal(line["per_hour"] or 0), line["at"], None)
         elif line["event"] == "closed":
-            was = found[line["id"]]
-            found[line["id"]] = Billed(was.id, was.name, was.per_hour, was.opened, line["at"])
+            found[line["id"]] = replace(found[line["id"]], closed=line["at"])
+        elif line["event"] == "upgraded":
+            found[line["id"]] = replace(found[line["id"]], per_hour=Decimal(line["per_hour"]))
     return list(found.values())
 
 
-def left_over(history: Iterable[Mapping[str, Any]], mark: str) -> list[str]:
-    """Name the unbilled things under a mark that were made and never removed."""
-    there: dict[tuple[str, int], str] = {}
+def left_over(history: Iterable[Mapping[str, Any]], mark: str) -> dict[str, str]:
+    """Collect the unbilled things under a mark that were made and never removed, each with its notes."""
+    there: dict[str, str] = {}
     for line in history:
         if line["kind"] != "event" or line["what"] not in ("ssh_key", "security_group"):
             continue
         if line["event"] == "made":
-            there[line["what"], line["id"]] = str(line.get("notes") or "")
+            there[f"{line['what']} {line['id']}"] = f"{line['what']} {line.get('notes')}"
         elif line["event"] == "removed":
-            there.pop((line["what"], line["id"]), None)
-    return [f"{what} {number}" for (what, number), notes in there.items() if f"-{mark}" in notes]
+            there.pop(f"{line['what']} {line['id']}", None)
+    return {what: notes for what, notes in there.items() if _belongs(notes, mark)}
+
+
+def touched(history: Iterable[Mapping[str, Any]], mark: str) -> list[tuple[str, str]]:
+    """Name what became of things that are not ours: nobody but us acts on the account, so that it was we."""
+    changing = ("cancelled", "closed", "removed", "upgraded")
+    return [
+        (f"{line['what']} {line['id']}", line["event"])
+        for line in history
+        if line["kind"] == "event" and line["event"] in changing and line["what"] != "vlan" and not _is_ours(line, mark)
+    ]
+
+
+def _is_ours(line: Mapping[str, Any], mark: str) -> bool:
+    return _belongs(str(line.get("domain") or line.get("notes") or ""), mark)
 
 
 def _belongs(name: str, mark: str) -> bool:
-    return name.endswith(f"-{mark}.microcluster") or f"-{mark} " in f"{name} "
+    return bool(re.search(rf"-{mark}(\.microcluster$|[ :]|$)", name))
 
 
 def _count_orders(ours: list[Billed], expected: Expected, verdict: Verdict) -> None:

@@ -18,6 +18,7 @@ from chaos.state import State
 from chaos.wire import Wire
 from chaos.zygote import Zygote
 
+HOUR_S = 3600
 READS = ("get", "is", "verify", "generateOrderTemplate", "find", "check")
 
 
@@ -81,28 +82,26 @@ class Stage:
         self.said += outcome.said
         return outcome
 
-    def writes(self) -> list[str]:
-        """List the calls of the last command that change something."""
-        return [call for call in self.wire.calls if not call.split("::")[-1].startswith(READS)]
+    def succeeds(self, verb: Verb, verdict: Verdict, *, refresh: bool = False) -> Outcome:
+        """Run a command that has to succeed; where it does not, a person would be needed."""
+        outcome = self.run(verb, refresh=refresh)
+        if outcome.exit_code:
+            verdict.prompts.append(f"{verb} exited with {outcome.exit_code}: {' | '.join(outcome.failures)}")
+        return outcome
+
+    def is_settled(self, verdict: Verdict, expected: Expected) -> None:
+        """Run ``up`` once more: it changes nothing, and the account is as expected."""
+        outcome = self.succeeds(Verb.UP, verdict)
+        writes = [call for call in self.wire.calls if not call.split("::")[-1].startswith(READS)]
+        if outcome.changed or writes:
+            verdict.prompts.append(f"a second up changed {outcome.changed} with the calls {writes}")
+        verdict.add(self.judge(expected))
+
+    def pass_hours(self, hours: float) -> None:
+        """Let the account's clock go on, so that a charge grows."""
+        with self.rented.account.lock:
+            self.rented.account.clock.step(hours * HOUR_S)
 
     def judge(self, expected: Expected) -> Verdict:
         """Judge what the account has lived through."""
-        return judge(self.history(), expected, self.said)
-
-    def history(self) -> list[dict[str, Any]]:
-        """Read the account's history."""
-        lines = []
-        with self.rented.account.lock:
-            store = self.rented.account.store
-            for item in store.billing_items.values():
-                hourly = str(sum(__import__("decimal").Decimal(fee.hourly) for fee in item.fees))
-                event = {"kind": "event", "what": "billing_item", "id": item.id, "host": item.hostname}
-                event |= {"domain": item.domain, "per_hour": hourly, "notes": item.notes}
-                lines.append({**event, "event": "opened", "at": item.opened})
-                if item.closed is not None:
-                    lines.append({**event, "event": "closed", "at": item.closed})
-            for what, things in (("ssh_key", store.ssh_keys), ("security_group", store.security_groups)):
-                for each in things.values():
-                    notes = getattr(each, "notes", None) or each.name
-                    lines.append({"kind": "event", "event": "made", "what": what, "id": each.id, "notes": notes})
-        return lines
+        return judge(self.rented.history(), expected, self.said)

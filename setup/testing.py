@@ -30,6 +30,7 @@ class Suite:
 
 UNIT = Suite("unit", "1 min", 8 * MINUTE_S)
 INTEGRATION = Suite("integration", "4 min", 15 * MINUTE_S)
+CHAOS = Suite("chaos", "4 min", 8 * MINUTE_S)
 E2E = Suite("e2e", "12 min", 35 * MINUTE_S)
 
 
@@ -37,7 +38,7 @@ def test(home: Home) -> int:
     """Run all tests that can run here; container tests are never left out in CI."""
     stages = Stages()
     prepare.prepare_engine(home, stages)
-    failed = [suite.name for suite in (UNIT, INTEGRATION) if not _passes(suite, home, stages)]
+    failed = [suite.name for suite in (UNIT, INTEGRATION, CHAOS) if not _passes(suite, home, stages)]
     obstacle = docker.why_no_containers()
     if obstacle and os.environ.get("CI"):
         raise SetupError(f"The container tests cannot run: {obstacle}. In CI they must: give it root and Docker.")

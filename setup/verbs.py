@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 
 from setup import local_account, prepare, stacks, testing
@@ -43,12 +44,22 @@ def bench(home: Home, _: str) -> int:
     return run_in_view((str(PYTHON), "-m", "bench"), child_environment(home))
 
 
+def chaos(home: Home, _: str) -> int:
+    """Play the campaigns; the seed and the number of one case come from make's own variables."""
+    prepare.prepare_engine(home, Stages())
+    chosen = [
+        word for name in ("SEED", "CASE") if (value := os.environ.get(name)) for word in (f"--{name.lower()}", value)
+    ]
+    return run_in_view((str(PYTHON), "-m", "chaos", *chosen), child_environment(home))
+
+
 VERBS: Mapping[str, Callable[[Home, str], int]] = {
     "setup": lambda home, _: prepare.setup(home),
     "preview": preview,
     "up": up,
     "down": down,
     "test": lambda home, _: testing.test(home),
+    "chaos": chaos,
     "bench": bench,
     "images": images,
     "engine": engine,

@@ -8,6 +8,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 OURS = {
     "catalog",
+    "chaos",
     "components",
     "config",
     "emulator",
@@ -20,6 +21,8 @@ OURS = {
 }
 MAY_IMPORT = {
     "catalog": set(),
+    # The campaigns play the engine and hold the account in their own process, as the tests do.
+    "chaos": {"emulator", "providers.softlayer.server", "providers.softlayer.values"},
     "components": {"catalog", "config", "launchers", "providers.softlayer.resources"},
     "config": {"catalog"},
     "emulator": set(),
@@ -65,6 +68,10 @@ def test_nothing_but_the_tests_and_the_command_line_names_the_emulator() -> None
     for folder in ("catalog", "components", "config", "launchers", "providers", "remote", "verbs"):
         for file in (ROOT / folder).rglob("*.py"):
             assert not any(name.startswith("emulator") for name in imports(file)), file
+
+
+def test_what_judges_an_account_shares_no_code_with_anything() -> None:
+    assert imports(ROOT / "chaos" / "checker.py") == set()
 
 
 def test_only_the_remote_folder_opens_ssh() -> None:

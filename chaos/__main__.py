@@ -1,0 +1,40 @@
+"""Play the campaigns of one seed: `make chaos`, `make chaos SEED=7`, `make chaos SEED=7 CASE=12`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from random import SystemRandom
+
+from chaos import sweep
+from chaos.campaign import WORKERS, played
+from chaos.report import Report
+
+SEEDS = 1_000_000
+
+
+def main(argv: list[str]) -> int:
+    """Play, and return 1 unless every count is 0."""
+    arguments = _parser().parse_args(argv)
+    seed = SystemRandom().randrange(SEEDS) if arguments.seed is None else arguments.seed
+    print(f"seed {seed}", flush=True)
+    cases = sweep.cases(seed, arguments.sample)
+    if arguments.case is not None:
+        cases = [case for case in cases if case[0] == arguments.case]
+    report = Report(seed, len(cases))
+    for run in played(cases, arguments.workers):
+        report.take(run)
+    return report.close()
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m chaos", description=__doc__)
+    parser.add_argument("--seed", type=int, help="what decides everything; drawn and printed when left out")
+    parser.add_argument("--sample", type=int, default=sweep.WHOLE, help="play about so many cases instead of all")
+    parser.add_argument("--case", type=int, help="play the one case of this number")
+    parser.add_argument("--workers", type=int, default=WORKERS, help="how many runs at once")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,67 @@
+"""The checker finds what it is there to find."""
+
+from __future__ import annotations
+
+import pytest
+
+from chaos.checker import Expected, judge
+
+MARK = "1f3a9c42"
+NAME = f"gpu-0.test-{MARK}.microcluster"
+DESTROYED = Expected(MARK, frozenset(), orders=1)
+UP = Expected(MARK, frozenset({NAME}), orders=1)
+
+
+def event(at, happened, what="billing_item", number=1, **facts):
+    told = {"host": "gpu-0", "domain": f"test-{MARK}.microcluster", "per_hour": "2.50", "notes": None, **facts}
+    return {"kind": "event", "at": at, "event": happened, "what": what, "id": number, **told}
+
+
+def test_a_machine_that_was_ordered_once_and_cancelled_is_right():
+    history = [event(0, "opened"), event(7200, "closed")]
+    assert judge(history, DESTROYED, ["receipt: rented for 5.00 in all"]).breaches == []
+
+
+def test_a_machine_that_is_still_billed_is_an_orphan():
+    assert judge([event(0, "opened")], DESTROYED).orphans == [f"{NAME} is billed as item 1"]
+
+
+def test_a_wanted_machine_that_nobody_bills_is_told():
+    assert judge([event(0, "opened"), event(5, "closed")], UP).orphans == [f"{NAME} is wanted and not billed"]
+
+
+def test_a_second_order_is_a_duplicate_even_when_it_was_cancelled_at_once():
+    history = [event(0, "opened"), event(1, "opened", number=2), event(2, "closed", number=2)]
+    assert len(judge(history, UP).duplicates) == 2
+
+
+def test_an_order_after_the_cancellation_is_a_duplicate_only_where_one_order_was_enough():
+    history = [event(0, "opened"), event(1, "closed"), event(2, "opened", number=2)]
+    assert judge(history, UP).duplicates == [f"{NAME} was ordered 2 times, not 1"]
+    assert judge(history, Expected(MARK, frozenset({NAME}))).breaches == []
+
+
+@pytest.mark.parametrize("total", ["2.40", "0.00", "10.50"])
+def test_a_receipt_that_is_off_by_more_than_one_hour_is_wrong(total):
+    history = [event(0, "opened"), event(7201, "closed")]
+    assert judge(history, DESTROYED, [f"rented for {total} in all"]).wrong_dollars
+
+
+@pytest.mark.parametrize(
+    ("what", "notes"), [("ssh_key", f"microcluster test-{MARK}"), ("security_group", f"x-{MARK}: y")]
+)
+def test_an_unbilled_thing_that_is_left_is_told(what, notes):
+    made = event(0, "made", what, domain=None, host=None, notes=notes)
+    assert judge([made], DESTROYED).orphans == [f"{what} 1 is left"]
+    assert judge([made, {**made, "event": "removed"}], DESTROYED).breaches == []
+
+
+def test_two_groups_of_one_name_are_a_duplicate():
+    made = event(0, "made", "security_group", domain=None, host=None, notes=f"microcluster test-{MARK}: members")
+    assert len(judge([made, {**made, "id": 2}], Expected(MARK, frozenset())).duplicates) == 2
+
+
+@pytest.mark.parametrize("domain", ["example.com", f"test-{MARK}0.microcluster", "test-00000000.microcluster"])
+def test_what_is_somebody_elses_must_not_change(domain):
+    history = [event(0, "opened", domain=domain), event(1, "closed", domain=domain)]
+    assert judge(history, DESTROYED).orphans == ["somebody else's billing_item 1 was closed"]
