@@ -7,7 +7,7 @@ from typing import Any
 
 from providers.softlayer import guests, orders
 from providers.softlayer.account import Account
-from providers.softlayer.errors import ProviderError
+from providers.softlayer.errors import ApiError, ProviderError
 from providers.softlayer.placing import SETTLED_S
 from providers.softlayer.waiting import Pending, pause_s
 
@@ -32,10 +32,13 @@ class Building:
         Raises:
             ProviderError: it will never be ready.
         """
-        guest = self._account.guest(self._id, self._mark, self._age_s)
-        if guest is None:
-            return self._missing()
-        return self.judge(guest)
+        try:
+            guest = self._account.guest(self._id, self._mark, self._age_s)
+        except ApiError as error:
+            if not error.is_unready:
+                raise
+            guest = None
+        return self._missing() if guest is None else self.judge(guest)
 
     def judge(self, guest: dict[str, Any]) -> guests.Guest | Pending:
         """Say how far the guest is, as it was read just now."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 import threading
 import time
 import xmlrpc.client
+from collections.abc import Callable, Mapping
 from typing import Any
 from xml.parsers.expat import ExpatError
 
@@ -14,6 +14,7 @@ import tenacity
 
 from providers.softlayer.credentials import Credentials
 from providers.softlayer.errors import ApiError, WaitError
+from providers.softlayer.redaction import redacted
 
 CALLS_PER_SECOND = 40
 """The service refuses more than 50 a second for a whole account, and we are not alone in it."""
@@ -21,8 +22,9 @@ CONNECT_TIMEOUT_S = 10.0
 READ_ATTEMPTS = 8
 FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 15.0
+RATE_LIMIT_PAUSE_S = 1.0
+"""The limit counts by the second."""
 PAGE_SIZE = 100
-SHORTEST_SECRET = 12
 
 
 class Api:
@@ -35,11 +37,20 @@ class Api:
         self._local = threading.local()
         self._pace = _Pace(CALLS_PER_SECOND)
 
-    def read(self, service: str, method: str, *args: Any, attempts: int = READ_ATTEMPTS, **options: Any) -> Any:
+    def read(
+        self,
+        service: str,
+        method: str,
+        *args: Any,
+        attempts: int = READ_ATTEMPTS,
+        expect: type = object,
+        **options: Any,
+    ) -> Any:
         """Call something that changes nothing, as often as the weather asks for.
 
         Args:
             attempts: at most this often.
+            expect: what the answer has to be; anything else is weather too.
             options: ``id``, ``mask``, ``filter``, ``limit`` and ``offset`` of the official client.
         """
         retrying = tenacity.Retrying(
@@ -49,7 +60,14 @@ class Api:
             sleep=lambda seconds: self._stop.wait(seconds * self._time_scale),
             reraise=True,
         )
-        return retrying(self.once, service, method, *args, **options)
+
+        def shaped() -> Any:
+            answer = self.once(service, method, *args, **options)
+            if not isinstance(answer, expect):
+                raise self._error(f"calling {service}::{method}", "unreadable answer", f"it is {type(answer).__name__}")
+            return answer
+
+        return retrying(shaped)
 
     def ensure(self, service: str, method: str, *args: Any, **options: Any) -> Any:
         """Bring about a state that the call itself describes (tags, notes, rules): sending it twice does no harm."""
@@ -63,9 +81,7 @@ class Api:
         """
         rows: list[dict[str, Any]] = []
         while True:
-            page = self.read(service, method, limit=PAGE_SIZE, offset=len(rows), **options)
-            if not isinstance(page, list):
-                raise ApiError(f"listing {service}::{method}", "unreadable answer", f"{type(page).__name__}, no list")
+            page = self.read(service, method, limit=PAGE_SIZE, offset=len(rows), expect=list, **options)
             rows += page
             if len(page) < PAGE_SIZE:
                 break
@@ -77,7 +93,7 @@ class Api:
     def find(self, service: str, object_id: str, mask: str) -> dict[str, Any] | None:
         """Read one object; None when it does not exist."""
         try:
-            return self.read(service, "getObject", id=int(object_id), mask=mask)
+            return self.read(service, "getObject", id=int(object_id), mask=mask, expect=dict)
         except ApiError as error:
             if error.is_gone:
                 return None
@@ -90,8 +106,8 @@ class Api:
         try:
             answer = self._client().call(service, method, *args, **options)
         except SoftLayer.SoftLayerAPIError as error:
-            code = str(error.faultCode)
-            raise self._error(call, "no answer" if code == "0" else code, str(error.faultString)) from None
+            text = str(error.faultString)
+            raise self._error(call, fault_code(error, text), text) from None
         except (ExpatError, xmlrpc.client.Error, ValueError, KeyError, TypeError, AttributeError) as error:
             raise self._error(call, "unreadable answer", f"{type(error).__name__}: {error}") from None
         if isinstance(answer, dict) and set(answer) >= {"error", "code"}:
@@ -100,17 +116,51 @@ class Api:
         return answer
 
     def _error(self, call: str, code: str, text: str) -> ApiError:
-        return ApiError(call, code, redacted(text, self.credentials.api_key))
+        error = ApiError(call, code, redacted(text, self.credentials.api_key))
+        if error.is_rate_limit:
+            self._pace.hold(RATE_LIMIT_PAUSE_S)
+        return error
 
     def _client(self) -> SoftLayer.BaseClient:
         client = getattr(self._local, "client", None)
         if client is None:
-            client = self._local.client = new_client(self.credentials)
+            client = self._local.client = new_client(self.credentials, self._pace.hold)
         return client
 
 
-def new_client(credentials: Credentials) -> SoftLayer.BaseClient:
-    """Build an official client from explicit settings alone."""
+def fault_code(error: SoftLayer.SoftLayerAPIError, text: str) -> str:
+    """Name what happened: a fault by its code, everything that a gateway or a broken wire may have done by ours.
+
+    Over REST an ordinary refusal is a 500 with SoftLayer's sentence in it; a gateway's is a page or nothing.
+    """
+    code = str(error.faultCode)
+    if code == "0":
+        return "no answer"
+    if isinstance(error, SoftLayer.TransportError) and code.isdigit():
+        return f"HTTP {code}"
+    is_page = text.lstrip().startswith("<") or text in ("", "Empty response.")
+    if code == "200" or (code.isdigit() and is_page):
+        return "unreadable answer"
+    return f"HTTP {code}" if code.isdigit() and int(code) > 500 else code
+
+
+def made_id(answer: Any, call: str) -> str:
+    """Read the id of what a call made.
+
+    Raises:
+        ApiError: the answer names none; the call may have been carried out all the same.
+    """
+    if isinstance(answer, Mapping) and str(answer.get("id") or "").isdigit():
+        return str(answer["id"])
+    raise ApiError(f"calling {call}", "unreadable answer", "the answer names no id")
+
+
+def new_client(credentials: Credentials, hold: Callable[[float], None] = lambda _: None) -> SoftLayer.BaseClient:
+    """Build an official client from explicit settings alone.
+
+    Args:
+        hold: called with the seconds for which an answer asks not to be called again.
+    """
     client = SoftLayer.create_client_from_env(
         username=credentials.username,
         api_key=credentials.api_key,
@@ -119,16 +169,14 @@ def new_client(credentials: Credentials) -> SoftLayer.BaseClient:
     )
     client.transport.timeout = (min(CONNECT_TIMEOUT_S, credentials.timeout_s), credentials.timeout_s)
     client.transport.client.trust_env = not credentials.is_local
+    client.transport.client.hooks["response"].append(lambda response, *_, **__: hold(retry_after_s(response.headers)))
     return client
 
 
-def redacted(text: str, *secrets: str) -> str:
-    """Take secrets and private keys out of a text, and cut it to a size that fits a message."""
-    for secret in secrets:
-        # A key as short as the local account's is a word of the language; replacing it would garble every message.
-        text = text.replace(secret, "(secret)") if len(secret) >= SHORTEST_SECRET else text
-    text = re.sub(r"-----BEGIN.*?(-----END[^-]*-----|$)", "(private key)", text, flags=re.DOTALL)
-    return text if len(text) <= 400 else f"{text[:400]}..."
+def retry_after_s(headers: Mapping[str, str]) -> float:
+    """Read for how long an answer asks not to be called again; a date instead of seconds is passed over."""
+    asked = str(headers.get("Retry-After") or "")
+    return min(float(asked), LONGEST_PAUSE_S) if asked.isdigit() else 0.0
 
 
 class _Pace:
@@ -136,9 +184,14 @@ class _Pace:
 
     def __init__(self, per_second: float) -> None:
         self._gap_s = 1 / per_second
-        self._burst_s = 0.5
+        self._burst_s = 0.2
         self._next = time.monotonic()
         self._lock = threading.Lock()
+
+    def hold(self, seconds: float) -> None:
+        """Let nobody call for a while: the account's limit is reached."""
+        with self._lock:
+            self._next = max(self._next, time.monotonic() + seconds)
 
     def take(self, stop: threading.Event) -> None:
         with self._lock:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from providers.softlayer import guests
 from providers.softlayer.account import Account, per_hour
 from providers.softlayer.errors import ApiError, ProviderError, WaitError
-from providers.softlayer.listing import GUEST_MASK
+from providers.softlayer.sighting import sight
 from providers.softlayer.waiting import Patience, Pending, wait_until
 
 Tell = Callable[[str], None]
@@ -43,19 +43,6 @@ def close(
         ) from error
 
 
-def proof(items: Sequence[Mapping[str, Any]], guest_id: str, *, fresh: bool) -> bool | Pending:
-    """Decide whether a guest that the account does not show is really gone, by its billing items.
-
-    Right after its order a guest answers "not found" and is in no list, so that its absence alone proves nothing.
-    """
-    own = [item for item in items if str(item.get("resourceTableId")) == guest_id]
-    if any(not item.get("cancellationDate") for item in own):
-        return Pending("not shown by the account, but its billing item is open")
-    if not own and fresh:
-        return Pending("not shown by the account yet, as it was ordered only now")
-    return True
-
-
 class _Cancellation:
     """One cancellation on its way: detach, wait out transactions, cancel, look until it is closed."""
 
@@ -70,9 +57,8 @@ class _Cancellation:
 
     def look(self) -> bool | Pending:
         guest = self._read()
-        if guest is None:
-            fresh = self._is_fresh()
-            return proof(self._account.bill_list.under(self._mark), self._id, fresh=fresh)
+        if guest is None or isinstance(guest, Pending):
+            return guest or True
         if guests.is_cancelled(guest) or (self._accepted and not guests.is_billed(guest)):
             return True
         self.cost = _cost(guest)
@@ -85,11 +71,14 @@ class _Cancellation:
         detach_groups(self._account, guest)
         return self._cancel(guest)
 
-    def _read(self) -> dict[str, Any] | None:
+    def _read(self) -> dict[str, Any] | Pending | None:
         # Lists lag behind cancellations, so that only the guest itself proves one; what is merely waited for is in the list.
         if self._in_transaction:
-            return self._account.guest(self._id, self._mark)
-        return self._account.api.find("Virtual_Guest", self._id, GUEST_MASK)
+            listed = self._account.guest_list.under(self._mark)
+            found = next((guest for guest in listed if str(guest["id"]) == self._id), None)
+            if found is not None:
+                return found
+        return sight(self._account, self._mark, self._id, self._is_fresh)
 
     def _cancel(self, guest: dict[str, Any]) -> bool | Pending:
         try:

@@ -39,6 +39,11 @@ class ApiError(ProviderError):
         return "ObjectNotFound" in self.code or "unable to find object" in self.text.lower()
 
     @property
+    def is_unready(self) -> bool:
+        """Tell whether the object is too fresh to be shown."""
+        return any(word in self.code for word in ("NotImplemented", "NotReady"))
+
+    @property
     def is_weather(self) -> bool:
         """Tell whether the same call may work in a moment."""
         return self.is_ambiguous or self.is_rate_limit
@@ -46,24 +51,18 @@ class ApiError(ProviderError):
     @property
     def is_rate_limit(self) -> bool:
         """Tell whether there were too many calls; the call was turned away before it did anything."""
-        return self.code == "429" or "RateLimitExceeded" in f"{self.code} {self.text}"
+        return self.code in ("429", "HTTP 429") or "RateLimitExceeded" in f"{self.code} {self.text}"
 
     @property
     def is_ambiguous(self) -> bool:
         """Tell whether the call may have been carried out although no answer says so."""
         if self.is_rate_limit:
             return False
-        if self.code in ("no answer", "unreadable answer", "-32603", "-32500", "-32400", "-32600"):
-            return True
-        return self.code.isdigit() and (int(self.code) >= 500 or self.code == "0") and not self._is_a_refusal
-
-    @property
-    def _is_a_refusal(self) -> bool:
-        # Over REST an ordinary refusal is a 500 with SoftLayer's sentence in it; a gateway's 500 is a page or nothing.
-        return self.code == "500" and bool(self.text) and not self.text.lstrip().startswith("<")
+        is_lost = self.code in ("no answer", "unreadable answer", "-32603", "-32500", "-32400", "-32600")
+        return is_lost or self.code.startswith("HTTP 5") or self.text.strip().lower().startswith("internal error")
 
     @property
     def is_unauthorised(self) -> bool:
         """Tell whether the account refused the key itself."""
         known = ("invalid api token", "invalid username", "invalid credential", "token has expired", "api key")
-        return self.code == "401" or any(words in self.text.lower() for words in known)
+        return self.code in ("401", "HTTP 401") or any(words in self.text.lower() for words in known)

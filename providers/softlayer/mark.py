@@ -53,6 +53,11 @@ def owner_of(domain: str) -> str:
     return domain.removesuffix(f".{ZONE}")
 
 
+def of_domain(domain: str) -> str:
+    """Read the mark ``1f3a9c42`` from ``v100-1f3a9c42.microcluster``."""
+    return owner_of(domain).rpartition("-")[2]
+
+
 def domain_is(domain: Any, mark: str) -> bool:
     """Tell whether a domain carries exactly this mark."""
     return re.fullmatch(rf"[A-Za-z0-9-]+-{re.escape(mark)}\.{ZONE}", str(domain or "")) is not None

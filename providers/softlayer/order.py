@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from providers.softlayer import mark
-from providers.softlayer.calls import Api
-from providers.softlayer.errors import ApiError, ProviderError
+from providers.softlayer.calls import Api, made_id
+from providers.softlayer.errors import ProviderError
 
 STOCK_SYSTEM = "UBUNTU_LATEST_64"
 FIRST_DATA_DEVICE = 2
@@ -95,11 +95,8 @@ def send(api: Api, order: Order) -> str:
     if order.method == "placeOrder" and isinstance(answer, dict):
         guests = (answer.get("orderDetails") or {}).get("virtualGuests") or [{}]
         answer = {"orderId": answer.get("orderId"), **guests[0]}
-    if isinstance(answer, dict) and answer.get("id"):
-        return str(answer["id"])
     accepted = f", order {answer['orderId']}" if isinstance(answer, dict) and answer.get("orderId") else ""
-    call = f"calling {order.service}::{order.method}{accepted}"
-    raise ApiError(call, "unreadable answer", "the answer names no guest")
+    return made_id(answer, f"{order.service}::{order.method}{accepted}")
 
 
 def verify(api: Api, specs: Sequence[Ordered]) -> dict[str, Any]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any
 
 from providers.softlayer.account import Account
 from providers.softlayer.errors import ApiError, ProviderError
@@ -13,15 +14,57 @@ from providers.softlayer.journal import Intent, digest
 from providers.softlayer.session import Operation
 from providers.softlayer.waiting import Pending, wait_until
 
-Found = TypeVar("Found", bound=Mapping[str, Any])
-
 LISTS_LAG_S = 120.0
 """Lists may lag this far behind an accepted order."""
 LONGEST_CALL_S = 60.0
 SETTLED_S = LISTS_LAG_S + LONGEST_CALL_S
 """So long after its intent whatever an order made is in the lists: the call itself may take as long as its time limit."""
+ORDER_ATTEMPTS = 3
+PAUSE_S = 5.0
+"""Between two attempts, so that a rate limit has passed."""
 ENGINE_GONE = "engine gone"
 NOT_ARRIVED = "not arrived"
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What an operation wants to have: looked for first, ordered only if it is certainly not there."""
+
+    what: str
+    """The subject of the sentences, for example ``guest gpu-0 of v100-1f3a9c42``."""
+    mark: str
+    kind: str
+    look: Callable[[], Mapping[str, Any] | Pending | None]
+    """Returns the living object, which has an ``id``; None if there is none; ``Pending`` while that is not certain."""
+    prepare: Callable[[], tuple[Any, Callable[[], str]]]
+    """Returns the content of the order, for the journal, and the call that sends it, once, and returns the id it made."""
+    hostname: str | None = None
+
+
+def obtain(op: Operation, account: Account, wanted: Wanted) -> Mapping[str, Any] | str:
+    """Return the living object, to be adopted, or else the id of what was ordered now.
+
+    Nothing is ordered while an earlier order may still turn up; an order that certainly made nothing is repeated.
+
+    Raises:
+        ProviderError: nothing was ordered, or nobody knows yet.
+    """
+    lost: ApiError | None = None
+    for attempt in range(ORDER_ATTEMPTS + 1):
+        found = resolve(op, account, wanted)
+        if found is not None:
+            return found
+        if attempt == ORDER_ATTEMPTS or (lost and not lost.is_weather):
+            break
+        try:
+            return _order(op, account, wanted)
+        except ApiError as error:
+            lost = error
+        op.patience.pause(PAUSE_S if lost.is_weather else 0)
+    next_step = "Run the command again." if lost and lost.is_weather else "Correct the stack file, or ask the vendor."
+    raise ProviderError(
+        f"ordering {wanted.what}: {lost}. The account shows none, so nothing was ordered. {next_step}"
+    ) from lost
 
 
 def place(op: Operation, intent: Intent, send: Callable[[], str]) -> str:
@@ -49,30 +92,17 @@ def place(op: Operation, intent: Intent, send: Callable[[], str]) -> str:
     return made
 
 
-def intent(
-    op: Operation, account: Account, owner_mark: str, *, kind: str, order: Any, hostname: str | None = None
-) -> Intent:
-    """Describe the order that the operation is about to send."""
-    return Intent(account.identity().account_id, owner_mark, op.name, kind, digest(order), hostname)
-
-
-def resolve(
-    op: Operation, account: Account, owner_mark: str, kind: str, look: Callable[[], Found | Pending | None]
-) -> Found | None:
-    """Look for what the resource is; while an order for it is unresolved, go on looking until it must be in the lists.
-
-    Args:
-        look: returns the living object, which has an ``id``; None if there is none; ``Pending`` while that is not certain.
-    """
-    journal = op.journal(owner_mark)
-    earlier = journal.unresolved(account.identity().account_id, op.name, kind)
+def resolve(op: Operation, account: Account, wanted: Wanted) -> Mapping[str, Any] | None:
+    """Look for what is wanted; while an order for it is unresolved, go on looking until it must be in the lists."""
+    journal = op.journal(wanted.mark)
+    earlier = journal.unresolved(account.identity().account_id, op.name, wanted.kind)
     settled = (
         time.monotonic() + unsettled_s(earlier, datetime.now(UTC), op.patience.time_scale) * op.patience.time_scale
     )
 
-    def seen() -> tuple[Found | None] | Pending:
+    def seen() -> tuple[Mapping[str, Any] | None] | Pending:
         is_settled = time.monotonic() >= settled
-        found = look()
+        found = wanted.look()
         if found is None and not is_settled:
             return Pending(
                 f"the answer to the order of {earlier[-1].at[:19]} UTC got lost; looking whether it was accepted"
@@ -86,6 +116,12 @@ def resolve(
         else:
             journal.ordered(each.attempt, str(found["id"]))
     return found
+
+
+def _order(op: Operation, account: Account, wanted: Wanted) -> str:
+    content, send = wanted.prepare()
+    intent = Intent(account.identity().account_id, wanted.mark, op.name, wanted.kind, digest(content), wanted.hostname)
+    return place(op, intent, send)
 
 
 def fresh(op: Operation, account: Account, owner_mark: str, kind: str) -> dict[str, Intent]:

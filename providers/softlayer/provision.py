@@ -2,47 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
-from providers.softlayer import cancel, guests, order, placing, userdata
+from providers.softlayer import guests, order, placing, userdata
 from providers.softlayer import mark as marks
 from providers.softlayer.account import Account
-from providers.softlayer.errors import ApiError, ProviderError
+from providers.softlayer.errors import ProviderError
 from providers.softlayer.guest_spec import GuestSpec
-from providers.softlayer.listing import GUEST_MASK
 from providers.softlayer.session import Operation
+from providers.softlayer.sighting import sight
 from providers.softlayer.spec import difference
 from providers.softlayer.waiting import Pending
 
 KIND = "VirtualGuest"
-ORDER_ATTEMPTS = 3
-PAUSE_S = 5.0
-"""Between two attempts, so that a rate limit has passed."""
 
 
 def adopt_or_order(op: Operation, account: Account, spec: GuestSpec) -> tuple[str, str]:
-    """Return the guest's id and the public part of its host key.
+    """Return the guest's id and the public part of its host key."""
+    key = userdata.make_host_key()
+    data = userdata.cloud_config(key, marks.owner_of(spec.domain), spec.hostname)
 
-    Nothing is ordered while an earlier order may still turn up; an order that certainly made nothing is repeated.
-    """
-    lost: ApiError | None = None
-    for attempt in range(ORDER_ATTEMPTS + 1):
-        found = placing.resolve(
-            op, account, spec.mark, KIND, lambda: _living(account, spec) or _fresh(op, account, spec)
-        )
-        if found:
-            return _adopt(op, account, spec, found)
-        if attempt == ORDER_ATTEMPTS or (lost and not lost.is_weather):
-            break
-        try:
-            return _order(op, account, spec)
-        except ApiError as error:
-            lost = error
-        op.patience.pause(PAUSE_S if lost.is_weather else 0)
-    raise ProviderError(
-        f"ordering {order.full_name(spec)}: {lost}. The account shows no such guest, so nothing was ordered. "
-        f"{'Run the command again.' if lost and lost.is_weather else 'Correct the stack file, or choose another place.'}"
-    ) from lost
+    def prepare() -> tuple[order.Template, Callable[[], str]]:
+        prepared = order.prepared(account.api, spec, data)
+        op.log.progress("ordering")
+        return prepared.content, partial(order.send, account.api, prepared)
+
+    def look() -> dict[str, Any] | Pending | None:
+        return _living(account, spec) or _fresh(op, account, spec)
+
+    wanted = placing.Wanted(order.full_name(spec), spec.mark, KIND, look, prepare, spec.hostname)
+    made = placing.obtain(op, account, wanted)
+    return (made, key.public) if isinstance(made, str) else _adopt(op, account, spec, made)
 
 
 def host_key(account: Account, guest_id: str) -> str | None:
@@ -68,17 +60,15 @@ def _fresh(op: Operation, account: Account, spec: GuestSpec) -> dict[str, Any] |
     for guest_id, intent in placing.fresh(op, account, spec.mark, KIND).items():
         if intent.hostname != spec.hostname:
             continue
-        guest = account.api.find("Virtual_Guest", guest_id, GUEST_MASK)
-        if guest is None:
-            state = cancel.proof(account.bill_list.under(spec.mark), guest_id, fresh=True)
-            if isinstance(state, Pending):
-                return Pending(f"guest {guest_id} is {state.detail}")
-        elif marks.guest_is(guest, spec.mark, spec.hostname) and guests.is_alive(guest):
+        guest = sight(account, spec.mark, guest_id, lambda: True)
+        if isinstance(guest, Pending):
+            return guest
+        if guest and marks.guest_is(guest, spec.mark, spec.hostname) and guests.is_alive(guest):
             return guest
     return None
 
 
-def _adopt(op: Operation, account: Account, spec: GuestSpec, guest: dict[str, Any]) -> tuple[str, str]:
+def _adopt(op: Operation, account: Account, spec: GuestSpec, guest: Mapping[str, Any]) -> tuple[str, str]:
     key = host_key(account, str(guest["id"]))
     differing = _differing(spec, guest) + ([] if key else ["its user data holds no host key"])
     differing += ["it is billed by the month"] if guest.get("hourlyBillingFlag") is False else []
@@ -91,19 +81,10 @@ def _adopt(op: Operation, account: Account, spec: GuestSpec, guest: dict[str, An
     return str(guest["id"]), key
 
 
-def _differing(spec: GuestSpec, guest: dict[str, Any]) -> list[str]:
+def _differing(spec: GuestSpec, guest: Mapping[str, Any]) -> list[str]:
     wanted = spec.model_dump(mode="json", by_alias=True, exclude_none=True)
     live = guests.live_inputs(guest)
     if not guest.get("provisionDate"):
         live.pop("dataDisksGb", None)  # Disks appear one by one while the guest is built.
     keys = difference({key: wanted[key] for key in live if key in wanted}, live, ()).changed
     return [f"{key} is {live[key]} there and {wanted[key]} here" for key in keys if key in wanted]
-
-
-def _order(op: Operation, account: Account, spec: GuestSpec) -> tuple[str, str]:
-    key = userdata.make_host_key()
-    data = userdata.cloud_config(key, marks.owner_of(spec.domain), spec.hostname)
-    prepared = order.prepared(account.api, spec, data)
-    intent = placing.intent(op, account, spec.mark, kind=KIND, order=prepared.content, hostname=spec.hostname)
-    op.log.progress("ordering")
-    return placing.place(op, intent, lambda: order.send(account.api, prepared)), key.public

@@ -9,13 +9,16 @@ from typing import Annotated, Any, Literal, Self
 import pydantic
 
 from providers.softlayer import mark as marks
+from providers.softlayer import placing
 from providers.softlayer.account import Account
+from providers.softlayer.calls import made_id
 from providers.softlayer.errors import ApiError, ProviderError, Unfinished
 from providers.softlayer.resource import Created, Live
 from providers.softlayer.session import Operation
 from providers.softlayer.spec import MARK_PATTERN, Problem, Spec, problems
 from providers.softlayer.waiting import Patience, Pending, wait_until
 
+KIND = "SecurityGroup"
 REPLACE_ON = frozenset({"mark", "name"})
 TIMEOUT_S = 60 * 60.0
 """A cancelled guest keeps wearing its groups until its reclaim is over: half an hour and more."""
@@ -84,7 +87,20 @@ def create(op: Operation, inputs: Mapping[str, Any]) -> Created:
     """Adopt the group that an interrupted run made, else make it; then give it its rules."""
     spec = GroupSpec.of(inputs)
     account = op.account()
-    group_id = _same_group(account, spec) or _make(op, account, spec)
+
+    def make() -> str:
+        answer = account.api.once("Network_SecurityGroup", "createObject", _head(op, spec))
+        return made_id(answer, "Network_SecurityGroup::createObject")
+
+    wanted = placing.Wanted(
+        f"security group {spec.name}",
+        spec.mark,
+        KIND,
+        lambda: _same_group(account, spec),
+        lambda: (_head(op, spec), make),
+    )
+    made = placing.obtain(op, account, wanted)
+    group_id = made if isinstance(made, str) else str(made["id"])
     return Created(group_id, _with_rules(account, spec, group_id))
 
 
@@ -115,7 +131,9 @@ def update(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapp
 def delete(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapping[str, Any]) -> None:
     """Remove the group as soon as the last guest has let go of it."""
     account = op.account(old.get("accountId"))
-    remove(account, resource_id, str(inputs.get("mark") or old.get("mark")), op.patience, op.log.progress)
+    owner_mark = str(inputs.get("mark") or old.get("mark"))
+    remove(account, resource_id, owner_mark, op.patience, op.log.progress)
+    op.journal(owner_mark).closed(account.identity().account_id, KIND, resource_id)
 
 
 def remove(account: Account, group_id: str, owner_mark: str, patience: Patience, tell: Any) -> None:
@@ -143,26 +161,13 @@ def marked(account: Account, owner_mark: str) -> list[str]:
     return [str(group["id"]) for group in found if marks.notes_are(group.get("description"), owner_mark)]
 
 
-def _make(op: Operation, account: Account, spec: GroupSpec) -> str:
-    op.before_order(f"security group {spec.name}")
-    try:
-        return str(account.api.once("Network_SecurityGroup", "createObject", _head(op, spec))["id"])
-    except ApiError as error:
-        found = _same_group(account, spec) if error.is_weather else None
-        if found is None:
-            raise ProviderError(
-                f"making security group {spec.name}: {error.text} ({error.code}). Run it again."
-            ) from error
-        return found
-
-
-def _same_group(account: Account, spec: GroupSpec) -> str | None:
+def _same_group(account: Account, spec: GroupSpec) -> dict[str, Any] | None:
     groups = account.api.read_all("Network_SecurityGroup", "getAllObjects", mask="mask[id,name,description]")
     ours = [g for g in groups if g.get("name") == spec.name and marks.notes_are(g.get("description"), spec.mark)]
     if len(ours) > 1:
         ids = ", ".join(str(group["id"]) for group in ours)
         raise ProviderError(f"making security group {spec.name}: the account has several of this name and mark: {ids}.")
-    return str(ours[0]["id"]) if ours else None
+    return ours[0] if ours else None
 
 
 def _with_rules(account: Account, spec: GroupSpec, group_id: str) -> dict[str, Any]:

@@ -12,9 +12,9 @@ from google.protobuf import any_pb2, empty_pb2
 from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc, status_pb2
 
 from providers.softlayer import ledger, security_group, ssh_key, virtual_guest
-from providers.softlayer.calls import redacted
 from providers.softlayer.engine_log import EngineLog, Log
 from providers.softlayer.errors import ApiError, ProviderError, Unfinished
+from providers.softlayer.redaction import redacted
 from providers.softlayer.resource import Resource
 from providers.softlayer.session import EngineLife, Operation, Session
 from providers.softlayer.spec import Problem, difference

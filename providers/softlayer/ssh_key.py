@@ -11,12 +11,15 @@ from typing import Annotated, Any
 import pydantic
 
 from providers.softlayer import mark as marks
+from providers.softlayer import placing
 from providers.softlayer.account import Account
+from providers.softlayer.calls import made_id
 from providers.softlayer.errors import ApiError, ProviderError
 from providers.softlayer.resource import Created, Live
 from providers.softlayer.session import Operation
 from providers.softlayer.spec import MARK_PATTERN, Problem, Spec, problems
 
+KIND = "SshKey"
 REPLACE_ON = frozenset({"mark", "publicKey"})
 TIMEOUT_S = 5 * 60.0
 KEY_MASK = "mask[id,fingerprint,key,label,notes]"
@@ -53,10 +56,24 @@ def create(op: Operation, inputs: Mapping[str, Any]) -> Created:
     """Adopt the account's copy of our key if it bears our mark, else upload it."""
     spec = KeySpec.of(inputs)
     account = op.account()
-    found = _same_key(account, spec)
-    if found is None:
-        found = _upload(op, account, spec)
-    elif not marks.notes_are(found.get("notes"), spec.mark):
+    template = {
+        "key": spec.public_key,
+        "label": spec.label,
+        "notes": marks.notes(marks.owner(op.stack, spec.mark)),
+    }
+
+    def upload() -> str:
+        answer = account.api.once("Security_Ssh_Key", "createObject", template)
+        return made_id(answer, "Security_Ssh_Key::createObject")
+
+    def look() -> dict[str, Any] | None:
+        return _same_key(account, spec)
+
+    wanted = placing.Wanted(f"ssh key {spec.label}", spec.mark, KIND, look, lambda: (template, upload))
+    found = placing.obtain(op, account, wanted)
+    if isinstance(found, str):
+        return Created(found, _outputs({"id": found, "fingerprint": fingerprint(spec.public_key)}, account))
+    if not marks.notes_are(found.get("notes"), spec.mark):
         raise ProviderError(
             f"uploading the ssh key {spec.label}: the account has the same key already as {found['id']} "
             f"('{found.get('label')}'), without our mark. Nothing was touched; remove that one, or use another key pair."
@@ -90,7 +107,9 @@ def update(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapp
 def delete(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapping[str, Any]) -> None:
     """Remove the key if it is still ours."""
     account = op.account(old.get("accountId"))
-    remove(account, resource_id, str(inputs.get("mark") or old.get("mark")))
+    owner_mark = str(inputs.get("mark") or old.get("mark"))
+    remove(account, resource_id, owner_mark)
+    op.journal(owner_mark).closed(account.identity().account_id, KIND, resource_id)
 
 
 def remove(account: Account, key_id: str, owner_mark: str) -> None:
@@ -114,29 +133,12 @@ def marked(account: Account, owner_mark: str) -> list[str]:
 
 
 def fingerprint(public_key: str) -> str | None:
-    """Compute the MD5 fingerprint that the account shows for a key."""
+    """Compute the fingerprint that the account shows for a key: SHA-256 in hexadecimal pairs."""
     material = _material(public_key)
     if material is None:
         return None
-    digest = hashlib.md5(material, usedforsecurity=False).hexdigest()
+    digest = hashlib.sha256(material).hexdigest()
     return ":".join(digest[start : start + 2] for start in range(0, len(digest), 2))
-
-
-def _upload(op: Operation, account: Account, spec: KeySpec) -> dict[str, Any]:
-    notes = marks.notes(marks.owner(op.stack, spec.mark))
-    op.before_order(f"ssh key {spec.label}")
-    try:
-        return account.api.once(
-            "Security_Ssh_Key", "createObject", {"key": spec.public_key, "label": spec.label, "notes": notes}
-        )
-    except ApiError as error:
-        # The answer may have got lost on the way; a key costs nothing and is there once or not at all.
-        found = _same_key(account, spec) if error.is_weather else None
-        if found is None:
-            raise ProviderError(
-                f"uploading the ssh key {spec.label}: {error.text} ({error.code}). Run it again."
-            ) from error
-        return found
 
 
 def _same_key(account: Account, spec: KeySpec) -> dict[str, Any] | None:

@@ -13,9 +13,9 @@ from providers.softlayer.account import Account
 from providers.softlayer.building import Building
 from providers.softlayer.errors import ProviderError, Unfinished
 from providers.softlayer.guest_spec import GuestSpec
-from providers.softlayer.listing import GUEST_MASK
 from providers.softlayer.resource import Created, Live
 from providers.softlayer.session import Operation
+from providers.softlayer.sighting import sight
 from providers.softlayer.spec import Problem, difference, problems
 from providers.softlayer.values import has_unknown
 from providers.softlayer.waiting import Pending, wait_until
@@ -62,34 +62,24 @@ def create(op: Operation, inputs: Mapping[str, Any]) -> Created:
 def read(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapping[str, Any]) -> Live | None:
     """Read the guest; a cancelled one is gone, one that is not ready is a partial failure."""
     account = op.account(old.get("accountId"))
-    guest = account.api.find("Virtual_Guest", resource_id, GUEST_MASK)
-    if guest is None:
-        return _absent(op, account, resource_id, inputs, old)
-    if guests.is_cancelled(guest):
+    owner_mark = str(inputs.get("mark") or old.get("mark") or "")
+    guest = sight(account, owner_mark, resource_id, partial(_is_fresh, op, account, owner_mark, resource_id))
+    if isinstance(guest, Pending):
+        # Forgetting a guest that was ordered only now would order it twice.
+        raise Unfinished(resource_id, dict(old), f"{guest.detail}. Run 'pulumi up' to wait for it.", dict(inputs))
+    if guest is None or guests.is_cancelled(guest):
         return None
     live = _inputs_of(op, guest, inputs)
     host_key = old.get("hostKey") or provision.host_key(account, resource_id)
     outputs = guests.outputs(guest, host_key, account.identity().account_id)
-    owner_mark = marks.owner_of(str(guest["domain"])).rpartition("-")[2]
+    building = Building(account, marks.of_domain(guest["domain"]), resource_id, op.patience.time_scale)
     try:
-        state = Building(account, owner_mark, resource_id, op.patience.time_scale).judge(guest)
+        state = building.judge(guest)
     except ProviderError as error:
         raise Unfinished(resource_id, outputs, str(error), live) from error
     if isinstance(state, Pending):
         raise Unfinished(resource_id, outputs, f"{guests.described(guest)} is not ready: {state.detail}.", live)
     return Live(live, outputs)
-
-
-def _absent(
-    op: Operation, account: Account, resource_id: str, inputs: Mapping[str, Any], old: Mapping[str, Any]
-) -> None:
-    """Tell "gone" from "not shown yet": forgetting a guest that was ordered only now would order it twice."""
-    owner_mark = str(inputs.get("mark") or old.get("mark") or "")
-    if owner_mark and resource_id in placing.fresh(op, account, owner_mark, provision.KIND):
-        state = cancel.proof(account.bill_list.under(owner_mark), resource_id, fresh=True)
-        if isinstance(state, Pending):
-            reason = f"guest {resource_id} is {state.detail}. Run 'pulumi up' to wait for it."
-            raise Unfinished(resource_id, dict(old), reason, dict(inputs))
 
 
 def update(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:
@@ -103,12 +93,13 @@ def delete(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapp
     """Cancel the guest and return when the account shows that it is billed no more."""
     account = op.account(old.get("accountId"))
     owner_mark = str(inputs.get("mark") or old.get("mark"))
-
-    def is_fresh() -> bool:
-        return resource_id in placing.fresh(op, account, owner_mark, provision.KIND)
-
-    cancel.close(account, resource_id, owner_mark, op.patience, op.log.progress, is_fresh=is_fresh)
+    fresh = partial(_is_fresh, op, account, owner_mark, resource_id)
+    cancel.close(account, resource_id, owner_mark, op.patience, op.log.progress, is_fresh=fresh)
     op.journal(owner_mark).closed(account.identity().account_id, provision.KIND, resource_id)
+
+
+def _is_fresh(op: Operation, account: Account, owner_mark: str, guest_id: str) -> bool:
+    return bool(owner_mark) and guest_id in placing.fresh(op, account, owner_mark, provision.KIND)
 
 
 def _finish(op: Operation, account: Account, spec: GuestSpec, guest_id: str, host_key: str | None) -> dict[str, Any]:

@@ -51,7 +51,9 @@ def test_an_order_that_never_arrived_is_sent_again_only_when_the_lists_must_show
 def test_an_order_that_never_arrives_ends_with_a_sentence_and_nothing_ordered(over, onlooker):
     driver, wire = over(createObject=99)
     wire.before_reaching.add("createObject")
-    with pytest.raises(Failed, match="ordering guest gpu-0 .*no such guest, so nothing was ordered.*again") as lost:
+    with pytest.raises(
+        Failed, match="ordering guest gpu-0 .*The account shows none, so nothing was ordered.*again"
+    ) as lost:
         driver.create("VirtualGuest", "gpu-0", guest("gpu-0"))
     assert lost.value.unfinished is None
     assert onlooker.guests() == []

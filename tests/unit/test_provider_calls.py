@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import base64
+import html
+import json
 import threading
+import time
+from urllib.parse import quote
 from xml.parsers.expat import ExpatError
 
 import pytest
@@ -12,6 +17,7 @@ from providers.softlayer import calls
 from providers.softlayer.calls import Api
 from providers.softlayer.credentials import Credentials, CredentialsError, load
 from providers.softlayer.errors import ApiError
+from providers.softlayer.redaction import redacted
 
 KEY = "a-key-of-some-length-0123456789"
 
@@ -36,7 +42,7 @@ def api(monkeypatch):
     def build(*answers) -> tuple[Api, Wire]:
         wire = Wire(*answers)
         monkeypatch.setattr(
-            calls, "new_client", lambda _: SoftLayer.BaseClient(transport=wire, config_file="/dev/null")
+            calls, "new_client", lambda *_: SoftLayer.BaseClient(transport=wire, config_file="/dev/null")
         )
         return Api(Credentials("u", KEY, "http://127.0.0.1:9/xmlrpc/v3.1/", 5), threading.Event(), 0.001), wire
 
@@ -49,18 +55,79 @@ GONE = SoftLayer.SoftLayerAPIError("SoftLayer_Exception_ObjectNotFound", "Unable
 LIMITED = SoftLayer.SoftLayerAPIError("SoftLayer_Exception_WebService_RateLimitExceeded", "slow down")
 
 
-@pytest.mark.parametrize("weather", [DROPPED, LIMITED, SoftLayer.TransportError(503, ""), ExpatError("no xml")])
+WEATHER = [
+    DROPPED,
+    LIMITED,
+    SoftLayer.TransportError(503, ""),
+    SoftLayer.TransportError(500, "500 Server Error :: b'the gateway broke'"),
+    SoftLayer.TransportError(429, "slow down"),
+    SoftLayer.SoftLayerAPIError(500, "<html>oops</html>"),
+    SoftLayer.SoftLayerAPIError(500, "Empty response."),
+    SoftLayer.SoftLayerAPIError(200, "<html>sign in</html>"),
+    SoftLayer.SoftLayerAPIError(200, "Empty response."),
+    SoftLayer.SoftLayerAPIError(502, "Bad Gateway"),
+    SoftLayer.SoftLayerAPIError("SoftLayer_Exception_Public", "Internal Error"),
+    ExpatError("no xml"),
+]
+
+
+@pytest.mark.parametrize("weather", WEATHER)
 def test_a_read_is_repeated_in_bad_weather(api, weather):
     client, wire = api(weather, weather, {"id": 1})
     assert client.read("Account", "getObject") == {"id": 1}
     assert wire.sent == 3
 
 
-def test_a_refusal_is_not_repeated(api):
-    client, wire = api(REFUSED)
-    with pytest.raises(ApiError, match="calling Account::getObject: no .SoftLayer_Exception_Public"):
+@pytest.mark.parametrize(
+    "refused", [REFUSED, SoftLayer.SoftLayerAPIError(500, "no"), SoftLayer.SoftLayerAPIError(400, "no")]
+)
+def test_a_refusal_is_not_repeated(api, refused):
+    client, wire = api(refused)
+    with pytest.raises(ApiError, match="calling Account::getObject: no .") as error:
         client.read("Account", "getObject")
     assert wire.sent == 1
+    assert not error.value.is_ambiguous
+
+
+@pytest.mark.parametrize("weather", [each for each in WEATHER if each not in (LIMITED, WEATHER[4])])
+def test_an_order_in_such_weather_may_have_been_accepted(api, weather):
+    client, _ = api(weather)
+    with pytest.raises(ApiError) as error:
+        client.once("Virtual_Guest", "createObject", {})
+    assert error.value.is_ambiguous
+
+
+@pytest.mark.parametrize("limited", [LIMITED, SoftLayer.TransportError(429, "slow down")])
+def test_an_order_above_the_rate_limit_was_not_accepted_and_everybody_pauses(api, limited):
+    client, _ = api(limited, {"id": 1})
+    with pytest.raises(ApiError) as error:
+        client.once("Virtual_Guest", "createObject", {})
+    assert error.value.is_rate_limit and not error.value.is_ambiguous
+    began = time.monotonic()
+    client.once("Account", "getObject")
+    assert time.monotonic() - began > calls.RATE_LIMIT_PAUSE_S / 2
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [({}, 0), ({"Retry-After": "3"}, 3), ({"Retry-After": "900"}, 15), ({"Retry-After": "Sat"}, 0)],
+)
+def test_an_answer_that_asks_for_a_pause_gets_one_within_bounds(headers, seconds):
+    assert calls.retry_after_s(headers) == seconds
+
+
+@pytest.mark.parametrize("nonsense", [None, "", "<html>", 7, ["id"]])
+def test_an_object_that_is_none_is_asked_for_again(api, nonsense):
+    client, wire = api(nonsense, {"id": 1})
+    assert client.find("Virtual_Guest", "1", "mask[id]") == {"id": 1}
+    assert wire.sent == 2
+
+
+@pytest.mark.parametrize("answer", [None, True, [], {}, {"id": ""}, {"id": "soon"}])
+def test_an_answer_that_names_no_id_may_stand_for_an_accepted_order(answer):
+    with pytest.raises(ApiError, match="names no id") as error:
+        calls.made_id(answer, "Virtual_Guest::createObject")
+    assert error.value.is_ambiguous
 
 
 def test_a_read_gives_up_after_a_bounded_number_of_attempts(api):
@@ -104,6 +171,32 @@ def test_keys_never_stand_in_an_error(api):
         client.once("Account", "getObject")
     assert KEY not in str(error.value)
     assert "abc" not in str(error.value)
+
+
+SECRET = "c4nary/key+of=some&length<0123456789"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        SECRET,
+        quote(SECRET, safe=""),
+        json.dumps({"key": SECRET}),
+        html.escape(SECRET),
+        *[base64.b64encode(f"{user}:{SECRET}".encode()).decode() for user in ("u", "us", "use", "user")],
+        base64.urlsafe_b64encode(SECRET.encode()).decode(),
+    ],
+)
+def test_a_secret_is_found_in_every_coat(said):
+    shown = redacted(f"before {said} after", SECRET)
+    assert "(secret)" in shown and "before" in shown and "after" in shown
+    assert "c4nary" not in shown
+    assert base64.b64encode(SECRET.encode()).decode()[8:20] not in shown
+
+
+def test_a_private_key_is_found_in_base64_too():
+    coded = base64.b64encode(b"-----BEGIN OPENSSH PRIVATE KEY-----\nabc").decode()
+    assert redacted(f"userdata {coded} end") == "userdata (private key) end"
 
 
 def test_a_named_file_alone_counts(tmp_path, monkeypatch):

@@ -152,4 +152,4 @@ def test_a_ledger_takes_a_router_or_a_vlan_and_not_both():
 
 def test_the_fingerprint_of_a_key_is_known_in_a_preview():
     known = ssh_key.known_outputs({"publicKey": PUBLIC_KEY}, {})
-    assert len(known["fingerprint"].split(":")) == 16
+    assert len(known["fingerprint"].split(":")) == 32

@@ -1,0 +1,41 @@
+"""One guest by its id: there, certainly gone, or not to be known yet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from providers.softlayer.account import Account
+from providers.softlayer.errors import ApiError
+from providers.softlayer.listing import GUEST_MASK
+from providers.softlayer.waiting import Pending
+
+
+def sight(
+    account: Account, owner_mark: str, guest_id: str, is_fresh: Callable[[], bool]
+) -> dict[str, Any] | Pending | None:
+    """Ask the account for a guest; None when it is certainly gone.
+
+    Args:
+        is_fresh: whether it was ordered so recently that the account need not show it yet.
+    """
+    try:
+        guest = account.api.find("Virtual_Guest", guest_id, GUEST_MASK)
+    except ApiError as error:
+        if error.is_unready:
+            return Pending(f"guest {guest_id} is too fresh to be shown")
+        raise
+    return guest or absence(account.bill_list.under(owner_mark), guest_id, fresh=is_fresh())
+
+
+def absence(items: Sequence[Mapping[str, Any]], guest_id: str, *, fresh: bool) -> Pending | None:
+    """Decide what it means that the account does not show a guest, by its billing items; None: it is gone.
+
+    Right after its order a guest answers "not found" and is in no list, so that its absence alone proves nothing.
+    """
+    own = [item for item in items if str(item.get("resourceTableId")) == guest_id]
+    if any(not item.get("cancellationDate") for item in own):
+        return Pending(f"the account does not show guest {guest_id}, but its billing item is open")
+    if not own and fresh:
+        return Pending(f"the account does not show guest {guest_id} yet, as it was ordered only now")
+    return None

@@ -1,0 +1,128 @@
+"""A guest on its way to ready: what is waited for, and what ends the wait."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from providers.softlayer import building, orders
+from providers.softlayer.building import Building
+from providers.softlayer.errors import ProviderError
+from providers.softlayer.sighting import absence
+from providers.softlayer.waiting import Pending
+from tests.unit.test_provider_guests import READY, transaction
+
+UNBILLED = {key: value for key, value in READY.items() if key not in ("billingItem", "provisionDate")}
+ITEMS = [{"hostName": "gpu-0", "domainName": "local-1f3a9c42.microcluster"}]
+
+
+class Shown:
+    """An account that shows one guest, or none, and its orders."""
+
+    def __init__(self, guest=None, *listed) -> None:
+        self.seen, self.listed = guest, list(listed)
+        self.order_list = SimpleNamespace(under=lambda *_: self.listed)
+
+    def guest(self, *_):
+        return self.seen
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    moment = SimpleNamespace(now=1000.0)
+    monkeypatch.setattr(building.time, "monotonic", lambda: moment.now)
+    return moment
+
+
+def looking_at(account: Shown) -> Building:
+    return Building(account, "1f3a9c42", "101", 1.0)
+
+
+def order(status: str, number: int = 7) -> dict:
+    return {"id": number, "status": status, "items": ITEMS}
+
+
+@pytest.mark.parametrize("status", ["PENDING_APPROVAL", "PENDING_AUTO_APPROVAL"])
+def test_an_order_that_waits_for_a_person_is_waited_for_and_named_however_long(clock, status):
+    watched = looking_at(Shown(UNBILLED, order("APPROVED", 3), order(status)))
+    for _ in range(3):
+        state = watched.look()
+        assert isinstance(state, Pending)
+        assert state.detail.startswith(f"its order 7 is {status}, which a person")
+        clock.now += building.IDLE_S
+
+
+@pytest.mark.parametrize("status", ["CANCELLED", "REFUSED", "DENIED"])
+def test_a_refused_order_ends_the_wait_and_says_so(clock, status):
+    with pytest.raises(ProviderError, match=f"will not be built: its order 7 is {status}"):
+        looking_at(Shown(UNBILLED, order(status))).look()
+
+
+def test_an_order_that_is_refused_while_we_wait_is_told_although_its_guest_is_gone(clock):
+    account = Shown(UNBILLED, order("PENDING_APPROVAL"))
+    watched = looking_at(account)
+    watched.look()
+    account.seen, account.listed = None, [order("CANCELLED")]
+    with pytest.raises(ProviderError, match="guest 101 will not be built: its order 7 is CANCELLED"):
+        watched.look()
+
+
+def test_an_approved_order_on_which_nobody_works_ends_in_a_sentence_that_names_it(clock):
+    watched = looking_at(
+        Shown(READY | {"provisionDate": ""} | {"billingItem": {"orderItem": {"order": order("APPROVED")}}})
+    )
+    assert isinstance(watched.look(), Pending)
+    clock.now += building.IDLE_S + 1
+    with pytest.raises(ProviderError, match="its order 7 is APPROVED, and nothing has been done on it for 30 minutes"):
+        watched.look()
+
+
+def test_a_gap_between_two_transactions_is_neither_ready_nor_an_end(clock):
+    account = Shown(READY | {"provisionDate": ""} | transaction("POWER_ON"))
+    watched = looking_at(account)
+    clock.now += building.IDLE_S - 10
+    watched.look()
+    account.seen = READY | {"provisionDate": ""}
+    clock.now += 60
+    assert isinstance(watched.look(), Pending)
+
+
+def test_a_guest_that_is_not_shown_is_waited_for_as_long_as_lists_may_lag(clock):
+    watched = looking_at(Shown())
+    assert isinstance(watched.look(), Pending)
+    clock.now += building.SETTLED_S + 1
+    with pytest.raises(ProviderError, match="has not shown guest 101 for 180 s"):
+        watched.look()
+
+
+@pytest.mark.parametrize("gone", [transaction("RECLAIM_NETWORK"), {"billingItem": None}])
+def test_a_guest_that_somebody_cancelled_ends_the_wait_at_once(clock, gone):
+    with pytest.raises(ProviderError, match="was cancelled by somebody else"):
+        looking_at(Shown(READY | gone)).look()
+
+
+def test_of_several_orders_for_one_name_the_newest_counts():
+    assert (
+        orders.of_guest(UNBILLED, [order("CANCELLED", 9), order("PENDING_APPROVAL", 11), order("APPROVED", 10)])["id"]
+        == 11
+    )
+    assert orders.of_guest(UNBILLED | {"hostname": "gpu-1"}, [order("APPROVED")]) is None
+
+
+OPEN, CLOSED = {"resourceTableId": 101, "cancellationDate": ""}, {"resourceTableId": "101", "cancellationDate": "2026"}
+
+
+@pytest.mark.parametrize(
+    ("items", "fresh", "gone"),
+    [
+        ([], False, True),
+        ([], True, False),
+        ([OPEN], False, False),
+        ([CLOSED], True, True),
+        ([CLOSED, OPEN], True, False),
+        ([OPEN | {"resourceTableId": 102}], False, True),
+    ],
+)
+def test_a_guest_that_is_not_shown_is_gone_when_its_bill_or_time_says_so(items, fresh, gone):
+    assert (absence(items, "101", fresh=fresh) is None) is gone
