@@ -20,9 +20,9 @@ def main(argv: list[str]) -> int:
     print(f"seed {seed}", flush=True)
     cases = sweep.cases(seed, arguments.sample)
     if arguments.case is not None:
-        cases = [case for case in cases if case[0] == arguments.case]
+        cases = {arguments.case: cases[arguments.case]}
     report = Report(seed, len(cases))
-    for run in played(cases, arguments.workers):
+    for run in played(cases.items(), arguments.workers):
         report.take(run)
     return report.close()
 

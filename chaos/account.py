@@ -17,14 +17,16 @@ import uvicorn
 from chaos.wire import Wire
 from emulator.account import Account
 from emulator.client_file import CONFIG_FILE, write_client_file
+from emulator.connections import BreakableProtocol
 from emulator.crew import Crew
-from emulator.dispatch import Dispatcher
 from emulator.history import HISTORY_FILE, History
 from emulator.machines import NoMachines
+from emulator.reception import Reception
 from emulator.server import application
 from emulator.settings import SETTINGS_FILE, load_settings
 from emulator.status import Status
 from emulator.store import Store
+from emulator.weather import Forecast, Sky
 
 CLOCK_RATE = 100
 """Virtual seconds in a real one; slow enough that a stalled computer does not look like an account that never answers."""
@@ -34,6 +36,7 @@ SETTINGS = {
     "upgrade_s": 3.0,
     "reclaim_s": 2.0,
     "instance_limit": 200,
+    "calls_per_second": 0,
     "public_subnet": "198.51.100.0/24",
 }
 
@@ -50,6 +53,11 @@ class Rented:
         """The official client's file."""
         return self.folder / CONFIG_FILE
 
+    def lift_weather(self) -> None:
+        """Let nothing go wrong any more; lists that lag behind go on lagging."""
+        with self.account.lock:
+            self.account.sky = Sky(0, Forecast())
+
     def history(self) -> list[dict[str, Any]]:
         """Read what has happened in it until now."""
         with self.account.lock:
@@ -64,7 +72,7 @@ class AccountServer:
         self.wire = Wire()
         self._socket = socket.create_server(("127.0.0.1", 0), backlog=512)
         self.port: int = self._socket.getsockname()[1]
-        config = uvicorn.Config(self.wire, log_config=None, access_log=False, lifespan="off")
+        config = uvicorn.Config(self.wire, http=BreakableProtocol, log_config=None, access_log=False, lifespan="off")
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [self._socket]}, daemon=True)
         self._thread.start()
@@ -82,7 +90,7 @@ class AccountServer:
         history = History(account, chosen.state / HISTORY_FILE)
         crew = Crew(account, NoMachines())
         crew.start()
-        self.wire.lead_to(application(Dispatcher(account, history), Status(account, self.port)))
+        self.wire.lead_to(application(Reception(account, history), Status(account, self.port)))
         try:
             yield Rented(account, chosen.state)
         finally:

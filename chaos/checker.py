@@ -64,8 +64,8 @@ class Verdict:
             mine += [each for each in its if each not in mine]
 
 
-def judge(history: Iterable[Mapping[str, Any]], expected: Expected, said: Iterable[str] = ()) -> Verdict:
-    """Judge a history against what was wanted, and the receipts in what was ``said`` against the charges."""
+def judge(history: Iterable[Mapping[str, Any]], expected: Expected) -> Verdict:
+    """Judge a history against what was wanted."""
     lines = list(history)
     ours = [each for each in billed(lines) if _belongs(each.name, expected.mark)]
     verdict = Verdict()
@@ -75,9 +75,24 @@ def judge(history: Iterable[Mapping[str, Any]], expected: Expected, said: Iterab
     if not expected.names:
         verdict.orphans += [f"{what} is left" for what in there]
     verdict.duplicates += [f"{what} is there twice" for what in there if list(there.values()).count(there[what]) > 1]
-    _compare_receipt(ours, list(said), verdict)
     verdict.orphans += [f"somebody else's {what} was {event}" for what, event in touched(lines, expected.mark)]
     return verdict
+
+
+def wrong_receipts(history: Iterable[Mapping[str, Any]], mark: str, said: Iterable[str]) -> list[str]:
+    """Compare the receipts in what a command has just said with the charges of a history that ends there.
+
+    A receipt is written when nothing is open any more, so that its total is final.
+    """
+    ours = [each for each in billed(history) if _belongs(each.name, mark)]
+    charged = sum((each.charge(each.opened) for each in ours), Decimal(0))
+    unit = max((each.per_hour for each in ours), default=Decimal(0))
+    totals = [total for text in said for total in RECEIPT_TOTAL.findall(text)]
+    return [
+        f"the receipt says {total}, the account charged {charged}"
+        for total in totals
+        if abs(Decimal(total) - charged) > unit
+    ]
 
 
 def billed(history: Iterable[Mapping[str, Any]]) -> list[Billed]:
@@ -142,13 +157,3 @@ def _count_open(ours: list[Billed], expected: Expected, verdict: Verdict) -> Non
     verdict.orphans += [f"{each.name} is billed as item {each.id}" for each in still if each.name not in expected.names]
     missing = expected.names - {each.name for each in still}
     verdict.orphans += [f"{name} is wanted and not billed" for name in sorted(missing)]
-
-
-def _compare_receipt(ours: list[Billed], said: list[str], verdict: Verdict) -> None:
-    """A receipt is written when nothing is open any more, so that its total is final."""
-    for text in said:
-        for total in RECEIPT_TOTAL.findall(text):
-            charged = sum((each.charge(each.opened) for each in ours), Decimal(0))
-            unit = max((each.per_hour for each in ours), default=Decimal(0))
-            if abs(Decimal(total) - charged) > unit:
-                verdict.wrong_dollars.append(f"the receipt says {total}, the account charged {charged}")

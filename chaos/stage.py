@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from chaos.account import CLOCK_RATE, AccountServer, Rented
-from chaos.checker import Expected, Verdict, judge
+from chaos.checker import Expected, Verdict, judge, wrong_receipts
 from chaos.engine import Command, Outcome, Verb
-from chaos.program import Program, cluster
+from chaos.program import MARK, Program, cluster
 from chaos.provider import Provider, Setting
 from chaos.state import State
 from chaos.wire import Wire
@@ -56,7 +56,7 @@ class Stage:
         home = folder / "home"
         home.mkdir()
         self.setting = Setting(rented.config_file, 1 / CLOCK_RATE, home)
-        self.said: list[str] = []
+        self._wrong_dollars: list[str] = []
 
     @property
     def wire(self) -> Wire:
@@ -79,7 +79,7 @@ class Stage:
             outcome = self.command(provider, refresh=refresh).run(verb)
         finally:
             provider.leave()
-        self.said += outcome.said
+        self._wrong_dollars += wrong_receipts(self.rented.history(), MARK, outcome.said)
         return outcome
 
     def succeeds(self, verb: Verb, verdict: Verdict, *, refresh: bool = False) -> Outcome:
@@ -104,4 +104,6 @@ class Stage:
 
     def judge(self, expected: Expected) -> Verdict:
         """Judge what the account has lived through."""
-        return judge(self.rented.history(), expected, self.said)
+        verdict = judge(self.rented.history(), expected)
+        verdict.wrong_dollars += self._wrong_dollars
+        return verdict

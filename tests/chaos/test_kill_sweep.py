@@ -18,7 +18,7 @@ SIZE = 120
 
 @pytest.fixture(scope="module")
 def runs() -> list[Played]:
-    return list(played(sweep.cases(SEED, SIZE)))
+    return list(played(sweep.cases(SEED, SIZE).items()))
 
 
 def test_whatever_is_killed_the_next_command_leaves_account_bill_and_state_as_wanted(runs):
@@ -26,8 +26,8 @@ def test_whatever_is_killed_the_next_command_leaves_account_bill_and_state_as_wa
 
 
 def test_the_sample_strikes_every_call_and_in_every_way(runs):
-    assert sum(not run.was_struck for run in runs) <= len(runs) // 20
-    struck: list[Case] = [run.case for run in runs]
+    assert sum(not run.was_struck for run in runs if isinstance(run.case, Case)) <= len(runs) // 20
+    struck = [run.case for run in runs if isinstance(run.case, Case)]
     ways = {(case.target, case.blow, case.moment, case.then) for case in struck}
     assert ways == set(product(Target, Blow, Moment, Verb))
     for verb in Verb:
