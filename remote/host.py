@@ -8,7 +8,7 @@ import hashlib
 import io
 import shlex
 import socket
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import fabric
@@ -21,6 +21,7 @@ CONNECT_TIMEOUT_S = 10.0
 COMMAND_TIMEOUT_S = 300.0
 NO_EXIT_CODE = -1
 TAIL_LINES = 15
+PIECE_BYTES = 1 << 18
 PUT_SCRIPT = 'set -eu; t="$1.new.$$"; trap \'rm -f "$t"\' EXIT; umask 077; cat > "$t"; chmod "$2" "$t"; mv -f "$t" "$1"; sync "$1"'
 
 
@@ -156,6 +157,25 @@ class Host:
             return False
         self.run(("sh", "-c", PUT_SCRIPT, "put", path, mode), stdin=text)
         return True
+
+    def pieces(self, path: str, start: int, end: int) -> Iterator[bytes]:
+        """Yield the bytes of a file from ``start`` up to ``end``; fewer only when the file has become shorter."""
+        self.connect()
+        assert self._connection
+        try:
+            with self._connection.sftp().open(path, "rb") as file:
+                file.seek(start)
+                file.prefetch(end)
+                while start < end and (piece := file.read(min(PIECE_BYTES, end - start))):
+                    start += len(piece)
+                    yield piece
+        except FileNotFoundError as error:
+            raise RemoteError(
+                f"reading {path} of {self}: it is not there any more. Run the same command again."
+            ) from error
+        except (OSError, EOFError, paramiko.SSHException) as error:
+            self.close()
+            raise UnreachableError(f"reading {path} of {self}: the connection was lost ({_reason(error)}).") from error
 
     def close(self) -> None:
         """End the connection."""

@@ -49,6 +49,19 @@ def execute(channel: paramiko.Channel, command: bytes) -> None:
     channel.close()
 
 
+class Files(paramiko.SFTPServerInterface):
+    """This computer's files, to read."""
+
+    def open(self, path, flags, attr):
+        try:
+            file = open(path, "rb")  # noqa: SIM115 - the client closes it
+        except OSError as error:
+            return paramiko.SFTPServer.convert_errno(error.errno)
+        handle = paramiko.SFTPHandle(flags)
+        handle.readfile = file
+        return handle
+
+
 class SshServer:
     """Listens on a free port of loopback until it is closed."""
 
@@ -67,6 +80,7 @@ class SshServer:
                 return
             transport = paramiko.Transport(connection)
             transport.add_server_key(self.host_key)
+            transport.set_subsystem_handler("sftp", paramiko.SFTPServer, Files)
             try:
                 transport.start_server(server=Server(self.allowed, self.tries))
             except (OSError, EOFError, paramiko.SSHException):

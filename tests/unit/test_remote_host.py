@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ssh_server import SshServer
 
 from launchers import payload
-from remote.host import CommandError, Host, HostKeyError, LoginRefusedError, UnreachableError
+from remote.host import CommandError, Host, HostKeyError, LoginRefusedError, RemoteError, UnreachableError
 from remote.ssh_client import ssh_argv
 
 WORD = st.text(st.characters(blacklist_characters="\0", blacklist_categories=["Cs"]), max_size=30)
@@ -131,3 +131,14 @@ def test_the_plain_client_gets_the_pinned_keys_of_the_stack_and_no_others(host, 
     assert [file.name for file in keys.glob("known_hosts*")] == ["known_hosts"]
     assert argv[-2:] == ("root@127.0.0.1", "echo 'a b'")
     assert "StrictHostKeyChecking=yes" in argv
+
+
+def test_a_file_is_read_from_where_it_was_left_off_to_where_it_ended_when_it_was_listed(host, tmp_path):
+    content = bytes(range(256)) * 4096
+    (tmp_path / "model").write_bytes(content + b"written since")
+    assert b"".join(host.pieces(str(tmp_path / "model"), 1000, len(content))) == content[1000:]
+
+
+def test_a_file_that_is_gone_is_named(host, tmp_path):
+    with pytest.raises(RemoteError, match="model of gpu-0.*not there any more"):
+        list(host.pieces(str(tmp_path / "model"), 0, 1))

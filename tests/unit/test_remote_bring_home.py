@@ -1,0 +1,104 @@
+"""What of a run is brought home, and that it arrives whole or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from fake_machine import FakeMachine
+
+from remote.bring_home import INVENTORY, RemoteFile, bring
+from remote.host import RemoteError, UnreachableError
+
+CONTENT = b"0123456789" * 100
+FILE = RemoteFile("/data/runs/x/model", "logdir/model", len(CONTENT), hashlib.sha256(CONTENT).hexdigest(), "best model")
+
+
+class Source(FakeMachine):
+    """A machine whose one file may be garbled on the way, or whose connection may be lost in the middle."""
+
+    def __init__(self, *ways: bytes, lost_at: int | None = None) -> None:
+        super().__init__()
+        self.ways, self.lost_at, self.starts = list(ways), lost_at, []
+
+    def pieces(self, path: str, start: int, end: int) -> Iterator[bytes]:
+        self.starts.append(start)
+        content = self.ways.pop(0)
+        if self.lost_at is not None:
+            lost, self.lost_at = self.lost_at, None
+            yield content[start:lost]
+            raise UnreachableError("lost")
+        yield content[start:end]
+
+
+def listed(tmp_path: Path, *names: str) -> dict[str, str]:
+    run, data = tmp_path / "run", tmp_path / "data"
+    data.mkdir()
+    for name in names:
+        path = run / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(name)
+    done = subprocess.run([sys.executable, INVENTORY, run, data], capture_output=True, text=True, check=True)
+    found = json.loads(done.stdout)
+    assert all(one["sha256"] == hashlib.sha256(one["path"].encode()).hexdigest() for one in found)
+    return {one["path"]: one["what"] for one in found}
+
+
+def checkpoint(name: str) -> list[str]:
+    return [f"{name}{part}" for part in (".index", ".meta", ".data-00000-of-00001")]
+
+
+def test_the_newest_whole_checkpoint_comes_home_and_a_torn_one_does_not(tmp_path: Path) -> None:
+    torn = checkpoint("logdir/model.ckpt-300")[:2]
+    found = listed(tmp_path, *checkpoint("logdir/model.ckpt-90"), *checkpoint("logdir/model.ckpt-200"), *torn)
+    assert set(found) == set(checkpoint("logdir/model.ckpt-200"))
+
+
+def test_the_best_model_is_the_one_of_the_lowest_loss(tmp_path: Path) -> None:
+    better, newer = "logdir/best_models/val_loss=1.5900-step-40", "logdir/best_models/val_loss=1.6300-step-50"
+    found = listed(tmp_path, *checkpoint(better), *checkpoint(newer))
+    assert found == dict.fromkeys(checkpoint(better), "best model")
+
+
+def test_records_and_events_come_home_and_scratch_files_do_not(tmp_path: Path) -> None:
+    wanted = {"config.py", "job.log", "progress.jsonl", "preflight.json", "logdir/events.out.tfevents.1.gpu-0"}
+    assert set(listed(tmp_path, *wanted, "supervisor.lock", "logdir/graph.pbtxt")) == wanted
+
+
+def test_a_log_that_is_still_written_is_taken_as_long_as_it_is_now(tmp_path: Path) -> None:
+    growing = CONTENT + b" and more since"
+    assert bring(Source(growing), FILE, tmp_path, lambda count: None)
+    assert (tmp_path / FILE.path).read_bytes() == CONTENT
+
+
+def test_what_is_there_already_does_not_travel_again(tmp_path: Path) -> None:
+    bring(Source(CONTENT), FILE, tmp_path, lambda count: None)
+    assert bring(Source(), FILE, tmp_path, lambda count: None) is False
+
+
+def test_a_lost_connection_is_taken_up_where_it_broke(tmp_path: Path) -> None:
+    source = Source(CONTENT, CONTENT, lost_at=300)
+    with pytest.raises(UnreachableError):
+        bring(source, FILE, tmp_path, lambda count: None)
+    assert not (tmp_path / FILE.path).exists()
+    assert bring(source, FILE, tmp_path, lambda count: None)
+    assert source.starts == [0, 300]
+
+
+def test_a_file_that_was_garbled_on_the_way_is_brought_once_more(tmp_path: Path) -> None:
+    there = []
+    assert bring(Source(CONTENT[:-1] + b"X", CONTENT), FILE, tmp_path, there.append)
+    assert (tmp_path / FILE.path).read_bytes() == CONTENT
+    assert sum(there) == FILE.size
+
+
+def test_a_file_that_never_arrives_whole_is_never_taken_for_one(tmp_path: Path) -> None:
+    garbled = CONTENT[:-1] + b"X"
+    with pytest.raises(RemoteError, match="another hash than it has there"):
+        bring(Source(garbled, garbled), FILE, tmp_path, lambda count: None)
+    assert list((tmp_path / "logdir").iterdir()) == []

@@ -1,0 +1,79 @@
+"""`fab fetch`: bring a run home, so that the machines can go."""
+
+from __future__ import annotations
+
+import json as json_text
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+
+import invoke
+from rich.console import Console
+from rich.filesize import decimal
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
+from launchers.payload import Payload
+from remote.bring_home import RemoteFile, bring, inventory
+from remote.host import Host
+from verbs.frame import STACK, UserMistake, print_json, tell, verb
+from verbs.living import PROJECT, launcher_of, payload_of
+
+ARTIFACTS = PROJECT / "artifacts"
+MANIFEST = "manifest.json"
+
+
+@verb
+def fetch(context: invoke.Context, stack: str = STACK, json: bool = False) -> int:
+    """Bring best model, newest checkpoint, configuration, logs and events of the run to artifacts/STACK/RUN."""
+    payload = payload_of(stack)
+    launcher = launcher_of(payload)
+    tell(f"looking at run {payload.run} on {launcher.facts.name} ...")
+    files = inventory(launcher, payload)
+    if not files:
+        raise UserMistake(
+            f"Stack {stack} has no run {payload.run} on its launcher yet. Start it: make up STACK={stack}"
+        )
+    folder = folder_of(payload)
+    brought = _bring_all(launcher, files, folder)
+    _write_manifest(payload, launcher, files, folder)
+    if json:
+        print_json({"folder": folder, "brought": brought, "files": [asdict(file) for file in files]})
+        return 0
+    for file in files:
+        print(f"  {file.what:<17} {decimal(file.size):>9}  {file.path}")
+    print(f"run {payload.run} is in {folder}: {len(files)} files, {len(brought)} of them brought now; all hashes agree")
+    print(f"Next: `fab translate FILE --stack {stack}` translates with it, `make down STACK={stack}` stops the bill.")
+    return 0
+
+
+def folder_of(payload: Payload) -> Path:
+    """Return where a run lies on this computer."""
+    return ARTIFACTS / payload.stack / str(payload.run)
+
+
+def manifest_of(payload: Payload) -> dict[str, object] | None:
+    """Read what was brought last, or None when nothing was."""
+    try:
+        return json_text.loads((folder_of(payload) / MANIFEST).read_text())
+    except (FileNotFoundError, ValueError):
+        return None
+
+
+def _bring_all(launcher: Host, files: tuple[RemoteFile, ...], folder: Path) -> list[str]:
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as progress:
+        whole = progress.add_task("fetching", total=sum(file.size for file in files))
+        return [f.path for f in files if bring(launcher, f, folder, lambda count: progress.advance(whole, count))]
+
+
+def _write_manifest(payload: Payload, launcher: Host, files: tuple[RemoteFile, ...], folder: Path) -> None:
+    facts = {
+        "stack": payload.stack,
+        "run": payload.run,
+        "from": str(launcher),
+        "fetched": datetime.now(UTC).isoformat(timespec="seconds"),
+        "files": [{"path": f.path, "size": f.size, "sha256": f.sha256, "what": f.what} for f in files],
+    }
+    scratch = folder / f"{MANIFEST}.new"
+    scratch.write_text(json_text.dumps(facts, indent=1, sort_keys=True) + "\n")
+    scratch.replace(folder / MANIFEST)
