@@ -83,6 +83,7 @@ def _help(function: Callable[..., int | None]) -> dict[str, str]:
         "json": "print the facts for a program",
         "node": "name of the machine, for example gpu-0",
         "lines": "how many lines of the end",
+        "port": "port of this computer to open",
         "yes": "do not ask",
         "all": "the whole history and not only the last rental",
         "cancel": "cancel what bears the mark instead of keeping it for the next up",

@@ -1,0 +1,72 @@
+"""Runs TensorBoard as long as somebody reads it; Python 3.5, it travels as an argument into the training container.
+
+Arguments: the log folder, the port on the loopback. It says ``ready`` once the port answers, and ends with its standard
+input: with the connection of the person who looks, however that ends.
+"""
+
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+READY_TIMEOUT_S = 120
+LOOPBACK = "127.0.0.1"
+
+
+def answers(port):
+    try:
+        socket.create_connection((LOOPBACK, port), 2).close()
+        return True
+    except OSError:
+        return False
+
+
+def ready(child, port):
+    """Return whether the port answers before the server dies or the time is over."""
+    deadline = time.time() + READY_TIMEOUT_S
+    while child.poll() is None and time.time() < deadline:
+        if answers(port):
+            return True
+        time.sleep(0.5)
+    return False
+
+
+def end(child):
+    if child.poll() is None:
+        child.terminate()
+        try:
+            child.wait(10)
+        except subprocess.TimeoutExpired:
+            child.kill()
+
+
+def end_with_input(child):
+    while sys.stdin.buffer.read(4096):
+        pass
+    end(child)
+
+
+def main(logdir, port):
+    if answers(int(port)):
+        print(
+            "port " + port + " of the launcher is in use: another `fab tensorboard`, or a TensorBoard started by hand"
+        )
+        return 1
+    words = [sys.executable, "-m", "tensorboard.main", "--logdir", logdir, "--host", LOOPBACK, "--port", port]
+    child = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=sys.stderr.fileno())
+    threading.Thread(target=end_with_input, args=(child,), daemon=True).start()
+    try:
+        if not ready(child, int(port)):
+            print("TensorBoard did not answer; what it said stands above")
+            return 1
+        print("ready")
+        sys.stdout.flush()
+        child.wait()
+        return 0
+    finally:
+        end(child)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
