@@ -134,3 +134,9 @@ def program(config_file: str, *, resume: bool = False) -> tuple[str, ...]:
     """Return the argv of one rank; ``resume`` goes on from the latest checkpoint of a log folder that has one."""
     words = ("python", "run.py", f"--config_file={config_file}", "--use_horovod=True", "--mode=train_eval")
     return (*words, "--continue_learning") if resume else words
+
+
+def inference(config_file: str, logdir: str, output: str) -> tuple[str, ...]:
+    """Return the argv that translates the configuration's source with the model that ``logdir`` names, on one GPU."""
+    words = ("python", "run.py", f"--config_file={config_file}", "--mode=infer", "--use_horovod=False")
+    return (*words, f"--logdir={logdir}", f"--infer_output_file={output}")

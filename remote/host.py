@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
-import hashlib
 import io
 import shlex
 import socket
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
 
 import fabric
 import invoke
 import paramiko
 
 from launchers import payload
+from remote import host_key
 
 CONNECT_TIMEOUT_S = 10.0
 COMMAND_TIMEOUT_S = 300.0
@@ -108,7 +108,7 @@ class Host:
                 key = transport.get_remote_server_key()
         except (OSError, EOFError, paramiko.SSHException) as error:
             raise UnreachableError(f"connecting to {self}: {_reason(error)}.") from error
-        return _line(key)
+        return host_key.line(key)
 
     def run(
         self,
@@ -177,6 +177,18 @@ class Host:
             self.close()
             raise UnreachableError(f"reading {path} of {self}: the connection was lost ({_reason(error)}).") from error
 
+    def send(self, local: Path, path: str) -> None:
+        """Let a file of this computer lie at ``path``, whole or not at all; folders on the way are made."""
+        self.run(("mkdir", "-p", str(PurePosixPath(path).parent)))
+        assert self._connection
+        try:
+            with local.open("rb") as content:
+                self._connection.sftp().putfo(content, f"{path}.part")
+            self._connection.sftp().posix_rename(f"{path}.part", path)
+        except (OSError, EOFError, paramiko.SSHException) as error:
+            self.close()
+            raise UnreachableError(f"sending {local} to {self}: the connection was lost ({_reason(error)}).") from error
+
     def close(self) -> None:
         """End the connection."""
         if self._connection:
@@ -194,10 +206,9 @@ class Host:
             connect_kwargs={**options, "banner_timeout": CONNECT_TIMEOUT_S, "auth_timeout": CONNECT_TIMEOUT_S},
             forward_agent=False,
         )
-        kind, encoded = self.pinned_key.split()[:2]
         name = self.address if self.port == 22 else f"[{self.address}]:{self.port}"
-        key = paramiko.PKey.from_type_string(kind, base64.b64decode(encoded))
-        connection.client.get_host_keys().add(name, kind, key)
+        key = host_key.parse(self.pinned_key)
+        connection.client.get_host_keys().add(name, key.get_name(), key)
         connection.client.set_missing_host_key_policy(paramiko.RejectPolicy())
         return connection
 
@@ -205,20 +216,9 @@ class Host:
         ordered = self.pinned_key == self.facts.host_key
         pinned = "the one it was ordered with" if ordered else "the one that was trusted"
         return (
-            f"connecting to {self}: it shows the host key {fingerprint(_line(shown))}, which is not "
+            f"connecting to {self}: it shows the host key {host_key.fingerprint(host_key.line(shown))}, which is not "
             f"{pinned}. Nothing was sent to it. If you know that this key is right: fab trust {self.facts.name}"
         )
-
-
-def fingerprint(key: str) -> str:
-    """Return type and SHA-256 of a public key line as OpenSSH prints them."""
-    kind, encoded = key.split()[:2]
-    digest = hashlib.sha256(base64.b64decode(encoded)).digest()
-    return f"{kind} SHA256:{base64.b64encode(digest).decode().rstrip('=')}"
-
-
-def _line(key: paramiko.PKey) -> str:
-    return f"{key.get_name()} {key.get_base64()}"
 
 
 class _Whole(io.StringIO):

@@ -38,7 +38,7 @@ def verb(function: Callable[..., int | None]) -> invoke.Task:
         sys.exit(_carefully(function, *args, **options))
 
     names = function.__code__.co_varnames[: function.__code__.co_argcount]
-    positional, repeated = ([name] if name in names else [] for name in ("node", "id"))
+    positional, repeated = ([name for name in known if name in names] for known in (("node", "file"), ("id",)))
     return invoke.task(framed, positional=positional, iterable=repeated, help=_help(function))
 
 
@@ -84,6 +84,9 @@ def _help(function: Callable[..., int | None]) -> dict[str, str]:
         "node": "name of the machine, for example gpu-0",
         "lines": "how many lines of the end",
         "port": "port of this computer to open",
+        "file": "text of this computer, one sentence a line",
+        "reference": "text with the right translations, to be scored against",
+        "model": "folder of a run that was fetched; the stack's own run when left out",
         "yes": "do not ask",
         "all": "the whole history and not only the last rental",
         "cancel": "cancel what bears the mark instead of keeping it for the next up",

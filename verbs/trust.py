@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import invoke
 
-from remote.host import Host, fingerprint
+from remote.host import Host
+from remote.host_key import fingerprint
 from remote.trust import trust as record
 from verbs.frame import FAILED, STACK, tell, verb
 from verbs.living import host_named, payload_of

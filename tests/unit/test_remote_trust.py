@@ -13,7 +13,8 @@ from ssh_server import SshServer
 from launchers import payload
 from launchers.payload import Container, Payload
 from remote import rank_files
-from remote.host import Host, HostKeyError, RemoteError, UnreachableError, fingerprint
+from remote.host import Host, HostKeyError, RemoteError, UnreachableError
+from remote.host_key import fingerprint
 from remote.ssh_client import ssh_argv
 from remote.steps import open_hosts
 from remote.trust import RECORD, trusted_key
