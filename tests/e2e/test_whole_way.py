@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
+import signal
 import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.request import ProxyHandler, build_opener
 
 import pytest
 from product import Product, install
@@ -135,6 +138,42 @@ def test_no_secret_is_left_on_a_machine_or_in_the_state(product: Product, up: st
             f"grep -rlF --exclude-dir=proc --exclude-dir=sys --exclude-dir=docker -- {secret} {places}; echo searched"
         )
         assert product.plain(f"fab ssh --stack local {host} -- sh -c '{search}'").stdout.split() == ["searched"]
+
+
+def test_the_run_comes_home_and_does_not_travel_twice(product: Product, up: str) -> None:
+    first = product.facts("fetch")
+    home = Path(first["folder"])
+    assert home == product.folder / "artifacts" / "local" / product.outputs()["microcluster"]["run"]
+    assert {"record", "events", "newest checkpoint", "best model", "vocabulary"} == {f["what"] for f in first["files"]}
+    for file in json.loads((home / "manifest.json").read_text())["files"]:
+        assert hashlib.sha256((home / file["path"]).read_bytes()).hexdigest() == file["sha256"]
+    assert product.facts("fetch")["brought"] == []
+
+
+def test_the_model_translates_where_it_is_and_once_fetched(product: Product, up: str) -> None:
+    (product.folder / "in.en").write_text("Open the file\nDo you want to save the changes?\n")
+    (product.folder / "in.de").write_text("Datei öffnen\nMöchten Sie die Änderungen speichern?\n")
+    there = product.facts("translate in.en --reference in.de")
+    assert len(there["lines"]) == 2
+    assert 0 <= there["bleu"] <= 100
+    fetched = product.facts(f"translate in.en --model {product.facts('fetch')['folder']}")
+    assert (fetched["lines"], "/translate/models/" in fetched["model"]) == (there["lines"], True)
+
+
+def test_tensorboard_is_seen_through_its_tunnel_alone_and_leaves_nothing(product: Product, up: str) -> None:
+    port, launcher = free_port(), product.outputs()["microcluster"]["hosts"][0]["public_address"]
+    argv = ["bash", "-c", f". ./env.sh && exec fab tensorboard --stack local --port {port}"]
+    with subprocess.Popen(argv, cwd=product.folder, env=product.env, stdout=subprocess.PIPE, text=True) as shown:
+        assert shown.stdout
+        assert f"http://127.0.0.1:{port}/" in shown.stdout.readline()
+        with build_opener(ProxyHandler({})).open(f"http://127.0.0.1:{port}/data/runs", timeout=60) as answer:
+            assert json.load(answer)
+        assert not answers(launcher, 6006)
+        shown.send_signal(signal.SIGINT)
+        assert shown.wait(60) == 0
+    assert not answers("127.0.0.1", port)
+    left = product.plain("fab ssh --stack local gpu-0 -- pgrep -f tensorboard.main", 60)
+    assert left.stdout == ""
 
 
 def test_more_steps_go_on_with_the_same_run_and_touch_no_machine(product: Product, up: str) -> None:
