@@ -18,10 +18,20 @@ def render(template: str, **inputs: object) -> str:
     return environment(jinja2.FileSystemLoader(TEMPLATES)).get_template(template).render(**inputs)
 
 
-def environment(loader: jinja2.BaseLoader) -> jinja2.Environment:
-    """Return where templates are filled in: nothing may be missing, and the two filters are known."""
-    made = jinja2.Environment(  # noqa: S701 - the files are no HTML; "sh" and "py" quote
+def render_page(template: str, **inputs: object) -> str:
+    """Return an HTML page; every value is escaped unless it is marked as safe."""
+    return environment(jinja2.FileSystemLoader(TEMPLATES), escaped=True).get_template(template).render(**inputs)
+
+
+def environment(loader: jinja2.BaseLoader, *, escaped: bool = False) -> jinja2.Environment:
+    """Return where templates are filled in: nothing may be missing, and the two filters are known.
+
+    Args:
+        escaped: for HTML; in every other file the filters "sh" and "py" quote.
+    """
+    made = jinja2.Environment(
         loader=loader,
+        autoescape=escaped,
         undefined=jinja2.StrictUndefined,
         keep_trailing_newline=True,
         trim_blocks=True,

@@ -1,4 +1,4 @@
-"""The verbs on a living job: status, logs, stop, resume, report."""
+"""The verbs on a living job: status, logs, stop, resume, ssh."""
 
 from __future__ import annotations
 
@@ -85,22 +85,6 @@ def resume(context: invoke.Context, stack: str = STACK) -> int:
 
 
 @verb
-def report(context: invoke.Context, stack: str = STACK, json: bool = False) -> int:
-    """Tell what ran where, how well and for how much; exit code 1 unless the run is finished."""
-    payload = payload_of(stack)
-    launcher = launcher_of(payload)
-    outcome = remote_job.observe(launcher, payload)
-    if outcome.state == "absent":
-        raise UserMistake(f"Stack {stack} has no run yet. Start it: make up STACK={stack}")
-    cost = cost_of(payload)
-    if json:
-        print_json(report_facts(stack, payload, outcome, cost))
-    else:
-        print(words.report(payload, outcome, cost))
-    return 0 if outcome.state == "finished" else FAILED
-
-
-@verb
 def ssh(context: invoke.Context, node: str, stack: str = STACK) -> None:
     """Open a shell on NODE, or run the words after `--` there."""
     payload = payload_of(stack)
@@ -149,17 +133,4 @@ def status_facts(stack: str, payload: Payload | None, outcome: Outcome, cost: Co
         **{key: getattr(outcome, key) for key in keys},
         "nodes": nodes,
         "cost": cost.as_json(),
-    }
-
-
-def report_facts(stack: str, payload: Payload, outcome: Outcome, cost: Cost) -> dict[str, Any]:
-    """Return everything that `fab report` knows."""
-    return {
-        **status_facts(stack, payload, outcome, cost),
-        **outcome.as_json(),
-        "flavor": payload.flavor,
-        "gpu": payload.gpu,
-        "model": payload.job.model if payload.job else None,
-        "world_size": len(payload.hosts) * payload.slots,
-        "image": payload.container.image if payload.container else None,
     }

@@ -44,6 +44,11 @@ def pace(outcome: Outcome) -> list[str]:
 
 def report(payload: Payload, outcome: Outcome, cost: Cost) -> str:
     """Return the summary of a run."""
+    return "\n".join(f"  {name + ':':<17}{value}" for name, value in report_rows(payload, outcome, cost))
+
+
+def report_rows(payload: Payload, outcome: Outcome, cost: Cost) -> list[tuple[str, str]]:
+    """Return what is known of a run, by name."""
     job = payload.job
     ranks = len(payload.hosts) * payload.slots
     places = ", ".join(f"{host.name} ({host.private_address})" for host in payload.hosts)
@@ -73,7 +78,7 @@ def report(payload: Payload, outcome: Outcome, cost: Cost) -> str:
         ("best models", ", ".join(outcome.best) or None),
         ("cost", str(cost)),
     ]
-    return "\n".join(f"  {name + ':':<17}{value}" for name, value in rows if value)
+    return [(name, value) for name, value in rows if value]
 
 
 def duration(seconds: float | None) -> str:

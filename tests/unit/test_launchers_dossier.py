@@ -1,0 +1,96 @@
+"""The questions that are asked of every run, answered from its events alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from launchers import dossier
+from launchers.openseq2seq import SIZES
+
+BASE = SIZES["transformer-base"]
+PARAMETERS = 60_880_896
+
+
+def evaluated(*losses: float) -> dossier.Curves:
+    points = tuple((100 * number, loss) for number, loss in enumerate(losses))
+    return dossier.Curves(train=points, validation=points, pace=())
+
+
+def test_a_validation_loss_belongs_to_the_step_whose_line_follows_it() -> None:
+    events = [
+        {"event": "validation", "loss": 5.0},
+        {"event": "train", "step": 0, "loss": 8.1},
+        {"event": "train", "step": 100, "loss": 7.0},
+        {"event": "validation", "loss": 4.0},
+        {"event": "train", "step": 200, "loss": 6.0},
+    ]
+    assert dossier.curves(events).validation == ((0, 5.0), (200, 4.0))
+
+
+def test_times_that_hold_start_up_or_an_evaluation_are_no_pace() -> None:
+    times = [{"event": "time", "step": step, "seconds_per_step": 1.0 + step} for step in (0, 1, 2, 3)]
+    events = [{"event": "started"}, *times[:2], {"event": "validation", "loss": 4.0}, *times[2:]]
+    assert [step for step, _ in dossier.curves(events).pace] == [1, 3]
+
+
+def test_a_loss_that_is_no_number_is_in_no_curve() -> None:
+    assert dossier.curves([{"event": "train", "step": 0, "loss": "nan"}]).train == ()
+
+
+def test_the_historic_run_is_explained_by_a_link_of_two_gigabits() -> None:
+    found = dossier.traffic(PARAMETERS, ranks=4, nodes=2, step_s=1.74, link_gbps=2)
+    assert found
+    assert found.bytes_per_step == pytest.approx(365e6, rel=0.01)
+    assert found.seconds == pytest.approx(1.55, rel=0.01)
+    assert found.exposed_s == pytest.approx(1.74 - 0.572 / 0.965, abs=0.05)
+
+
+def test_a_fast_link_hides_behind_the_computing() -> None:
+    found = dossier.traffic(PARAMETERS, ranks=4, nodes=2, step_s=1.74, link_gbps=10)
+    assert found
+    assert found.exposed_s == 0
+    assert dossier.network(found, 1.74).answer.startswith("No:")
+
+
+def test_a_port_of_100_megabits_is_named_as_the_bottleneck() -> None:
+    found = dossier.traffic(PARAMETERS, ranks=4, nodes=2, step_s=31.3, link_gbps=0.1)
+    assert dossier.network(found, 31.3).answer.startswith("Yes: each step moves 365 MB")
+
+
+def test_one_machine_has_no_network_to_wait_for() -> None:
+    assert dossier.traffic(PARAMETERS, ranks=2, nodes=1, step_s=1.0, link_gbps=1) is None
+
+
+def test_the_learning_rate_peaks_at_the_end_of_the_warm_up() -> None:
+    assert dossier.learning_rate(BASE, 7999) == pytest.approx(9.88e-4, rel=0.001)
+    assert dossier.learning_rate(BASE, 50_000) == pytest.approx(3.95e-4, rel=0.001)
+
+
+def test_a_loss_that_still_falls_is_not_fully_trained() -> None:
+    assert dossier.trained_enough(evaluated(5, 4, 3, 2.5, 2.2, 2.0)).answer.startswith("No:")
+
+
+def test_a_loss_that_has_levelled_off_is_trained_as_far_as_it_goes() -> None:
+    assert dossier.trained_enough(evaluated(5, 3, 2, 1.62, 1.615, 1.614)).answer.startswith("As far as")
+
+
+def test_a_validation_loss_that_rises_again_is_overfitting_and_names_the_step() -> None:
+    answer = dossier.overfitted(evaluated(5, 3, 1.6, 1.7, 1.9)).answer
+    assert answer.startswith("Yes: the validation loss was lowest at step 200 (1.6000)")
+
+
+def test_two_evaluations_tell_nothing() -> None:
+    assert "fewer than three" in dossier.trained_enough(evaluated(5, 4)).answer
+    assert "fewer than three" in dossier.overfitted(evaluated(5, 4)).answer
+
+
+def test_the_time_of_all_attempts_counts_and_what_lies_between_them_does_not() -> None:
+    phases = [("preparing", 0), ("training", 10), ("preparing", 70), ("training", 100)]
+    events = [{"event": "phase", "phase": phase, "t": t} for phase, t in phases] + [{"event": "end", "t": 130}]
+    assert dossier.how_long(events).figures == {"training_s": 90, "whole_s": 130}
+
+
+def test_gpu_use_is_the_mean_of_the_samples() -> None:
+    events = [{"event": "sample", "gpus": [90, 100]}, {"event": "sample", "gpus": [50, 60]}]
+    assert dossier.gpus_used(events).figures == {"mean_percent": 75}
+    assert "nothing sampled them" in dossier.gpus_used([]).answer

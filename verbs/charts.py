@@ -1,0 +1,39 @@
+"""Curves as pictures that stand inside a page: no script, no font and no picture from elsewhere."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+import pygal
+from pygal.style import CleanStyle
+
+MOST_POINTS = 400
+"""More than the picture has room for; a curve of 50,000 steps has 500."""
+
+
+def curve(name: str, lines: Mapping[str, Sequence[tuple[int, float]]]) -> str:
+    """Draw named lines of (step, value) as SVG text."""
+    chart = pygal.XY(
+        js=[],
+        disable_xml_declaration=True,
+        style=CleanStyle(font_family="system-ui, sans-serif"),
+        width=900,
+        height=320,
+        show_dots=False,
+        x_title="step",
+        y_title=name,
+        legend_at_bottom=len(lines) > 1,
+        show_legend=len(lines) > 1,
+        no_data_text="nothing yet",
+    )
+    for title, points in lines.items():
+        chart.add(title, list(thinned(points)))
+    # The library writes its settings into a script even where nothing reads them.
+    return re.sub(r"<script.*?</script>", "", chart.render(is_unicode=True), flags=re.DOTALL)
+
+
+def thinned(points: Sequence[tuple[int, float]]) -> Sequence[tuple[int, float]]:
+    """Keep every n-th point, and the last one."""
+    every = -(-len(points) // MOST_POINTS) or 1
+    return [*points[:-1:every], *points[-1:]]

@@ -1,0 +1,175 @@
+"""`fab report`: what ran where, how well and for how much; on the terminal, as JSON, and as one page for people."""
+
+from __future__ import annotations
+
+import json as json_text
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import invoke
+from rich.filesize import decimal
+
+import config
+from launchers import dossier, openseq2seq
+from launchers.dossier import Answer, Curves
+from launchers.outcome import Outcome
+from launchers.payload import Payload
+from launchers.rendering import render_page
+from providers.softlayer.account import AccountError, Charge, open_account, read_charges
+from remote import job as remote_job
+from remote import run_records
+from remote.run_records import Records
+from verbs import charts, words
+from verbs.fetch import folder_of
+from verbs.frame import FAILED, STACK, UserMistake, print_json, sentence, tell, verb
+from verbs.job import status_facts
+from verbs.living import launcher_of, payload_of
+from verbs.money import CENT, Cost, cost_of
+
+PAGE, FACTS = "report.html", "report.json"
+
+
+@verb
+def report(context: invoke.Context, stack: str = STACK, json: bool = False) -> int:
+    """Tell what ran where, how well and for how much, and write it as a page; exit code 1 unless the run is finished."""
+    payload = payload_of(stack)
+    launcher = launcher_of(payload)
+    outcome = remote_job.observe(launcher, payload)
+    if outcome.state == "absent":
+        raise UserMistake(f"Stack {stack} has no run yet. Start it: make up STACK={stack}")
+    records, cost, bill = run_records.read(launcher, payload), cost_of(payload), _bill(payload)
+    found = dossier.curves(records.events)
+    answers = answers_of(payload, outcome, records, found)
+    facts = report_facts(stack, payload, outcome, cost) | {
+        "answers": [asdict(answer) for answer in answers],
+        "curves": asdict(found),
+        "files": dict(records.files),
+        "data": [asdict(file) for file in records.data],
+        "bill": bill,
+    }
+    folder = folder_of(payload)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / FACTS).write_text(json_text.dumps(facts, indent=1, sort_keys=True, default=str) + "\n")
+    (folder / PAGE).write_text(page(payload, outcome, records, found, answers, cost, bill))
+    if json:
+        print_json(facts)
+    else:
+        print(words.report(payload, outcome, cost))
+        print(f"  {'page:':<17}{_short(folder / PAGE)}")
+    return 0 if outcome.state == "finished" else FAILED
+
+
+def answers_of(payload: Payload, outcome: Outcome, records: Records, found: Curves) -> list[Answer]:
+    """Answer the questions that are asked of every run."""
+    assert payload.job
+    size, step = openseq2seq.SIZES[payload.job.model], outcome.step or 0
+    nodes, pace = len(payload.hosts), outcome.seconds_per_step
+    parameters = next((e["value"] for e in reversed(records.events) if e["event"] == "parameters"), None)
+    link_gbps = config.read_file(payload.stack).cluster.port_speed_mbps / 1000
+    known = parameters and pace
+    carried = dossier.traffic(parameters, nodes * payload.slots, nodes, pace, link_gbps) if known else None
+    return [
+        dossier.how_long(records.events),
+        dossier.trained_enough(found),
+        dossier.overfitted(found),
+        dossier.gpus_used(records.events),
+        dossier.network(carried, pace if nodes > 1 else None),
+        dossier.rate(size, step),
+        _data_answer(records),
+        _checkpoint_answer(records),
+        _pace_answer(outcome),
+    ]
+
+
+def page(  # noqa: PLR0913, PLR0917 - the parts of the page
+    payload: Payload,
+    outcome: Outcome,
+    records: Records,
+    found: Curves,
+    answers: Sequence[Answer],
+    cost: Cost,
+    bill: Sequence[Mapping[str, Any]],
+) -> str:
+    """Write the page; it opens from a file, with no network."""
+    losses = {"training": found.train, "validation": found.validation}
+    head = ("host", "what", "from", "to", "per hour", "cost")
+    return render_page(
+        "report.html.j2",
+        title=f"Run {outcome.run} of stack {payload.stack}",
+        state=outcome.state,
+        facts=words.report_rows(payload, outcome, cost),
+        answers=answers,
+        charts=[
+            ("Loss by step", charts.curve("loss", losses)),
+            ("Seconds per step", charts.curve("s/step", {"seconds per step": found.pace})),
+        ],
+        bill=[head, *([row[key] for key in ("host", "what", "from", "to", "per_hour", "cost")] for row in bill)],
+        files=[(path, decimal(size)) for path, size in records.files],
+        preflight=records.preflight,
+        config=records.config,
+    )
+
+
+def report_facts(stack: str, payload: Payload, outcome: Outcome, cost: Cost) -> dict[str, Any]:
+    """Return what the terminal shows, for a program."""
+    return {
+        **status_facts(stack, payload, outcome, cost),
+        **outcome.as_json(),
+        "flavor": payload.flavor,
+        "gpu": payload.gpu,
+        "model": payload.job.model if payload.job else None,
+        "world_size": len(payload.hosts) * payload.slots,
+        "image": payload.container.image if payload.container else None,
+    }
+
+
+def _bill(payload: Payload) -> list[dict[str, Any]]:
+    try:
+        charges = read_charges(open_account(payload.account_config_file), payload.mark)
+    except AccountError as error:
+        tell(sentence(str(error)))
+        return []
+    return [_bill_row(charge) for charge in charges if charge.is_open]
+
+
+def _bill_row(charge: Charge) -> dict[str, Any]:
+    return {
+        "host": charge.host,
+        "what": charge.description,
+        "from": f"{charge.opened:%Y-%m-%d %H:%M}",
+        "to": f"{charge.closed:%Y-%m-%d %H:%M}" if charge.closed else "still billed",
+        "per_hour": f"{charge.per_hour:f} {charge.currency}",
+        "cost": f"{charge.so_far.quantize(CENT)} {charge.currency}",
+    }
+
+
+def _data_answer(records: Records) -> Answer:
+    figures = {file.name: {"lines": file.lines, "bytes": file.size} for file in records.data}
+    parts = "; ".join(f"{file.name}: {file.lines:,} lines, {decimal(file.size)}" for file in records.data)
+    return Answer("How large is the data, in lines and bytes?", parts or "Not to be told: it is not there.", figures)
+
+
+def _checkpoint_answer(records: Records) -> Answer:
+    kept = {path: size for path, size in records.files if ".ckpt-" in path or "val_loss=" in path}
+    text = (
+        "checkpoint (which one is newest), .meta (the graph), .index (where each tensor lies), .data (the weights); "
+        f"{len(kept)} files, {decimal(sum(kept.values()))} in all."
+    )
+    return Answer("Which files make a checkpoint, and how large are they?", text, kept)
+
+
+def _pace_answer(outcome: Outcome) -> Answer:
+    pace, objects = outcome.seconds_per_step, outcome.objects_per_second
+    if pace is None:
+        return Answer("How long is an average step?", "Not to be told: no step was logged.", {})
+    text = f"{pace:.3f} s" + (
+        f", {objects:,.0f} objects (source and target pieces) a second over all ranks." if objects else "."
+    )
+    return Answer("How long is an average step?", text, {"seconds_per_step": pace, "objects_per_second": objects})
+
+
+def _short(path: Path) -> str:
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
