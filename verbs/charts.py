@@ -8,6 +8,15 @@ from collections.abc import Mapping, Sequence
 import pygal
 from pygal.style import CleanStyle
 
+STYLE = CleanStyle(
+    font_family="system-ui, sans-serif",
+    plot_background="white",
+    guide_stroke_color="#ddd",
+    major_guide_stroke_color="#ddd",
+    guide_stroke_dasharray="0",
+    major_guide_stroke_dasharray="0",
+    colors=("#1f5fa8", "#d9730d"),
+)
 MOST_POINTS = 400
 """More than the picture has room for; a curve of 50,000 steps has 500."""
 
@@ -17,7 +26,8 @@ def curve(name: str, lines: Mapping[str, Sequence[tuple[int, float]]]) -> str:
     chart = pygal.XY(
         js=[],
         disable_xml_declaration=True,
-        style=CleanStyle(font_family="system-ui, sans-serif"),
+        style=STYLE,
+        stroke_style={"width": 2},
         width=900,
         height=320,
         show_dots=False,

@@ -70,7 +70,12 @@ def report_rows(payload: Payload, outcome: Outcome, cost: Cost) -> list[tuple[st
             else f"{ranks} ranks on {places}",
         ),
         ("steps", f"{outcome.step} of {outcome.max_steps}"),
-        ("validation loss", f"{outcome.first_validation_loss} at first, {outcome.validation_loss} at last"),
+        (
+            "validation loss",
+            f"{outcome.first_validation_loss} at first, {outcome.validation_loss} at last"
+            if outcome.validation_loss is not None
+            else None,
+        ),
         ("evaluation", _last_bleu(outcome)),
         ("pace", f"{outcome.seconds_per_step} s/step" if outcome.seconds_per_step is not None else None),
         ("throughput", f"{outcome.objects_per_second:.0f} objects/s" if outcome.objects_per_second else None),
