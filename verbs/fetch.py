@@ -13,13 +13,17 @@ from rich.filesize import decimal
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
 from launchers.payload import Payload
+from launchers.rendering import render
 from remote.bring_home import RemoteFile, bring, inventory
 from remote.host import Host
+from remote.translation import MAX_LENGTH
 from verbs.frame import STACK, UserMistake, print_json, tell, verb
 from verbs.living import PROJECT, launcher_of, payload_of
 
 ARTIFACTS = PROJECT / "artifacts"
 MANIFEST = "manifest.json"
+CONFIGURATION = "translate.py"
+"""For images/jetson."""
 
 
 @verb
@@ -36,6 +40,7 @@ def fetch(context: invoke.Context, stack: str = STACK, json: bool = False) -> in
     folder = folder_of(payload)
     brought = _bring_all(launcher, files, folder)
     _write_manifest(payload, launcher, files, folder)
+    (folder / CONFIGURATION).write_text(translation_config((folder / "config.py").read_text()))
     if json:
         print_json({"folder": folder, "brought": brought, "files": [asdict(file) for file in files]})
         return 0
@@ -44,6 +49,12 @@ def fetch(context: invoke.Context, stack: str = STACK, json: bool = False) -> in
     print(f"run {payload.run} is in {folder}: {len(files)} files, {len(brought)} of them brought now; all hashes agree")
     print(f"Next: `fab translate FILE --stack {stack}` translates with it, `make down STACK={stack}` stops the bill.")
     return 0
+
+
+def translation_config(config: str) -> str:
+    """Complete a run's configuration for a board that has the run at /model and the text's pieces at /tmp/source."""
+    texts = {"vocabulary": "/model/data/m_common.vocab", "source": "/tmp/source"}  # noqa: S108 - of the board's container
+    return config + render("infer_params.py.j2", **texts, batch=1, max_length=MAX_LENGTH)
 
 
 def folder_of(payload: Payload) -> Path:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import ast
 import json
+import os
+import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -19,6 +22,8 @@ from remote.host import RemoteError
 from remote.translation import PIECES, model_of
 from verbs.frame import UserMistake
 from verbs.translate import lines_of
+
+ROOT = Path(__file__).parents[2]
 
 
 def listed(*paths: tuple[str, str]) -> list[RemoteFile]:
@@ -102,3 +107,42 @@ def test_a_fetched_model_goes_up_without_the_logs(tmp_path: Path) -> None:
     assert {file.path for file in placed} == {path for path, _ in (*RECORDS, BEST)}
     assert ("config.py", "/data/translate/models/0123/config.py") in sent
     assert not any(path.endswith(("vocab", "job.log")) for _, path in sent)
+
+
+def jetson(tmp_path: Path, *, model: Path | None) -> subprocess.CompletedProcess[str]:
+    """Run the board's command with stand-ins for what the image holds; paths of the container lie below ``tmp_path``."""
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    script = (ROOT / "images/jetson/translate").read_text()
+    for place, here in (
+        ("/model", model or tmp_path / "nothing"),
+        ("/OpenSeq2Seq", tmp_path),
+        ("/tmp/source", tmp_path / "source"),
+    ):
+        script = re.sub(rf"(?<!work){place}", str(here), script)
+    stand_ins = {
+        "spm_encode": "sed 's/^/_/'",
+        "spm_decode": "sed 's/^_//'",
+        "python3": f'for word; do case $word in --infer_output_file=*) tr a-z A-Z < {tmp_path}/source > "${{word#*=}}";; esac; done',
+    }
+    for name, body in stand_ins.items():
+        (tools / name).write_text(f"#!/bin/sh\n{body}\n")
+        (tools / name).chmod(0o755)
+    env = {"PATH": f"{tools}:{os.environ['PATH']}"}
+    return subprocess.run(
+        ["sh", "-c", script], input="open\nclose\n", capture_output=True, text=True, env=env, check=False
+    )
+
+
+def test_the_board_translates_line_by_line_with_the_best_model(tmp_path: Path) -> None:
+    model = tmp_path / "run"
+    (model / "logdir/best_models").mkdir(parents=True)
+    (model / "logdir/best_models/val_loss=1.5900-step-40.index").touch()
+    (model / "translate.py").touch()
+    assert jetson(tmp_path, model=model).stdout == "OPEN\nCLOSE\n"
+
+
+def test_the_board_says_what_to_mount(tmp_path: Path) -> None:
+    done = jetson(tmp_path, model=None)
+    assert done.returncode == 2
+    assert "Mount the folder that 'fab fetch' made" in done.stderr
