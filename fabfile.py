@@ -7,7 +7,20 @@ withheld.withhold()  # Before anything else is imported or started: no child of 
 from fabric.main import program  # noqa: E402
 from invoke import Collection  # noqa: E402
 
-from verbs import explain, job, receipt, recover, step, sweep, trust, watch  # noqa: E402
+from verbs import (  # noqa: E402
+    explain,
+    fetch,
+    job,
+    receipt,
+    recover,
+    report,
+    step,
+    sweep,
+    tensorboard,
+    translate,
+    trust,
+    watch,
+)
 
 # `fab ssh NODE -- WORDS`: Fabric itself wants to run what follows the dashes, and on hosts of its own option -H.
 if hasattr(program, "core"):
@@ -19,7 +32,10 @@ ns = Collection(
     job.logs,
     job.stop,
     job.resume,
-    job.report,
+    report.report,
+    tensorboard.tensorboard,
+    fetch.fetch,
+    translate.translate,
     receipt.receipt,
     recover.recover,
     sweep.sweep,
