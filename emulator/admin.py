@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable
 
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from . import approval
 from .account import Account
+from .faults import Fault
 from .settings import LOOPBACK
 from .weather import WeatherError, read_one_off
 
+WORDS = {"approve": approval.approve, "refuse": approval.refuse}
 Handler = Callable[[Request], Awaitable[Response]]
 
 
@@ -33,10 +37,29 @@ def routes(account: Account) -> list[Route]:
             account.sky.one_offs.clear()
         return JSONResponse({"faults": 0})
 
+    async def decide(request: Request) -> Response:
+        return await run_in_threadpool(_decided, account, request.path_params["order"], request.path_params["word"])
+
     return [
+        Route("/orders/{order:int}/{word}", _from_here(decide), methods=["POST"]),
         Route("/faults", _from_here(add_fault), methods=["POST"]),
         Route("/faults", _from_here(clear_faults), methods=["DELETE"]),
     ]
+
+
+def _decided(account: Account, number: int, word: str) -> Response:
+    """A person's word on an order that waits."""
+    if word not in WORDS:
+        return JSONResponse({"error": f"An order is told to {' or '.join(WORDS)}, not to {word}."}, 404)
+    with account.lock:
+        try:
+            WORDS[word](account, approval.order_of(account, number))
+            account.store.flush()
+        except Fault as refused:
+            account.store.rollback()
+            return JSONResponse({"error": refused.text}, 409)
+        account.changed()
+    return JSONResponse({"order": number, "status": account.store.orders[number].status})
 
 
 def _from_here(handler: Handler) -> Handler:

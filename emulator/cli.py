@@ -117,6 +117,20 @@ def run_invoice(settings: Settings, arguments: argparse.Namespace) -> int:
     return DONE
 
 
+def run_approve(settings: Settings, arguments: argparse.Namespace) -> int:
+    """Approve an order that waits for a person (setting approval = "pending")."""
+    process.tell(settings, f"/orders/{arguments.order}/approve")
+    print(f"Order {arguments.order} is approved; what it ordered is being built and billed.")
+    return DONE
+
+
+def run_refuse(settings: Settings, arguments: argparse.Namespace) -> int:
+    """Refuse an order that waits for a person."""
+    process.tell(settings, f"/orders/{arguments.order}/refuse")
+    print(f"Order {arguments.order} is refused; nothing of it is left.")
+    return DONE
+
+
 def run_reset(settings: Settings, arguments: argparse.Namespace) -> int:
     """Stop the server and remove everything of the account; ``settings.toml`` is the user's and stays."""
     process.stop(settings)
@@ -171,6 +185,13 @@ def _readable(status: dict[str, Any]) -> str:
         lines.append(f"machine {each['guest_id']} {each['name']} ({each['flavor']}): {each['state']}")
         if each["error"]:
             lines.append(f"  {each['error']}")
+    for order in status.get("waiting", []):
+        lines.append(
+            f"order {order['id']} ({', '.join(order['names'])}) waits: python -m emulator approve {order['id']}"
+        )
+    for title, counts in (("weather met", status.get("weather")), ("not emulated", status.get("not_emulated"))):
+        if counts:
+            lines.append(f"{title}: " + ", ".join(f"{name} {times}" for name, times in sorted(counts.items())))
     lines.append(f"open billing items: {status['open_billing_items']}")
     lines.append(f"bill so far: {status['bill']} {status['currency']}")
     return "\n".join(lines)
@@ -191,6 +212,8 @@ def _parser() -> argparse.ArgumentParser:
         "stop": run_stop,
         "status": run_status,
         "invoice": run_invoice,
+        "approve": run_approve,
+        "refuse": run_refuse,
         "reset": run_reset,
         "publish": run_publish,
     }
@@ -206,6 +229,8 @@ def _parser() -> argparse.ArgumentParser:
             command.add_argument("--json", action="store_true", help="as one JSON document")
         if name == "invoice":
             command.add_argument("--at", metavar="ISO", help="a moment of the account's clock, not after now")
+        if name in ("approve", "refuse"):
+            command.add_argument("order", type=int, help="id of an order that waits; status shows them")
         if name == "publish":
             command.add_argument("image", help="image of this machine's Docker")
             command.add_argument("name", help="NAME[:TAG] in the registry")

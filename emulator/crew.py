@@ -91,7 +91,7 @@ class Crew:
 
     def _dispatch(self) -> None:
         """Give every guest whose machine is not as wanted to a worker."""
-        guests = self._account.store.guests
+        guests = {guest.id: guest for guest in self._account.store.guests.look() if _has_machine(guest)}
         for guest_id in self._reached.keys() - guests.keys():
             del self._reached[guest_id]
         for guest_id, guest in guests.items():
@@ -173,6 +173,11 @@ class Crew:
             private_mbps=guest.private.max_speed,
             public_mbps=guest.public.max_speed if guest.public else 0,
         )
+
+
+def _has_machine(guest: Guest) -> bool:
+    """Whether a machine stands behind a guest, or has to go: not while its order waits."""
+    return guest.is_begun or guest.cancelled is not None
 
 
 def _spec(account: Account, guest: Guest) -> MachineSpec:

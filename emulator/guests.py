@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from . import billing, cancellation, networks, transactions
+from . import approval, billing, cancellation, networks, transactions
 from .account import Account
 from .billing import Billed
 from .faults import public
-from .orders import GuestOrder, Placement, billed_prices, check_room, hourly_total
+from .orders import GuestOrder, Placement, billed_prices, check_room, hourly_total, lines_of
 from .records import BillingItem, Component, Guest, GuestDisk, Order
 
 MEBI = 1024
 
 
 def place(account: Account, orders: list[GuestOrder]) -> tuple[Order, list[Guest]]:
-    """Accept an order whole or not at all: its guests are billed and being built from now on."""
+    """Accept an order whole or not at all: its guests are billed and being built from now on, or wait for a person."""
+    waits = account.settings.approval == "pending"
+    if waits and any(order.waits_for_nobody for order in orders):
+        raise public("The order needs a person's approval, and immediateApprovalOnlyFlag forbids it to wait for one.")
     check_room(account, orders)
     interfaces = [_placed(account, order) for order in orders]
     total = sum(hourly_total(account, order) for order in orders)
@@ -23,6 +26,11 @@ def place(account: Account, orders: list[GuestOrder]) -> tuple[Order, list[Guest
     for order, (private, public_router) in zip(orders, interfaces, strict=True):
         guests.append(_build(account, order, record, (private, public_router)))
     record.guest_ids = [guest.id for guest in guests]
+    if waits:
+        approval.hold(account, record)
+    else:
+        for guest in guests:
+            transactions.provision(account, guest)
     return record, guests
 
 
@@ -30,6 +38,9 @@ def cancel(account: Account, guest: Guest) -> None:
     """End the charge at once; the clock begins to reclaim the guest."""
     if guest.cancelled is not None:
         raise public(f"Virtual guest {guest.id} is already cancelled.")
+    if approval.waits(account, guest):
+        approval.cancel(account, guest)
+        return
     cancellation.cancel(account, account.store.billing_items[guest.billing_item_id], immediate=True)
 
 
@@ -85,13 +96,12 @@ def _build(account: Account, order: GuestOrder, record: Order, routers: tuple) -
     )
     item.resource_id = guest.id
     account.store.guests[guest.id] = guest
-    transactions.begin(account, guest, transactions.PROVISION, account.settings.provisioning_s)
     return guest
 
 
 def _bill(account: Account, order: GuestOrder, record: Order) -> BillingItem:
     prices = billed_prices(account, order)
-    record.lines += [price.description for price in prices]
+    record.lines += lines_of(prices, order.hostname, order.domain)
     what = Billed("guest", 0, order.datacenter.name, order.hostname, order.domain, order.flavour.key_name)
     return billing.open_item(account, record, prices, what, hourly=order.hourly)
 

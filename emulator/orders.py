@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 
 from .account import Account
 from .catalogue import DISK_CATEGORIES, Datacenter, Flavour, Image, Price, System
 from .faults import ORDER_INVALID, ORDER_LOCATION, Fault, insufficient_capacity, invalid_value, not_found, public
+from .records import OrderLine
 
 GROUPS_PER_COMPONENT = 5
 BOOT_DEVICE, SWAP_DEVICE, FIRST_DATA_DEVICE = 0, 1, 2
@@ -42,6 +44,7 @@ class GuestOrder:
     ssh_key_ids: tuple[int, ...] = ()
     user_data: str = ""
     post_install_uri: str = ""
+    waits_for_nobody: bool = False  # refused rather than left to a person's approval
     private: Placement = Placement()
     public: Placement = Placement()
 
@@ -59,6 +62,11 @@ def billed_prices(account: Account, order: GuestOrder) -> tuple[Price, ...]:
     """Everything that is billed: the flavour's parts first, then the prices of the order."""
     boot = account.catalogue.boot_disks[order.flavour.boot_gb]
     return (*(price for price in order.flavour.prices if price != boot), *prices_of(account, order))
+
+
+def lines_of(prices: Iterable[Price], hostname: str = "", domain: str = "") -> list[OrderLine]:
+    """The lines of an order for these prices."""
+    return [OrderLine(price.description, price.category.code, hostname, domain) for price in prices]
 
 
 def hourly_total(account: Account, order: GuestOrder) -> Decimal:

@@ -12,7 +12,7 @@ from . import billing
 from .account import Account
 from .catalogue import Datacenter, Price
 from .faults import ORDER_INVALID, Fault, public
-from .orders import FIRST_DATA_DEVICE
+from .orders import FIRST_DATA_DEVICE, lines_of
 from .records import BillingItem, Guest, Order, PortableDisk
 from .templates import find_datacenter, number
 
@@ -47,7 +47,7 @@ def place(account: Account, wanted: DiskOrder) -> Order:
     """Accept an order: the volume is there, and attached to nothing."""
     price = wanted.prices[0]
     order = Order(
-        account.next_id(), account.now, str(price.hourly), wanted.hourly, [price.description], [], kind="portable"
+        account.next_id(), account.now, str(price.hourly), wanted.hourly, lines_of(wanted.prices), [], kind="portable"
     )
     account.store.orders[order.id] = order
     disk_id = account.next_id()

@@ -137,6 +137,22 @@ def ask_status(settings: Settings) -> dict[str, Any] | None:
     return status if status.get("state") == str(settings.state) else None
 
 
+def tell(settings: Settings, path: str) -> dict[str, Any]:
+    """Ask the running server to do something that only this machine may ask for, and return what it says."""
+    request = urllib.request.Request(f"http://{LOOPBACK}:{served_port(settings)}{path}", method="POST")
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(request, timeout=10) as answer:
+            return json.load(answer)
+    except urllib.error.HTTPError as refused:
+        said = json.load(refused).get("error", refused.reason)
+        raise ProcessError(f"Asking the emulator for {path}: {said} See: python -m emulator status") from refused
+    except OSError as unreachable:
+        raise ProcessError(
+            f"Asking the emulator for {path}: {unreachable}. Is it running? See: python -m emulator status"
+        ) from unreachable
+
+
 def _read_pid(settings: Settings) -> int | None:
     with contextlib.suppress(OSError, ValueError):
         return int((settings.state / PID_FILE).read_text())

@@ -14,6 +14,16 @@ class Transaction:
     started: float
     duration_s: float
     ended: float | None = None
+    stalls_s: float = 0.0  # how long it stays in one step, half-way, beyond its time
+
+
+@dataclass
+class LaterWork:
+    """A transaction that begins by itself at a moment; until then nothing of it is to be seen."""
+
+    group: str
+    starts: float
+    duration_s: float
 
 
 @dataclass
@@ -50,6 +60,7 @@ class Upgrade:
     disks: dict[int, int] = field(default_factory=dict)  # device number to capacity in GB
     port_speed: int | None = None
     preset_id: int | None = None
+    never: bool = False  # accepted, and then nobody does it
 
 
 @dataclass
@@ -85,6 +96,7 @@ class Guest:
     last_transaction: Transaction | None = None
     reload_transaction_id: int | None = None
     upgrade: Upgrade | None = None
+    later: LaterWork | None = None
     # The machine behind the guest: it has to be started ``boots_wanted`` times and has been ``boots_done`` times.
     boots_wanted: int = 1
     boots_done: int = 0
@@ -100,6 +112,11 @@ class Guest:
     def public(self) -> Component | None:
         """The interface on the public network, unless the guest is private only."""
         return self.components[1] if len(self.components) > 1 else None
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether anybody has begun to build it: its order may wait for a person, or have been forgotten."""
+        return any((self.provisioned, self.transaction, self.last_transaction))
 
     @property
     def name(self) -> str:
@@ -143,6 +160,16 @@ class BillingItem:
 
 
 @dataclass
+class OrderLine:
+    """One price of an order, and the guest it was ordered for."""
+
+    description: str
+    category: str
+    hostname: str = ""
+    domain: str = ""
+
+
+@dataclass
 class Order:
     """A placed order and what it made."""
 
@@ -150,10 +177,12 @@ class Order:
     created: float
     total_hourly: str
     hourly: bool
-    lines: list[str]
+    lines: list[OrderLine]
     guest_ids: list[int]
     kind: str = "new"
     status: str = "APPROVED"
+    approved: float | None = None  # when a person approved it; None where nobody had to
+    held: list[BillingItem] = field(default_factory=list)  # what is billed once it is approved
 
 
 @dataclass

@@ -31,15 +31,15 @@ class Settings:
     port: int = 8170
     machines: str = "containers"  # or "none": guests without a machine behind them
     clock_rate: float = 1.0
-    clock_step_s: float = (
-        0.0  # above 0, each call moves the clock by so much and real time does not; needs machines "none"
-    )
+    clock_step_s: float = 0.0  # above 0, each call moves the clock by so much, and real time does not
     clock_start: str = ""  # what the clock shows when the account is new, in ISO 8601 with offset; empty: now
     seed: int = 0  # of the ids and of everything that is drawn by chance
     username: str = "local"
     api_key: str = "local"
     company: str = "microcluster emulator"
     provisioning_s: float = 10.0
+    gap_s: float = 0.5  # of these, between two transactions, when nothing seems to happen; at most half of them
+    upgrade_starts_after_s: float = 1.0  # an accepted upgrade shows no transaction for so long
     upgrade_s: float = 5.0
     reclaim_s: float = 5.0
     volume_s: float = 8.0  # until an ordered volume is there
@@ -60,6 +60,11 @@ class Settings:
     calls_per_second: int = 50  # of the whole account, in real seconds; 0: as many as one likes
     capacity_code: str = "new"  # or "old": the fault for a lack of room as it was called until about 2018
     weather: Forecast = field(default_factory=Forecast)  # the table ``weather``; see weather.py
+    never_rate: float = 0.0  # of orders and upgrades that are accepted and then not done
+    stuck_rate: float = 0.0  # of transactions that stay in one step for ``stuck_s`` longer
+    stuck_s: float = 3600.0
+    late_work_rate: float = 0.0  # of guests that get one more transaction, half a minute after they are ready
+    approval: str = "auto"  # or "pending": orders of guests wait for `python -m emulator approve|refuse ORDER`
     read_lag_s: float = 0.0  # a fresh object cannot be read by its id for so long
     list_lag_s: float = 0.0  # the account's lists show everything so much later: orders as well as cancellations
 
@@ -89,6 +94,8 @@ def load_settings(state: Path, overrides: dict[str, object]) -> Settings:
         raise SettingsError(f"emulator settings: machines is '{settings.machines}'. Use 'containers' or 'none'.")
     if settings.capacity_code not in {"new", "old"}:
         raise SettingsError(f"emulator settings: capacity_code is '{settings.capacity_code}'. Use 'new' or 'old'.")
+    if settings.approval not in {"auto", "pending"}:
+        raise SettingsError(f"emulator settings: approval is '{settings.approval}'. Use 'auto' or 'pending'.")
     if settings.list_lag_s > KEPT_S:
         raise SettingsError(
             f"emulator settings: list_lag_s is {settings.list_lag_s}. No list lags by more than {KEPT_S:g}."

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from .account import Account
+from .approval import PENDING
 from .billing import bill
 from .clock import iso
-from .records import Guest
+from .records import Guest, Order
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,7 @@ def status_of(account: Account, *, port: int, running: bool = True) -> dict[str,
         return {
             "account": settings.account_name,
             "machines": guests,
+            "waiting": [_waiting(account, order) for order in account.store.orders.look() if order.status == PENDING],
             "open_billing_items": open_items,
             "bill": str(bill(account)),
             "currency": catalogue.currency,
@@ -44,11 +46,17 @@ def status_of(account: Account, *, port: int, running: bool = True) -> dict[str,
         }
 
 
+def _waiting(account: Account, order: Order) -> dict[str, Any]:
+    """An order that waits for a person's approval."""
+    guests = [account.store.guests.peek(item.resource_id) for item in order.held]
+    return {"id": order.id, "names": [guest.name for guest in guests if guest]}
+
+
 def _machine(account: Account, guest: Guest) -> dict[str, Any]:
     if guest.cancelled is not None:
         phase = "cancelled"
     elif guest.provisioned is None:
-        phase = "provisioning"
+        phase = "provisioning" if guest.is_begun else "waiting"
     else:
         phase = "ready" if guest.powered else "off"
     return {

@@ -37,6 +37,7 @@ def read_template(account: Account, template: Any) -> GuestOrder:
         ssh_key_ids=tuple(number(key.get("id"), "sshKeys.id") for key in template.get("sshKeys") or []),
         user_data=read_user_data(template),
         post_install_uri=template.get("postInstallScriptUri") or "",
+        waits_for_nobody=bool(_below(template, "supplementalCreateObjectOptions", "immediateApprovalOnlyFlag")),
         private=read_placement(template, "primaryBackendNetworkComponent"),
         public=read_placement(template, "primaryNetworkComponent"),
     )

@@ -10,10 +10,10 @@ from .account import Account
 from .catalogue import DISK_CATEGORIES, Flavour, Price
 from .containers import totals, write_price
 from .faults import ORDER_INVALID, Fault, not_found, public
-from .orders import FIRST_DATA_DEVICE
+from .orders import FIRST_DATA_DEVICE, lines_of
 from .records import Guest, Order, Upgrade
 from .templates import number
-from .transactions import UPGRADE_STARTS_AFTER_S
+from .transactions import strikes
 
 
 @dataclass(frozen=True)
@@ -66,17 +66,18 @@ def place_upgrade(account: Account, order: UpgradeOrder) -> Order:
     """Accept an upgrade; its transaction starts a little later."""
     guest = order.guest
     total = sum((price.hourly for price in order.prices), Decimal())
-    lines = [price.description for price in order.prices]
+    lines = lines_of(order.prices, guest.hostname, guest.domain)
     record = Order(account.next_id(), account.now, str(total), guest.hourly, lines, [guest.id], kind="upgrade")
     account.store.orders[record.id] = record
     guest.upgrade = Upgrade(
         id=account.next_id(),
         order_id=record.id,
         ordered=account.now,
-        starts=account.now + UPGRADE_STARTS_AFTER_S,
+        starts=account.now + account.settings.upgrade_starts_after_s,
         disks={device: price.capacity for device, price in order.disks.items()},
         port_speed=order.port_speed.capacity if order.port_speed else None,
         preset_id=order.flavour.id if order.flavour else None,
+        never=strikes(account, "never", guest),
     )
     return record
 
@@ -96,7 +97,7 @@ def _guest(account: Account, container: dict[str, Any]) -> Guest:
     guest = account.store.guests.get(number(guests[0].get("id"), "virtualGuests.id"))
     if guest is None or guest.cancelled is not None:
         raise not_found(guests[0].get("id"))
-    if guest.transaction or guest.upgrade:
+    if guest.transaction or guest.upgrade or guest.provisioned is None:
         raise public(f"Virtual guest {guest.id} has an active transaction or an open upgrade request.")
     return guest
 

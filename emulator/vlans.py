@@ -9,6 +9,7 @@ from . import billing, networks
 from .account import Account
 from .catalogue import Datacenter, Price, Router
 from .faults import ORDER_INVALID, Fault, not_found, public
+from .orders import lines_of
 from .records import BillingItem, Guest, Order, Vlan
 from .templates import find_datacenter, number
 
@@ -43,7 +44,7 @@ def read(account: Account, container: dict[str, Any]) -> VlanOrder:
 
 def place(account: Account, wanted: VlanOrder) -> Order:
     """Accept an order: the VLAN is there at once."""
-    total, lines = wanted.prices[0].hourly, [wanted.prices[0].description]
+    total, lines = wanted.prices[0].hourly, lines_of(wanted.prices)
     order = Order(account.next_id(), account.now, str(total), wanted.hourly, lines, [], kind="vlan")
     account.store.orders[order.id] = order
     vlan = networks.new_vlan(account, wanted.router)

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from . import billing
 from .account import Account
 from .faults import ACCESS_BUSY, Fault, not_found, public
+from .orders import lines_of
 from .records import BillingItem, Guest, Order, Transaction, Volume
 from .volume_orders import VolumeOrder
 
@@ -20,7 +21,7 @@ def place(account: Account, wanted: VolumeOrder) -> Order:
     if len(account.store.volumes) >= LIMIT:
         raise public(f"The account may have {LIMIT} volumes, and has them.")
     total = sum(price.hourly for price in wanted.prices)
-    lines = [price.description for price in wanted.prices]
+    lines = lines_of(wanted.prices)
     order = Order(account.next_id(), account.now, str(total), wanted.hourly, lines, [], kind="volume")
     account.store.orders[order.id] = order
     described = billing.Billed("volume", 0, wanted.datacenter.name, category="storage_as_a_service")

@@ -19,7 +19,8 @@ from . import goods, guests, places
 
 def of_guest(account: Account, record: Guest) -> View | None:
     """The billing item of a guest, which a cancelled one does not have any more."""
-    return of(account, account.store.billing_items[record.billing_item_id])
+    item = account.store.billing_items.peek(record.billing_item_id)
+    return of(account, item) if item else None
 
 
 def of(account: Account, item: BillingItem) -> View | None:
@@ -81,11 +82,30 @@ def order(account: Account, record: Order) -> View:
         },
         {
             "orderTotalAmount": lambda: str(amount.quantize(billing.CENT)),
-            "orderApprovalDate": lambda: iso(record.created),
-            "items": lambda: [{"id": record.id * 100 + n, "description": line} for n, line in enumerate(record.lines)],
+            "orderApprovalDate": lambda: iso(_approved(record)),
+            "items": lambda: order_items(record),
             "userRecord": lambda: user(account),
         },
     )
+
+
+def order_items(record: Order) -> list[dict[str, Any]]:
+    """The lines of an order, each with the guest it was ordered for."""
+    return [
+        {
+            "id": record.id * 100 + number,
+            "description": line.description,
+            "categoryCode": line.category,
+            "hostName": line.hostname,
+            "domainName": line.domain,
+        }
+        for number, line in enumerate(record.lines)
+    ]
+
+
+def _approved(record: Order) -> float | None:
+    """When an order was approved, by a person or by nobody."""
+    return record.approved or (record.created if record.status == "APPROVED" else None)
 
 
 def user(account: Account) -> View:

@@ -29,8 +29,9 @@ def edit(account: Account, call: Call) -> bool:
     hostname, domain = read_name({"hostname": guest.hostname, "domain": guest.domain} | changes)
     guest.hostname, guest.domain, guest.modified = hostname, domain, account.now
     guest.notes = guest.notes if changes.get("notes") is None else str(changes["notes"])
-    item = account.store.billing_items[guest.billing_item_id]
-    item.hostname, item.domain = hostname, domain
+    item = account.store.billing_items.get(guest.billing_item_id)
+    if item:  # It is not there while the order waits for approval.
+        item.hostname, item.domain = hostname, domain
     return True
 
 

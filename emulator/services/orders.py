@@ -90,8 +90,7 @@ def _made(guest: Guest) -> dict[str, Any]:
 
 
 def _receipt(account: Account, order: Order, details: dict[str, Any]) -> dict[str, Any]:
-    items = [{"id": order.id * 100 + number, "description": line} for number, line in enumerate(order.lines)]
-    placed = project(bills.order(account, order), {}) | {"items": items}
+    placed = project(bills.order(account, order), {}) | {"items": bills.order_items(order)}
     return {"orderId": order.id, "orderDate": iso(order.created), "orderDetails": details, "placedOrder": placed}
 
 

@@ -11,7 +11,8 @@ from xml.parsers.expat import ExpatError
 import pytest
 import SoftLayer
 
-from tests.integration.test_emulator_account import client_of, template
+from emulator.cli import main
+from tests.integration.test_emulator_account import client_of, order, ready, template
 
 OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
@@ -144,3 +145,29 @@ def test_the_same_seed_and_calls_make_the_same_history_over_the_wire(emulator_wi
         stories.append((emulator.state / "history.jsonl").read_text())
     assert stories[0] == stories[1]
     assert '"weather": "lost_reply"' in stories[0]
+
+
+def test_cancelling_is_a_get_over_rest_and_the_second_one_is_a_fault(emulator):
+    client = client_of(emulator, "rest")
+    guest_id = order(client, "cancelled-twice")
+    ready(client, guest_id)
+    address = f"{emulator.rest_endpoint}SoftLayer_Virtual_Guest/{guest_id}/deleteObject.json"
+    request = urllib.request.Request(address, headers={"Authorization": "Basic bG9jYWw6bG9jYWw="})
+    with OPENER.open(request, timeout=10) as answer:
+        assert json.load(answer) is True
+    with pytest.raises(urllib.error.HTTPError) as again:
+        OPENER.open(request, timeout=10)
+    assert json.load(again.value)["code"] in ("SoftLayer_Exception_Public", "SoftLayer_Exception_ObjectNotFound")
+
+
+@pytest.mark.parametrize(("word", "left"), [("approve", 1), ("refuse", 0)])
+def test_a_person_approves_or_refuses_a_waiting_order_on_the_command_line(emulator_with, word, left, capsys):
+    emulator = emulator_with(approval="pending")
+    order(client_of(emulator), "waiting")
+    waiting = emulator.status()["waiting"]
+    assert waiting[0]["names"] == ["waiting.test-1f3a9c42.microcluster"]
+    decide = [word, str(waiting[0]["id"]), "--state", str(emulator.state)]
+    assert main(decide) == 0
+    assert emulator.status()["open_billing_items"] == left
+    assert main(decide) == 1
+    assert "does not wait for approval" in capsys.readouterr().err

@@ -193,6 +193,6 @@ def test_only_this_machine_scripts_the_weather_and_no_guest(tmp_path, address, s
     async def receive() -> dict:
         return {"type": "http.request", "body": b"{}", "more_body": False}
 
-    path = next(route for route in routes(Emulated(tmp_path).account) if "POST" in route.methods)
+    path = next(route for route in routes(Emulated(tmp_path).account) if route.path == "/faults")
     request = Request({"type": "http", "method": "POST", "headers": [], "server": (address, 8170)}, receive)
     assert asyncio.run(path.endpoint(request)).status_code == status

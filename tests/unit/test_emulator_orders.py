@@ -1,0 +1,182 @@
+"""What becomes of an accepted order: built with a gap, held for a person, stuck, forgotten, changed late."""
+
+from __future__ import annotations
+
+import pytest
+
+from emulator import approval
+from emulator.faults import Fault
+from tests.unit.emulated import Emulated, template
+
+READY = "id,provisionDate,primaryIpAddress,status[keyName],billingItem[id],activeTransaction[transactionGroup[name]]"
+
+
+def seen(emulated: Emulated, guest_id: int, calls: int) -> list[dict]:
+    return [emulated.call("Virtual_Guest", "getObject", identifier=guest_id, mask=READY) for _ in range(calls)]
+
+
+def group_of(guest: dict) -> str | None:
+    return guest["activeTransaction"]["transactionGroup"]["name"] if "activeTransaction" in guest else None
+
+
+def upgrade_of(guest_id: int) -> dict:
+    return {
+        "complexType": "SoftLayer_Container_Product_Order_Virtual_Guest_Upgrade",
+        "virtualGuests": [{"id": guest_id}],
+        "prices": [{"id": 274, "categories": [{"categoryCode": "port_speed"}]}],
+        "properties": [{"name": "MAINTENANCE_WINDOW", "value": "NOW"}],
+    }
+
+
+def decide(emulated: Emulated, word: str) -> None:
+    order = next(iter(emulated.account.store.orders.values()))
+    getattr(approval, word)(emulated.account, order)
+    emulated.account.store.flush()
+
+
+def test_a_guest_looks_active_and_has_addresses_before_it_is_ready(tmp_path):
+    emulated = Emulated(tmp_path)
+    early = seen(emulated, emulated.order(), 1)[0]
+    assert early["status"]["keyName"] == "ACTIVE"
+    assert early["primaryIpAddress"]
+    assert not early["provisionDate"]
+    assert group_of(early)
+
+
+def test_there_is_a_gap_between_two_transactions_before_a_guest_is_ready(tmp_path):
+    emulated = Emulated(tmp_path, provisioning_s=40.0, gap_s=8.0)
+    story = seen(emulated, emulated.order(), 45)
+    groups = [group_of(each) for each in story if not each["provisionDate"]]
+    assert list(dict.fromkeys(groups)) == ["Cloud Instance Provision", None, "Service Setup"]
+    assert story[-1]["provisionDate"]
+    assert len(groups) == pytest.approx(40, abs=3)
+
+
+def test_a_guest_that_waits_for_approval_is_not_built_not_billed_and_in_no_machine(tmp_path):
+    emulated = Emulated(tmp_path, approval="pending")
+    guest_id = emulated.order()
+    waiting = seen(emulated, guest_id, 30)[-1]
+    assert not waiting["provisionDate"]
+    assert not {"billingItem", "activeTransaction"} & waiting.keys()
+    assert emulated.call("Account", "getAllTopLevelBillingItems") == []
+    assert emulated.call("Account", "getOrders")[0]["status"] == "PENDING_APPROVAL"
+
+
+def test_an_approved_order_is_built_and_billed_from_then_on(tmp_path):
+    emulated = Emulated(tmp_path, approval="pending")
+    guest_id = emulated.order()
+    seen(emulated, guest_id, 5)
+    decide(emulated, "approve")
+    after = seen(emulated, guest_id, 20)
+    assert group_of(after[0]) == "Cloud Instance Provision"
+    assert after[-1]["provisionDate"]
+    item = next(iter(emulated.account.store.billing_items.values()))
+    assert item.opened == item.fees[0].opened == emulated.history("call")[5]["at"]
+    assert [line["event"] for line in emulated.history("event") if line["what"] == "order"] == ["ordered", "approved"]
+
+
+def test_a_refused_order_leaves_nothing_but_itself(tmp_path):
+    emulated = Emulated(tmp_path, approval="pending")
+    guest_id = emulated.order()
+    decide(emulated, "refuse")
+    with pytest.raises(Fault) as gone:
+        seen(emulated, guest_id, 1)
+    assert gone.value.code == "SoftLayer_Exception_ObjectNotFound"
+    assert emulated.call("Account", "getNetworkVlans") == []
+    assert emulated.call("Account", "getOrders")[0]["status"] == "REFUSED"
+    with pytest.raises(Fault, match="does not wait for approval"):
+        decide(emulated, "approve")
+
+
+def test_cancelling_every_guest_that_waits_cancels_the_order(tmp_path):
+    emulated = Emulated(tmp_path, approval="pending")
+    made = emulated.call("Virtual_Guest", "createObjects", [template("gpu-0"), template("gpu-1")])
+    order = next(iter(emulated.account.store.orders.look()))
+    emulated.call("Virtual_Guest", "deleteObject", identifier=made[0]["id"])
+    assert order.status == "PENDING_APPROVAL"
+    emulated.call("Virtual_Guest", "deleteObject", identifier=made[1]["id"])
+    assert order.status == "CANCELLED"
+    assert len(emulated.account.store.guests) == len(emulated.account.store.billing_items) == 0
+
+
+def test_an_order_that_may_not_wait_is_refused_at_once(tmp_path):
+    emulated = Emulated(tmp_path, approval="pending")
+    impatient = template()
+    impatient["supplementalCreateObjectOptions"]["immediateApprovalOnlyFlag"] = True
+    with pytest.raises(Fault, match="immediateApprovalOnlyFlag"):
+        emulated.call("Virtual_Guest", "createObject", impatient)
+    assert len(emulated.account.store.orders) == 0
+
+
+def test_a_forgotten_order_is_billed_and_never_built_and_can_be_cancelled(tmp_path):
+    emulated = Emulated(tmp_path, never_rate=1.0)
+    guest_id = emulated.order()
+    forgotten = seen(emulated, guest_id, 60)[-1]
+    assert not forgotten["provisionDate"]
+    assert "activeTransaction" not in forgotten
+    assert forgotten["billingItem"]["id"]
+    assert emulated.call("Virtual_Guest", "deleteObject", identifier=guest_id) is True
+    assert "billingItem" not in seen(emulated, guest_id, 1)[0]
+
+
+def test_a_stuck_transaction_stays_in_one_step_and_then_goes_on(tmp_path):
+    emulated = Emulated(tmp_path, stuck_rate=1.0, stuck_s=50.0)
+    guest_id = emulated.order()
+    mask = "provisionDate,activeTransaction[transactionStatus[name]]"
+    names = []
+    while "activeTransaction" in (guest := emulated.call("Virtual_Guest", "getObject", identifier=guest_id, mask=mask)):
+        names.append(guest["activeTransaction"]["transactionStatus"]["name"])
+    assert max(names.count(name) for name in set(names)) > 45
+    assert names[-1] == "INSTALL_COMPLETE"
+
+
+def test_an_upgrade_begins_late_and_its_request_is_open_meanwhile(tmp_path):
+    emulated = Emulated(tmp_path, upgrade_starts_after_s=10.0)
+    guest_id = emulated.ready()
+    emulated.call("Product_Order", "placeOrder", upgrade_of(guest_id))
+    story = [
+        (
+            bool(emulated.call("Virtual_Guest", "getUpgradeRequest", identifier=guest_id)),
+            group_of(seen(emulated, guest_id, 1)[0]),
+        )
+        for _ in range(15)
+    ]
+    assert list(dict.fromkeys(story)) == [(True, None), (True, "UPGRADE"), (False, None)]
+
+
+def test_a_forgotten_upgrade_stays_open_and_a_second_one_is_refused(tmp_path):
+    emulated = Emulated(tmp_path)
+    guest_id = emulated.ready()
+    emulated.account.settings = type(emulated.account.settings)(
+        **{**vars(emulated.account.settings), "never_rate": 1.0}
+    )
+    emulated.call("Product_Order", "placeOrder", upgrade_of(guest_id))
+    seen(emulated, guest_id, 60)
+    assert emulated.call("Virtual_Guest", "getUpgradeRequest", identifier=guest_id)
+    with pytest.raises(Fault, match="open upgrade request"):
+        emulated.call("Product_Order", "placeOrder", upgrade_of(guest_id))
+
+
+def test_work_may_begin_on_a_guest_that_was_ready_and_then_it_cannot_be_cancelled(tmp_path):
+    emulated = Emulated(tmp_path, late_work_rate=1.0)
+    guest_id = emulated.ready()
+    groups = [group_of(each) for each in seen(emulated, guest_id, 40)]
+    assert list(dict.fromkeys(groups)) == [None, "Monitoring Setup"]
+    with pytest.raises(Fault, match="cannot be cancelled while transaction"):
+        emulated.call("Virtual_Guest", "deleteObject", identifier=guest_id)
+
+
+def test_tags_in_an_order_are_ignored_and_come_by_a_call_of_their_own(tmp_path):
+    emulated = Emulated(tmp_path)
+    guest_id = emulated.order(tagReferences=[{"tag": {"name": "mine"}}], tags="mine")
+    mask = "id,tagReferences[tag[name]]"
+    assert emulated.call("Virtual_Guest", "getObject", identifier=guest_id, mask=mask)["tagReferences"] == []
+    emulated.call("Virtual_Guest", "setTags", "mine", identifier=guest_id)
+    assert emulated.call("Virtual_Guest", "getObject", identifier=guest_id, mask=mask)["tagReferences"]
+
+
+def test_an_order_answers_with_neither_address_nor_billing_item(tmp_path):
+    answer = Emulated(tmp_path).call("Virtual_Guest", "createObject", template())
+    assert answer["id"]
+    assert answer["provisionDate"] is None
+    assert not {"primaryIpAddress", "primaryBackendIpAddress", "billingItem", "activeTransaction"} & answer.keys()
