@@ -8,6 +8,7 @@ from typing import Any
 from providers.softlayer import guests, orders
 from providers.softlayer.account import Account
 from providers.softlayer.errors import ApiError, ProviderError
+from providers.softlayer.listing import GUEST_MASK
 from providers.softlayer.placing import SETTLED_S
 from providers.softlayer.waiting import Pending, pause_s
 
@@ -38,7 +39,8 @@ class Building:
             if not error.is_unready:
                 raise
             guest = None
-        return self._missing() if guest is None else self.judge(guest)
+        state = self._missing() if guest is None else self.judge(guest)
+        return state if isinstance(state, Pending) else self._confirmed()
 
     def judge(self, guest: dict[str, Any]) -> guests.Guest | Pending:
         """Say how far the guest is, as it was read just now."""
@@ -49,6 +51,11 @@ class Building:
             self._worked_on = time.monotonic()
             return guests.readiness(guest)
         return self._idle(guest)
+
+    def _confirmed(self) -> guests.Guest | Pending:
+        # The list that said "ready" may lag behind a cancellation; the guest itself does not.
+        guest = self._account.api.find("Virtual_Guest", self._id, GUEST_MASK)
+        return self._missing() if guest is None else self.judge(guest)
 
     @property
     def _age_s(self) -> float:

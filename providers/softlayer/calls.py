@@ -35,7 +35,7 @@ class Api:
         self._stop = stop
         self._time_scale = time_scale
         self._local = threading.local()
-        self._pace = _Pace(CALLS_PER_SECOND)
+        self._pace = _Pace(CALLS_PER_SECOND / time_scale)
 
     def read(
         self,

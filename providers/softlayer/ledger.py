@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Annotated, Any
@@ -11,20 +10,17 @@ from typing import Annotated, Any
 import pydantic
 
 import catalog
-from providers.softlayer import cancel, guests, order, routers, security_group, ssh_key
+from providers.softlayer import guests, order, routers, sweep
 from providers.softlayer import mark as marks
-from providers.softlayer.account import Account, Receipt, receipt
-from providers.softlayer.errors import ApiError, ProviderError, WaitError
+from providers.softlayer.account import Account, Receipt
+from providers.softlayer.errors import ApiError, ProviderError
 from providers.softlayer.resource import Created, Live
 from providers.softlayer.session import Operation
 from providers.softlayer.spec import MARK_PATTERN, Placed, Problem, problems
-from providers.softlayer.waiting import Pending, wait_until
 
 REPLACE_ON: frozenset[str] = frozenset()
 """Never replaced: it is the first resource of a stack and the last to go."""
 TIMEOUT_S = 90 * 60.0
-LISTS_LAG_S = 120.0
-SWEEPERS = 16
 IMAGES = "Virtual_Guest_Block_Device_Template_Group"
 CATALOGUE_PRICE = f"estimate from the catalogue of {catalog.AS_OF}"
 ACCOUNT_PRICE = "the account's answer to verifyOrder"
@@ -114,8 +110,7 @@ def delete(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapp
     """Cancel whatever in the account still bears the mark, prove that nothing is billed, and log the receipt."""
     account = op.account(old.get("accountId"))
     owner_mark = str(inputs["mark"])
-    _sweep(op, account, owner_mark)
-    op.log.told(told(_prove(op, account, owner_mark), owner_mark))
+    op.log.told(told(sweep.clean(op, account, owner_mark), owner_mark))
 
 
 def told(found: Receipt, owner_mark: str) -> str:
@@ -180,46 +175,6 @@ def _price(account: Account, spec: LedgerSpec, router: str, *, missing: int) -> 
         ) from error
     whole = Decimal(str(answer.get("postTaxRecurringHourly") or answer.get("preTaxRecurringHourly") or 0))
     return (whole / missing * spec.nodes).normalize(), str(answer.get("currencyShortName") or "USD")
-
-
-def _sweep(op: Operation, account: Account, owner_mark: str) -> None:
-    billed = [str(each["id"]) for each in account.guest_list.under(owner_mark) if guests.is_billed(each)]
-    if billed:
-        op.log.warn(f"Cancels guests that no state file knows: {', '.join(billed)}.")
-    failures = _each(billed, lambda guest: cancel.close(account, guest, owner_mark, op.patience, op.log.progress))
-    failures += _each(ssh_key.marked(account, owner_mark), lambda key: ssh_key.remove(account, key, owner_mark))
-    failures += _each(
-        security_group.marked(account, owner_mark),
-        lambda group: security_group.remove(account, group, owner_mark, op.patience, op.log.progress),
-    )
-    if failures:
-        raise ProviderError("\n".join(failures))
-
-
-def _each(ids: list[str], act: Any) -> list[str]:
-    """Act on all, and return the sentences of those that failed: one that cannot be cleaned does not keep the rest."""
-
-    def attempt(each: str) -> str | None:
-        try:
-            act(each)
-        except ProviderError as error:
-            return str(error)
-        return None
-
-    with ThreadPoolExecutor(SWEEPERS) as pool:
-        return [failure for failure in pool.map(attempt, ids) if failure]
-
-
-def _prove(op: Operation, account: Account, owner_mark: str) -> Receipt:
-    def look() -> Receipt | Pending:
-        found = receipt(account.charges(owner_mark))
-        still_open = [f"{row.id} ({row.host}, {row.per_hour:f} an hour)" for row in found.rows if row.is_open]
-        return Pending(f"still billed: {', '.join(still_open)}") if still_open else found
-
-    try:
-        return wait_until(f"no open billing item with mark {owner_mark}", look, op.patience.within(LISTS_LAG_S))
-    except WaitError as error:
-        raise ProviderError(f"proving that nothing is billed any more: {error}") from error
 
 
 def _catalogue_price(inputs: Mapping[str, Any]) -> str | None:

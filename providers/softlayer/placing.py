@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from providers.softlayer.account import Account
-from providers.softlayer.errors import ApiError, ProviderError
+from providers.softlayer.errors import ApiError, ProviderError, WaitError
 from providers.softlayer.journal import Intent, digest
 from providers.softlayer.session import Operation
 from providers.softlayer.waiting import Pending, wait_until
@@ -39,6 +39,8 @@ class Wanted:
     prepare: Callable[[], tuple[Any, Callable[[], str]]]
     """Returns the content of the order, for the journal, and the call that sends it, once, and returns the id it made."""
     hostname: str | None = None
+    is_unique: bool = False
+    """Whether the account refuses a second one, so that a refusal may mean that a lagging list does not show the first."""
 
 
 def obtain(op: Operation, account: Account, wanted: Wanted) -> Mapping[str, Any] | str:
@@ -60,11 +62,31 @@ def obtain(op: Operation, account: Account, wanted: Wanted) -> Mapping[str, Any]
             return _order(op, account, wanted)
         except ApiError as error:
             lost = error
-        op.patience.pause(PAUSE_S if lost.is_weather else 0)
-    next_step = "Run the command again." if lost and lost.is_weather else "Correct the stack file, or ask the vendor."
+        if lost.is_weather:
+            op.patience.pause(PAUSE_S)
+        elif wanted.is_unique and (there := _shown_late(op, wanted)):
+            return there
     raise ProviderError(
-        f"ordering {wanted.what}: {lost}. The account shows none, so nothing was ordered. {next_step}"
+        f"ordering {wanted.what}: {lost}. The account shows none, so nothing was ordered. {_next_step(lost)}"
     ) from lost
+
+
+def _shown_late(op: Operation, wanted: Wanted) -> Mapping[str, Any] | None:
+    def look() -> Mapping[str, Any] | Pending:
+        return wanted.look() or Pending("it was refused; looking whether the account has it already")
+
+    try:
+        return wait_until(wanted.what, look, op.patience.within(LISTS_LAG_S), op.log.progress)
+    except WaitError:
+        return None
+
+
+def _next_step(lost: ApiError | None) -> str:
+    if lost is None or lost.is_weather:
+        return "Run the command again."
+    if lost.is_gone:
+        return "Something that it names is gone: run 'pulumi up --refresh'."
+    return "Correct the stack file, or ask the vendor."
 
 
 def place(op: Operation, intent: Intent, send: Callable[[], str]) -> str:

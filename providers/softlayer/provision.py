@@ -11,12 +11,14 @@ from providers.softlayer import mark as marks
 from providers.softlayer.account import Account
 from providers.softlayer.errors import ProviderError
 from providers.softlayer.guest_spec import GuestSpec
+from providers.softlayer.listing import GUEST_MASK
 from providers.softlayer.session import Operation
 from providers.softlayer.sighting import sight
 from providers.softlayer.spec import difference
 from providers.softlayer.waiting import Pending
 
 KIND = "VirtualGuest"
+ADOPTED_MASK = f"{GUEST_MASK[:-1]},userData[value]]"
 
 
 def adopt_or_order(op: Operation, account: Account, spec: GuestSpec) -> tuple[str, str]:
@@ -30,7 +32,7 @@ def adopt_or_order(op: Operation, account: Account, spec: GuestSpec) -> tuple[st
         return prepared.content, partial(order.send, account.api, prepared)
 
     def look() -> dict[str, Any] | Pending | None:
-        return _living(account, spec) or _fresh(op, account, spec)
+        return _living(op, account, spec)
 
     wanted = placing.Wanted(order.full_name(spec), spec.mark, KIND, look, prepare, spec.hostname)
     made = placing.obtain(op, account, wanted)
@@ -39,37 +41,40 @@ def adopt_or_order(op: Operation, account: Account, spec: GuestSpec) -> tuple[st
 
 def host_key(account: Account, guest_id: str) -> str | None:
     """Derive the public host key from the user data that the guest was ordered with."""
-    found = account.api.find("Virtual_Guest", guest_id, "mask[id,userData[value]]") or {}
-    values = [str(each.get("value") or "") for each in found.get("userData") or []]
-    return next((key for key in map(userdata.public_part, values) if key), None)
+    return _public_key(account.api.find("Virtual_Guest", guest_id, "mask[id,userData[value]]") or {})
 
 
-def _living(account: Account, spec: GuestSpec) -> dict[str, Any] | None:
-    listed = account.guest_list.under(spec.mark)
-    named = [each for each in listed if marks.guest_is(each, spec.mark, spec.hostname) and guests.is_alive(each)]
+def _living(op: Operation, account: Account, spec: GuestSpec) -> dict[str, Any] | Pending | None:
+    """Return the living guest of this name, with its user data.
+
+    Lists lag behind orders and cancellations: who may live is known from the list and the journal, who does from itself.
+    """
+    seen = [sight(account, spec.mark, each, lambda: True, ADOPTED_MASK) for each in _candidates(op, account, spec)]
+    named = [
+        each
+        for each in seen
+        if isinstance(each, dict) and marks.guest_is(each, spec.mark, spec.hostname) and guests.is_alive(each)
+    ]
     if len(named) > 1:
         raise ProviderError(
             f"ordering {order.full_name(spec)}: the account has several living guests of this name and mark: "
             f"{', '.join(guests.described(each) for each in named)}. Nothing was touched; cancel the ones that are too many."
         )
-    return named[0] if named else None
+    uncertain = [each for each in seen if isinstance(each, Pending)]
+    return next(iter([*named, *uncertain]), None)
 
 
-def _fresh(op: Operation, account: Account, spec: GuestSpec) -> dict[str, Any] | Pending | None:
-    """Ask for the guests that were ordered under this name only now, and that no list need show yet."""
-    for guest_id, intent in placing.fresh(op, account, spec.mark, KIND).items():
-        if intent.hostname != spec.hostname:
-            continue
-        guest = sight(account, spec.mark, guest_id, lambda: True)
-        if isinstance(guest, Pending):
-            return guest
-        if guest and marks.guest_is(guest, spec.mark, spec.hostname) and guests.is_alive(guest):
-            return guest
-    return None
+def _candidates(op: Operation, account: Account, spec: GuestSpec) -> list[str]:
+    listed = account.guest_list.under(spec.mark)
+    named = [
+        str(each["id"]) for each in listed if marks.guest_is(each, spec.mark, spec.hostname) and guests.is_alive(each)
+    ]
+    fresh = placing.fresh(op, account, spec.mark, KIND)
+    return sorted({*named, *(each for each, intent in fresh.items() if intent.hostname == spec.hostname)})
 
 
 def _adopt(op: Operation, account: Account, spec: GuestSpec, guest: Mapping[str, Any]) -> tuple[str, str]:
-    key = host_key(account, str(guest["id"]))
+    key = _public_key(guest)
     differing = _differing(spec, guest) + ([] if key else ["its user data holds no host key"])
     differing += ["it is billed by the month"] if guest.get("hourlyBillingFlag") is False else []
     if differing or key is None:
@@ -79,6 +84,11 @@ def _adopt(op: Operation, account: Account, spec: GuestSpec, guest: Mapping[str,
         )
     op.log.told(f"Goes on with {guests.described(guest)}, whose order was accepted before.")
     return str(guest["id"]), key
+
+
+def _public_key(guest: Mapping[str, Any]) -> str | None:
+    values = [str(each.get("value") or "") for each in guest.get("userData") or []]
+    return next((key for key in map(userdata.public_part, values) if key), None)
 
 
 def _differing(spec: GuestSpec, guest: Mapping[str, Any]) -> list[str]:

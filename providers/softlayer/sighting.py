@@ -12,7 +12,7 @@ from providers.softlayer.waiting import Pending
 
 
 def sight(
-    account: Account, owner_mark: str, guest_id: str, is_fresh: Callable[[], bool]
+    account: Account, owner_mark: str, guest_id: str, is_fresh: Callable[[], bool], mask: str = GUEST_MASK
 ) -> dict[str, Any] | Pending | None:
     """Ask the account for a guest; None when it is certainly gone.
 
@@ -20,7 +20,7 @@ def sight(
         is_fresh: whether it was ordered so recently that the account need not show it yet.
     """
     try:
-        guest = account.api.find("Virtual_Guest", guest_id, GUEST_MASK)
+        guest = account.api.find("Virtual_Guest", guest_id, mask)
     except ApiError as error:
         if error.is_unready:
             return Pending(f"guest {guest_id} is too fresh to be shown")

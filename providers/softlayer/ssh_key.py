@@ -69,7 +69,7 @@ def create(op: Operation, inputs: Mapping[str, Any]) -> Created:
     def look() -> dict[str, Any] | None:
         return _same_key(account, spec)
 
-    wanted = placing.Wanted(f"ssh key {spec.label}", spec.mark, KIND, look, lambda: (template, upload))
+    wanted = placing.Wanted(f"ssh key {spec.label}", spec.mark, KIND, look, lambda: (template, upload), is_unique=True)
     found = placing.obtain(op, account, wanted)
     if isinstance(found, str):
         return Created(found, _outputs({"id": found, "fingerprint": fingerprint(spec.public_key)}, account))

@@ -1,0 +1,104 @@
+"""The end of a stack: whatever still bears its mark is cancelled, and the account shows that nothing is billed."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from functools import partial
+
+from providers.softlayer import belongings, cancel, guests, placing, provision, security_group, ssh_key
+from providers.softlayer.account import Account, Receipt, receipt
+from providers.softlayer.errors import ProviderError
+from providers.softlayer.session import Operation
+from providers.softlayer.sighting import sight
+from providers.softlayer.waiting import Pending, wait_until
+
+SWEEPERS = 16
+
+
+def clean(op: Operation, account: Account, owner_mark: str) -> Receipt:
+    """Cancel what no state knows, wait until nothing more can turn up, and return the receipt.
+
+    Raises:
+        ProviderError: something is still billed, or cannot be removed; the text has every failure.
+    """
+    cleaning = _Cleaning(op, account, owner_mark)
+    return wait_until(f"nothing with mark {owner_mark} is billed", cleaning.look, op.patience, op.log.progress)
+
+
+class _Cleaning:
+    """Sweeps and looks until the account is clean and every order that was sent is known to have made nothing more."""
+
+    def __init__(self, op: Operation, account: Account, owner_mark: str) -> None:
+        self._op, self._account, self._mark = op, account, owner_mark
+        self._journal = op.journal(owner_mark)
+        self._swept_at = time.monotonic()
+
+    def look(self) -> Receipt | Pending:
+        uncertain = self._sweep()
+        unresolved = self._journal.unresolved(self._account.identity().account_id)
+        if placing.unsettled_s(unresolved, datetime.now(UTC), self._op.patience.time_scale) > 0:
+            uncertain.append(f"the answer to the order of {unresolved[-1].name} got lost, and it may still turn up")
+        if uncertain:
+            return Pending(uncertain[0])
+        for each in unresolved:
+            self._journal.refused(each.attempt, placing.NOT_ARRIVED)
+        return self._proof()
+
+    def _sweep(self) -> list[str]:
+        """Cancel and remove, and return what cannot be known yet."""
+        seen = [(each, sight(self._account, self._mark, each, lambda: True)) for each in self._guest_ids()]
+        living = [each for each, guest in seen if isinstance(guest, dict) and guests.is_alive(guest)]
+        if living:
+            self._op.log.warn(f"Cancels guests that no state file knows: {', '.join(living)}.")
+        failures = self._close_all(provision.KIND, living)
+        failures += self._close_all(ssh_key.KIND, self._fresh_ids(ssh_key.KIND))
+        failures += self._close_all(security_group.KIND, self._fresh_ids(security_group.KIND))
+        rest = [each for each in belongings.under(self._account, self._mark) if each.kind != belongings.GUEST]
+        failures += belongings.remove_all(self._account, rest, self._op.patience, self._op.log.progress)
+        if failures:
+            raise ProviderError("\n".join(failures))
+        if living or rest:
+            self._swept_at = time.monotonic()
+        return [guest.detail for _, guest in seen if isinstance(guest, Pending)]
+
+    def _guest_ids(self) -> list[str]:
+        """List what may be alive: by the list, which may lag, and by the journal, which may be lost."""
+        listed = [str(each["id"]) for each in self._account.guest_list.under(self._mark) if guests.is_alive(each)]
+        return sorted({*listed, *self._fresh_ids(provision.KIND)})
+
+    def _fresh_ids(self, kind: str) -> list[str]:
+        return list(placing.fresh(self._op, self._account, self._mark, kind))
+
+    def _close_all(self, kind: str, ids: list[str]) -> list[str]:
+        """Act on all, and return the sentences of those that failed: one that cannot be cleaned does not keep the rest."""
+        with ThreadPoolExecutor(SWEEPERS) as pool:
+            return [failure for failure in pool.map(partial(self._close, kind), ids) if failure]
+
+    def _close(self, kind: str, object_id: str) -> str | None:
+        account, patience, tell = self._account, self._op.patience, self._op.log.progress
+        try:
+            if kind == provision.KIND:
+                cancel.close(account, object_id, self._mark, patience, tell)
+            elif kind == ssh_key.KIND:
+                ssh_key.remove(account, object_id, self._mark)
+            else:
+                security_group.remove(account, object_id, self._mark, patience, tell)
+        except ProviderError as error:
+            return str(error)
+        self._journal.closed(account.identity().account_id, kind, object_id)
+        return None
+
+    def _proof(self) -> Receipt | Pending:
+        found = receipt(self._account.charges(self._mark))
+        still_open = [f"{row.id} ({row.host}, {row.per_hour:f} an hour)" for row in found.rows if row.is_open]
+        if not still_open:
+            return found
+        # Lists show a cancellation as late as an order.
+        if (time.monotonic() - self._swept_at) / self._op.patience.time_scale > placing.SETTLED_S:
+            raise ProviderError(
+                f"proving that nothing is billed any more: billing item {', '.join(still_open)} of mark {self._mark} is "
+                "open, and nothing that could be cancelled is behind it. Run 'fab receipt', and ask the vendor to close it."
+            )
+        return Pending(f"still billed: {', '.join(still_open)}")
