@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pulumi
-import yaml
 from pulumi.runtime.config import CONFIG
 from pydantic import ValidationError
 
-from config.errors import ConfigError, not_yaml, sentence
+from config.errors import ConfigError, sentence, unknown_key
 from config.model import Cluster, Container, Job, StackFile, keys_at
 from config.owner import Owner, owner, owner_mark
 from config.places import expand, home
 from config.rules import complete, problems_between, problems_of_account
+from config.yaml_text import TextProblem, printable, read
 
 __all__ = [
     "Cluster",
@@ -38,6 +39,9 @@ __all__ = [
 ]
 
 NAMESPACE = "microcluster"
+STACK_NAME = r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}"
+SECTIONS = (f"{NAMESPACE}:cluster", f"{NAMESPACE}:container", f"{NAMESPACE}:job", "softlayer:configFile")
+TOP_LEVEL = ("config", "encryptionsalt", "encryptedkey", "secretsprovider")
 STACKS = Path(__file__).parents[1] / "stacks"
 
 
@@ -64,20 +68,33 @@ def load() -> Stack:
 def read_file(stack: str, *, ordering: bool = False) -> Stack:
     """Return the checked stack of a stack file, for verbs that run outside Pulumi."""
     path = STACKS / f"Pulumi.{stack}.yaml"
-    if not path.is_file():
+    if not re.fullmatch(STACK_NAME, stack) or not path.is_file():
         names = ", ".join(sorted(file.name.split(".")[1] for file in STACKS.glob("Pulumi.*.yaml")))
-        raise ConfigError(f"There is no stack '{stack}': stacks/{path.name} does not exist. Stacks: {names}.")
+        raise ConfigError(
+            f"There is no stack '{printable(stack)}': stacks/Pulumi.{printable(stack)}.yaml does not exist. Stacks: {names}."
+        )
     return parse(stack, read_values(path), ordering=ordering)
 
 
 def read_values(path: Path) -> dict[str, Any]:
     """Return the ``config`` of a stack file as it is written, full keys such as ``microcluster:cluster``."""
     try:
-        content = yaml.safe_load(path.read_text())
-    except yaml.YAMLError as error:
-        raise ConfigError(f"stacks/{path.name} is not YAML, nothing was ordered: {not_yaml(error)}") from error
-    values = content.get("config") if isinstance(content, Mapping) else None
-    return dict(values) if isinstance(values, Mapping) else {}
+        content = read(path.read_bytes())
+        return _config_of(content)
+    except TextProblem as problem:
+        raise ConfigError(
+            f"stacks/{path.name} is not YAML as a stack file is, nothing was ordered: {problem}"
+        ) from problem
+
+
+def _config_of(content: Any) -> dict[str, Any]:
+    content = {} if content is None else content
+    if not isinstance(content, Mapping) or not isinstance(content.get("config") or {}, Mapping):
+        raise TextProblem("config: should be a mapping of sections; see stacks/Pulumi.v100.yaml")
+    for key in content:
+        if key not in TOP_LEVEL:
+            raise TextProblem(unknown_key(str(key), str(key), TOP_LEVEL))
+    return dict(content.get("config") or {})
 
 
 def parse(stack: str, values: Mapping[str, Any], *, ordering: bool = False) -> Stack:
@@ -92,7 +109,7 @@ def parse(stack: str, values: Mapping[str, Any], *, ordering: bool = False) -> S
     """
     written, account = _sections(values, NAMESPACE), _sections(values, "softlayer")
     completed, reasons = complete(written)
-    problems = problems_between(written, ordering=ordering) + problems_of_account(account)
+    problems = _strange_keys(values) + problems_between(written, ordering=ordering) + problems_of_account(account)
     try:
         parsed = StackFile.model_validate(completed)
     except ValidationError as error:
@@ -113,7 +130,13 @@ def explain(stack: str) -> list[tuple[str, str, str]]:
 
 def _sections(values: Mapping[str, Any], namespace: str) -> dict[str, Any]:
     prefix = f"{namespace}:"
-    return {key.removeprefix(prefix): value for key, value in values.items() if key.startswith(prefix)}
+    return {key.removeprefix(prefix): value for key, value in values.items() if str(key).startswith(prefix)}
+
+
+def _strange_keys(values: Mapping[str, Any]) -> list[str]:
+    """Name what nobody reads: a section that is not ours may be a misspelt one that is."""
+    strange = [str(key) for key in values if not str(key).startswith((f"{NAMESPACE}:", "softlayer:"))]
+    return [unknown_key(key, f"{NAMESPACE}:{key.rpartition(':')[2]}", SECTIONS) for key in strange]
 
 
 def _plain(value: str) -> Any:

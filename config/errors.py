@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import yaml
+from config.yaml_text import printable, shown
 
 EXAMPLES = {
     "cluster/datacenter": "lon04",
@@ -23,7 +23,7 @@ class ConfigError(Exception):
 
 def sentence(error: Any, keys_at: Callable[[list[str]], list[str]]) -> str:
     """Return one problem that pydantic found as ``path: what is wrong; what to do``."""
-    location = [str(part) for part in error["loc"]]
+    location = [printable(str(part)) for part in error["loc"]]
     path, value = "/".join(location), error.get("input")
     if error["type"] == "extra_forbidden":
         return unknown_key(path, location[-1], keys_at(location[:-1]))
@@ -32,18 +32,12 @@ def sentence(error: Any, keys_at: Callable[[list[str]], list[str]]) -> str:
         return f"{path}: is required" + (f"; for example {example}" if example else "")
     if error["type"] == "value_error":
         return f"{path}: {error['ctx']['error']}"
-    return f"{path}: {value!r} {error['msg'].replace('Input should be', 'should be')}"
+    return f"{path}: {shown(value)} {error['msg'].replace('Input should be', 'should be')}"
 
 
 def unknown_key(path: str, key: str, known: Sequence[str]) -> str:
     """Return the problem of a key that nobody reads, with the nearest one that is read."""
     near = difflib.get_close_matches(key, known, n=1)
-    return f"{path}: unknown key; " + (f"did you mean '{near[0]}'?" if near else f"known: {', '.join(known)}")
-
-
-def not_yaml(error: yaml.YAMLError) -> str:
-    """Return where a file stops being YAML, and why."""
-    if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
-        return " ".join(str(error).split())
-    mark = error.problem_mark
-    return f"line {mark.line + 1}, column {mark.column + 1}: {error.problem}"
+    return f"{printable(path)}: unknown key; " + (
+        f"did you mean '{near[0]}'?" if near else f"known: {', '.join(known)}"
+    )

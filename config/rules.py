@@ -7,11 +7,15 @@ from typing import Any
 
 import catalog
 from config.errors import unknown_key
+from config.places import problem_of_path
+from config.yaml_text import shown
 
 DOCUMENTATION_CIDR = "203.0.113.7/32"
 BARE_IMAGE = "nvcr.io/nvidia/tensorflow"
 """The repository of NVIDIA's plain image; its OpenSeq2Seq lies elsewhere and lacks packages, and it has no sshd."""
 ACCOUNT_KEYS = ("configFile", "timeScale")
+CREDENTIALS = ("apiKey", "api_key", "key", "password", "username", "token", "secret")
+LONGEST_TIME_SCALE = 1000
 
 
 def complete(written: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
@@ -48,7 +52,12 @@ def problems_between(written: Mapping[str, Any], *, ordering: bool) -> list[str]
     problems = []
     flavor = catalog.FLAVORS.get(str(cluster.get("flavor")))
     datacenter = cluster.get("datacenter")
-    if flavor and datacenter in catalog.DATACENTERS and datacenter not in flavor.datacenters:
+    if (
+        flavor
+        and isinstance(datacenter, str)
+        and datacenter in catalog.DATACENTERS
+        and datacenter not in flavor.datacenters
+    ):
         places, offered = ", ".join(flavor.datacenters), ", ".join(catalog.sold_in(str(datacenter)))
         problems.append(
             f"cluster/datacenter: {datacenter} does not sell {flavor.describe()}; sold in {places}. {datacenter} sells {offered}"
@@ -58,14 +67,21 @@ def problems_between(written: Mapping[str, Any], *, ordering: bool) -> list[str]
             f"cluster/flavor: {flavor.name} has local disks, which take no SAN data disk; use {flavor.name.replace('ACL', 'AC')}"
         )
     nodes, speed = cluster.get("nodes", 2), cluster.get("portSpeedMbps", 1000)
-    if isinstance(nodes, int) and nodes > 1 and speed in catalog.PORT_SPEEDS_MBPS and speed < 1000:
+    if (
+        isinstance(nodes, int)
+        and nodes > 1
+        and isinstance(speed, int)
+        and speed in catalog.PORT_SPEEDS_MBPS
+        and speed < 1000
+    ):
         problems.append(
             f"cluster/portSpeedMbps: {speed} Mb/s between {nodes} nodes makes a 24 hour run last weeks; use 1000, or nodes: 1"
         )
     for one, other in (("os", "image"), ("router", "privateVlan")):
         if cluster.get(one) is not None and cluster.get(other) is not None:
             problems.append(f"cluster/{other}: cannot be given together with cluster/{one}; leave one of them out")
-    if ordering and DOCUMENTATION_CIDR in (cluster.get("adminCidrs") or []):
+    cidrs = cluster.get("adminCidrs")
+    if ordering and isinstance(cidrs, list) and DOCUMENTATION_CIDR in cidrs:
         problems.append(
             f"cluster/adminCidrs: {DOCUMENTATION_CIDR} is the documentation's address; put in your own, as `curl ifconfig.me` shows it"
         )
@@ -88,8 +104,27 @@ def _problems_of_image(written: Mapping[str, Any]) -> list[str]:
 
 def problems_of_account(written: Mapping[str, Any]) -> list[str]:
     """Check the provider's own settings: a misspelt one would leave the choice of the account to the environment."""
-    problems = [unknown_key(f"softlayer:{key}", key, ACCOUNT_KEYS) for key in written if key not in ACCOUNT_KEYS]
-    file = written.get("configFile")
-    if file is not None and not isinstance(file, str):
-        problems.append(f"softlayer:configFile: {file!r} is not the path of a file; for example ~/.softlayer")
+    problems = [_strange_setting(key) for key in written if key not in ACCOUNT_KEYS]
+    file = problem_of_path(written["configFile"]) if written.get("configFile") is not None else None
+    if file:
+        problems.append(f"softlayer:configFile: {file}")
+    scale = written.get("timeScale", 1)
+    if not _is_time_scale(scale):
+        problems.append(f"softlayer:timeScale: {shown(scale)} is no number above 0 and up to {LONGEST_TIME_SCALE}")
     return problems
+
+
+def _strange_setting(key: str) -> str:
+    if key in CREDENTIALS:
+        return (
+            f"softlayer:{key}: does not belong into a stack file. Put user and key into a 0600 file and name it in "
+            "softlayer:configFile, or export SL_USERNAME and SL_API_KEY"
+        )
+    return unknown_key(f"softlayer:{key}", key, ACCOUNT_KEYS)
+
+
+def _is_time_scale(value: Any) -> bool:
+    try:
+        return not isinstance(value, bool) and 0 < float(value) <= LONGEST_TIME_SCALE
+    except (TypeError, ValueError):
+        return False

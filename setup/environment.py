@@ -61,7 +61,7 @@ class Home:
     def expand(self, path: str) -> Path:
         """A path as stack files write it: it may begin with ``~/`` or ``$MICROCLUSTER_HOME/``."""
         # Not config.expand: this module also runs where nothing is installed yet, and config needs packages.
-        named = Template(path).safe_substitute(os.environ, MICROCLUSTER_HOME=str(self.root))
+        named = Template(path).safe_substitute(HOME=str(Path.home()), MICROCLUSTER_HOME=str(self.root))
         return Path(named).expanduser().absolute()
 
 

@@ -51,7 +51,7 @@ def load(config_file: str | None, exported: Mapping[str, str] = os.environ) -> C
 
 def expand(path: str) -> Path:
     """Return a path of a stack file, which may begin with ``~/`` or ``$MICROCLUSTER_HOME/``, as the program reads it too."""
-    named = Template(path).safe_substitute(os.environ, MICROCLUSTER_HOME=str(home()))
+    named = Template(path).safe_substitute(HOME=str(Path.home()), MICROCLUSTER_HOME=str(home()))
     return Path(named).expanduser().absolute()
 
 

@@ -180,7 +180,7 @@ def test_a_misspelt_setting_of_the_account_is_refused_for_another_account_would_
         "softlayer:configfile: unknown key; did you mean 'configFile'?"
     ]
     assert problems(written() | {"softlayer:configFile": 5}) == [
-        "softlayer:configFile: 5 is not the path of a file; for example ~/.softlayer"
+        "softlayer:configFile: is not the path of a file; begin with ~/, / or $MICROCLUSTER_HOME/, for example ~/.microcluster/ngc_key"
     ]
 
 

@@ -1,0 +1,275 @@
+"""Stack files that are malformed or malicious: each is refused with the key's path, in one sentence, and nothing of it runs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import config
+
+ROOT = Path(__file__).parents[2]
+GOOD = {
+    "microcluster:cluster": {"datacenter": "lon04", "flavor": "AC2_16X120X100", "adminCidrs": ["198.51.100.7/32"]},
+    "microcluster:container": {"image": "registry.example.com/team/openseq2seq:1"},
+    "microcluster:job": {"kind": "openseq2seq", "model": "transformer-base", "maxSteps": 50000},
+}
+WORDS = (
+    *("cluster/datacenter", "cluster/flavor", "cluster/os", "cluster/image", "cluster/adminCidrs/0"),
+    *("container/image", "container/name", "container/registryKeyFile"),
+    *("job/kind", "job/model", "job/dataset", "job/precision", "softlayer:configFile"),
+)
+NUMBERS = (
+    *("cluster/nodes", "cluster/portSpeedMbps", "cluster/dataDiskGb", "cluster/router", "cluster/privateVlan"),
+    *("container/sshPort", "job/maxSteps", "job/batchPerGpu", "job/evalSteps", "job/checkpointSteps"),
+)
+CANARY = Path("/tmp/microcluster-injected")
+INJECTIONS = (
+    *(f"$(touch {CANARY})", f"`touch {CANARY}`", f"x; touch {CANARY}", f"x | touch {CANARY}", f"x && touch {CANARY}"),
+    *(
+        f"x\ntouch {CANARY}",
+        f"x\r\nHost: evil\r\n\r\ntouch {CANARY}",
+        f"' ; touch {CANARY} ; '",
+        f'" ; touch {CANARY} ; "',
+    ),
+    f"{{{{ cycler.__init__.__globals__.os.system('touch {CANARY}') }}}}",
+    *("{% include '/etc/passwd' %}", "${IFS}x", "%s%n%x", "../../../../etc/passwd", "--privileged", "-oProxyCommand=x"),
+    *("lon04\x00", "\x1b[2Jlon04", "lon\u202e04", "\u0440\u0430\u0443", "x" * 20000, "", " ", "\ufeff"),
+)
+NO_NUMBERS = (
+    "-1",
+    "0",
+    "1.5",
+    ".nan",
+    ".inf",
+    "-.inf",
+    "'2'",
+    "[2]",
+    "{a: 2}",
+    "true",
+    "2_0x",
+    "1e3",
+    "9" * 40,
+    "'0x2'",
+)
+NO_WORDS = ("7", "1.5", "true", "[a]", "{a: b}", "2026-11-21", ".nan")
+OPEN_TO_ALL = (
+    *("0.0.0.0/0", "0/0", "0.0.0.0/00", "0.0.0.0/0.0.0.0", "::/0", "::0/0", "0:0:0:0:0:0:0:0/0", "::ffff:0.0.0.0/96"),
+    *("000.000.000.000/0", "0x0.0x0.0x0.0x0/0", "0.0.0.0/ 0", " 0.0.0.0/0", "0.0.0.0/0\n", "１.0.0.0/8", "1.2.3.4/٠"),
+    *("0.0.0.0/1", "128.0.0.0/1", "64.0.0.0/2", "8.0.0.0/7", "0.0.0.0/32", "0.0.0.0", "127.0.0.1/32", "224.0.0.1/32"),
+    *(
+        "10.0.0.1/8",
+        "1.2.3.4/33",
+        "1.2.3.4/-1",
+        "1.2.3",
+        "1.2.3.4/32,0.0.0.0/0",
+        "1.2.3.4/32 0.0.0.0/0",
+        "any",
+        "*",
+        "0",
+    ),
+)
+
+
+def file_with(tmp_path: Path, path: str, raw: str) -> Path:
+    """Write a stack file whose value at ``path`` is the YAML text ``raw``."""
+    sections = json.loads(json.dumps(GOOD))
+    section, _, key = path.removesuffix("/0").partition("/")
+    marker = "the-value-of-the-test"
+    if key:
+        sections[f"microcluster:{section}"][key] = [marker] if path.endswith("/0") else marker
+    else:
+        sections[section] = marker
+    if path == "cluster/image":
+        sections["microcluster:cluster"].pop("os", None)
+    text = yaml.safe_dump({"config": sections}).replace(marker, raw)
+    return written(tmp_path, text.encode())
+
+
+def written(tmp_path: Path, content: bytes) -> Path:
+    path = tmp_path / "Pulumi.dev.yaml"
+    path.write_bytes(content)
+    return path
+
+
+def refusal(path: Path) -> str:
+    """Return with which words a stack file is refused, as the verbs and make would; nothing may come of it but that."""
+    with pytest.raises(config.ConfigError) as refused:
+        config.parse("dev", config.read_values(path), ordering=True)
+    said = str(refused.value)
+    assert said.replace("\n", "").isprintable(), "what is on the screen must not steer the terminal"
+    assert len(said) < 5000 and "nothing was ordered" in said
+    assert not CANARY.exists()
+    return said
+
+
+def quoted(value: str) -> str:
+    return json.dumps(value)
+
+
+@pytest.mark.parametrize("path", WORDS)
+@pytest.mark.parametrize("injection", INJECTIONS, ids=lambda text: repr(text)[:24])
+def test_no_word_takes_anything_that_a_shell_a_template_or_a_terminal_would_read(tmp_path, path, injection) -> None:
+    assert path in refusal(file_with(tmp_path, path, quoted(injection)))
+
+
+@pytest.mark.parametrize("path", NUMBERS)
+@pytest.mark.parametrize("raw", NO_NUMBERS, ids=lambda text: text[:12])
+def test_no_number_takes_anything_but_a_number_in_its_range(tmp_path, path, raw) -> None:
+    assert f"{path}: " in refusal(file_with(tmp_path, path, raw))
+
+
+@pytest.mark.parametrize("path", WORDS)
+@pytest.mark.parametrize("raw", NO_WORDS)
+def test_no_word_takes_another_type(tmp_path, path, raw) -> None:
+    assert path in refusal(file_with(tmp_path, path, raw))
+
+
+@pytest.mark.parametrize("cidr", OPEN_TO_ALL)
+def test_port_22_is_not_opened_to_everybody_however_that_is_spelt(tmp_path, cidr) -> None:
+    assert "cluster/adminCidrs/0: " in refusal(file_with(tmp_path, "cluster/adminCidrs/0", quoted(cidr)))
+
+
+@pytest.mark.parametrize("cidrs", [[f"{n}.0.0.0/9" for n in range(1, 9)], ["11.0.0.0/8", "12.0.0.1/32"]])
+def test_nor_by_many_networks_that_are_narrow_each(tmp_path, cidrs) -> None:
+    assert "cluster/adminCidrs: together they open" in refusal(
+        file_with(tmp_path, "cluster/adminCidrs", quoted_list(cidrs))
+    )
+
+
+def quoted_list(values: list[str]) -> str:
+    return json.dumps(values)
+
+
+@pytest.mark.parametrize(
+    ("raw", "expected"),
+    [
+        ("!!python/object/apply:os.system ['touch /tmp/microcluster-injected']", "cluster/nodes: the tag"),
+        ("!!python/name:os.system", "cluster/nodes: the tag"),
+        ("!!binary aGk=", "cluster/nodes: the tag"),
+        ("!secret x", "cluster/nodes: the tag"),
+        ("!!int '2'", "cluster/nodes: the tag"),
+        ("&a 2", "cluster/nodes: anchors and aliases"),
+        ("*a", "cluster/nodes: anchors and aliases"),
+        ("{<<: {a: 1}}", "cluster/nodes: merging with <<"),
+        ("{a: 1, a: 2}", "cluster/nodes/a: written twice"),
+        ("{[a]: 1}", "cluster/nodes: a key is a list"),
+        ("[" * 5000 + "]" * 5000, "nested more than 8 deep"),
+        ("{a: " * 5000 + "1" + "}" * 5000, "nested more than 8 deep"),
+        ("'" + "y" * 70000 + "'", "a stack file has fewer"),
+        ("2026-99-99", "cluster/nodes: '2026-99-99'"),
+        ("@x", "cannot start any token"),
+        ("\tx: y", "line "),
+    ],
+    ids=lambda text: text[:24],
+)  # fmt: skip
+def test_yaml_is_taken_without_its_traps(tmp_path, raw, expected) -> None:
+    assert expected in refusal(file_with(tmp_path, "cluster/nodes", raw))
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b"config:\n  microcluster:job: {}\n  microcluster:job: {}\n", "config/microcluster:job: written twice"),
+        (b"config: {}\nconfig: {}\n", "config: written twice"),
+        (b"config: [1, 2]\n", "config: should be a mapping"),
+        (b"config: lon04\n", "config: should be a mapping"),
+        (b"- config\n", "config: should be a mapping"),
+        (b"42\n", "config: should be a mapping"),
+        (b"", "cluster: is required"),
+        (b"confg: {}\n", "confg: unknown key; did you mean 'config'?"),
+        (b"config: {}\nimports: [x]\n", "imports: unknown key"),
+        (b"config:\n  cluster: {}\n", "cluster: unknown key; did you mean 'microcluster:cluster'?"),
+        (b"config:\n  microcluster:clustr: {}\n", "clustr: unknown key; did you mean 'cluster'?"),
+        (b"config:\n  other:cluster: {}\n", "other:cluster: unknown key"),
+        (b"config:\n  1: 2\n", "1: unknown key"),
+        (b"config:\n  null: 2\n", "None: unknown key"),
+        (b"config:\n  microcluster:cluster: []\n", "cluster: []"),
+        (b"config:\n  microcluster:cluster: {1: 2}\n", "cluster/1"),
+        (b"config:\n  microcluster:cluster: {secure: v1:abc}\n", "cluster/secure: unknown key"),
+        (b"config:\n  microcluster:cluster: {__class__: x}\n", "cluster/__class__: unknown key"),
+        (b'config:\n  microcluster:cluster: {"\\e[2Jx": 1}\n', "cluster/\\x1b[2Jx: unknown key"),
+        (b"config: {\n", "line 2"),
+        (b"config: {}\n---\nconfig: {}\n", "but found another document"),
+        (b"config: {a: " + 5000 * b"9" + b"}\n", "a value is none: Exceeds the limit"),
+        (b"\xff\xfe\x00", "is no UTF-8"),
+        (b"config: \x00\n", "special characters are not allowed"),
+        (b"config:\r\n  microcluster:cluster: lon04\r\n", "cluster: 'lon04'"),
+    ],
+    ids=lambda value: repr(value)[:30],
+)  # fmt: skip
+def test_a_file_that_is_no_stack_file_is_refused_and_says_where(tmp_path, content, expected) -> None:
+    assert expected in refusal(written(tmp_path, content))
+
+
+def test_a_bomb_of_aliases_is_refused_before_it_grows(tmp_path) -> None:
+    lines = ["a0: &a0 [x, x]"] + [f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]" for n in range(1, 60)]
+    assert "a0: anchors and aliases" in refusal(written(tmp_path, "\n".join(lines).encode()))
+
+
+@pytest.mark.parametrize("key", ["apiKey", "api_key", "key", "password", "username", "token", "secret"])
+def test_a_key_in_a_stack_file_is_refused_with_how_to_do_it_instead_and_never_repeated(tmp_path, key) -> None:
+    said = refusal(file_with(tmp_path, f"softlayer:{key}", "c0ffee-the-key-itself"))
+    assert f"softlayer:{key}: does not belong into a stack file" in said and "0600" in said
+    assert "c0ffee" not in said
+
+
+@pytest.mark.parametrize("path", ["container/registryKeyFile", "softlayer:configFile"])
+def test_a_key_in_the_place_of_its_file_is_not_repeated(tmp_path, path) -> None:
+    assert "nvapi" not in refusal(file_with(tmp_path, path, "nvapi-c0ffee"))
+
+
+@pytest.mark.parametrize("variable", ["$SL_API_KEY", "${NGC_API_KEY}", "$HOME/$SL_API_KEY", "/tmp/$SL_API_KEY"])
+def test_no_variable_but_the_home_is_filled_into_a_path(tmp_path, monkeypatch, variable) -> None:
+    monkeypatch.setenv("SL_API_KEY", "c0ffee")
+    assert "c0ffee" not in refusal(file_with(tmp_path, "softlayer:configFile", variable))
+    assert "c0ffee" not in str(config.expand(variable))
+
+
+@pytest.mark.parametrize("scale", ["0", "-1", ".nan", ".inf", "'x'", "true", "[1]", "1e9"])
+def test_a_unit_of_time_that_is_none_is_refused(tmp_path, scale) -> None:
+    assert "softlayer:timeScale: " in refusal(file_with(tmp_path, "softlayer:timeScale", scale))
+
+
+@pytest.mark.parametrize("nodes", [0, -1, 65, 10**6])
+def test_a_number_of_nodes_out_of_range_is_refused(tmp_path, nodes) -> None:
+    assert "cluster/nodes: " in refusal(file_with(tmp_path, "cluster/nodes", str(nodes)))
+
+
+@pytest.mark.parametrize("name", ["../x", "..", "a/b", "", "local\n", "$(x)", "x" * 300, "\x1b[2J"])
+def test_a_stack_with_a_strange_name_does_not_exist(name) -> None:
+    with pytest.raises(config.ConfigError, match="There is no stack") as refused:
+        config.read_file(name)
+    assert str(refused.value).isprintable()
+
+
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | st.dates(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8) | st.integers(), inner, max_size=3),
+    max_leaves=8,
+)
+KEYS = st.sampled_from([path.removesuffix("/0") for path in (*WORDS, *NUMBERS)] + ["cluster", "container", "job"])
+
+
+@settings(max_examples=300, deadline=None)
+@given(KEYS, PLAIN)
+def test_whatever_stands_there_it_is_taken_or_refused_in_a_sentence(path, value) -> None:
+    values = json.loads(json.dumps(GOOD))
+    section, _, key = path.partition("/")
+    if key:
+        values[f"microcluster:{section}"][key] = value
+    else:
+        values[section if ":" in section else f"microcluster:{section}"] = value
+    try:
+        config.parse("dev", values, ordering=True)
+    except config.ConfigError as refused:
+        assert "nothing was ordered" in str(refused)
+
+
+def test_the_file_that_all_of_these_begin_from_is_a_good_one(tmp_path) -> None:
+    path = file_with(tmp_path, "cluster/nodes", "3")
+    assert config.parse("dev", config.read_values(path), ordering=True).cluster.nodes == 3
