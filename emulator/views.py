@@ -31,11 +31,11 @@ class View:
         return MISSING if counted is None else len(self.relations[counted]() or [])
 
     def _counted(self, name: str) -> str | None:
-        """SoftLayer has a ``thingCount`` for every list ``things``."""
+        """SoftLayer has a ``thingCount`` for every list ``things``; the plural of hardware is hardware."""
         if not name.endswith("Count"):
             return None
-        plural = name.removesuffix("Count") + "s"
-        return plural if plural in self.relations else None
+        stem = name.removesuffix("Count")
+        return next((plural for plural in (f"{stem}s", stem) if plural in self.relations), None)
 
 
 @dataclass(frozen=True)

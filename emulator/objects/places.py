@@ -37,7 +37,7 @@ def region(place: Datacenter) -> View:
         {"id": place.id, "locationId": place.id, "isAvailable": 1, "locationPackageDetails": []},
         {"location": lambda: datacenter(place)},
     )
-    return View(local, {"location": lambda: location, "locations": lambda: [datacenter(place)]})
+    return View(local, {"location": lambda: location, "locations": lambda: [location]})
 
 
 def router(account: Account, device: Router) -> View:

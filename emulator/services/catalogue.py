@@ -58,6 +58,24 @@ def get_regions(account: Account, call: Call) -> Listing:
     return Listing(get_package(account, call).read("regions"), "regions")
 
 
+def get_configuration(account: Account, call: Call) -> Listing:
+    """The categories of a package's prices; an order has to name those that no preset brings along."""
+    get_package(account, call)
+    brought = {price.category for flavour in account.catalogue.flavours for price in flavour.prices}
+    optional = {price.category for price in account.catalogue.disks.values()}
+    every = dict.fromkeys(price.category for price in account.catalogue.prices.values())
+    return Listing(
+        [
+            View(
+                {"id": each.id, "itemCategoryId": each.id, "isRequired": int(each not in brought | optional), "sort": 0},
+                {"itemCategory": lambda each=each: goods.category(account, each.code)},
+            )
+            for each in every
+        ],
+        "configuration",
+    )
+
+
 def get_preset(account: Account, call: Call) -> View:
     """A flavour."""
     flavour = account.catalogue.flavour(identifier(call))
@@ -115,6 +133,7 @@ SERVICES = {
         "getActivePresets": get_active_presets,
         "getAccountRestrictedActivePresets": get_restricted_presets,
         "getRegions": get_regions,
+        "getConfiguration": get_configuration,
     },
     "SoftLayer_Product_Package_Preset": {"getObject": get_preset},
     "SoftLayer_Location": _LOCATION,
