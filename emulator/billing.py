@@ -120,14 +120,19 @@ def hours_used(item: BillingItem, now: float) -> int:
     return started_hours(item.opened, now if item.closed is None else item.closed)
 
 
+def to_the_end(item: BillingItem) -> list[Fee]:
+    """The parts that an item has, or had at its end; not those that were replaced before."""
+    return [fee for fee in item.fees if fee.closed in (None, item.closed)]
+
+
 def per_hour(item: BillingItem) -> Decimal:
     """The dollars per hour of the parts that are open; of a closed item, those that were open to its end."""
-    return sum((Decimal(fee.hourly) for fee in _to_the_end(item)), Decimal())
+    return sum((Decimal(fee.hourly) for fee in to_the_end(item)), Decimal())
 
 
 def per_month(item: BillingItem) -> Decimal:
     """The dollars per month of the parts that are open; of a closed item, those that were open to its end."""
-    return sum((_per_month(fee) for fee in _to_the_end(item)), Decimal())
+    return sum((_per_month(fee) for fee in to_the_end(item)), Decimal())
 
 
 def bill(account: Account, at: float | None = None) -> Decimal:
@@ -138,10 +143,6 @@ def bill(account: Account, at: float | None = None) -> Decimal:
 
 def _fee(account: Account, price: Price, moment: float) -> Fee:
     return Fee(account.next_id(), price.category.code, price.description, str(price.hourly), moment)
-
-
-def _to_the_end(item: BillingItem) -> list[Fee]:
-    return [fee for fee in item.fees if fee.closed in (None, item.closed)]
 
 
 def _per_month(fee: Fee) -> Decimal:

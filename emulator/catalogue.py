@@ -159,6 +159,7 @@ class Catalogue:
     boot_disks: dict[int, Price]
     disks: dict[tuple[str, int], Price]  # by category code and capacity in GB
     packages: tuple[Package, ...]  # beside the guests' own
+    categories: dict[str, Category]
 
     def monthly(self, hourly: Decimal) -> Decimal:
         """What an hourly fee is per month."""

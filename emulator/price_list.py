@@ -49,6 +49,7 @@ def load_catalogue(path: Path = CATALOGUE_FILE) -> Catalogue:
         boot_disks=boot,
         disks=_disks(raw["san_disks"], categories),
         packages=tuple(_package(key, row, categories) for key, row in raw["packages"].items()),
+        categories=categories,
     )
 
 

@@ -167,13 +167,14 @@ def _common_relations(account: Account, item: BillingItem, fee: Fee | None) -> d
 def _item_relations(account: Account, item: BillingItem) -> dict[str, Any]:
     top = _top(item)
 
-    def children(*, living: bool = False) -> list[View]:
-        return [child_view(account, item, fee) for fee in item.fees if fee is not top and not (living and fee.closed)]
+    def children(fees: list[Fee]) -> list[View]:
+        return [child_view(account, item, fee) for fee in fees if fee is not top]
 
     return _common_relations(account, item, None) | {
-        "children": children,
-        "nextInvoiceChildren": children,
-        "activeChildren": lambda: children(living=True),
+        "children": lambda: children(billing.to_the_end(item)),
+        "activeChildren": lambda: children([fee for fee in item.fees if fee.closed is None]),
+        # What was replaced is still on the next invoice.
+        "nextInvoiceChildren": lambda: children(item.fees),
         "package": lambda: goods.package(account),
         "resourceTableId": lambda: item.resource_id,
         "virtualGuest": lambda: _guest(account, item),

@@ -47,7 +47,7 @@ def sold_in(account: Account) -> list[Any]:
 
 def category(account: Account, code: str) -> dict[str, Any]:
     """A billing category."""
-    found = next(price.category for price in account.catalogue.prices.values() if price.category.code == code)
+    found = account.catalogue.categories[code]
     return {"id": found.id, "categoryCode": found.code, "name": found.name}
 
 

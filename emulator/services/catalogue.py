@@ -67,7 +67,12 @@ def get_configuration(account: Account, call: Call) -> Listing:
     return Listing(
         [
             View(
-                {"id": each.id, "itemCategoryId": each.id, "isRequired": int(each not in brought | optional), "sort": 0},
+                {
+                    "id": each.id,
+                    "itemCategoryId": each.id,
+                    "isRequired": int(each not in brought | optional),
+                    "sort": 0,
+                },
                 {"itemCategory": lambda each=each: goods.category(account, each.code)},
             )
             for each in every
