@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -164,6 +165,10 @@ class Catalogue:
     def monthly(self, hourly: Decimal) -> Decimal:
         """What an hourly fee is per month."""
         return (hourly * self.hours_per_month).quantize(Decimal("0.01"))
+
+    def cost(self, prices: Iterable[Price], *, hourly: bool) -> Decimal:
+        """What prices cost together per hour or per month: the sum of what each costs, as each is billed on its own."""
+        return sum((each.hourly if hourly else self.monthly(each.hourly) for each in prices), Decimal())
 
     def package(self, key: str | int) -> Package | None:
         """A package other than the guests' own, by its id or key name."""

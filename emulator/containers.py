@@ -8,7 +8,7 @@ from typing import Any
 from .account import Account
 from .catalogue import DISK_CATEGORIES, Flavour, Image, Price, System
 from .faults import ORDER_INVALID, Fault
-from .orders import FIRST_DATA_DEVICE, GuestOrder, check, hourly_total, prices_of
+from .orders import FIRST_DATA_DEVICE, GuestOrder, check, cost, prices_of
 from .templates import (
     find_datacenter,
     find_image,
@@ -93,22 +93,22 @@ def read_prices(account: Account, container: dict[str, Any]) -> dict[str, Price]
     return found
 
 
-def totals(account: Account, hourly: Decimal, *, is_hourly: bool) -> dict[str, Any]:
-    """The sums of a verified or placed order."""
-    monthly = account.catalogue.monthly(hourly)
-    recurring = Decimal() if is_hourly else monthly
+def totals(account: Account, recurring: Decimal, *, is_hourly: bool) -> dict[str, Any]:
+    """The sums of a verified or placed order of so much per hour or per month."""
+    amount = money(recurring)
+    hourly, monthly = (amount, "0") if is_hourly else ("0", amount)
     sums: dict[str, Any] = {}
     for tax in ("preTax", "postTax"):
         sums |= {
-            f"{tax}Recurring": money(hourly if is_hourly else recurring),
-            f"{tax}RecurringHourly": money(hourly if is_hourly else Decimal()),
-            f"{tax}RecurringMonthly": money(recurring),
+            f"{tax}Recurring": amount,
+            f"{tax}RecurringHourly": hourly,
+            f"{tax}RecurringMonthly": monthly,
             f"{tax}Setup": "0",
         }
     return sums | {
         "currencyShortName": account.catalogue.currency,
-        "proratedInitialCharge": money(recurring),
-        "proratedOrderTotal": money(recurring),
+        "proratedInitialCharge": monthly,
+        "proratedOrderTotal": monthly,
         "totalRecurringTax": "0",
     }
 
@@ -116,7 +116,6 @@ def totals(account: Account, hourly: Decimal, *, is_hourly: bool) -> dict[str, A
 def write_verified(account: Account, container: dict[str, Any], orders: list[GuestOrder]) -> dict[str, Any]:
     """The container as ``verifyOrder`` echoes it: prices in full, and the totals with the preset in them."""
     order = orders[0]
-    hourly = sum((hourly_total(account, each) for each in orders), Decimal())
     place = {"id": order.datacenter.id, "name": order.datacenter.name, "longName": order.datacenter.long_name}
     full = {
         **container,
@@ -128,7 +127,7 @@ def write_verified(account: Account, container: dict[str, Any], orders: list[Gue
         "sendQuoteEmailFlag": None,
         "useHourlyPricing": order.hourly,
     }
-    return full | totals(account, hourly, is_hourly=order.hourly)
+    return full | totals(account, cost(account, orders), is_hourly=order.hourly)
 
 
 def _guest_order(

@@ -6,7 +6,7 @@ from . import approval, billing, cancellation, networks, transactions
 from .account import Account
 from .billing import Billed
 from .faults import public
-from .orders import GuestOrder, Placement, billed_prices, check_room, hourly_total, lines_of
+from .orders import GuestOrder, Placement, billed_prices, check_room, cost, lines_of
 from .records import BillingItem, Component, Guest, GuestDisk, Order
 
 MEBI = 1024
@@ -19,8 +19,7 @@ def place(account: Account, orders: list[GuestOrder]) -> tuple[Order, list[Guest
         raise public("The order needs a person's approval, and immediateApprovalOnlyFlag forbids it to wait for one.")
     check_room(account, orders)
     interfaces = [_placed(account, order) for order in orders]
-    total = sum(hourly_total(account, order) for order in orders)
-    record = Order(account.next_id(), account.now, str(total), orders[0].hourly, [], [])
+    record = Order(account.next_id(), account.now, str(cost(account, orders)), orders[0].hourly, [], [])
     account.store.orders[record.id] = record
     guests = []
     for order, (private, public_router) in zip(orders, interfaces, strict=True):

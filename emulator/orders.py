@@ -69,9 +69,9 @@ def lines_of(prices: Iterable[Price], hostname: str = "", domain: str = "") -> l
     return [OrderLine(price.description, price.category.code, hostname, domain) for price in prices]
 
 
-def hourly_total(account: Account, order: GuestOrder) -> Decimal:
-    """What the ordered guest costs per hour."""
-    return sum((price.hourly for price in billed_prices(account, order)), Decimal())
+def cost(account: Account, orders: Iterable[GuestOrder]) -> Decimal:
+    """What ordered guests cost, each per hour or per month as it is billed."""
+    return sum((account.catalogue.cost(billed_prices(account, each), hourly=each.hourly) for each in orders), Decimal())
 
 
 def check(account: Account, order: GuestOrder) -> GuestOrder:

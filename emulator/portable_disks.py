@@ -45,10 +45,9 @@ def read(account: Account, container: dict[str, Any]) -> DiskOrder:
 
 def place(account: Account, wanted: DiskOrder) -> Order:
     """Accept an order: the volume is there, and attached to nothing."""
-    price = wanted.prices[0]
-    order = Order(
-        account.next_id(), account.now, str(price.hourly), wanted.hourly, lines_of(wanted.prices), [], kind="portable"
-    )
+    price, total = wanted.prices[0], account.catalogue.cost(wanted.prices, hourly=wanted.hourly)
+    lines = lines_of(wanted.prices)
+    order = Order(account.next_id(), account.now, str(total), wanted.hourly, lines, [], kind="portable")
     account.store.orders[order.id] = order
     disk_id = account.next_id()
     described = billing.Billed("portable", disk_id, wanted.datacenter.name, category="portable_storage")

@@ -175,7 +175,7 @@ class Order:
 
     id: int
     created: float
-    total_hourly: str
+    total: str  # dollars per hour or per month, a decimal
     hourly: bool
     lines: list[OrderLine]
     guest_ids: list[int]

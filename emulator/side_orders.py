@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
 from . import portable_disks, vlans, volume_orders, volumes
@@ -56,9 +55,9 @@ def _inner(container: Container) -> Container:
 
 
 def _echoed(account: Account, container: Container, wanted: Any) -> Container:
-    hourly = sum((price.hourly for price in wanted.prices), Decimal())
+    cost = account.catalogue.cost(wanted.prices, hourly=wanted.hourly)
     prices = [write_price(account, price) for price in wanted.prices]
-    full = {**_inner(container), "prices": prices, "quantity": 1} | totals(account, hourly, is_hourly=wanted.hourly)
+    full = {**_inner(container), "prices": prices, "quantity": 1} | totals(account, cost, is_hourly=wanted.hourly)
     if CONTAINERS not in container:
         return full
-    return {**container, CONTAINERS: [full]} | totals(account, hourly, is_hourly=wanted.hourly)
+    return {**container, CONTAINERS: [full]} | totals(account, cost, is_hourly=wanted.hourly)

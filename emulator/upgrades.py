@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
 from .account import Account
@@ -57,15 +56,15 @@ def read_upgrade(account: Account, container: dict[str, Any]) -> UpgradeOrder:
 
 def verified_upgrade(account: Account, container: dict[str, Any], order: UpgradeOrder) -> dict[str, Any]:
     """The container as it is echoed; its totals are those of the prices in it."""
-    hourly = sum((price.hourly for price in order.prices), Decimal())
+    cost = account.catalogue.cost(order.prices, hourly=order.guest.hourly)
     written = {"prices": [write_price(account, price) for price in order.prices], "quantity": 1}
-    return {**container, **written} | totals(account, hourly, is_hourly=order.guest.hourly)
+    return {**container, **written} | totals(account, cost, is_hourly=order.guest.hourly)
 
 
 def place_upgrade(account: Account, order: UpgradeOrder) -> Order:
     """Accept an upgrade; its transaction starts a little later."""
     guest = order.guest
-    total = sum((price.hourly for price in order.prices), Decimal())
+    total = account.catalogue.cost(order.prices, hourly=guest.hourly)
     lines = lines_of(order.prices, guest.hostname, guest.domain)
     record = Order(account.next_id(), account.now, str(total), guest.hourly, lines, [guest.id], kind="upgrade")
     account.store.orders[record.id] = record

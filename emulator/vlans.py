@@ -44,7 +44,8 @@ def read(account: Account, container: dict[str, Any]) -> VlanOrder:
 
 def place(account: Account, wanted: VlanOrder) -> Order:
     """Accept an order: the VLAN is there at once."""
-    total, lines = wanted.prices[0].hourly, lines_of(wanted.prices)
+    total = account.catalogue.cost(wanted.prices, hourly=wanted.hourly)
+    lines = lines_of(wanted.prices)
     order = Order(account.next_id(), account.now, str(total), wanted.hourly, lines, [], kind="vlan")
     account.store.orders[order.id] = order
     vlan = networks.new_vlan(account, wanted.router)

@@ -20,7 +20,7 @@ def place(account: Account, wanted: VolumeOrder) -> Order:
     """Accept an order: the volume is billed and being provisioned from now on."""
     if len(account.store.volumes) >= LIMIT:
         raise public(f"The account may have {LIMIT} volumes, and has them.")
-    total = sum(price.hourly for price in wanted.prices)
+    total = account.catalogue.cost(wanted.prices, hourly=wanted.hourly)
     lines = lines_of(wanted.prices)
     order = Order(account.next_id(), account.now, str(total), wanted.hourly, lines, [], kind="volume")
     account.store.orders[order.id] = order

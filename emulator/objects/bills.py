@@ -69,8 +69,6 @@ def child_view(account: Account, item: BillingItem, fee: Fee) -> View:
 
 def order(account: Account, record: Order) -> View:
     """An order with its items."""
-    total = Decimal(record.total_hourly)
-    amount = total if record.hourly else account.catalogue.monthly(total)
     return View(
         {
             "id": record.id,
@@ -81,7 +79,7 @@ def order(account: Account, record: Order) -> View:
             "userRecordId": USER_ID,
         },
         {
-            "orderTotalAmount": lambda: str(amount.quantize(billing.CENT)),
+            "orderTotalAmount": lambda: str(Decimal(record.total).quantize(billing.CENT)),
             "orderApprovalDate": lambda: iso(_approved(record)),
             "items": lambda: order_items(record),
             "userRecord": lambda: user(account),

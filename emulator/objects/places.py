@@ -33,9 +33,10 @@ def datacenter(place: Datacenter) -> View:
 def region(place: Datacenter) -> View:
     """A region of a package, which is one datacenter."""
     local = {"keyname": place.name.upper(), "description": f"{place.name.upper()} - {place.long_name}", "sortOrder": 0}
+    # The official client reads the datacenter in it without asking for it, so the real service shows it always.
     location = View(
-        {"id": place.id, "locationId": place.id, "isAvailable": 1, "locationPackageDetails": []},
-        {"location": lambda: datacenter(place)},
+        {"id": place.id, "locationId": place.id, "isAvailable": 1, "location": datacenter(place)},
+        {"locationPackageDetails": list},
     )
     return View(local, {"location": lambda: location, "locations": lambda: [location]})
 

@@ -14,7 +14,7 @@ from ..containers import UPGRADE_ORDER, read_container, totals, write_verified
 from ..faults import ORDER_INVALID, Fault
 from ..masks import project
 from ..objects import bills
-from ..orders import GuestOrder, hourly_total
+from ..orders import GuestOrder, cost
 from ..records import Guest, Order
 from ..upgrades import place_upgrade, read_upgrade, verified_upgrade
 
@@ -32,9 +32,8 @@ def verify(account: Account, call: Call) -> dict[str, Any]:
         return write_verified(account, container, read_container(account, container))
     read = [(each, read_container(account, each)) for each in container[CONTAINERS]]
     orders = [order for _, each in read for order in each]
-    hourly = sum((hourly_total(account, order) for order in orders), Decimal())
     echoed = [write_verified(account, each, of) for each, of in read]
-    return {**container, CONTAINERS: echoed} | totals(account, hourly, is_hourly=orders[0].hourly)
+    return {**container, CONTAINERS: echoed} | totals(account, cost(account, orders), is_hourly=orders[0].hourly)
 
 
 def place(account: Account, call: Call) -> dict[str, Any]:
@@ -51,8 +50,8 @@ def place(account: Account, call: Call) -> dict[str, Any]:
     read = [(each, read_container(account, each)) for each in containers]
     order, guests = life.place(account, [each for _, of in read for each in of])
     details = _details(account, read, guests)
-    hourly = Decimal(order.total_hourly)
-    whole = {CONTAINERS: details} | totals(account, hourly, is_hourly=order.hourly) if many else details[0]
+    total = Decimal(order.total)
+    whole = {CONTAINERS: details} | totals(account, total, is_hourly=order.hourly) if many else details[0]
     return _receipt(account, order, whole)
 
 
