@@ -24,7 +24,7 @@ TIMEOUT_S = 60 * 60.0
 """A cancelled guest keeps wearing its groups until its reclaim is over: half an hour and more."""
 GROUP_MASK = (
     "mask[id,name,description,rules[id,direction,ethertype,protocol,portRangeMin,portRangeMax,remoteIp,remoteGroupId],"
-    "networkComponentBindings[networkComponentId]]"
+    "networkComponentBindings[networkComponentId,networkComponent[guest[id,hostname,domain]]]]"
 )
 
 Rule = dict[str, Any]
@@ -96,12 +96,12 @@ def create(op: Operation, inputs: Mapping[str, Any]) -> Created:
         f"security group {spec.name}",
         spec.mark,
         KIND,
-        lambda: _same_group(account, spec),
+        lambda: _same_group(op, account, spec),
         lambda: (_head(op, spec), make),
     )
     made = placing.obtain(op, account, wanted)
     group_id = made if isinstance(made, str) else str(made["id"])
-    return Created(group_id, _with_rules(account, spec, group_id))
+    return Created(group_id, _with_rules(op, account, spec, group_id))
 
 
 def read(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapping[str, Any]) -> Live | None:
@@ -125,7 +125,7 @@ def update(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapp
     spec = GroupSpec.of(inputs)
     account = op.account(old.get("accountId"))
     account.api.ensure("Network_SecurityGroup", "editObject", _head(op, spec), id=int(resource_id))
-    return _with_rules(account, spec, resource_id)
+    return _with_rules(op, account, spec, resource_id)
 
 
 def delete(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapping[str, Any]) -> None:
@@ -144,12 +144,12 @@ def remove(account: Account, group_id: str, owner_mark: str, patience: Patience,
         if group is None or not marks.notes_are(group.get("description"), owner_mark):
             return True
         try:
-            _detach(account, group)
+            _detach(account, group, owner_mark)
             account.api.once("Network_SecurityGroup", "deleteObject", id=int(group_id))
         except ApiError as error:
-            return Pending(
-                f"still in use while cancelled guests are reclaimed; nothing is billed for it ({error.text})"
-            )
+            foreign = _foreign_wearers(group, owner_mark)
+            users = f"by {', '.join(foreign)}, not ours" if foreign else "while cancelled guests are reclaimed"
+            return Pending(f"still in use {users}; nothing is billed for it ({error.text})")
         return True
 
     wait_until(f"security group {group_id} removed", look, patience, tell)
@@ -161,22 +161,45 @@ def marked(account: Account, owner_mark: str) -> list[str]:
     return [str(group["id"]) for group in found if marks.notes_are(group.get("description"), owner_mark)]
 
 
-def _same_group(account: Account, spec: GroupSpec) -> dict[str, Any] | None:
+def _same_group(op: Operation, account: Account, spec: GroupSpec) -> dict[str, Any] | None:
+    """Return the group of this name and mark; ids come from the list and the journal, as the list may lag."""
     groups = account.api.read_all("Network_SecurityGroup", "getAllObjects", mask="mask[id,name,description]")
-    ours = [g for g in groups if g.get("name") == spec.name and marks.notes_are(g.get("description"), spec.mark)]
+    ids = {str(group["id"]) for group in groups if _is_ours(group, spec)}
+    ids |= {made for made, intent in placing.fresh(op, account, spec.mark, KIND).items() if intent.name == op.name}
+    seen = [account.api.find("Network_SecurityGroup", each, GROUP_MASK) for each in sorted(ids)]
+    ours = [group for group in seen if group and _is_ours(group, spec)]
     if len(ours) > 1:
-        ids = ", ".join(str(group["id"]) for group in ours)
-        raise ProviderError(f"making security group {spec.name}: the account has several of this name and mark: {ids}.")
+        listed = ", ".join(str(group["id"]) for group in ours)
+        raise ProviderError(
+            f"making security group {spec.name}: the account has several of this name and mark: {listed}. Nothing was "
+            "touched; remove the ones that are too many."
+        )
     return ours[0] if ours else None
 
 
-def _with_rules(account: Account, spec: GroupSpec, group_id: str) -> dict[str, Any]:
+def _is_ours(group: Mapping[str, Any], spec: GroupSpec) -> bool:
+    return group.get("name") == spec.name and marks.notes_are(group.get("description"), spec.mark)
+
+
+def _with_rules(op: Operation, account: Account, spec: GroupSpec, group_id: str) -> dict[str, Any]:
     outputs = {"groupId": group_id, "accountId": account.identity().account_id}
-    try:
+
+    def look() -> bool | Pending:
         group = account.api.find("Network_SecurityGroup", group_id, GROUP_MASK)
+        if group is None and group_id in placing.fresh(op, account, spec.mark, KIND):
+            return Pending("the account does not show it yet, as it was made only now")
         if group is None:
             raise ProviderError("the account does not show it any more. Run 'pulumi up --refresh'.")
-        _settle_rules(account, spec, group)
+        try:
+            _settle_rules(account, spec, group)
+        except ApiError as error:
+            if not error.is_weather:
+                raise
+            return Pending(f"looking which rules it has, as the answer got lost ({error.text})")
+        return True
+
+    try:
+        wait_until(f"the rules of security group {group_id}", look, op.patience, op.log.progress)
     except ProviderError as error:
         reason = f"giving security group {group_id} ({spec.name}) its rules: {error}"
         raise Unfinished(group_id, outputs, reason) from error
@@ -224,7 +247,19 @@ def _head(op: Operation, spec: GroupSpec) -> dict[str, Any]:
     return {"name": spec.name, "description": mark_first}
 
 
-def _detach(account: Account, group: Mapping[str, Any]) -> None:
-    components = [int(b["networkComponentId"]) for b in group.get("networkComponentBindings") or []]
-    if components:
-        account.api.once("Network_SecurityGroup", "detachNetworkComponents", components, id=int(group["id"]))
+def _detach(account: Account, group: Mapping[str, Any], owner_mark: str) -> None:
+    """Take our own guests out of the group; what somebody else put it on is theirs to take off."""
+    bindings = group.get("networkComponentBindings") or []
+    ours = [int(each["networkComponentId"]) for each in bindings if marks.guest_is(_wearer(each), owner_mark)]
+    if ours:
+        account.api.once("Network_SecurityGroup", "detachNetworkComponents", ours, id=int(group["id"]))
+
+
+def _foreign_wearers(group: Mapping[str, Any], owner_mark: str) -> list[str]:
+    wearers = [_wearer(each) for each in group.get("networkComponentBindings") or []]
+    foreign = [each for each in wearers if each and not marks.guest_is(each, owner_mark)]
+    return sorted({f"guest {each['id']} ({each['hostname']}.{each['domain']})" for each in foreign})
+
+
+def _wearer(binding: Mapping[str, Any]) -> Mapping[str, Any]:
+    return (binding.get("networkComponent") or {}).get("guest") or {}

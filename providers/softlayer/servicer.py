@@ -43,7 +43,8 @@ def truthful(method: Callable[..., Any]) -> Callable[..., Any]:
         except Unfinished as error:
             _partial_failure(context, request, error)
         except ApiError as error:
-            context.abort(grpc.StatusCode.UNKNOWN, f"{error}. Run the command again.")
+            next_step = "It is gone: run 'pulumi up --refresh'" if error.is_gone else "Run the command again"
+            context.abort(grpc.StatusCode.UNKNOWN, f"{error}. {next_step}.")
         except ProviderError as error:
             context.abort(grpc.StatusCode.UNKNOWN, str(error))
         except Exception as error:  # noqa: BLE001  # The last edge: what escapes here would be printed unredacted.

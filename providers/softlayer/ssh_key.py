@@ -143,7 +143,9 @@ def fingerprint(public_key: str) -> str | None:
 
 def _same_key(account: Account, spec: KeySpec) -> dict[str, Any] | None:
     keys = account.api.read_all("Account", "getSshKeys", mask=KEY_MASK)
-    return next((key for key in keys if _material(str(key.get("key"))) == _material(spec.public_key)), None)
+    same = next((key for key in keys if _material(str(key.get("key"))) == _material(spec.public_key)), None)
+    # The list may lag behind a removal; the key itself does not.
+    return same and account.api.find("Security_Ssh_Key", str(same["id"]), KEY_MASK)
 
 
 def _outputs(found: Mapping[str, Any], account: Account) -> dict[str, Any]:
