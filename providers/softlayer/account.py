@@ -15,6 +15,7 @@ from providers.softlayer import credentials, mark
 from providers.softlayer.calls import READ_ATTEMPTS, Api
 from providers.softlayer.errors import ApiError, ProviderError
 from providers.softlayer.listing import GUEST_MASK, bill_list, guest_list, order_list
+from providers.softlayer.money import per_hour, per_month, whole
 
 LOCAL_ATTEMPTS = 3
 CHARGE_MASK = (
@@ -180,11 +181,6 @@ def receipt(charges: Iterable[Charge]) -> Receipt:
     return Receipt(rows, sum((row.so_far for row in rows), Decimal(0)), sum(row.is_open for row in rows))
 
 
-def per_hour(item: dict[str, Any]) -> Decimal:
-    """Add up what a billing item and its children cost an hour."""
-    return _whole(item, "hourlyRecurringFee")
-
-
 def _charge(row: dict[str, Any], *, still_billed: bool) -> Charge:
     cancelled = dated(row.get("cancellationDate"))
     # The account's clock need not be ours: a guest that still has its billing item says that its end lies ahead, and an
@@ -200,8 +196,8 @@ def _charge(row: dict[str, Any], *, still_billed: bool) -> Charge:
         ends=cancelled if ahead else None,
         hourly=bool(row.get("hourlyFlag")),
         per_hour=per_hour(row),
-        per_month=_whole(row, "recurringFee"),
-        so_far=_whole(row, "currentHourlyCharge"),
+        per_month=per_month(row),
+        so_far=whole(row, "currentHourlyCharge"),
         currency="USD",
     )
 
@@ -217,20 +213,6 @@ def _described(row: dict[str, Any]) -> str:
     """Say what it is: a guest's item bears the name of its cores, which tells nobody that it stands for the GPUs as well."""
     flavor = ((row.get("orderItem") or {}).get("preset") or {}).get("keyName")
     return f"{flavor}, disks and port" if flavor else str(row.get("description") or "")
-
-
-def _whole(item: dict[str, Any], amount: str) -> Decimal:
-    """Read an amount of an item with everything below it.
-
-    A top-level item speaks for its children too. One that is smaller than their sum certainly does not, and is added to it.
-    """
-    own = _money(item.get(amount))
-    below = sum((_money(child.get(amount)) for child in item.get("children") or []), Decimal(0))
-    return own if own >= below else own + below
-
-
-def _money(value: Any) -> Decimal:
-    return Decimal(str(value)) if value not in (None, "") else Decimal(0)
 
 
 def dated(text: Any) -> datetime | None:

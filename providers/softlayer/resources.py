@@ -88,6 +88,26 @@ class VirtualGuestArgs:
     """Names the place on the private network instead of the router."""
 
 
+@dataclass(frozen=True)
+class BlockVolumeArgs:
+    """A block volume on the SAN that outlives guests; monthly, so at least a whole month, unless hourly is asked for."""
+
+    mark: pulumi.Input[str]
+    name: pulumi.Input[str]
+    """Unique among the volumes of the stack; it stands in the volume's notes, after the owner mark."""
+    datacenter: pulumi.Input[str]
+    size_gb: pulumi.Input[int]
+    iops_per_gb: pulumi.Input[float] | None = None
+    """An endurance tier: 0.25, 2, 4 or 10 operations a second and GB."""
+    iops: pulumi.Input[int] | None = None
+    """Performance storage with so many operations a second, instead of a tier."""
+    hourly: pulumi.Input[bool] = False
+    guest_ids: Strings = ()
+    """The guests that may attach it; changed in place."""
+    description: pulumi.Input[str] = ""
+    """What a person adds to the notes; changed in place."""
+
+
 class SoftLayerResource(pulumi.CustomResource):
     """A resource whose wire names are camelCase and whose Python names are snake_case."""
 
@@ -164,6 +184,27 @@ class VirtualGuest(SoftLayerResource):
     def __init__(self, name: str, args: VirtualGuestArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         outputs = ("guest_id", "public_ip", "private_ip", "host_key", "price_per_hour", "provision_date", "account_id")
         super().__init__("softlayer:index:VirtualGuest", name, _props(args, outputs), opts)
+
+
+class BlockVolume(SoftLayerResource):
+    """A block volume, provisioned, with its guests authorised. The CHAP password is read where it is used, never stored."""
+
+    volume_id: pulumi.Output[str]
+    order_id: pulumi.Output[str]
+    username: pulumi.Output[str]
+    """The account's name of the volume."""
+    lun_id: pulumi.Output[str]
+    target_address: pulumi.Output[str]
+    """Where guests find it, over iSCSI."""
+    billing: pulumi.Output[str]
+    """How it is billed and for how much; in a preview by the catalogue."""
+    ends: pulumi.Output[str]
+    """When somebody's cancellation takes effect, if there is one."""
+    account_id: pulumi.Output[str]
+
+    def __init__(self, name: str, args: BlockVolumeArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        outputs = ("volume_id", "order_id", "username", "lun_id", "target_address", "billing", "ends", "account_id")
+        super().__init__("softlayer:index:BlockVolume", name, _props(args, outputs), opts)
 
 
 def camel_case(name: str) -> str:

@@ -87,6 +87,7 @@ class Onlooker:
     def __init__(self, config_file: Path) -> None:
         key = credentials.load(str(config_file))
         self.client = new_client(key)
+        self.block = SoftLayer.BlockStorageManager(self.client)
         self.account = Account(Api(key, threading.Event()))
 
     def guests(self) -> list[dict[str, Any]]:

@@ -1,0 +1,48 @@
+"""What a billing item costs: added up, and in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+Item = Mapping[str, Any]
+
+
+def per_hour(item: Item) -> Decimal:
+    """Add up what a billing item and its children cost an hour."""
+    return whole(item, "hourlyRecurringFee")
+
+
+def per_month(item: Item) -> Decimal:
+    """Add up what a monthly billing item and its children cost a month."""
+    return whole(item, "recurringFee")
+
+
+def rate(item: Item) -> str:
+    """Say the price of a billing item by the unit in which it is billed."""
+    if item.get("hourlyFlag"):
+        return f"{per_hour(item).normalize():f} USD an hour"
+    return f"{per_month(item):.2f} USD a month"
+
+
+def billing(item: Item | None) -> str | None:
+    """Say how something is billed, and for how much."""
+    if not item:
+        return None
+    how = "hourly, until it is deleted" if item.get("hourlyFlag") else "monthly, at least one whole month"
+    return f"{how}: {rate(item)}"
+
+
+def whole(item: Item, amount: str) -> Decimal:
+    """Read an amount of an item with everything below it.
+
+    A top-level item speaks for its children too. One that is smaller than their sum certainly does not, and is added to it.
+    """
+    own = _dollars(item.get(amount))
+    below = sum((_dollars(child.get(amount)) for child in item.get("children") or []), Decimal(0))
+    return own if own >= below else own + below
+
+
+def _dollars(value: Any) -> Decimal:
+    return Decimal(str(value)) if value not in (None, "") else Decimal(0)
