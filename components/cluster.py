@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import pulumi
 
 from components.container import TrainingContainer, TrainingContainerArgs
+from components.image import TrainingImage, TrainingImageArgs
 from components.network import PrivateNetwork, PrivateNetworkArgs
 from components.node import GpuNode, GpuNodeArgs
 from config import Owner, Stack, expand, home
@@ -52,8 +53,9 @@ class TrainingCluster(pulumi.ComponentResource):
         ]
         hosts = pulumi.Output.all(*(node.host for node in nodes))
         container = container_of(stack)
+        image = TrainingImage(f"{name}-image", TrainingImageArgs(nodes, image_payload(stack, owner)), child)
         containers = [
-            TrainingContainer(f"{name}-{host}-container", TrainingContainerArgs(node, hosts, container, owner), child)
+            TrainingContainer(f"{name}-{host}-container", TrainingContainerArgs(node, image, container, owner), child)
             for host, node in zip(hostnames(stack), nodes, strict=True)
         ]
         self.payload = hosts.apply(lambda known: cluster_payload(stack, owner, tuple(known)))
@@ -101,6 +103,17 @@ def container_of(stack: Stack) -> facts.Container:
     named = expand(container.registry_key_file) if container.registry_key_file else usual if usual.exists() else None
     key_file = str(named) if named else None
     return facts.Container(container.name, container.image, "nvidia", container.ssh_port, key_file)
+
+
+def image_payload(stack: Stack, owner: Owner) -> facts.Payload:
+    """Return what bringing the image to the hosts needs, but for the hosts."""
+    return facts.Payload(
+        stack=stack.name,
+        mark=owner.mark,
+        key_file=owner.key_file,
+        rank_key_file=owner.rank_key_file,
+        container=container_of(stack),
+    )
 
 
 def cluster_payload(stack: Stack, owner: Owner, hosts: tuple[facts.Host, ...]) -> facts.Payload:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import pulumi
 
+from components.image import TrainingImage
 from components.node import GpuNode
 from components.steps import step
 from config import Owner
@@ -14,10 +15,10 @@ from launchers import payload as facts
 
 @dataclass(frozen=True)
 class TrainingContainerArgs:
-    """``peers`` are the hosts in rank order, this node among them: its ranks log in to each of them."""
+    """``image`` is what brings the container's image to the node."""
 
     node: GpuNode
-    peers: pulumi.Input[list[facts.Host]]
+    image: TrainingImage
     container: facts.Container
     owner: Owner
 
@@ -32,6 +33,6 @@ class TrainingContainer(pulumi.ComponentResource):
         stdin = args.node.payload.apply(
             lambda node: replace(node, container=args.container, rank_key_file=args.owner.rank_key_file).to_json()
         )
-        own = pulumi.ResourceOptions(parent=self, deleted_with=args.node.guest, depends_on=[args.node.volume.ready])
-        self.ready = step(f"{name}-running", "start-container", stdin, [args.node.guest.id], own)
-        self.register_outputs({"image": args.container.image})
+        own = pulumi.ResourceOptions(parent=self, deleted_with=args.node.guest, depends_on=[args.image.ready])
+        self.ready = step(f"{name}-running", "start-container", stdin, [args.node.guest.id, args.image.tag], own)
+        self.register_outputs({"image": args.image.tag})

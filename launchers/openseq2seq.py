@@ -7,14 +7,11 @@ import hashlib
 import json
 from dataclasses import dataclass
 
+from launchers import image
 from launchers.payload import Job, Payload
 from launchers.rendering import render
 
 CONFIG_TEMPLATE = "transformer_base.py.j2"
-FRAMEWORK = "OpenSeq2Seq 8681d381"
-STAND_IN = "stand-in 0.1.0"
-STAND_IN_REPOSITORY = "microcluster/training"
-"""What the image that is built from images/training is offered as, in whatever registry; it trains with the stand-in."""
 PROGRAM_FOLDER = "/opt/OpenSeq2Seq"
 RUN_ID_DIGITS = 12
 
@@ -86,25 +83,19 @@ def run_id(payload: Payload) -> str:
     """Return the twelve hex digits that name the run.
 
     They change with everything that makes a run another one, and with nothing else: not with max_steps, which may be
-    raised to go on, and not with the hosts' addresses, which a preview does not know.
+    raised to go on, and not with the hosts' addresses, which a preview does not know. The image's name stands for its
+    Dockerfile, and with it for its base and for the version of what trains.
     """
     payload.require("job", "container", "hosts")
     assert payload.job and payload.container
     endless = dataclasses.replace(payload.job, max_steps=0)
     identity = {
         "config": render_config(endless, payload.mount_point, logdir="-"),
-        "image": payload.container.image,
+        "image": image.tag(payload.container),
         "dataset": payload.job.dataset,
         "world": [len(payload.hosts), payload.slots],
-        "framework": framework(payload.container.image),
     }
     return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:RUN_ID_DIGITS]
-
-
-def framework(image: str) -> str:
-    """Return name and version of what trains in an image."""
-    repository = image.partition("/")[2].partition("@")[0].partition(":")[0]
-    return STAND_IN if repository == STAND_IN_REPOSITORY else FRAMEWORK
 
 
 def render_config(job: Job, mount_point: str, logdir: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from launchers import payload
+from launchers import image, payload
 from remote.host import Host, RemoteError
 from remote.image import image_id
 from remote.rank_files import FOLDER
@@ -22,14 +22,19 @@ def docker_run(container: payload.Container, mount_point: str) -> tuple[str, ...
         *("docker", "run", f"--runtime={container.runtime}", "-d", "--name", container.name, "--net=host"),
         *("-e", f"SSH_PORT={container.ssh_port}"),
         *("-v", f"{mount_point}:{mount_point}", "-v", f"{FOLDER}:{FOLDER}:ro"),
-        *(container.image, *COMMAND),
+        *(image.tag(container), *COMMAND),
     )
 
 
 def ensure_container(host: Host, container: payload.Container, mount_point: str) -> bool:
     """Let the container run with exactly our options; return whether it was (re)made."""
-    found = _inspect(host, container.name)
-    if found and not _differences(found, container, mount_point, image_id(host, container.image)):
+    found, wanted = _inspect(host, container.name), image_id(host, image.tag(container))
+    if not wanted:
+        raise RemoteError(
+            f"starting container {container.name} on {host}: its image {image.tag(container)} is not there. "
+            "Let it be brought again: pulumi up --replace '**-image-brought'"
+        )
+    if found and not _differences(found, container, mount_point, wanted):
         _wait_for_sshd(host, container)
         return False
     if found:
@@ -44,11 +49,11 @@ def _inspect(host: Host, name: str) -> dict[str, Any] | None:
     return json.loads(done.stdout)[0] if done.exit_code == 0 else None
 
 
-def _differences(found: dict[str, Any], container: payload.Container, mount_point: str, image: str | None) -> list[str]:
+def _differences(found: dict[str, Any], container: payload.Container, mount_point: str, wanted: str) -> list[str]:
     """Name what is not as wanted; nothing means that the container can stay."""
     options, settings = found["HostConfig"], found["Config"]
     facts = {
-        "image": (found["Image"], image),
+        "image": (found["Image"], wanted),
         "state": (found["State"]["Running"], True),
         "runtime": (options["Runtime"], container.runtime),
         "network": (options["NetworkMode"], "host"),
@@ -56,7 +61,7 @@ def _differences(found: dict[str, Any], container: payload.Container, mount_poin
         "command": (settings["Cmd"], list(COMMAND)),
         "port": (f"SSH_PORT={container.ssh_port}" in settings["Env"], True),
     }
-    return [name for name, (is_now, wanted) in facts.items() if is_now != wanted]
+    return [name for name, (is_now, as_asked) in facts.items() if is_now != as_asked]
 
 
 def _wait_for_sshd(host: Host, container: payload.Container) -> None:

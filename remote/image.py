@@ -1,4 +1,4 @@
-"""The training image on a host: registry login with the key on standard input, pull, and no trace of the key left."""
+"""Docker's images on a host: which it has, and the pull of the base, with the registry's key on standard input and no trace of it left."""
 
 from __future__ import annotations
 
@@ -12,16 +12,15 @@ KEY_VARIABLE = "NGC_API_KEY"
 LOGIN_REFUSED = 41
 PULL_FAILED = 42
 PULL_TIMEOUT_S = 3600.0
+DISK_FULL = "no space left on device"
 
 
-def ensure_image(host: Host, container: Container, exported_key: str | None = None) -> bool:
-    """Pull the image unless it is there; return whether it was pulled.
+def pull_base(host: Host, container: Container, exported_key: str | None = None) -> None:
+    """Have the image that the registry knows under the container's reference now; what is there already is not sent again.
 
     Args:
         exported_key: the registry's key where the container names no file for it.
     """
-    if image_id(host, container.image):
-        return False
     key = registry_key(container, exported_key)
     registry = container.image.partition("/")[0]
     argv = ("sh", "-c", render("pull.sh.j2"), "pull", registry, container.image)
@@ -34,8 +33,9 @@ def ensure_image(host: Host, container: Container, exported_key: str | None = No
         )
     if done.exit_code == PULL_FAILED:
         hint = "" if key else f" No registry key was given; if it needs one, put it into {key_source(container)}."
-        raise RemoteError(f"pulling {container.image} on {host}: {said}.{hint} Then run the same command again.")
-    return True
+        raise RemoteError(
+            f"pulling {container.image} on {host}: {said}.{room_hint(said, host) or hint} Then run the same command again."
+        )
 
 
 def _what_to_mend(said: str, container: Container) -> str:
@@ -44,16 +44,30 @@ def _what_to_mend(said: str, container: Container) -> str:
     return f"Put a valid key into {key_source(container)}"
 
 
+def room_hint(said: str, host: Host) -> str:
+    """Return what to do where Docker found its disk full, or an empty text where it was something else."""
+    if DISK_FULL not in said:
+        return ""
+    name = host.facts.name
+    return (
+        f" Its data disk is full: `fab ssh {name} -- df -h /data` shows it; make room (`fab ssh {name} -- docker system "
+        "prune -f` drops what no container uses), or order a bigger disk (cluster.dataDiskGb)."
+    )
+
+
 def image_id(host: Host, image: str) -> str | None:
-    """Return the id of an image that the host has, or None."""
-    done = host.run(("docker", "image", "inspect", "--format", "{{.Id}}", image), accept=(0, 1))
+    """Return the id of an image that the host has, which is a hash of all that is in it, or None."""
+    return _inspect(host, image, "{{.Id}}")
+
+
+def image_label(host: Host, image: str, label: str) -> str | None:
+    """Return a label of an image that the host has; None without image or label."""
+    return _inspect(host, image, f'{{{{index .Config.Labels "{label}"}}}}') or None
+
+
+def _inspect(host: Host, image: str, form: str) -> str | None:
+    done = host.run(("docker", "image", "inspect", "--format", form, image), accept=(0, 1))
     return done.stdout.strip() if done.exit_code == 0 else None
-
-
-def image_digest(host: Host, image: str) -> str:
-    """Return the digest under which the registry knows the image, or its id where there is none."""
-    form = "{{if .RepoDigests}}{{index .RepoDigests 0}}{{else}}{{.Id}}{{end}}"
-    return host.run(("docker", "image", "inspect", "--format", form, image)).stdout.strip()
 
 
 def registry_key(container: Container, exported: str | None) -> str | None:

@@ -6,12 +6,12 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from launchers import progress
+from launchers import image, progress
 from launchers.outcome import Outcome, judge
 from launchers.payload import Payload
 from launchers.run_folder import RunFolder
 from remote.host import Host, RemoteError
-from remote.image import image_digest
+from remote.image import image_id
 from remote.on_all import on_all
 from remote.rank_files import ensure_known_hosts
 from remote.ssh_ready import wait_for_ssh
@@ -35,7 +35,7 @@ def start_job(hosts: Sequence[Host], payload: Payload) -> str:
     on_all(hosts, lambda host: (wait_for_ssh(host), ensure_known_hosts(host, hosts, container)))
     _end_all(hosts, payload, "all-but")  # A cluster carries one run.
     launcher = hosts[0]
-    folder = RunFolder(payload, image_digest(launcher, container.image))
+    folder = RunFolder(payload, image_id(launcher, image.tag(container)) or "")
     _place(launcher, folder)
     before = observe(launcher, payload).state
     if before == "finished":

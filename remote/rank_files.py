@@ -37,6 +37,11 @@ def ensure_known_hosts(host: Host, members: Sequence[Host], container: payload.C
     return host.put(f"{FOLDER}/known_hosts", "\n".join(lines) + "\n", "0600")
 
 
+def rank_public_key(rank_key_file: str) -> str:
+    """Return the public line of the ranks' key."""
+    return _rank_key(rank_key_file)[1]
+
+
 def _rank_key(path: str) -> tuple[str, str]:
     try:
         return Path(path).read_text(), Path(path + ".pub").read_text()

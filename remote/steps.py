@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from launchers import image
 from launchers.payload import Payload
 from remote.container import ensure_container
 from remote.data_disk import DataDisk, ensure_data_disk
 from remote.docker_storage import ensure_docker_storage
 from remote.gpu import ensure_gpu
+from remote.hand_over import hand_over
 from remote.host import Host
-from remote.image import ensure_image, image_digest
+from remote.image import image_id
+from remote.image_build import ensure_built
+from remote.on_all import on_all
 from remote.rank_files import ensure_rank_files
 from remote.ssh_ready import wait_for_ssh
 from remote.system import ensure_system
@@ -52,8 +56,10 @@ def mount_volume(host: Host, payload: Payload) -> list[str]:
     )
 
 
-def start_container(host: Host, payload: Payload, registry_key: str | None = None) -> list[str]:
-    """Bring image, rank files and container to the host; return the names of the steps that changed something.
+def bring_image(hosts: Sequence[Host], payload: Payload, registry_key: str | None = None) -> list[str]:
+    """Have one and the same training image on every host; return what was done.
+
+    One host alone asks the registry and builds. A launcher that was replaced gets what the others run already.
 
     Args:
         registry_key: what the person has exported, for a container that names no file with a key.
@@ -61,15 +67,37 @@ def start_container(host: Host, payload: Payload, registry_key: str | None = Non
     payload.require("container", "rank_key_file")
     container, key = payload.container, payload.rank_key_file
     assert container and key
+    on_all(hosts, wait_for_ssh)
+    tag, launcher = image.tag(container), hosts[0]
+    before = [image_id(host, tag) for host in hosts]
+    keepers = [host for host, known in zip(hosts, before, strict=True) if known]
+    done = []
+    if launcher not in keepers and keepers:
+        hand_over(keepers[:1], [launcher], container, key)
+        done.append(f"{launcher.facts.name} has it from {keepers[0].facts.name}")
+    elif ensure_built(launcher, container, registry_key):
+        done.append(f"built on {launcher.facts.name}")
+    wanted = image_id(launcher, tag)
+    known = {id(host): image_id(host, tag) == wanted for host in hosts}
+    lacking = [host for host in hosts if not known[id(host)]]
+    hand_over([host for host in hosts if known[id(host)]], lacking, container, key)
+    if lacking:
+        done.append(f"handed to {', '.join(host.facts.name for host in lacking)}")
+    say(f"every host: image {wanted}")
+    return done
+
+
+def start_container(host: Host, payload: Payload) -> list[str]:
+    """Bring rank files and container to the host; return the names of the steps that changed something."""
+    payload.require("container", "rank_key_file")
+    container, key = payload.container, payload.rank_key_file
+    assert container and key
     wait_for_ssh(host)
-    changed = _run(
+    return _run(
         host,
-        ("training image", lambda: ensure_image(host, container, registry_key)),
         ("files of the ranks", lambda: ensure_rank_files(host, container, key)),
         ("training container", lambda: ensure_container(host, container, payload.mount_point)),
     )
-    say(f"{host.facts.name}: image {image_digest(host, container.image)}")
-    return changed
 
 
 def _run(host: Host, *steps: tuple[str, Callable[[], bool]]) -> list[str]:

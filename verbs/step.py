@@ -37,10 +37,18 @@ def mount_volume(context: invoke.Context) -> int:
 
 
 @verb
+def bring_image(context: invoke.Context) -> int:
+    """One training image on every machine: built on the first, handed to the others."""
+    payload = Payload.from_json(sys.stdin.read())
+    done = steps.bring_image(steps.open_hosts(payload), payload, kept().get(REGISTRY_KEY))
+    print(f"image of {payload.stack}: {', '.join(done) or 'nothing to do'}")
+    return 0
+
+
+@verb
 def start_container(context: invoke.Context) -> int:
-    """Image, rank files and training container of one machine."""
-    registry_key = kept().get(REGISTRY_KEY)
-    return _one_host(lambda host, payload: steps.start_container(host, payload, registry_key))
+    """Rank files and training container of one machine."""
+    return _one_host(steps.start_container)
 
 
 @verb

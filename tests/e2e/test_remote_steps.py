@@ -13,7 +13,7 @@ import docker
 import pytest
 
 from emulator.machines import ContainerMachines, Disk, MachineSpec, key_of, publish
-from launchers import openseq2seq, payload
+from launchers import image, openseq2seq, payload
 from launchers.payload import Payload
 from remote import job, steps
 from remote.data_disk import DiskRefusedError
@@ -55,14 +55,14 @@ def cluster(machines: ContainerMachines, keys: Path) -> Payload:
     for number in (0, 1):
         machines.boot(machine(number, keys))
     hosts = tuple(facts(number, keys) for number in (0, 1))
-    image = f"{REGISTRY}:{PORT}/{NAME}"
+    base = f"{REGISTRY}:{PORT}/{NAME}"
     known = Payload(
         *("test", "1f3a9c42", hosts),
         key_file=str(keys / "id_ed25519"),
         rank_key_file=str(keys / "rank_ed25519"),
         slots=2,
         data_disk_gb=DISK_GB,
-        container=payload.Container("openseq2seq", image, registry_key_file=str(keys / "ngc_key")),
+        container=payload.Container("openseq2seq", base, registry_key_file=str(keys / "ngc_key")),
         job=payload.Job("openseq2seq", "transformer-tiny", 100_000, "fp32", 16, 50, 50, "debian-en-de"),
     )
     return dataclasses.replace(known, run=openseq2seq.run_id(known))
@@ -88,6 +88,7 @@ def running(mounted: Payload, hosts: list[Host]) -> Payload:
     except docker.errors.ImageNotFound:
         pytest.skip(f"needs the image {LOCAL_IMAGE}: run `make images`")
     publish(STATE, LOCAL_IMAGE, NAME)
+    steps.bring_image(hosts, mounted)
     on_all(hosts, lambda host: steps.start_container(host, mounted))
     return mounted
 
@@ -168,7 +169,7 @@ def test_preparing_again_changes_nothing(mounted, hosts):
 def test_a_wrong_registry_key_is_a_sentence_and_leaves_no_trace(mounted, hosts, keys):
     publish_needed = dataclasses.replace(mounted.container, registry_key_file=str(keys / "wrong_key"))
     with pytest.raises(RemoteError, match="logging in to the registry .* refused"):
-        steps.start_container(hosts[0], dataclasses.replace(mounted, container=publish_needed))
+        steps.bring_image(hosts, dataclasses.replace(mounted, container=publish_needed))
     assert traces(hosts[0], "not-the-key-that-was-given") == ""
 
 
@@ -181,6 +182,18 @@ def traces(host: Host, secret: str) -> str:
     """Return the files and processes of a host in which a secret stands; it is looked for by what is read on stdin."""
     search = 'read -r s; grep -rlsF -- "$s" /root /etc /run /tmp /var/tmp /data/runs /home; ls -d /run/microcluster-login.* 2>/dev/null; true'
     return host.run(("sh", "-c", search), stdin=secret + "\n").stdout
+
+
+def test_one_host_asks_the_registry_and_the_other_gets_the_very_same_image_from_it(running, hosts):
+    launcher, other = (shell(host, "docker image ls --no-trunc --format '{{.Repository}} {{.ID}}'") for host in hosts)
+    built = dict(line.split() for line in launcher.splitlines())
+    assert set(built) == {image.REPOSITORY, f"{REGISTRY}:{PORT}/{NAME.partition(':')[0]}"}
+    assert other.split() == [image.REPOSITORY, built[image.REPOSITORY]]
+
+
+def test_the_image_is_brought_once_and_the_way_in_is_closed_again(running, hosts):
+    assert steps.bring_image(hosts, running) == []
+    assert [shell(host, "ls /root/.ssh").split() for host in hosts] == [["authorized_keys"], ["authorized_keys"]]
 
 
 def test_starting_the_container_again_changes_nothing(running, hosts):

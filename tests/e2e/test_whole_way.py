@@ -99,6 +99,16 @@ def test_four_ranks_ran_on_two_machines(product: Product, up: str) -> None:
     assert len({rank["host"] for rank in ranks}) == 2
 
 
+def test_one_machine_asked_the_registry_and_the_other_has_the_very_same_image_from_it(
+    product: Product, up: str
+) -> None:
+    listing = "docker image ls --no-trunc --format '{{.Repository}} {{.ID}}'"
+    shown = [product.plain(f"fab ssh --stack local gpu-{number} -- {listing}").stdout for number in (0, 1)]
+    launcher, other = (dict(line.split() for line in text.splitlines()) for text in shown)
+    assert other.keys() == {"microcluster/openseq2seq"}
+    assert launcher["microcluster/openseq2seq"] == other["microcluster/openseq2seq"]
+
+
 def test_a_second_up_changes_nothing(product: Product, up: str) -> None:
     again = product.plain("pulumi up -s local --yes --refresh --non-interactive")
     assert again.returncode == 0, again.stdout + again.stderr

@@ -43,9 +43,15 @@ class FakeMachine(Host):
     registry_key: str = "right"
     containers: dict[str, dict[str, Any]] = field(default_factory=dict)
     changes: list[str] = field(default_factory=list)
+    labels: dict[str, str] = field(default_factory=dict)
+    facts: payload.Host = FACTS
+    network: dict[str, FakeMachine] = field(default_factory=dict)
+    build_ends: tuple[int, str] = (0, "Successfully built")
+    way_ends: int = 0
 
     def __post_init__(self) -> None:
-        super().__init__(FACTS, "root", "/nowhere")
+        super().__init__(self.facts, "root", "/nowhere")
+        self.network[self.facts.private_address] = self
 
     def connect(self) -> None:
         """Be there already."""
@@ -87,6 +93,8 @@ class FakeMachine(Host):
             self.changes.append(f"put {words[4]}")
         elif words[3:4] == ("pull",):
             return self._pull(words, stdin)
+        elif words[3:4] == ("hand-over",):
+            return self._hand_over(words[4], self.network[words[6]])
         elif words[3:4] == ("source",):
             return f"number of {self.mounts[words[4]]}"
         return ""
@@ -98,6 +106,26 @@ class FakeMachine(Host):
             return 42, ""
         self.images[words[5]] = self.registry[words[5]]
         self.changes.append(f"pull {words[5]}")
+        return ""
+
+    def _hand_over(self, image: str, target: FakeMachine):
+        door = target.files.pop("/root/.ssh/authorized_keys2", "")
+        if f'from="{self.facts.private_address}"' not in door:
+            return 255, "Permission denied (publickey)"
+        if self.way_ends:
+            return self.way_ends, "write /layer.tar: no space left on device"
+        target.images[image], target.labels[image] = self.images[image], self.labels.get(image, "")
+        self.changes.append(f"hand {image} to {target.facts.name}")
+        return ""
+
+    def _env(self, words, stdin):
+        code, said = self.build_ends
+        if code:
+            return code, said
+        tag, label = (words[words.index(option) + 1] for option in ("--tag", "--label"))
+        self.images[tag], self.labels[tag] = f"sha256:of {label}", label.partition("=")[2]
+        self.files["Dockerfile"] = stdin
+        self.changes.append(f"build {tag}")
         return ""
 
     def _blockdev(self, words, stdin):
@@ -153,7 +181,8 @@ class FakeMachine(Host):
         return self.docker_root
 
     def _docker_image(self, words):
-        return (0, self.images[words[-1]] + "\n") if words[-1] in self.images else (1, "")
+        known = self.labels if "Labels" in words[4] else self.images
+        return (0, known.get(words[-1], "") + "\n") if words[-1] in self.images else (1, "")
 
     def _docker_container(self, words):
         found = self.containers.get(words[-1])

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from launchers import openseq2seq, rendering
+from launchers import image, openseq2seq, rendering
 from launchers.horovod import World, mpirun
 from launchers.payload import Container, Host, Job, Payload, PayloadError
 from launchers.run_folder import RunFolder
@@ -133,12 +133,12 @@ def test_anything_else_makes_it_another_run(change):
 
 
 def test_the_stand_ins_version_is_that_of_the_image_and_makes_another_run(monkeypatch):
-    image = "ngc.microcluster.internal:5000/microcluster/training:standin"
-    standin = dataclasses.replace(PAYLOAD, container=Container("openseq2seq", image))
+    base = "ngc.microcluster.internal:5000/microcluster/training:standin"
+    standin = dataclasses.replace(PAYLOAD, container=Container("openseq2seq", base))
     version = Path(__file__).parents[2] / "images/training/opt/OpenSeq2Seq/STANDIN_VERSION"
-    assert f"stand-in {version.read_text().strip()}" == openseq2seq.STAND_IN == openseq2seq.framework(image)
+    assert f"stand-in {version.read_text().strip()}" == image.STAND_IN == image.framework(base)
     before, other = openseq2seq.run_id(standin), openseq2seq.run_id(PAYLOAD)
-    monkeypatch.setattr(openseq2seq, "STAND_IN", "stand-in 9")
+    monkeypatch.setattr(image, "STAND_IN", "stand-in 9")
     assert openseq2seq.run_id(standin) != before
     assert openseq2seq.run_id(PAYLOAD) == other
 

@@ -88,8 +88,16 @@ def test_port_22_is_open_to_the_operator_and_nothing_else_is() -> None:
 def test_every_node_is_prepared_mounted_and_given_its_container() -> None:
     commands = [args.inputs["create"].rpartition(" ")[2] for args in of_type(declare(), "Command")]
     assert sorted(commands) == sorted(
-        2 * ["step.prepare-node", "step.mount-volume", "step.start-container"] + ["step.start-job"]
+        2 * ["step.prepare-node", "step.mount-volume", "step.start-container"] + ["step.bring-image", "step.start-job"]
     )
+
+
+def test_one_step_brings_the_image_to_all_nodes_and_every_container_waits_for_it() -> None:
+    made = declare(cluster__nodes=3)
+    brought = made["cluster-image-brought"].inputs
+    assert [host["name"] for host in json.loads(brought["stdin"])["hosts"]] == ["gpu-0", "gpu-1", "gpu-2"]
+    for node in range(3):
+        assert made[f"cluster-gpu-{node}-container-running"].inputs["triggers"][1:] == brought["triggers"]
 
 
 def test_the_job_is_stopped_before_its_machines_go_and_only_the_job_has_something_to_undo() -> None:

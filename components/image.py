@@ -1,0 +1,39 @@
+"""The training image, the same on every node of a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import pulumi
+
+from components.node import GpuNode
+from components.steps import step
+from launchers import image
+from launchers import payload as facts
+
+
+@dataclass(frozen=True)
+class TrainingImageArgs:
+    """The nodes in rank order, the first of which builds; ``payload`` is the stack's without hosts."""
+
+    nodes: Sequence[GpuNode]
+    payload: facts.Payload
+
+
+class TrainingImage(pulumi.ComponentResource):
+    """One image, built on the first node and handed to the others."""
+
+    tag: str
+    """Its name on every node; a preview knows it, for it follows from the Dockerfile."""
+    ready: pulumi.Resource
+
+    def __init__(self, name: str, args: TrainingImageArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("microcluster:index:TrainingImage", name, {}, opts)
+        assert args.payload.container
+        self.tag = image.tag(args.payload.container)
+        hosts = pulumi.Output.all(*(node.host for node in args.nodes))
+        stdin = hosts.apply(lambda known: replace(args.payload, hosts=tuple(known)).to_json())
+        disks = pulumi.ResourceOptions(parent=self, depends_on=[node.volume.ready for node in args.nodes])
+        self.ready = step(f"{name}-brought", "bring-image", stdin, [self.tag], disks)
+        self.register_outputs({"tag": self.tag})

@@ -1,0 +1,77 @@
+"""The image that the ranks run in: the Dockerfile that is built on the stack's base image, its name, and who hands it to whom."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from typing import TypeVar
+
+from launchers.payload import Container
+from launchers.rendering import render
+
+TEMPLATE = "Dockerfile"
+REPOSITORY = "microcluster/openseq2seq"
+"""What every built image is called on the hosts, whatever it was built on."""
+COMMIT = "8681d381"
+"""The last commit of OpenSeq2Seq's master, of 2020-09-09; its source is pinned to it."""
+FRAMEWORK = f"OpenSeq2Seq {COMMIT}"
+STAND_IN = "stand-in 0.1.0"
+STAND_IN_REPOSITORY = "microcluster/training"
+"""What the image that is built from images/training is offered as, in whatever registry; it trains with the stand-in."""
+RECIPE_LABEL = "microcluster.recipe"
+"""Of what the image was made: :func:`recipe`."""
+HASH_DIGITS = 12
+LINES_THAT_MATTER = 12
+BUILDERS_OWN_LINE = re.compile(
+    r"\s*(--->|Removing intermediate container|Successfully |Sending build context|DEPRECATED)"
+)
+STEP = re.compile(r"Step \d+/\d+ : ")
+
+T = TypeVar("T")
+
+
+def framework(base: str) -> str:
+    """Return name and version of what trains in an image that is built on ``base``."""
+    repository = base.partition("/")[2].partition("@")[0].partition(":")[0]
+    return STAND_IN if repository == STAND_IN_REPOSITORY else FRAMEWORK
+
+
+def dockerfile(container: Container) -> str:
+    """Return the Dockerfile on the container's base image; one that trains with the stand-in holds every package already."""
+    trainer = framework(container.image)
+    return render(TEMPLATE, base=container.image, trainer=trainer, commit=COMMIT, bare=trainer == FRAMEWORK)
+
+
+def tag(container: Container) -> str:
+    """Return the name of the built image, another one for every Dockerfile."""
+    digest = hashlib.sha256(dockerfile(container).encode()).hexdigest()
+    return f"{REPOSITORY}:{digest[:HASH_DIGITS]}"
+
+
+def recipe(text: str, base_id: str) -> str:
+    """Return what changes with the Dockerfile and with the base image behind its reference, which may move."""
+    return hashlib.sha256(f"{base_id}\n{text}".encode()).hexdigest()
+
+
+def rounds(holders: Sequence[T], lacking: Sequence[T]) -> list[list[tuple[T, T]]]:
+    """Return who hands the image to whom, round after round.
+
+    Whoever has it passes it on, so each sends one stream at a time over its whole port, and n hosts need log2(n) rounds.
+    """
+    have, todo, plan = list(holders), list(lacking), []
+    while todo:
+        pairs = list(zip(have, todo, strict=False))
+        plan.append(pairs)
+        have += [target for _, target in pairs]
+        todo = todo[len(pairs) :]
+    return plan
+
+
+def why_it_failed(output: str) -> str:
+    """Return the lines of a failed build that matter: the step it was at, and the last that this step printed."""
+    lines = [line.rstrip() for line in output.splitlines() if line.strip() and not BUILDERS_OWN_LINE.match(line)]
+    steps = [number for number, line in enumerate(lines) if STEP.match(line)]
+    of_step = lines[steps[-1] :] if steps else lines
+    kept = of_step if len(of_step) <= LINES_THAT_MATTER else [of_step[0], *of_step[1 - LINES_THAT_MATTER :]]
+    return "\n".join(kept)

@@ -1,0 +1,185 @@
+"""The training image on machines in memory: one asks the registry and builds, the others get it from there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from fake_machine import FACTS, FakeMachine
+
+from launchers import image
+from launchers.payload import Container, Payload
+from remote import steps
+from remote.hand_over import DOOR, hand_over, one_use_key
+from remote.host import RemoteError
+from remote.image import _what_to_mend, pull_base
+from remote.image_build import ensure_built
+
+BASE = "ngc.test:5000/microcluster/training:standin"
+
+
+@pytest.fixture
+def container(tmp_path):
+    key = tmp_path / "ngc_key"
+    key.write_text("right\n")
+    return Container("openseq2seq", BASE, registry_key_file=str(key))
+
+
+@pytest.fixture
+def machine():
+    return FakeMachine(registry={BASE: "sha256:1"})
+
+
+@pytest.fixture
+def rank_key(tmp_path):
+    (tmp_path / "rank").write_text("private\n")
+    (tmp_path / "rank.pub").write_text("ssh-ed25519 RANK\n")
+    return str(tmp_path / "rank")
+
+
+@pytest.fixture
+def cluster(machine, monkeypatch):
+    """Four machines, the first of which alone has a registry."""
+    monkeypatch.setattr(steps, "wait_for_ssh", lambda host: None)
+    network: dict[str, FakeMachine] = {}
+    made = []
+    for number in range(4):
+        facts = replace(FACTS, name=f"gpu-{number}", private_address=f"10.112.7.{number + 2}")
+        made.append(FakeMachine(facts=facts, network=network, registry=machine.registry if number == 0 else {}))
+        made[-1].files["/etc/ssh/ssh_host_ed25519_key"] = "host key\n"
+    return made
+
+
+def bring(cluster, container, rank_key):
+    payload = Payload("local", "1f3a9c42", container=container, rank_key_file=rank_key)
+    return steps.bring_image(cluster, payload)
+
+
+def image_changes(machine):
+    return [change for change in machine.changes if not change.startswith("put ")]
+
+
+def test_the_image_is_built_on_its_base_once(machine, container):
+    assert ensure_built(machine, container)
+    assert not ensure_built(machine, container)
+    tag = image.tag(container)
+    assert machine.files["Dockerfile"] == image.dockerfile(container)
+    assert machine.changes == [f"pull {BASE}", f"build {tag}", f"pull {BASE}"]
+
+
+def test_a_base_that_moved_is_built_on_again_under_the_same_name(machine, container):
+    ensure_built(machine, container)
+    before = machine.images[image.tag(container)]
+    machine.registry[BASE] = "sha256:2"
+    assert ensure_built(machine, container)
+    assert machine.images[image.tag(container)] != before
+
+
+def test_an_image_of_that_name_that_something_else_made_is_built_again(machine, container):
+    machine.images[image.tag(container)] = "sha256:strange"
+    assert ensure_built(machine, container)
+
+
+def test_a_silent_registry_holds_nobody_up_who_has_the_image(machine, container):
+    ensure_built(machine, container)
+    machine.registry.clear()
+    assert not ensure_built(machine, container)
+
+
+def test_a_registry_that_refuses_stops_a_host_without_the_image(machine, container):
+    machine.registry.clear()
+    with pytest.raises(RemoteError, match=f"pulling {BASE} on gpu-0"):
+        ensure_built(machine, container)
+
+
+def test_a_failed_build_tells_its_last_lines_and_what_to_do(machine, container):
+    machine.build_ends = (1, "Step 1/2 : FROM x\nStep 2/2 : RUN y\nE: no package y\n")
+    with pytest.raises(
+        RemoteError, match=r"exit code 1\.\nStep 2/2 : RUN y\nE: no package y\nNothing half-made.*again"
+    ):
+        ensure_built(machine, container)
+    assert image.tag(container) not in machine.images
+
+
+def test_a_build_without_room_says_where_to_look(machine, container):
+    machine.build_ends = (1, "write /x: no space left on device")
+    with pytest.raises(RemoteError, match="data disk is full: `fab ssh gpu-0 -- df -h /data`"):
+        ensure_built(machine, container)
+
+
+def test_one_host_builds_and_hands_it_to_all_others_who_ask_no_registry(cluster, container, rank_key):
+    assert bring(cluster, container, rank_key) == ["built on gpu-0", "handed to gpu-1, gpu-2, gpu-3"]
+    tag = image.tag(container)
+    assert len({machine.images[tag] for machine in cluster}) == 1
+    assert all(BASE not in machine.images for machine in cluster[1:])
+    assert image_changes(cluster[1]) == [f"hand {tag} to gpu-3"]
+    assert bring(cluster, container, rank_key) == []
+
+
+def test_a_replaced_launcher_gets_the_image_from_a_host_that_has_it(cluster, container, rank_key):
+    bring(cluster, container, rank_key)
+    first, tag = cluster[0], image.tag(container)
+    first.images.clear()
+    first.changes.clear()
+    assert bring(cluster, container, rank_key) == ["gpu-0 has it from gpu-1"]
+    assert image_changes(first) == []
+    assert first.images[tag] == cluster[1].images[tag]
+
+
+def test_a_host_with_an_older_image_of_that_name_gets_the_launchers(cluster, container, rank_key):
+    bring(cluster, container, rank_key)
+    cluster[2].images[image.tag(container)] = "sha256:old"
+    assert bring(cluster, container, rank_key) == ["handed to gpu-2"]
+
+
+def test_a_hand_over_that_breaks_names_the_host_and_closes_the_way_in(cluster, container, rank_key):
+    ensure_built(cluster[0], container)
+    cluster[0].way_ends = 1
+    with pytest.raises(RemoteError, match="handing .* from gpu-0 .* to gpu-1 .*data disk is full: `fab ssh gpu-1"):
+        hand_over(cluster[:1], cluster[1:2], container, rank_key)
+    assert DOOR not in cluster[1].files
+    assert image.tag(container) not in cluster[1].images
+
+
+def test_the_key_that_lets_the_image_in_can_do_that_once_from_one_address():
+    assert one_use_key("ssh-ed25519 RANK\n", "10.112.7.2") == (
+        'restrict,from="10.112.7.2",command="rm -f .ssh/authorized_keys2; exec docker load --quiet" ssh-ed25519 RANK\n'
+    )
+
+
+def test_a_wrong_registry_key_is_named_with_the_place_to_mend_it(machine, container):
+    machine.registry_key = "another"
+    with pytest.raises(RemoteError, match="refused") as refused:
+        pull_base(machine, container)
+    assert container.registry_key_file in str(refused.value)
+    assert "right" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("said", "hint"),
+    [
+        (
+            "Get https://r.test/v2/: dial tcp 10.1.1.1:5000: connect: connection refused",
+            "Nothing is wrong with the key",
+        ),
+        ("login attempt to https://r.test/v2/ failed with status: 401 Unauthorized", "Put a valid key into /keys/ngc"),
+    ],
+)
+def test_a_silent_registry_is_not_taken_for_a_wrong_key(said, hint, container):
+    assert _what_to_mend(said, replace(container, registry_key_file="/keys/ngc")).startswith(hint)
+
+
+def test_an_exported_key_does_not_reach_a_registry_whose_key_file_is_named(machine, container):
+    pull_base(machine, container, "of-another-account")
+    assert machine.changes == [f"pull {BASE}"]
+
+
+def test_without_a_file_the_key_is_what_the_person_has_exported(machine):
+    pull_base(machine, Container("openseq2seq", BASE), "right\n")
+    assert machine.changes == [f"pull {BASE}"]
+
+
+def test_a_missing_key_file_is_a_sentence(machine):
+    lost = Container("openseq2seq", BASE, registry_key_file="/nowhere/key")
+    with pytest.raises(RemoteError, match="/nowhere/key"):
+        pull_base(machine, lost)
