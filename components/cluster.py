@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import pulumi
 
@@ -15,7 +16,7 @@ from launchers import payload as facts
 from providers.softlayer.resources import Ledger, LedgerArgs, SshKey, SshKeyArgs, owner_label
 
 REGISTRY_KEY = "ngc_key"
-"""The file of the home that holds the registry's key for stacks that name no other."""
+"""The file with the registry's key, beside the account's credentials or in the home, for stacks that name no other."""
 
 
 @dataclass(frozen=True)
@@ -99,10 +100,18 @@ def network_args(stack: Stack, owner: Owner, router_id: pulumi.Input[str]) -> Pr
 def container_of(stack: Stack) -> facts.Container:
     """Return the container as the remote steps see it."""
     container = stack.container
-    usual = home() / REGISTRY_KEY
-    named = expand(container.registry_key_file) if container.registry_key_file else usual if usual.exists() else None
-    key_file = str(named) if named else None
-    return facts.Container(container.name, container.image, "nvidia", container.ssh_port, key_file)
+    key_file = _registry_key_file(stack)
+    return facts.Container(
+        container.name, container.image, "nvidia", container.ssh_port, str(key_file) if key_file else None
+    )
+
+
+def _registry_key_file(stack: Stack) -> Path | None:
+    """Return the file with the registry's key: the one that is named, else the account's own, else this user's."""
+    if stack.container.registry_key_file:
+        return expand(stack.container.registry_key_file)
+    beside = [Path(stack.account_config_file).with_name(REGISTRY_KEY)] if stack.account_config_file else []
+    return next((file for file in (*beside, home() / REGISTRY_KEY) if file.exists()), None)
 
 
 def image_payload(stack: Stack, owner: Owner) -> facts.Payload:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,8 +12,12 @@ from config.places import problem_of_path
 from config.yaml_text import shown
 
 DOCUMENTATION_CIDR = "203.0.113.7/32"
-BARE_IMAGE = "nvcr.io/nvidia/tensorflow"
-"""The repository of NVIDIA's plain image; its OpenSeq2Seq lies elsewhere and lacks packages, and it has no sshd."""
+NVIDIAS_IMAGE = "nvcr.io/nvidia/tensorflow"
+PYTHON_3_5 = re.compile(r"18\.\d\d-py3|19\.0[1-5]-py3")
+"""The tags of NVIDIA's image with the Python for which templates/Dockerfile pins every package."""
+STAND_IN = "microcluster/training"
+"""The repository of the image that trains with the stand-in, in whatever registry."""
+USUAL_STEPS = {"transformer-tiny": 300, "transformer-base": 50_000}
 ACCOUNT_KEYS = ("configFile", "timeScale")
 CREDENTIALS = ("apiKey", "api_key", "key", "password", "username", "token", "secret")
 LONGEST_TIME_SCALE = 1000
@@ -31,7 +36,12 @@ def complete(written: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]
 
     if isinstance(cluster, dict) and "image" not in cluster:
         follow("cluster", cluster, "os", catalog.newest_system(), f"newest system of the catalogue of {catalog.AS_OF}")
-    tiny = isinstance(job, dict) and job.get("model") == "transformer-tiny"
+    usual = "transformer-tiny" if _repository(sections.get("container")) == STAND_IN else "transformer-base"
+    follow("job", job, "model", usual, "follows from container.image")
+    model = job.get("model") if isinstance(job, dict) else None
+    tiny = model == "transformer-tiny"
+    if model in USUAL_STEPS:
+        follow("job", job, "maxSteps", USUAL_STEPS[model], "follows from job.model")
     flavor = catalog.FLAVORS.get(str(cluster.get("flavor"))) if isinstance(cluster, dict) else None
     mixed = flavor is not None and flavor.gpu == "V100" and not tiny
     follow("job", job, "dataset", "debian-en-de" if tiny else "wmt16-en-de", "follows from job.model")
@@ -89,17 +99,22 @@ def problems_between(written: Mapping[str, Any], *, ordering: bool) -> list[str]
 
 
 def _problems_of_image(written: Mapping[str, Any]) -> list[str]:
-    """Refuse to rent machines for an image in which the job cannot run; a preview may name it."""
-    container, job = (written.get(name) for name in ("container", "job"))
-    if not isinstance(container, Mapping) or not isinstance(job, Mapping) or job.get("kind") != "openseq2seq":
-        return []
-    image = str(container.get("image"))
-    if image.partition("@")[0].partition(":")[0] != BARE_IMAGE:
+    """Refuse to rent machines for a base on which the training image cannot be built; a preview may name it."""
+    container = written.get("container")
+    named = str(container.get("image")) if isinstance(container, Mapping) else ""
+    repository, _, tag = named.partition(":")
+    if repository != NVIDIAS_IMAGE or "@" in named or PYTHON_3_5.fullmatch(tag):
         return []
     return [
-        f"container/image: {image} lacks openssh-server and /opt/OpenSeq2Seq with its python packages, so the machines could "
-        "not train; name an own image that holds them"
+        f"container/image: {named} has another Python than 3.5, for which templates/Dockerfile pins the job's packages; "
+        f"use {NVIDIAS_IMAGE}:19.05-py3"
     ]
+
+
+def _repository(container: Any) -> str:
+    """Return the repository that an image reference names, without registry, tag and digest."""
+    image = str(container.get("image")) if isinstance(container, Mapping) else ""
+    return image.partition("/")[2].partition("@")[0].partition(":")[0]
 
 
 def problems_of_account(written: Mapping[str, Any]) -> list[str]:

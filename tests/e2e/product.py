@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[2]
 SUBNETS = ("10.114.7.0/26", "10.114.8.0/26")
 PUBLIC_SUBNET = "198.51.100.64/26"
 OPERATOR = "198.51.100.65"
+EMULATED = ("local", "p100-local", "v100-local")
 COMMAND_LIMIT_S = 1200
 
 
@@ -54,9 +55,9 @@ class Product:
         payload = values["microcluster"]
         return values | {"microcluster": json.loads(payload) if isinstance(payload, str) else payload}
 
-    def edit_stack(self, old: str, new: str) -> None:
-        """Change the stack file as with a text editor."""
-        path = self.folder / "stacks" / "Pulumi.local.yaml"
+    def edit_stack(self, old: str, new: str, stack: str = "local") -> None:
+        """Change a stack file as with a text editor."""
+        path = self.folder / "stacks" / f"Pulumi.{stack}.yaml"
         text = path.read_text()
         assert old in text, f"{old!r} is not in {path}"
         path.write_text(text.replace(old, new))
@@ -84,5 +85,6 @@ def install(folder: Path, port: int) -> Product:
     )
     env = {key: value for key, value in os.environ.items() if not key.startswith(("PULUMI_", "SL_"))}
     product = Product(project, home, env | {"MICROCLUSTER_HOME": str(home), "MICROCLUSTER_CACHE": cache})
-    product.edit_stack("203.0.113.1/32", f"{OPERATOR}/32")
+    for stack in EMULATED:
+        product.edit_stack("203.0.113.1/32", f"{OPERATOR}/32", stack)
     return product

@@ -29,7 +29,7 @@ def free_port() -> int:
 @pytest.fixture(scope="module")
 def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
     product = install(tmp_path_factory.mktemp("product"), free_port())
-    product.edit_stack("maxSteps: 300", f"maxSteps: {FIRST_STEPS}")
+    product.edit_stack("kind: openseq2seq", f"kind: openseq2seq\n    maxSteps: {FIRST_STEPS}")
     yield product
     product.run("make down DISCARD=1", 600)
     product.run(".venv/bin/python -m emulator reset", 300)

@@ -16,7 +16,7 @@ from setup.environment import PROJECT, PYTHON, Home, child_environment
 from setup.locks import alone_on, pulumi_locks
 
 pytestmark = pytest.mark.timeout(120)
-STACKS = ("local", "p100", "v100")
+STACKS = ("local", "p100", "p100-local", "v100", "v100-local")
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +126,7 @@ def test_the_lock_of_a_killed_pulumi_is_cleared_by_the_command_that_the_sentence
 
 def test_an_unknown_stack_is_the_users_mistake(home: Home) -> None:
     done = run(home, "up", "p10")
-    assert done.returncode == 2 and "there are local, p100, v100" in done.stderr
+    assert done.returncode == 2 and "there are local, p100, p100-local, v100, v100-local" in done.stderr
 
 
 @pytest.mark.parametrize("after_s", [0, 0.5, 1.2])

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import config
+from config import rules
+from launchers import image
 
 V100 = {
     "microcluster:cluster": {"datacenter": "lon04", "flavor": "AC2_16X120X100", "adminCidrs": ["198.51.100.7/32"]},
@@ -33,17 +36,9 @@ def problems(values: dict[str, Any], **options: bool) -> list[str]:
     return [line.strip() for line in str(error.value).splitlines()[1:]]
 
 
-@pytest.mark.parametrize("stack", ["local", "p100", "v100"])
+@pytest.mark.parametrize("stack", ["local", "p100", "p100-local", "v100", "v100-local"])
 def test_the_stacks_of_the_repository_are_valid(stack: str) -> None:
     assert config.read_file(stack).name == stack
-
-
-def test_p100_and_v100_differ_in_at_most_three_keys() -> None:
-    p100, v100 = (
-        {path: value for path, value, origin in config.explain(name) if origin == "stack file"}
-        for name in ("p100", "v100")
-    )
-    assert {path for path in p100 if p100[path] != v100[path]} == {"cluster.datacenter", "cluster.flavor"}
 
 
 def test_precision_and_batch_follow_from_the_gpu() -> None:
@@ -95,7 +90,7 @@ def test_all_problems_are_reported_together_with_their_path() -> None:
         ({"cluster__os": "DEBIAN_9_64"}, "cluster/os: 'DEBIAN_9_64' is not a system for GPU flavors"),
         ({"container__image": "$(reboot)"}, "container/image: '$(reboot)' is not a full image reference"),
         ({"container__name": "a;b"}, "container/name: 'a;b' String should match pattern"),
-        ({"job__maxSteps": None}, "job/maxSteps: is required; for example 50000"),
+        ({"job__kind": None}, "job/kind: is required"),
         ({"job__kind": "tensor2tensor"}, "job/kind: 'tensor2tensor' should be 'openseq2seq'"),
         ({"job__maxSteps": 1.5}, "job/maxSteps: 1.5 should be a valid integer"),
     ],
@@ -128,22 +123,65 @@ def test_the_documentation_address_passes_a_preview_and_is_refused_by_an_order()
     )
 
 
-@pytest.mark.parametrize("version", ["", ":19.05-py3", "@sha256:" + 64 * "0"])
-def test_an_image_that_cannot_train_passes_a_preview_and_is_refused_by_an_order(version: str) -> None:
-    bare = written(container__image=f"nvcr.io/nvidia/tensorflow{version}")
-    assert config.parse("dev", bare).container.image.startswith("nvcr.io")
-    (problem,) = problems(bare, ordering=True)
-    assert problem.startswith(f"container/image: nvcr.io/nvidia/tensorflow{version} lacks openssh-server")
-    assert problem.endswith("name an own image that holds them")
+@pytest.mark.parametrize(
+    "named", ["tensorflow", "tensorflow:19.09-py3", "tensorflow:19.05-py2", "tensorflow:20.01-tf1-py3"]
+)
+def test_a_base_without_the_python_that_the_packages_are_pinned_for_is_refused_by_an_order(named: str) -> None:
+    other = written(container__image=f"nvcr.io/nvidia/{named}")
+    assert config.parse("dev", other).container.image.startswith("nvcr.io")
+    (problem,) = problems(other, ordering=True)
+    assert problem.startswith(f"container/image: nvcr.io/nvidia/{named} has another Python than 3.5")
+    assert problem.endswith("use nvcr.io/nvidia/tensorflow:19.05-py3")
 
 
-def test_an_own_image_is_ordered_for_whatever_it_was_made_of() -> None:
-    own = written(container__image="nvcr.io/nvidia/tensorflow-and-ours:1")
-    assert config.parse("dev", own, ordering=True).container.image == "nvcr.io/nvidia/tensorflow-and-ours:1"
+@pytest.mark.parametrize(
+    "named", ["tensorflow:19.05-py3", "tensorflow:18.09-py3", f"tensorflow@sha256:{64 * '0'}", "ours:1"]
+)
+def test_nvidias_plain_image_is_ordered_for_and_so_is_one_that_only_its_digest_names(named: str) -> None:
+    assert config.parse("dev", written(container__image=f"nvcr.io/nvidia/{named}"), ordering=True)
+
+
+def test_model_and_steps_follow_from_what_trains_in_the_image() -> None:
+    standin = "r.test:5000/microcluster/training:standin"
+    bare = {"microcluster:job": {"kind": "openseq2seq"}}
+    real = config.parse("dev", V100 | bare).job
+    assert (real.model, real.max_steps) == ("transformer-base", 50_000)
+    local = config.parse("dev", written(container__image=standin) | bare).job
+    assert (local.model, local.max_steps, local.dataset) == ("transformer-tiny", 300, "debian-en-de")
+    assert image.STAND_IN_REPOSITORY == rules.STAND_IN
+
+
+def different_keys(one: str, other: str) -> set[str]:
+    """Return the keys in which two stack files differ, those of each section one by one."""
+    read = [config.read_values(config.STACKS / f"Pulumi.{stack}.yaml") for stack in (one, other)]
+    flat = [
+        {f"{key}.{name}": value for key, section in values.items() for name, value in _items(section)}
+        for values in read
+    ]
+    return {key for key in flat[0].keys() | flat[1].keys() if flat[0].get(key) != flat[1].get(key)}
+
+
+def _items(section: Any) -> Iterable[tuple[str, Any]]:
+    return section.items() if isinstance(section, dict) else [("", section)]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "keys"),
+    [
+        ("p100", "v100", {"datacenter", "flavor"}),
+        ("p100-local", "v100-local", {"datacenter", "flavor"}),
+        ("p100", "local", {"configFile", "image", "adminCidrs"}),
+        ("p100", "p100-local", {"configFile", "image", "adminCidrs"}),
+        ("v100", "v100-local", {"configFile", "image", "adminCidrs"}),
+        ("local", "p100-local", set()),
+    ],
+)
+def test_another_gpu_is_two_keys_and_the_emulated_account_is_three(one: str, other: str, keys: set[str]) -> None:
+    assert {key.strip(".").rpartition(".")[2].rpartition(":")[2] for key in different_keys(one, other)} == keys
 
 
 def test_a_stack_that_does_not_exist_is_answered_with_those_that_do() -> None:
-    with pytest.raises(config.ConfigError, match="There is no stack 'p10': .* Stacks: local, p100, v100"):
+    with pytest.raises(config.ConfigError, match="There is no stack 'p10': .* Stacks: local, p100, p100-local, v100"):
         config.read_file("p10")
 
 

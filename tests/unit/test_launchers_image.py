@@ -19,6 +19,37 @@ def test_the_local_form_copies_its_base_and_says_what_trains_in_it():
     assert "RUN" not in image.dockerfile(LOCAL)
 
 
+def test_nvidias_plain_image_is_built_on_as_it_was_asked_for():
+    lines = image.dockerfile(NGC).splitlines()
+    assert lines[0] == f"FROM {NGC.image}"
+    assert [line for line in lines if line.startswith(("FROM", "ADD", "COPY", "ARG", "USER", "EXPOSE"))] == lines[:1]
+
+
+def test_openseq2seqs_source_is_pinned_to_its_last_commit():
+    text = image.dockerfile(NGC)
+    assert text.count("git clone") == 1
+    assert f"checkout --quiet --detach {image.COMMIT} " in text
+    assert f"grep -q '^{image.COMMIT}'" in text
+
+
+def test_every_python_package_is_pinned_and_brings_no_other():
+    joined = image.dockerfile(NGC).replace("\\\n", " ")
+    installs = [line for line in joined.splitlines() if "pip install" in line]
+    words = [word for line in installs for word in line.partition("--no-deps")[2].split()]
+    packages = [word for word in words if not word.startswith("-") and word != "mpi4py"]
+    assert len(packages) == len(set(packages)) == 24
+    assert all(re.fullmatch(r"[a-z0-9_-]+==[0-9][0-9.]*", package) for package in packages)
+    assert {"nltk==3.2.5", "pandas==0.23.0", "joblib==0.13.2", "librosa==0.6.3"} <= set(packages)
+    assert "MPICC=" in next(line for line in installs if "mpi4py==" in line)
+
+
+def test_no_key_is_baked_into_the_image_and_no_host_key_stays():
+    text = image.dockerfile(NGC)
+    assert "openssh-server" in text
+    assert "rm -rf /var/lib/apt/lists/* /etc/ssh/ssh_host_*" in text
+    assert not re.search(r"BEGIN|authorized_keys|id_rsa|ed25519|oauthtoken|NGC_API_KEY|/root/\.ssh", text)
+
+
 def test_the_name_changes_with_the_base_and_with_what_trains_and_with_nothing_else(monkeypatch):
     named = image.tag(LOCAL)
     assert re.fullmatch(r"microcluster/openseq2seq:[0-9a-f]{12}", named)

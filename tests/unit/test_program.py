@@ -146,3 +146,12 @@ def test_the_registry_key_of_the_home_serves_stacks_that_name_no_other(tmp_path,
     assert container_of(config.parse("dev", written())).registry_key_file == str(tmp_path / "ngc_key")
     named = config.parse("dev", written(container__registryKeyFile="$MICROCLUSTER_HOME/other"))
     assert container_of(named).registry_key_file == str(tmp_path / "other")
+
+
+def test_the_registry_key_beside_the_accounts_file_goes_before_that_of_the_home(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path))
+    (tmp_path / "emulator").mkdir()
+    for folder in (tmp_path, tmp_path / "emulator"):
+        (folder / "ngc_key").touch()
+    emulated = written() | {"softlayer:configFile": "$MICROCLUSTER_HOME/emulator/softlayer.conf"}
+    assert container_of(config.parse("dev", emulated)).registry_key_file == str(tmp_path / "emulator" / "ngc_key")

@@ -27,7 +27,9 @@ def home(folder: Path) -> Home:
 
 
 def test_an_unknown_stack_is_refused_with_the_ones_there_are_and_the_nearest() -> None:
-    with pytest.raises(SetupError, match="no stack 'p10'; there are local, p100, v100. Did you mean 'p100'") as refused:
+    with pytest.raises(
+        SetupError, match="no stack 'p10'; there are local, p100, p100-local, v100, v100-local. Did you mean 'p100'"
+    ) as refused:
         stacks.known("p10")
     assert refused.value.exit_code == MISTAKE
 
