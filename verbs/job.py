@@ -15,7 +15,7 @@ from launchers.run_folder import RunFolder
 from remote import job as remote_job
 from remote.on_all import on_all
 from remote.ssh_client import ssh_argv
-from remote.steps import open_hosts, start_container
+from remote.steps import bring_image, open_hosts, start_container
 from setup.withheld import REGISTRY_KEY, kept
 from verbs import words
 from verbs.frame import FAILED, STACK, UserMistake, VerbError, print_json, tell, verb
@@ -79,7 +79,8 @@ def resume(context: invoke.Context, stack: str = STACK) -> int:
     """Go on with the job from its latest checkpoint; also after a machine was rebooted."""
     payload = payload_of(stack)
     hosts = open_hosts(payload)
-    on_all(hosts, lambda host: start_container(host, payload, kept().get(REGISTRY_KEY)))
+    bring_image(hosts, payload, kept().get(REGISTRY_KEY))
+    on_all(hosts, lambda host: start_container(host, payload))
     print(f"run {payload.run}: {remote_job.start_job(hosts, payload)}. Watch it: fab watch --stack {stack}")
     return 0
 
