@@ -48,9 +48,9 @@ class Product:
         assert answer.returncode == 0, answer.stdout + answer.stderr
         return json.loads(answer.stdout)
 
-    def outputs(self) -> dict[str, Any]:
-        """Return the stack's outputs, the payload of the verbs parsed."""
-        answer = self.plain("pulumi stack output --json -s local", 120)
+    def outputs(self, stack: str = "local") -> dict[str, Any]:
+        """Return a stack's outputs, the payload of the verbs parsed."""
+        answer = self.plain(f"pulumi stack output --json -s {stack}", 120)
         values = json.loads(answer.stdout)
         payload = values["microcluster"]
         return values | {"microcluster": json.loads(payload) if isinstance(payload, str) else payload}
