@@ -132,10 +132,13 @@ def test_a_host_with_an_older_image_of_that_name_gets_the_launchers(cluster, con
     assert bring(cluster, container, rank_key) == ["handed to gpu-2"]
 
 
-def test_a_hand_over_that_breaks_names_the_host_and_closes_the_way_in(cluster, container, rank_key):
+@pytest.mark.parametrize(
+    ("way_ends", "said"), [(1, "data disk is full: `fab ssh gpu-1"), (255, "Connection timed out.*gpu-1 uses nothing")]
+)
+def test_a_hand_over_that_breaks_names_the_host_and_closes_the_way_in(cluster, container, rank_key, way_ends, said):
     ensure_built(cluster[0], container)
-    cluster[0].way_ends = 1
-    with pytest.raises(RemoteError, match="handing .* from gpu-0 .* to gpu-1 .*data disk is full: `fab ssh gpu-1"):
+    cluster[0].way_ends = way_ends
+    with pytest.raises(RemoteError, match=f"handing .* from gpu-0 .* to gpu-1 .*{said}"):
         hand_over(cluster[:1], cluster[1:2], container, rank_key)
     assert DOOR not in cluster[1].files
     assert image.tag(container) not in cluster[1].images
