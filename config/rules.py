@@ -40,8 +40,8 @@ def complete(written: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]
     follow("job", job, "model", usual, "follows from container.image")
     model = job.get("model") if isinstance(job, dict) else None
     tiny = model == "transformer-tiny"
-    if model in USUAL_STEPS:
-        follow("job", job, "maxSteps", USUAL_STEPS[model], "follows from job.model")
+    if str(model) in USUAL_STEPS:
+        follow("job", job, "maxSteps", USUAL_STEPS[str(model)], "follows from job.model")
     flavor = catalog.FLAVORS.get(str(cluster.get("flavor"))) if isinstance(cluster, dict) else None
     mixed = flavor is not None and flavor.gpu == "V100" and not tiny
     follow("job", job, "dataset", "debian-en-de" if tiny else "wmt16-en-de", "follows from job.model")

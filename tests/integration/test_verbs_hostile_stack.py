@@ -14,6 +14,7 @@ CANARY = Path("/tmp/microcluster-injected-by-command")
 PREVIEW = ("pulumi", "preview", "--non-interactive", "-s", "local")
 DATACENTER, FLAVOR, CIDRS = "datacenter: lon06", "flavor: AC1_16X120X100", "adminCidrs: [203.0.113.1/32]"
 IMAGE = "image: ngc.microcluster.internal:5000/microcluster/training:standin"
+KIND = "kind: openseq2seq"
 
 
 @pytest.fixture(scope="module")
@@ -69,9 +70,9 @@ def test_a_plain_preview_refuses_it(project: RentedProject, old: str, new: str, 
     [
         (FLAVOR, f"flavor: !!python/object/apply:os.system ['touch {CANARY}']", "config/microcluster:cluster/flavor"),
         (DATACENTER, f"{DATACENTER}\n    {DATACENTER}", "config/microcluster:cluster/datacenter: written twice"),
-        ("registryKeyFile: $MICROCLUSTER_HOME/emulator/ngc_key", "registryKeyFile: ../../../../etc/shadow", "container/registryKeyFile"),
+        (IMAGE, f"{IMAGE}\n    registryKeyFile: ../../../../etc/shadow", "container/registryKeyFile"),
         (DATACENTER, 'datacenter: "lon06\\0\\e[2J\\r\\n"', "cluster/datacenter"),
-        ("maxSteps: 300", f"maxSteps: {'9' * 40}", "job/maxSteps"),
+        (KIND, f"{KIND}\n    maxSteps: {'9' * 40}", "job/maxSteps"),
     ],
     ids=["tag", "twice", "path", "control", "huge"],
 )  # fmt: skip
