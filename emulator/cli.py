@@ -17,6 +17,7 @@ from .crew import Crew
 from .history import HISTORY_FILE, History
 from .invoice_report import MomentError, readable, report
 from .machines import ContainerMachines, MachineError, Machines, NoMachines, publish
+from .methods import method_list
 from .networks import gateway
 from .process import ProcessError
 from .reception import Reception
@@ -131,6 +132,12 @@ def run_refuse(settings: Settings, arguments: argparse.Namespace) -> int:
     return DONE
 
 
+def run_methods(settings: Settings, arguments: argparse.Namespace) -> int:
+    """List every method that is emulated, as Markdown."""
+    print(method_list(), end="")
+    return DONE
+
+
 def run_reset(settings: Settings, arguments: argparse.Namespace) -> int:
     """Stop the server and remove everything of the account; ``settings.toml`` is the user's and stays."""
     process.stop(settings)
@@ -212,6 +219,7 @@ def _parser() -> argparse.ArgumentParser:
         "stop": run_stop,
         "status": run_status,
         "invoice": run_invoice,
+        "methods": run_methods,
         "approve": run_approve,
         "refuse": run_refuse,
         "reset": run_reset,

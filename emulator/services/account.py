@@ -139,7 +139,12 @@ def get_current_user(account: Account, call: Call) -> View:
 
 def nothing(root: str) -> Callable[[Account, Call], Listing]:
     """A list that is always empty, because the emulator sells no such thing."""
-    return lambda account, call: Listing([], root)
+
+    def listed(account: Account, call: Call) -> Listing:
+        """An empty list: the emulator sells no such thing."""
+        return Listing([], root)
+
+    return listed
 
 
 def _guests(account: Account, wanted: Callable[[Guest], bool]) -> Listing:

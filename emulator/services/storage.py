@@ -96,6 +96,7 @@ def listing(root: str, *kinds: str) -> Callable[[Account, Call], Listing]:
         every = sorted(account.store.volumes.look(), key=lambda each: each.id)
         return Listing([volumes.volume(account, each) for each in every if each.kind in kinds], root)
 
+    listed.__doc__ = f"The account's {' and '.join(kinds)} volumes."
     return listed
 
 

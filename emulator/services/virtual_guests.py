@@ -81,6 +81,7 @@ def property_of(name: str, empty: Any = None) -> Any:
         value = get(account, call).read(name)
         return empty if value is MISSING else value
 
+    getter.__doc__ = f"The property {name} of a guest."
     return getter
 
 
@@ -91,6 +92,7 @@ def answer(value: Any) -> Any:
         find_guest(account, call)
         return value
 
+    getter.__doc__ = f"Always {value} for a guest that is there."
     return getter
 
 

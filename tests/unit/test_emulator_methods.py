@@ -1,0 +1,28 @@
+"""The list of emulated methods is what the code has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from emulator.cli import main
+from emulator.methods import method_list
+from emulator.services import SERVICES
+
+LIST = Path(__file__).parents[2] / "emulator" / "METHODS.md"
+
+
+def test_the_committed_list_is_what_the_code_has():
+    assert LIST.read_text() == method_list(), "Write it again: python -m emulator methods > emulator/METHODS.md"
+
+
+@pytest.mark.parametrize("service", sorted(SERVICES))
+def test_every_method_says_in_one_line_what_it_does(service):
+    for name, method in SERVICES[service].items():
+        assert (method.__doc__ or "").strip(), f"{service}::{name} has no docstring"
+
+
+def test_the_list_is_printed_on_the_command_line(capsys):
+    assert main(["methods"]) == 0
+    assert capsys.readouterr().out == method_list()
