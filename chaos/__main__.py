@@ -6,9 +6,9 @@ import argparse
 import sys
 from random import SystemRandom
 
-from chaos import sweep
 from chaos.campaign import WORKERS, played
 from chaos.report import Report
+from chaos.sweep import sweep
 
 SEEDS = 1_000_000
 
@@ -18,9 +18,10 @@ def main(argv: list[str]) -> int:
     arguments = _parser().parse_args(argv)
     seed = SystemRandom().randrange(SEEDS) if arguments.seed is None else arguments.seed
     print(f"seed {seed}", flush=True)
-    cases = sweep.cases(seed, arguments.sample)
+    every = sweep(seed)
+    cases = every.sample() if arguments.sample else every.whole()
     if arguments.case is not None:
-        cases = {arguments.case: cases[arguments.case]}
+        cases = {arguments.case: every.whole()[arguments.case]}
     report = Report(seed, len(cases))
     for run in played(cases.items(), arguments.workers):
         report.take(run)
@@ -30,7 +31,7 @@ def main(argv: list[str]) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m chaos", description=__doc__)
     parser.add_argument("--seed", type=int, help="what decides everything; drawn and printed when left out")
-    parser.add_argument("--sample", type=int, default=sweep.WHOLE, help="play about so many cases instead of all")
+    parser.add_argument("--sample", action="store_true", help="play what the tests play instead of everything")
     parser.add_argument("--case", type=int, help="play the one case of this number")
     parser.add_argument("--workers", type=int, default=WORKERS, help="how many runs at once")
     return parser

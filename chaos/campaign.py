@@ -5,13 +5,13 @@ from __future__ import annotations
 import multiprocessing
 import time
 import traceback
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from chaos.checker import Verdict
-from chaos.stage import Stage, Theatre
+from chaos.stage import Theatre
 
 WORKERS = 6
 """More than cores: a run mostly waits for the account's clock."""
@@ -20,12 +20,9 @@ _theatre: Theatre | None = None
 
 
 class Case(Protocol):
-    """One run: a sentence by ``str``, settings of its account, and what is done."""
+    """One run: a sentence by ``str``, and what is done."""
 
-    @property
-    def settings(self) -> Mapping[str, Any]: ...
-
-    def play(self, stage: Stage) -> Verdict: ...
+    def play(self, theatre: Theatre) -> Verdict: ...
 
 
 @dataclass(frozen=True)
@@ -55,9 +52,8 @@ def _open() -> None:
 def _play(number: int, case: Case) -> Played:
     began = time.monotonic()
     try:
-        with _theatre.stage(**case.settings) as stage:
-            verdict = case.play(stage)
-            return Played(number, case, verdict, stage.wire.struck.is_set(), time.monotonic() - began)
+        verdict = case.play(_theatre)
+        return Played(number, case, verdict, _theatre.server.wire.struck.is_set(), time.monotonic() - began)
     except Exception:  # noqa: BLE001 - a run that breaks is a run that went wrong, and the others go on
         broken = Verdict(prompts=[traceback.format_exc()])
         return Played(number, case, broken, was_struck=True, seconds=time.monotonic() - began)

@@ -131,6 +131,11 @@ class CommandLine:
         """Where Pulumi keeps the state."""
         return self.home / "state" / ".pulumi" / "stacks" / "microcluster" / f"{STACK}.json"
 
+    @property
+    def backup_file(self) -> Path:
+        """The write before the last."""
+        return self.state_file.with_name(f"{self.state_file.name}.bak")
+
     def start(self, line: str) -> Running:
         """Start a command as a person does who has sourced env.sh."""
         return Running(line, self.project, self.environment)

@@ -16,7 +16,7 @@ from chaos.checker import Expected, Verdict
 from chaos.engine import Command, Verb
 from chaos.program import DOMAIN, MARK
 from chaos.provider import Provider
-from chaos.stage import Stage
+from chaos.stage import Stage, Theatre
 from chaos.wire import Moment, Strike
 
 HOSTNAMES = ("gpu-0", "gpu-1")
@@ -61,21 +61,22 @@ class Case:
         lag_s = Random(self.seed).uniform(-LISTS_LAG_S * 2, LISTS_LAG_S)
         return {"list_lag_s": lag_s} if lag_s > 0 else {}
 
-    def play(self, stage: Stage) -> Verdict:
+    def play(self, theatre: Theatre) -> Verdict:
         """Strike, run the next command, and judge; after an ``up`` a second one must find nothing to do."""
         chance, verdict = Random(self.seed), Verdict()
-        if self.verb is Verb.DESTROY:
-            stage.succeeds(Verb.UP, verdict)
-        _struck(stage, self, chance, verdict)
-        stage.pass_hours(chance.randrange(4))
-        # What a struck destroy has removed may still be in the state, and only a refresh looks: as `make up` and recover do.
-        refresh = self.then is Verb.UP and (self.verb is Verb.DESTROY or chance.random() < 0.5)
-        orders = 1 if self.verb is Verb.UP else None
-        stage.succeeds(self.then, verdict, refresh=refresh)
-        if self.then is Verb.UP:
-            stage.is_settled(verdict, Expected(MARK, NAMES, orders))
-            stage.succeeds(Verb.DESTROY, verdict)
-        verdict.add(stage.judge(Expected(MARK, frozenset(), orders)))
+        with theatre.stage(**self.settings) as stage:
+            if self.verb is Verb.DESTROY:
+                stage.succeeds(Verb.UP, verdict)
+            strike(stage, self, chance, verdict)
+            stage.pass_hours(chance.randrange(4))
+            # What a struck destroy has removed may still be in the state, and only a refresh looks: as `make up` and recover do.
+            refresh = self.then is Verb.UP and (self.verb is Verb.DESTROY or chance.random() < 0.5)
+            orders = 1 if self.verb is Verb.UP else None
+            stage.succeeds(self.then, verdict, refresh=refresh)
+            if self.then is Verb.UP:
+                stage.is_settled(verdict, Expected(MARK, NAMES, orders))
+                stage.succeeds(Verb.DESTROY, verdict)
+            verdict.add(stage.judge(Expected(MARK, frozenset(), orders)))
         return verdict
 
     def __str__(self) -> str:
@@ -115,21 +116,23 @@ def _combination(case: Case) -> tuple:
     return case.target, case.blow, case.moment, case.then
 
 
-def count_calls(stage: Stage) -> dict[Verb, int]:
+def count_calls(theatre: Theatre) -> dict[Verb, int]:
     """Count the calls of a clean ``up`` and a clean ``destroy``."""
     counts = {}
-    for verb in (Verb.UP, Verb.DESTROY):
-        assert stage.run(verb).exit_code == 0
-        counts[verb] = len(stage.wire.calls)
+    with theatre.stage() as stage:
+        for verb in (Verb.UP, Verb.DESTROY):
+            outcome = stage.run(verb)
+            assert outcome.exit_code == 0, outcome.failures
+            counts[verb] = len(stage.wire.calls)
     return counts
 
 
-def _struck(stage: Stage, case: Case, chance: Random, verdict: Verdict) -> None:
+def strike(stage: Stage, case: Case, chance: Random, verdict: Verdict) -> None:
+    """Run the command of a case and strike it at its call."""
     provider = stage.start()
     command = stage.command(provider)
     act = partial(_act, command, case, chance.uniform(0, 0.02))
-    strike = Strike(case.number, case.moment, act, command.hold, lambda: provider.process.ended(0))
-    stage.wire.arm(strike)
+    stage.wire.arm(Strike(case.number, case.moment, act, command.hold, lambda: provider.process.ended(0)))
     outcome = command.run(case.verb)
     if outcome.exit_code == Command.KILLED:
         verdict.prompts += _outlived(provider)

@@ -11,6 +11,7 @@ from typing import Any
 
 from chaos.account import CLOCK_RATE, AccountServer, Rented
 from chaos.checker import Expected, Verdict, judge, wrong_receipts
+from chaos.command_line import Copy
 from chaos.engine import Command, Outcome, Verb
 from chaos.program import MARK, Program, cluster
 from chaos.provider import Provider, Setting
@@ -28,6 +29,14 @@ class Theatre:
     def __init__(self) -> None:
         self.zygote = Zygote()
         self.server = AccountServer()
+        self._folder = tempfile.TemporaryDirectory(prefix="microcluster-chaos-")
+        self._copy: Copy | None = None
+
+    def copy(self) -> Copy:
+        """Make a copy of the project, or return the one that is there."""
+        if self._copy is None:
+            self._copy = Copy(Path(self._folder.name), self.server.port)
+        return self._copy
 
     @contextmanager
     def stage(self, program: Program | None = None, **settings: Any) -> Iterator[Stage]:
@@ -43,6 +52,7 @@ class Theatre:
         """End both."""
         self.server.close()
         self.zygote.close()
+        self._folder.cleanup()
 
 
 class Stage:
@@ -53,6 +63,7 @@ class Stage:
         self.rented = rented
         self.program = program
         self.state_file = folder / "state.json"
+        self.backup_file = State(self.state_file).backup
         home = folder / "home"
         home.mkdir()
         self.setting = Setting(rented.config_file, 1 / CLOCK_RATE, home)
@@ -67,24 +78,25 @@ class Stage:
         """Start a provider."""
         return Provider(self._theatre.zygote, self.setting)
 
-    def command(self, provider: Provider, *, refresh: bool = False) -> Command:
+    def command(self, provider: Provider, *, refresh: bool = False, only_ledger: bool = False) -> Command:
         """Begin a command with what the state file holds."""
-        return Command(provider, State.load(self.state_file), self.program, refresh=refresh)
+        program = self.program[:1] if only_ledger else self.program
+        return Command(provider, State.load(self.state_file), program, refresh=refresh)
 
-    def run(self, verb: Verb, *, refresh: bool = False) -> Outcome:
+    def run(self, verb: Verb, **options: bool) -> Outcome:
         """Run a command that nobody disturbs."""
         provider = self.start()
         self.wire.arm(None)
         try:
-            outcome = self.command(provider, refresh=refresh).run(verb)
+            outcome = self.command(provider, **options).run(verb)
         finally:
             provider.leave()
         self._wrong_dollars += wrong_receipts(self.rented.history(), MARK, outcome.said)
         return outcome
 
-    def succeeds(self, verb: Verb, verdict: Verdict, *, refresh: bool = False) -> Outcome:
+    def succeeds(self, verb: Verb, verdict: Verdict, **options: bool) -> Outcome:
         """Run a command that has to succeed; where it does not, a person would be needed."""
-        outcome = self.run(verb, refresh=refresh)
+        outcome = self.run(verb, **options)
         if outcome.exit_code:
             verdict.prompts.append(f"{verb} exited with {outcome.exit_code}: {' | '.join(outcome.failures)}")
         return outcome

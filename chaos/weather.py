@@ -11,7 +11,7 @@ from chaos.checker import Expected, Verdict, billed
 from chaos.engine import Outcome, Verb
 from chaos.kill import HOSTNAMES, LISTS_LAG_S, NAMES
 from chaos.program import DOMAIN, MARK
-from chaos.stage import Stage
+from chaos.stage import Stage, Theatre
 
 SHARE = 0.25
 KINDS = ("error", "lost_call", "lost_reply", "malformed", "slow", "stale", "capacity")
@@ -36,19 +36,20 @@ class Case:
         lag_s = max(chance.uniform(-LISTS_LAG_S, LISTS_LAG_S), 0.0)
         return {"seed": self.seed, "list_lag_s": lag_s, "weather": {**rates, "slow_s": SLOW_S}}
 
-    def play(self, stage: Stage) -> Verdict:
+    def play(self, theatre: Theatre) -> Verdict:
         """Go up in the storm, perhaps again, perhaps down; then lift it and reach the goal."""
         chance, verdict = Random(self.seed), Verdict()
         orders: int | None = 1
-        for number in range(chance.randint(1, LONGEST_STORM)):
-            verb = chance.choice([Verb.UP, Verb.UP, Verb.DESTROY]) if number else Verb.UP
-            orders = None if verb is Verb.DESTROY else orders
-            _is_truthful(verb, stage.run(verb, refresh=chance.random() < 0.5), stage, verdict)
-        stage.rented.lift_weather()
-        stage.succeeds(Verb.UP, verdict, refresh=True)
-        stage.is_settled(verdict, Expected(MARK, NAMES, orders))
-        stage.succeeds(Verb.DESTROY, verdict)
-        verdict.add(stage.judge(Expected(MARK, frozenset(), orders)))
+        with theatre.stage(**self.settings) as stage:
+            for number in range(chance.randint(1, LONGEST_STORM)):
+                verb = chance.choice([Verb.UP, Verb.UP, Verb.DESTROY]) if number else Verb.UP
+                orders = None if verb is Verb.DESTROY else orders
+                _is_truthful(verb, stage.run(verb, refresh=chance.random() < 0.5), stage, verdict)
+            stage.rented.lift_weather()
+            stage.succeeds(Verb.UP, verdict, refresh=True)
+            stage.is_settled(verdict, Expected(MARK, NAMES, orders))
+            stage.succeeds(Verb.DESTROY, verdict)
+            verdict.add(stage.judge(Expected(MARK, frozenset(), orders)))
         return verdict
 
     def __str__(self) -> str:

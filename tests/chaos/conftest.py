@@ -1,0 +1,20 @@
+"""One seeded sample of everything that `make chaos` plays, for all tests of this folder."""
+
+from __future__ import annotations
+
+import pytest
+
+from chaos.campaign import Played, played
+from chaos.sweep import Sweep, sweep
+
+SEED = 4
+
+
+@pytest.fixture(scope="session")
+def everything() -> Sweep:
+    return sweep(SEED)
+
+
+@pytest.fixture(scope="session")
+def runs(everything: Sweep) -> list[Played]:
+    return list(played(everything.sample().items()))

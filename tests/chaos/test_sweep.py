@@ -1,0 +1,32 @@
+"""Commands killed at every call and in bad weather: a seeded sample of what `make chaos` plays in full."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from chaos import cli, kill, loss, weather
+from chaos.engine import Verb
+from chaos.kill import Blow, Target
+from chaos.wire import Moment
+
+
+@pytest.mark.parametrize("sweep", [kill, loss, weather, cli], ids=["kill", "loss", "weather", "command line"])
+def test_whatever_happens_account_bill_and_state_are_as_wanted_in_the_end(runs, sweep):
+    of_sweep = [run for run in runs if isinstance(run.case, sweep.Case)]
+    assert of_sweep
+    assert {f"case {run.number}: {run.case}": run.verdict.breaches for run in of_sweep if run.verdict.breaches} == {}
+
+
+def test_the_sample_strikes_every_call_and_in_every_way(everything, runs):
+    struck = [run.case for run in runs if isinstance(run.case, kill.Case)]
+    ways = {(case.target, case.blow, case.moment, case.then) for case in struck}
+    assert ways == set(product(Target, Blow, Moment, Verb))
+    calls = {(case.verb, case.number) for case in everything.kills.values()}
+    assert {(case.verb, case.number) for case in struck} == calls
+
+
+def test_hardly_a_strike_comes_too_late(runs):
+    late = [run for run in runs if isinstance(run.case, kill.Case) and not run.was_struck]
+    assert len(late) <= len(runs) // 20
