@@ -38,7 +38,7 @@ def region(place: Datacenter) -> View:
         {"id": place.id, "locationId": place.id, "isAvailable": 1, "location": datacenter(place)},
         {"locationPackageDetails": list},
     )
-    return View(local, {"location": lambda: location, "locations": lambda: [location]})
+    return View(local | {"location": location}, {"locations": lambda: [location]})
 
 
 def router(account: Account, device: Router) -> View:
