@@ -1,4 +1,4 @@
-"""The vendor's own command line against the emulated account, unmodified."""
+"""The vendor's own command line as a process of its own; the rest of its commands run in test_clients_*."""
 
 from __future__ import annotations
 
@@ -59,39 +59,3 @@ def test_a_guest_is_quoted_ordered_listed_shown_billed_and_cancelled(slcli, acco
     slcli("vs", "cancel", "gpu-0", raw=True)
     assert slcli("account", "billing-items") == []
     assert account_emulator.status()["open_billing_items"] == 0
-
-
-def test_ssh_keys_are_added_listed_and_removed(slcli, tmp_path):
-    public = tmp_path / "key.pub"
-    public.write_text("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI" + "D" * 43 + " someone\n")
-    slcli("sshkey", "add", "-f", public, "mine", "--note", "a note", raw=True)
-    assert [(each["label"], each["notes"]) for each in slcli("sshkey", "list")] == [("mine", "a note")]
-    slcli("sshkey", "remove", "mine", raw=True)
-    assert slcli("sshkey", "list") == []
-
-
-def test_security_groups_are_made_listed_and_given_rules(slcli):
-    made = slcli("securitygroup", "create", "--name", "members", "--description", "ours")
-    rule = ("--direction", "ingress", "--protocol", "tcp", "--port-min", 22, "--port-max", 22)
-    slcli("securitygroup", "rule-add", made["id"], *rule, "--remote-ip", "203.0.113.7/32", raw=True)
-    assert [each["name"] for each in slcli("securitygroup", "list")] == ["members"]
-    rules = slcli("securitygroup", "detail", made["id"])["rules"]
-    assert [(each["remoteIp"], each["portRangeMin"]) for each in rules] == [("203.0.113.7/32", 22)]
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("account", "summary"),
-        ("account", "orders"),
-        ("vlan", "list"),
-        ("subnet", "list"),
-        ("image", "list"),
-        ("vs", "list", "--search"),
-        ("vs", "list", "--hourly"),
-        ("block", "volume-list"),
-        ("call-api", "Account", "getVirtualGuests"),
-    ],
-)
-def test_what_people_look_at_answers(slcli, words):
-    slcli(*words, raw=True)
