@@ -10,6 +10,7 @@ import catalog
 from providers.softlayer import mark as marks
 from providers.softlayer.spec import MARK_PATTERN, ObjectId, Placed
 
+GROUPS_PER_INTERFACE = 5
 _Name = Annotated[str, pydantic.StringConstraints(pattern=r"^[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?$", max_length=63)]
 
 
@@ -26,8 +27,8 @@ class GuestSpec(Placed):
     data_disks_gb: tuple[int, ...] = pydantic.Field((), max_length=catalog.MAX_DATA_DISKS)
     port_speed_mbps: int
     ssh_key_ids: tuple[ObjectId, ...] = ()
-    public_security_group_ids: tuple[ObjectId, ...] = ()
-    private_security_group_ids: tuple[ObjectId, ...] = ()
+    public_security_group_ids: tuple[ObjectId, ...] = pydantic.Field((), max_length=GROUPS_PER_INTERFACE)
+    private_security_group_ids: tuple[ObjectId, ...] = pydantic.Field((), max_length=GROUPS_PER_INTERFACE)
     tags: tuple[str, ...] = ()
 
     @pydantic.field_validator("data_disks_gb")
@@ -39,6 +40,21 @@ class GuestSpec(Placed):
                 f"no disk of {odd[0]} GB is sold; one of {', '.join(map(str, catalog.DATA_DISK_SIZES_GB))}"
             )
         return sizes
+
+    @pydantic.model_validator(mode="after")
+    def _sold_there(self) -> Self:
+        flavor = catalog.FLAVORS.get(self.flavor)
+        if flavor is None:
+            raise ValueError(f"no flavor {self.flavor} is in the catalogue of {catalog.AS_OF}")
+        if self.datacenter not in flavor.datacenters:
+            raise ValueError(
+                f"{self.flavor} is not sold in {self.datacenter}; it is in {', '.join(flavor.datacenters)}"
+            )
+        if self.data_disks_gb and not flavor.san:
+            raise ValueError(
+                f"{self.flavor} has local disks, to which no SAN disk of {self.data_disks_gb[0]} GB can be added"
+            )
+        return self
 
     @pydantic.model_validator(mode="after")
     def _one_system(self) -> Self:

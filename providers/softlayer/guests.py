@@ -95,6 +95,8 @@ def live_inputs(guest: Guest) -> dict[str, Any]:
         "portSpeedMbps": backend.get("maxSpeed"),
         "backendRouterId": str(router) if router else None,
         "privateVlanId": str(vlan["id"]) if vlan.get("id") else None,
+        "publicSecurityGroupIds": _worn(guest, "primaryNetworkComponent"),
+        "privateSecurityGroupIds": _worn(guest, "primaryBackendNetworkComponent"),
     }
     return {key: value for key, value in found.items() if value not in (None, "")}
 
@@ -109,13 +111,17 @@ def ordered_inputs(guest: Guest) -> dict[str, Any]:
     return {
         **system,
         "sshKeyIds": [str(key["id"]) for key in guest.get("sshKeys") or []],
-        "publicSecurityGroupIds": _groups(guest.get("primaryNetworkComponent")),
-        "privateSecurityGroupIds": _groups(guest.get("primaryBackendNetworkComponent")),
         "tags": [each["tag"]["name"] for each in guest.get("tagReferences") or []],
     }
 
 
-def _groups(component: Mapping[str, Any] | None) -> list[str]:
+def _worn(guest: Guest, side: str) -> list[str] | None:
+    component = guest.get(side) or {}
+    return groups(component) if component.get("id") else None
+
+
+def groups(component: Mapping[str, Any] | None) -> list[str]:
+    """List the security groups that an interface wears."""
     bindings = (component or {}).get("securityGroupBindings") or []
     return [str(binding["securityGroup"]["id"]) for binding in bindings]
 

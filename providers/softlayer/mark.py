@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -51,6 +52,11 @@ def owner_tags(stack: str, mark: str) -> tuple[str, ...]:
 def owner_of(domain: str) -> str:
     """Read ``v100-1f3a9c42`` from ``v100-1f3a9c42.microcluster``."""
     return domain.removesuffix(f".{ZONE}")
+
+
+def of_public_key(line: str) -> str:
+    """Compute the mark that a stack's public key gives: eight hex digits of the SHA-256 of its type and material."""
+    return hashlib.sha256(" ".join(line.split()[:2]).encode()).hexdigest()[:8]
 
 
 def of_domain(domain: str) -> str:

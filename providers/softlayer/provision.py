@@ -18,6 +18,8 @@ from providers.softlayer.spec import difference
 from providers.softlayer.waiting import Pending
 
 KIND = "VirtualGuest"
+CHANGED_LATER = ("publicSecurityGroupIds", "privateSecurityGroupIds")
+"""What is put right after the adoption, as in any update."""
 ADOPTED_MASK = f"{GUEST_MASK[:-1]},userData[value]]"
 
 
@@ -96,5 +98,7 @@ def _differing(spec: GuestSpec, guest: Mapping[str, Any]) -> list[str]:
     live = guests.live_inputs(guest)
     if not guest.get("provisionDate"):
         live.pop("dataDisksGb", None)  # Disks appear one by one while the guest is built.
+    for later in CHANGED_LATER:
+        live.pop(later, None)
     keys = difference({key: wanted[key] for key in live if key in wanted}, live, ()).changed
     return [f"{key} is {live[key]} there and {wanted[key]} here" for key in keys if key in wanted]

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal, Self
 
 import pydantic
 
+from providers.softlayer import importing, placing
 from providers.softlayer import mark as marks
-from providers.softlayer import placing
 from providers.softlayer.account import Account
 from providers.softlayer.calls import made_id
 from providers.softlayer.errors import ApiError, ProviderError, Unfinished
@@ -110,11 +110,11 @@ def read(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mappin
     group = account.api.find("Network_SecurityGroup", resource_id, GROUP_MASK)
     if group is None:
         return None
-    head, _, description = str(group.get("description") or "").partition(": ")
-    stack, _, owner_mark = head.removeprefix(f"{marks.ZONE} ").rpartition("-")
-    if not inputs and stack != op.stack:
-        raise ProviderError(f"importing security group {resource_id}: it does not carry the mark of stack {op.stack}.")
-    live = {"mark": owner_mark, **inputs, "name": str(group["name"]), "description": description}
+    owner = marks.owner_in_notes(group.get("description"))
+    if not inputs:
+        importing.permit(op, f"security group {resource_id} ('{group.get('name')}')", owner)
+    description = str(group.get("description") or "").partition(": ")[2]
+    live = {"mark": owner.mark if owner else "", **inputs, "name": str(group["name"]), "description": description}
     if not inputs or not _same_rules(GroupSpec.of(inputs), group):
         live["rules"] = [_rule_inputs(rule, int(resource_id)) for rule in group.get("rules") or []]
     return Live(live, {"groupId": resource_id, "accountId": account.identity().account_id})

@@ -33,7 +33,7 @@ CAUTIONS: Mapping[str, Callable[[Mapping[str, Any]], str | None]] = {
     "softlayer:index:BlockVolume": block_volume.caution
 }
 """What a preview warns of before something is ordered."""
-SETTINGS = ("configFile", "timeScale")
+SETTINGS = ("configFile", "timeScale", "importMark")
 ENGINES_OWN = ("version", "pluginDownloadURL", "__internal")
 CREDENTIAL_NAMES = ("apiKey", "username", "password", "api_key", "key")
 
@@ -107,7 +107,8 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
     def Configure(self, request: Any, context: grpc.ServicerContext) -> provider_pb2.ConfigureResponse:
         """Remember the settings; the account is opened by the first operation that needs it, so previews need none."""
         args = to_python(request.args)
-        self._session = Session(args.get("configFile"), _time_scale(args.get("timeScale")), self.stop)
+        scale = _time_scale(args.get("timeScale"))
+        self._session = Session(args.get("configFile"), scale, self.stop, args.get("importMark"))
         return provider_pb2.ConfigureResponse(acceptSecrets=False, supportsPreview=True)
 
     @truthful
@@ -234,7 +235,7 @@ def _setting_problem(key: str) -> Problem:
             f"softlayer:{key} does not belong into a stack file. Put user and key into a 0600 file and name it "
             "in softlayer:configFile, or export SL_USERNAME and SL_API_KEY.",
         )
-    return Problem(key, f"is no setting of this provider; it has {' and '.join(SETTINGS)}")
+    return Problem(key, f"is no setting of this provider; it has {', '.join(SETTINGS)}")
 
 
 def _time_scale(value: Any) -> float:

@@ -23,10 +23,14 @@ class EngineGoneError(ProviderError):
 class Session:
     """The account of this provider process, opened with the first call that needs it."""
 
-    def __init__(self, config_file: str | None, time_scale: float, stop: threading.Event) -> None:
+    def __init__(
+        self, config_file: str | None, time_scale: float, stop: threading.Event, import_mark: str | None = None
+    ) -> None:
         self.config_file = config_file
         self.time_scale = time_scale
         self.stop = stop
+        self.import_mark = import_mark
+        """Another stack's mark whose things may be imported."""
         self._lock = threading.Lock()
         self._account: Account | None = None
         self.secrets: tuple[str, ...] = ()

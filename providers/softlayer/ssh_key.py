@@ -10,8 +10,8 @@ from typing import Annotated, Any
 
 import pydantic
 
+from providers.softlayer import importing, placing
 from providers.softlayer import mark as marks
-from providers.softlayer import placing
 from providers.softlayer.account import Account
 from providers.softlayer.calls import made_id
 from providers.softlayer.errors import ApiError, ProviderError
@@ -90,10 +90,10 @@ def read(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mappin
     live = {"label": str(found.get("label") or ""), "publicKey": str(found.get("key") or "").strip()}
     if inputs and _material(live["publicKey"]) == _material(str(inputs.get("publicKey"))):
         live["publicKey"] = inputs["publicKey"]
-    owner = str(found.get("notes") or "").removeprefix(f"{marks.ZONE} ").split(" ")[0]
-    if not inputs and owner.rpartition("-")[0] != op.stack:
-        raise ProviderError(f"importing ssh key {resource_id}: it does not carry the mark of stack {op.stack}.")
-    return Live({"mark": owner.rpartition("-")[2], **inputs, **live}, _outputs(found, account))
+    owner = marks.owner_in_notes(found.get("notes"))
+    if not inputs:
+        importing.permit(op, f"ssh key {resource_id} ('{found.get('label')}')", owner)
+    return Live({"mark": owner.mark if owner else "", **inputs, **live}, _outputs(found, account))
 
 
 def update(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from providers.softlayer import guests
+from providers.softlayer import guests, placing
 from providers.softlayer.account import Account
-from providers.softlayer.errors import ApiError, ProviderError
+from providers.softlayer.calls import made_id
+from providers.softlayer.errors import ProviderError
 from providers.softlayer.guests import Guest
 from providers.softlayer.listing import GUEST_MASK
-from providers.softlayer.waiting import Patience, Pending, wait_until
+from providers.softlayer.session import Operation
+from providers.softlayer.waiting import Pending, wait_until
 
+KIND = "DiskUpgrade"
 UPGRADE_ORDER = "SoftLayer_Container_Product_Order_Virtual_Guest_Upgrade"
 PRICE_MASK = "mask[id,locationGroupId,categories[id,categoryCode],item[keyName,capacity,units,description]]"
 
@@ -27,33 +30,46 @@ def categories(live_gb: Sequence[int], wanted_gb: Sequence[int]) -> dict[str, in
     return {f"guest_disk{n}": size for n, size in enumerate(wanted_gb, start=1) if size != padded[n - 1]}
 
 
-def grow_disks(
-    account: Account, guest: Guest, wanted_gb: Sequence[int], patience: Patience, before: Callable[[], None]
-) -> Guest:
+def grow_disks(op: Operation, account: Account, owner_mark: str, guest: Guest, wanted_gb: Sequence[int]) -> Guest:
     """Order the missing and larger disks, which restarts the guest, and return the guest once they are there."""
-    api, guest_id = account.api, int(guest["id"])
-    missing = categories(guests.data_disks(guest) or [], wanted_gb)
-    if not missing:
+    guest_id, name = int(guest["id"]), guests.described(guest)
+    if not _missing(guest, wanted_gb):
         return guest
-    if not api.read("Virtual_Guest", "getUpgradeRequest", id=guest_id):
-        container = _container(account, guest_id, missing)
-        before()
-        try:
-            api.once("Product_Order", "placeOrder", container)
-        except ApiError as error:
-            if not error.is_weather:
-                raise ProviderError(f"ordering disks for guest {guest_id}: {error.text} ({error.code}).") from error
-            # The wait below tells whether it was accepted; it never orders again.
 
-    def look() -> Guest | Pending:
-        found = account.api.find("Virtual_Guest", str(guest_id), GUEST_MASK)
-        if found is None:
-            raise ProviderError(f"guest {guest_id} is gone. Run 'pulumi up --refresh'.")
-        if categories(guests.data_disks(found) or [], wanted_gb):
-            return Pending("its new disks are not there yet")
-        return guests.readiness(found)
+    def look() -> Guest | Pending | None:
+        """Judge by disks and open requests; a transaction may begin late, or be over already."""
+        found = _read(account, guest_id)
+        if not _missing(found, wanted_gb) or account.api.read("Virtual_Guest", "getUpgradeRequest", id=guest_id):
+            return found
+        transaction = guests.transaction_name(found)
+        return Pending(f"in transaction {transaction}, which has to end first") if transaction else None
 
-    return wait_until(f"the disks of guest {guest_id}", look, patience)
+    def prepare() -> tuple[Any, Callable[[], str]]:
+        container = _container(account, guest_id, _missing(_read(account, guest_id), wanted_gb))
+        return container, lambda: _send(account, container)
+
+    def grown() -> Guest | Pending:
+        found = _read(account, guest_id)
+        return Pending("its new disks are not there yet") if _missing(found, wanted_gb) else guests.readiness(found)
+
+    placing.obtain(op, account, placing.Wanted(f"disks for {name}", owner_mark, KIND, look, prepare))
+    return wait_until(f"the disks of {name}", grown, op.patience, op.log.progress)
+
+
+def _missing(guest: Guest, wanted_gb: Sequence[int]) -> dict[str, int]:
+    return categories(guests.data_disks(guest) or [], wanted_gb)
+
+
+def _read(account: Account, guest_id: int) -> Guest:
+    found = account.api.find("Virtual_Guest", str(guest_id), GUEST_MASK)
+    if found is None:
+        raise ProviderError(f"guest {guest_id} is gone. Run 'pulumi up --refresh'.")
+    return found
+
+
+def _send(account: Account, container: dict[str, Any]) -> str:
+    answer = account.api.once("Product_Order", "placeOrder", container)
+    return made_id({"id": answer.get("orderId")} if isinstance(answer, dict) else None, "Product_Order::placeOrder")
 
 
 def _container(account: Account, guest_id: int, missing: dict[str, int]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 import catalog
-from providers.softlayer import cancel, guests, placing, provision, upgrade
+from providers.softlayer import cancel, guests, importing, placing, provision, upgrade, wearing
 from providers.softlayer import mark as marks
 from providers.softlayer.account import Account
 from providers.softlayer.building import Building
@@ -22,7 +22,7 @@ from providers.softlayer.waiting import Pending, wait_until
 
 REPLACE_ON = frozenset(
     {"mark", "hostname", "domain", "datacenter", "flavor", "os", "imageId"}
-    | {"backendRouterId", "privateVlanId", "sshKeyIds", "publicSecurityGroupIds", "privateSecurityGroupIds"}
+    | {"backendRouterId", "privateVlanId", "sshKeyIds"}
 )
 TIMEOUT_S = 90 * 60.0
 """GPU guests with large images take some 20 minutes; the vendor's own tools allow 90."""
@@ -110,8 +110,8 @@ def _finish(op: Operation, account: Account, spec: GuestSpec, guest_id: str, hos
         _label(account, spec, guest_id)
         ready = wait_until(f"guest {guest_id} ({spec.hostname}) ready", building.look, op.patience, op.log.progress)
         _set_port_speed(account, spec, ready)
-        before = partial(op.before_order, f"disks for guest {guest_id} ({spec.hostname})")
-        building.guest = upgrade.grow_disks(account, ready, spec.data_disks_gb, op.patience, before)
+        ready = wearing.settle(op, account, ready, spec)
+        building.guest = upgrade.grow_disks(op, account, spec.mark, ready, spec.data_disks_gb)
     except ProviderError as error:
         reason = f"guest {guest_id} ({spec.hostname}) is {_standing(building.guest)}: {error}"
         raise Unfinished(guest_id, known | _shown(building.guest, known), reason) from error
@@ -132,11 +132,15 @@ def _standing(guest: guests.Guest | None) -> str:
 
 def _label(account: Account, spec: GuestSpec, guest_id: str) -> None:
     guest = account.guest(guest_id, spec.mark) or {}
-    notes = f"{marks.notes(marks.owner_of(spec.domain))} {spec.hostname}"
+    notes = _notes(spec.domain, spec.hostname)
     if guests.tags(guest) != set(spec.tags):
         account.api.ensure("Virtual_Guest", "setTags", ",".join(spec.tags), id=int(guest_id))
     if guest.get("notes") != notes:
         account.api.ensure("Virtual_Guest", "editObject", {"notes": notes}, id=int(guest_id))
+
+
+def _notes(domain: str, hostname: str) -> str:
+    return f"{marks.notes(marks.owner_of(domain))} {hostname}"
 
 
 def _set_port_speed(account: Account, spec: GuestSpec, guest: guests.Guest) -> None:
@@ -150,15 +154,26 @@ def _set_port_speed(account: Account, spec: GuestSpec, guest: guests.Guest) -> N
 def _inputs_of(op: Operation, guest: dict[str, Any], inputs: Mapping[str, Any]) -> dict[str, Any]:
     live = guests.live_inputs(guest)
     if inputs:
-        same_tags = guests.tags(guest) == set(inputs.get("tags") or ())
-        tags = {} if same_tags else {"tags": sorted(guests.tags(guest))}
-        return {**inputs, **{key: value for key, value in live.items() if key in inputs}, **tags}
-    stack, _, owner_mark = marks.owner_of(str(guest.get("domain"))).rpartition("-")
-    if stack != op.stack:
-        raise ProviderError(f"importing {guests.described(guest)}: it does not carry the mark of stack {op.stack}.")
+        return {**inputs, **_drift(guest, live, inputs)}
+    owner = marks.owner_in_domain(guest.get("domain"))
+    importing.permit(op, guests.described(guest), owner)
     ordered = op.account().api.find("Virtual_Guest", str(guest["id"]), guests.IMPORT_MASK) or {}
     live.pop("privateVlanId", None)  # A guest names one of the two, and by default the program names the router.
-    return {**live, **guests.ordered_inputs({**guest, **ordered}), "mark": owner_mark}
+    return {**live, **guests.ordered_inputs({**guest, **ordered}), "mark": owner.mark if owner else ""}
+
+
+def _drift(guest: dict[str, Any], live: Mapping[str, Any], inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what somebody changed; the order of tags and groups means nothing."""
+    found = {key: value for key, value in live.items() if key in inputs}
+    for key in ("publicSecurityGroupIds", "privateSecurityGroupIds"):
+        if set(found.get(key) or ()) == set(inputs.get(key) or ()):
+            found.pop(key, None)
+    if guests.tags(guest) != set(inputs.get("tags") or ()):
+        found["tags"] = sorted(guests.tags(guest))
+    if guest.get("notes") != _notes(str(inputs["domain"]), str(inputs["hostname"])):
+        # Notes are no input of ours: one that turns up in the state shows as a change, which the next update takes back.
+        found["notes"] = str(guest.get("notes") or "")
+    return found
 
 
 def _catalogue_price(inputs: Mapping[str, Any]) -> str | None:

@@ -53,7 +53,13 @@ class Engine(engine_pb2_grpc.EngineServicer):
 class Driver:
     """One provider process, configured."""
 
-    def __init__(self, config_file: Path | str, time_scale: float = 0.02, environment: Mapping[str, str] = {}) -> None:
+    def __init__(
+        self,
+        config_file: Path | str,
+        time_scale: float = 0.02,
+        environment: Mapping[str, str] = {},
+        **settings: str,
+    ) -> None:
         self.time_scale = time_scale
         self.engine = Engine()
         self._engine_server = grpc.server(ThreadPoolExecutor(8))
@@ -71,7 +77,7 @@ class Driver:
         self._channel = grpc.insecure_channel(f"127.0.0.1:{int(self.process.stdout.readline())}")
         self.stub = provider_pb2_grpc.ResourceProviderStub(self._channel)
         self.stub.Handshake(provider_pb2.ProviderHandshakeRequest(engine_address=f"127.0.0.1:{port}"))
-        settings = to_struct({"configFile": str(config_file), "timeScale": str(time_scale)})
+        settings = to_struct({"configFile": str(config_file), "timeScale": str(time_scale), **settings})
         self.stub.Configure(provider_pb2.ConfigureRequest(args=settings))
 
     def create(

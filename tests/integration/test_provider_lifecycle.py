@@ -301,26 +301,6 @@ def test_disks_and_port_speed_and_tags_change_in_place(driver, onlooker):
     assert float(changed.outputs["pricePerHour"]) > float(made.outputs["pricePerHour"])
 
 
-def test_drift_is_told(driver, onlooker):
-    made = driver.create("VirtualGuest", "gpu-0", guest("gpu-0"))
-    onlooker.client.call("Virtual_Guest", "setPrivateNetworkInterfaceSpeed", 100, id=int(made.id))
-    onlooker.client.call("Virtual_Guest", "setTags", "theirs", id=int(made.id))
-    read = driver.read("VirtualGuest", "gpu-0", made)
-    assert (read.inputs["portSpeedMbps"], read.inputs["tags"]) == (100, ["theirs"])
-
-
-def test_what_exists_can_be_imported_and_what_bears_another_mark_cannot(driver, onlooker):
-    cluster = Cluster(driver, ("gpu-0",))
-    empty = {"SshKey": cluster.key, "SecurityGroup": cluster.group, "VirtualGuest": cluster.guests["gpu-0"]}
-    for kind, made in empty.items():
-        imported = driver.read(kind, "x", Made(made.id, {}, {}))
-        assert imported.id == made.id
-        assert {**imported.inputs, "tags": TAGS, "rules": 0} == {**made.inputs, "tags": TAGS, "rules": 0}, kind
-    foreign = onlooker.order("gpu-0", "other-00000000.microcluster")
-    with pytest.raises(Failed, match="does not carry the mark of stack test"):
-        driver.read("VirtualGuest", "x", Made(foreign, {}, {}))
-
-
 def test_sixty_four_creates_at_once_make_sixty_four_guests_while_checks_are_still_answered(emulator_with):
     emulator = emulator_with(
         instance_limit=64, private_subnets=["10.113.0.0/24", "10.113.1.0/24"], public_subnet="198.51.100.0/24"

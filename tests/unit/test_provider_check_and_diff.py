@@ -46,6 +46,10 @@ def test_good_inputs_pass():
     [
         ({"dataDisksGb": [2048]}, "dataDisksGb", "no disk of 2048 GB is sold"),
         ({"dataDisksGb": [100] * 5}, "dataDisksGb", "at most 4"),
+        ({"dataDisksGb": [100, 2000, 100, 25, 10, 10]}, "dataDisksGb", "at most 4"),
+        ({"flavor": "AC9_16X120X100"}, "", "no flavor AC9_16X120X100 is in the catalogue"),
+        ({"datacenter": "par01"}, "", "AC1_16X120X100 is not sold in par01"),
+        ({"flavor": "ACL1_16X120X100"}, "", "no SAN disk of 2000 GB"),
         ({"imageId": "12"}, "", "either os or imageId"),
         ({"os": None}, "", "either os or imageId"),
         ({"privateVlanId": "2"}, "", "either backendRouterId or privateVlanId"),
@@ -104,7 +108,10 @@ def test_what_cannot_be_changed_in_place_replaces_the_guest(key):
     assert difference(GUEST, {**GUEST, key: "other"}, virtual_guest.REPLACE_ON).replacing == (key,)
 
 
-@pytest.mark.parametrize("key", ["tags", "portSpeedMbps", "dataDisksGb"])
+GROUP_KEYS = ("publicSecurityGroupIds", "privateSecurityGroupIds")
+
+
+@pytest.mark.parametrize("key", ["tags", "portSpeedMbps", "dataDisksGb", *GROUP_KEYS])
 def test_what_can_be_changed_in_place_is(key):
     found = difference(GUEST, {**GUEST, key: "other"}, virtual_guest.REPLACE_ON)
     assert (found.changed, found.replacing) == ((key,), ())
@@ -117,7 +124,7 @@ def test_a_disk_of_a_guest_that_stays_never_shrinks(disks):
 
 
 def test_a_guest_that_is_replaced_may_have_smaller_disks_and_one_that_stays_larger_ones():
-    assert virtual_guest.check({**GUEST, "dataDisksGb": [100], "flavor": "AC2_16X120X100"}, GUEST) == []
+    assert virtual_guest.check({**GUEST, "dataDisksGb": [100], "flavor": "AC1_8X60X100"}, GUEST) == []
     assert virtual_guest.check({**GUEST, "dataDisksGb": [2000, 100]}, GUEST) == []
 
 

@@ -1,0 +1,114 @@
+"""What changes in place, what drift shows, and what may be imported."""
+
+from __future__ import annotations
+
+import pytest
+
+from providers.softlayer import mark as marks
+from tests.integration.provider_cluster import KEY, MARK, TAGS, Cluster, group, guest
+from tests.integration.provider_driver import Driver, Failed, Made
+
+OTHER = "other-00000000"
+
+
+@pytest.fixture(scope="module")
+def running(account_emulator):
+    with Driver(account_emulator.config_file) as driver:
+        yield driver
+
+
+@pytest.fixture
+def driver(running, onlooker):
+    running.engine.said.clear()
+    return running
+
+
+def worn(onlooker, guest_id: str) -> list[list[int]]:
+    """Return the groups on the public and on the private interface."""
+    sides = ("primaryNetworkComponent", "primaryBackendNetworkComponent")
+    mask = f"mask[{','.join(f'{side}[securityGroupBindings[securityGroup[id]]]' for side in sides)}]"
+    found = onlooker.client.call("Virtual_Guest", "getObject", id=int(guest_id), mask=mask)
+    return [[each["securityGroup"]["id"] for each in found[side]["securityGroupBindings"]] for side in sides]
+
+
+def test_groups_are_exchanged_on_the_running_guest(driver, onlooker):
+    cluster = Cluster(driver, ("gpu-0",))
+    before = cluster.guests["gpu-0"]
+    second = driver.create("SecurityGroup", "second", group("second"))
+    wanted = {
+        **before.inputs,
+        "publicSecurityGroupIds": [second.id],
+        "privateSecurityGroupIds": [cluster.group.id, second.id],
+    }
+    after = driver.update("VirtualGuest", "gpu-0", before, wanted)
+    assert after.id == before.id
+    assert worn(onlooker, after.id) == [[int(second.id)], [int(cluster.group.id), int(second.id)]]
+    assert "Restarts" not in driver.said()
+    assert driver.read("VirtualGuest", "gpu-0", after).inputs == wanted
+
+
+def test_the_first_group_of_an_interface_is_told_to_restart_the_guest(driver, onlooker):
+    made = driver.create("VirtualGuest", "gpu-0", guest("gpu-0"))
+    first = driver.create("SecurityGroup", "group", group("members"))
+    driver.update("VirtualGuest", "gpu-0", made, guest("gpu-0", privateSecurityGroupIds=[first.id]))
+    assert worn(onlooker, made.id) == [[], [int(first.id)]]
+    assert f"Restarts guest {made.id}" in driver.said()
+
+
+def test_drift_is_told_and_taken_back(driver, onlooker):
+    cluster = Cluster(driver, ("gpu-0",))
+    made, group_id = cluster.guests["gpu-0"], int(cluster.group.id)
+    component = onlooker.client.call("Virtual_Guest", "getPrimaryNetworkComponent", id=int(made.id))["id"]
+    onlooker.client.call("Virtual_Guest", "setPrivateNetworkInterfaceSpeed", 100, id=int(made.id))
+    onlooker.client.call("Virtual_Guest", "setTags", "theirs", id=int(made.id))
+    onlooker.client.call("Virtual_Guest", "editObject", {"notes": "mine now"}, id=int(made.id))
+    onlooker.client.call("Network_SecurityGroup", "detachNetworkComponents", [component], id=group_id)
+    read = driver.read("VirtualGuest", "gpu-0", made)
+    changed = {key for key, value in read.inputs.items() if made.inputs.get(key) != value}
+    assert changed == {"portSpeedMbps", "tags", "notes", "publicSecurityGroupIds"}
+    assert (read.inputs["portSpeedMbps"], read.inputs["tags"], read.inputs["notes"]) == (100, ["theirs"], "mine now")
+    back = driver.update("VirtualGuest", "gpu-0", read, made.inputs)
+    assert driver.read("VirtualGuest", "gpu-0", back).inputs == made.inputs
+
+
+def test_what_exists_can_be_imported_and_what_bears_another_mark_cannot(driver, onlooker):
+    cluster = Cluster(driver, ("gpu-0",))
+    empty = {"SshKey": cluster.key, "SecurityGroup": cluster.group, "VirtualGuest": cluster.guests["gpu-0"]}
+    for kind, made in empty.items():
+        imported = driver.read(kind, "x", Made(made.id, {}, {}))
+        assert imported.id == made.id
+        assert {**imported.inputs, "tags": TAGS, "rules": 0} == {**made.inputs, "tags": TAGS, "rules": 0}, kind
+
+
+@pytest.fixture
+def foreign(onlooker) -> dict[str, str]:
+    """A key, a group and a guest of another stack, by their kinds."""
+    call, notes = onlooker.client.call, marks.notes(OTHER)
+    key = call("Security_Ssh_Key", "createObject", {"key": KEY["publicKey"], "label": "theirs", "notes": notes})
+    made = call("Network_SecurityGroup", "createObject", {"name": "test-theirs", "description": f"{notes}: theirs"})
+    ordered = onlooker.order("gpu-0", f"{OTHER}.microcluster")
+    return {"SshKey": str(key["id"]), "SecurityGroup": str(made["id"]), "VirtualGuest": ordered}
+
+
+@pytest.mark.parametrize("kind", ["SshKey", "SecurityGroup", "VirtualGuest"])
+def test_another_stacks_things_are_imported_only_by_a_person_who_says_so(driver, account_emulator, foreign, kind):
+    with pytest.raises(
+        Failed, match="does not carry the mark of stack test but belongs to .*set softlayer:importMark 00000000"
+    ):
+        driver.read(kind, "x", Made(foreign[kind], {}, {}))
+    with Driver(account_emulator.config_file, importMark="00000000") as told:
+        try:
+            mark = told.read(kind, "x", Made(foreign[kind], {}, {})).inputs["mark"]
+        except Failed as building:
+            assert "is not ready" in str(building)
+            mark = "00000000"
+    assert mark == "00000000"
+
+
+def test_what_carries_no_mark_is_never_imported(account_emulator, onlooker):
+    stranger = onlooker.order("gpu-0", "example.com")
+    with (
+        Driver(account_emulator.config_file, importMark=MARK) as driver,
+        pytest.raises(Failed, match=f"importing guest {stranger} .*carries no mark of microcluster"),
+    ):
+        driver.read("VirtualGuest", "x", Made(stranger, {}, {}))
