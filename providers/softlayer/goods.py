@@ -80,6 +80,14 @@ def is_billed(row: Mapping[str, Any]) -> bool:
     return bool(row.get("billingItem"))
 
 
+def place_of(api: Api, datacenter: str, what: str) -> int:
+    """Return the account's number of a datacenter."""
+    for each in api.read("Location_Datacenter", "getDatacenters", mask="mask[id,name]"):
+        if each["name"] == datacenter:
+            return int(each["id"])
+    raise ProviderError(f"ordering {what}: the account knows no datacenter {datacenter}. Choose another one.")
+
+
 def receipt_order(receipt: Any) -> str | None:
     """Read the id of a thing to come out of the receipt of its order."""
     placed = receipt.get("placedOrder") or {} if isinstance(receipt, dict) else {}

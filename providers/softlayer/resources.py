@@ -9,8 +9,7 @@ from typing import Any
 import pulumi
 
 from providers.softlayer.mark import owner_domain, owner_label, owner_tags  # noqa: F401 - the program finds them here
-
-Strings = Sequence[pulumi.Input[str]]
+from providers.softlayer.resource_class import SoftLayerResource, Strings, camel_case, props
 
 
 @dataclass(frozen=True)
@@ -88,38 +87,6 @@ class VirtualGuestArgs:
     """Names the place on the private network instead of the router."""
 
 
-@dataclass(frozen=True)
-class BlockVolumeArgs:
-    """A block volume on the SAN that outlives guests; monthly, so at least a whole month, unless hourly is asked for."""
-
-    mark: pulumi.Input[str]
-    name: pulumi.Input[str]
-    """Unique among the volumes of the stack; it stands in the volume's notes, after the owner mark."""
-    datacenter: pulumi.Input[str]
-    size_gb: pulumi.Input[int]
-    iops_per_gb: pulumi.Input[float] | None = None
-    """An endurance tier: 0.25, 2, 4 or 10 operations a second and GB."""
-    iops: pulumi.Input[int] | None = None
-    """Performance storage with so many operations a second, instead of a tier."""
-    hourly: pulumi.Input[bool] = False
-    guest_ids: Strings = ()
-    """The guests that may attach it; changed in place."""
-    description: pulumi.Input[str] = ""
-    """What a person adds to the notes; changed in place."""
-
-
-class SoftLayerResource(pulumi.CustomResource):
-    """A resource whose wire names are camelCase and whose Python names are snake_case."""
-
-    def translate_output_property(self, prop: str) -> str:
-        """Turn the wire's ``keyId`` into ``key_id``."""
-        return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in prop)
-
-    def translate_input_property(self, prop: str) -> str:
-        """Turn ``key_id`` into the wire's ``keyId``."""
-        return camel_case(prop)
-
-
 class Ledger(SoftLayerResource):
     """The account as this stack uses it: checked before the first order, proven clean after the last cancellation."""
 
@@ -144,7 +111,7 @@ class Ledger(SoftLayerResource):
             "price_source",
             "currency",
         )
-        super().__init__("softlayer:index:Ledger", name, _props(args, outputs), opts)
+        super().__init__("softlayer:index:Ledger", name, props(args, outputs), opts)
 
 
 class SshKey(SoftLayerResource):
@@ -155,7 +122,7 @@ class SshKey(SoftLayerResource):
     account_id: pulumi.Output[str]
 
     def __init__(self, name: str, args: SshKeyArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("softlayer:index:SshKey", name, _props(args, ("key_id", "fingerprint", "account_id")), opts)
+        super().__init__("softlayer:index:SshKey", name, props(args, ("key_id", "fingerprint", "account_id")), opts)
 
 
 class SecurityGroup(SoftLayerResource):
@@ -165,8 +132,8 @@ class SecurityGroup(SoftLayerResource):
     account_id: pulumi.Output[str]
 
     def __init__(self, name: str, args: SecurityGroupArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        props = _props(args, ("group_id", "account_id")) | {"rules": [_rule(rule) for rule in args.rules]}
-        super().__init__("softlayer:index:SecurityGroup", name, props, opts)
+        named = props(args, ("group_id", "account_id")) | {"rules": [_rule(rule) for rule in args.rules]}
+        super().__init__("softlayer:index:SecurityGroup", name, named, opts)
 
 
 class VirtualGuest(SoftLayerResource):
@@ -183,39 +150,7 @@ class VirtualGuest(SoftLayerResource):
 
     def __init__(self, name: str, args: VirtualGuestArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         outputs = ("guest_id", "public_ip", "private_ip", "host_key", "price_per_hour", "provision_date", "account_id")
-        super().__init__("softlayer:index:VirtualGuest", name, _props(args, outputs), opts)
-
-
-class BlockVolume(SoftLayerResource):
-    """A block volume, provisioned, with its guests authorised. The CHAP password is read where it is used, never stored."""
-
-    volume_id: pulumi.Output[str]
-    order_id: pulumi.Output[str]
-    username: pulumi.Output[str]
-    """The account's name of the volume."""
-    lun_id: pulumi.Output[str]
-    target_address: pulumi.Output[str]
-    """Where guests find it, over iSCSI."""
-    billing: pulumi.Output[str]
-    """How it is billed and for how much; in a preview by the catalogue."""
-    ends: pulumi.Output[str]
-    """When somebody's cancellation takes effect, if there is one."""
-    account_id: pulumi.Output[str]
-
-    def __init__(self, name: str, args: BlockVolumeArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        outputs = ("volume_id", "order_id", "username", "lun_id", "target_address", "billing", "ends", "account_id")
-        super().__init__("softlayer:index:BlockVolume", name, _props(args, outputs), opts)
-
-
-def camel_case(name: str) -> str:
-    """Turn ``key_id`` into ``keyId``."""
-    head, *tail = name.split("_")
-    return head + "".join(word.capitalize() for word in tail)
-
-
-def _props(args: Any, outputs: Sequence[str]) -> dict[str, Any]:
-    # Pulumi makes an attribute for each key of this dict and for nothing else, outputs included.
-    return {name: None for name in outputs} | {field.name: getattr(args, field.name) for field in fields(args)}
+        super().__init__("softlayer:index:VirtualGuest", name, props(args, outputs), opts)
 
 
 def _rule(rule: RuleArgs) -> dict[str, Any]:

@@ -11,13 +11,16 @@ import grpc
 from google.protobuf import any_pb2, empty_pb2
 from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc, status_pb2
 
-from providers.softlayer import block_volume, ledger, security_group, ssh_key, virtual_guest
+from providers.softlayer import block_volume, ledger, security_group, ssh_key, virtual_guest, vlan
 from providers.softlayer.engine_log import EngineLog, Log
 from providers.softlayer.errors import ApiError, ProviderError, Unfinished
+from providers.softlayer.image import IMAGE
 from providers.softlayer.redaction import redacted
 from providers.softlayer.resource import Resource
+from providers.softlayer.router import ROUTER
 from providers.softlayer.session import EngineLife, Operation, Session
 from providers.softlayer.spec import Problem, difference
+from providers.softlayer.subnet import SUBNET
 from providers.softlayer.values import has_unknown, to_python, to_struct
 from providers.softlayer.waiting import Patience
 
@@ -28,9 +31,14 @@ RESOURCES: Mapping[str, Resource] = {
     "softlayer:index:SecurityGroup": security_group,
     "softlayer:index:VirtualGuest": virtual_guest,
     "softlayer:index:BlockVolume": block_volume,
+    "softlayer:index:Vlan": vlan,
+    "softlayer:index:Subnet": SUBNET,
+    "softlayer:index:Router": ROUTER,
+    "softlayer:index:Image": IMAGE,
 }
 CAUTIONS: Mapping[str, Callable[[Mapping[str, Any]], str | None]] = {
-    "softlayer:index:BlockVolume": block_volume.caution
+    "softlayer:index:BlockVolume": block_volume.caution,
+    "softlayer:index:Vlan": vlan.caution,
 }
 """What a preview warns of before something is ordered."""
 SETTINGS = ("configFile", "timeScale", "importMark")

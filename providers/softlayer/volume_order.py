@@ -32,11 +32,7 @@ def prepared(api: Api, spec: VolumeSpec) -> dict[str, Any]:
     selling = [package for package in packages if _prices(package["items"], CATEGORY)]
     if len(selling) != 1:
         raise ProviderError(f"ordering volume {spec.name}: the account sells {len(selling)} storage packages, not one.")
-    places = api.read("Location_Datacenter", "getDatacenters", mask="mask[id,name]")
-    place = next((each["id"] for each in places if each["name"] == spec.datacenter), None)
-    if place is None:
-        raise ProviderError(f"ordering volume {spec.name}: the account knows no datacenter {spec.datacenter}.")
-    return container(spec, selling[0], place)
+    return container(spec, selling[0], goods.place_of(api, spec.datacenter, f"volume {spec.name}"))
 
 
 def container(spec: VolumeSpec, package: Mapping[str, Any], place: int) -> dict[str, Any]:

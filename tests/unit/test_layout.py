@@ -23,7 +23,13 @@ MAY_IMPORT = {
     "catalog": set(),
     # The campaigns play the engine and hold the account in their own process, as the tests do; their program is the product's cluster.
     "chaos": {"components", "config", "emulator", "providers.softlayer"},
-    "components": {"catalog", "config", "launchers", "providers.softlayer.resources"},
+    "components": {
+        "catalog",
+        "config",
+        "launchers",
+        "providers.softlayer.resources",
+        "providers.softlayer.goods_resources",
+    },
     "config": {"catalog"},
     "emulator": set(),
     "images": set(),
