@@ -14,8 +14,11 @@ from typing import Any
 from providers.softlayer import credentials, mark
 from providers.softlayer.calls import READ_ATTEMPTS, Api
 from providers.softlayer.errors import ApiError, ProviderError
+from providers.softlayer.goods import is_billed
 from providers.softlayer.listing import GUEST_MASK, bill_list, guest_list, order_list
 from providers.softlayer.money import per_hour, per_month, whole
+from providers.softlayer.vlans import VLANS
+from providers.softlayer.volumes import VOLUMES
 
 LOCAL_ATTEMPTS = 3
 CHARGE_MASK = (
@@ -122,6 +125,9 @@ class Account:
         charges = [_charge(row, still_billed=str(row["id"]) in running) for row in ours]
         listed = {charge.id for charge in charges}
         charges += [_unlisted(guest, item) for id, (guest, item) in running.items() if id not in listed]
+        charges += [
+            _of_goods(row) for kind in (VOLUMES, VLANS) for row in kind.marked(self.api, owner_mark) if is_billed(row)
+        ]
         return tuple(sorted(charges, key=lambda charge: (charge.opened, charge.host)))
 
     def _billed_guests(self, owner_mark: str) -> list[tuple[dict[str, Any], dict[str, Any]]]:
@@ -207,6 +213,13 @@ def _unlisted(guest: dict[str, Any], item: dict[str, Any]) -> Charge:
     flavored = _charge({**item, "hourlyFlag": True, "description": "a guest"}, still_billed=True)
     opened = dated(guest.get("createDate")) or flavored.opened
     return replace(flavored, host=str(guest.get("hostname") or ""), category="guest_core", opened=opened)
+
+
+def _of_goods(row: dict[str, Any]) -> Charge:
+    """Write the charge of a volume or VLAN; its billing item bears no mark, so that the thing itself leads to it."""
+    return replace(
+        _charge(row["billingItem"], still_billed=True), host=str(row.get("username") or row.get("name") or "")
+    )
 
 
 def _described(row: dict[str, Any]) -> str:

@@ -9,15 +9,18 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from providers.softlayer import cancel, security_group, ssh_key
+from providers.softlayer import block_volume, cancel, security_group, ssh_key, vlan, vlans
 from providers.softlayer import mark as marks
 from providers.softlayer.account import Account, dated, per_hour
 from providers.softlayer.errors import ProviderError
+from providers.softlayer.goods import is_billed
 from providers.softlayer.listing import GUEST_MASK
+from providers.softlayer.vlans import VLANS
+from providers.softlayer.volumes import VOLUMES
 from providers.softlayer.waiting import Patience
 
 WORKERS = 16
-GUEST, KEY, GROUP = "guest", "key", "group"
+GUEST, KEY, GROUP, VOLUME, VLAN = "guest", "key", "group", "volume", "vlan"
 
 Row = Mapping[str, Any]
 
@@ -83,6 +86,22 @@ LISTINGS = (
         lambda row: marks.owner_in_notes(row.get("description")),
         lambda row: str(row.get("name") or ""),
     ),
+    _Listing(
+        VOLUME,
+        "Account",
+        "getNetworkStorage",
+        VOLUMES.mask,
+        lambda row: marks.owner_in_notes(row.get("notes")) if is_billed(row) else None,
+        lambda row: str(row.get("notes") or ""),
+    ),
+    _Listing(
+        VLAN,
+        "Account",
+        "getNetworkVlans",
+        VLANS.mask,
+        lambda row: vlans.owner(row) if is_billed(row) else None,
+        lambda row: str(row.get("name") or ""),
+    ),
 )
 
 
@@ -124,7 +143,7 @@ def _belonging(listing: _Listing, row: Row) -> Belonging | None:
     if owner is None:
         return None
     bill = row.get("billingItem")
-    since = dated(row.get("createDate"))
+    since = dated(row.get("createDate") or (bill or {}).get("createDate"))
     cost = per_hour(bill) if bill else Decimal(0)
     return Belonging(listing.kind, str(row["id"]), listing.name(row), owner, since, cost, bool(bill))
 
@@ -143,5 +162,9 @@ def _remove(account: Account, thing: Belonging, patience: Patience, tell: Callab
         cancel.close(account, thing.id, owner_mark, patience, tell)
     elif thing.kind == KEY:
         ssh_key.remove(account, thing.id, owner_mark)
-    else:
+    elif thing.kind == GROUP:
         security_group.remove(account, thing.id, owner_mark, patience, tell)
+    elif thing.kind == VOLUME:
+        block_volume.close(account, thing.id, owner_mark, patience, tell)
+    else:
+        vlan.close(account, thing.id, owner_mark, patience, tell)

@@ -14,8 +14,9 @@ Row = dict[str, Any]
 ORDER_PREFIX = "order-"
 """The id of a thing whose order was accepted and which the account does not show yet."""
 BILLING_MASK = (
-    "billingItem[id,hourlyFlag,cancellationDate,hourlyRecurringFee,recurringFee,"
-    "children[hourlyRecurringFee,recurringFee],orderItem[order[id,status,userRecord[username]]]]"
+    "billingItem[id,description,categoryCode,hourlyFlag,createDate,cancellationDate,hourlyRecurringFee,recurringFee,"
+    "currentHourlyCharge,children[hourlyRecurringFee,recurringFee,currentHourlyCharge],"
+    "orderItem[order[id,status,userRecord[username]]]]"
 )
 
 

@@ -15,7 +15,7 @@ from providers.softlayer.resource import Created, Live
 from providers.softlayer.session import Operation
 from providers.softlayer.spec import Problem, problems
 from providers.softlayer.vlan_spec import VlanSpec
-from providers.softlayer.vlans import MARK_LENGTH, VLANS, Vlan
+from providers.softlayer.vlans import VLANS, Vlan
 from providers.softlayer.waiting import Patience, Pending, wait_until
 
 REPLACE_ON = frozenset({"mark", "datacenter", "space", "routerId", "hourly"})
@@ -142,11 +142,10 @@ def _live_inputs(op: Operation, vlan: Vlan, inputs: Mapping[str, Any]) -> dict[s
     if inputs:
         known = {key: value for key, value in live.items() if key in inputs}
         spec = VlanSpec.of(inputs)
-        short = name[MARK_LENGTH:] if vlans.bears(vlan, spec.mark) else name
         changed = {} if hourly == spec.hourly else {"hourly": hourly}
-        return {**inputs, **known, "name": short, **changed}
-    owner_mark = name[len("mc-") : MARK_LENGTH - 1]
-    if not vlans.bears(vlan, owner_mark) or f"mc-stack-{op.stack}" not in vlans.tags(vlan):
+        return {**inputs, **known, "name": vlans.short_name(vlan, spec.mark), **changed}
+    owner = vlans.owner(vlan)
+    if owner is None or owner.stack != op.stack:
         raise ProviderError(f"importing VLAN {vlan['id']} ('{name}'): it does not carry the mark of stack {op.stack}.")
     live.pop("routerId")
-    return {**live, "mark": owner_mark, "name": name[MARK_LENGTH:], "hourly": hourly}
+    return {**live, "mark": owner.mark, "name": vlans.short_name(vlan, owner.mark), "hourly": hourly}

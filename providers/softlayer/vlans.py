@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
+from providers.softlayer import mark as marks
 from providers.softlayer import money
 from providers.softlayer.calls import Api
 from providers.softlayer.goods import BILLING_MASK, Goods, order_id
@@ -33,8 +35,20 @@ def listed(api: Api) -> list[dict[str, Any]]:
 
 
 def bears(vlan: Vlan, owner_mark: str) -> bool:
-    """Tell whether the name begins with exactly this mark."""
-    return str(vlan.get("name") or "").startswith(marked_name(owner_mark, ""))
+    """Tell whether the name begins with exactly this mark, or a tag is exactly that of the mark."""
+    return _is_named(vlan, owner_mark) or f"mc-mark-{owner_mark}" in tags(vlan)
+
+
+def owner(vlan: Vlan) -> marks.Owner | None:
+    """Read whose it is from its tags, or, as these come by a second call, the mark alone from its name."""
+    named = re.match(r"mc-([0-9a-f]{8})-", str(vlan.get("name") or ""))
+    return marks.owner_in_tags(tags(vlan)) or (marks.Owner("unknown", named[1]) if named else None)
+
+
+def short_name(vlan: Vlan, owner_mark: str) -> str:
+    """Return the name without the mark; one that somebody else gave it is returned whole."""
+    name = str(vlan.get("name") or "")
+    return name[MARK_LENGTH:] if _is_named(vlan, owner_mark) else name
 
 
 def is_automatic(vlan: Vlan) -> bool:
@@ -62,6 +76,10 @@ def inhabitants(vlan: Vlan) -> list[str]:
 def tags(vlan: Vlan) -> set[str]:
     """List its tags."""
     return {str((reference.get("tag") or {}).get("name")) for reference in vlan.get("tagReferences") or []}
+
+
+def _is_named(vlan: Vlan, owner_mark: str) -> bool:
+    return str(vlan.get("name") or "").startswith(marked_name(owner_mark, ""))
 
 
 def outputs(vlan: Vlan, account_id: str, order: str | None) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import pytest
 from providers.softlayer import block_volume
 from providers.softlayer.waiting import Patience
 from tests.integration.lossy_wire import lossy_wire
-from tests.integration.provider_cluster import MARK, Onlooker
+from tests.integration.provider_cluster import LEDGER, MARK, Onlooker
 from tests.integration.provider_driver import Driver, Failed, Made, unfinished
 from tests.integration.until import until
 
@@ -246,3 +246,53 @@ def test_no_password_of_a_volume_or_of_a_guest_reaches_state_or_log(driver, onlo
     secrets = [shown["password"], shown["allowedVirtualGuests"][0]["allowedHost"]["credential"]["password"]]
     written = f"{made.outputs}{driver.read('BlockVolume', 'data', made)}{driver.said()}"
     assert not any(secret in written for secret in secrets)
+
+
+def swept(driver):
+    """Remove a ledger that nothing but the account knows anything of."""
+    ledger = driver.create("Ledger", "ledger", LEDGER)
+    driver.delete("Ledger", "ledger", ledger)
+
+
+def test_the_ledger_cancels_what_bears_the_mark_and_leaves_other_volumes_and_vlans_alone(driver, onlooker):
+    foreign = order_by_hand(onlooker, notes="microcluster test-1f3a9c43: data")
+    bare = order_by_hand(onlooker)
+    driver.create("BlockVolume", "data", {**DATA, "hourly": False})
+    vlan = driver.create("Vlan", "train", {"mark": MARK, "name": "train", "datacenter": "lon06"})
+    assert onlooker.open_count() == 2
+    swept(driver)
+    assert {str(each["id"]) for each in volumes(onlooker)} == {foreign, bare}
+    assert vlan.id not in {str(each["id"]) for each in onlooker.client.call("Account", "getNetworkVlans")}
+    assert onlooker.open_count() == 0
+
+
+@pytest.mark.parametrize("journal", ["kept", "with the answer"])
+def test_the_ledger_cancels_a_volume_whose_order_died_with_its_run_before_it_got_a_mark(
+    account_emulator, onlooker, tmp_path, journal
+):
+    stranger = order_by_hand(onlooker)
+    losses = {"editObject": 1000, **({"placeOrder": 1} if journal == "kept" else {})}
+    with lossy_wire(account_emulator.endpoint, losses) as wire:
+        wire.before_reaching.add("editObject")
+        config = wire.config(account_emulator.config_file, tmp_path)
+        dying = Driver(config, time_scale=1.0)
+        threading.Thread(target=suppressed, args=(dying.create, "BlockVolume", "data", DATA), daemon=True).start()
+        until(lambda: "placeOrder" in wire.calls and len(volumes(onlooker)) == 2)
+        dying.kill()
+        wire.losses.clear()
+        with Driver(config) as driver:
+            swept(driver)
+    assert [str(each["id"]) for each in volumes(onlooker)] == [stranger]
+
+
+def test_a_volume_that_was_ordered_a_moment_ago_and_is_in_no_list_yet_is_not_ordered_again(emulator_with):
+    emulator = emulator_with(list_lag_s=1200.0, volume_s=60.0)
+    dying = Driver(emulator.config_file, time_scale=1.0)
+    threading.Thread(target=suppressed, args=(dying.create, "BlockVolume", "data", DATA), daemon=True).start()
+    until(lambda: emulator.status()["open_billing_items"] == 1)
+    dying.kill()
+    with Driver(emulator.config_file) as driver:
+        made = driver.create("BlockVolume", "data", DATA)
+        assert emulator.status()["open_billing_items"] == 1
+        driver.delete("BlockVolume", "data", made)
+    assert emulator.status()["open_billing_items"] == 0
