@@ -66,19 +66,16 @@ def billed_since(account: Account) -> float | None:
     return None if moment is None else float(moment)
 
 
-def add_fee(account: Account, item: BillingItem, price: Price) -> Fee:
-    """Bill one part more from now on."""
-    item.fees.append(_fee(account, price, account.now))
-    return item.fees[-1]
-
-
-def replace_fee(account: Account, item: BillingItem, price: Price) -> None:
-    """Bill this price from now on, and no longer what stood under its category."""
-    fee = add_fee(account, item, price)
-    before = [each for each in item.fees if each.category == fee.category and each.closed is None and each is not fee]
-    for each in before:
-        each.closed = fee.opened
-    fee.replaced = str(sum((_per_month(each) for each in before), Decimal()))
+def replace_fees(account: Account, item: BillingItem, prices: Iterable[Price]) -> None:
+    """Bill these prices from now on, and no longer what stood under their categories."""
+    moment = account.now
+    for price in prices:
+        fee = _fee(account, price, moment)
+        before = [each for each in item.fees if each.category == fee.category and each.closed is None]
+        for each in before:
+            each.closed = moment
+        fee.replaced = str(sum((_per_month(each) for each in before), Decimal()))
+        item.fees.append(fee)
 
 
 def close(item: BillingItem, moment: float) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from . import cancellation, networks, volumes
 from .account import Account
-from .billing import replace_fee
+from .billing import replace_fees
 from .catalogue import DISK_CATEGORIES
 from .records import Guest, GuestDisk, LaterWork, Transaction
 
@@ -171,17 +171,16 @@ def _end_upgrade(account: Account, guest: Guest) -> None:
     upgrade, catalogue = guest.upgrade, account.catalogue
     guest.upgrade, guest.modified = None, account.now
     item = account.store.billing_items[guest.billing_item_id]
-    for device, capacity in upgrade.disks.items():
-        replace_fee(account, item, catalogue.disks[DISK_CATEGORIES[device - 1], capacity])
+    prices = [catalogue.disks[DISK_CATEGORIES[device - 1], size] for device, size in upgrade.disks.items()]
     if upgrade.port_speed is not None:
         for component in guest.components:
             component.max_speed = upgrade.port_speed
-        replace_fee(account, item, catalogue.port_speeds[upgrade.port_speed, guest.public is None])
+        prices.append(catalogue.port_speeds[upgrade.port_speed, guest.public is None])
     if upgrade.preset_id:
         flavour = account.flavour_of(guest)
         item.flavour = flavour.key_name
-        for price in flavour.prices:
-            replace_fee(account, item, price)
+        prices += flavour.prices
+    replace_fees(account, item, prices)
 
 
 def _end_reclaim(account: Account, guest: Guest) -> None:

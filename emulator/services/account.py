@@ -38,6 +38,7 @@ def get_object(account: Account, call: Call) -> View:
         | {
             "masterUser": lambda: bills.user(account),
             "nextInvoiceTotalAmount": lambda: str(_due_next(account)),
+            "nextInvoiceTotalRecurringAmount": lambda: str(_due_next(account)),
             "pendingInvoice": lambda: _pending_invoice(account),
             "balance": lambda: "0",
         },
@@ -199,6 +200,7 @@ SERVICES = {
         **storage.OF_ACCOUNT,
         "getInvoices": get_invoices,
         "getNextInvoiceTotalAmount": get_next_total,
+        "getNextInvoiceTotalRecurringAmount": get_next_total,
         "getPendingInvoice": get_pending_invoice,
         "getBalance": get_balance,
         "getHardware": nothing("hardware"),

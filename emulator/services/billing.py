@@ -24,6 +24,16 @@ def get_item(account: Account, call: Call) -> View:
     return bills.child_view(account, item, next(fee for fee in item.fees if fee.id == identifier(call)))
 
 
+def get_children(account: Account, call: Call) -> Listing:
+    """The parts of a billing item."""
+    return Listing(get_item(account, call).read("children"), "children")
+
+
+def get_next_invoice_children(account: Account, call: Call) -> Listing:
+    """The parts of a billing item that the next invoice still shows."""
+    return Listing(get_item(account, call).read("nextInvoiceChildren"), "nextInvoiceChildren")
+
+
 def cancel_item(account: Account, call: Call) -> bool:
     """Cancel what is billed, at once or on its anniversary; its parts go with it, whatever is asked about associated items."""
     parent = _parent(account, call)
@@ -104,6 +114,8 @@ def _invoice(account: Account, call: Call) -> invoices.Invoice:
 SERVICES = {
     "SoftLayer_Billing_Item": {
         "getObject": get_item,
+        "getChildren": get_children,
+        "getNextInvoiceChildren": get_next_invoice_children,
         "cancelItem": cancel_item,
         "cancelService": cancel_service,
         "cancelServiceOnAnniversaryDate": cancel_on_anniversary,

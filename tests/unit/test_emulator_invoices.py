@@ -17,12 +17,14 @@ import bench.billing
 from emulator import billing, invoice_report, invoices, transactions
 from emulator.billing import CENT
 from emulator.clock import iso
+from emulator.price_list import load_catalogue
 from emulator.records import BillingItem, Fee
 from emulator.table import Table
 from tests.unit.emulated import Emulated
 
 HOUR = 3600.0
 DAY = 24 * HOUR
+UPGRADE = "SoftLayer_Container_Product_Order_Virtual_Guest_Upgrade"
 START = 1_767_225_600.0  # 2026-01-01
 
 
@@ -148,6 +150,34 @@ def test_the_next_invoice_of_the_account_is_the_sum_of_its_items_next_amounts(em
     )
 
 
+@pytest.mark.parametrize("flavour", [each.key_name for each in load_catalogue().flavours if "lon04" in each.sold_in])
+@pytest.mark.parametrize("hourly", [True, False])
+def test_an_order_costs_what_its_item_is_billed_to_the_cent(emulated, flavour, hourly):
+    preset = {"supplementalCreateObjectOptions": {"flavorKeyName": flavour}, "blockDevices": []}
+    emulated.order(**preset, hourlyBillingFlag=hourly)
+    (order,) = emulated.account.store.orders.look()
+    assert billing.bill(emulated.account) == Decimal(order.total).quantize(CENT)
+
+
+def test_what_was_replaced_is_no_part_any_more_but_still_on_the_next_invoice(emulated):
+    guest_id = emulated.ready()
+    upgrade = {"complexType": UPGRADE, "virtualGuests": [{"id": guest_id}], "prices": [{"id": 273}]}
+    emulated.call("Product_Order", "placeOrder", upgrade)
+    later(emulated, 2 * HOUR)
+    while emulated.call("Virtual_Guest", "getUpgradeRequest", identifier=guest_id):
+        later(emulated, 10)
+    item = emulated.call("Virtual_Guest", "getBillingItem", identifier=guest_id, mask="children,nextInvoiceChildren")
+    shown = {
+        name: [each["description"][:6] for each in item[name] if each["categoryCode"] == "port_speed"]
+        for name in ("children", "nextInvoiceChildren")
+    }
+    assert shown == {"children": ["100 Mb"], "nextInvoiceChildren": ["1 Gbps", "100 Mb"]}
+    assert item["hourlyRecurringFee"] == 4.456
+    assert [each["id"] for each in emulated.call("Billing_Item", "getChildren", identifier=item["id"])] == [
+        each["id"] for each in item["children"]
+    ]
+
+
 def test_a_report_of_the_past_shows_the_bill_as_it_was(emulated):
     guest_id = emulated.ready()
     middle = emulated.account.now
@@ -180,6 +210,7 @@ def test_a_month_of_billing_adds_up_and_takes_work_in_proportion_to_what_was_ren
     monkeypatch.setattr(billing, "charged_for", counted)
     for rate in (1, 3):
         lived = bench.billing.month(tmp_path / str(rate), guests_per_hour=rate, hours=60)
-        # 54 guests lived for six hours, the last six for five hours and less, each started one counted.
-        assert lived.total == rate * (54 * 6 + 5 + 4 + 3 + 2 + 1 + 1) * Decimal("4.496")
+        # 54 guests lived for six hours, the last six for five hours and less, each started one counted; and ten volumes.
+        guests, volumes = 54 * 6 + 5 + 4 + 3 + 2 + 1 + 1, 9 * 6 + 5
+        assert lived.total == rate * (guests * Decimal("4.496") + volumes * Decimal("0.3"))
     assert charges[3] == 3 * charges[1]
