@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -33,14 +34,45 @@ _TEXT_OPERATORS: tuple[tuple[str, Callable[[str, str], bool]], ...] = (
 _NEGATIVE = ("!",)
 
 
-def select(views: list[View], tree: Filter | None, root: str | None, now: float) -> list[View]:
-    """The views that match, in the order the filter asks for."""
-    below = tree if root is None else (tree or {}).get(root)
-    if not isinstance(below, dict) or not below:
+BROKEN = (AttributeError, KeyError, TypeError, ValueError, IndexError)
+
+
+@dataclass(frozen=True)
+class Narrowing:
+    """What a filteredMask does below the top: each list keeps what matches its part of the filter."""
+
+    tree: Filter
+    now: float
+
+    def below(self, name: str) -> Narrowing | None:
+        """The part of it that speaks of one relation."""
+        deeper = self.tree.get(name)
+        return Narrowing(deeper, self.now) if isinstance(deeper, dict) and "operation" not in deeper else None
+
+    def of(self, value: Any) -> Any:
+        """What is left of a relation."""
+        if not isinstance(value, list) or not all(isinstance(each, View | dict) for each in value):
+            return value
+        return select([_as_view(each) for each in value], self.tree, None, self.now)
+
+
+def rooted(tree: Any, root: str | None) -> Filter:
+    """The part of a filter that speaks of the listed objects; nothing where it is malformed or has another root."""
+    below = tree.get(root) if isinstance(tree, dict) and root is not None else tree
+    return below if isinstance(below, dict) else {}
+
+
+def select(views: list[View], tree: Any, root: str | None, now: float) -> list[View]:
+    """The views that match, in the order the filter asks for; all of them where it cannot be understood."""
+    below = rooted(tree, root)
+    if not below:
         return views
-    chosen = [view for view in views if _matches(view, below, now)]
-    for path, descending in reversed(list(_orders(below, ()))):
-        chosen.sort(key=lambda view, path=path: _sort_key(_values(view, path)), reverse=descending)
+    try:
+        chosen = [view for view in views if _matches(view, below, now)]
+        for path, descending in reversed(list(_orders(below, ()))):
+            chosen.sort(key=lambda view, path=path: _sort_key(_values(view, path)), reverse=descending)
+    except BROKEN:
+        return views
     return chosen
 
 
@@ -74,12 +106,12 @@ def _leaf(values: list[Any], leaf: Filter, now: float) -> bool:
         case "not null":
             holds = bool(values)
         case "in":
-            wanted = {_text(each) for each in options.get("data", [])}
+            wanted = {_text(each) for each in options["data"]}
             holds = any(_text(value) in wanted for value in values)
         case "or":
-            holds = any(_compare(values, each, now) for each in options.get("data", []))
+            holds = any(_compare(values, each, now) for each in options["data"])
         case "and":
-            holds = all(_compare(values, each, now) for each in options.get("data", []))
+            holds = all(_compare(values, each, now) for each in options["data"])
         case "isDate" | "betweenDate" | "lessThanDate" | "greaterThanDate":
             holds = any(_dated(_moment(str(value), now), operation, options, now) for value in values)
         case _:

@@ -6,12 +6,19 @@ import re
 from typing import Any
 
 from . import faults
+from .filters import Narrowing
+from .properties import LEFT_OUT
 from .views import MISSING, View
 
 Mask = dict[str, "Mask"]
 
 _TOKEN = re.compile(r"\s*(?:([A-Za-z_]\w*)|(\([^)]*\))|([\[\],.]))")
 _ROOTS = {"mask", "filteredMask"}
+
+
+def is_filtered(mask: str | dict[str, Any] | None) -> bool:
+    """Whether the caller wants the lists below narrowed by the filter as well."""
+    return isinstance(mask, str) and mask.strip().startswith("filteredMask")
 
 
 def parse_mask(mask: str | dict[str, Any] | None) -> Mask:
@@ -27,10 +34,14 @@ def parse_mask(mask: str | dict[str, Any] | None) -> Mask:
     return _without_roots(tree)
 
 
-def project(value: Any, mask: Mask) -> Any:
-    """The plain data that a caller gets of ``value`` under ``mask``."""
+def project(value: Any, mask: Mask, narrowing: Narrowing | None = None) -> Any:
+    """The plain data that a caller gets of ``value`` under ``mask``; a property that no such object has is a fault.
+
+    Args:
+        narrowing: what a filteredMask leaves of the lists below.
+    """
     if isinstance(value, list | tuple):
-        return [project(each, mask) for each in value]
+        return [project(each, mask, narrowing) for each in value]
     if isinstance(value, dict):
         value = View(value)
     if not isinstance(value, View):
@@ -42,8 +53,16 @@ def project(value: Any, mask: Mask) -> Any:
     for name in names - value.local.keys():
         found = value.read(name)
         if found is not MISSING:
-            answer[name] = project(found, mask[name])
+            below = narrowing.below(name) if narrowing else None
+            answer[name] = project(below.of(found) if below else found, mask[name], below)
+        elif not value.knows(name) and name not in LEFT_OUT:
+            raise faults.public(f"Property '{name}' is not valid in this object mask; there are {_sample(value)}.")
     return answer
+
+
+def _sample(view: View) -> str:
+    """Some properties by which a person recognises the object that was meant."""
+    return ", ".join(sorted({*view.local, *view.relations})[:8]) + ", ..."
 
 
 def _without_roots(tree: Mask) -> Mask:

@@ -25,7 +25,7 @@ def read_call(verb: str, path: str, query: Mapping[str, str], body: bytes, crede
         arguments=_arguments(body),
         identifier=identifier,
         mask=query.get("objectMask"),
-        filter=_json(query["objectFilter"], "objectFilter") if query.get("objectFilter") else None,
+        filter=_filter(query.get("objectFilter")),
         limit=limit,
         offset=offset,
         credentials=credentials,
@@ -67,6 +67,14 @@ def _limits(text: str | None) -> tuple[int | None, int]:
         raise Fault(BAD_REQUEST, f"resultLimit '{text}' is not 'offset,limit'.") from wrong
     offset, limit = (0, numbers[0]) if len(numbers) == 1 else numbers[:2]
     return limit or None, offset
+
+
+def _filter(text: str | None) -> Any:
+    """The filter, whatever its form; the service does not complain about one that it cannot read."""
+    try:
+        return json.loads(text or "null")
+    except ValueError:
+        return None
 
 
 def _arguments(body: bytes) -> tuple[Any, ...]:

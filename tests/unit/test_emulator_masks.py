@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from emulator.faults import Fault
+from emulator.filters import Narrowing
 from emulator.masks import parse_mask, project
 from emulator.views import View
 
@@ -66,3 +67,25 @@ def test_every_list_has_a_count():
 def test_a_mask_that_does_not_end_is_refused_with_its_text():
     with pytest.raises(Fault, match=r"mask\[id"):
         parse_mask("mask[id,datacenter[name]")
+
+
+@pytest.mark.parametrize("mask", ["mask[id,hostnam]", "mask[datacenter[nam]]", "mask[blockDevices[devise]]"])
+def test_a_property_that_no_such_object_has_is_refused_by_name(mask):
+    with pytest.raises(Fault, match="'(hostnam|nam|devise)' is not valid"):
+        shown(mask)
+
+
+def test_a_property_that_the_real_object_has_and_the_emulated_one_never_is_left_out():
+    assert shown("mask[id,dedicatedHost[id]]") == {"id": 7}
+
+
+def test_a_cast_says_nothing_about_the_object():
+    assert shown("mask(SoftLayer_Virtual_Guest)[id]") == {"id": 7}
+
+
+def test_a_filtered_mask_narrows_the_lists_below_as_well():
+    narrowing = Narrowing({"blockDevices": {"device": {"operation": "2"}}}, 0.0)
+    assert project(GUEST, parse_mask("filteredMask[id,blockDevices]"), narrowing) == {
+        "id": 7,
+        "blockDevices": [{"device": "2"}],
+    }

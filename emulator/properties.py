@@ -1,0 +1,46 @@
+"""Properties that SoftLayer's objects have and the emulator's leave out, because nothing that it sells has them.
+
+A mask may name them, for the official client's own masks do; any other unknown property is refused by name.
+"""
+
+from __future__ import annotations
+
+LEFT_OUT = frozenset(
+    {
+        "allocation",
+        "amountIn",
+        "amountOut",
+        "attachedNetworkGateway",
+        "attributeTypeKeyName",
+        "blockDevices",
+        "datacenter",
+        "dedicatedHost",
+        "downlinkComponent",
+        "endPointIpAddress",
+        "initialInvoice",
+        "lastResult",
+        "membersDescription",
+        "monitoringServiceComponent",
+        "networkComponentGroup",
+        "networkComponentTrunks",
+        "networkFirewall",
+        "networkVlanFirewall",
+        "originalSnapshotName",
+        "originalVolumeName",
+        "originalVolumeSize",
+        "parentVolume",
+        "queryType",
+        "replicationSchedule",
+        "replicationStatus",
+        "responseAction",
+        "snapshotSizeBytes",
+        "transaction",
+        "virtualGuest",
+        # A rule of a security group has only those of these that it was given.
+        "portRangeMax",
+        "portRangeMin",
+        "protocol",
+        "remoteGroupId",
+        "remoteIp",
+    }
+)

@@ -1,0 +1,163 @@
+"""Both protocols over the wire, as the Python client, the Go client and careless programs use them."""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import urllib.parse
+from typing import Any
+
+import pytest
+import SoftLayer
+
+from tests.integration.test_emulator_account import client_of, order, template
+
+GROUPS = [f"wire-{number}" for number in range(5)]
+
+
+@pytest.fixture(params=["xmlrpc", "rest"])
+def client(request, account_emulator):
+    return client_of(account_emulator, request.param)
+
+
+@pytest.fixture(scope="module")
+def guest_id(account_emulator):
+    return order(client_of(account_emulator), "wired")
+
+
+@pytest.fixture(scope="module")
+def groups(account_emulator):
+    client = client_of(account_emulator)
+    return [client.call("Network_SecurityGroup", "createObject", {"name": name})["id"] for name in GROUPS]
+
+
+class Rest:
+    """REST by hand: a verb, a path, a query, a user."""
+
+    def __init__(self, emulator: Any) -> None:
+        self._port = emulator.port
+
+    def ask(self, verb: str, path: str, parameters: list | None = None, user: str = "local:local", **query: str) -> Any:
+        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=20)
+        body = None if parameters is None else json.dumps({"parameters": parameters})
+        headers = {"Authorization": "Basic " + base64.b64encode(user.encode()).decode()} if user else {}
+        connection.request(verb, f"/rest/v3.1/{path}?{urllib.parse.urlencode(query)}", body, headers)
+        answer = connection.getresponse()
+        self.headers = answer.headers
+        content = answer.read()
+        connection.close()
+        return answer.status, json.loads(content)
+
+
+@pytest.fixture
+def rest(account_emulator):
+    return Rest(account_emulator)
+
+
+def test_the_go_client_leaves_the_four_common_methods_to_the_verb(rest, guest_id):
+    assert rest.ask("GET", f"SoftLayer_Virtual_Guest/{guest_id}.json", objectMask="mask[id]") == (200, {"id": guest_id})
+    assert rest.ask("PUT", f"SoftLayer_Virtual_Guest/{guest_id}.json", [{"notes": "from Go"}]) == (200, True)
+    status, made = rest.ask("POST", "SoftLayer_Virtual_Guest.json", [template("by-verb")])
+    assert (status, made["hostname"]) == (200, "by-verb")
+    status, refused = rest.ask("DELETE", f"SoftLayer_Virtual_Guest/{made['id']}.json")
+    assert (status, refused["code"]) == (500, "SoftLayer_Exception_Public")  # it is still being built
+
+
+def test_the_python_client_names_every_method_in_the_path(rest, guest_id):
+    path = f"SoftLayer_Virtual_Guest/{guest_id}"
+    assert rest.ask("GET", f"{path}/getObject.json", objectMask="mask[id]")[1] == {"id": guest_id}
+    assert rest.ask("POST", f"{path}/setTags.json", ["a,b"]) == (200, True)
+
+
+def test_an_object_that_is_not_there_is_404_over_rest_with_text_and_code(rest):
+    status, refused = rest.ask("GET", "SoftLayer_Virtual_Guest/4711.json")
+    assert (status, refused["code"]) == (404, "SoftLayer_Exception_ObjectNotFound")
+    assert "4711" in refused["error"]
+
+
+@pytest.mark.parametrize(
+    "service", ["SoftLayer_Account/getObject", "SoftLayer_Network_Pod/getAllObjects", "SoftLayer_X/y"]
+)
+@pytest.mark.parametrize("user", ["", "local:wrong", "nobody:local", "apikey:wrong"])
+def test_nobody_gets_anything_without_the_key(rest, service, user):
+    status, refused = rest.ask("GET", f"{service}.json", user=user)
+    assert (status, refused["error"]) == (401, "Invalid username/password")
+
+
+def test_a_key_of_the_surrounding_cloud_needs_no_name(rest):
+    assert rest.ask("GET", "SoftLayer_Account.json", user="apikey:local")[0] == 200
+
+
+def test_every_list_tells_its_total_and_takes_a_page(client, guest_id, groups):
+    page = client.call("Network_SecurityGroup", "getAllObjects", limit=2, offset=1, mask="mask[id]")
+    assert ([each["id"] for each in page], page.total_count) == (groups[1:3], len(groups))
+    devices = client.call("Virtual_Guest", "getBlockDevices", id=guest_id, limit=2)
+    assert (len(devices), devices.total_count) == (2, 4)
+
+
+def test_a_page_behind_the_last_one_is_empty_and_keeps_the_total(client, groups):
+    page = client.call("Network_SecurityGroup", "getAllObjects", limit=2, offset=50)
+    assert (list(page), page.total_count) == ([], len(groups))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"hostname": {"operation": "_= wired"}},  # no root
+        {"sshKeys": {"label": {"operation": "x"}}},  # another root
+        {"virtualGuests": {"hostnam": {"operation": "x"}}},
+        {"virtualGuests": {"hostname": "wired2"}},
+        {"virtualGuests": {"hostname": {"operation": "in", "options": "nonsense"}}},
+        {"virtualGuests": []},
+    ],
+)
+def test_a_filter_that_is_malformed_or_has_another_root_is_silently_ignored(client, guest_id, wrong):
+    assert guest_id in [each["id"] for each in client.call("Account", "getVirtualGuests", filter=wrong)]
+
+
+@pytest.mark.parametrize("text", ["{", "[1]", '"x"', "null"])
+def test_a_filter_that_is_no_object_is_ignored_over_rest(rest, guest_id, text):
+    status, guests = rest.ask("GET", "SoftLayer_Account/getVirtualGuests.json", objectFilter=text)
+    assert (status, guest_id in [each["id"] for each in guests]) == (200, True)
+
+
+def test_a_well_rooted_filter_is_applied(client, guest_id):
+    wanted = {"virtualGuests": {"hostname": {"operation": "_= WIRED"}}}
+    assert [each["id"] for each in client.call("Account", "getVirtualGuests", filter=wanted)] == [guest_id]
+
+
+def test_a_filtered_mask_also_filters_the_tags_below(client, guest_id):
+    client.call("Virtual_Guest", "setTags", "one,two", id=guest_id)
+    wanted = {"virtualGuests": {"tagReferences": {"tag": {"name": {"operation": "two"}}}}}
+    found = client.call("Account", "getVirtualGuests", mask="filteredMask[id,tagReferences[tag[name]]]", filter=wanted)
+    assert [each["tag"]["name"] for each in found[0]["tagReferences"]] == ["two"]
+    found = client.call("Account", "getVirtualGuests", mask="mask[id,tagReferences[tag[name]]]", filter=wanted)
+    assert [each["tag"]["name"] for each in found[0]["tagReferences"]] == ["one", "two"]
+
+
+def test_an_unknown_property_is_refused_by_name(client, guest_id):
+    with pytest.raises(SoftLayer.SoftLayerAPIError, match="'hostnam'"):
+        client.call("Virtual_Guest", "getObject", id=guest_id, mask="id,hostnam")
+
+
+def test_ids_are_numbers_digits_or_guids_on_both_protocols(client, guest_id):
+    guest = client.call("Virtual_Guest", "getObject", id=str(guest_id), mask="id,globalIdentifier")
+    assert client.call("Virtual_Guest", "getObject", id=guest["globalIdentifier"], mask="id") == {"id": guest_id}
+
+
+def test_dates_are_text_with_their_offset(client, guest_id):
+    created = client.call("Virtual_Guest", "getObject", id=guest_id)["createDate"]
+    assert isinstance(created, str)
+    assert created[10] == "T"
+    assert created.endswith("-06:00")
+
+
+def test_umlauts_travel_both_ways(client, guest_id):
+    client.call("Virtual_Guest", "editObject", {"notes": "für später: ✓"}, id=guest_id)
+    assert client.call("Virtual_Guest", "getObject", id=guest_id)["notes"] == "für später: ✓"
+
+
+def test_nothing_is_compressed(rest):
+    rest.ask("GET", "SoftLayer_Account.json")
+    assert "content-encoding" not in rest.headers
