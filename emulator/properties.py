@@ -17,6 +17,7 @@ LEFT_OUT = frozenset(
         "dedicatedHost",
         "downlinkComponent",
         "endPointIpAddress",
+        "hardware",
         "initialInvoice",
         "lastResult",
         "membersDescription",

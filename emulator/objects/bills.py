@@ -64,7 +64,9 @@ def child_view(account: Account, item: BillingItem, fee: Fee) -> View:
             "amount": float(charge),
         }
     )
-    return View(local, _common_relations(account, item, fee) | {"parent": lambda: item_view(account, item)})
+    none_below = dict.fromkeys(("children", "nextInvoiceChildren", "activeChildren"), list)
+    parent = {"parent": lambda: item_view(account, item)}
+    return View(local, _common_relations(account, item, fee) | none_below | parent)
 
 
 def order(account: Account, record: Order) -> View:
