@@ -55,6 +55,8 @@ class Stack:
     job: Job
     account_config_file: str | None
     """The official client's file that names the account; without it the client's usual sources hold."""
+    time_scale: float
+    """The unit of the provider's waits: 1 but in tests."""
     origins: tuple[tuple[str, str, str], ...]
     """For every value its path, the value and where it came from."""
 
@@ -120,7 +122,8 @@ def parse(stack: str, values: Mapping[str, Any], *, ordering: bool = False) -> S
         raise ConfigError(f"stack {stack}: {count} in stacks/Pulumi.{stack}.yaml, nothing was ordered\n{lines}")
     file = account.get("configFile")
     origins = tuple(_origins(parsed, written, reasons))
-    return Stack(stack, parsed.cluster, parsed.container, parsed.job, str(expand(file)) if file else None, origins)
+    sections = (parsed.cluster, parsed.container, parsed.job)
+    return Stack(stack, *sections, str(expand(file)) if file else None, float(account.get("timeScale", 1)), origins)
 
 
 def explain(stack: str) -> list[tuple[str, str, str]]:

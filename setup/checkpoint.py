@@ -40,6 +40,11 @@ class Snapshot:
     held: tuple[Held, ...]
     pending_creates: int = 0
 
+    @property
+    def guests(self) -> set[str]:
+        """The ids of the guests that it knows."""
+        return {each.id for each in self.held if each.id and each.kind == f"{ACCOUNTS_OWN}VirtualGuest"}
+
 
 NOTHING = Snapshot(0, ())
 

@@ -39,7 +39,7 @@ class Compared:
 
 def compare(found: Iterable[Belonging], state: Snapshot) -> Compared:
     """Compare what bears the mark with what the state holds; a cancelled guest that is still listed counts as gone."""
-    there = {(each.kind, each.id): each for each in found if each.is_billed or each.kind not in BILLED}
+    there = {(each.kind, each.id): each for each in found if each.is_alive}
     held = [each for each in state.held if each.kind in KINDS]
     recorded = {(KINDS[each.kind], each.id): each for each in held if each.id}
     return Compared(
@@ -49,8 +49,12 @@ def compare(found: Iterable[Belonging], state: Snapshot) -> Compared:
     )
 
 
-BILLED = (GUEST,)
-"""Kinds that are there as long as they are billed; they stay listed for a while after."""
+def known_guests(stack: str, home: Home) -> set[str]:
+    """Return the ids of the guests in the state, if it can be read: the account's lists may not show them yet."""
+    try:
+        return (checkpoint.read(stack, home) or checkpoint.NOTHING).guests
+    except BrokenStateError:
+        return set()
 
 
 def with_state(found: Iterable[Belonging], stack: str, home: Home) -> Compared:

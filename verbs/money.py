@@ -8,7 +8,7 @@ from typing import Any
 
 import config
 from launchers.payload import Payload, PayloadError
-from providers.softlayer.account import Account, AccountError, open_account, read_charges
+from providers.softlayer.account import Account, AccountError, open_account, reading
 from setup.withheld import kept
 from verbs.frame import VerbError, sentence, tell
 from verbs.living import find_payload
@@ -43,7 +43,8 @@ def cost_of(payload: Payload, account: Account | None = None) -> Cost:
     """Return what is being billed for a stack that is up, as the account says in which it was ordered."""
     try:
         account = account or open_account(payload.account_config_file, kept())
-        charges = [charge for charge in read_charges(account, payload.mark) if charge.is_open]
+        with reading(account, "the bill"):
+            charges = [charge for charge in account.charges_listed(payload.mark) if charge.is_open]
     except AccountError as error:
         tell(sentence(str(error)))
         return Cost(None, None)

@@ -14,11 +14,14 @@ import invoke
 from rich.console import Console
 from rich.table import Table
 
-from providers.softlayer import belongings
-from providers.softlayer.account import Account, Charge, read_charges, reading
-from providers.softlayer.account import receipt as add_up
+import config
+from providers.softlayer import belongings, by_hand
+from providers.softlayer.account import Account, read_charges, reading
+from providers.softlayer.belongings import Belonging
+from providers.softlayer.charges import Charge
+from providers.softlayer.charges import receipt as add_up
 from setup.environment import Home
-from verbs.compared import Compared, with_state
+from verbs.compared import Compared, known_guests, with_state
 from verbs.frame import FAILED, STACK, print_json, tell, verb
 from verbs.money import CENT, account_and_mark
 
@@ -42,17 +45,31 @@ class Bill:
 def receipt(context: invoke.Context, stack: str = STACK, json: bool = False, all: bool = False) -> int:
     """Print what was last rented under the stack's mark and what is still billed; exit code 1 unless nothing is."""
     account, mark = account_and_mark(stack)
-    charges = read_charges(account, mark)
+    home = Home.of(os.environ)
+    known = known_guests(stack, home) | by_hand.journalled_guests(stack, mark, account)
+    charges = read_charges(account, mark, known)
     bill = Bill(charges, ()) if all else last_rental(charges)
     with reading(account, "what bears the mark"):
-        compared = with_state(belongings.under(account, mark), stack, Home.of(os.environ))
+        found = belongings.under(account, mark)
+    compared, to_come = with_state(found, stack, home), expected(found, stack, mark, account)
     if json:
-        print_json(facts(bill, compared, mark, account))
+        print_json({**facts(bill, compared, mark, account), "to_come": to_come})
     else:
         _print(bill, compared, mark, account, stack)
-    if bill.open:
-        tell(f"Still billed. Cancel it: make down STACK={stack}")
-    return FAILED if bill.open else 0
+        print("".join(f"to come: {each}\n" for each in to_come), end="")
+    if bill.open or to_come:
+        tell(f"{'Still billed' if bill.open else 'Not the end yet'}. Cancel it: make down STACK={stack}")
+    return FAILED if bill.open or to_come else 0
+
+
+def expected(found: Sequence[Belonging], stack: str, mark: str, account: Account) -> list[str]:
+    """Say what is not billed yet and will be: nothing may be called the end before it is."""
+    waiting = [each for each in found if each.is_alive and not each.is_billed and each.kind == belongings.GUEST]
+    unanswered = by_hand.unanswered(stack, mark, account, config.read_file(stack).time_scale)
+    return [f"{each} is ordered and not billed yet, for its order waits" for each in waiting] + [
+        f"the answer to the order of {each.name} at {each.at[:19]} UTC got lost; what it made may still turn up"
+        for each in unanswered
+    ]
 
 
 def last_rental(charges: Sequence[Charge]) -> Bill:

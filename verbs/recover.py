@@ -5,15 +5,13 @@ from __future__ import annotations
 import dataclasses
 import os
 import subprocess
-import threading
 
 import invoke
 
 import config
-from providers.softlayer import belongings
+from providers.softlayer import belongings, by_hand
 from providers.softlayer.account import Account, reading
 from providers.softlayer.belongings import Belonging
-from providers.softlayer.waiting import Patience
 from setup import checkpoint, locks, mend, orphans
 from setup.environment import PROJECT, PULUMI, Home, child_environment
 from setup.withheld import kept
@@ -24,7 +22,6 @@ from verbs.frame import FAILED, STACK, VerbError, tell, verb
 from verbs.money import account_and_mark
 from verbs.receipt import said_of_state
 
-CANCEL_LIMIT_S = 90 * 60.0
 REFRESH_LIMIT_S = 1800
 QUICK_S = 60
 
@@ -42,9 +39,9 @@ def recover(context: invoke.Context, stack: str = STACK, yes: bool = False, canc
         _end_orphans(stack, home)
         _mend_state(stack, home)
         account, mark = account_and_mark(stack)
-        found = _show(account, mark, stack, home)
+        _show(account, mark, stack, home)
         if cancel:
-            _cancel(account, found)
+            _cancel(stack, mark, account)
         _refresh(stack, home)
         return _conclude(account, mark, stack, home)
 
@@ -84,7 +81,7 @@ def _mend_state(stack: str, home: Home) -> None:
     print(f"lock: free{was}")
 
 
-def _show(account: Account, mark: str, stack: str, home: Home) -> list[Belonging]:
+def _show(account: Account, mark: str, stack: str, home: Home) -> None:
     found, compared = _look(account, mark, stack, home)
     unknown = {each.label: "not in the state" for each in compared.account_only}
     if found:
@@ -95,21 +92,19 @@ def _show(account: Account, mark: str, stack: str, home: Home) -> list[Belonging
     print(f"unknown to Pulumi's state: {len(unknown)} of {len(found)}")
     if not beside.agrees:
         print("\n".join(said_of_state(beside, stack)))
-    return found
 
 
 def _look(account: Account, mark: str, stack: str, home: Home) -> tuple[list[Belonging], Compared]:
     with reading(account, "what bears the mark"):
-        found = [each for each in belongings.under(account, mark) if each.is_billed or each.kind != belongings.GUEST]
+        found = [each for each in belongings.under(account, mark) if each.is_alive]
     return found, with_state(found, stack, home)
 
 
-def _cancel(account: Account, found: list[Belonging]) -> None:
-    patience = Patience(CANCEL_LIMIT_S, threading.Event())
-    failures = belongings.remove_all(account, found, patience, tell)
-    if failures:
-        raise VerbError("\n".join(failures))
-    print(f"cancelled, each with its proof: {len(found)}")
+def _cancel(stack: str, mark: str, account: Account) -> None:
+    scale = config.read_file(stack).time_scale
+    with reading(account, "what is left"):
+        bill = by_hand.cancel_all(stack, mark, account, scale, tell)
+    print(f"cancelled, and proved by the account: {bill.open_count} open billing items")
 
 
 def _refresh(stack: str, home: Home) -> None:

@@ -17,10 +17,12 @@ from launchers.dossier import Answer, Curves
 from launchers.outcome import Outcome
 from launchers.payload import Payload
 from launchers.rendering import render_page
-from providers.softlayer.account import AccountError, Charge, open_account, read_charges
+from providers.softlayer.account import AccountError, open_account, read_charges
+from providers.softlayer.charges import Charge
 from remote import job as remote_job
 from remote import run_records
 from remote.run_records import Records
+from setup.withheld import kept
 from verbs import charts, words
 from verbs.fetch import folder_of
 from verbs.frame import FAILED, STACK, UserMistake, print_json, sentence, tell, verb
@@ -127,7 +129,7 @@ def report_facts(stack: str, payload: Payload, outcome: Outcome, cost: Cost) -> 
 
 def _bill(payload: Payload) -> list[dict[str, Any]]:
     try:
-        charges = read_charges(open_account(payload.account_config_file), payload.mark)
+        charges = read_charges(open_account(payload.account_config_file, kept()), payload.mark)
     except AccountError as error:
         tell(sentence(str(error)))
         return []

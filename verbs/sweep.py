@@ -57,8 +57,7 @@ def living_marks(home: Home) -> frozenset[str]:
 
 def orphaned(found: Iterable[Belonging], living: frozenset[str]) -> tuple[Belonging, ...]:
     """Choose what belongs to no living stack; a cancelled guest stays listed for a while and is nobody's business."""
-    there = (each for each in found if each.is_billed or each.kind != belongings.GUEST)
-    return tuple(each for each in there if each.owner.mark not in living)
+    return tuple(each for each in found if each.is_alive and each.owner.mark not in living)
 
 
 def choose(found: Sequence[Belonging], ids: Sequence[str], mark: str) -> list[Belonging]:

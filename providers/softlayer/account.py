@@ -5,27 +5,21 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from decimal import Decimal
+from dataclasses import dataclass
 from typing import Any
 
-from providers.softlayer import credentials, mark
+from providers.softlayer import charges, credentials, mark
 from providers.softlayer.calls import READ_ATTEMPTS, Api
+from providers.softlayer.charges import Charge, charge
 from providers.softlayer.errors import ApiError, ProviderError
 from providers.softlayer.goods import is_billed
 from providers.softlayer.listing import GUEST_MASK, bill_list, guest_list, order_list
-from providers.softlayer.money import per_hour, per_month, whole
 from providers.softlayer.vlans import VLANS
 from providers.softlayer.volumes import VOLUMES
 
 LOCAL_ATTEMPTS = 3
-CHARGE_MASK = (
-    "mask[id,description,hostName,domainName,categoryCode,hourlyFlag,createDate,cancellationDate,"
-    "hourlyRecurringFee,recurringFee,currentHourlyCharge,hoursUsed,orderItem[preset[keyName]],"
-    "children[id,cancellationDate,hourlyRecurringFee,recurringFee,currentHourlyCharge]]"
-)
 
 
 class AccountError(ProviderError):
@@ -40,53 +34,6 @@ class Identity:
     name: str
     username: str
     endpoint: str
-
-
-@dataclass(frozen=True)
-class GuestSummary:
-    """A guest of the account, in one line."""
-
-    guest_id: str
-    hostname: str
-    domain: str
-    public_ip: str | None
-    private_ip: str | None
-    is_billed: bool
-    is_ready: bool
-
-
-@dataclass(frozen=True)
-class Charge:
-    """One top-level billing item with all that is billed under it."""
-
-    id: str
-    description: str
-    host: str
-    category: str
-    opened: datetime
-    closed: datetime | None
-    ends: datetime | None
-    """When a cancellation in the future takes effect; until then it is billed."""
-    hourly: bool
-    per_hour: Decimal
-    per_month: Decimal
-    """What an item costs that is not billed by the hour."""
-    so_far: Decimal
-    currency: str
-
-    @property
-    def is_open(self) -> bool:
-        """Tell whether it still costs money."""
-        return self.closed is None
-
-
-@dataclass(frozen=True)
-class Receipt:
-    """What was rented, and what is left of it."""
-
-    rows: tuple[Charge, ...]
-    total: Decimal
-    open_count: int
 
 
 class Account:
@@ -105,10 +52,6 @@ class Account:
                 self._identity = self._ask_identity()
             return self._identity
 
-    def guests(self, owner_mark: str) -> tuple[GuestSummary, ...]:
-        """List the guests that carry this mark, those being reclaimed included."""
-        return tuple(_summary(guest) for guest in self.guest_list.under(owner_mark))
-
     def guest(self, guest_id: str, owner_mark: str, max_age_s: float = 0.0) -> dict[str, Any] | None:
         """Read one guest, from the list that all waiters share; what no list shows is asked for by its id."""
         for guest in self.guest_list.under(owner_mark, max_age_s):
@@ -116,23 +59,51 @@ class Account:
                 return guest
         return self.api.find("Virtual_Guest", guest_id, GUEST_MASK)
 
-    def charges(self, owner_mark: str) -> tuple[Charge, ...]:
-        """List what was and is billed under this mark, oldest first."""
-        ending = {"allTopLevelBillingItems": {"domainName": {"operation": f"$= -{owner_mark}.{mark.ZONE}"}}}
-        rows = self.api.read_all("Account", "getAllTopLevelBillingItems", mask=CHARGE_MASK, filter=ending)
-        ours = [row for row in rows if mark.domain_is(row.get("domainName"), owner_mark)]
-        running = {str(item["id"]): (guest, item) for guest, item in self._billed_guests(owner_mark)}
-        charges = [_charge(row, still_billed=str(row["id"]) in running) for row in ours]
-        listed = {charge.id for charge in charges}
-        charges += [_unlisted(guest, item) for id, (guest, item) in running.items() if id not in listed]
-        charges += [
-            _of_goods(row) for kind in (VOLUMES, VLANS) for row in kind.marked(self.api, owner_mark) if is_billed(row)
-        ]
-        return tuple(sorted(charges, key=lambda charge: (charge.opened, charge.host)))
+    def charges(self, owner_mark: str, known_guests: Iterable[str] = ()) -> tuple[Charge, ...]:
+        """List what was and is billed under this mark, oldest first, as it is at this moment.
 
-    def _billed_guests(self, owner_mark: str) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-        guests = self.guest_list.under(owner_mark)
-        return [(guest, guest["billingItem"]) for guest in guests if guest.get("billingItem")]
+        The lists of the account lag behind orders and cancellations, so that whatever may be open is asked for by its id.
+
+        Args:
+            known_guests: ids that the journal or a state knows; the lists may not show them yet.
+        """
+        guests = self._guests_now(owner_mark, known_guests)
+        rows = {str(row["id"]): row for row in charges.listed(self.api, owner_mark)}
+        running = {
+            str(each["billingItem"]["id"]): each for each in [*guests, *self._goods(owner_mark)] if is_billed(each)
+        }
+        doubtful = {item for item, row in rows.items() if not row.get("cancellationDate")} | set(running)
+        rows |= charges.by_id(self.api, doubtful)
+        found = [charge(row, still_billed=item in running, of=running.get(item)) for item, row in rows.items()]
+        return tuple(sorted(found, key=lambda each: (each.opened, each.host)))
+
+    def charges_listed(self, owner_mark: str) -> tuple[Charge, ...]:
+        """List the same from the lists alone: four calls, and up to two minutes behind."""
+        running = {str((guest.get("billingItem") or {}).get("id")) for guest in self.guest_list.under(owner_mark)}
+        rows = charges.listed(self.api, owner_mark)
+        of_goods = (
+            charge(row["billingItem"], still_billed=True, of=row) for row in self._goods(owner_mark) if is_billed(row)
+        )
+        return (*(charge(row, still_billed=str(row["id"]) in running) for row in rows), *of_goods)
+
+    def _goods(self, owner_mark: str) -> list[dict[str, Any]]:
+        """List volumes and VLANs: their billing items bear no mark, so that the things themselves lead to them."""
+        return [row for kind in (VOLUMES, VLANS) for row in kind.marked(self.api, owner_mark)]
+
+    def _guests_now(self, owner_mark: str, known: Iterable[str]) -> list[dict[str, Any]]:
+        """Ask for each guest that may be billed by its id, and believe only what carries the mark."""
+        listed = {str(each["id"]) for each in self.guest_list.under(owner_mark) if each.get("billingItem")}
+        with ThreadPoolExecutor(charges.WORKERS) as pool:
+            found = pool.map(self._guest_now, sorted({*listed, *known}))
+            return [guest for guest in found if guest and mark.guest_is(guest, owner_mark)]
+
+    def _guest_now(self, guest_id: str) -> dict[str, Any] | None:
+        try:
+            return self.api.find("Virtual_Guest", guest_id, GUEST_MASK)
+        except ApiError as error:
+            if error.is_unready:
+                return None  # Too fresh to be shown; whoever ordered it has it in the journal.
+            raise
 
     def _ask_identity(self) -> Identity:
         key = self.api.credentials
@@ -162,14 +133,14 @@ def open_account(config_file: str | None = None, exported: Mapping[str, str] = o
     return account
 
 
-def read_charges(account: Account, owner_mark: str) -> tuple[Charge, ...]:
-    """List what was and is billed under this mark.
+def read_charges(account: Account, owner_mark: str, known_guests: Iterable[str] = ()) -> tuple[Charge, ...]:
+    """List what was and is billed under this mark, as ``Account.charges`` does.
 
     Raises:
         AccountError: with a sentence for the person.
     """
     with reading(account, "the bill"):
-        return account.charges(owner_mark)
+        return account.charges(owner_mark, known_guests)
 
 
 @contextmanager
@@ -179,70 +150,6 @@ def reading(account: Account, what: str) -> Iterator[None]:
         yield
     except ApiError as error:
         raise AccountError(_unreadable(f"reading {what}", error, account.api.credentials)) from error
-
-
-def receipt(charges: Iterable[Charge]) -> Receipt:
-    """Add the charges up."""
-    rows = tuple(charges)
-    return Receipt(rows, sum((row.so_far for row in rows), Decimal(0)), sum(row.is_open for row in rows))
-
-
-def _charge(row: dict[str, Any], *, still_billed: bool) -> Charge:
-    cancelled = dated(row.get("cancellationDate"))
-    # The account's clock need not be ours: a guest that still has its billing item says that its end lies ahead, and an
-    # hourly item ends at once. Only monthly items are compared with our clock.
-    ahead = still_billed or (cancelled is not None and not row.get("hourlyFlag") and cancelled > datetime.now(UTC))
-    return Charge(
-        id=str(row["id"]),
-        description=_described(row),
-        host=str(row.get("hostName") or ""),
-        category=str(row.get("categoryCode") or ""),
-        opened=dated(row.get("createDate")) or datetime.now(UTC),
-        closed=None if ahead else cancelled,
-        ends=cancelled if ahead else None,
-        hourly=bool(row.get("hourlyFlag")),
-        per_hour=per_hour(row),
-        per_month=per_month(row),
-        so_far=whole(row, "currentHourlyCharge"),
-        currency="USD",
-    )
-
-
-def _unlisted(guest: dict[str, Any], item: dict[str, Any]) -> Charge:
-    """Write the charge of a guest that is billed while the list of billing items, which lags, does not show it yet."""
-    flavored = _charge({**item, "hourlyFlag": True, "description": "a guest"}, still_billed=True)
-    opened = dated(guest.get("createDate")) or flavored.opened
-    return replace(flavored, host=str(guest.get("hostname") or ""), category="guest_core", opened=opened)
-
-
-def _of_goods(row: dict[str, Any]) -> Charge:
-    """Write the charge of a volume or VLAN; its billing item bears no mark, so that the thing itself leads to it."""
-    return replace(
-        _charge(row["billingItem"], still_billed=True), host=str(row.get("username") or row.get("name") or "")
-    )
-
-
-def _described(row: dict[str, Any]) -> str:
-    """Say what it is: a guest's item bears the name of its cores, which tells nobody that it stands for the GPUs as well."""
-    flavor = ((row.get("orderItem") or {}).get("preset") or {}).get("keyName")
-    return f"{flavor}, disks and port" if flavor else str(row.get("description") or "")
-
-
-def dated(text: Any) -> datetime | None:
-    """Read a date of the API."""
-    return datetime.fromisoformat(str(text)) if text else None
-
-
-def _summary(guest: dict[str, Any]) -> GuestSummary:
-    return GuestSummary(
-        guest_id=str(guest["id"]),
-        hostname=guest["hostname"],
-        domain=guest["domain"],
-        public_ip=guest.get("primaryIpAddress") or None,
-        private_ip=guest.get("primaryBackendIpAddress") or None,
-        is_billed=bool(guest.get("billingItem")),
-        is_ready=bool(guest.get("provisionDate")) and not guest.get("activeTransaction"),
-    )
 
 
 def _unreadable(doing: str, error: ApiError, key: credentials.Credentials) -> str:

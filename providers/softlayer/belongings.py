@@ -9,12 +9,14 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from providers.softlayer import block_volume, cancel, security_group, ssh_key, vlan, vlans
+from providers.softlayer import block_volume, cancel, guests, security_group, ssh_key, vlan, vlans
 from providers.softlayer import mark as marks
-from providers.softlayer.account import Account, dated, per_hour
+from providers.softlayer.account import Account
+from providers.softlayer.charges import dated
 from providers.softlayer.errors import ProviderError
 from providers.softlayer.goods import is_billed
 from providers.softlayer.listing import GUEST_MASK
+from providers.softlayer.money import per_hour
 from providers.softlayer.vlans import VLANS
 from providers.softlayer.volumes import VOLUMES
 from providers.softlayer.waiting import Patience
@@ -36,6 +38,8 @@ class Belonging:
     since: datetime | None
     per_hour: Decimal
     is_billed: bool
+    is_alive: bool
+    """False for a guest that is cancelled and listed for a while; one that waits for approval is alive and not billed."""
 
     @property
     def label(self) -> str:
@@ -145,7 +149,8 @@ def _belonging(listing: _Listing, row: Row) -> Belonging | None:
     bill = row.get("billingItem")
     since = dated(row.get("createDate") or (bill or {}).get("createDate"))
     cost = per_hour(bill) if bill else Decimal(0)
-    return Belonging(listing.kind, str(row["id"]), listing.name(row), owner, since, cost, bool(bill))
+    alive = listing.kind != GUEST or guests.is_alive(row)
+    return Belonging(listing.kind, str(row["id"]), listing.name(row), owner, since, cost, bool(bill), alive)
 
 
 def _attempt(account: Account, thing: Belonging, patience: Patience, tell: Callable[[str], None]) -> str | None:

@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from providers.softlayer import guests
-from providers.softlayer.account import Account, per_hour
+from providers.softlayer.account import Account
 from providers.softlayer.errors import ApiError, ProviderError, WaitError
+from providers.softlayer.money import per_hour
 from providers.softlayer.sighting import sight
 from providers.softlayer.waiting import Patience, Pending, wait_until
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from providers.softlayer import account, mark
+from providers.softlayer import mark, money
 from providers.softlayer.waiting import Pending
 
 Guest = Mapping[str, Any]
@@ -74,7 +74,7 @@ def outputs(guest: Guest, host_key: str | None, account_id: str) -> dict[str, An
         "publicIp": guest.get("primaryIpAddress") or None,
         "privateIp": guest.get("primaryBackendIpAddress") or None,
         "hostKey": host_key,
-        "pricePerHour": f"{account.per_hour(billing).normalize():f}" if billing else None,
+        "pricePerHour": f"{money.per_hour(billing).normalize():f}" if billing else None,
         "provisionDate": guest.get("provisionDate") or None,
         "accountId": account_id,
     }

@@ -12,7 +12,8 @@ import pydantic
 import catalog
 from providers.softlayer import guests, order, routers, sweep
 from providers.softlayer import mark as marks
-from providers.softlayer.account import Account, Receipt
+from providers.softlayer.account import Account
+from providers.softlayer.charges import Receipt
 from providers.softlayer.errors import ApiError, ProviderError
 from providers.softlayer.resource import Created, Live
 from providers.softlayer.session import Operation

@@ -19,7 +19,8 @@ from providers.softlayer import (
     ssh_key,
     vlan,
 )
-from providers.softlayer.account import Account, Receipt, receipt
+from providers.softlayer.account import Account
+from providers.softlayer.charges import Receipt, receipt
 from providers.softlayer.errors import ProviderError
 from providers.softlayer.session import Operation
 from providers.softlayer.sighting import sight
@@ -111,7 +112,7 @@ class _Cleaning:
         return None
 
     def _proof(self) -> Receipt | Pending:
-        found = receipt(self._account.charges(self._mark))
+        found = receipt(self._account.charges(self._mark, self._fresh_ids(provision.KIND)))
         still_open = [f"{row.id} ({row.host}, {row.per_hour:f} an hour)" for row in found.rows if row.is_open]
         if not still_open:
             return found

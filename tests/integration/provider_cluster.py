@@ -12,8 +12,9 @@ from typing import Any
 import SoftLayer
 
 from providers.softlayer import credentials
-from providers.softlayer.account import Account, receipt
+from providers.softlayer.account import Account
 from providers.softlayer.calls import Api, new_client
+from providers.softlayer.charges import receipt
 from tests.integration.provider_driver import Driver, Made
 
 MARK = "1f3a9c42"

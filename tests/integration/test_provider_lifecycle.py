@@ -8,7 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from providers.softlayer import guests
 from providers.softlayer.userdata import cloud_config, make_host_key
+from providers.softlayer.waiting import Pending
 from tests.integration.provider_cluster import (
     KEY,
     LEDGER,
@@ -101,7 +103,7 @@ def test_a_guest_whose_create_was_killed_is_adopted_and_not_ordered_again(slow):
 def test_a_living_guest_that_differs_is_refused_and_not_touched(driver, onlooker):
     data = cloud_config(make_host_key(), f"{STACK}-{MARK}", "gpu-0")
     onlooker.order("gpu-0", user_data=data, blockDevices=[])
-    _until(lambda: onlooker.account.guests(MARK)[0].is_ready)
+    _until(lambda: is_ready(onlooker.account.guest_list.under(MARK)[0]))
     with pytest.raises(Failed, match=r"dataDisksGb is \[\] there and \[2000\] here"):
         driver.create("VirtualGuest", "gpu-0", guest("gpu-0"))
     assert len(onlooker.billed()) == 1
@@ -317,6 +319,10 @@ def test_sixty_four_creates_at_once_make_sixty_four_guests_while_checks_are_stil
         assert sorted(each["hostname"] for each in onlooker.billed()) == sorted(names)
         list(pool.map(lambda each: driver.delete("VirtualGuest", *each), made.items()))
     assert onlooker.open_count() == 0
+
+
+def is_ready(guest) -> bool:
+    return not isinstance(guests.readiness(guest), Pending)
 
 
 def _until(look, limit_s: float = 20) -> None:

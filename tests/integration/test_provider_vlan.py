@@ -71,4 +71,4 @@ def test_a_vlan_that_cannot_be_used_is_refused_before_anything_is_ordered(driver
     ):
         with pytest.raises(Failed, match=f"checking the private VLAN {vlan}: {words}"):
             driver.create("Ledger", "ledger", {**LEDGER, "privateVlanId": vlan})
-    assert onlooker.account.guests(MARK) == ()
+    assert onlooker.account.guest_list.under(MARK) == []

@@ -38,7 +38,7 @@ MAY_IMPORT = {
     "remote": {"launchers"},
     "verbs": {
         *("config", "launchers", "remote"),
-        *(f"providers.softlayer.{name}" for name in ("account", "belongings", "waiting")),
+        *(f"providers.softlayer.{name}" for name in ("account", "belongings", "by_hand", "charges", "waiting")),
         *(f"setup.{name}" for name in ("checkpoint", "environment", "errors", "locks", "mend", "orphans", "withheld")),
     },
 }

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
-from providers.softlayer import ledger
-from providers.softlayer.account import Charge, _charge, receipt
+from providers.softlayer import charges, ledger
+from providers.softlayer.charges import Charge, receipt
 
 NOW = datetime.now(UTC)
 ROW = {
@@ -23,7 +23,7 @@ ROW = {
 
 
 def charge(**changes) -> Charge:
-    return _charge({**ROW, **changes}, still_billed=changes.get("still_billed", False))
+    return charges.charge({**ROW, **changes}, still_billed=changes.get("still_billed", False))
 
 
 def test_a_charge_speaks_for_its_children():

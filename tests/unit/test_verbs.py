@@ -122,8 +122,10 @@ class Falling:
         self.api = self
         self.credentials = Credentials("somebody", "a-key-of-an-account", "https://api.test", 1.0)
 
-    def charges(self, owner_mark):
+    def charges(self, owner_mark, known_guests=()):
         raise ApiError("calling Account::getAllTopLevelBillingItems", "500", "a bad day")
+
+    charges_listed = charges
 
 
 def test_a_bill_that_cannot_be_read_is_a_sentence_and_does_not_end_the_watching(capsys):
