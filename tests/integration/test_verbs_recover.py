@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 import re
+import signal
+import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from setup import checkpoint, locks, orphans
 from tests.integration.conftest import AccountEmulator
 from tests.integration.rented_project import RentedProject, install
 
 pytestmark = pytest.mark.timeout(240)
 UP = ("pulumi", "up", "--yes", "--skip-preview", "-s", "local")
-# The account's clock runs 60 times as fast as ours.
-SLOW = {"provisioning_s": 1200.0, "reclaim_s": 120.0, "clock_rate": 60}
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +37,35 @@ def project(clone: RentedProject, account: AccountEmulator) -> RentedProject:
     """The clone, with its account running: a `make down` stops the emulator when nothing is rented any more."""
     account.restart()
     return clone
+
+
+@pytest.fixture
+def slow_account(project: RentedProject, account: AccountEmulator) -> Iterator[AccountEmulator]:
+    """The same account with guests that take long to build, so that an `up` can be met in the middle."""
+    account.stop()
+    account.clock_rate = 10  # 300 seconds of its clock are 30 of ours.
+    account.start()
+    yield account
+    account.clock_rate = 600
+
+
+def start_up(project: RentedProject) -> subprocess.Popen[str]:
+    """Start an `up`, and return once both guests are ordered."""
+    up = project.start(*UP)
+    ends = time.monotonic() + 60
+    while len(rented(project)) < 2:
+        assert up.poll() is None and time.monotonic() < ends
+    return up
+
+
+def killed(project: RentedProject, account: AccountEmulator) -> None:
+    """Kill an `up` that has ordered both guests and recorded neither."""
+    up = start_up(project)
+    up.kill()
+    up.wait()
+    account.stop()
+    account.clock_rate = 600
+    account.start()
 
 
 def rented(project: RentedProject) -> list[str]:
@@ -68,3 +99,51 @@ def test_a_make_down_ends_with_nothing_billed_whatever_became_of_the_state(proje
     down = project.make("down")
     assert down.returncode == 0, down.stdout + down.stderr
     assert re.search(r"open billing items with mark \w{8}: 0", down.stdout), down.stdout
+
+
+def test_recover_after_a_killed_up_leaves_no_process_no_lock_and_no_open_question(
+    project: RentedProject, slow_account: AccountEmulator
+) -> None:
+    killed(project, slow_account)
+    assert orphans.find("local", project.home) and locks.stale_lock("local", project.home)
+    refused = project.make("up")
+    assert refused.returncode == 1 and "fab recover --stack local" in refused.stderr
+
+    recovered = project.run("fab", "recover", "--yes")
+    assert recovered.returncode == 0, recovered.stdout + recovered.stderr
+    assert not orphans.find("local", project.home) and not locks.pulumi_locks("local", project.home)
+    assert checkpoint.read("local", project.home).pending_creates == 0
+    assert rented(project) == ["gpu-0", "gpu-1"]
+    again = project.run("fab", "recover", "--yes")
+    assert again.returncode == 0 and "ended:" not in again.stdout, "recovering twice is recovering once"
+
+    cancelled = project.run("fab", "recover", "--yes", "--cancel")
+    assert cancelled.returncode == 0, cancelled.stdout + cancelled.stderr
+    assert rented(project) == []
+    assert project.make("down").returncode == 0
+
+
+def test_without_a_yes_nothing_is_changed(project: RentedProject, slow_account: AccountEmulator) -> None:
+    killed(project, slow_account)
+    asked = project.run("fab", "recover")
+    assert asked.returncode == 1 and "Nothing was changed" in asked.stderr
+    assert "still running: pulumi-language-python" in asked.stdout
+    assert locks.stale_lock("local", project.home)
+    down = project.make("down")
+    assert down.returncode == 0, down.stdout + down.stderr
+    assert not orphans.find("local", project.home)
+
+
+def test_a_pulumi_that_lives_is_named_and_left_alone(project: RentedProject, slow_account: AccountEmulator) -> None:
+    up = start_up(project)
+    for command in (("fab", "recover", "--yes"), ("python", "-m", "setup", "up"), ("python", "-m", "setup", "down")):
+        began = time.monotonic()
+        refused = project.run(*command)
+        assert refused.returncode == 1 and f"process {up.pid} of" in refused.stderr, refused.stderr
+        assert time.monotonic() - began < 20, "five seconds on a machine that does nothing else"
+    second = project.run(*UP)
+    assert second.returncode != 0 and str(up.pid) in second.stdout + second.stderr
+    assert up.poll() is None
+    up.send_signal(signal.SIGINT)
+    up.wait(60)
+    assert project.make("down").returncode == 0
