@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 from providers.softlayer import guests, orders
@@ -10,6 +11,7 @@ from providers.softlayer.account import Account
 from providers.softlayer.errors import ApiError, ProviderError
 from providers.softlayer.listing import GUEST_MASK
 from providers.softlayer.placing import SETTLED_S
+from providers.softlayer.sighting import absence
 from providers.softlayer.waiting import Pending, pause_s
 
 IDLE_S = 30 * 60.0
@@ -17,10 +19,22 @@ IDLE_S = 30 * 60.0
 REFRESH = "Run 'pulumi up --refresh'."
 
 
+class GoneError(ProviderError):
+    """The guest does not exist any more, and nothing is billed for it."""
+
+
 class Building:
     """Looks at one guest, through the list that all waiters share, until it is ready."""
 
-    def __init__(self, account: Account, owner_mark: str, guest_id: str, time_scale: float) -> None:
+    def __init__(
+        self,
+        account: Account,
+        owner_mark: str,
+        guest_id: str,
+        time_scale: float,
+        is_fresh: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self._is_fresh = is_fresh
         self._account, self._mark, self._id, self._scale = account, owner_mark, guest_id, time_scale
         self._began = self._seen = self._worked_on = time.monotonic()
         self._order: orders.Order | None = None
@@ -33,14 +47,18 @@ class Building:
         Raises:
             ProviderError: it will never be ready.
         """
-        try:
-            guest = self._account.guest(self._id, self._mark, self._age_s)
-        except ApiError as error:
-            if not error.is_unready:
-                raise
-            guest = None
+        guest = self.read()
         state = self._missing() if guest is None else self.judge(guest)
         return state if isinstance(state, Pending) else self._confirmed()
+
+    def read(self) -> dict[str, Any] | None:
+        """Read the guest; None while the account does not show it."""
+        try:
+            return self._account.guest(self._id, self._mark, self._age_s)
+        except ApiError as error:
+            if error.is_unready:
+                return None
+            raise
 
     def judge(self, guest: dict[str, Any]) -> guests.Guest | Pending:
         """Say how far the guest is, as it was read just now."""
@@ -85,7 +103,14 @@ class Building:
             self._order = self._order_of(self.guest or {})
             if orders.is_refused(self._order):
                 raise ProviderError(f"guest {self._id} will not be built: {orders.described(self._order)}. {REFRESH}")
-        # A fresh guest answers "not found" for a while, and lists lag: only time turns this into a fact.
+        # A fresh guest answers "not found" for a while, and lists lag: its bill or time turns this into a fact.
+        if (
+            not self._is_fresh()
+            and absence(self._account.bill_list.under(self._mark, self._age_s), self._id, fresh=False) is None
+        ):
+            raise GoneError(
+                f"the account does not know guest {self._id} any more, and nothing is billed for it. {REFRESH}"
+            )
         if self._since(self._seen) > SETTLED_S:
             raise ProviderError(
                 f"the account has not shown guest {self._id} for {SETTLED_S:.0f} s: it is gone. {REFRESH}"

@@ -22,6 +22,7 @@ from providers.softlayer.spec import MARK_PATTERN, Placed, Problem, problems
 REPLACE_ON: frozenset[str] = frozenset()
 """Never replaced: it is the first resource of a stack and the last to go."""
 TIMEOUT_S = 90 * 60.0
+USUAL_INSTANCE_LIMIT = 20
 IMAGES = "Virtual_Guest_Block_Device_Template_Group"
 CATALOGUE_PRICE = f"estimate from the catalogue of {catalog.AS_OF}"
 ACCOUNT_PRICE = "the account's answer to verifyOrder"
@@ -139,7 +140,9 @@ def _checked(op: Operation, account: Account, spec: LedgerSpec, router: str | No
     )
     if spec.image_id is not None:
         _check_image(op, account, spec.image_id)
-    price, currency = _price(account, spec, chosen, missing=max(spec.nodes - len(living), 1))
+    missing = max(spec.nodes - len(living), 1)
+    _check_room(op, account, missing)
+    price, currency = _price(account, spec, chosen, missing=missing)
     return {
         "accountId": identity.account_id,
         "endpoint": identity.endpoint,
@@ -149,6 +152,16 @@ def _checked(op: Operation, account: Account, spec: LedgerSpec, router: str | No
         "priceSource": ACCOUNT_PRICE,
         "currency": currency,
     }
+
+
+def _check_room(op: Operation, account: Account, missing: int) -> None:
+    """Warn where the account's limit may refuse a later order: no call tells the limit, and verifyOrder does not look at it."""
+    present = len(account.api.read_all("Account", "getVirtualGuests", mask="mask[id]"))
+    if present + missing > USUAL_INSTANCE_LIMIT:
+        op.log.warn(
+            f"The account has {present} guests, and {missing} more are to be ordered. An account may have "
+            f"{USUAL_INSTANCE_LIMIT} at once unless the vendor has raised its limit; if an order is refused, ask for more."
+        )
 
 
 def _check_image(op: Operation, account: Account, image_id: str) -> None:

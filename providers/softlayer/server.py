@@ -17,6 +17,7 @@ from providers.softlayer.session import EngineLife
 
 WORKERS = 256
 """More than resources created at once: a waiting create holds one, and Check and Cancel need a free one."""
+LOOK_EVERY_S = 0.5
 GRACE_S = 4.0
 """The engine kills five seconds after it asks; running operations write down what they know before that."""
 
@@ -35,7 +36,7 @@ def main(arguments: list[str]) -> int:
     for name in (signal.SIGINT, signal.SIGTERM):
         signal.signal(name, lambda *_: over.set())
     threading.Thread(target=_watch_stdin, args=(life, over), daemon=True).start()
-    while not over.wait(1.0):
+    while not over.wait(LOOK_EVERY_S):
         if life.is_over():
             break
     provider.stop.set()

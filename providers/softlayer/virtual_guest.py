@@ -10,8 +10,8 @@ import catalog
 from providers.softlayer import cancel, guests, importing, placing, provision, upgrade, wearing
 from providers.softlayer import mark as marks
 from providers.softlayer.account import Account
-from providers.softlayer.building import Building
-from providers.softlayer.errors import ProviderError, Unfinished
+from providers.softlayer.building import Building, GoneError
+from providers.softlayer.errors import ApiError, ProviderError, Unfinished, WaitError
 from providers.softlayer.guest_spec import GuestSpec
 from providers.softlayer.resource import Created, Live
 from providers.softlayer.session import Operation
@@ -63,10 +63,10 @@ def read(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mappin
     """Read the guest; a cancelled one is gone, one that is not ready is a partial failure."""
     account = op.account(old.get("accountId"))
     owner_mark = str(inputs.get("mark") or old.get("mark") or "")
-    guest = sight(account, owner_mark, resource_id, partial(_is_fresh, op, account, owner_mark, resource_id))
-    if isinstance(guest, Pending):
-        # Forgetting a guest that was ordered only now would order it twice.
-        raise Unfinished(resource_id, dict(old), f"{guest.detail}. Run 'pulumi up' to wait for it.", dict(inputs))
+    try:
+        guest = _known(op, account, owner_mark, resource_id)
+    except WaitError as error:
+        raise Unfinished(resource_id, dict(old), str(error), dict(inputs)) from error
     if guest is None or guests.is_cancelled(guest):
         return None
     live = _inputs_of(op, guest, inputs)
@@ -80,6 +80,19 @@ def read(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mappin
     if isinstance(state, Pending):
         raise Unfinished(resource_id, outputs, f"{guests.described(guest)} is not ready: {state.detail}.", live)
     return Live(live, outputs)
+
+
+def _known(op: Operation, account: Account, owner_mark: str, guest_id: str) -> dict[str, Any] | None:
+    """Look until it is certain whether the guest exists: forgetting one that was ordered only now would order it twice."""
+    fresh = partial(_is_fresh, op, account, owner_mark, guest_id)
+
+    def look() -> tuple[dict[str, Any] | None] | Pending:
+        seen = sight(account, owner_mark, guest_id, fresh)
+        return seen if isinstance(seen, Pending) else (seen,)
+
+    patience = op.patience.within(2 * placing.SETTLED_S)
+    (guest,) = wait_until(f"certainty about guest {guest_id}", look, patience, op.log.progress)
+    return guest
 
 
 def update(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:
@@ -105,13 +118,17 @@ def _is_fresh(op: Operation, account: Account, owner_mark: str, guest_id: str) -
 def _finish(op: Operation, account: Account, spec: GuestSpec, guest_id: str, host_key: str | None) -> dict[str, Any]:
     """From here on the guest costs money, so that whatever happens its id reaches the state."""
     known: dict[str, Any] = {"guestId": guest_id, "hostKey": host_key, "accountId": account.identity().account_id}
-    building = Building(account, spec.mark, guest_id, op.patience.time_scale)
+    fresh = partial(_is_fresh, op, account, spec.mark, guest_id)
+    building = Building(account, spec.mark, guest_id, op.patience.time_scale, fresh)
     try:
-        _label(account, spec, guest_id)
+        _label(account, spec, building.read())
         ready = wait_until(f"guest {guest_id} ({spec.hostname}) ready", building.look, op.patience, op.log.progress)
         _set_port_speed(account, spec, ready)
         ready = wearing.settle(op, account, ready, spec)
+        _label(account, spec, ready)
         building.guest = upgrade.grow_disks(op, account, spec.mark, ready, spec.data_disks_gb)
+    except GoneError as error:
+        raise Unfinished(guest_id, known, f"guest {guest_id} ({spec.hostname}): {error}") from error
     except ProviderError as error:
         reason = f"guest {guest_id} ({spec.hostname}) is {_standing(building.guest)}: {error}"
         raise Unfinished(guest_id, known | _shown(building.guest, known), reason) from error
@@ -130,13 +147,20 @@ def _standing(guest: guests.Guest | None) -> str:
     )
 
 
-def _label(account: Account, spec: GuestSpec, guest_id: str) -> None:
-    guest = account.guest(guest_id, spec.mark) or {}
-    notes = _notes(spec.domain, spec.hostname)
-    if guests.tags(guest) != set(spec.tags):
-        account.api.ensure("Virtual_Guest", "setTags", ",".join(spec.tags), id=int(guest_id))
-    if guest.get("notes") != notes:
-        account.api.ensure("Virtual_Guest", "editObject", {"notes": notes}, id=int(guest_id))
+def _label(account: Account, spec: GuestSpec, guest: guests.Guest | None) -> None:
+    """Give the guest its tags and notes as soon as it is shown; one that is still too fresh gets them when it is ready."""
+    if guest is None or guests.is_cancelled(guest):
+        return
+    guest_id, notes = int(guest["id"]), _notes(spec.domain, spec.hostname)
+    try:
+        if guests.tags(guest) != set(spec.tags):
+            account.api.ensure("Virtual_Guest", "setTags", ",".join(spec.tags), id=guest_id)
+        if guest.get("notes") != notes:
+            account.api.ensure("Virtual_Guest", "editObject", {"notes": notes}, id=guest_id)
+    except ApiError as error:
+        if not error.is_gone:
+            raise
+        # A list that lags showed it; the wait that follows tells whether it is too fresh or gone for good.
 
 
 def _notes(domain: str, hostname: str) -> str:

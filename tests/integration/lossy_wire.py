@@ -22,6 +22,8 @@ class LossyWire(ThreadingHTTPServer):
         self.losses = dict(losses)
         self.calls: list[str] = []
         self.before_reaching: set[str] = set()
+        self.held: dict[str, threading.Event] = {}
+        """Answers to these methods are kept back until the event: the account has carried them out."""
         self.lock = threading.Lock()
 
     def config(self, original: Path, folder: Path) -> Path:
@@ -55,6 +57,8 @@ class _Forward(BaseHTTPRequestHandler):
         request = urllib.request.Request(f"{self.server.endpoint}/{service}", body, {"Content-Type": "application/xml"})
         with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=30) as answer:
             content = answer.read()
+        if method in self.server.held:
+            self.server.held[method].wait(30)
         if lost:
             self.close_connection = True
             return

@@ -58,6 +58,7 @@ class Driver:
         config_file: Path | str,
         time_scale: float = 0.02,
         environment: Mapping[str, str] = {},
+        started_by: tuple[str, ...] = (),
         **settings: str,
     ) -> None:
         self.time_scale = time_scale
@@ -67,7 +68,7 @@ class Driver:
         port = self._engine_server.add_insecure_port("127.0.0.1:0")
         self._engine_server.start()
         self.process = subprocess.Popen(
-            [str(EXECUTABLE), f"127.0.0.1:{port}"],
+            [*started_by, str(EXECUTABLE), f"127.0.0.1:{port}"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             # A home beside the account's own files: what one driver wrote down, the next one over the same account reads.
@@ -140,6 +141,10 @@ class Driver:
     def said(self) -> str:
         """All that the provider told the engine."""
         return "\n".join(request.message for request in self.engine.said)
+
+    def drop_channel(self) -> None:
+        """Break the connection as an engine does that is gone."""
+        self._channel.close()
 
     def kill(self) -> None:
         """End the provider as a crash would."""

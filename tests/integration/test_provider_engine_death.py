@@ -1,0 +1,158 @@
+"""An engine that dies in the middle: nothing more is ordered, and what was ordered is written down."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from providers.softlayer.journal import Journal, accepted, unresolved
+from tests.integration.lossy_wire import LossyWire, lossy_wire
+from tests.integration.provider_cluster import MARK, STACK, guest
+from tests.integration.provider_driver import Driver, Failed
+
+LEAVES_WITHIN_S = 5
+NOISE_S = 5
+PARENT = ("sh", "-c", 'exec 3<&0; "$0" "$@" <&3 & wait')
+"""A parent that can be killed while the other end of stdin stays open."""
+
+
+@pytest.fixture
+def wire(account_emulator, onlooker):
+    with lossy_wire(account_emulator.endpoint, {}) as running:
+        yield running
+
+
+@pytest.fixture
+def over(wire, account_emulator, tmp_path):
+    drivers = []
+
+    def start(**options) -> Driver:
+        drivers.append(Driver(wire.config(account_emulator.config_file, tmp_path), 1, **options))
+        return drivers[-1]
+
+    yield start
+    for driver in drivers:
+        driver.close()
+
+
+@pytest.fixture
+def events(tmp_path, monkeypatch):
+    """Read the journal beside the wire's file."""
+    monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path / "home"))
+    return Journal(STACK, MARK).events
+
+
+def creating(driver: Driver, wire: LossyWire, until: str) -> threading.Event:
+    """Begin a create, and return when its call ``until`` was carried out and its answer is held back."""
+    held = wire.held[until] = threading.Event()
+
+    def create() -> None:
+        try:
+            driver.create("VirtualGuest", "gpu-0", guest("gpu-0"))
+        except (Failed, ValueError):
+            return
+
+    threading.Thread(target=create, daemon=True).start()
+    _until(lambda: until in wire.calls)
+    return held
+
+
+def close_stdin(driver: Driver) -> None:
+    driver.process.stdin.close()
+
+
+def drop_channel(driver: Driver) -> None:
+    driver.drop_channel()
+
+
+def send(*signals: int) -> Callable[[Driver], None]:
+    def end(driver: Driver) -> None:
+        for each in signals:
+            driver.process.send_signal(each)
+
+    return end
+
+
+@pytest.mark.parametrize("end", [close_stdin, drop_channel, send(signal.SIGINT), send(signal.SIGTERM)])
+def test_nothing_is_ordered_for_an_engine_that_is_gone(over, wire, onlooker, end):
+    driver = over()
+    look = creating(driver, wire, "getVirtualGuests")
+    end(driver)
+    time.sleep(0.5)
+    look.set()
+    if end is drop_channel:
+        time.sleep(2)
+    else:
+        driver.process.wait(LEAVES_WITHIN_S + NOISE_S)
+    assert "createObject" not in wire.calls
+    assert onlooker.guests() == []
+
+
+def test_nothing_is_ordered_once_the_parent_process_is_gone(over, wire, onlooker):
+    driver = over(started_by=PARENT)
+    (child,) = Path(f"/proc/{driver.process.pid}/task/{driver.process.pid}/children").read_text().split()
+    look = creating(driver, wire, "getVirtualGuests")
+    driver.kill()
+    look.set()
+    began = time.monotonic()
+    _until(lambda: not Path(f"/proc/{child}").exists() or "Z" in Path(f"/proc/{child}/stat").read_text().split()[2])
+    assert time.monotonic() - began < LEAVES_WITHIN_S + NOISE_S
+    assert "createObject" not in wire.calls
+
+
+@pytest.mark.parametrize(
+    "end", [close_stdin, send(signal.SIGINT), send(signal.SIGINT, signal.SIGINT), send(signal.SIGTERM)]
+)
+def test_an_order_that_is_on_its_way_is_written_down_before_the_provider_leaves(over, wire, onlooker, events, end):
+    driver = over()
+    answer = creating(driver, wire, "createObject")
+    end(driver)
+    time.sleep(1)
+    answer.set()
+    driver.process.wait(LEAVES_WITHIN_S + NOISE_S)
+    (ordered,) = onlooker.guests()
+    assert list(accepted(events())) == [str(ordered["id"])]
+
+
+def test_an_order_whose_answer_comes_too_late_for_a_dying_provider_is_known_as_unresolved(
+    over, wire, onlooker, tmp_path
+):
+    driver = over()
+    answer = creating(driver, wire, "createObject")
+    close_stdin(driver)
+    driver.process.wait(LEAVES_WITHIN_S + NOISE_S)
+    answer.set()
+    (intent,) = unresolved(events())
+    assert (intent.name, intent.kind, intent.hostname) == ("gpu-0", "VirtualGuest", "gpu-0")
+    again = over()
+    made = again.create("VirtualGuest", "gpu-0", guest("gpu-0"))
+    assert [str(each["id"]) for each in onlooker.guests()] == [made.id]
+    assert unresolved(events()) == []
+
+
+def test_a_refused_order_and_a_lost_one_are_told_apart_in_the_journal(over, wire, events):
+    driver = over()
+    with pytest.raises(Failed, match="run 'pulumi up --refresh'"):
+        driver.create("VirtualGuest", "gpu-0", guest("gpu-0", sshKeyIds=["1"]))
+    assert unresolved(events()) == []
+    assert [event["event"] for event in events()] == ["intent", "refused"]
+
+
+def test_nothing_is_ordered_where_it_cannot_be_written_down(over, wire, tmp_path):
+    (tmp_path / "taken").write_text("")
+    driver = over(environment={"MICROCLUSTER_HOME": str(tmp_path / "taken")})
+    with pytest.raises(Failed, match="writing down the order of VirtualGuest gpu-0 .*Nothing was ordered"):
+        driver.create("VirtualGuest", "gpu-0", guest("gpu-0"))
+    assert "createObject" not in wire.calls
+
+
+def _until(look: Callable[[], object], limit_s: float = 20) -> None:
+    ends = time.monotonic() + limit_s
+    while not look():
+        assert time.monotonic() < ends, "it did not happen"
+        time.sleep(0.02)
