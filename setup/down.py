@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from providers.softlayer import credentials
-from setup import checkpoint, local_account, prepare, stacks, state
+from setup import at_stake, checkpoint, local_account, prepare, stacks, state
 from setup.environment import FAB, PULUMI, Home, child_environment
 from setup.errors import SetupError
 from setup.locks import alone_on, refuse_living_pulumi, stale_lock
@@ -34,6 +35,7 @@ def down(home: Home, stack: str) -> int:
         if emulator and billed:
             _have_answer(emulator, home, stages)
         if held.rented:
+            at_stake.settle(home, stack, "make down", os.environ, stages)
             _stop_job(home, stack, stages)
         code = _destroy(home, stack, stages) if held.resources else 0
     if billed:

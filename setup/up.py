@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 
-from setup import local_account, prepare, stacks, state
+from setup import at_stake, local_account, prepare, stacks, state
 from setup.environment import FAB, PULUMI, Home, child_environment
 from setup.errors import INTERRUPTED, SetupError
 from setup.locks import alone_on, refuse_living_pulumi, refuse_stale_lock
@@ -31,6 +32,8 @@ def up(home: Home, stack: str) -> int:
     with alone_on(stack, "make up", home):
         refuse_unready(home, stack)
         prepare_account(home, stack, stages)
+        if state.holdings(stack, home).rented and at_stake.would_go(home, stack):
+            at_stake.settle(home, stack, "make up", os.environ, stages)
         with stages.stage(
             "pulumi", f"renting and preparing what stack {stack} describes (usually 1 min here, 10 min on SoftLayer)"
         ):
@@ -105,6 +108,9 @@ def _follow(home: Home, stack: str, stages: Stages) -> int:
                 run_in_view((str(FAB), "resume", "--stack", stack), environment)
         with stages.stage("job", "following it; Ctrl-C stops the watching and leaves it running"):
             code = run_in_view((str(FAB), "watch", "--stack", stack), environment)
+        if code == 0:
+            with stages.stage("fetch", "bringing the finished run home, so that its machines can go"):
+                code = run_in_view((str(FAB), "fetch", "--stack", stack), environment)
         with stages.stage("report", "what came out of it"):
             return run_in_view((str(FAB), "report", "--stack", stack), environment) or code
     except KeyboardInterrupt:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_text
+import re
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -51,6 +52,12 @@ def fetch(context: invoke.Context, stack: str = STACK, json: bool = False) -> in
     return 0
 
 
+def newest_step(files: tuple[RemoteFile, ...]) -> int | None:
+    """Return the step of the newest checkpoint among the files."""
+    steps = [re.search(r"model\.ckpt-(\d+)\.index$", file.path) for file in files]
+    return max((int(step.group(1)) for step in steps if step), default=None)
+
+
 def translation_config(config: str) -> str:
     """Complete a run's configuration for a board that has the run at /model and the text's pieces at /tmp/source."""
     texts = {"vocabulary": "/model/data/m_common.vocab", "source": "/tmp/source"}  # noqa: S108 - of the board's container
@@ -60,14 +67,6 @@ def translation_config(config: str) -> str:
 def folder_of(payload: Payload) -> Path:
     """Return where a run lies on this computer."""
     return ARTIFACTS / payload.stack / str(payload.run)
-
-
-def manifest_of(payload: Payload) -> dict[str, object] | None:
-    """Read what was brought last, or None when nothing was."""
-    try:
-        return json_text.loads((folder_of(payload) / MANIFEST).read_text())
-    except (FileNotFoundError, ValueError):
-        return None
 
 
 def _bring_all(launcher: Host, files: tuple[RemoteFile, ...], folder: Path) -> list[str]:
@@ -81,6 +80,7 @@ def _write_manifest(payload: Payload, launcher: Host, files: tuple[RemoteFile, .
     facts = {
         "stack": payload.stack,
         "run": payload.run,
+        "step": newest_step(files),
         "from": str(launcher),
         "fetched": datetime.now(UTC).isoformat(timespec="seconds"),
         "files": [{"path": f.path, "size": f.size, "sha256": f.sha256, "what": f.what} for f in files],

@@ -132,6 +132,7 @@ def status_facts(stack: str, payload: Payload | None, outcome: Outcome, cost: Co
         "stack": stack,
         "run": run,
         **{key: getattr(outcome, key) for key in keys},
+        "checkpoint": max(outcome.checkpoints, default=None),
         "nodes": nodes,
         "cost": cost.as_json(),
     }

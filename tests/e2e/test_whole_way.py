@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -215,6 +216,16 @@ def test_a_stopped_job_leaves_no_process(product: Product, up: str) -> None:
     assert product.facts("status")["state"] == "stopped"
 
 
+def test_down_throws_no_run_away_without_a_word(product: Product, up: str) -> None:
+    shutil.rmtree(product.folder / "artifacts")
+    machines = labelled(product, "container")
+    refused = product.run("make down")
+    assert refused.returncode != 0
+    assert "make down STACK=local FETCH=1" in refused.stderr
+    assert "make down STACK=local DISCARD=1" in refused.stderr
+    assert labelled(product, "container") == machines
+
+
 def test_up_goes_on_with_a_job_that_was_stopped(product: Product, up: str) -> None:
     done = product.run("make up")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -241,7 +252,7 @@ def test_down_stops_the_bill_and_proves_it(product: Product, up: str) -> None:
     mark, run = product.outputs()["microcluster"]["mark"], product.outputs()["run"]
     machines = labelled(product, "container")
     assert machines  # Afterwards nobody knows them any more.
-    down = product.run("make down DISCARD=1")
+    down = product.run("make down")  # The finished run is at home already.
     assert down.returncode == 0, down.stdout + down.stderr
     assert f"open billing items with mark {mark}: 0" in down.stdout
     assert processes_of(machines, run) == []

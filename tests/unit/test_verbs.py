@@ -192,6 +192,7 @@ def test_the_facts_of_status_are_the_contract():
         "eta_s": 10.0,
         "phase": None,
         "reason": None,
+        "checkpoint": None,
         "nodes": [],
         "cost": {"per_hour": "8.99", "so_far": "1.50", "currency": "USD"},
     }

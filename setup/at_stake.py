@@ -1,0 +1,110 @@
+"""What would go with the machines: the data disks are billed with them and die with them, and so does a run that lies only there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from setup.environment import FAB, PROJECT, PULUMI, Home, child_environment
+from setup.errors import MISTAKE, SetupError
+from setup.process import output_of, run_in_view
+from setup.progress import Stages, say
+
+ARTIFACTS = PROJECT / "artifacts"
+FETCH, DISCARD = "FETCH", "DISCARD"
+ANSWERS_S = 60
+PREVIEW_S = 300
+GUEST = "softlayer:index:VirtualGuest"
+REMOVING = ("replace", "delete", "delete-replaced", "create-replacement")
+
+
+@dataclass(frozen=True)
+class Stake:
+    """A run that is further on its machines than what was brought home; without ``step`` nobody could look."""
+
+    run: str | None
+    step: int | None
+    checkpoint: int | None
+    fetched_step: int | None
+    fetched: str | None
+
+    def __str__(self) -> str:
+        """Say what would be lost."""
+        if self.run is None:
+            return "its machines do not answer, so nobody can tell what they hold"
+        saved = "without a checkpoint yet" if self.checkpoint is None else f"its newest checkpoint at {self.checkpoint}"
+        home = (
+            "nothing of it was fetched"
+            if self.fetched is None
+            else f"fetched last at step {self.fetched_step}, {self.fetched}"
+        )
+        return f"run {self.run} lies on its machines only: step {self.step}, {saved}; {home}"
+
+
+def look(home: Home, stack: str) -> Stake | None:
+    """Return what would be lost with the machines of ``stack``; None when nothing would."""
+    answer = output_of((str(FAB), "status", "--stack", stack, "--json"), child_environment(home), ANSWERS_S)
+    if answer is None:
+        return Stake(None, None, None, None, None)
+    status = json.loads(answer)
+    return judge(status, _manifest(stack, status.get("run")))
+
+
+def judge(status: Mapping[str, Any], manifest: Mapping[str, Any] | None) -> Stake | None:
+    """Compare where a run is with what was brought home of it."""
+    step, checkpoint = status.get("step"), status.get("checkpoint")
+    brought = manifest.get("step") if manifest else None
+    if step is None or (checkpoint is not None and brought is not None and brought >= checkpoint):
+        return None
+    return Stake(status["run"], step, checkpoint, brought, manifest.get("fetched") if manifest else None)
+
+
+def settle(home: Home, stack: str, verb: str, environment: Mapping[str, str], stages: Stages) -> None:
+    """Go on only when nothing is lost, when it is brought home first, or when the person gives it up.
+
+    Raises:
+        SetupError: with what would be lost and the two ways on.
+    """
+    stake = look(home, stack)
+    if stake is None:
+        return
+    if environment.get(FETCH):
+        with stages.stage("fetch", "bringing the run home before its machines go"):
+            if run_in_view((str(FAB), "fetch", "--stack", stack), child_environment(home)):
+                raise SetupError(
+                    f"The run could not be brought home, for the reason above; the machines stay and cost on. "
+                    f"`{verb} STACK={stack} FETCH=1` tries again, `{verb} STACK={stack} DISCARD=1` gives it up."
+                )
+        return
+    if environment.get(DISCARD):
+        say(f"Giving up what was not fetched: {stake}.")
+        return
+    raise SetupError(
+        f"{verb}: stack {stack} would lose something with its machines: {stake}. Nothing was touched, and it costs on. "
+        f"`{verb} STACK={stack} FETCH=1` brings it home first, `{verb} STACK={stack} DISCARD=1` gives it up.",
+        MISTAKE,
+    )
+
+
+def would_go(home: Home, stack: str) -> bool:
+    """Tell whether an update would take machines away."""
+    argv = (str(PULUMI), "preview", "--json", "--non-interactive", "-s", stack)
+    answer = output_of(argv, child_environment(home), PREVIEW_S)
+    return answer is not None and takes_machines(json.loads(answer))
+
+
+def takes_machines(preview: Mapping[str, Any]) -> bool:
+    """Read ``pulumi preview --json``."""
+    steps = preview.get("steps") or []
+    return any(step["op"] in REMOVING and step["urn"].split("::")[2].endswith(GUEST) for step in steps)
+
+
+def _manifest(stack: str, run: str | None) -> Mapping[str, Any] | None:
+    path: Path = ARTIFACTS / stack / str(run) / "manifest.json"
+    try:
+        return json.loads(path.read_text())
+    except (OSError, ValueError):
+        return None
