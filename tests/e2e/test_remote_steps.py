@@ -17,7 +17,9 @@ from launchers import image, openseq2seq, payload
 from launchers.payload import Payload
 from remote import job, steps
 from remote.data_disk import DiskRefusedError
+from remote.hand_over import hand_over
 from remote.host import Host, HostKeyError, RemoteError
+from remote.image_build import ensure_built
 from remote.on_all import on_all
 from remote.waiting import wait_until
 
@@ -91,6 +93,13 @@ def offered(mounted: Payload) -> Payload:
     for name in (NAME, PLAIN):
         publish(STATE, LOCAL_IMAGE, name)
     return mounted
+
+
+@pytest.fixture(scope="module")
+def built(offered: Payload, hosts: list[Host]) -> Payload:
+    """The cluster with the training image on its launcher alone."""
+    assert ensure_built(hosts[0], offered.container)
+    return offered
 
 
 @pytest.fixture(scope="module")
@@ -181,6 +190,31 @@ def test_a_wrong_registry_key_is_a_sentence_and_leaves_no_trace(mounted, hosts, 
     assert traces(hosts[0], "not-the-key-that-was-given") == ""
 
 
+def test_a_build_that_fails_shows_the_step_and_what_it_said_and_leaves_no_image(offered, hosts):
+    plain = dataclasses.replace(offered.container, image=f"{REGISTRY}:{PORT}/{PLAIN}")
+    with pytest.raises(RemoteError, match=r"Step \d+/\d+ : RUN python .*\n.*pinned for Python 3.5, not 3.11"):
+        ensure_built(hosts[0], plain)
+    assert shell(hosts[0], f"docker image ls -q {image.REPOSITORY}") == ""
+
+
+def test_a_hand_over_onto_a_full_disk_says_so_and_leaves_no_image(built, hosts):
+    shell(hosts[1], "fallocate -l $(($(df --output=avail -B1 /data | tail -1) - 200000000)) /data/filler")
+    try:
+        with pytest.raises(RemoteError, match="data disk is full: `fab ssh gpu-1 -- df -h /data`"):
+            hand_over(hosts[:1], hosts[1:], built.container, built.rank_key_file)
+    finally:
+        shell(hosts[1], "rm -f /data/filler")
+    assert shell(hosts[1], "docker image ls -q; ls /root/.ssh").split() == ["authorized_keys"]
+
+
+def test_a_hand_over_that_is_cut_off_leaves_no_image_and_the_next_one_brings_it(built, hosts):
+    shell(hosts[0], "setsid -f sh -c 'sleep 3; pkill -x ssh' >/dev/null 2>&1 </dev/null")
+    with pytest.raises(RemoteError, match="gpu-1 uses nothing of what arrived"):
+        hand_over(hosts[:1], hosts[1:], built.container, built.rank_key_file)
+    assert shell(hosts[1], "docker image ls -q; ls /root/.ssh").split() == ["authorized_keys"]
+    assert steps.bring_image(hosts, built) == ["handed to gpu-1"]
+
+
 def test_the_registry_key_leaves_no_trace_either(running, hosts):
     for host in hosts:
         assert traces(host, key_of(STATE)) == ""
@@ -195,7 +229,7 @@ def traces(host: Host, secret: str) -> str:
 def test_one_host_asks_the_registry_and_the_other_gets_the_very_same_image_from_it(running, hosts):
     launcher, other = (shell(host, "docker image ls --no-trunc --format '{{.Repository}} {{.ID}}'") for host in hosts)
     built = dict(line.split() for line in launcher.splitlines())
-    assert set(built) == {image.REPOSITORY, *(f"{REGISTRY}:{PORT}/{name.partition(':')[0]}" for name in (NAME,))}
+    assert set(built) == {image.REPOSITORY, *(f"{REGISTRY}:{PORT}/{name.partition(':')[0]}" for name in (NAME, PLAIN))}
     assert other.split() == [image.REPOSITORY, built[image.REPOSITORY]]
 
 
