@@ -26,6 +26,8 @@ LINES_THAT_MATTER = 12
 BUILDERS_OWN_LINE = re.compile(
     r"\s*(--->|Removing intermediate container|Successfully |Sending build context|DEPRECATED)"
 )
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+"""The builder paints what a step writes to its standard error."""
 STEP = re.compile(r"Step \d+/\d+ : ")
 
 T = TypeVar("T")
@@ -70,7 +72,8 @@ def rounds(holders: Sequence[T], lacking: Sequence[T]) -> list[list[tuple[T, T]]
 
 def why_it_failed(output: str) -> str:
     """Return the lines of a failed build that matter: the step it was at, and the last that this step printed."""
-    lines = [line.rstrip() for line in output.splitlines() if line.strip() and not BUILDERS_OWN_LINE.match(line)]
+    plain = COLOUR.sub("", output).splitlines()
+    lines = [line.rstrip() for line in plain if line.strip() and not BUILDERS_OWN_LINE.match(line)]
     steps = [number for number, line in enumerate(lines) if STEP.match(line)]
     of_step = lines[steps[-1] :] if steps else lines
     kept = of_step if len(of_step) <= LINES_THAT_MATTER else [of_step[0], *of_step[1 - LINES_THAT_MATTER :]]
