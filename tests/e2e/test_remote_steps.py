@@ -227,7 +227,9 @@ def traces(host: Host, secret: str) -> str:
 
 
 def test_one_host_asks_the_registry_and_the_other_gets_the_very_same_image_from_it(running, hosts):
-    launcher, other = (shell(host, "docker image ls --no-trunc --format '{{.Repository}} {{.ID}}'") for host in hosts)
+    launcher, other = (
+        shell(host, "docker image ls -f dangling=false --no-trunc --format '{{.Repository}} {{.ID}}'") for host in hosts
+    )
     built = dict(line.split() for line in launcher.splitlines())
     assert set(built) == {image.REPOSITORY, *(f"{REGISTRY}:{PORT}/{name.partition(':')[0]}" for name in (NAME, PLAIN))}
     assert other.split() == [image.REPOSITORY, built[image.REPOSITORY]]
