@@ -1,4 +1,4 @@
-"""Measure `make up` twice in a home of its own, and the memory of what plays the machines and of the ranks.
+"""Measure what N machines cost beyond their provisioning, then `make up` twice in a home of its own, and the memory of what plays the machines.
 
     make bench                    the engine and the images as this computer has them
     COLD=1 make bench             an empty cache: the engine and the images are built as on a bare machine
@@ -15,6 +15,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from bench import scale
 from bench.memory import Peak, resident_mb, sampled, with_words
 from bench.timeline import Up, first_step, provisioning_s, timed_up
 from tests.e2e.product import Product, install
@@ -25,6 +26,7 @@ AIM_S = 60.0
 
 
 def main() -> None:
+    scale.measure(Console())
     with tempfile.TemporaryDirectory(prefix="microcluster-bench-") as folder:
         if os.environ.get("COLD"):
             os.environ["MICROCLUSTER_CACHE"] = f"{folder}/cache"

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import config
 from chaos.account import CLOCK_RATE, AccountServer, Rented
@@ -92,21 +93,31 @@ class Running:
 class Copy:
     """A copy of the project whose program is the cluster alone, and a home as set-up leaves it."""
 
-    def __init__(self, folder: Path, port: int) -> None:
+    def __init__(self, folder: Path, port: int, time_scale: float = 1 / CLOCK_RATE) -> None:
         self._product = install(folder, port)
         shutil.rmtree(self._product.home / "emulator")
         (self._product.folder / "__main__.py").write_text(PROGRAM)
         # Not in a folder named emulator: set-up would want to start and stop the account itself.
         self._product.edit_stack("/emulator/softlayer.conf", f"/{ACCOUNT}/softlayer.conf")
-        self._product.edit_stack("config:\n", f'config:\n  softlayer:timeScale: "{1 / CLOCK_RATE}"\n')
+        self._product.edit_stack("config:\n", f'config:\n  softlayer:timeScale: "{time_scale}"\n')
+        self._nodes = ""
         done = self._product.run(".venv/bin/python -m setup setup")
         assert done.returncode == 0, done.stdout + done.stderr
 
+    def declare_nodes(self, count: int) -> None:
+        """Have the stack file ask for another number of nodes."""
+        nodes = f"    nodes: {count}\n"
+        if self._nodes:
+            self._product.edit_stack(self._nodes, nodes)
+        else:
+            self._product.edit_stack("  microcluster:cluster:\n", f"  microcluster:cluster:\n{nodes}")
+        self._nodes = nodes
+
     @contextmanager
-    def home(self, server: AccountServer, folder: Path) -> Iterator[CommandLine]:
+    def home(self, server: AccountServer, folder: Path, **settings: Any) -> Iterator[CommandLine]:
         """Open a fresh home with a fresh account."""
         shutil.copytree(self._product.home, folder, symlinks=True)
-        with server.opened(folder / ACCOUNT) as rented:
+        with server.opened(folder / ACCOUNT, **settings) as rented:
             environment = self._product.env | {"MICROCLUSTER_HOME": str(folder)}
             yield CommandLine(self._product.folder, folder, environment, rented)
 
