@@ -14,6 +14,7 @@ from typing import Any
 
 import uvicorn
 
+from chaos.bystanders import settle
 from chaos.wire import Wire
 from emulator.account import Account
 from emulator.client_file import CONFIG_FILE, write_client_file
@@ -79,7 +80,7 @@ class AccountServer:
 
     @contextmanager
     def opened(self, folder: Path, **settings: Any) -> Iterator[Rented]:
-        """Open a fresh account in a folder, and close it at the end."""
+        """Open an account in a folder, in which only somebody else's things are, and close it at the end."""
         folder.mkdir(parents=True)
         values = {**SETTINGS, **settings}
         (folder / SETTINGS_FILE).write_text("".join(f"{key} = {_toml(value)}\n" for key, value in values.items()))
@@ -90,7 +91,11 @@ class AccountServer:
         history = History(account, chosen.state / HISTORY_FILE)
         crew = Crew(account, NoMachines())
         crew.start()
-        self.wire.lead_to(application(Reception(account, history), Status(account, self.port)))
+        reception = Reception(account, history)
+        sky, account.sky = account.sky, Sky(0, Forecast())
+        settle(reception)
+        account.sky = sky
+        self.wire.lead_to(application(reception, Status(account, self.port)))
         try:
             yield Rented(account, chosen.state)
         finally:

@@ -15,6 +15,7 @@ from chaos.stage import Theatre
 
 WORKERS = 6
 """More than cores: a run mostly waits for the account's clock."""
+LIMIT_S = 58 * 60.0
 
 _theatre: Theatre | None = None
 
@@ -36,12 +37,17 @@ class Played:
     seconds: float
 
 
-def played(cases: Iterable[tuple[int, Case]], workers: int = WORKERS) -> Iterator[Played]:
-    """Play all numbered cases, each on a stage of its own, in whatever order they end."""
-    spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=spawn, initializer=_open) as pool:
+def played(cases: Iterable[tuple[int, Case]], workers: int = WORKERS, limit_s: float = LIMIT_S) -> Iterator[Played]:
+    """Play numbered cases, each on a stage of its own, in whatever order they end; none begins after the limit."""
+    ends = time.monotonic() + limit_s
+    pool = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"), initializer=_open)
+    try:
         for done in as_completed([pool.submit(_play, number, case) for number, case in cases]):
             yield done.result()
+            if time.monotonic() > ends:
+                return
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def _open() -> None:

@@ -60,10 +60,9 @@ class Case:
 
 def cases(verb: Verb, calls: int, seed: int) -> Iterator[Case]:
     """List the cases of a command that makes so many calls."""
-    every = product(range(1, calls + 1), Damage, Verb)
-    for number, (call, damage, then) in enumerate(every):
+    for number, (call, damage) in enumerate(product(range(1, calls + 1), Damage)):
         chance = Random(f"{seed}-{verb}-{number}")
-        moment = chance.choice(list(Moment))
+        moment, then = chance.choice(list(Moment)), chance.choice(list(Verb))
         killed = Kill(verb, call, Target.TREE, Blow.KILL, moment, then, seed * 100_000 + number)
         # Without a journal an order that the lists do not show yet is known to nobody, so that the two are not combined.
         yield Case(killed, damage, journal_lost=chance.random() < 0.3)

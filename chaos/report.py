@@ -41,7 +41,8 @@ class Report:
 
     def close(self) -> int:
         """Print the last lines and return the exit code."""
-        print(f"{self.runs} runs in {time.monotonic() - self.began:.0f} s")
+        left = f"; the hour was over before the other {self.planned - self.runs}" if self.runs < self.planned else ""
+        print(f"{self.runs} runs in {time.monotonic() - self.began:.0f} s{left}")
         if self.broken:
             print(f"Replay one: make chaos SEED={self.seed} CASE={self.broken[0]}")
         print(json.dumps({"seed": self.seed, "runs": self.runs, **self.counts}))
