@@ -6,9 +6,9 @@ import argparse
 import sys
 from random import SystemRandom
 
-from chaos.campaign import WORKERS, played
+from chaos.campaign import WORKERS, Case, played
 from chaos.report import Report
-from chaos.sweep import sweep
+from chaos.sweep import counted, laid_out
 
 SEEDS = 1_000_000
 
@@ -18,14 +18,21 @@ def main(argv: list[str]) -> int:
     arguments = _parser().parse_args(argv)
     seed = SystemRandom().randrange(SEEDS) if arguments.seed is None else arguments.seed
     print(f"seed {seed}", flush=True)
-    every = sweep(seed)
-    cases = every.sample() if arguments.sample else every.whole()
-    if arguments.case is not None:
-        cases = {arguments.case: every.whole()[arguments.case]}
+    cases = _chosen(seed, arguments)
     report = Report(seed, len(cases))
     for run in played(cases.items(), arguments.workers):
         report.take(run)
     return report.close()
+
+
+def _chosen(seed: int, arguments: argparse.Namespace) -> dict[int, Case]:
+    if arguments.case is None:
+        every = counted(seed)
+        return every.sample() if arguments.sample else every.whole()
+    found = laid_out(seed).whole()
+    if arguments.case not in found:
+        raise SystemExit(f"There is no case {arguments.case}. Take a number that a campaign has printed.")
+    return {arguments.case: found[arguments.case]}
 
 
 def _parser() -> argparse.ArgumentParser:

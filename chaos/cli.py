@@ -25,6 +25,8 @@ RECEIPT = f"fab receipt --stack {STACK}"
 DOWN = f"python -m setup down --stack {STACK}"
 SIGNALS = {Blow.KILL: signal.SIGKILL, Blow.TERM: signal.SIGTERM}
 SHORT_S = 0.2
+FEWEST_CALLS = 20
+"""Every command makes more."""
 
 
 @dataclass(frozen=True)
@@ -123,25 +125,16 @@ class _Play:
 
 
 def cases(verb: Verb, calls: int, seed: int) -> Iterator[Case]:
-    """Draw one case for each call of a command, and one more for each kind of damage."""
+    """Draw one case for each kind of damage, and one for each call of a command."""
+    for place, damage in enumerate(Damage):
+        chance = Random(f"cli-{seed}-{verb}-{damage}")
+        number, moment = chance.randint(1, FEWEST_CALLS), chance.choice(list(Moment))
+        yield Case(verb, number, Target.TREE, Blow.KILL, moment, Verb.DESTROY, seed * 1000 + 500 + place, damage)
     for number in range(1, calls + 1):
         chance = Random(f"cli-{seed}-{verb}-{number}")
         target, blow = chance.choice(list(Target)), chance.choice(list(Blow))
         moment, then = chance.choice(list(Moment)), chance.choice(list(Verb))
         yield Case(verb, number, target, blow, moment, then, seed * 1000 + number)
-    for place, damage in enumerate(Damage):
-        chance = Random(f"cli-{seed}-{verb}-{damage}")
-        number = chance.randint(1, calls)
-        yield Case(
-            verb,
-            number,
-            Target.TREE,
-            Blow.KILL,
-            chance.choice(list(Moment)),
-            Verb.DESTROY,
-            seed * 1000 + 500 + place,
-            damage,
-        )
 
 
 def count_calls(theatre: Theatre) -> dict[Verb, int]:

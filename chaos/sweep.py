@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from random import Random
 
 from chaos import cli, kill, loss, weather
 from chaos.campaign import Case
+from chaos.engine import Verb
 from chaos.stage import Theatre
 
 
@@ -23,6 +24,9 @@ class Size:
 
 SAMPLE = Size(kills=110, losses=16, weathers=40, command_lines=5)
 WEATHERS = 500
+LIST = 100_000
+MANY = dict.fromkeys(Verb, 200)
+"""More calls than any command makes, to find a case by its number without counting."""
 
 
 @dataclass(frozen=True)
@@ -55,22 +59,31 @@ class Sweep:
         return drawn | {numbers[case]: case for case in kill.sample(list(self.kills.values()), self.seed, size.kills)}
 
 
-def sweep(seed: int) -> Sweep:
+def counted(seed: int) -> Sweep:
     """Count the calls of clean commands, and lay the cases out."""
     theatre = Theatre()
     try:
-        calls, calls_of_cli = kill.count_calls(theatre), cli.count_calls(theatre)
+        return laid_out(seed, kill.count_calls(theatre), cli.count_calls(theatre))
     finally:
         theatre.close()
-    kills = [case for verb, count in calls.items() for case in kill.cases(verb, count, seed)]
-    losses = [case for verb, count in calls.items() for case in loss.cases(verb, count, seed)]
-    lines = [case for verb, count in calls_of_cli.items() for case in cli.cases(verb, count, seed)]
-    return Sweep(seed, *_numbered(kills, losses, list(weather.cases(seed, WEATHERS)), lines))
 
 
-def _numbered(*lists: Sequence[Case]) -> list[dict[int, Case]]:
-    found, first = [], 0
-    for cases in lists:
-        found.append(dict(enumerate(cases, first)))
-        first += len(cases)
-    return found
+def laid_out(seed: int, calls: Mapping[Verb, int] = MANY, calls_of_cli: Mapping[Verb, int] = MANY) -> Sweep:
+    """Lay the cases out; a case keeps its number however many calls there are, as each list has its own hundred thousand."""
+    return Sweep(
+        seed,
+        *(
+            _numbered(place, [module.cases(verb, count, seed) for verb, count in counts.items()])
+            for place, (module, counts) in enumerate(((kill, calls), (loss, calls)))
+        ),
+        _numbered(2, [weather.cases(seed, WEATHERS)]),
+        _numbered(3, [cli.cases(verb, count, seed) for verb, count in calls_of_cli.items()]),
+    )
+
+
+def _numbered(place: int, lists: Iterable[Iterable[Case]]) -> dict[int, Case]:
+    return {
+        place * LIST + part * LIST // 2 + number: case
+        for part, cases in enumerate(lists)
+        for number, case in enumerate(cases)
+    }

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from chaos.campaign import Played, played
-from chaos.sweep import Sweep, sweep
+from chaos.sweep import Sweep, counted
 
 SEED = 4
 
 
 @pytest.fixture(scope="session")
 def everything() -> Sweep:
-    return sweep(SEED)
+    return counted(SEED)
 
 
 @pytest.fixture(scope="session")
