@@ -24,6 +24,8 @@ class LossyWire(ThreadingHTTPServer):
         self.before_reaching: set[str] = set()
         self.held: dict[str, threading.Event] = {}
         """Answers to these methods are kept back until the event: the account has carried them out."""
+        self.misroots = False
+        """Whether every filter loses its root on the way, so that the account ignores it and lists everything."""
         self.lock = threading.Lock()
 
     def config(self, original: Path, folder: Path) -> Path:
@@ -49,6 +51,12 @@ class _Forward(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
         method = body.split(b"<methodName>")[1].split(b"<")[0].decode()
+        for root in (
+            (b"virtualGuests", b"allTopLevelBillingItems", b"orders")
+            if self.server.misroots and b"ObjectFilter" in body
+            else ()
+        ):
+            body = body.replace(b"<name>" + root + b"</name>", b"<name>nowhere</name>")
         lost = self.server.loses(method)
         if lost and method in self.server.before_reaching:
             self.close_connection = True

@@ -1,0 +1,149 @@
+"""Things that vanish behind our back: before an operation, during it, and after it; and orders that wait for a person."""
+
+from __future__ import annotations
+
+import threading
+import time
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tests.integration.provider_cluster import KEY, Cluster, Onlooker, group, guest
+from tests.integration.provider_driver import Driver, Failed, unfinished
+
+SERVICES = {
+    "SshKey": "Security_Ssh_Key",
+    "SecurityGroup": "Network_SecurityGroup",
+    "VirtualGuest": "Virtual_Guest",
+}
+INPUTS = {"SshKey": KEY, "SecurityGroup": group("members"), "VirtualGuest": guest("gpu-0")}
+CHANGED = {
+    "SshKey": {**KEY, "label": "another"},
+    "SecurityGroup": {**group("members"), "description": "another"},
+    "VirtualGuest": guest("gpu-0", tags=["another"]),
+}
+
+
+@pytest.fixture(scope="module")
+def driver(account_emulator):
+    with Driver(account_emulator.config_file) as running:
+        yield running
+
+
+def take_away(onlooker: Onlooker, kind: str, object_id: str) -> None:
+    onlooker.client.call(SERVICES[kind], "deleteObject", id=int(object_id))
+    _until(lambda: kind != "VirtualGuest" or not onlooker.guests())
+
+
+@pytest.mark.parametrize("kind", SERVICES)
+def test_what_vanished_reads_as_gone_and_is_made_anew(driver, onlooker, kind):
+    made = driver.create(kind, kind, INPUTS[kind])
+    take_away(onlooker, kind, made.id)
+    assert driver.read(kind, kind, made).id == ""
+    again = driver.create(kind, kind, INPUTS[kind])
+    assert again.id != made.id
+    driver.delete(kind, kind, again)
+
+
+@pytest.mark.parametrize("kind", SERVICES)
+def test_an_update_of_what_vanished_names_the_next_command(driver, onlooker, kind):
+    made = driver.create(kind, kind, INPUTS[kind])
+    take_away(onlooker, kind, made.id)
+    with pytest.raises(Failed, match="pulumi up --refresh"):
+        driver.update(kind, kind, made, CHANGED[kind])
+
+
+@pytest.mark.parametrize("kind", SERVICES)
+def test_deleting_what_vanished_is_success(driver, onlooker, kind):
+    made = driver.create(kind, kind, INPUTS[kind])
+    take_away(onlooker, kind, made.id)
+    driver.delete(kind, kind, made)
+    assert onlooker.open_count() == 0
+
+
+def test_a_cluster_whose_guest_group_and_key_vanished_is_destroyed_all_the_same(driver, onlooker):
+    cluster = Cluster(driver)
+    take_one = cluster.guests["gpu-0"].id
+    onlooker.client.call("Virtual_Guest", "deleteObject", id=int(take_one))
+    _until(lambda: take_one not in {str(each["id"]) for each in onlooker.guests()})
+    onlooker.client.call("Security_Ssh_Key", "deleteObject", id=int(cluster.key.id))
+    cluster.destroy()
+    assert onlooker.open_count() == 0
+
+
+def test_a_guest_that_is_cancelled_while_we_wait_for_it_ends_the_wait_early(emulator_with):
+    emulator = emulator_with(approval="pending")
+    onlooker = Onlooker(emulator.config_file)
+    with Driver(emulator.config_file) as driver, ThreadPoolExecutor(1) as pool:
+        creating = pool.submit(driver.create, "VirtualGuest", "gpu-0", guest("gpu-0"))
+        _until(onlooker.guests)
+        onlooker.client.call("Virtual_Guest", "deleteObject", id=onlooker.guests()[0]["id"])
+        with pytest.raises(
+            Failed, match="will not be built|was cancelled by somebody else|does not know|it is gone"
+        ) as ended:
+            creating.result(60)
+    assert "pulumi up --refresh" in str(ended.value)
+
+
+@pytest.fixture
+def waiting(emulator_with):
+    """An account whose orders wait for a person, and a guest that a create gave up waiting for."""
+    emulator = emulator_with(approval="pending")
+    driver = Driver(emulator.config_file)
+    with pytest.raises(
+        Failed, match=r"not billed before it is approved: .*its order [0-9]+ is PENDING_APPROVAL"
+    ) as late:
+        driver.create("VirtualGuest", "gpu-0", guest("gpu-0"), timeout=30)
+    yield emulator, driver, unfinished(late.value, guest("gpu-0"))
+    driver.close()
+
+
+def decide(emulator, word: str) -> None:
+    (order,) = emulator.status()["waiting"]
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    opener.open(f"http://127.0.0.1:{emulator.port}/orders/{order['id']}/{word}", b"", timeout=10).close()
+
+
+def test_an_order_that_waits_for_a_person_is_kept_told_and_gone_on_with(waiting):
+    emulator, driver, known = waiting
+    with pytest.raises(Failed, match="its order [0-9]+ is PENDING_APPROVAL"):
+        driver.read("VirtualGuest", "gpu-0", known)
+    assert "PENDING_APPROVAL" in driver.said()
+    decide(emulator, "approve")
+    made = driver.update("VirtualGuest", "gpu-0", known, guest("gpu-0"))
+    assert (made.id, bool(made.outputs["provisionDate"])) == (known.id, True)
+    assert len(Onlooker(emulator.config_file).guests()) == 1
+
+
+def test_an_order_that_waits_for_a_person_is_adopted_and_not_placed_again(waiting):
+    emulator, driver, known = waiting
+    with pytest.raises(Failed, match="PENDING_APPROVAL") as again:
+        driver.create("VirtualGuest", "gpu-0", guest("gpu-0"), timeout=30)
+    assert unfinished(again.value, {}).id == known.id
+    assert len(emulator.status()["waiting"]) == 1
+
+
+def test_an_order_that_waits_for_a_person_is_cancelled_by_a_delete(waiting):
+    emulator, driver, known = waiting
+    driver.delete("VirtualGuest", "gpu-0", known)
+    assert emulator.status()["waiting"] == []
+    assert Onlooker(emulator.config_file).open_count() == 0
+
+
+def test_an_order_that_a_person_refuses_is_told_as_refused(waiting):
+    emulator, driver, known = waiting
+    with ThreadPoolExecutor(1) as pool:
+        updating = pool.submit(driver.update, "VirtualGuest", "gpu-0", known, guest("gpu-0"))
+        _until(lambda: driver.said().count("PENDING_APPROVAL") > 1)
+        decide(emulator, "refuse")
+        with pytest.raises(Failed, match="will not be built: its order [0-9]+ is REFUSED|does not know guest"):
+            updating.result(60)
+    driver.delete("VirtualGuest", "gpu-0", known)
+
+
+def _until(look, limit_s: float = 20) -> None:
+    ends = time.monotonic() + limit_s
+    while not look():
+        assert time.monotonic() < ends, "it did not happen"
+        threading.Event().wait(0.02)
