@@ -18,7 +18,7 @@ PYTHON_3_5 = re.compile(r"18\.\d\d-py3|19\.0[1-5]-py3")
 STAND_IN = "microcluster/training"
 """The repository of the image that trains with the stand-in, in whatever registry."""
 USUAL_STEPS = {"transformer-tiny": 300, "transformer-base": 50_000}
-ACCOUNT_KEYS = ("configFile", "timeScale")
+ACCOUNT_KEYS = ("configFile", "timeScale", "importMark")
 CREDENTIALS = ("apiKey", "api_key", "key", "password", "username", "token", "secret")
 LONGEST_TIME_SCALE = 1000
 
