@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
 
 from providers.softlayer import placing
 from providers.softlayer.account import Account
-from providers.softlayer.goods import ORDER_PREFIX, Row, order_id, order_of_id
+from providers.softlayer.errors import Unfinished
+from providers.softlayer.goods import ORDER_PREFIX, Goods, Row, order_id, order_of_id
 from providers.softlayer.session import Operation
 from providers.softlayer.waiting import Pending
 
@@ -31,6 +33,30 @@ def unseen(
     missing = ", ".join(sorted(orders - ended))
     waiting = Pending(f"order {missing} was accepted, and the account does not show what it made yet")
     return [each for each in shown if _ids([each]) & ours], waiting if missing else None
+
+
+def gone(op: Operation, kind: Goods, resource_id: str, inputs: Mapping[str, Any], old: Mapping[str, Any]) -> None:
+    """Tell that a recorded thing which the account does not show is gone.
+
+    Raises:
+        Unfinished: its charge is open, or it was ordered only now, so that it is not.
+    """
+    account, order = op.account(old.get("accountId")), order_of_id(resource_id) or old.get("orderId")
+    state = _absence(op, account, str(inputs.get("mark")), kind, order) if order else None
+    if state:
+        raise Unfinished(
+            resource_id, dict(old), f"{kind.word} {resource_id} is not ready: {state.detail}.", dict(inputs)
+        )
+
+
+def _absence(op: Operation, account: Account, owner_mark: str, kind: Goods, order: str) -> Pending | None:
+    """Decide what it means that the account does not show what an order made; None: it is gone."""
+    item = charges(account, {order}).get(order)
+    if item is not None:
+        is_open = not item.get("cancellationDate")
+        return Pending(f"the account does not show it, but its billing item {item['id']} is open") if is_open else None
+    is_fresh = f"{ORDER_PREFIX}{order}" in placing.fresh(op, account, owner_mark, kind.kind)
+    return Pending(f"the account does not show it yet, as order {order} was accepted only now") if is_fresh else None
 
 
 def closed(op: Operation, account: Account, owner_mark: str, kind: str, ids: Iterable[str | None]) -> None:

@@ -58,7 +58,9 @@ def read(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mappin
     """Read the volume; one that is not billed any more is gone, one that is not ready is a partial failure."""
     account = op.account(old.get("accountId"))
     volume = VOLUMES.located(account.api, resource_id, old.get("orderId"))
-    if volume is None or not goods.is_billed(volume):
+    if volume is None:
+        return accepted.gone(op, VOLUMES, resource_id, inputs, old)
+    if not goods.is_billed(volume):
         return None
     live = _live_inputs(op, volume, inputs)
     outputs = volumes.outputs(volume, account.identity().account_id, old.get("orderId"))
@@ -120,7 +122,9 @@ def _finish(op: Operation, account: Account, spec: VolumeSpec, resource_id: str,
         volume_access.settle(account, there, spec.guest_ids, op.patience, op.log.progress)
     except ProviderError as error:
         known_id = str(known.get("volumeId") or resource_id)
-        raise Unfinished(known_id, known, f"volume {known_id} ({spec.name}) is ordered and billed: {error}") from error
+        raise Unfinished(
+            known_id, known, f"volume {known_id} ({spec.name}) is ordered, but not ready: {error}"
+        ) from error
     return known
 
 

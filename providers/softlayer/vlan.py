@@ -54,7 +54,7 @@ def read(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mappin
     account = op.account(old.get("accountId"))
     vlan = VLANS.located(account.api, resource_id, old.get("orderId"))
     if vlan is None:
-        return None
+        return accepted.gone(op, VLANS, resource_id, inputs, old)
     if vlans.is_automatic(vlan):
         if inputs:
             return None
@@ -122,7 +122,9 @@ def _finish(op: Operation, account: Account, spec: VlanSpec, resource_id: str, o
         _label(op, account, spec, wait_until(f"VLAN {spec.name} shown", look, op.patience, op.log.progress))
     except ProviderError as error:
         known_id = str(known.get("vlanId") or resource_id)
-        raise Unfinished(known_id, known, f"VLAN {known_id} ({spec.name}) is ordered and billed: {error}") from error
+        raise Unfinished(
+            known_id, known, f"VLAN {known_id} ({spec.name}) is ordered, but not ready: {error}"
+        ) from error
     return known
 
 
