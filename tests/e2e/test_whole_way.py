@@ -233,6 +233,27 @@ def test_up_goes_on_with_a_job_that_was_stopped(product: Product, up: str) -> No
     assert (status["state"], status["step"]) == ("finished", MANY_STEPS)
 
 
+def test_a_v100_stack_runs_beside_it_on_the_same_account_and_shares_nothing(product: Product, up: str) -> None:
+    product.edit_stack("kind: openseq2seq", "kind: openseq2seq\n    maxSteps: 20", "v100-local")
+    before, status = product.outputs(), product.facts("status")
+    done = product.run("make up STACK=v100-local")
+    assert done.returncode == 0, done.stdout + done.stderr
+    other = product.outputs("v100-local")
+    ours, theirs = before["microcluster"], other["microcluster"]
+    shown = product.plain("fab ssh --stack v100-local gpu-0 -- nvidia-smi -L").stdout
+    assert shown.count("V100") == 2
+    assert float(other["pricePerHour"]) > float(before["pricePerHour"])
+    for fact in ("mark", "key_file", "rank_key_file", "hosts"):
+        assert ours[fact] != theirs[fact]
+    probe = "fab ssh --stack v100-local gpu-0 -- timeout 2 bash -c '</dev/tcp/{}/22'"
+    reached = [product.plain(probe.format(one["hosts"][1]["private_address"])).returncode for one in (theirs, ours)]
+    assert reached[0] == 0 and reached[1] != 0
+    down = product.run("make down STACK=v100-local DISCARD=1")
+    assert f"open billing items with mark {theirs['mark']}: 0" in down.stdout, down.stdout + down.stderr
+    assert product.outputs() == before
+    assert product.facts("status")["state"] == status["state"]
+
+
 def test_another_flavor_replaces_the_machines_one_after_the_other(product: Product, up: str) -> None:
     before = {host["name"]: host["guest_id"] for host in product.outputs()["microcluster"]["hosts"]}
     product.edit_stack("AC1_16X120X100", "AC1_8X60X100")
