@@ -9,6 +9,7 @@ from .faults import INVALID_PARAMETERS, Fault
 
 SERVICE_PREFIX = "SoftLayer_"
 ACCOUNT_SERVICE = "SoftLayer_Account"
+TOTAL_HEADER = "SoftLayer-Total-Items"
 READS = ("get", "is", "verify", "generateOrderTemplate", "advancedSearch", "check", "find")  # they change nothing
 ORDERS = ("Virtual_Guest::createObject", "Virtual_Guest::createObjects", "Product_Order::placeOrder")
 

@@ -11,7 +11,7 @@ from .dispatch import Dispatcher
 from .faults import METHOD_NOT_FOUND, Fault, rate_limited
 from .history import History
 from .rate_limit import RateLimit
-from .spoiling import fault_of
+from .spoiling import bared, fault_of
 from .subjects import subject
 from .weather import FAIR, Weather
 
@@ -62,6 +62,7 @@ class Reception:
             return Reply(fault_of(weather, account.settings.capacity_code), weather)
         behind_s = weather.seconds if weather.kind == "stale" else 0.0
         try:
-            return Reply(self._dispatcher.answer(call, behind_s), weather)
+            answer = self._dispatcher.answer(call, behind_s)
+            return Reply(bared(answer) if weather.kind == "bare_receipt" else answer, weather)
         except Fault as fault:
             return Reply(fault, weather)

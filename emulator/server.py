@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from . import admin, wire_rest, wire_xmlrpc
-from .calls import Answer, Credentials
+from .calls import TOTAL_HEADER, Answer, Credentials
 from .connections import BreakableProtocol, cut
 from .crew import Crew
 from .faults import Fault
@@ -26,7 +26,6 @@ from .weather import FAIR, Weather
 
 API_VERSIONS = ("v3.1", "v3")
 XML, JSON = "text/xml", "application/json"
-TOTAL_HEADER = "SoftLayer-Total-Items"
 GRACEFUL_SHUTDOWN_S = 3
 
 

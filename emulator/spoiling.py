@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from starlette.responses import Response
 
+from .calls import TOTAL_HEADER, Answer
 from .faults import PUBLIC, Fault, insufficient_capacity, rate_limited
 from .weather import DROP, EMPTY, ERROR_OBJECT, HTML, TRUNCATED, Weather
 
@@ -34,10 +37,20 @@ def fault_of(weather: Weather, capacity_code: str) -> Fault:
     return Fault(weather.way, f"The weather ({weather.kind}) kept this call from being carried out.")
 
 
+def bared(answer: Answer) -> Answer:
+    """A receipt without the guests that were ordered: they appear in lists alone."""
+    details = answer.value["orderDetails"]
+    containers = [{**each, "virtualGuests": []} for each in details.get("orderContainers", [])]
+    bare = {**details, "virtualGuests": []} if not containers else {**details, "orderContainers": containers}
+    return replace(answer, value={**answer.value, "orderDetails": bare})
+
+
 def spoil(response: Response, weather: Weather) -> Response | None:
     """The response that the caller gets instead; None when the connection is cut."""
     if weather.way == DROP:
         return None
+    if weather.kind == "no_total":
+        del response.headers[TOTAL_HEADER]
     if weather.way.startswith("http_"):
         return _page(int(weather.way.removeprefix("http_")))
     bodies = {EMPTY: b"", TRUNCATED: response.body[: len(response.body) // 2]}

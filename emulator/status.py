@@ -25,7 +25,7 @@ def status_of(account: Account, *, port: int, running: bool = True) -> dict[str,
     settings, catalogue = account.settings, account.catalogue
     with account.lock:
         guests = [_machine(account, guest) for guest in sorted(account.store.guests.look(), key=lambda each: each.id)]
-        open_items = sum(item.closed is None for item in account.store.billing_items.look())
+        open_items = sum(item.closed is None for item in account.store.billing_items.living())
         return {
             "account": settings.account_name,
             "machines": guests,

@@ -73,6 +73,8 @@ class Store:
         facts = [(name, value) for name, value in self.facts.items() if self._written_facts.get(name) != value]
         if changes or facts:
             self._write(changes, facts)
+        for change in changes:
+            self._retire(change.kind, change.id)
         self.unmark()
         for watcher in self.watchers if changes else ():
             watcher(changes)
@@ -123,6 +125,13 @@ class Store:
         for kind, number, body in self._database.execute("select kind, id, body from records"):
             self._tables[kind].restore(number, decode(kind, body))
             self._written[kind, number] = bytes(body)
+            self._retire(kind, number)
+
+    def _retire(self, kind: str, number: int) -> None:
+        """Set what is closed apart: an account has ever more of it, and nothing happens to it any more."""
+        table = self._tables[kind]
+        if getattr(table.peek(number), "closed", None) is not None:
+            table.retire(number)
 
 
 def decode(kind: str, body: bytes) -> Any:

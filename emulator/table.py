@@ -13,6 +13,7 @@ class Table(MutableMapping[int, Record]):
 
     def __init__(self) -> None:
         self._records: dict[int, Record] = {}
+        self._living: dict[int, None] = {}  # in the order in which they came
         self.touched: set[int] = set()
 
     def look(self) -> ValuesView[Record]:
@@ -23,12 +24,22 @@ class Table(MutableMapping[int, Record]):
         """One record, for a caller who only reads."""
         return self._records.get(number)
 
+    def living(self) -> list[Record]:
+        """The records that were not retired, for a caller who only reads."""
+        return [self._records[number] for number in self._living]
+
+    def retire(self, number: int) -> None:
+        """Say that a record is over for good; it stays readable."""
+        self._living.pop(number, None)
+
     def restore(self, number: int, record: Record | None) -> None:
         """Put one record back as it was, or take away one that was not there."""
         if record is None:
             self._records.pop(number, None)
+            self._living.pop(number, None)
         else:
             self._records[number] = record
+            self._living.setdefault(number)
 
     def __getitem__(self, number: int) -> Record:
         record = self._records[number]
@@ -38,10 +49,12 @@ class Table(MutableMapping[int, Record]):
     def __setitem__(self, number: int, record: Record) -> None:
         self.touched.add(number)
         self._records[number] = record
+        self._living.setdefault(number)
 
     def __delitem__(self, number: int) -> None:
         self.touched.add(number)
         del self._records[number]
+        self._living.pop(number, None)
 
     def __contains__(self, number: object) -> bool:
         return number in self._records

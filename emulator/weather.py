@@ -22,6 +22,8 @@ WAYS: dict[str, tuple[str, ...]] = {
     "malformed": (HTML, EMPTY, TRUNCATED, ERROR_OBJECT),
     "slow": ("late",),
     "stale": ("late",),
+    "no_total": ("header",),  # a list without the header that says how long it is
+    "bare_receipt": ("cut",),  # a receipt that does not name the guests
     "capacity": ("refused",),
 }
 NEVER_CARRIED_OUT = ("error", "lost_call", "capacity")
@@ -154,7 +156,9 @@ def _rates(table: Mapping[str, Any], where: str) -> dict[str, float]:
 
 
 def _can_meet(kind: str, call: Call) -> bool:
-    return {"stale": call.is_list, "capacity": call.is_order}.get(kind, True)
+    receipt = call.name == "Product_Order::placeOrder"
+    only = {"stale": call.is_list, "no_total": call.is_list, "capacity": call.is_order, "bare_receipt": receipt}
+    return only.get(kind, True)
 
 
 def _of_kind(kind: str, dice: Random, forecast: Forecast, call: Call) -> Weather:

@@ -171,3 +171,11 @@ def test_a_person_approves_or_refuses_a_waiting_order_on_the_command_line(emulat
     assert emulator.status()["open_billing_items"] == left
     assert main(decide) == 1
     assert "does not wait for approval" in capsys.readouterr().err
+
+
+def test_a_list_without_its_total_looks_as_if_it_had_none(emulator, protocol):
+    client = client_of(emulator, protocol)
+    order(client, f"untold-{protocol}")
+    script(emulator, "Account::getVirtualGuests", "no_total")
+    assert client.call("Account", "getVirtualGuests").total_count == 0
+    assert client.call("Account", "getVirtualGuests").total_count > 0

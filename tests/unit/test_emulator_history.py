@@ -114,3 +114,14 @@ def test_a_refused_write_is_taken_back_from_memory(tmp_path):
         )
     assert emulated.account.store.security_groups[group].rules == []
     assert list(emulated.account.store.guests) == [guest_id]
+
+
+def test_closed_billing_items_are_set_apart_and_stay_so_after_a_restart(tmp_path):
+    emulated = Emulated(tmp_path)
+    guest_id = emulated.ready()
+    table = emulated.account.store.billing_items
+    assert len(table.living()) == 1
+    emulated.call("Virtual_Guest", "deleteObject", identifier=guest_id)
+    assert (len(table.living()), len(table)) == (0, 1)
+    again = Store(tmp_path).billing_items
+    assert (len(again.living()), len(again)) == (0, 1)

@@ -32,6 +32,7 @@ def kinds(sky: Sky, call: Call, subject: str = "a", calls: int = 300) -> list[st
 def test_the_same_seed_sends_the_same_weather_and_another_seed_other_weather():
     assert kinds(Sky(7, STORMY), READ) == kinds(Sky(7, STORMY), READ)
     assert kinds(Sky(7, STORMY), READ) != kinds(Sky(8, STORMY), READ)
+    assert kinds(Sky(7, STORMY), READ, "a") != kinds(Sky(7, STORMY), READ, "b")
 
 
 def test_the_weather_of_one_object_does_not_depend_on_calls_about_others():
@@ -175,8 +176,10 @@ def test_the_rate_limit_is_a_sliding_second_and_refused_calls_do_not_count():
     clock = [0.0]
     limit = RateLimit(3, lambda: clock[0])
     assert [limit.exceeded() for _ in range(5)] == [False, False, False, True, True]
+    clock[0] = 0.9
+    assert limit.exceeded()
     clock[0] = 1.0
-    assert not limit.exceeded()
+    assert [limit.exceeded() for _ in range(4)] == [False, False, False, True]
     assert not any(RateLimit(0).exceeded() for _ in range(100))
 
 
@@ -196,3 +199,12 @@ def test_only_this_machine_scripts_the_weather_and_no_guest(tmp_path, address, s
     path = next(route for route in routes(Emulated(tmp_path).account) if route.path == "/faults")
     request = Request({"type": "http", "method": "POST", "headers": [], "server": (address, 8170)}, receive)
     assert asyncio.run(path.endpoint(request)).status_code == status
+
+
+def test_a_bare_receipt_names_no_guest_although_there_is_one(tmp_path):
+    emulated = Emulated(tmp_path)
+    emulated.account.sky.one_offs.append(read_one_off({"method": "Product_Order::placeOrder", "kind": "bare_receipt"}))
+    container = emulated.call("Virtual_Guest", "generateOrderTemplate", template())
+    receipt = emulated.call("Product_Order", "placeOrder", {"orderContainers": [container]})
+    assert receipt["orderDetails"]["orderContainers"][0]["virtualGuests"] == []
+    assert len(emulated.account.store.guests) == 1
