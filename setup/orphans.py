@@ -93,14 +93,14 @@ def _lives(process: Process) -> bool:
 
 def _part(argv: tuple[str, ...]) -> str | None:
     """Name the part of the engine that a command line is; None for any other program."""
-    names = [os.path.basename(word) for word in argv[:2]]
-    for name in names:
-        if name in HOSTS:
-            return name
-    if PROVIDER in argv[:4]:
+    is_python = os.path.basename(argv[0]).startswith("python")
+    program = os.path.basename(argv[1] if is_python and len(argv) > 1 else argv[0])
+    if program in HOSTS:
+        return program
+    if is_python and PROVIDER in argv[1:4]:
         return "softlayer provider"
     steps = [word for word in argv[1:3] if word.startswith("step.")]
-    return f"fab {steps[0]}" if "fab" in names and steps else None
+    return f"fab {steps[0]}" if program == "fab" and steps else None
 
 
 def _stack_of(argv: tuple[str, ...]) -> str | None:
