@@ -8,6 +8,7 @@ import signal
 import sys
 from types import FrameType
 
+from setup import withheld
 from setup.errors import INTERRUPTED, SetupError
 
 
@@ -17,6 +18,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("verb")
     parser.add_argument("--stack", default="local")
     given = parser.parse_args(arguments)
+    withheld.withhold()
     signal.signal(signal.SIGTERM, _as_interrupt)
     signal.signal(signal.SIGHUP, _as_interrupt)
     try:

@@ -7,12 +7,13 @@ from pathlib import Path
 
 from providers.softlayer import credentials
 from setup import at_stake, checkpoint, local_account, prepare, stacks, state
-from setup.environment import FAB, PULUMI, Home, child_environment
+from setup.environment import FAB, PULUMI, Home, with_account
 from setup.errors import SetupError
 from setup.locks import alone_on, refuse_living_pulumi, stale_lock
 from setup.process import run_in_view
 from setup.progress import Stages, say
 from setup.up import NO_OUTPUTS, in_pulumis_words
+from setup.withheld import kept
 
 STOP_LIMIT_S = 120
 
@@ -59,14 +60,14 @@ def _mend(home: Home, stack: str, emulator: Path | None, stages: Stages) -> None
     if emulator and emulator.exists():
         _have_answer(emulator, home, stages)
     with stages.stage("recover", "a command was killed, or the state is damaged; putting it in order first"):
-        if run_in_view((str(FAB), "recover", "--stack", stack, "--yes"), child_environment(home)):
+        if run_in_view((str(FAB), "recover", "--stack", stack, "--yes"), with_account(home)):
             raise SetupError(f"Nothing was cancelled, for the reason above. `make down STACK={stack}` tries again.")
 
 
 def _has_key(stack: str) -> bool:
     """Whether the stack's real account can be asked; what no state knows is found there alone."""
     try:
-        credentials.load(stacks.account_file_of(stack))
+        credentials.load(stacks.account_file_of(stack), kept())
     except credentials.CredentialsError:
         return False
     return True
@@ -79,7 +80,7 @@ def _have_answer(emulator: Path, home: Home, stages: Stages) -> None:
 
 def _stop_job(home: Home, stack: str, stages: Stages) -> None:
     with stages.stage("stop", "ending the job on every node (usually 5 s)"):
-        if run_in_view((str(FAB), "stop", "--stack", stack), child_environment(home), STOP_LIMIT_S):
+        if run_in_view((str(FAB), "stop", "--stack", stack), with_account(home), STOP_LIMIT_S):
             say("    the job could not be proven stopped; going on, for cancelling its machines ends it too")
 
 
@@ -98,13 +99,13 @@ def _settle(home: Home, stack: str, stages: Stages, *, in_state: bool) -> int:
     if in_state and _receipt(home, stack, stages) == 0:
         return 0
     with stages.stage("cancel", "what bears the stack's mark and is in no state"):
-        code = run_in_view((str(FAB), "recover", "--stack", stack, "--cancel", "--yes"), child_environment(home))
+        code = run_in_view((str(FAB), "recover", "--stack", stack, "--cancel", "--yes"), with_account(home))
     return _receipt(home, stack, stages) or code
 
 
 def _receipt(home: Home, stack: str, stages: Stages) -> int:
     with stages.stage("receipt", "what was rented, read back from the account"):
-        return run_in_view((str(FAB), "receipt", "--stack", stack), child_environment(home))
+        return run_in_view((str(FAB), "receipt", "--stack", stack), with_account(home))
 
 
 def _stop_idle(emulator: Path, home: Home, stages: Stages) -> None:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from string import Template
 
+from setup.withheld import kept
+
 PROJECT = Path(__file__).resolve().parent.parent
 VENV = PROJECT / ".venv"
 PYTHON = VENV / "bin" / "python"
@@ -71,6 +73,11 @@ def child_environment(home: Home, base: Mapping[str, str] = os.environ) -> dict[
     settings = parse(SETTINGS.read_text(), home)
     places = {"MICROCLUSTER_HOME": str(home.root), "MICROCLUSTER_CACHE": str(home.cache), "PATH": path}
     return {**base, **places, **settings}
+
+
+def with_account(home: Home) -> dict[str, str]:
+    """The same with the account's variables, for `pulumi` and `fab`: nothing else that set-up starts needs them."""
+    return child_environment(home) | kept()
 
 
 def parse(text: str, home: Home) -> dict[str, str]:

@@ -6,7 +6,7 @@ import json
 import os
 
 from setup import at_stake, local_account, prepare, stacks, state
-from setup.environment import FAB, PULUMI, Home, child_environment
+from setup.environment import FAB, PULUMI, Home, with_account
 from setup.errors import INTERRUPTED, SetupError
 from setup.locks import alone_on, refuse_living_pulumi, refuse_stale_lock
 from setup.process import output_of, run_filtered, run_in_view
@@ -76,7 +76,7 @@ def preview(home: Home, stack: str) -> int:
 
 def in_pulumis_words(argv: tuple[str, ...], home: Home) -> int:
     """Run a Pulumi command with the lines that say something on this screen."""
-    return run_filtered((*argv, *PULUMI_VIEW), child_environment(home), View().told)
+    return run_filtered((*argv, *PULUMI_VIEW), with_account(home), View().told)
 
 
 def _update(home: Home, stack: str) -> int:
@@ -101,7 +101,7 @@ def _what_now(home: Home, stack: str) -> str:
 
 
 def _follow(home: Home, stack: str, stages: Stages) -> int:
-    environment = child_environment(home)
+    environment = with_account(home)
     try:
         if _job_state(home, stack) in ("stopped", "failed"):
             with stages.stage("resume", "the job is not running; going on from its latest checkpoint"):
@@ -119,5 +119,5 @@ def _follow(home: Home, stack: str, stages: Stages) -> int:
 
 
 def _job_state(home: Home, stack: str) -> str | None:
-    answer = output_of((str(FAB), "status", "--stack", stack, "--json"), child_environment(home), QUICK_S)
+    answer = output_of((str(FAB), "status", "--stack", stack, "--json"), with_account(home), QUICK_S)
     return json.loads(answer)["state"] if answer else None
