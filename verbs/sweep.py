@@ -28,7 +28,7 @@ CANCEL_LIMIT_S = 90 * 60.0
 def sweep(  # noqa: PLR0917 - Fabric makes an option of each
     context: invoke.Context,
     stack: str = STACK,
-    id: Sequence[str] = (),
+    id: Sequence[str] | None = None,
     mark: str = "",
     yes: bool = False,
     json: bool = False,
@@ -40,7 +40,7 @@ def sweep(  # noqa: PLR0917 - Fabric makes an option of each
     if json:
         print_json([_facts(each) for each in found])
         return FAILED if found else 0
-    chosen = choose(found, id, mark)
+    chosen = choose(found, id or (), mark)
     if not chosen:
         return _show(found, account, stack)
     belongings_table.show(chosen, "To be cancelled, for good:", {})

@@ -1,0 +1,53 @@
+"""`fab sweep` against the emulated account: what bears a mark and belongs to no living stack, and never a stranger's."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIP1m8HkPs2YX3BPDd4rXyDKzwKEhIGpyqUXoMzFzbNQa"
+
+
+@pytest.fixture
+def home(tmp_path, account_emulator):
+    home = tmp_path / "home"
+    (home / "keys" / "local").mkdir(parents=True)
+    (home / "keys" / "local" / "id_ed25519.pub").write_text(KEY + " stack local\n")
+    (home / "emulator").symlink_to(account_emulator.state)
+    return home
+
+
+def sweep(home: Path, *words: str, answer: str = "") -> subprocess.CompletedProcess[str]:
+    argv = [Path(sys.executable).parent / "fab", "sweep", *words]
+    env = {**os.environ, "MICROCLUSTER_HOME": str(home)}
+    return subprocess.run(argv, cwd=ROOT, env=env, input=answer, capture_output=True, text=True, check=False)
+
+
+def test_the_sweep_lists_what_no_stack_knows_and_cancels_only_what_is_named(home, onlooker) -> None:
+    mine = onlooker.order("gpu-0", "v100-0badcafe.microcluster")
+    onlooker.order("gpu-0", "example.com")
+    onlooker.order("gpu-0", "v100-0badcafe.microcluster.example.com")
+    group = {"name": "test-members", "description": "microcluster v100-0badcafe: members"}
+    group_id = onlooker.client.call("Network_SecurityGroup", "createObject", group)["id"]
+    onlooker.client.call("Network_SecurityGroup", "createObject", {"name": "test-x", "description": "microcluster"})
+
+    listed = json.loads(sweep(home, "--json").stdout)
+    assert sorted(each["id"] for each in listed) == [f"group/{group_id}", f"guest/{mine}"]
+    assert len(onlooker.billed()) == 3, "looking changes nothing"
+
+    assert sweep(home, "--id", "nope").returncode == 2
+    assert sweep(home, "--mark", "0badcafe", answer="no\n").returncode == 1
+    assert len(onlooker.billed()) == 3
+    named = sweep(home, "--id", f"guest/{mine}", "--id", str(group_id), "--yes")
+    assert named.returncode == 0, named.stdout + named.stderr
+    assert sorted(each["domain"] for each in onlooker.billed()) == [
+        "example.com",
+        "v100-0badcafe.microcluster.example.com",
+    ]
+    assert sweep(home).returncode == 0
