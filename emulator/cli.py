@@ -24,7 +24,7 @@ from .reception import Reception
 from .server import application, serve
 from .settings import LOOPBACK, SETTINGS_FILE, Settings, SettingsError, default_state, load_settings
 from .status import Status, status_of
-from .store import DATABASE_FILE, Store
+from .store import DATABASE_FILE, Store, StoreError
 
 DONE, FAILED, WRONG_USE, INTERRUPTED = 0, 1, 2, 130
 OPTIONS = ("port", "machines", "clock_rate", "seed")
@@ -39,7 +39,7 @@ def main(argv: list[str]) -> int:
     except (SettingsError, MomentError) as wrong:
         print(wrong, file=sys.stderr)
         return WRONG_USE
-    except (ProcessError, MachineError) as failed:
+    except (ProcessError, MachineError, StoreError) as failed:
         print(failed, file=sys.stderr)
         return FAILED
     except KeyboardInterrupt:

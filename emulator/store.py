@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from .records import KINDS, BillingItem, Guest, Order, PortableDisk, SecurityGroup, SshKey, Vlan, Volume
 from .table import Table
@@ -16,6 +16,10 @@ from .table import Table
 DATABASE_FILE = "account.sqlite"
 FIRST_ID = 1001
 _ADAPTERS: dict[str, TypeAdapter[Any]] = {kind: TypeAdapter(record) for kind, record in KINDS.items()}
+
+
+class StoreError(Exception):
+    """The account's memory cannot be read; the message is a full sentence."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +60,13 @@ class Store:
             setattr(self, kind, table)
         self._written: dict[tuple[str, int], bytes] = {}
         self._written_facts = dict(self.facts)
-        self._load()
+        try:
+            self._load()
+        except (ValidationError, KeyError) as strange:
+            raise StoreError(
+                f"Reading {folder / DATABASE_FILE}: another version of the emulator wrote it. Its machines and bills are "
+                "only play: put them away with python -m emulator reset, then start again."
+            ) from strange
 
     def next_id(self) -> int:
         """An id that no object of the account has had."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sqlite3
+
 import pytest
 
+from emulator.cli import main
 from emulator.faults import Fault
-from emulator.store import Store
+from emulator.store import DATABASE_FILE, Store
 from tests.unit.emulated import Emulated
 
 KEY = {"label": "test-1f3a9c42", "notes": "microcluster test-1f3a9c42"}
@@ -125,3 +128,11 @@ def test_closed_billing_items_are_set_apart_and_stay_so_after_a_restart(tmp_path
     assert (len(table.living()), len(table)) == (0, 1)
     again = Store(tmp_path).billing_items
     assert (len(again.living()), len(again)) == (0, 1)
+
+
+def test_an_account_of_another_version_is_refused_in_a_sentence_that_says_what_to_do(tmp_path, capsys):
+    Emulated(tmp_path).order()
+    with sqlite3.connect(tmp_path / DATABASE_FILE) as database:
+        database.execute("update records set body = '{}' where kind = 'billing_items'")
+    assert main(["status", "--state", str(tmp_path)]) == 1
+    assert "python -m emulator reset" in capsys.readouterr().err
