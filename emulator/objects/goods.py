@@ -82,9 +82,11 @@ def price(account: Account, record: Price) -> View:
     """A price; all are standard prices, so none names a location group."""
     written = write_price(account, record)
     local = {key: value for key, value in written.items() if key not in {"categories", "item"}}
+    local |= {"itemId": record.item_id, "locationGroupId": None, "sort": 0} | _restriction(record)
     return View(
-        local | {"itemId": record.item_id, "locationGroupId": None, "sort": 0} | _restriction(record),
-        {
+        local,
+        _absent(local, *(f"capacityRestriction{name}" for name in ("Type", "Minimum", "Maximum")))
+        | {
             "categories": lambda: written["categories"],
             "item": lambda: _item(account, record.item_id, [record]),
             "package": lambda: package(account),
@@ -179,13 +181,19 @@ def _item(account: Account, number: int, of: list[Price]) -> View:
         local |= {"capacityMinimum": str(first.span.least), "capacityMaximum": str(first.span.most)}
     return View(
         local,
-        {
+        _absent(local, "capacityMinimum", "capacityMaximum")
+        | {
             "prices": lambda: [price(account, each) for each in of],
             "categories": lambda: [shown],
             "attributes": list,
             "softwareDescription": lambda: _software(system) if system else None,
         },
     )
+
+
+def _absent(local: dict[str, Any], *names: str) -> dict[str, Any]:
+    """Properties that every such object knows and this one does not have: asking for them is no mistake."""
+    return {name: lambda: None for name in names if name not in local}
 
 
 def _restriction(record: Price) -> dict[str, str]:
