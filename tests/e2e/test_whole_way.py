@@ -263,7 +263,7 @@ def test_another_flavor_replaces_the_machines_one_after_the_other(product: Produ
     after = {host["name"]: host["guest_id"] for host in product.outputs()["microcluster"]["hosts"]}
     assert after.keys() == before.keys()
     assert not set(after.values()) & set(before.values())
-    items = json.loads(product.plain("fab receipt --stack local --json").stdout)["items"]
+    items = json.loads(product.plain("fab receipt --stack local --all --json").stdout)["items"]
     for name in before:
         first, second = sorted((item for item in items if item["host"] == name), key=lambda item: item["opened"])
         assert first["closed"] <= second["opened"]
