@@ -11,6 +11,7 @@ from verbs import (  # noqa: E402
     explain,
     fetch,
     job,
+    logs,
     receipt,
     recover,
     report,
@@ -29,7 +30,7 @@ if hasattr(program, "core"):
 ns = Collection(
     job.status,
     watch.watch,
-    job.logs,
+    logs.logs,
     job.stop,
     job.resume,
     report.report,

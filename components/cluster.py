@@ -138,6 +138,7 @@ def cluster_payload(stack: Stack, owner: Owner, hosts: tuple[facts.Host, ...]) -
         slots=hardware.gpus,
         gpu=hardware.gpu,
         flavor=hardware.name,
+        port_speed_mbps=stack.cluster.port_speed_mbps,
         data_disk_gb=stack.cluster.data_disk_gb,
         container=container_of(stack),
     )

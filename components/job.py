@@ -55,6 +55,7 @@ def job_of(stack: Stack) -> facts.Job:
         eval_steps=job.eval_steps,
         checkpoint_steps=job.checkpoint_steps,
         dataset=job.dataset,
+        preflight=job.preflight,
     )
 
 

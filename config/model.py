@@ -8,7 +8,16 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt, St
 from pydantic.alias_generators import to_camel
 
 import catalog
-from config.values import account_image, admin_cidr, few_addresses, image_reference, key_file, known, one_of
+from config.values import (
+    account_image,
+    admin_cidr,
+    few_addresses,
+    image_reference,
+    key_file,
+    known,
+    one_of,
+    run_or_reason,
+)
 
 MAX_NODES = 64
 MOST_ADMIN_CIDRS = 40
@@ -65,6 +74,7 @@ class Job(_Section):
     batch_per_gpu: Annotated[StrictInt, Field(ge=1, le=4096)]
     eval_steps: Annotated[StrictInt, Field(ge=1, le=MOST_STEPS)]
     checkpoint_steps: Annotated[StrictInt, Field(ge=1, le=5000)]  # Beyond it a crash loses hours.
+    preflight: Annotated[StrictStr, AfterValidator(run_or_reason)] = "run"
 
 
 class StackFile(_Section):

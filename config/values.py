@@ -93,3 +93,10 @@ def image_reference(value: str) -> str:
     if len(value) > LONGEST_IMAGE or not IMAGE.fullmatch(value):
         raise ValueError(f"{shown(value)} is not a full image reference; for example {EXAMPLES['container/image']}")
     return value
+
+
+def run_or_reason(value: str) -> str:
+    """Take the word that runs it, or a reason for leaving it out."""
+    if not re.fullmatch(r"run|skip: [^\s][ -~]{7,199}", value):
+        raise ValueError(f"{shown(value)} is neither 'run' nor 'skip: ' with a reason, which is kept with the run")
+    return value

@@ -9,6 +9,11 @@ from dataclasses import dataclass
 RSH_AGENT = "sh /run/microcluster/ssh"
 """The words of mpirun's remote shell; by `sh`, because Ubuntu mounts /run without the right to execute files there."""
 RUN_VARIABLE = "MICROCLUSTER_RUN"
+KEEPALIVE = (
+    *("-mca", "oob_tcp_keepalive_time", "20", "-mca", "oob_tcp_keepalive_intvl", "5"),
+    *("-mca", "oob_tcp_keepalive_probes", "4"),
+)
+"""A cut network ends the ranks on both sides after 40 s; Open MPI's own five minutes and more cost money."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +51,7 @@ def environment(world: World) -> dict[str, str]:
 def mpirun(world: World, command: Sequence[str]) -> tuple[str, ...]:
     """Return the argv that starts ``command`` on every slot of ``world``.
 
-    PYTHONUNBUFFERED stays unset: with it the lines of several ranks get mixed up. LD_LIBRARY_PATH and the like of the image
+    Every line bears its rank, so that a dead rank's last words can be told from the others'. PYTHONUNBUFFERED stays unset: with it the lines of several ranks get mixed up. LD_LIBRARY_PATH and the like of the image
     reach ranks on other hosts by the ssh environment that start.sh writes there.
     """
     given = [f"{name}={value}" for name, value in environment(world).items()]
@@ -57,6 +62,8 @@ def mpirun(world: World, command: Sequence[str]) -> tuple[str, ...]:
         *("-mca", "plm_rsh_agent", RSH_AGENT),
         *("-mca", "pml", "ob1", "-mca", "btl", "^openib"),
         *("-mca", "btl_tcp_if_include", world.interface, "-mca", "oob_tcp_if_include", world.interface),
+        *KEEPALIVE,
+        "--tag-output",
         *exports,
         *command,
     )

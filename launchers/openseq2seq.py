@@ -45,6 +45,7 @@ class Dataset:
     eval_source: str
     eval_target: str
     script: str
+    vocabulary_size: int
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -65,6 +66,7 @@ DATASETS = {
         "wmt13-en-de.src.BPE_common.32K.tok",
         "wmt13-en-de.ref.BPE_common.32K.tok",
         "prepare_wmt16_en_de.sh.j2",
+        32768,
     ),
     "debian-en-de": Dataset(
         "debian_en_de",
@@ -74,6 +76,7 @@ DATASETS = {
         "eval.en.tok",
         "eval.de.tok",
         "prepare_debian_en_de.sh.j2",
+        2048,
     ),
 }
 DTYPES = {"fp32": ("tf.float32", None), "mixed": ('"mixed"', "Backoff")}
@@ -114,6 +117,14 @@ def render_config(job: Job, mount_point: str, logdir: str) -> str:
         dtype=dtype,
         loss_scaling=loss_scaling,
     )
+
+
+def parameters(job: Job) -> int:
+    """Return about how many numbers the model has: the shared embedding, and the matrices of both stacks of layers."""
+    size = SIZES[job.model]
+    attention, feed_forward = 4 * size.hidden**2, 2 * size.hidden * size.filter
+    encoder, decoder = attention + feed_forward, 2 * attention + feed_forward
+    return DATASETS[job.dataset].vocabulary_size * size.hidden + size.layers * (encoder + decoder)
 
 
 def data_folder(job: Job, mount_point: str) -> str:

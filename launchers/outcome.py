@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 State = Literal["absent", "preparing", "running", "stalled", "failed", "stopped", "finished"]
-STALL_S = 900.0
-STALL_STEPS = 5.0
-"""A run stalls when nothing is logged for 15 minutes or five times as long as between two lines, whichever is longer."""
+SUPERVISOR_SILENT_S = 120.0
+"""A living supervisor writes a sample of the machines three times a minute; one that is silent hangs itself."""
 
 
 @dataclass(frozen=True)
@@ -30,11 +29,15 @@ class Outcome:
     objects_per_second: float | None = None
     eta_s: float | None = None
     reason: str | None = None
+    cause: str | None = None
+    last_lines: tuple[str, ...] = ()
+    alarms: tuple[Mapping[str, Any], ...] = ()
     evaluations: tuple[Mapping[str, Any], ...] = ()
     checkpoints: tuple[int, ...] = ()
     best: tuple[str, ...] = ()
     stand_in: str | None = None
     preflight: tuple[Mapping[str, Any], ...] = ()
+    checks: tuple[Mapping[str, Any], ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """Return it as plain values."""
@@ -50,7 +53,7 @@ def judge(seen: Mapping[str, Any]) -> Outcome:
     evaluations = _evaluations(events)
     seconds = _seconds_per_step(events)
     step = losses[-1]["step"] if losses else None
-    state, reason = _state(seen, losses)
+    state, cause, reason = _state(seen, losses)
     left = job["max_steps"] - step if step is not None else None
     return Outcome(
         state=state,
@@ -66,43 +69,62 @@ def judge(seen: Mapping[str, Any]) -> Outcome:
         objects_per_second=_last(events, "average_objects_per_second"),
         eta_s=round(left * seconds, 1) if state == "running" and left is not None and seconds else None,
         reason=reason,
+        cause=cause,
+        last_lines=tuple(seen["failure"]["lines"]) if state == "failed" and seen["failure"] else (),
+        alarms=tuple(_alarms(events)) if state in ("running", "stalled") else (),
         evaluations=tuple(evaluations),
         checkpoints=tuple(seen["checkpoints"]),
         best=tuple(seen["best"]),
         stand_in=_last(events, "stand_in"),
-        preflight=tuple(seen["preflight"]),
+        preflight=tuple((seen["preflight"] or {}).get("ranks", ())),
+        checks=tuple((seen["preflight"] or {}).get("rows", ())),
     )
 
 
-def _state(seen: Mapping[str, Any], losses: Sequence[Mapping[str, Any]]) -> tuple[State, str | None]:
+def _state(seen: Mapping[str, Any], losses: Sequence[Mapping[str, Any]]) -> tuple[State, str | None, str | None]:
     if seen["alive"]:
         return _living_state(seen)
     if seen["stopped"]:
-        return "stopped", None
+        return "stopped", None, None
+    if seen["exit_code"] is None:
+        return "failed", "supervisor-gone", "its supervisor is gone and left no exit code; ranks may still be running"
+    if seen["exit_code"]:
+        failure = seen["failure"] or {"cause": "unknown", "sentence": f"exit code {seen['exit_code']}"}
+        return "failed", failure["cause"], failure["sentence"]
     flaws = _flaws(seen, losses)
-    return ("failed", "; ".join(flaws)) if flaws else ("finished", None)
+    return ("failed", "incomplete", "; ".join(flaws)) if flaws else ("finished", None, None)
 
 
-def _living_state(seen: Mapping[str, Any]) -> tuple[State, str | None]:
+def _living_state(seen: Mapping[str, Any]) -> tuple[State, str | None, str | None]:
     if seen["phase"] != "training":
-        return "preparing", None
-    times = [event["t"] for event in seen["events"]]
-    silent_s = seen["now"] - times[-1] if times else 0.0
-    gaps = [later - earlier for earlier, later in zip(times, times[1:], strict=False)][-20:]
-    if silent_s > max(STALL_S, STALL_STEPS * max(gaps, default=0.0)):
-        return "stalled", f"nothing was logged for {silent_s / 60:.0f} minutes"
-    return "running", None
+        return "preparing", None, None
+    silent_s = seen["now"] - max([seen["beat"], *(event["t"] for event in seen["events"][-1:])])
+    if silent_s > SUPERVISOR_SILENT_S:
+        return "stalled", "supervisor-silent", f"its supervisor has written nothing for {silent_s / 60:.0f} minutes"
+    stalled = [alarm for alarm in _alarms(seen["events"]) if alarm["cause"] == "stalled"]
+    if stalled:
+        return "stalled", "stalled", stalled[0]["text"]
+    return "running", None, None
+
+
+def _alarms(events: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return what is wrong at the moment: the alarms of this attempt that were not cleared."""
+    found: dict[str, dict[str, Any]] = {}
+    for event in events:
+        if event["event"] == "phase":
+            found = {}
+        elif event["event"] == "alarm":
+            found[event["cause"]] = {"cause": event["cause"], "text": event["text"], "t": event["t"]}
+        elif event["event"] == "cleared":
+            found.pop(event["cause"], None)
+    return list(found.values())
 
 
 def _flaws(seen: Mapping[str, Any], losses: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Name everything that keeps an ended run from being a success."""
+    """Name everything that keeps a run that ended with exit code 0 from being a success."""
     wanted = seen["job"]["max_steps"]
-    if seen["exit_code"] is None:
-        return ["its supervisor is gone and left no exit code"]
-    if seen["exit_code"]:
-        return [seen["failure"] or f"exit code {seen['exit_code']}"]
     flaws = []
-    if any(isinstance(event["loss"], str) for event in losses):
+    if any(isinstance(event["loss"], str) for event in _this_attempt(seen["events"]) if event["event"] == "train"):
         flaws.append("the training loss became nan or infinite")
     if not any(step >= wanted for step in seen["checkpoints"]):
         flaws.append(f"there is no checkpoint of step {wanted}")
@@ -128,8 +150,7 @@ def _evaluations(events: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def _seconds_per_step(events: Sequence[Mapping[str, Any]]) -> float | None:
     """Return the pace of the last lines; the first value is start-up time, and one after an evaluation includes it."""
-    starts = [number for number, event in enumerate(events) if event.get("phase") == "training"]
-    events = events[starts[-1] :] if starts else events
+    events = _this_attempt(events)
     average = _last(events, "average_seconds_per_step")
     if average is not None:
         return average
@@ -143,6 +164,12 @@ def _seconds_per_step(events: Sequence[Mapping[str, Any]]) -> float | None:
             tainted = False
     recent = sorted(clean[-9:])
     return recent[len(recent) // 2] if recent else None
+
+
+def _this_attempt(events: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+    """Return what was written since the ranks were last started."""
+    starts = [number for number, event in enumerate(events) if event.get("phase") == "training"]
+    return events[starts[-1] :] if starts else events
 
 
 def _phase_age(seen: Mapping[str, Any]) -> float | None:

@@ -40,7 +40,7 @@ class Container:
 
 @dataclass(frozen=True)
 class Job:
-    """One training run; ``precision`` is "fp32" or "mixed", batch is in sentence pairs per rank."""
+    """One training run; ``precision`` is "fp32" or "mixed", batch is in sentence pairs per rank, a run without progress ends."""
 
     kind: str
     model: str
@@ -50,6 +50,8 @@ class Job:
     eval_steps: int
     checkpoint_steps: int
     dataset: str
+    stall_s: int = 900
+    preflight: str = "run"
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,7 @@ class Payload:
     slots: int = 1
     gpu: str | None = None
     flavor: str | None = None
+    port_speed_mbps: int | None = None
     data_disk_gb: int | None = None
     mount_point: str = "/data"
     container: Container | None = None

@@ -10,13 +10,21 @@ from launchers.horovod import RSH_AGENT, RUN_VARIABLE, World, environment, mpiru
 from launchers.payload import Payload, PayloadError
 from launchers.rendering import render
 
+WATCH_EVERY_S, SAMPLE_EVERY_S = 5, 20
+"""How often the supervisor looks for checkpoints and alarms, and how often it asks every machine how it is."""
+
+FLOAT_BYTES = 4
+CHECKPOINT_BYTES, CHECKPOINTS_KEPT, SPARE_BYTES = 14, 12, 10**9
+"""A checkpoint in mixed precision takes 14 bytes a parameter; five regular and five best ones are kept, and two are written."""
+
 
 @dataclass(frozen=True)
 class RunFolder:
-    """One run on its launcher; ``image_digest`` is only written down."""
+    """One run on its launcher; ``image_digest`` is only written down, ``image_ids`` of all hosts are compared."""
 
     payload: Payload
     image_digest: str = ""
+    image_ids: tuple[str, ...] = ()
 
     @property
     def path(self) -> str:
@@ -39,6 +47,7 @@ class RunFolder:
             "config.py": self._config(),
             "prepare.sh": render(data.script, folder=folder, data=data),
             "place.sh": render("place.sh.j2", data=folder, run=self.path, ssh=RSH_AGENT),
+            "copy.sh": render("copy.sh.j2", run=self.path, ssh=RSH_AGENT),
             "job.json": json.dumps(self.job(), indent=1, sort_keys=True) + "\n",
         }
 
@@ -57,7 +66,11 @@ class RunFolder:
         """Return what the supervisor reads: words, never lines of shell."""
         payload, config = self.payload, f"{self.path}/config.py"
         assert payload.job and payload.container
-        every_rank = ("python", f"{self.path}/preflight.py", payload.interface, config)
+        data = openseq2seq.data_folder(payload.job, payload.mount_point)
+        parameters, port = openseq2seq.parameters(payload.job), payload.container.ssh_port - 1
+        model_bytes = FLOAT_BYTES * parameters
+        every_rank = ("python", f"{self.path}/preflight.py", payload.interface, config, str(model_bytes))
+        copies = ["sh", f"{self.path}/copy.sh"]
         return {
             "run": payload.run,
             "max_steps": payload.job.max_steps,
@@ -67,9 +80,31 @@ class RunFolder:
             "environment": {**environment(self.world), RUN_VARIABLE: payload.run},
             "program_folder": openseq2seq.PROGRAM_FOLDER,
             "addresses": list(self.world.addresses),
+            "names": [host.name for host in payload.hosts],
+            "mixed": payload.job.precision == "mixed",
+            "stall_s": payload.job.stall_s,
+            "predicted_s": None,
+            "watch_every_s": WATCH_EVERY_S,
+            "sample_every_s": SAMPLE_EVERY_S,
             "slots": payload.slots,
             "prepare": ["sh", f"{self.path}/prepare.sh"],
             "place": ["sh", f"{self.path}/place.sh"],
+            "ssh": RSH_AGENT.split(),
+            "facts": ["python", f"{self.path}/node_facts.py", payload.interface, self.path, data, str(port)],
+            "bandwidth": ["python", f"{self.path}/bandwidth.py"],
+            "preflight_skipped": payload.job.preflight.removeprefix("run").removeprefix("skip: "),
+            "interface": payload.interface,
+            "gpu": payload.gpu,
+            "port_speed_mbps": payload.port_speed_mbps,
+            "probe_port": port,
+            "images": list(self.image_ids) or [self.image_digest] * len(payload.hosts),
+            "model_bytes": model_bytes,
+            "disk_bytes": SPARE_BYTES + CHECKPOINTS_KEPT * CHECKPOINT_BYTES * parameters,
+            "end": ["python", f"{self.path}/end_run.py", f"{payload.mount_point}/runs", "only", payload.run],
+            "read": ["python", f"{self.path}/readable.py"],
+            "copy": [*copies, "copy"],
+            "copied": [*copies, "copied"],
+            "bring": [*copies, "bring"],
             "preflight": list(mpirun(self.world, every_rank)),
             "train": list(mpirun(self.world, openseq2seq.program(config))),
             "resume": list(mpirun(self.world, openseq2seq.program(config, resume=True))),

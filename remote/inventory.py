@@ -9,7 +9,16 @@ import os
 import re
 import sys
 
-RECORDS = ("config.py", "job.json", "job.log", "progress.jsonl", "preflight.json", "exit_code", "failure")
+RECORDS = (
+    "config.py",
+    "job.json",
+    "job.log",
+    "progress.jsonl",
+    "samples.jsonl",
+    "preflight.json",
+    "exit_code",
+    "failure.json",
+)
 DATA = ("m_common.model", "m_common.vocab", "SHA256SUMS")
 PARTS = (".index", ".meta", ".data-00000-of-00001")
 PIECE = 1 << 20

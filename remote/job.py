@@ -17,9 +17,10 @@ from remote.rank_files import ensure_known_hosts
 from remote.ssh_ready import wait_for_ssh
 from remote.waiting import say
 
-HERE = Path(__file__).parent
-SHIPPED = (HERE / "supervisor.py", HERE / "preflight.py", Path(progress.__file__))
-ALIVE = ("preparing", "running", "stalled")
+ABOARD = Path(__file__).parent / "launcher"
+SHIPPED = (*sorted(ABOARD.glob("*.py")), Path(progress.__file__))
+"""What lies flat in the run's folder; its Python is the machines' and the image's, down to 3.5."""
+ALIVE = ("preparing", "running")
 START_TIMEOUT_S = 60.0
 OBSERVE_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 40.0
@@ -35,12 +36,13 @@ def start_job(hosts: Sequence[Host], payload: Payload) -> str:
     on_all(hosts, lambda host: (wait_for_ssh(host), ensure_known_hosts(host, hosts, container)))
     _end_all(hosts, payload, "all-but")  # A cluster carries one run.
     launcher = hosts[0]
-    folder = RunFolder(payload, image_id(launcher, image.tag(container)) or "")
+    images = on_all(hosts, lambda host: image_id(host, image.tag(container)) or "none")
+    folder = RunFolder(payload, images[0], tuple(images))
     _place(launcher, folder)
     before = observe(launcher, payload).state
     if before == "finished":
         return before
-    if before not in ALIVE:  # Its supervisor may have been killed and have left ranks behind.
+    if before not in ALIVE:  # Its supervisor hangs, or was killed and has left ranks behind.
         _end_all(hosts, payload, "only")
     said = launcher.run(("python3", f"{folder.path}/supervisor.py", "start", folder.path), timeout_s=START_TIMEOUT_S)
     return {"alive": "running"}.get(said.stdout.strip(), said.stdout.strip())
@@ -48,7 +50,7 @@ def start_job(hosts: Sequence[Host], payload: Payload) -> str:
 
 def observe(launcher: Host, payload: Payload) -> Outcome:
     """Return where the run stands."""
-    text = (HERE / "observe.py").read_text()
+    text = (ABOARD / "observe.py").read_text()
     argv = ("python3", "-", RunFolder(payload).path)
     return judge(json.loads(launcher.run(argv, stdin=text, timeout_s=OBSERVE_TIMEOUT_S).stdout))
 
@@ -76,11 +78,16 @@ def _end_all(hosts: Sequence[Host], payload: Payload, mode: str) -> None:
         raise RemoteError("ending what is left of an earlier run: " + "; ".join(left) + ". Try again, or make down.")
 
 
+def _container(payload: Payload, mode: str) -> tuple[str, ...]:
+    """Return the container whose processes end with the run, whatever they have made of their environment."""
+    return (payload.container.name,) if mode == "only" and payload.container else ()
+
+
 def _end_runs(host: Host, payload: Payload, mode: str) -> str:
     """Return an empty text once none of the processes meant is left, else why that is not known."""
-    argv = ("python3", "-", f"{payload.mount_point}/runs", mode, payload.run or "")
+    argv = ("python3", "-", f"{payload.mount_point}/runs", mode, payload.run or "", *_container(payload, mode))
     try:
-        done = host.run(argv, stdin=(HERE / "end_run.py").read_text(), timeout_s=STOP_TIMEOUT_S)
+        done = host.run(argv, stdin=(ABOARD / "end_run.py").read_text(), timeout_s=STOP_TIMEOUT_S)
     except RemoteError as error:
         return str(error)
     found = json.loads(done.stdout)

@@ -16,6 +16,8 @@ from remote.host import Host
 COUNT_TIMEOUT_S = 300.0
 """Counting the lines of 2 GB takes seconds, on a busy disk more."""
 
+EVENT_FILES = ("progress.jsonl", "samples.jsonl")
+
 
 @dataclass(frozen=True)
 class DataFile:
@@ -42,7 +44,8 @@ def read(launcher: Host, payload: Payload) -> Records:
     payload.require("run", "job")
     folder = RunFolder(payload).path
     return Records(
-        events=tuple(_events(launcher.read(f"{folder}/progress.jsonl") or "")),
+        # The samples of the machines have a file of their own, because there are too many for those who only look.
+        events=tuple(_events("\n".join(launcher.read(f"{folder}/{name}") or "" for name in EVENT_FILES))),
         config=launcher.read(f"{folder}/config.py") or "",
         preflight=launcher.read(f"{folder}/preflight.json") or "",
         files=tuple(_files(launcher, folder)),

@@ -103,7 +103,7 @@ def _what_now(home: Home, stack: str) -> str:
 def _follow(home: Home, stack: str, stages: Stages) -> int:
     environment = with_account(home)
     try:
-        if _job_state(home, stack) in ("stopped", "failed"):
+        if _job_state(home, stack) in ("stopped", "failed", "stalled"):
             with stages.stage("resume", "the job is not running; going on from its latest checkpoint"):
                 run_in_view((str(FAB), "resume", "--stack", stack), environment)
         with stages.stage("job", "following it; Ctrl-C stops the watching and leaves it running"):

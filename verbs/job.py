@@ -1,4 +1,4 @@
-"""The verbs on a living job: status, logs, stop, resume, ssh."""
+"""The verbs on a living job: status, stop, resume, ssh."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ import invoke
 
 from launchers.outcome import Outcome
 from launchers.payload import Payload
-from launchers.run_folder import RunFolder
 from remote import job as remote_job
 from remote.on_all import on_all
 from remote.ssh_client import ssh_argv
 from remote.steps import bring_image, open_hosts, start_container
 from setup.withheld import REGISTRY_KEY, kept
 from verbs import words
-from verbs.frame import FAILED, STACK, UserMistake, VerbError, print_json, tell, verb
+from verbs.frame import FAILED, STACK, VerbError, print_json, tell, verb
 from verbs.living import find_payload, host_named, launcher_of, payload_of
 from verbs.money import Cost, cost_of
 
@@ -35,22 +34,6 @@ def status(context: invoke.Context, stack: str = STACK, json: bool = False) -> i
         print(f"stack {stack} is not up. Bring it up: make up STACK={stack}")
     else:
         print(words.status(payload, outcome, cost))
-    return 0
-
-
-@verb
-def logs(context: invoke.Context, stack: str = STACK, lines: str = "100", follow: bool = False) -> int:
-    """Print the end of the job's log."""
-    if not lines.isdecimal() or not int(lines):
-        raise UserMistake(f"--lines {lines} is not a number of lines; for example: fab logs --lines 20 --stack {stack}")
-    payload = payload_of(stack)
-    path = f"{RunFolder(payload).path}/job.log"
-    launcher = launcher_of(payload)
-    tail = ("tail", "-n", lines, path)
-    if follow:
-        _become(ssh_argv(launcher, open_hosts(payload), ("tail", "-n", lines, "-F", path)))
-    text = launcher.run(tail, accept=(0, 1)).stdout
-    sys.stdout.write(text or f"run {payload.run} has no log yet; see where it stands: fab status --stack {stack}\n")
     return 0
 
 
@@ -117,6 +100,8 @@ def status_facts(stack: str, payload: Payload | None, outcome: Outcome, cost: Co
         "eta_s",
         "phase",
         "reason",
+        "cause",
+        "alarms",
     )
     nodes = [
         {

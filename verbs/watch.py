@@ -14,6 +14,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
+from launchers.causes import next_for
 from launchers.outcome import Outcome
 from launchers.payload import Payload
 from remote import job as remote_job
@@ -28,6 +29,7 @@ COST_EVERY_S = 15.0
 PLAIN_LINE_EVERY_S = 10.0
 LOST_LIMIT_S = 600.0
 ABSENT_LIMIT_S = 60.0
+MARKS = {"ok": "ok", "note": "NOTE", "stop": "STOP"}
 USUAL_PREPARING = "usually under a minute once the image is there"
 
 
@@ -69,7 +71,7 @@ def follow(
 ) -> Outcome:
     """Show the run until it has ended, and return how; a lost connection is taken up again."""
     bill, billed, began, table_shown = Cost(None, None), -COST_EVERY_S, time.monotonic(), False
-    answered = began
+    answered, told = began, set()
     while True:
         now = time.monotonic()
         try:
@@ -83,9 +85,13 @@ def follow(
             continue
         if now - billed >= COST_EVERY_S:
             bill, billed = cost(payload), now
-        if outcome.preflight and not table_shown:
+        if outcome.checks and outcome.phase != "preflight" and not table_shown:
             screen.note(preflight_table(outcome))
             table_shown = True
+        for alarm in outcome.alarms:
+            if alarm["cause"] not in told:
+                screen.note(f"alarm: {alarm['text']}. {next_for(alarm['cause'], payload.stack)}")
+        told = {alarm["cause"] for alarm in outcome.alarms}
         screen.show(outcome, bill)
         if outcome.state in ("finished", "failed", "stopped", "stalled"):
             return outcome
@@ -101,17 +107,20 @@ def ended(outcome: Outcome, stack: str) -> int:
     print(words.headline(outcome))
     if outcome.state == "finished":
         return 0
-    tell(f"The job is {outcome.state}" + (f": {outcome.reason}" if outcome.reason else "") + ".")
-    tell(
-        f"See why: fab logs --stack {stack}. Go on: fab resume --stack {stack}. Stop the bill: make down STACK={stack}"
-    )
+    tell("\n".join(words.trouble(outcome, stack)))
     return FAILED
 
 
 def preflight_table(outcome: Outcome) -> str:
-    """Return which rank answered from where."""
-    rows = [f"  {rank['rank']:>4}  {rank['host']:<12} {rank['address']}" for rank in outcome.preflight]
-    return "\n".join(["all ranks answered:", "  rank  host         address", *rows])
+    """Return what the preflight found, compared with what was ordered."""
+    rows = [("", "check", "where", "found", "wanted")]
+    rows += [(MARKS[one["verdict"]], one["check"], one["where"], one["found"], one["wanted"]) for one in outcome.checks]
+    widths = [max(len(row[column]) for row in rows) for column in range(4)]
+    lines = [
+        "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False)) + "  " + row[4]
+        for row in rows
+    ]
+    return "\n".join(["preflight:", *lines])
 
 
 class PlainScreen:

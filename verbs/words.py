@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from launchers.causes import next_step
 from launchers.outcome import Outcome
 from launchers.payload import Payload
 from verbs.money import Cost
@@ -11,9 +12,17 @@ def status(payload: Payload, outcome: Outcome, cost: Cost) -> str:
     """Return a few lines on where the run stands."""
     lines = [f"run {outcome.run or payload.run} of stack {payload.stack}: {headline(outcome)}"]
     if outcome.reason:
-        lines.append(f"  reason: {outcome.reason}. See: fab logs --stack {payload.stack}")
+        lines += [f"  {line}" for line in trouble(outcome, payload.stack)]
+    lines += [f"  alarm: {alarm['text']} ({alarm['cause']})" for alarm in outcome.alarms]
     lines += [f"  {host.name}  {host.public_address}  {host.private_address}" for host in payload.hosts]
     return "\n".join([*lines, f"  {cost}"])
+
+
+def trouble(outcome: Outcome, stack: str) -> list[str]:
+    """Return the lines that matter first, then what happened and the next command."""
+    cause = f" ({outcome.cause})" if outcome.cause else ""
+    why = f": {outcome.reason}" if outcome.reason else ""
+    return [*outcome.last_lines, f"The job is {outcome.state}{cause}{why}.", f"Next: {next_step(outcome, stack)}."]
 
 
 def headline(outcome: Outcome) -> str:

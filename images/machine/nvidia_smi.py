@@ -1,8 +1,13 @@
 #!/usr/bin/python3
-"""Show the GPUs that the machine's flavour would have, in the words of NVIDIA's tool."""
+"""Show the GPUs that the machine's flavour would have, in the words of NVIDIA's tool.
+
+A GPU is as busy as the processors that play it: those of the rank that would have it.
+"""
 
 import json
+import os
 import sys
+import time
 from datetime import datetime
 
 GPUS = "/var/lib/machine/gpus.json"
@@ -17,7 +22,10 @@ FIELDS = (
     "driver_version",
     "count",
     "pci.bus_id",
+    "utilization.gpu",
 )
+RANK = "OMPI_COMM_WORLD_LOCAL_RANK="
+SAMPLE_S = 0.3
 LINE = "+-----------------------------------------------------------------------------+"
 
 
@@ -63,7 +71,34 @@ def _value(gpu: dict, field: str, count: int, unit: str) -> str:
         "memory.used": f"0{unit}",
         "memory.free": f"{gpu['memory_mib']}{unit}",
     }
+    if field == "utilization.gpu":
+        return str(busy(gpu["index"])) + unit.replace(" MiB", " %")
     return special[field] if field in special else str(gpu[field])
+
+
+def busy(index: int, proc: str = "/proc") -> int:
+    """The percentage of a processor that the ranks with this number have used just now."""
+    pids = [pid for pid in os.listdir(proc) if pid.isdigit() and _is_rank(f"{proc}/{pid}/environ", index)]
+    before = sum(_ticks(f"{proc}/{pid}/stat") for pid in pids)
+    time.sleep(SAMPLE_S if pids else 0)
+    used = sum(_ticks(f"{proc}/{pid}/stat") for pid in pids) - before
+    return max(0, min(100, round(100 * used / os.sysconf("SC_CLK_TCK") / SAMPLE_S)))
+
+
+def _is_rank(path: str, index: int) -> bool:
+    try:
+        with open(path, errors="replace") as file:
+            return f"{RANK}{index}" in file.read().split("\0")
+    except OSError:
+        return False
+
+
+def _ticks(path: str) -> int:
+    try:
+        with open(path) as file:
+            return sum(int(word) for word in file.read().rpartition(")")[2].split()[11:13])
+    except OSError:
+        return 0
 
 
 def main(arguments: list, path: str = GPUS) -> int:

@@ -10,6 +10,8 @@ import requests.exceptions
 
 from emulator.machines.container import IMAGE
 
+pytest_plugins = ["remote_cluster"]
+
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "containers: needs root, a Docker daemon and the machine image")

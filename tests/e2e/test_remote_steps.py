@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import json
-import subprocess
-import tempfile
-from collections.abc import Iterator
-from pathlib import Path
 
-import docker
 import pytest
+from remote_cluster import NAME, PLAIN, PORT, REGISTRY, STATE, facts, machine, processes_of, shell
 
-from emulator.machines import ContainerMachines, Disk, MachineSpec, key_of, publish
-from launchers import image, openseq2seq, payload
-from launchers.payload import Payload
+from emulator.machines import key_of
+from launchers import image
 from remote import job, steps
 from remote.data_disk import DiskRefusedError
 from remote.hand_over import hand_over
@@ -24,124 +18,6 @@ from remote.on_all import on_all
 from remote.waiting import wait_until
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(420)]
-
-ACCOUNT, STATE = "acct-test-remote", Path(tempfile.gettempdir()) / "microcluster-test-remote"
-SUBNET, PUBLIC = "10.113.20.0/26", "198.51.100.192/26"
-REGISTRY, PORT = "ngc.microcluster.internal", 5601
-LOCAL_IMAGE, NAME = "microcluster/training:current", "microcluster/training:test"
-PLAIN = "nvidia/tensorflow:19.05-py3"
-DISK_GB = 20
-
-
-@pytest.fixture(scope="module")
-def machines() -> Iterator[ContainerMachines]:
-    account = ContainerMachines(ACCOUNT, STATE, {1: SUBNET}, PUBLIC, REGISTRY, PORT)
-    account.reset()
-    account.open()
-    yield account
-    account.reset()
-
-
-@pytest.fixture(scope="module")
-def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("keys")
-    for name in ("id_ed25519", "rank_ed25519", "host_0", "host_1", "stranger"):
-        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", folder / name], check=True)
-    (folder / "ngc_key").write_text(key_of(STATE))
-    (folder / "wrong_key").write_text("not-the-key-that-was-given")
-    return folder
-
-
-@pytest.fixture(scope="module")
-def cluster(machines: ContainerMachines, keys: Path) -> Payload:
-    """Two fresh machines with two slots each, as the steps get to know them."""
-    for number in (0, 1):
-        machines.boot(machine(number, keys))
-    hosts = tuple(facts(number, keys) for number in (0, 1))
-    base = f"{REGISTRY}:{PORT}/{NAME}"
-    known = Payload(
-        *("test", "1f3a9c42", hosts),
-        key_file=str(keys / "id_ed25519"),
-        rank_key_file=str(keys / "rank_ed25519"),
-        slots=2,
-        data_disk_gb=DISK_GB,
-        container=payload.Container("openseq2seq", base, registry_key_file=str(keys / "ngc_key")),
-        job=payload.Job("openseq2seq", "transformer-tiny", 100_000, "fp32", 16, 50, 50, "debian-en-de"),
-    )
-    return dataclasses.replace(known, run=openseq2seq.run_id(known))
-
-
-@pytest.fixture(scope="module")
-def hosts(cluster: Payload) -> list[Host]:
-    return steps.open_hosts(cluster)
-
-
-@pytest.fixture(scope="module")
-def mounted(cluster: Payload, hosts: list[Host]) -> Payload:
-    """The cluster with its machines prepared and their disks in place."""
-    on_all(hosts, lambda host: steps.prepare_node(host, cluster) + steps.mount_volume(host, cluster))
-    return cluster
-
-
-@pytest.fixture(scope="module")
-def offered(mounted: Payload) -> Payload:
-    """The cluster with the image of its stack in the registry, and a plain one on which nothing can be built."""
-    try:
-        docker.from_env().images.get(LOCAL_IMAGE)
-    except docker.errors.ImageNotFound:
-        pytest.skip(f"needs the image {LOCAL_IMAGE}: run `make images`")
-    for name in (NAME, PLAIN):
-        publish(STATE, LOCAL_IMAGE, name)
-    return mounted
-
-
-@pytest.fixture(scope="module")
-def built(offered: Payload, hosts: list[Host]) -> Payload:
-    """The cluster with the training image on its launcher alone."""
-    assert ensure_built(hosts[0], offered.container)
-    return offered
-
-
-@pytest.fixture(scope="module")
-def running(offered: Payload, hosts: list[Host]) -> Payload:
-    """The cluster with its containers."""
-    steps.bring_image(hosts, offered)
-    on_all(hosts, lambda host: steps.start_container(host, offered))
-    return offered
-
-
-def machine(number: int, keys: Path) -> MachineSpec:
-    given = {
-        "ed25519_private": (keys / f"host_{number}").read_text(),
-        "ed25519_public": (keys / f"host_{number}.pub").read_text(),
-    }
-    return MachineSpec(
-        *(900 + number, f"gpu-{number}", "remote.test", 1, f"10.113.20.{10 + number}", f"198.51.100.{200 + number}"),
-        *(16, 120, "Tesla P100-PCIE-16GB", 2, (Disk(2, DISK_GB),), ((keys / "id_ed25519.pub").read_text(),)),
-        user_data="#cloud-config\n" + json.dumps({"ssh_keys": given}),
-        port_speed_mbps=1000,
-    )
-
-
-def facts(number: int, keys: Path) -> payload.Host:
-    spec, key = machine(number, keys), (keys / f"host_{number}.pub").read_text().strip()
-    return payload.Host(spec.hostname, str(spec.guest_id), spec.public_address or "", spec.private_address, key)
-
-
-def shell(host: Host, line: str) -> str:
-    return host.run(("sh", "-c", line)).stdout
-
-
-def processes_of(run: str) -> list[str]:
-    """Return the processes with the run's mark on this computer, those of its machines among them."""
-    mark, found = f"MICROCLUSTER_RUN={run}".encode(), []
-    for environ in Path("/proc").glob("[0-9]*/environ"):
-        try:
-            if mark in environ.read_bytes().split(b"\0"):
-                found.append((environ.parent / "cmdline").read_bytes().replace(b"\0", b" ").decode())
-        except OSError:
-            continue
-    return found
 
 
 def test_a_machine_that_shows_another_host_key_is_refused(cluster, keys):

@@ -14,11 +14,12 @@ from pathlib import Path
 from urllib.request import ProxyHandler, build_opener
 
 import pytest
+import SoftLayer
 from product import Product, install
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(1800)]
 
-FIRST_STEPS, MORE_STEPS, MANY_STEPS = 150, 200, 500
+FIRST_STEPS, MORE_STEPS, MANY_STEPS, LAST_STEPS = 150, 200, 500, 530
 
 
 def free_port() -> int:
@@ -254,18 +255,40 @@ def test_a_v100_stack_runs_beside_it_on_the_same_account_and_shares_nothing(prod
     assert product.facts("status")["state"] == status["state"]
 
 
-def test_another_flavor_replaces_the_machines_one_after_the_other(product: Product, up: str) -> None:
-    before = {host["name"]: host["guest_id"] for host in product.outputs()["microcluster"]["hosts"]}
-    product.edit_stack("AC1_16X120X100", "AC1_8X60X100")
-    product.edit_stack(f"maxSteps: {MANY_STEPS}", "maxSteps: 30")
+def test_a_launcher_that_is_gone_is_replaced_and_the_run_goes_on_from_the_copy_on_the_other_machine(
+    product: Product, up: str
+) -> None:
+    before, run = guests_of(product), product.outputs()["run"]
+    account = SoftLayer.create_client_from_env(config_file=str(product.home / "emulator" / "softlayer.conf"))
+    account.call("Virtual_Guest", "deleteObject", id=int(before["gpu-0"]))
+    product.edit_stack(f"maxSteps: {MANY_STEPS}", f"maxSteps: {LAST_STEPS}")
     done = product.run("make up")
     assert done.returncode == 0, done.stdout + done.stderr
-    after = {host["name"]: host["guest_id"] for host in product.outputs()["microcluster"]["hosts"]}
+    after, status = guests_of(product), product.facts("status")
+    assert after["gpu-0"] != before["gpu-0"]
+    assert after["gpu-1"] == before["gpu-1"]
+    assert (status["run"], status["state"], status["step"]) == (run, "finished", LAST_STEPS)
+    events = product.plain(f"fab ssh --stack local gpu-0 -- cat /data/runs/{run}/progress.jsonl").stdout.splitlines()
+    steps = [event["step"] for event in map(json.loads, events) if event["event"] in ("brought_back", "restored")]
+    assert steps[-2:] == [MANY_STEPS, MANY_STEPS]
+
+
+def guests_of(product: Product) -> dict[str, str]:
+    return {host["name"]: host["guest_id"] for host in product.outputs()["microcluster"]["hosts"]}
+
+
+def test_another_flavor_replaces_the_machines_one_after_the_other(product: Product, up: str) -> None:
+    before = guests_of(product)
+    product.edit_stack("AC1_16X120X100", "AC1_8X60X100")
+    product.edit_stack(f"maxSteps: {LAST_STEPS}", "maxSteps: 30")
+    done = product.run("make up")
+    assert done.returncode == 0, done.stdout + done.stderr
+    after = guests_of(product)
     assert after.keys() == before.keys()
     assert not set(after.values()) & set(before.values())
     items = json.loads(product.plain("fab receipt --stack local --all --json").stdout)["items"]
     for name in before:
-        first, second = sorted((item for item in items if item["host"] == name), key=lambda item: item["opened"])
+        *_, first, second = sorted((item for item in items if item["host"] == name), key=lambda item: item["opened"])
         assert first["closed"] <= second["opened"]
 
 

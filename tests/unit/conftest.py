@@ -1,10 +1,13 @@
-"""Puts the training image's own code on the import path: the image installs it, no package does."""
+"""Puts on the import path what no package installs: the training image's own code, and what lies flat on a launcher."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
+from launchers import progress
+
 TRAINING = Path(__file__).parents[2] / "images" / "training"
 
 sys.path += [str(TRAINING / "opt" / "OpenSeq2Seq"), str(TRAINING / "corpus")]
+sys.modules.setdefault("progress", progress)  # It lies beside the supervisor there.

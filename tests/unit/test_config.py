@@ -237,3 +237,11 @@ def test_a_stack_file_without_any_section_lacks_all_of_them(tmp_path: Path) -> N
         "container: is required",
         "job: is required",
     ]
+
+
+def test_leaving_out_the_preflight_needs_a_reason() -> None:
+    assert config.parse("dev", written(job__preflight="skip: the port is slow on purpose")).job.preflight.startswith(
+        "skip"
+    )
+    for careless in ("skip", "skip: ", "skip: no", "off", ""):
+        assert "with a reason" in problems(written(job__preflight=careless))[0]

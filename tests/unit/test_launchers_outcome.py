@@ -31,13 +31,18 @@ def seen(**changes):
         "stopped": False,
         "failure": None,
         "job": JOB,
-        "preflight": [],
+        "preflight": None,
         "events": events,
+        "beat": 29.0,
         "checkpoints": [0, 30],
         "best": [],
         "log_tail": "",
     }
     return {**facts, **changes}
+
+
+def failure(cause, sentence, lines=()):
+    return {"cause": cause, "sentence": sentence, "lines": list(lines)}
 
 
 def losses(*values):
@@ -59,7 +64,7 @@ def test_a_run_with_its_final_checkpoint_and_all_its_steps_is_finished():
         ({"events": losses(7.0), "job": {**JOB, "max_steps": 100}}, "no checkpoint of step 100"),
         ({"events": []}, "last step in the log is 0 of 30"),
         ({"exit_code": 137}, "exit code 137"),
-        ({"exit_code": 1, "failure": "preparing ended with exit code 1"}, "preparing ended"),
+        ({"exit_code": 1, "failure": failure("preparing", "preparing ended with exit code 1")}, "preparing ended"),
         ({"exit_code": None}, "supervisor is gone"),
     ],
 )
@@ -77,7 +82,7 @@ def test_a_run_that_lacks_any_of_it_has_failed_and_says_why(changes, reason):
         ({"alive": True, "phase": "preparing"}, "preparing"),
         ({"alive": True, "phase": "preflight"}, "preparing"),
         ({"alive": True, "exit_code": None}, "running"),
-        ({"alive": True, "exit_code": None, "now": 30.0 + 901}, "stalled"),
+        ({"alive": True, "exit_code": None, "now": 30.0 + 130}, "stalled"),
         ({"stopped": True, "exit_code": 143}, "stopped"),
     ],
 )
@@ -98,3 +103,33 @@ def test_after_a_resume_the_pace_is_of_the_new_attempt():
     events = [*seen()["events"], {"event": "average_seconds_per_step", "value": 9.0, "t": 25.0}]
     events += [{"event": "phase", "phase": "training", "t": 26.0}]
     assert judge(seen(events=events, alive=True, exit_code=None)).seconds_per_step is None
+
+
+def alarm(cause, text, t=25.0):
+    return {"event": "alarm", "cause": cause, "text": text, "t": t}
+
+
+def test_a_failure_brings_its_cause_and_the_lines_that_matter():
+    outcome = judge(
+        seen(exit_code=137, failure=failure("rank-died", "rank 2 on gpu-1 ended with signal 9", ["last words"]))
+    )
+    assert (outcome.cause, outcome.last_lines) == ("rank-died", ("last words",))
+
+
+def test_a_supervisor_that_is_gone_is_a_cause_of_its_own():
+    assert judge(seen(exit_code=None)).cause == "supervisor-gone"
+
+
+def test_alarms_are_shown_until_they_are_cleared_or_the_ranks_start_again():
+    events = [*seen()["events"], alarm("slow", "0.9 s"), alarm("disk-low", "12 MB")]
+    running = {"alive": True, "exit_code": None}
+    assert [one["cause"] for one in judge(seen(events=events, **running)).alarms] == ["slow", "disk-low"]
+    events.append({"event": "cleared", "cause": "slow", "t": 26.0})
+    assert [one["cause"] for one in judge(seen(events=events, **running)).alarms] == ["disk-low"]
+    events.append({"event": "phase", "phase": "training", "t": 27.0})
+    assert judge(seen(events=events, **running)).alarms == ()
+
+
+def test_a_loss_that_is_no_number_in_an_earlier_attempt_does_not_condemn_the_later_one():
+    good = seen()["events"]
+    assert judge(seen(events=[*losses("nan"), *good])).state == "finished"

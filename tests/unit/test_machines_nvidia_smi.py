@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -71,3 +75,29 @@ def test_a_machine_without_gpus_has_no_driver(smi):
     code, text = smi(gpus=[])
     assert code == 9
     assert "couldn't communicate with the NVIDIA driver" in text
+
+
+UNPLAYED = [{**GPUS[0], "index": 90}, {**GPUS[1], "index": 91}]
+"""No machine of containers on this computer has ranks with such numbers."""
+
+
+def test_a_gpu_without_a_rank_is_at_rest(smi):
+    assert smi("--query-gpu=utilization.gpu", "--format=csv,noheader,nounits", gpus=UNPLAYED) == (0, "0\n0\n")
+
+
+def test_a_gpu_is_as_busy_as_the_rank_that_plays_it(smi):
+    spin = "import time\nuntil = time.time() + 20\nwhile time.time() < until: pass"
+    rank = subprocess.Popen([sys.executable, "-c", spin], env={**os.environ, "OMPI_COMM_WORLD_LOCAL_RANK": "91"})
+    try:
+        deadline = time.monotonic() + 15
+        while time.monotonic() < deadline:
+            first, second = smi("--query-gpu=utilization.gpu", "--format=csv,noheader,nounits", gpus=UNPLAYED)[
+                1
+            ].split()
+            if int(second) > 5:
+                break
+    finally:
+        rank.kill()
+        rank.wait()
+    assert first == "0"
+    assert int(second) > 5

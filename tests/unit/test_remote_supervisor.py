@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-import importlib
+import base64
 import json
 import os
 import shutil
@@ -11,23 +11,32 @@ import subprocess
 import sys
 import time
 import types
-from pathlib import Path
 
 import pytest
 
-from launchers import progress
 from launchers.outcome import judge
 from remote import job as remote_job
-from remote import observe
+from remote.launcher import observe, preflight_checks, supervisor
 
-sys.modules.setdefault("progress", progress)  # On the launcher the two files lie side by side.
-supervisor = importlib.import_module("remote.supervisor")
-
-REMOTE = Path(remote_job.__file__).parent
 RANKS = [
-    {"rank": n, "local_rank": n % 2, "host": f"gpu-{n // 2}", "address": f"10.0.0.{n // 2}", "config": "c"}
+    {"rank": n, "address": f"10.0.0.{n // 2}", "config": "c", "allreduce_s": 0.1, "host": f"gpu-{n // 2}"}
     for n in range(4)
 ]
+INDEX = base64.b64decode(
+    "AAAGCAEaAggBAAEPYQgBEgQSAggDKAw1c1uJcQALDWdsb2JhbF9zdGVwCAkSACAMKAg1KQOYBwAAAAABAAAAAFn6gD4AAAAAAQAAAADA8qGwAAECaAA/"
+    "AAAAAAEAAAAASzxVhUQIUQ4AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAABX+4CLJHVH2w=="
+)
+DATA = base64.b64decode("AACAPwAAAEAAAEBAAAAAAAAAAAA=")
+"""A checkpoint as TensorFlow wrote it: three floats and a global step."""
+FACTS = {
+    "address": "10.0.0.0",
+    "interfaces": ["eth0", "eth1"],
+    "gpus": [],
+    "free_bytes": 1 << 40,
+    "shm_bytes": 1 << 30,
+    "data": "abc",
+    "port": "",
+}
 TRAINER = """
 import os, sys, time
 first, last, logdir, pace = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], float(sys.argv[4])
@@ -37,8 +46,8 @@ if os.path.exists(logdir + "/checkpoint"):
 for step in range(first, last):
     print("*** Global step {}: ***     Train loss: 3.5 ".format(step), flush=True)
     time.sleep(pace)
-for part in (".index", ".meta", ".data-00000-of-00001"):
-    open("{}/model.ckpt-{}{}".format(logdir, last, part), "w").close()
+for part, content in ((".index", INDEX), (".meta", b""), (".data-00000-of-00001", DATA)):
+    open("{}/model.ckpt-{}{}".format(logdir, last, part), "wb").write(content)
 open(logdir + "/checkpoint", "w").write('model_checkpoint_path: "model.ckpt-{}"'.format(last))
 """
 
@@ -53,16 +62,16 @@ def folder(tmp_path, monkeypatch):
     docker.write_text('#!/bin/sh\nwhile [ "$1" != box ]; do shift; done\nshift\nexec "$@"\n')
     docker.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
-    for path in (REMOTE / "supervisor.py", Path(progress.__file__)):
+    for path in remote_job.SHIPPED:
         shutil.copy(path, folder)
-    (folder / "trainer.py").write_text(TRAINER)
+    (folder / "trainer.py").write_text(f"INDEX, DATA = {INDEX!r}, {DATA!r}\n{TRAINER}")
     write_job(folder)
     yield folder
     end_run(folder)
 
 
 def write_job(folder, last=3, pace=0.0, **changes):
-    said = "; ".join(f"echo '{supervisor.PREFLIGHT_MARK}{json.dumps(rank)}'" for rank in RANKS)
+    said = "; ".join(f"echo '{preflight_checks.PREFLIGHT_MARK}{json.dumps(rank)}'" for rank in RANKS)
     train = [sys.executable, str(folder / "trainer.py"), "0", str(last), str(folder / "logdir"), str(pace)]
     job = {
         "run": folder.name,
@@ -70,13 +79,37 @@ def write_job(folder, last=3, pace=0.0, **changes):
         "container": "box",
         "program_folder": "/",
         "addresses": ["10.0.0.0", "10.0.0.1"],
+        "names": ["gpu-0", "gpu-1"],
         "slots": 2,
+        "mixed": False,
+        "stall_s": 900,
+        "predicted_s": None,
+        "watch_every_s": 0.1,
+        "sample_every_s": 0.2,
+        "facts": ["sh", "-c", f"cat {folder}/facts.json"],
+        "bandwidth": ["sh", "-c", "echo 940.0"],
+        "preflight_skipped": "",
+        "interface": "eth0",
+        "gpu": None,
+        "port_speed_mbps": 1000,
+        "probe_port": 4445,
+        "images": ["sha256:1", "sha256:1"],
+        "model_bytes": 4000,
+        "disk_bytes": 1000,
+        "end": ["true"],
+        "read": ["true"],
+        "copy": ["sh", "-c", f'echo "$@" >> {folder}/copies', "copy"],
+        "copied": ["true"],
+        "bring": ["true"],
         "prepare": ["true"],
         "place": ["sh", "-c", f'echo "$@" >> {folder}/placed', "place"],
         "preflight": ["sh", "-c", said],
         "train": train,
         "resume": train,
     }
+    address = f"sed s/10.0.0.0/$1/ {folder}/facts.json"
+    changes.setdefault("ssh", ["sh", "-c", f'case $2 in *facts*) {address} ;; *) eval "$2" ;; esac', "ssh"])
+    (folder / "facts.json").write_text(json.dumps({**FACTS, "time": time.time()}))
     (folder / "job.json").write_text(json.dumps({**job, **changes}))
 
 
@@ -96,16 +129,19 @@ def wait_for_end(folder, limit_s=20):
 def end_run(folder, mode="only"):
     argv = (sys.executable, "-", str(folder.parent), mode, folder.name)
     done = subprocess.run(
-        argv, input=(REMOTE / "end_run.py").read_text(), capture_output=True, text=True, check=True, timeout=60
+        argv,
+        input=(remote_job.ABOARD / "end_run.py").read_text(),
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
     )
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize(
-    "name", ["supervisor.py", "preflight.py", "observe.py", "end_run.py", "../launchers/progress.py"]
-)
-def test_what_travels_to_a_machine_is_python_3_5(name):
-    ast.parse((REMOTE / name).read_text(), feature_version=(3, 5))
+@pytest.mark.parametrize("path", remote_job.SHIPPED, ids=lambda path: path.name)
+def test_what_travels_to_a_machine_is_python_3_5(path):
+    ast.parse(path.read_text(), feature_version=(3, 5))
 
 
 def test_a_run_goes_through_its_phases_to_a_finished_end(folder):
@@ -158,6 +194,7 @@ def test_ranks_that_answer_from_elsewhere_stop_the_run_before_it_trains(folder):
     write_job(folder, addresses=["10.0.0.0", "10.0.0.9"])
     start(folder)
     outcome = wait_for_end(folder)
+    assert outcome.cause == "preflight"
     assert "10.0.0.1" in outcome.reason
     assert not list((folder / "logdir").iterdir())
 
@@ -183,28 +220,6 @@ def test_stopping_ends_every_process_of_the_run_and_no_other(folder):
 
 def test_stopping_what_does_not_run_is_no_error(folder):
     assert end_run(folder) == {"ended": 0, "left": []}
-
-
-def test_a_checkpoint_that_was_cut_short_is_passed_over(folder):
-    logdir = folder / "logdir"
-    for name in (
-        "model.ckpt-10.index",
-        "model.ckpt-10.meta",
-        "model.ckpt-10.data-00000-of-00001",
-        "model.ckpt-20.index",
-    ):
-        (logdir / name).touch()
-    (logdir / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-20"\n')
-    run = supervisor.Run(str(folder))
-    assert supervisor.latest_checkpoint(run) == ["logdir/checkpoint", "logdir/model.ckpt-10.index"]
-    assert '"model.ckpt-10"' in (logdir / "checkpoint").read_text()
-
-
-def test_a_log_folder_without_a_checkpoint_is_put_aside_because_the_trainer_refuses_it(folder):
-    (folder / "logdir" / "graph.pbtxt").touch()
-    assert supervisor.latest_checkpoint(supervisor.Run(str(folder))) == []
-    assert list((folder / "logdir").iterdir()) == []
-    assert list(folder.glob("logdir.without-checkpoint-*/graph.pbtxt"))
 
 
 @pytest.mark.parametrize("systemd", [True, False])

@@ -193,6 +193,8 @@ def test_the_facts_of_status_are_the_contract():
         "phase": None,
         "reason": None,
         "checkpoint": None,
+        "cause": None,
+        "alarms": [],
         "nodes": [],
         "cost": {"per_hour": "8.99", "so_far": "1.50", "currency": "USD"},
     }
@@ -228,6 +230,9 @@ def test_the_report_names_what_ran_where_how_well_and_for_how_much():
         assert part in text
 
 
+ROW = {"check": "ssh", "where": "every pair", "found": "2 of 2 answer", "wanted": "an answer", "verdict": "ok"}
+
+
 def observation(*, alive: bool, step: int, checkpoints: tuple[int, ...] = (0,)) -> str:
     events = [{"event": "phase", "phase": "training", "t": 0.0}]
     events += [{"event": "train", "step": s, "loss": 3.5, "t": float(s)} for s in range(0, step + 1, 10)]
@@ -240,6 +245,7 @@ def observation(*, alive: bool, step: int, checkpoints: tuple[int, ...] = (0,)) 
                 "phase": "training",
                 "stopped": False,
                 "failure": None,
+                "beat": 30.0,
                 "best": [],
             },
             **{
@@ -248,7 +254,7 @@ def observation(*, alive: bool, step: int, checkpoints: tuple[int, ...] = (0,)) 
                 "events": events,
                 "log_tail": "",
             },
-            **{"checkpoints": list(checkpoints), "preflight": [{"rank": 0, "host": "gpu-0", "address": "10.112.7.2"}]},
+            **{"checkpoints": list(checkpoints), "preflight": {"ranks": [], "rows": [ROW]}},
         }
     )
 
@@ -277,7 +283,7 @@ def test_watch_follows_to_the_end_over_a_lost_connection_and_shows_the_ranks_onc
     outcome = watch.follow(PAYLOAD, watch.PlainScreen(), launcher, lambda stack: COST, lambda seconds: None)
     shown = capsys.readouterr().out
     assert outcome.state == "finished"
-    assert shown.count("all ranks answered") == 1
+    assert shown.count("preflight:") == 1
     assert "Trying again; the job goes on without us" in shown
     assert "step 10 of 30" in shown
     assert watch.ended(outcome, "local") == 0

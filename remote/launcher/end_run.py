@@ -1,16 +1,20 @@
 """Ends every process of a run on this host and prints what is left; Python 3.5, it travels on standard input.
 
-A process belongs to a run when MICROCLUSTER_RUN in its environment says so; it is signalled only while it still is the
-process that was found (same start time). Arguments: the runs' folder, "only" or "all-but", the run's id.
+A process belongs to a run when MICROCLUSTER_RUN in its environment says so, or when it runs in the run's container, which
+serves nothing else but tools that say so themselves (MICROCLUSTER_TOOL). It is signalled only while it still is the process
+that was found (same start time), and never by its name. Arguments: the runs' folder, "only" or "all-but", the run's id, and
+the container's name where there is one.
 """
 
 import json
 import os
 import signal
+import subprocess
 import sys
 import time
 
 VARIABLE = b"MICROCLUSTER_RUN="
+TOOL = b"MICROCLUSTER_TOOL="
 TERM_WAIT_S = 15
 KILL_WAIT_S = 5
 
@@ -21,7 +25,7 @@ def start_time(pid):
     return fields[19], fields[0]
 
 
-def find(mode, run):
+def find(mode, run, container=None):
     """Return {(pid, start time): run} of the living processes that are meant."""
     found = {}
     for pid in os.listdir("/proc"):
@@ -29,15 +33,34 @@ def find(mode, run):
             continue
         try:
             with open("/proc/" + pid + "/environ", "rb") as file:
-                values = [
-                    word[len(VARIABLE) :].decode() for word in file.read().split(b"\0") if word.startswith(VARIABLE)
-                ]
+                words = file.read().split(b"\0")
             started, state = start_time(pid)
+            inside = container and is_inside(pid, container)
         except OSError:
             continue
+        values = [word[len(VARIABLE) :].decode() for word in words if word.startswith(VARIABLE)]
+        if inside and not values and not any(word.startswith(TOOL) for word in words):
+            values = [run]
         if values and state != b"Z" and (values[0] == run) == (mode == "only"):
             found[(int(pid), started)] = values[0]
     return found
+
+
+def container_of(name):
+    """Return (id, number of the first process) of a container that runs, or None."""
+    argv = ["docker", "inspect", "--format", "{{.Id}} {{.State.Pid}}", name]
+    try:
+        words = subprocess.check_output(argv, stderr=subprocess.DEVNULL).decode().split()
+    except (OSError, subprocess.CalledProcessError):
+        return None  # No Docker or no such container: then nothing of the run is in it.
+    return words[0], int(words[1])
+
+
+def is_inside(pid, container):
+    """Return whether a process lies in the container without being its first one, which is its sshd."""
+    identity, first = container
+    with open("/proc/" + pid + "/cgroup") as file:
+        return int(pid) != first and identity in file.read()
 
 
 def send(processes, number):
@@ -49,15 +72,15 @@ def send(processes, number):
             pass  # It has ended meanwhile.
 
 
-def end(mode, run):
+def end(mode, run, container=None):
     """Send TERM, wait, send KILL, wait, and look again; return what was there and what is left."""
-    there = find(mode, run)
+    there = find(mode, run, container)
     for number, wait_s in ((signal.SIGTERM, TERM_WAIT_S), (signal.SIGKILL, KILL_WAIT_S)):
         deadline = time.time() + wait_s
-        send(find(mode, run), number)
-        while find(mode, run) and time.time() < deadline:
+        send(find(mode, run, container), number)
+        while find(mode, run, container) and time.time() < deadline:
             time.sleep(0.2)
-    return there, find(mode, run)
+    return there, find(mode, run, container)
 
 
 def mark_stopped(runs, names):
@@ -69,6 +92,7 @@ def mark_stopped(runs, names):
 
 
 if __name__ == "__main__":
+    inside_of = container_of(sys.argv[4]) if sys.argv[4:] else None
     mark_stopped(sys.argv[1], find(sys.argv[2], sys.argv[3]).values())
-    ended, left = end(sys.argv[2], sys.argv[3])
+    ended, left = end(sys.argv[2], sys.argv[3], inside_of)
     print(json.dumps({"ended": len(ended), "left": sorted(pid for pid, _ in left)}))

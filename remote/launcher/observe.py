@@ -32,9 +32,14 @@ def is_alive(folder):
         return True
 
 
-def events_of(folder):
-    """Return the whole lines of progress.jsonl."""
-    lines = (text_of(os.path.join(folder, "progress.jsonl")) or "").splitlines()
+def time_of(path):
+    """Return when a file was last written to, or 0."""
+    return os.path.getmtime(path) if os.path.exists(path) else 0
+
+
+def events_of(folder, name):
+    """Return the whole lines of a file of events."""
+    lines = (text_of(os.path.join(folder, name)) or "").splitlines()
     events = []
     for line in lines:
         with contextlib.suppress(ValueError):  # The last line may just be being written.
@@ -57,7 +62,8 @@ def observe(folder):
     best = os.path.join(logdir, "best_models")
     job = text_of(os.path.join(folder, "job.json"))
     code = text_of(os.path.join(folder, "exit_code"))
-    ranks = text_of(os.path.join(folder, "preflight.json"))
+    failure = text_of(os.path.join(folder, "failure.json"))
+    checked = text_of(os.path.join(folder, "preflight.json"))
     return {
         "now": time.time(),
         "exists": job is not None,
@@ -65,10 +71,11 @@ def observe(folder):
         "phase": text_of(os.path.join(folder, "phase")),
         "exit_code": int(code) if code else None,
         "stopped": os.path.exists(os.path.join(folder, "stopped")),
-        "failure": text_of(os.path.join(folder, "failure")),
+        "failure": json.loads(failure) if failure else None,
         "job": json.loads(job) if job else None,
-        "preflight": json.loads(ranks)["ranks"] if ranks else [],
-        "events": events_of(folder),
+        "preflight": json.loads(checked) if checked else None,
+        "events": events_of(folder, "progress.jsonl"),
+        "beat": time_of(os.path.join(folder, "samples.jsonl")),
         "checkpoints": sorted(int(name[11:-6]) for name in names if re.match(r"model\.ckpt-\d+\.index$", name)),
         "best": sorted(n[:-6] for n in os.listdir(best) if n.endswith(".index")) if os.path.isdir(best) else [],
         "log_tail": log_tail(folder),

@@ -1,0 +1,128 @@
+"""Decides from what a run says and shows whether something is wrong with it; pure, Python 3.5, it travels to the launcher.
+
+What cannot get better ends the run, because its machines cost money: a loss that is no number, a rank or a machine that is
+gone, no progress. What may be on purpose or may pass only raises an alarm: slow steps, GPUs at rest, a disk that fills up.
+"""
+
+NOT_FINITE, RANK_DIED, NODE_LOST, STALLED, DISK_FULL = "nan", "rank-died", "node-lost", "stalled", "disk-full"
+DISK_LOW, GPUS_AT_REST, SLOW, NOT_COPIED = "disk-low", "gpus-at-rest", "slow", "not-copied"
+ENDING = (NOT_FINITE, DISK_FULL, NODE_LOST, RANK_DIED, STALLED)
+"""What ends a run, what explains the others first."""
+
+STALL_GAPS = 5.0
+"""A run has stalled when nothing was logged for its limit or for five times the longest of the last gaps between lines."""
+LAST_GAPS = 20
+START_S = 1800.0
+"""Until the first loss a graph is built, data are read and a whole evaluation is made."""
+PROGRESS = ("started", "restored", "train", "validation", "bleu")
+LOST_S = 90.0
+"""A machine whose processors are all busy answers late, and its ranks go on; one that is lost lets nobody go on."""
+REST_S = 600.0
+REST_PERCENT = 5
+SLOW_FACTOR = 1.3
+CLEAN_STEPS = 5
+"""How many pace lines make the prediction, and how many are compared with it: a median of fewer follows any hiccup."""
+LOW_DISK_CHECKPOINTS = 3
+LOW_DISK_BYTES = 1 << 30
+
+
+class Alarms:
+    """What has been seen of one training phase, and what is wrong with it."""
+
+    def __init__(self, now, stall_s, predicted_s=None, checkpoint_bytes=0, mixed=False):
+        self.stall_s, self.predicted_s, self.mixed = stall_s, predicted_s, mixed
+        self.checkpoint_bytes = checkpoint_bytes
+        self.progressed, self.gaps = now, []
+        self.paces, self.clean = [], False
+        self.step = None
+        self.final = {}
+        self.answered, self.busy, self.free = {}, {}, {}
+        self.not_copied = ""
+
+    def saw(self, event, now):
+        """Take in one event of the log."""
+        kind = event["event"]
+        if kind in PROGRESS:
+            if self.step is not None:  # Start-up takes longer than anything that follows.
+                self.gaps = (self.gaps + [now - self.progressed])[-LAST_GAPS:]
+            self.progressed = now
+        if kind in ("started", "restored", "validation"):
+            self.clean = False  # The next pace line counts start-up or the evaluation in.
+        if kind == "time":
+            if self.clean:
+                self.paces.append(event["seconds_per_step"])
+            self.clean = True
+        if kind in ("train", "validation") and isinstance(event["loss"], str):
+            where = " at step " + str(event["step"]) if "step" in event else ""
+            self.final[NOT_FINITE] = "the " + kind + " loss became " + event["loss"] + where
+        if kind == "train":
+            self.step = event["step"]
+        if kind in (RANK_DIED, NODE_LOST, DISK_FULL):
+            self.final[kind] = event["text"]
+
+    def sampled(self, node, facts, now):
+        """Take in how a node answered when it was looked at; ``facts`` is None when it did not."""
+        self.answered.setdefault(node, now)
+        if facts is None:
+            return
+        self.answered[node] = now
+        self.free[node] = facts["free_bytes"]
+        used = [gpu["utilisation"] for gpu in facts["gpus"] if gpu.get("utilisation") is not None]
+        if not used or max(used) > REST_PERCENT or node not in self.busy:
+            self.busy[node] = now
+
+    def now(self, now):
+        """Return {cause: sentence} of everything that is wrong at this moment."""
+        found = dict(self.final)
+        lost = sorted(node for node, at in self.answered.items() if now - max(at, self.progressed) > LOST_S)
+        if lost:
+            found.setdefault(NODE_LOST, " and ".join(lost) + " has not answered for " + _seconds(LOST_S))
+        silent = now - self.progressed
+        limit = max(self.stall_s, START_S if self.step is None else 0, STALL_GAPS * max(self.gaps or [0]))
+        if silent > limit:
+            found[STALLED] = self._stalled(silent)
+        resting = sorted(node for node, at in self.busy.items() if now - at > REST_S)
+        if resting:
+            found[GPUS_AT_REST] = "the GPUs of " + " and ".join(resting) + " did nothing for " + _seconds(REST_S)
+        found.update(self._disks())
+        found.update(self._pace())
+        if self.not_copied:
+            found[NOT_COPIED] = self.not_copied
+        return found
+
+    def _stalled(self, silent):
+        where = "since the start" if self.step is None else "since step " + str(self.step)
+        text = "no progress for " + _seconds(silent) + ", " + where
+        if self.mixed:
+            text += "; in mixed precision with Backoff every update can be skipped for ever once the loss has diverged"
+        return text
+
+    def _disks(self):
+        needed = max(LOW_DISK_BYTES, LOW_DISK_CHECKPOINTS * self.checkpoint_bytes)
+        low = sorted(node for node, free in self.free.items() if free < needed)
+        if not low:
+            return {}
+        left = ", ".join(node + " " + str(self.free[node] >> 20) + " MB" for node in low)
+        return {DISK_LOW: "the data disk is nearly full: " + left + " left, " + str(needed >> 20) + " MB wanted"}
+
+    def _pace(self):
+        """Compare the last steps with the prediction, or with this run's own first ones."""
+        before = self.predicted_s or (median(self.paces[:CLEAN_STEPS]) if len(self.paces) >= 2 * CLEAN_STEPS else None)
+        recent = self.paces[-CLEAN_STEPS:]
+        if before is None or len(recent) < CLEAN_STEPS or median(recent) <= SLOW_FACTOR * before:
+            return {}
+        source = "predicted" if self.predicted_s else "measured at the beginning"
+        return {SLOW: "{:.3f} s per step instead of {:.3f} {}".format(median(recent), before, source)}
+
+
+def ending(found):
+    """Return the cause that ends the run, the one that explains most first, or None."""
+    return next((cause for cause in ENDING if cause in found), None)
+
+
+def median(values):
+    return sorted(values)[len(values) // 2]
+
+
+def _seconds(seconds):
+    return str(int(seconds)) + " s" if seconds < 120 else str(int(seconds / 60)) + " minutes"

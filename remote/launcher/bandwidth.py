@@ -1,0 +1,75 @@
+"""Measures how fast one machine sends to another with plain sockets; Python 3.5, it travels to every machine.
+
+``receive ADDRESS PORT STREAMS`` takes in and throws away; ``send ADDRESS PORT STREAMS`` sends for a while and prints the
+megabits per second that had arrived when the other side closed.
+"""
+
+import socket
+import sys
+import threading
+import time
+
+CHUNK = b"\0" * (1 << 18)
+SEND_S = 2.0
+CONNECT_TIMEOUT_S = 15
+QUIET_TIMEOUT_S = 20
+
+
+def receive(address, port, streams):
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((address, port))
+        listener.listen(streams)
+        listener.settimeout(QUIET_TIMEOUT_S)
+        threads = []
+        for _ in range(streams):
+            threads.append(threading.Thread(target=drain, args=(listener.accept()[0],)))
+            threads[-1].start()
+        for thread in threads:
+            thread.join()
+
+
+def drain(connection):
+    with connection:
+        connection.settimeout(QUIET_TIMEOUT_S)
+        while connection.recv(1 << 18):
+            pass
+
+
+def send(address, port, streams):
+    connections = [connected(address, port) for _ in range(streams)]
+    sent, began = [], time.time()
+    threads = [threading.Thread(target=pour, args=(one, began + SEND_S, sent)) for one in connections]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    print(round(sum(sent) * 8 / (time.time() - began) / 1e6, 1))
+
+
+def connected(address, port):
+    """Connect as soon as the other side listens."""
+    deadline = time.time() + CONNECT_TIMEOUT_S
+    while True:
+        try:
+            return socket.create_connection((address, port), CONNECT_TIMEOUT_S)
+        except OSError:
+            if time.time() >= deadline:
+                raise
+            time.sleep(0.1)
+
+
+def pour(connection, until, sent):
+    """Send until the time is over, then wait for the other side's end: what lies in buffers has not arrived."""
+    count = 0
+    with connection:
+        while time.time() < until:
+            connection.sendall(CHUNK)
+            count += len(CHUNK)
+        connection.shutdown(socket.SHUT_WR)
+        connection.recv(1)
+    sent.append(count)
+
+
+if __name__ == "__main__":
+    {"receive": receive, "send": send}[sys.argv[1]](sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))

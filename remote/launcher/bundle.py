@@ -1,0 +1,125 @@
+"""Reads the table of a TensorFlow checkpoint and says what is wrong with it; Python 3.5, it travels to the launcher.
+
+A checkpoint is `NAME.index`, a sorted table of blocks with a checksum each (LevelDB's format, uncompressed), and the data
+files of which it gives every tensor's place. So a torn write shows without TensorFlow and without reading the tensors.
+"""
+
+import os
+import struct
+
+FOOTER_BYTES = 48
+MAGIC = 0xDB4775248B80FB57
+BLOCK_TRAILER_BYTES = 5
+MASK = 0xA282EAD8
+"""LevelDB rotates its checksums and adds this, so that a checksum of data that holds checksums stays a good one."""
+DATA = "{}.data-{:05d}-of-{:05d}"
+
+
+class Torn(Exception):
+    """The checkpoint cannot be read back; the argument says why."""
+
+
+def flaw(prefix):
+    """Return why the checkpoint with this path prefix cannot be whole, or an empty text."""
+    try:
+        for path, wanted in sorted(data_sizes(prefix).items()):
+            there = os.path.getsize(path) if os.path.exists(path) else None
+            if there != wanted:
+                found = "missing" if there is None else str(there) + " bytes"
+                return os.path.basename(path) + " is " + found + " instead of " + str(wanted) + " bytes"
+    except (Torn, OSError, IndexError, struct.error) as error:
+        return os.path.basename(prefix) + ".index: " + str(error)
+    return ""
+
+
+def data_sizes(prefix):
+    """Return {path of a data file: its size in bytes} as the index says."""
+    with open(prefix + ".index", "rb") as file:
+        table = file.read()
+    if len(table) < FOOTER_BYTES or struct.unpack("<Q", table[-8:])[0] != MAGIC:
+        raise Torn("it has no end")
+    footer = table[-FOOTER_BYTES:]
+    _, at = varint(footer, varint(footer, 0)[1])
+    shards, ends = 1, {}
+    for _, handle in entries(block(table, footer, at)):
+        for key, value in entries(block(table, handle, 0)):
+            fields = message(value)
+            if key:
+                shard = fields.get(3, 0)
+                ends[shard] = max(ends.get(shard, 0), fields.get(4, 0) + fields.get(5, 0))
+            else:
+                shards = fields.get(1, 1)
+    return dict((DATA.format(prefix, shard, shards), ends.get(shard, 0)) for shard in range(shards))
+
+
+def block(table, handle, at):
+    """Return the content of the block that a handle (offset, size) points to, after a look at its checksum."""
+    offset, at = varint(handle, at)
+    size, at = varint(handle, at)
+    whole = table[offset : offset + size + BLOCK_TRAILER_BYTES]
+    if len(whole) != size + BLOCK_TRAILER_BYTES:
+        raise Torn("a block is cut short")
+    crc = crc32c(whole[: size + 1])
+    masked = (((crc >> 15) | (crc << 17)) + MASK) & 0xFFFFFFFF
+    if masked != struct.unpack("<I", whole[size + 1 :])[0]:
+        raise Torn("a checksum is wrong")
+    return whole[:size]
+
+
+def entries(content):
+    """Return the (key, value) pairs of a block; keys share their beginning with the one before."""
+    restarts = struct.unpack("<I", content[-4:])[0]
+    end, at, key, found = len(content) - 4 * (restarts + 1), 0, b"", []
+    while at < end:
+        shared, at = varint(content, at)
+        own, at = varint(content, at)
+        size, at = varint(content, at)
+        key = key[:shared] + content[at : at + own]
+        at += own
+        found.append((key, content[at : at + size]))
+        at += size
+    return found
+
+
+def message(content):
+    """Return the numbers of a protocol buffer by field; what is no varint is passed over."""
+    at, fields = 0, {}
+    while at < len(content):
+        tag, at = varint(content, at)
+        kind = tag & 7
+        if kind == 0:
+            fields[tag >> 3], at = varint(content, at)
+        elif kind == 2:
+            size, at = varint(content, at)
+            at += size
+        else:
+            at += {1: 8, 5: 4}[kind]
+    return fields
+
+
+def varint(content, at):
+    """Return a number of seven bits a byte, and where it ends."""
+    value, shift = 0, 0
+    while True:
+        byte = content[at]
+        value |= (byte & 0x7F) << shift
+        at, shift = at + 1, shift + 7
+        if byte < 0x80:
+            return value, at
+
+
+def crc32c(content):
+    """Return Castagnoli's checksum; the standard library has only the other polynomial."""
+    crc = 0xFFFFFFFF
+    for byte in content:
+        crc = CRC_TABLE[(crc ^ byte) & 0xFF] ^ (crc >> 8)
+    return crc ^ 0xFFFFFFFF
+
+
+def _crc_of_byte(value):
+    for _ in range(8):
+        value = (value >> 1) ^ (0x82F63B78 if value & 1 else 0)
+    return value
+
+
+CRC_TABLE = [_crc_of_byte(byte) for byte in range(256)]

@@ -1,0 +1,109 @@
+"""Prints what one machine is and has as one JSON line; Python 3.5, it travels to every machine and runs in the container.
+
+Arguments: the interface between the ranks, the folder of the run, the folder of its data, the port that measuring needs.
+"""
+
+import fcntl
+import hashlib
+import json
+import os
+import socket
+import struct
+import subprocess
+import sys
+import time
+
+SIOCGIFADDR = 0x8915
+GPU_FIELDS = ("name", "memory.total", "driver_version", "utilization.gpu")
+NVIDIA_SMI_TIMEOUT_S = 15
+
+
+def address_of(interface):
+    """Return the IPv4 address of a network card; there is an error where the card does not exist."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        request = struct.pack("256s", interface.encode()[:15])
+        return socket.inet_ntoa(fcntl.ioctl(sock.fileno(), SIOCGIFADDR, request)[20:24])
+
+
+def address_or_none(interface):
+    try:
+        return address_of(interface)
+    except OSError:
+        return None
+
+
+def gpus():
+    """Return what nvidia-smi says of each GPU; nothing where there is none of it."""
+    argv = ["nvidia-smi", "--query-gpu=" + ",".join(GPU_FIELDS), "--format=csv,noheader,nounits"]
+    try:
+        out = subprocess.check_output(argv, timeout=NVIDIA_SMI_TIMEOUT_S).decode()
+    except (OSError, subprocess.SubprocessError):
+        return []
+    return [gpu(line.split(", ")) for line in out.splitlines() if line.strip()]
+
+
+def gpu(words):
+    name, memory, driver, used = words
+    utilisation = int(used) if used.isdigit() else None  # Some drivers say "[Not Supported]".
+    return {"name": name, "memory_mib": int(float(memory)), "driver": driver, "utilisation": utilisation}
+
+
+def free_bytes(path):
+    room = os.statvfs(path)
+    return room.f_bavail * room.f_frsize
+
+
+def size_of(path):
+    room = os.statvfs(path)
+    return room.f_blocks * room.f_frsize
+
+
+def digest(path):
+    """Return the beginning of a file's hash; None where there is no file."""
+    if not os.path.exists(path):
+        return None
+    with open(path, "rb") as file:
+        return hashlib.sha256(file.read()).hexdigest()[:12]
+
+
+def why_not_free(address, port):
+    """Return why nobody could listen there, or an empty text."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((address, port))
+        except OSError as error:
+            return os.strerror(error.errno)
+    return ""
+
+
+def traffic(interface):
+    """Return how many bytes a network card has received and sent since the machine started."""
+    counts = {}
+    for name in ("rx_bytes", "tx_bytes"):
+        path = os.path.join("/sys/class/net", interface, "statistics", name)
+        if os.path.exists(path):
+            with open(path) as file:
+                counts[name] = int(file.read())
+    return counts
+
+
+def main(interface, folder, data, port):
+    address = address_or_none(interface)
+    facts = {
+        "host": socket.gethostname(),
+        "address": address,
+        "interfaces": sorted(name for name in os.listdir("/sys/class/net") if name != "lo"),
+        "gpus": gpus(),
+        "free_bytes": free_bytes(folder),
+        "shm_bytes": size_of("/dev/shm"),
+        "data": digest(os.path.join(data, "SHA256SUMS")),
+        "port": why_not_free(address, int(port)) if address else "",
+        "time": time.time(),
+    }
+    facts.update(traffic(interface))
+    print(json.dumps(facts, sort_keys=True))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,142 @@
+"""Compares what the preflight found with what was ordered; pure, Python 3.5, it travels to the launcher.
+
+A row of the table is {check, where, found, wanted, verdict}: "ok"; "note" for what is worth knowing; "stop" for what would
+waste the money of the run.
+"""
+
+import ipaddress
+
+OK, NOTE, STOP = "ok", "note", "stop"
+PORT_STOP, PORT_NOTE = 0.3, 0.8
+"""Ports are sold in steps of ten: less than a third of the order is another port, a little less is other traffic."""
+CLOCK_NOTE_S, CLOCK_STOP_S = 2.0, 60.0
+DRIVER_STOP, DRIVER_NOTE = 384, 418
+"""The 19.05 images were made for 418; on Tesla cards they run with 384.111 too."""
+SHM_STOP_BYTES = 60 << 20
+"""Docker's own 64 MB; ranks of one machine talk through it."""
+GPU_MEMORY_MIB = 15 * 1024
+"""Every GPU that is sold has 16 GB, of which the driver shows a little less."""
+
+
+def judge(found, wanted):
+    """Return the rows of the table.
+
+    Args:
+        found: "mesh" [{from, to, said}], "nodes" {name: facts or None}, "bandwidth" [{from, to, streams, mbps}].
+        wanted: job.json.
+    """
+    rows = [_mesh(found["mesh"])]
+    for name, address in zip(wanted["names"], wanted["addresses"]):
+        facts = found["nodes"].get(name)
+        if facts is None:
+            rows.append(row("facts", name, "no answer", "an answer", STOP))
+            continue
+        rows.append(_interface(name, address, facts, wanted["interface"]))
+        rows += _gpus(name, facts, wanted)
+        rows += _room(name, facts, wanted)
+        rows.append(_clock(name, facts))
+        port = "{} free".format(wanted["probe_port"])
+        rows.append(row("port", name, facts["port"] or "free", port, _if(facts["port"])))
+    rows += _alike(found, wanted)
+    rows += [_bandwidth(one, wanted["port_speed_mbps"]) for one in found["bandwidth"]]
+    return [one for one in rows if one]
+
+
+def of_ranks(ranks, wanted):
+    """Return the rows on what the ranks said of themselves; ``ranks`` stand in their order."""
+    expected = [address for address in wanted["addresses"] for _ in range(wanted["slots"])]
+    seen = [rank["address"] for rank in ranks]
+    rows = [row("ranks", "every rank", ", ".join(seen), ", ".join(expected), _if(seen != expected))]
+    configs = dict(("rank " + str(rank["rank"]), rank["config"]) for rank in ranks)
+    rows.append(_same("configuration", configs, "every rank"))
+    seconds = max([rank["allreduce_s"] for rank in ranks] or [0])
+    rows.append(
+        row("allreduce", "every rank", "{:.2f} s".format(seconds), _size(wanted["model_bytes"]) + " summed", OK)
+    )
+    return rows
+
+
+def row(check, where, found, wanted, verdict):
+    return {"check": check, "where": where, "found": str(found), "wanted": str(wanted), "verdict": verdict}
+
+
+def sentence(rows):
+    """Return what stops the run, or an empty text."""
+    bad = [one for one in rows if one["verdict"] == STOP]
+    return "; ".join("{check} of {where}: {found} instead of {wanted}".format(**one) for one in bad)
+
+
+def _if(bad, otherwise=OK):
+    return STOP if bad else otherwise
+
+
+def _mesh(pairs):
+    bad = [one for one in pairs if one["said"]]
+    found = ", ".join("{from} to {to}: {said}".format(**one) for one in bad)
+    return row("ssh", "every pair", found or "{} of {} answer".format(len(pairs), len(pairs)), "an answer", _if(bad))
+
+
+def _interface(name, address, facts, interface):
+    there = facts["address"]
+    if there is None:
+        found = "no {}; it has {}".format(interface, ", ".join(facts["interfaces"]))
+        return row("interface", name, found, interface, STOP)
+    bad = there != address or not ipaddress.ip_address(there).is_private
+    return row("interface", name, "{} {}".format(interface, there), "private {}".format(address), _if(bad))
+
+
+def _gpus(name, facts, wanted):
+    if not wanted["gpu"]:
+        return []
+    gpus = facts["gpus"]
+    fits = [one for one in gpus if wanted["gpu"] in one["name"] and one["memory_mib"] >= GPU_MEMORY_MIB]
+    shown = ", ".join("{name} {memory_mib} MiB".format(**one) for one in gpus) or "none"
+    order = "{}x {} with 16 GB".format(wanted["slots"], wanted["gpu"])
+    rows = [row("GPUs", name, shown, order, _if(len(fits) < wanted["slots"]))]
+    if gpus:
+        driver = gpus[0]["driver"]
+        major = int(driver.split(".")[0])
+        verdict = _if(major < DRIVER_STOP, NOTE if major < DRIVER_NOTE else OK)
+        rows.append(row("driver", name, driver, "{} or newer".format(DRIVER_NOTE), verdict))
+    return rows
+
+
+def _room(name, facts, wanted):
+    free, needed = facts["free_bytes"], wanted["disk_bytes"]
+    shm = facts["shm_bytes"]
+    return [
+        row("disk", name, _size(free) + " free", _size(needed), _if(free < needed)),
+        row("/dev/shm", name, _size(shm), _size(SHM_STOP_BYTES), _if(shm < SHM_STOP_BYTES)),
+    ]
+
+
+def _clock(name, facts):
+    off = max(0.0, abs(facts["clock_off_s"]) - facts["clock_error_s"])
+    verdict = _if(off > CLOCK_STOP_S, NOTE if off > CLOCK_NOTE_S else OK)
+    return row("clock", name, "{:+.1f} s".format(facts["clock_off_s"]), "within {:.0f} s".format(CLOCK_NOTE_S), verdict)
+
+
+def _alike(found, wanted):
+    data = dict((name, facts["data"]) for name, facts in found["nodes"].items() if facts)
+    return [_same("image", dict(zip(wanted["names"], wanted["images"]))), _same("data", data)]
+
+
+def _same(check, values, where="every node"):
+    if len(set(values.values())) <= 1:
+        return row(check, where, (list(values.values()) or ["none"])[0], "the same", OK)
+    shown = ", ".join(name + " " + str(value) for name, value in sorted(values.items()))
+    return row(check, where, shown, "the same", STOP)
+
+
+def _bandwidth(one, ordered):
+    where = "{from} to {to}, {streams} streams".format(**one)
+    if one["mbps"] is None:
+        return row("bandwidth", where, one["said"], "an answer", STOP)
+    # One stream alone may be held back by a single window; the port shows with eight.
+    share = one["mbps"] / ordered if ordered and one["streams"] > 1 else 1.0
+    verdict = _if(share < PORT_STOP, NOTE if share < PORT_NOTE else OK)
+    return row("bandwidth", where, "{:.0f} Mb/s".format(one["mbps"]), "{} Mb/s".format(ordered or "any"), verdict)
+
+
+def _size(count):
+    return "{:.1f} GB".format(count / 1e9) if count >= 1e9 else "{:.0f} MB".format(count / 1e6)

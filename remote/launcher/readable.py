@@ -1,0 +1,27 @@
+"""Reads every tensor of a checkpoint with the framework, which compares their checksums; runs in the container.
+
+Argument: the path without ending. Exit code 3 when a tensor cannot be read back; Python 3.5.
+"""
+
+import os
+import sys
+
+UNREADABLE = 3
+
+
+def main(prefix):
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    import tensorflow as tf  # noqa: PLC0415 - what cannot be loaded is another failure than what cannot be read
+
+    try:
+        reader = tf.train.load_checkpoint(prefix)
+        for name in reader.get_variable_to_shape_map():
+            reader.get_tensor(name)
+    except Exception as error:  # noqa: BLE001 - the framework has a class for each way in which bytes can be wrong
+        print("reading " + prefix + " back: " + str(error).splitlines()[0])
+        return UNREADABLE
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

@@ -1,0 +1,74 @@
+"""What a run goes on from: the newest checkpoint that is whole, of this machine or of the one that has the copy.
+
+Python 3.5, it travels to the launcher.
+"""
+
+import os
+import time
+
+import checkpoints
+
+COPY_MARK = "microcluster-copy "
+ASK_TIMEOUT_S = 30
+BRING_TIMEOUT_S = 1800
+READ_TIMEOUT_S = 600
+LOW_DISK_FACTOR = 2
+UNREADABLE = 3
+
+
+def bring_back(run):
+    """Fetch the copy of another machine when it is newer than anything here, as on a launcher that was replaced."""
+    logdir = run.path("logdir")
+    own = checkpoints.newest_whole(logdir)
+    copies = sorted((step_of_copy(run, address), address) for address in run.job["addresses"][1:])
+    if not copies or copies[-1][0] <= (own[0] if own else 0):
+        return
+    step, address = copies[-1]
+    os.makedirs(logdir, exist_ok=True)
+    code, said = run.ask(run.job["bring"] + [address], BRING_TIMEOUT_S, marked=False)
+    event = {"event": "brought_back", "step": step, "from": run.name_of(address)}
+    run.tell(event if code == 0 else dict(event, event="not_brought_back", text=said[-300:]))
+
+
+def step_of_copy(run, address):
+    """Return the step of the checkpoint that a machine has the copy of; -1 when it has none or does not answer."""
+    code, said = run.ask(run.job["copied"] + [address], ASK_TIMEOUT_S, marked=False)
+    words = said.partition(COPY_MARK)[2].split()
+    return int(words[0]) if code == 0 and words else -1
+
+
+def latest_checkpoint(run):
+    """Return the two small files that every rank looks for; a log folder without a whole checkpoint is put aside."""
+    logdir = run.path("logdir")
+    if not os.path.isdir(logdir) or not os.listdir(logdir):
+        os.makedirs(logdir, exist_ok=True)
+        return []
+    chosen, passed = checkpoints.choose(logdir, run.path("torn"), lambda name: is_readable(run, name))
+    for why in passed:
+        run.tell({"event": "passed_over", "text": why})
+    if not chosen:
+        os.rename(logdir, logdir + ".without-checkpoint-" + str(int(time.time())))
+        os.makedirs(logdir)
+        return []
+    step, name = chosen
+    make_room(run, name)
+    run.write("logdir/" + checkpoints.POINTER, checkpoints.pointer(logdir, name))
+    run.tell({"event": "resuming", "step": step, "from": name})
+    return ["logdir/" + checkpoints.POINTER, "logdir/" + name + ".index"]
+
+
+def is_readable(run, name):
+    """Return whether the framework can read the checkpoint; a failure of another kind is no verdict on it."""
+    argv = run.job["read"] + [run.path("logdir", name)]
+    return run.ask(argv, READ_TIMEOUT_S, marked=False)[0] != UNREADABLE
+
+
+def make_room(run, name):
+    """Remove old checkpoints where the next ones would not fit, never the one to go on from."""
+    logdir = run.path("logdir")
+    size = sum(os.path.getsize(os.path.join(logdir, file)) for file in checkpoints.files_of(logdir, name))
+    room = os.statvfs(logdir)
+    if room.f_bavail * room.f_frsize < LOW_DISK_FACTOR * size:
+        removed = [one for one in checkpoints.prune(logdir) if one != name]
+        if removed:
+            run.tell({"event": "pruned", "names": removed})

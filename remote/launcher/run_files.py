@@ -1,0 +1,108 @@
+"""One run's folder on the launcher, and its words in the container; Python 3.5, it travels to the launcher."""
+
+import json
+import os
+import shlex
+import subprocess
+import threading
+import time
+
+BALLAST_BYTES = 1 << 20
+"""What a run keeps in reserve on the disk, so that it can still say that the disk is full."""
+
+
+class Run:
+    """One run in its folder."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        with open(self.path("job.json")) as file:
+            self.job = json.load(file)
+        self.log = open(self.path("job.log"), "ab", 0)  # noqa: SIM115 - as long as the process
+        self.events = open(self.path("progress.jsonl"), "a")  # noqa: SIM115 - as long as the process
+        self.samples = open(self.path("samples.jsonl"), "a")  # noqa: SIM115 - as long as the process
+        self.telling = threading.Lock()
+
+    def path(self, *names):
+        return os.path.join(self.folder, *names)
+
+    def write(self, name, text):
+        """Replace a file at once."""
+        with open(self.path(name + ".new"), "w") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.rename(self.path(name + ".new"), self.path(name))
+
+    def remove(self, *names):
+        for name in names:
+            if os.path.exists(self.path(name)):
+                os.remove(self.path(name))
+
+    def tell(self, event):
+        """Add one event to progress.jsonl."""
+        self._add(self.events, event)
+
+    def sample(self, facts):
+        """Add how a machine is to samples.jsonl; there are too many of them for those who read every event."""
+        self._add(self.samples, facts)
+
+    def _add(self, file, event):
+        with self.telling:
+            file.write(json.dumps(dict(event, t=round(time.time(), 3)), sort_keys=True) + "\n")
+            file.flush()
+
+    def enter(self, phase):
+        self.write("phase", phase)
+        self.tell({"event": "phase", "phase": phase})
+
+    def name_of(self, address):
+        """Return the name of the node with an address, which is what a person knows it by."""
+        names = dict(zip(self.job["addresses"], self.job["names"]))
+        return names.get(address, address)
+
+    def words(self, argv, marked=True):
+        """Return ``argv`` as it runs in the container; what bears the run's mark ends with the run."""
+        mark = ["-e", "MICROCLUSTER_RUN=" + self.job["run"]] if marked else []
+        return ["docker", "exec"] + mark + ["-i", "-w", self.job["program_folder"], self.job["container"]] + list(argv)
+
+    def in_container(self, argv, each_line=lambda line: None):
+        """Run ``argv`` in the container with the run's mark, into job.log; return its exit code."""
+        child = subprocess.Popen(
+            self.words(argv), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
+        try:
+            for line in child.stdout:
+                self.log.write(line)
+                each_line(line.decode("utf-8", "replace").rstrip("\n"))
+            return child.wait()
+        finally:
+            if child.poll() is None:
+                child.terminate()
+
+    def ask(self, argv, timeout_s, stdin=b"", marked=True):
+        """Run ``argv`` in the container, beside the log; return (exit code, what it printed); 124 when it was too slow."""
+        # Its own environment bears the mark too, and must not hand it to what is asked to look for marked processes.
+        environment = dict(pair for pair in os.environ.items() if marked or pair[0] != "MICROCLUSTER_RUN")
+        options = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+        child = subprocess.Popen(self.words(argv, marked), env=environment, **options)
+        try:
+            out, _ = child.communicate(stdin, timeout=timeout_s)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.communicate()
+            return 124, "no answer after " + str(timeout_s) + " s"
+        return child.returncode, out.decode("utf-8", "replace").strip()
+
+    def on_node(self, address, argv):
+        """Return the words that run ``argv`` in the container of a node; the launcher's own needs no way there."""
+        return (
+            list(argv)
+            if address == self.job["addresses"][0]
+            else self.job["ssh"] + [address] + [" ".join(shlex.quote(word) for word in argv)]
+        )
+
+    def keep_ballast(self):
+        if not os.path.exists(self.path("ballast")):
+            with open(self.path("ballast"), "wb") as file:
+                file.write(b"\0" * BALLAST_BYTES)

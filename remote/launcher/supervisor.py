@@ -1,0 +1,198 @@
+"""Lives on the launcher and carries one run through preparing, preflight and training; Python 3.5, it travels alone.
+
+``supervisor.py start FOLDER`` detaches ``supervisor.py run FOLDER`` unless that is alive. Everything it knows stands in
+FOLDER/job.json; everything it says goes to job.log, progress.jsonl, phase, exit_code and failure.json in the same folder.
+"""
+
+import errno
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import alarms
+import end_run
+import recovery
+from preflight_checks import PreflightFailed, preflight
+from progress import Reader
+from run_files import Run
+from watchman import Watchman
+
+START_TIMEOUT_S = 30
+LOCK_TIMEOUT_S = 2
+SWEEP_TIMEOUT_S = 30
+SYSTEMD = "/run/systemd/system"
+TERMINATED = 143
+
+
+class Failed(Exception):
+    """A phase ended badly; the arguments are the cause in a word, a sentence, the exit code and the lines that matter."""
+
+
+class Stopped(Exception):
+    """Somebody asked the run to stop."""
+
+
+def carry_out(run):
+    """Take the run from where it stands to its end."""
+    run.remove("exit_code", "stopped", "failure.json", "preflight.json")
+    run.enter("preparing")
+    run.keep_ballast()
+    must(run, "preparing", "preparing the data set", run.job["prepare"])
+    recovery.bring_back(run)
+    checkpoint = recovery.latest_checkpoint(run)
+    for address in run.job["addresses"][1:]:
+        what = "bringing data and configuration to " + run.name_of(address)
+        must(run, "placing", what, run.job["place"] + [address] + checkpoint)
+    run.enter("preflight")
+    try:
+        preflight(run)
+    except PreflightFailed as failed:
+        raise Failed("preflight", failed.args[0], 1, failed.args[1]) from failed
+    run.enter("training")
+    train(run, run.job["resume"] if checkpoint else run.job["train"])
+
+
+def must(run, cause, what, argv):
+    """Run a step; what it printed last goes with its failure."""
+    lines = []
+    code = run.in_container(argv, lines.append)
+    if code:
+        raise Failed(cause, what + " ended with exit code " + str(code), code, lines[-20:])
+
+
+def train(run, argv):
+    """Run the ranks under the eyes of the watchman, and leave none of them behind that the end of others did not reach."""
+    reader, watchman = Reader(), Watchman(run)
+    watchman.begin()
+    try:
+        code = run.in_container(argv, lambda line: tell_all(run, watchman.heard(line, reader.read(line))))
+    except OSError:  # The log could not be written; the ranks would go on unseen.
+        end_run.end("only", run.job["run"])
+        sweep(run)
+        raise
+    finally:
+        watchman.leave()
+    verdict = watchman.judgement() if code else watchman.verdict
+    if code or verdict:
+        sweep(run)
+    if verdict:
+        raise Failed(verdict[0], verdict[1], code or 1, verdict[2])
+    if code:
+        raise Failed("training", "training ended with exit code " + str(code), code, watchman.lines())
+    watchman.finish_copies()
+
+
+def tell_all(run, events):
+    for event in events:
+        run.tell(event)
+
+
+def sweep(run):
+    """End what a lost connection has left of the run on the other machines; who does not answer is left to `fab stop`."""
+    for address in run.job["addresses"][1:]:
+        run.ask(run.on_node(address, run.job["end"]), SWEEP_TIMEOUT_S, marked=False)
+
+
+def supervise(folder):
+    """Carry out the run, once more when a higher max_steps was asked for meanwhile."""
+    lock = try_lock(folder, LOCK_TIMEOUT_S)
+    if lock is None:
+        return 0
+    signal.signal(signal.SIGTERM, on_term)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    while True:
+        run = Run(folder)
+        run.write("supervisor.pid", str(os.getpid()) + "\n")
+        code = end(run)
+        if code or Run(folder).job["max_steps"] <= run.job["max_steps"]:
+            return code
+
+
+def end(run):
+    """Carry out the run and leave behind how it ended."""
+    code, failure = 0, None
+    try:
+        carry_out(run)
+    except Failed as failed:
+        cause, sentence, code, lines = failed.args
+        failure = {"cause": cause, "sentence": sentence, "lines": lines}
+    except Stopped:
+        code = TERMINATED
+        run.write("stopped", "")
+    except Exception as error:  # noqa: BLE001 - nobody else could tell
+        code, failure = 1, explained(error)
+    run.remove("ballast")  # There may be no room for the words that follow.
+    if failure:
+        run.write("failure.json", json.dumps(failure) + "\n")
+    run.tell({"event": "end", "exit_code": code})
+    run.write("exit_code", str(code) + "\n")
+    return code
+
+
+def explained(error):
+    """Return an error of our own as a failure."""
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        return {"cause": alarms.DISK_FULL, "sentence": "no space is left on the launcher's data disk", "lines": []}
+    return {"cause": "supervisor-failed", "sentence": "the supervisor failed: " + repr(error), "lines": []}
+
+
+def on_term(number, frame):
+    raise Stopped()
+
+
+def try_lock(folder, timeout_s):
+    """Return the open lock file of a living supervisor, or None when another one has it."""
+    file = open(os.path.join(folder, "supervisor.lock"), "w")  # noqa: SIM115 - the lock is the open file
+    deadline = time.time() + timeout_s
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return file
+        except OSError:
+            if time.time() >= deadline:
+                file.close()
+                return None
+            time.sleep(0.1)
+
+
+def start(folder):
+    """Detach a supervisor; print ``alive`` when there is one already, ``started`` when there is one now."""
+    lock = try_lock(folder, 0)
+    if lock is None:
+        print("alive")
+        return 0
+    ended = os.path.join(folder, "exit_code")
+    if os.path.exists(ended):  # It is of an earlier attempt, and would be taken for the end of this one.
+        os.remove(ended)
+    lock.close()
+    run = os.path.basename(folder)
+    argv = [sys.executable, os.path.abspath(__file__), "run", folder]
+    if os.path.isdir(SYSTEMD):
+        unit = "microcluster-" + run
+        said_in = "journalctl -u " + unit
+        words = ["systemd-run", "--quiet", "--collect", "--unit=" + unit, "--setenv=MICROCLUSTER_RUN=" + run]
+        subprocess.check_call(words + argv)
+    else:
+        said_in = os.path.join(folder, "supervisor.log")
+        with open(said_in, "ab") as log:
+            environment = dict(os.environ, MICROCLUSTER_RUN=run)
+            options = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log, "start_new_session": True}
+            subprocess.Popen(argv, env=environment, cwd="/", **options)
+    deadline = time.time() + START_TIMEOUT_S
+    while time.time() < deadline:
+        lock = try_lock(folder, 0)
+        if lock is None or os.path.exists(ended):
+            print("started")
+            return 0
+        lock.close()
+        time.sleep(0.1)
+    print("the supervisor did not start within " + str(START_TIMEOUT_S) + " s; see " + said_in)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit({"start": start, "run": supervise}[sys.argv[1]](sys.argv[2]))

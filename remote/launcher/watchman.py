@@ -1,0 +1,176 @@
+"""Looks after a run while its ranks train: samples the machines, copies checkpoints, raises alarms, ends what is lost.
+
+Python 3.5, it travels to the launcher.
+"""
+
+import json
+import os
+import threading
+import time
+from collections import deque
+
+import alarms
+import checkpoints
+import end_run
+from progress import rank_of
+
+LAST_LINES = 20
+SAMPLE_TIMEOUT_S = 20
+COPY_TIMEOUT_S = 1800
+
+
+class Watchman:
+    """Watches one training phase from a thread of its own; ``begin`` and ``leave`` stand around it."""
+
+    def __init__(self, run):
+        self.run = run
+        self.last_lines = {}
+        self.verdict = self.dead = None
+        self.over, self.call = threading.Event(), threading.Event()
+        self.lock = threading.Lock()
+        self.known, self.raised, self.sampled_at = None, {}, 0.0
+        job = run.job
+        self.alarms = alarms.Alarms(time.time(), job["stall_s"], job["predicted_s"], mixed=job["mixed"])
+        self.looking = threading.Thread(target=self._look_on, daemon=True)
+        self.copying = threading.Thread(target=self._keep_copies, daemon=True)
+
+    def begin(self):
+        self.looking.start()
+        self.copying.start()
+
+    def leave(self):
+        self.over.set()
+        self.call.set()
+        self.looking.join()
+
+    def finish_copies(self):
+        """Wait until the last checkpoint is on two machines; after a bad end the way to the other one may be cut."""
+        self.copying.join()
+
+    def heard(self, line, events):
+        """Take in one line of the log with its events, and return these as they are to be written down."""
+        rank = rank_of(line)
+        with self.lock:
+            self.last_lines.setdefault(rank, deque(maxlen=LAST_LINES)).append(line)
+            events = [self._explained(event) for event in events]
+            for event in events:
+                self.alarms.saw(event, time.time())
+        self.call.set()
+        return events
+
+    def judgement(self):
+        """Return (cause, sentence, lines) once something is wrong that ends the run, else None."""
+        if self.verdict is None:
+            with self.lock:
+                found = self.alarms.now(time.time())
+                cause = alarms.ending(found)
+                if cause:
+                    self.verdict = (cause, found[cause], self.lines(cause))
+        return self.verdict
+
+    def _explained(self, event):
+        """Add to what mpirun says of a rank or machine where that is, in names that a person knows."""
+        if event["event"] == alarms.RANK_DIED:
+            job = self.run.job
+            node = self.run.name_of(job["addresses"][event["rank"] // job["slots"]])
+            how = "signal " + str(event["signal"]) if "signal" in event else "exit code " + str(event["exit_code"])
+            self.dead = event["rank"]
+            return dict(event, node=node, text="rank {} on {} ended with {}".format(event["rank"], node, how))
+        if event["event"] == alarms.NODE_LOST:
+            node = self.run.name_of(event["node"])
+            return dict(event, node=node, text=node + " is lost to the other machines")
+        if event["event"] == alarms.DISK_FULL:
+            return dict(event, text="no space is left on a disk that a rank writes to")
+        return event
+
+    def lines(self, cause=None):
+        """Return the lines that matter: those of the rank that died, else the last ones of the first rank."""
+        rank = self.dead if cause == alarms.RANK_DIED else 0
+        return list(self.last_lines.get(rank) or self.last_lines.get(None) or [])
+
+    def _look_on(self):
+        while not self.over.is_set():
+            try:
+                self._look()
+            except OSError as error:
+                self.alarms.saw({"event": alarms.DISK_FULL, "text": "the launcher could not write: " + str(error)}, 0)
+            if self.judgement():
+                end_run.end("only", self.run.job["run"])
+                return
+            self.call.wait(self.run.job["watch_every_s"])
+            self.call.clear()
+
+    def _look(self):
+        if time.time() - self.sampled_at >= self.run.job["sample_every_s"]:
+            self.sampled_at = time.time()
+            self._sample()
+        with self.lock:
+            found = self.alarms.now(time.time())
+        self._raise(found)
+
+    def _raise(self, found):
+        """Write down what has begun to be wrong and what no longer is."""
+        for cause in sorted(set(found) - set(self.raised)):
+            self.run.tell({"event": "alarm", "cause": cause, "text": found[cause]})
+        for cause in sorted(set(self.raised) - set(found)):
+            self.run.tell({"event": "cleared", "cause": cause})
+        self.raised = found
+
+    def _sample(self):
+        job = self.run.job
+        answers = {}
+
+        def ask(address):
+            code, out = self.run.ask(self.run.on_node(address, job["facts"]), SAMPLE_TIMEOUT_S, marked=False)
+            try:
+                answers[address] = None if code else json.loads(out.splitlines()[-1])
+            except (ValueError, IndexError):
+                answers[address] = None
+
+        threads = [threading.Thread(target=ask, args=(address,)) for address in job["addresses"]]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        for address in job["addresses"]:
+            name, facts = self.run.name_of(address), answers.get(address)
+            with self.lock:
+                self.alarms.sampled(name, facts, time.time())
+            if facts is not None:
+                kept = dict((key, facts[key]) for key in ("free_bytes", "rx_bytes", "tx_bytes") if key in facts)
+                used = [gpu["utilisation"] for gpu in facts["gpus"] if gpu["utilisation"] is not None]
+                self.run.sample(dict(kept, event="sample", node=name, gpus=used))
+
+    def _keep_copies(self):
+        """Announce every new checkpoint, and let another machine have the newest; the last one is seen after the end."""
+        last = False
+        while not last:
+            last = self.over.is_set()
+            newest = checkpoints.newest_whole(self.run.path("logdir"))
+            if newest and newest != self.known:
+                self.known = newest
+                try:
+                    self._announce(*newest)
+                except OSError:  # The framework has removed it meanwhile, or the disk is full, which others notice.
+                    self.known = None
+            self.over.wait(self.run.job["watch_every_s"])
+
+    def _announce(self, step, name):
+        logdir = self.run.path("logdir")
+        files = checkpoints.files_of(logdir, name)
+        size = sum(os.path.getsize(os.path.join(logdir, file)) for file in files)
+        self.alarms.checkpoint_bytes = size
+        self.run.tell({"event": "checkpoint", "step": step, "bytes": size})
+        for address in self.run.job["addresses"][1:2]:
+            self._copy(step, files, address)
+
+    def _copy(self, step, files, address):
+        """Copy a checkpoint to the next machine, so that the launcher's loss costs one interval at most."""
+        name, began = self.run.name_of(address), time.time()
+        argv = self.run.job["copy"] + [address, str(step)] + ["logdir/" + file for file in files]
+        code, said = self.run.ask(argv, COPY_TIMEOUT_S, marked=False)
+        if code:
+            self.alarms.not_copied = "checkpoint {} could not be copied to {}: {}".format(step, name, said[-300:])
+            return
+        self.alarms.not_copied = ""
+        self.run.tell({"event": "copied", "step": step, "to": name, "seconds": round(time.time() - began, 1)})

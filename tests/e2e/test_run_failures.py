@@ -1,0 +1,191 @@
+"""What can happen to a run, once each on real machines. The tests share one run: each start goes on from what the last one left."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import subprocess
+import time
+from collections.abc import Iterator
+
+import pytest
+from remote_cluster import processes_of, shell
+
+from launchers import openseq2seq
+from launchers.outcome import Outcome
+from launchers.payload import Payload
+from remote import job
+from remote.host import Host
+from remote.waiting import wait_until
+
+pytestmark = [pytest.mark.containers, pytest.mark.timeout(600)]
+
+START_TIMEOUT_S, END_TIMEOUT_S = 300, 150
+SAVE_STEPS = 20
+
+
+@pytest.fixture(scope="module")
+def checked(running: Payload, hosts: list[Host]) -> Iterator[Payload]:
+    """A run that saves often and never evaluates again; whatever is left of it in the end is ended."""
+    short = dataclasses.replace(running.job, checkpoint_steps=SAVE_STEPS, eval_steps=10_000)
+    known = dataclasses.replace(running, job=short)
+    known = dataclasses.replace(known, run=openseq2seq.run_id(known))
+    yield known
+    job.stop_job(hosts, known)
+
+
+@pytest.fixture(scope="module")
+def run(checked: Payload) -> Payload:
+    """The same run without the seconds of its preflight, which has tests of its own."""
+    quick = dataclasses.replace(checked.job, preflight="skip: it was checked a moment ago")
+    return dataclasses.replace(checked, job=quick)
+
+
+def started(hosts: list[Host], run: Payload) -> Outcome:
+    """Start the run, and return once it has made steps that no earlier attempt has made."""
+    goal = (job.observe(hosts[0], run).step or 0) + 10
+    assert job.start_job(hosts, run) == "started"
+
+    def trains() -> Outcome | None:
+        seen = job.observe(hosts[0], run)
+        assert seen.state in ("preparing", "running"), (seen.reason, seen.last_lines)
+        return seen if (seen.step or 0) >= goal else None
+
+    return wait_until(f"step {goal}", trains, timeout_s=START_TIMEOUT_S)
+
+
+def end_of(hosts: list[Host], run: Payload) -> Outcome:
+    def over() -> Outcome | None:
+        seen = job.observe(hosts[0], run)
+        return seen if seen.state not in ("preparing", "running", "stalled") else None
+
+    return wait_until("the end of the run", over, timeout_s=END_TIMEOUT_S)
+
+
+def rank_pid(host: Host, run: Payload, local_rank: int) -> str:
+    """Return the process of one rank on a host."""
+    mark, rank = f"^MICROCLUSTER_RUN={run.run}$", f"^OMPI_COMM_WORLD_LOCAL_RANK={local_rank}$"
+    look = f"grep -slz '{mark}' /proc/[0-9]*/environ | xargs grep -slz '{rank}' | head -1 | cut -d/ -f3"
+    return shell(host, look).strip()
+
+
+def events_of(host: Host, run: Payload, kind: str) -> list[dict[str, object]]:
+    lines = shell(host, f"cat /data/runs/{run.run}/progress.jsonl").splitlines()
+    return [event for event in map(json.loads, lines) if event["event"] == kind]
+
+
+def test_a_wrong_interface_ends_the_run_before_the_ranks_start(checked, hosts):
+    assert job.start_job(hosts, dataclasses.replace(checked, interface="ens3")) == "started"
+    ended = end_of(hosts, checked)
+    assert ended.cause == "preflight"
+    assert "interface of gpu-0: no ens3; it has eth0, eth1" in ended.reason
+
+
+def test_a_sound_run_leaves_its_table_samples_and_a_copy_of_its_checkpoint_on_the_other_machine(checked, hosts):
+    seen = started(hosts, checked)
+    verdicts = {row["check"]: row["verdict"] for row in seen.checks}
+    assert {"ssh", "interface", "GPUs", "driver", "bandwidth", "allreduce", "image", "data"} <= verdicts.keys()
+    assert "stop" not in verdicts.values()
+    wait_until("the copy", lambda: events_of(hosts[0], checked, "copied"), timeout_s=60)
+    assert shell(hosts[1], f"ls /data/runs/{checked.run}/copy/logdir/*.index")
+    samples = shell(hosts[0], f"tail -2 /data/runs/{checked.run}/samples.jsonl").splitlines()
+    assert [len(json.loads(line)["gpus"]) for line in samples] == [2, 2]
+
+
+def test_a_supervisor_that_was_killed_is_missed_and_the_next_start_goes_on(run, hosts):
+    shell(hosts[0], f"kill -KILL $(cat /data/runs/{run.run}/supervisor.pid)")
+    gone = job.observe(hosts[0], run)
+    assert (gone.state, gone.cause) == ("failed", "supervisor-gone")
+    started(hosts, run)
+
+
+def test_a_killed_rank_ends_the_run_and_its_node_is_named(run, hosts):
+    shell(hosts[1], f"kill -KILL {rank_pid(hosts[1], run, 1)}")
+    ended = end_of(hosts, run)
+    assert (ended.cause, ended.reason) == ("rank-died", "rank 3 on gpu-1 ended with signal 9")
+    assert ended.last_lines
+    assert processes_of(run.run) == []
+
+
+def test_a_torn_checkpoint_is_replaced_by_its_copy_and_data_that_were_changed_are_brought_again(run, hosts):
+    logdir = f"/data/runs/{run.run}/logdir"
+    torn = shell(hosts[0], f"ls -t {logdir}/model.ckpt-*.data* | head -1").strip()
+    shell(hosts[0], f"truncate -s 1000 {torn}")
+    shell(hosts[1], "printf x | dd of=/data/debian_en_de/train.en.tok bs=1 seek=100 conv=notrunc 2>/dev/null")
+    stalling = dataclasses.replace(run, job=dataclasses.replace(run.job, stall_s=60))
+    started(hosts, stalling)
+    assert events_of(hosts[0], run, "brought_back")[-1]["from"] == "gpu-1"
+    assert int(shell(hosts[0], f"stat -c %s {torn}")) > 1000
+    assert shell(hosts[1], "cd /data/debian_en_de && sha256sum -c --status SHA256SUMS && echo good") == "good\n"
+
+
+def test_ranks_that_stand_still_end_the_run_as_stalled(run, hosts):
+    shell(hosts[1], f"kill -STOP {rank_pid(hosts[1], run, 0)}")
+    ended = end_of(hosts, run)
+    assert ended.cause == "stalled"
+    assert processes_of(run.run) == []
+
+
+def test_a_network_that_is_cut_ends_the_run_on_both_sides_in_two_minutes(run, hosts):
+    started(hosts, run)
+    began = time.monotonic()
+    with cut_off(hosts[1].facts.private_address):
+        ended = end_of(hosts, run)
+        assert ended.cause == "node-lost"
+        assert "gpu-1" in ended.reason
+        wait_until("the other side's ranks to end", lambda: not processes_of(run.run), timeout_s=120)
+    assert time.monotonic() - began < 120
+
+
+@contextlib.contextmanager
+def cut_off(address: str) -> Iterator[None]:
+    """Take away every packet of one machine on the private bridge, from outside the machine."""
+    mark = ["-m", "comment", "--comment", "microcluster-test", "-j", "DROP"]
+    rules = [["FORWARD", way, address, *mark] for way in ("-s", "-d")]
+    for rule in rules:
+        subprocess.run(["iptables", "-I", *rule], check=True)
+    try:
+        yield
+    finally:
+        for rule in rules:
+            subprocess.run(["iptables", "-D", *rule], check=True)
+
+
+def test_a_full_disk_ends_the_run_with_room_for_its_words(run, hosts):
+    started(hosts, run)
+    shell(hosts[0], "fallocate -l $(($(df --output=avail -B1 /data | tail -1) - 300000)) /data/filler")
+    try:
+        assert end_of(hosts, run).cause == "disk-full"
+    finally:
+        shell(hosts[0], "rm -f /data/filler")
+
+
+def test_stopping_ends_what_hides_in_the_container_and_leaves_a_bystander_alone(run, hosts):
+    started(hosts, run)
+    words = shell(hosts[1], f"tr '\\0' ' ' < /proc/{rank_pid(hosts[1], run, 0)}/cmdline").split()
+    spin = "import time; time.sleep(600)"
+    bystander = f'nohup python3 -c "{spin}" {" ".join(words[1:])} >/dev/null 2>&1 & echo $!'
+    pid = shell(hosts[1], bystander).strip()
+    inside = ("docker", "exec", "-d", "-e", "MICROCLUSTER_TOOL=x", "openseq2seq")
+    hosts[1].run((*inside, "python", "-c", spin, "tool"))
+    hosts[1].run((*inside, "env", "-i", "python", "-c", spin, "hidden"))
+    try:
+        assert job.stop_job(hosts, run) == {}
+        left = shell(hosts[1], "ps -eo pid,args | grep 'time.sleep[(]600'")
+        assert pid in left
+        assert "tool" in left
+        assert "hidden" not in left
+    finally:
+        shell(hosts[1], "for p in $(pgrep -f 'time.sleep[(]600'); do kill $p; done; true")
+    assert processes_of(run.run) == []
+
+
+def test_a_loss_that_is_no_number_ends_the_run_at_once(run, hosts, monkeypatch):
+    size = dataclasses.replace(openseq2seq.SIZES["transformer-tiny"], learning_rate=1e30)
+    monkeypatch.setitem(openseq2seq.SIZES, "transformer-tiny", size)
+    wild = dataclasses.replace(run, run=openseq2seq.run_id(run))
+    assert job.start_job(hosts, wild) == "started"
+    ended = end_of(hosts, wild)
+    assert ended.cause == "nan"
+    assert processes_of(wild.run) == []

@@ -1,0 +1,155 @@
+"""What is wrong with a run, decided from what it says and shows."""
+
+from __future__ import annotations
+
+import pytest
+
+from remote.launcher.alarms import Alarms, ending
+
+GPUS = [{"utilisation": 90}, {"utilisation": 80}]
+
+
+def watched(**settings):
+    return Alarms(0.0, 900, **settings)
+
+
+def fact(used=90, free=1 << 40):
+    return {"gpus": [{"utilisation": used}], "free_bytes": free}
+
+
+def paces(alarms, *seconds):
+    for value in seconds:
+        alarms.saw({"event": "time", "seconds_per_step": value}, 0.0)
+
+
+def test_a_run_that_goes_on_is_left_alone():
+    alarms = watched()
+    for step in range(0, 1000, 10):
+        alarms.saw({"event": "train", "step": step, "loss": 2.0}, float(step))
+        alarms.sampled("gpu-0", fact(), float(step))
+    assert alarms.now(1000.0) == {}
+
+
+@pytest.mark.parametrize("loss", ["nan", "inf", "-inf"])
+def test_a_loss_that_is_no_number_ends_the_run_at_once(loss):
+    alarms = watched()
+    alarms.saw({"event": "train", "step": 40, "loss": loss}, 1.0)
+    assert alarms.now(1.0) == {"nan": f"the train loss became {loss} at step 40"}
+    assert ending(alarms.now(1.0)) == "nan"
+
+
+def test_no_progress_ends_the_run_and_says_since_which_step():
+    alarms = watched()
+    alarms.saw({"event": "train", "step": 40, "loss": 2.0}, 100.0)
+    assert alarms.now(1000.0) == {}
+    assert "since step 40" in alarms.now(1001.0)["stalled"]
+    assert ending(alarms.now(1001.0)) == "stalled"
+
+
+def test_slow_lines_get_more_time_before_they_are_a_stall():
+    alarms = watched()
+    for t in (0.0, 600.0, 1200.0):
+        alarms.saw({"event": "train", "step": 1, "loss": 2.0}, t)
+    assert alarms.now(1200.0 + 2999.0) == {}
+    assert "stalled" in alarms.now(1200.0 + 3001.0)
+
+
+def test_a_slow_start_gives_a_later_stall_no_more_time():
+    alarms = watched()
+    for t, event in ((600.0, {"event": "restored", "step": 1}), (1200.0, {"event": "train", "step": 1, "loss": 2.0})):
+        alarms.saw(event, t)
+    assert "stalled" in alarms.now(1200.0 + 901.0)
+
+
+def test_noise_in_the_log_is_no_progress():
+    alarms = watched()
+    alarms.saw({"event": "train", "step": 40, "loss": 2.0}, 0.0)
+    alarms.saw({"event": "parameters", "value": 3}, 800.0)
+    assert "stalled" in alarms.now(901.0)
+
+
+def test_a_start_takes_its_time_but_not_for_ever():
+    assert watched().now(1799.0) == {}
+    assert "since the start" in watched().now(1801.0)["stalled"]
+
+
+def test_in_mixed_precision_the_stall_names_what_it_most_likely_is():
+    assert "Backoff" in watched(mixed=True).now(1801.0)["stalled"]
+    assert "Backoff" not in watched().now(1801.0)["stalled"]
+
+
+def test_a_machine_that_does_not_answer_is_lost_when_nothing_goes_on_either():
+    alarms = watched()
+    for t in (0.0, 20.0):
+        alarms.sampled("gpu-1", fact(), t)
+    alarms.sampled("gpu-1", None, 40.0)
+    assert alarms.now(109.0) == {}
+    assert alarms.now(111.0)["node-lost"].startswith("gpu-1 has not answered")
+
+
+def test_a_machine_that_is_too_busy_to_answer_is_not_lost_while_its_ranks_go_on():
+    alarms = watched()
+    alarms.sampled("gpu-1", None, 0.0)
+    alarms.saw({"event": "train", "step": 40, "loss": 2.0}, 100.0)
+    assert alarms.now(189.0) == {}
+
+
+def test_the_death_of_a_machine_explains_the_death_of_its_rank():
+    alarms = watched()
+    alarms.saw({"event": "rank-died", "text": "rank 2"}, 1.0)
+    alarms.saw({"event": "node-lost", "text": "gpu-1"}, 1.0)
+    assert ending(alarms.now(1.0)) == "node-lost"
+
+
+def test_gpus_at_rest_raise_an_alarm_that_ends_nothing():
+    alarms = watched()
+    for t in range(0, 620, 20):
+        alarms.saw({"event": "train", "step": t, "loss": 2.0}, float(t))
+        alarms.sampled("gpu-0", fact(), float(t))
+        alarms.sampled("gpu-1", fact(used=0), float(t))
+    found = alarms.now(610.0)
+    assert list(found) == ["gpus-at-rest"]
+    assert "gpu-1" in found["gpus-at-rest"]
+    assert ending(found) is None
+
+
+def test_where_no_gpu_says_how_busy_it_is_nothing_is_said_about_it():
+    alarms = watched()
+    for t in (0.0, 700.0):
+        alarms.saw({"event": "train", "step": 1, "loss": 2.0}, t)
+        alarms.sampled("gpu-0", {"gpus": [], "free_bytes": 1 << 40}, t)
+    assert alarms.now(700.0) == {}
+
+
+def test_a_disk_that_does_not_hold_three_more_checkpoints_is_nearly_full():
+    alarms = watched(checkpoint_bytes=1 << 30)
+    alarms.sampled("gpu-0", fact(free=2 << 30), 1.0)
+    assert "gpu-0 2048 MB left" in alarms.now(1.0)["disk-low"]
+    alarms.sampled("gpu-0", fact(free=4 << 30), 2.0)
+    assert alarms.now(2.0) == {}
+
+
+def test_steps_that_are_slower_by_a_third_than_at_the_beginning_raise_an_alarm():
+    alarms = watched()
+    alarms.saw({"event": "started"}, 0.0)
+    paces(alarms, 30.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.29, 1.29, 1.29, 1.29, 1.29)
+    assert alarms.now(0.0) == {}
+    paces(alarms, 1.4, 1.4, 1.4)
+    assert alarms.now(0.0) == {"slow": "1.400 s per step instead of 1.000 measured at the beginning"}
+
+
+def test_a_prediction_is_compared_from_the_first_steps_on():
+    alarms = watched(predicted_s=1.0)
+    alarms.saw({"event": "started"}, 0.0)
+    paces(alarms, 30.0, 1.5, 1.5, 1.5, 1.5, 1.5)
+    assert alarms.now(0.0) == {"slow": "1.500 s per step instead of 1.000 predicted"}
+
+
+def test_the_pace_line_after_an_evaluation_counts_the_evaluation_and_is_left_out():
+    alarms = watched(predicted_s=1.0)
+    for _ in range(6):
+        alarms.saw({"event": "validation", "loss": 2.0}, 0.0)
+        paces(alarms, 60.0, 1.0)
+    alarms.saw({"event": "validation", "loss": 2.0}, 0.0)
+    paces(alarms, 60.0)
+    assert alarms.now(0.0) == {}

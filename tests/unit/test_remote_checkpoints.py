@@ -1,0 +1,96 @@
+"""Which checkpoint a run goes on from, on files as TensorFlow writes them."""
+
+from __future__ import annotations
+
+import pytest
+from test_remote_supervisor import DATA, INDEX
+
+from remote.launcher import bundle, checkpoints
+
+
+def save(logdir, name, index=INDEX, data=DATA):
+    """Write a checkpoint; torn ones by other bytes."""
+    for part, content in ((".index", index), (".meta", b"graph"), (".data-00000-of-00001", data)):
+        path = logdir / (name + part)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+
+
+@pytest.fixture
+def logdir(tmp_path):
+    folder = tmp_path / "logdir"
+    folder.mkdir()
+    return folder
+
+
+def choose(logdir, readable=lambda name: True):
+    return checkpoints.choose(str(logdir), str(logdir.parent / "torn"), readable)
+
+
+def test_a_checkpoint_of_tensorflow_is_whole(logdir):
+    save(logdir, "model.ckpt-7")
+    assert bundle.flaw(str(logdir / "model.ckpt-7")) == ""
+
+
+@pytest.mark.parametrize("cut", range(0, len(INDEX), 7))
+def test_an_index_that_was_cut_anywhere_is_seen(logdir, cut):
+    save(logdir, "model.ckpt-7", index=INDEX[:cut])
+    assert bundle.flaw(str(logdir / "model.ckpt-7"))
+
+
+@pytest.mark.parametrize("at", range(0, 60, 3))
+def test_an_index_with_a_wrong_byte_is_seen(logdir, at):
+    save(logdir, "model.ckpt-7", index=INDEX[:at] + bytes([INDEX[at] ^ 0x20]) + INDEX[at + 1 :])
+    assert bundle.flaw(str(logdir / "model.ckpt-7"))
+
+
+@pytest.mark.parametrize("cut", range(len(DATA)))
+def test_data_that_are_cut_short_are_seen_by_the_size_in_the_index(logdir, cut):
+    save(logdir, "model.ckpt-7", data=DATA[:cut])
+    assert f"{cut} bytes instead of 20 bytes" in bundle.flaw(str(logdir / "model.ckpt-7"))
+
+
+def test_a_torn_checkpoint_is_passed_over_and_put_aside(logdir):
+    save(logdir, "model.ckpt-10")
+    save(logdir, "model.ckpt-20", data=DATA[:5])
+    chosen, passed = choose(logdir)
+    assert chosen == (10, "model.ckpt-10")
+    assert "5 bytes" in passed[0]
+    assert not list(logdir.glob("model.ckpt-20*"))
+    assert (logdir.parent / "torn" / "model.ckpt-20.index").exists()
+
+
+def test_tensors_that_cannot_be_read_back_are_passed_over_too(logdir):
+    for step in (10, 20):
+        save(logdir, f"model.ckpt-{step}")
+    assert choose(logdir, lambda name: "20" not in name)[0] == (10, "model.ckpt-10")
+
+
+def test_a_best_model_that_is_newer_is_taken_and_the_framework_may_not_remove_it(logdir):
+    save(logdir, "model.ckpt-100")
+    save(logdir, "best_models/val_loss=1.6200-step-151")
+    (step, name), _ = choose(logdir)
+    assert (step, name) == (151, "best_models/val_loss=1.6200-step-151")
+    assert checkpoints.pointer(str(logdir), name).splitlines() == [
+        'model_checkpoint_path: "best_models/val_loss=1.6200-step-151"',
+        'all_model_checkpoint_paths: "model.ckpt-100"',
+    ]
+
+
+def test_at_the_same_step_the_regular_checkpoint_is_taken(logdir):
+    save(logdir, "model.ckpt-101")
+    save(logdir, "best_models/val_loss=1.6200-step-101")
+    assert choose(logdir)[0] == (101, "model.ckpt-101")
+
+
+def test_without_a_whole_checkpoint_nothing_is_chosen(logdir):
+    save(logdir, "model.ckpt-5", data=b"")
+    assert choose(logdir)[0] is None
+
+
+def test_pruning_keeps_the_newest_whole_ones_whatever_is_newer_and_torn(logdir):
+    for step in (1, 2, 3, 4):
+        save(logdir, f"model.ckpt-{step}")
+    save(logdir, "model.ckpt-5", data=b"")
+    assert checkpoints.prune(str(logdir)) == ["model.ckpt-2", "model.ckpt-1"]
+    assert checkpoints.newest_whole(str(logdir)) == (4, "model.ckpt-4")

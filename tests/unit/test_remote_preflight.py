@@ -1,0 +1,149 @@
+"""The preflight: what was found, compared with what was ordered, and who is named."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+
+import pytest
+from test_remote_supervisor import FACTS, folder, start, wait_for_end, write_job  # noqa: F401 - a fixture
+
+from remote import job as remote_job
+from remote.launcher import preflight_rules
+
+WANTED = {
+    "names": ["gpu-0", "gpu-1"],
+    "addresses": ["10.0.0.0", "10.0.0.1"],
+    "images": ["sha256:1", "sha256:1"],
+    "interface": "eth0",
+    "slots": 2,
+    "gpu": "P100",
+    "port_speed_mbps": 1000,
+    "probe_port": 4445,
+    "disk_bytes": 10**10,
+    "model_bytes": 243_000_000,
+}
+GPU = {"name": "Tesla P100-PCIE-16GB", "memory_mib": 16280, "driver": "440.118.02", "utilisation": 0}
+
+
+def node(private, **changes):
+    return {**FACTS, "address": private, "gpus": [GPU, GPU], "clock_off_s": 0.1, "clock_error_s": 0.2, **changes}
+
+
+def found(first=None, second=None, **changes):
+    nodes = {"gpu-0": node("10.0.0.0", **(first or {})), "gpu-1": node("10.0.0.1", **(second or {}))}
+    mesh = [{"from": "gpu-0", "to": "gpu-1", "said": ""}, {"from": "gpu-1", "to": "gpu-0", "said": ""}]
+    return {"mesh": mesh, "nodes": nodes, "bandwidth": [sends(210.0, 1), sends(935.0, 8)], **changes}
+
+
+def sends(mbps, streams):
+    return {"from": "gpu-0", "to": "gpu-1", "streams": streams, "mbps": mbps, "said": "no answer"}
+
+
+def verdicts(found, wanted=WANTED):
+    return {(row["check"], row["where"]): row["verdict"] for row in preflight_rules.judge(found, wanted)}
+
+
+def test_what_was_ordered_passes():
+    assert set(verdicts(found()).values()) == {"ok"}
+
+
+@pytest.mark.parametrize(
+    ("what", "culprit"),
+    [
+        (
+            found(mesh=[{"from": "gpu-1", "to": "gpu-0", "said": "Permission denied"}]),
+            "gpu-1 to gpu-0: Permission denied",
+        ),
+        (found(second={"address": None}), "interface of gpu-1: no eth0; it has eth0, eth1"),
+        (found(second={"address": "198.51.100.7"}), "interface of gpu-1: eth0 198.51.100.7"),
+        (found(first={"gpus": [GPU]}), "GPUs of gpu-0: Tesla P100-PCIE-16GB 16280 MiB instead of 2x P100"),
+        (found(first={"gpus": [{**GPU, "memory_mib": 12000}] * 2}), "GPUs of gpu-0"),
+        (found(first={"gpus": [{**GPU, "name": "Tesla V100-PCIE-16GB"}] * 2}), "GPUs of gpu-0"),
+        (found(second={"gpus": []}), "GPUs of gpu-1: none"),
+        (found(second={"gpus": [{**GPU, "driver": "375.10"}] * 2}), "driver of gpu-1: 375.10"),
+        (found(second={"free_bytes": 10**9}), "disk of gpu-1: 1.0 GB free"),
+        (found(second={"shm_bytes": 10**7}), "/dev/shm of gpu-1: 10 MB"),
+        (found(second={"clock_off_s": -90.0}), "clock of gpu-1: -90.0 s"),
+        (found(second={"data": "def"}), "data of every node: gpu-0 abc, gpu-1 def"),
+        (found(second={"port": "Address already in use"}), "port of gpu-1: Address already in use"),
+        (found(bandwidth=[sends(94.0, 8)]), "bandwidth of gpu-0 to gpu-1, 8 streams: 94 Mb/s instead of 1000 Mb/s"),
+        (found(bandwidth=[sends(None, 8)]), "bandwidth of gpu-0 to gpu-1, 8 streams: no answer"),
+    ],
+)
+def test_what_would_waste_the_run_stops_it_and_names_the_culprit(what, culprit):
+    assert culprit in preflight_rules.sentence(preflight_rules.judge(what, WANTED))
+
+
+def test_another_image_on_one_node_stops_the_run():
+    rows = preflight_rules.judge(found(), {**WANTED, "images": ["sha256:1", "sha256:2"]})
+    assert "image of every node: gpu-0 sha256:1, gpu-1 sha256:2" in preflight_rules.sentence(rows)
+
+
+@pytest.mark.parametrize(
+    ("what", "row"),
+    [
+        (found(second={"clock_off_s": 5.0}), ("clock", "gpu-1")),
+        (found(first={"gpus": [{**GPU, "driver": "410.79"}] * 2}), ("driver", "gpu-0")),
+        (found(bandwidth=[sends(600.0, 8)]), ("bandwidth", "gpu-0 to gpu-1, 8 streams")),
+    ],
+)
+def test_what_is_only_worth_knowing_is_noted(what, row):
+    assert verdicts(what)[row] == "note"
+
+
+def test_a_clock_that_may_only_look_wrong_for_a_slow_answer_is_left_alone():
+    assert verdicts(found(second={"clock_off_s": 5.0, "clock_error_s": 4.0}))["clock", "gpu-1"] == "ok"
+
+
+def test_a_node_that_does_not_answer_is_named():
+    silent = found()
+    silent["nodes"]["gpu-1"] = None
+    assert "facts of gpu-1: no answer" in preflight_rules.sentence(preflight_rules.judge(silent, WANTED))
+
+
+def test_ranks_that_read_different_configurations_are_named():
+    ranks = [
+        {"rank": n, "address": f"10.0.0.{n // 2}", "config": "ab" if n else "cd", "allreduce_s": 1} for n in range(4)
+    ]
+    said = preflight_rules.sentence(preflight_rules.of_ranks(ranks, WANTED))
+    assert "rank 0 cd, rank 1 ab" in said
+
+
+def test_a_wrong_port_ends_the_run_before_it_trains_and_the_table_is_kept(folder):  # noqa: F811
+    write_job(folder, bandwidth=["sh", "-c", "echo 94.1"])
+    start(folder)
+    outcome = wait_for_end(folder)
+    assert outcome.cause == "preflight"
+    assert "94 Mb/s instead of 1000 Mb/s" in outcome.reason
+    assert [row["check"] for row in outcome.checks if row["verdict"] == "stop"] == ["bandwidth", "bandwidth"]
+    assert json.loads((folder / "preflight.json").read_text())["seconds"] < 60
+
+
+def test_a_login_that_is_refused_ends_the_run_with_both_names(folder):  # noqa: F811
+    write_job(folder, ssh=["sh", "-c", "echo Permission denied; exit 255", "ssh"], place=["true"])
+    start(folder)
+    assert "gpu-0 to gpu-1: Permission denied" in wait_for_end(folder).reason
+
+
+def test_a_preflight_that_is_skipped_leaves_its_reason(folder):  # noqa: F811
+    write_job(folder, bandwidth=["false"], preflight_skipped="the port is being repaired")
+    start(folder)
+    outcome = wait_for_end(folder)
+    assert outcome.state == "finished"
+    assert outcome.checks[0]["wanted"] == "the port is being repaired"
+
+
+def test_the_sender_measures_what_has_arrived():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = str(probe.getsockname()[1])
+    words = [sys.executable, str(remote_job.ABOARD / "bandwidth.py")]
+    receiver = subprocess.Popen([*words, "receive", "127.0.0.1", port, "2"])
+    sent = subprocess.run(
+        [*words, "send", "127.0.0.1", port, "2"], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert receiver.wait(30) == 0
+    assert float(sent.stdout) > 1

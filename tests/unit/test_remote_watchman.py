@@ -1,0 +1,89 @@
+"""A run under the eyes of its watchman, as real processes; what goes wrong ends it with a cause and the lines that matter."""
+
+from __future__ import annotations
+
+import json
+
+from test_remote_checkpoints import save
+from test_remote_supervisor import end_run, folder, start, wait_for_end, write_job  # noqa: F401 - a fixture
+
+
+def trains(folder, *lines, then="sleep 60"):  # noqa: F811
+    """Let the ranks be a shell that says ``lines``."""
+    said = "\n".join(f"echo '{line}'" for line in lines)
+    write_job(folder, train=["sh", "-c", f"{said}\n{then}"], stall_s=900)
+
+
+def events_of(folder, kind):  # noqa: F811
+    lines = (folder / "progress.jsonl").read_text().splitlines()
+    return [event for event in map(json.loads, lines) if event["event"] == kind]
+
+
+def test_a_loss_that_is_no_number_ends_the_ranks_at_once(folder):  # noqa: F811
+    trains(folder, "[1,0]<stdout>:*** Global step 10: ***     Train loss: nan ")
+    start(folder)
+    outcome = wait_for_end(folder)
+    assert (outcome.state, outcome.cause) == ("failed", "nan")
+    assert outcome.reason == "the train loss became nan at step 10"
+    assert "Train loss: nan" in outcome.last_lines[-1]
+    assert end_run(folder)["ended"] == 0
+
+
+def test_a_rank_that_died_is_named_with_its_node_and_its_own_last_lines(folder):  # noqa: F811
+    trains(
+        folder,
+        "[1,0]<stdout>:*** Global step 10: ***     Train loss: 4.0 ",
+        *(f"[1,2]<stderr>:Traceback line {n}" for n in range(30)),
+        "[1,3]<stdout>:*** Building graph in Horovod rank: 3",
+        "mpirun noticed that process rank 2 with PID 77 on node 10.0.0.1 exited on signal 9 (Killed).",
+        then="exit 137",
+    )
+    start(folder)
+    outcome = wait_for_end(folder)
+    assert (outcome.cause, outcome.reason) == ("rank-died", "rank 2 on gpu-1 ended with signal 9")
+    assert len(outcome.last_lines) == 20
+    assert outcome.last_lines[-1] == "[1,2]<stderr>:Traceback line 29"
+
+
+def test_no_progress_ends_the_run_as_stalled(folder):  # noqa: F811
+    write_job(folder, train=["sh", "-c", "echo '*** Global step 10: ***     Train loss: 4.0 '; sleep 60"], stall_s=1)
+    start(folder)
+    outcome = wait_for_end(folder)
+    assert outcome.cause == "stalled"
+    assert "since step 10" in outcome.reason
+
+
+def test_a_machine_that_is_lost_ends_the_run_and_what_is_left_on_the_others_is_ended(folder):  # noqa: F811
+    write_job(
+        folder,
+        train=["sh", "-c", "echo '  Remote daemon: [[3,0],1] on node 10.0.0.1'; sleep 60"],
+        end=["touch", str(folder / "swept")],
+    )
+    start(folder)
+    outcome = wait_for_end(folder)
+    assert (outcome.cause, outcome.reason) == ("node-lost", "gpu-1 is lost to the other machines")
+    assert (folder / "swept").exists()
+
+
+def test_a_disk_without_room_ends_the_run(folder):  # noqa: F811
+    trains(folder, "[1,0]<stderr>:tensorflow.ResourceExhaustedError: /data/x; No space left on device")
+    start(folder)
+    assert wait_for_end(folder).cause == "disk-full"
+
+
+def test_every_new_checkpoint_is_announced_and_copied_to_the_next_machine(folder):  # noqa: F811
+    write_job(folder, last=3, pace=0.1)
+    start(folder)
+    wait_for_end(folder)
+    files = "logdir/model.ckpt-3.index logdir/model.ckpt-3.meta logdir/model.ckpt-3.data-00000-of-00001"
+    assert (folder / "copies").read_text() == f"10.0.0.1 3 {files}\n"
+    assert [event["step"] for event in events_of(folder, "checkpoint")] == [3]
+    assert [event["to"] for event in events_of(folder, "copied")] == ["gpu-1"]
+
+
+def test_a_copy_that_fails_is_an_alarm_and_the_run_goes_on(folder):  # noqa: F811
+    save(folder / "logdir", "model.ckpt-1")
+    write_job(folder, last=20, pace=0.1, copy=["sh", "-c", "echo no route to host; exit 255"])
+    start(folder)
+    assert wait_for_end(folder).state == "finished"
+    assert any("no route to host" in alarm["text"] for alarm in events_of(folder, "alarm"))
