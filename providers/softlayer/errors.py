@@ -66,3 +66,11 @@ class ApiError(ProviderError):
         """Tell whether the account refused the key itself."""
         known = ("invalid api token", "invalid username", "invalid credential", "token has expired", "api key")
         return self.code in ("401", "HTTP 401") or any(words in self.text.lower() for words in known)
+
+
+class UnnamedError(ApiError):
+    """An order was accepted: its receipt has its number, and does not name what it makes."""
+
+    def __init__(self, call: str, order_id: str) -> None:
+        super().__init__(call, "unreadable answer", f"order {order_id} was accepted, its receipt names nothing else")
+        self.order_id = order_id

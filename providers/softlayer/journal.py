@@ -23,6 +23,7 @@ from providers.softlayer.home import home
 
 MEMBERS = {
     "intent": ("attempt", "at", "account", "mark", "name", "kind", "order"),
+    "receipt": ("attempt", "order_id"),
     "ordered": ("attempt", "id"),
     "refused": ("attempt", "code"),
     "closed": ("attempt", "id"),
@@ -47,6 +48,8 @@ class Intent:
     """Orders of look-alikes that were there before, of things that cannot bear a mark when they are ordered."""
     attempt: str = ""
     at: str = ""
+    order_id: str = ""
+    """The account's number of the order, where its receipt named nothing else."""
 
     def age_s(self, now: datetime) -> float:
         """Return the seconds since it was written; a clock that was set back makes it new, not younger than new."""
@@ -75,6 +78,10 @@ class Journal:
                 "command again."
             ) from error
         return dated
+
+    def receipt(self, attempt: str, order_id: str) -> None:
+        """Write that an order was accepted whose receipt does not name what it makes: the intent stays unresolved."""
+        self._outcome({"event": "receipt", "attempt": attempt, "order_id": order_id})
 
     def ordered(self, attempt: str, object_id: str) -> None:
         """Write that an order was accepted, and what it made."""
@@ -141,6 +148,8 @@ def unresolved(events: Iterable[Mapping[str, Any]]) -> list[Intent]:
     for event in events:
         if event["event"] == "intent":
             intents[event["attempt"]] = _intent(event)
+        elif event["event"] == "receipt" and event["attempt"] in intents:
+            intents[event["attempt"]] = replace(intents[event["attempt"]], order_id=event["order_id"])
         else:
             intents.pop(event["attempt"], None)
     return list(intents.values())

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from providers.softlayer import mark
 from providers.softlayer.calls import Api, made_id
-from providers.softlayer.errors import ProviderError
+from providers.softlayer.errors import ProviderError, UnnamedError
 
 STOCK_SYSTEM = "UBUNTU_LATEST_64"
 FIRST_DATA_DEVICE = 2
@@ -91,12 +91,13 @@ def prepared(api: Api, spec: Ordered, user_data: str) -> Order:
 
 def send(api: Api, order: Order) -> str:
     """Send the order, once, and return the guest's id."""
-    answer = api.once(order.service, order.method, order.content)
+    answer, call = api.once(order.service, order.method, order.content), f"{order.service}::{order.method}"
     if order.method == "placeOrder" and isinstance(answer, dict):
         guests = (answer.get("orderDetails") or {}).get("virtualGuests") or [{}]
-        answer = {"orderId": answer.get("orderId"), **guests[0]}
-    accepted = f", order {answer['orderId']}" if isinstance(answer, dict) and answer.get("orderId") else ""
-    return made_id(answer, f"{order.service}::{order.method}{accepted}")
+        if not guests[0].get("id") and answer.get("orderId"):
+            raise UnnamedError(f"calling {call}", str(answer["orderId"]))
+        answer = guests[0]
+    return made_id(answer, call)
 
 
 def verify(api: Api, specs: Sequence[Ordered]) -> dict[str, Any]:

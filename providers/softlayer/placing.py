@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from providers.softlayer import orders
 from providers.softlayer.account import Account
-from providers.softlayer.errors import ApiError, ProviderError, WaitError
-from providers.softlayer.journal import Intent, digest
+from providers.softlayer.errors import ApiError, ProviderError, UnnamedError, WaitError
+from providers.softlayer.journal import Intent, Journal, digest
 from providers.softlayer.session import Operation
 from providers.softlayer.waiting import Pending, wait_until
 
@@ -24,6 +25,7 @@ PAUSE_S = 5.0
 """Between two attempts, so that a rate limit has passed."""
 ENGINE_GONE = "engine gone"
 NOT_ARRIVED = "not arrived"
+ORDER_MASK = "mask[id,status]"
 
 
 @dataclass(frozen=True)
@@ -105,6 +107,9 @@ def place(op: Operation, intent: Intent, send: Callable[[], str]) -> str:
     try:
         op.before_order(f"{intent.kind} {intent.name}")
         made = send()
+    except UnnamedError as error:
+        journal.receipt(attempt, error.order_id)
+        raise
     except ApiError as error:
         if not error.is_ambiguous:
             journal.refused(attempt, error.code)
@@ -136,10 +141,26 @@ def resolve(op: Operation, account: Account, wanted: Wanted) -> Mapping[str, Any
     (found,) = wait_until(f"the order of {op.name}", seen, op.patience, op.log.progress)
     for each in earlier:
         if found is None:
-            journal.refused(each.attempt, NOT_ARRIVED)
+            give_up(account, journal, each)
         else:
             journal.ordered(each.attempt, str(found["id"]))
     return found
+
+
+def give_up(account: Account, journal: Journal, intent: Intent) -> None:
+    """Write that an order made nothing, as nothing of it can turn up any more.
+
+    Raises:
+        ProviderError: the account gave the order a number and has not refused it, so it may still make something.
+    """
+    order = account.api.find("Billing_Order", intent.order_id, ORDER_MASK) if intent.order_id else None
+    if order is not None and not orders.is_refused(order):
+        raise ProviderError(
+            f"ordering {intent.kind} {intent.name}: the account accepted it at {intent.at[:19]} UTC and shows nothing of it "
+            f"since; {orders.described(order)}. Nothing is ordered a second time while it stands. Ask the vendor what became "
+            f"of order {intent.order_id}, or have it cancelled; then run the command again."
+        )
+    journal.refused(intent.attempt, NOT_ARRIVED)
 
 
 def _order(op: Operation, account: Account, wanted: Wanted) -> str:

@@ -59,7 +59,7 @@ class _Cleaning:
         if uncertain:
             return Pending(uncertain[0])
         for each in unresolved:
-            self._journal.refused(each.attempt, placing.NOT_ARRIVED)
+            placing.give_up(self._account, self._journal, each)
         return self._proof()
 
     def _sweep(self) -> list[str]:

@@ -78,9 +78,16 @@ class AccountEmulator:
 
     def status(self) -> dict[str, Any]:
         """What the server says about its account."""
+        return json.loads(self._admin("status"))
+
+    def script(self, method: str, kind: str, **more: Any) -> None:
+        """Have the next call of a method meet a fault."""
+        self._admin("faults", json.dumps({"method": method, "kind": kind, **more}).encode())
+
+    def _admin(self, path: str, body: bytes | None = None) -> bytes:
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        with opener.open(f"http://127.0.0.1:{self.port}/status", timeout=10) as answer:
-            return json.load(answer)
+        with opener.open(f"http://127.0.0.1:{self.port}/{path}", body, timeout=10) as answer:
+            return answer.read()
 
 
 @pytest.fixture(scope="module")

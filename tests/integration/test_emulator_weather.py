@@ -17,11 +17,6 @@ from tests.integration.test_emulator_account import client_of, order, ready, tem
 OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
-def script(emulator, method: str, kind: str, **more) -> None:
-    body = json.dumps({"method": method, "kind": kind, **more}).encode()
-    OPENER.open(urllib.request.Request(f"http://127.0.0.1:{emulator.port}/faults", body), timeout=10).close()
-
-
 @pytest.fixture(params=["xmlrpc", "rest"])
 def protocol(request):
     return request.param
@@ -41,7 +36,7 @@ def names(emulator) -> list[str]:
 @pytest.mark.parametrize(("kind", "ordered"), [("lost_call", False), ("lost_reply", True)])
 def test_a_cut_connection_is_a_transport_error_whether_the_order_went_through_or_not(emulator, protocol, kind, ordered):
     hostname = f"{kind.replace('_', '-')}-{protocol}"
-    script(emulator, "Virtual_Guest::createObject", kind)
+    emulator.script("Virtual_Guest::createObject", kind)
     with pytest.raises(SoftLayer.TransportError) as lost:
         client_of(emulator, protocol).call("Virtual_Guest", "createObject", template(hostname))
     assert lost.value.faultCode == 0
@@ -50,7 +45,7 @@ def test_a_cut_connection_is_a_transport_error_whether_the_order_went_through_or
 
 @pytest.mark.parametrize("way", ["http_500", "http_502", "http_503", "http_429"])
 def test_an_error_page_stops_a_call_with_its_status(emulator, protocol, way):
-    script(emulator, "Account::getObject", "error", way=way)
+    emulator.script("Account::getObject", "error", way=way)
     with pytest.raises(SoftLayer.SoftLayerError) as refused:
         client_of(emulator, protocol).call("Account", "getObject")
     assert refused.value.faultCode == int(way.removeprefix("http_"))
@@ -67,26 +62,26 @@ def test_an_error_page_stops_a_call_with_its_status(emulator, protocol, way):
     ],
 )
 def test_a_fault_of_the_service_has_its_class_in_the_client(emulator, way, fault):
-    script(emulator, "Account::getObject", "error", way=way)
+    emulator.script("Account::getObject", "error", way=way)
     with pytest.raises(fault):
         client_of(emulator).call("Account", "getObject")
 
 
 @pytest.mark.parametrize("way", ["html", "empty", "truncated"])
 def test_a_body_that_is_no_answer_breaks_the_clients_parser(emulator, protocol, way):
-    script(emulator, "Account::getObject", "malformed", way=way)
+    emulator.script("Account::getObject", "malformed", way=way)
     broken = ExpatError if protocol == "xmlrpc" else SoftLayer.SoftLayerAPIError
     with pytest.raises((broken, SoftLayer.SoftLayerError)):
         client_of(emulator, protocol).call("Account", "getObject")
 
 
 def test_an_error_object_with_status_200_is_taken_for_an_answer_over_rest(emulator):
-    script(emulator, "Account::getObject", "malformed", way="error_object")
+    emulator.script("Account::getObject", "malformed", way="error_object")
     assert client_of(emulator, "rest").call("Account", "getObject")["error"] == "Internal Error"
 
 
 def test_a_slow_answer_arrives(emulator, protocol):
-    script(emulator, "Account::getObject", "slow", seconds=0.4)
+    emulator.script("Account::getObject", "slow", seconds=0.4)
     begin = time.monotonic()
     assert client_of(emulator, protocol).call("Account", "getObject")["id"]
     assert time.monotonic() - begin >= 0.4
@@ -94,7 +89,7 @@ def test_a_slow_answer_arrives(emulator, protocol):
 
 def test_the_status_counts_the_weather_and_the_methods_that_are_not_emulated(emulator):
     before = emulator.status()
-    script(emulator, "Account::getObject", "error", times=2)
+    emulator.script("Account::getObject", "error", times=2)
     for _ in range(2):
         with pytest.raises(SoftLayer.SoftLayerError):
             client_of(emulator).call("Account", "getObject")
@@ -107,7 +102,7 @@ def test_the_status_counts_the_weather_and_the_methods_that_are_not_emulated(emu
 
 def test_a_scripted_fault_that_makes_no_sense_is_refused(emulator):
     with pytest.raises(urllib.error.HTTPError) as refused:
-        script(emulator, "Account::getObject", "hail")
+        emulator.script("Account::getObject", "hail")
     assert refused.value.code == 400
 
 
@@ -176,6 +171,6 @@ def test_a_person_approves_or_refuses_a_waiting_order_on_the_command_line(emulat
 def test_a_list_without_its_total_looks_as_if_it_had_none(emulator, protocol):
     client = client_of(emulator, protocol)
     order(client, f"untold-{protocol}")
-    script(emulator, "Account::getVirtualGuests", "no_total")
+    emulator.script("Account::getVirtualGuests", "no_total")
     assert client.call("Account", "getVirtualGuests").total_count == 0
     assert client.call("Account", "getVirtualGuests").total_count > 0

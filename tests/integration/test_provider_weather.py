@@ -113,3 +113,13 @@ def test_an_image_and_its_disks_come_in_one_order(account_emulator, onlooker):
         assert made.outputs["hostKey"].startswith("ssh-ed25519 ")
         driver.delete("VirtualGuest", "gpu-0", made)
     assert onlooker.open_count() == 0
+
+
+def test_a_receipt_that_names_no_guest_is_no_reason_for_a_second_order(account_emulator, onlooker):
+    image = onlooker.client.call("Virtual_Guest_Block_Device_Template_Group", "getPublicImages")[0]
+    wanted = {key: value for key, value in guest("gpu-0", imageId=str(image["id"])).items() if key != "os"}
+    account_emulator.script("Product_Order::placeOrder", "bare_receipt")
+    with Driver(account_emulator.config_file) as driver:
+        made = driver.create("VirtualGuest", "gpu-0", wanted)
+        assert [str(each["id"]) for each in onlooker.guests()] == [made.id]
+        driver.delete("VirtualGuest", "gpu-0", made)

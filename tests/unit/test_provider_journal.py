@@ -120,3 +120,44 @@ def test_the_digest_of_an_order_does_not_depend_on_its_host_key():
 def test_what_an_order_made_may_be_missing_from_the_lists_for_three_minutes(ages_s, scale, left_s):
     intents = [Intent("1", MARK, "gpu-0", "K", "d", at=(NOW - timedelta(seconds=age)).isoformat()) for age in ages_s]
     assert placing.unsettled_s(intents, NOW, scale) == pytest.approx(left_s)
+
+
+class Orders:
+    """An account that shows one order with this status, or none of that number."""
+
+    def __init__(self, status: str | None) -> None:
+        self.api, self._status = self, status
+
+    def find(self, service: str, object_id: str, mask: str) -> dict[str, str] | None:
+        return {"id": object_id, "status": self._status} if self._status else None
+
+
+def accepted_without_a_name(book: Journal) -> Intent:
+    book.receipt(book.intend(INTENT).attempt, "7001")
+    (intent,) = book.unresolved("278444")
+    return intent
+
+
+def test_a_receipt_without_a_name_keeps_the_intent_open_and_the_orders_number(book):
+    assert accepted_without_a_name(book).order_id == "7001"
+
+
+@pytest.mark.parametrize("status", ["APPROVED", "PENDING_APPROVAL"])
+def test_an_accepted_order_of_which_nothing_shows_is_never_taken_for_one_that_did_not_arrive(book, status):
+    with pytest.raises(
+        ProviderError, match=f"its order 7001 is {status}.*Nothing is ordered a second time.*order 7001"
+    ):
+        placing.give_up(Orders(status), book, accepted_without_a_name(book))
+    assert len(book.unresolved("278444")) == 1
+
+
+@pytest.mark.parametrize("status", ["CANCELLED", None])
+def test_an_order_that_the_account_has_refused_since_made_nothing(book, status):
+    placing.give_up(Orders(status), book, accepted_without_a_name(book))
+    assert book.unresolved("278444") == []
+
+
+def test_an_order_without_any_receipt_is_given_up_without_a_question(book):
+    book.intend(INTENT)
+    placing.give_up(Orders("APPROVED"), book, *book.unresolved("278444"))
+    assert book.unresolved("278444") == []
