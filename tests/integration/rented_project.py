@@ -13,6 +13,8 @@ from tests.integration.conftest import AccountEmulator
 
 ROOT = Path(__file__).parents[2]
 LIMIT_S = 120
+CACHE = Home.of(os.environ).cache
+"""Looked up before a test takes the person's HOME away."""
 PAID_PART = """
 import pulumi
 import config
@@ -67,7 +69,7 @@ def install(folder: Path, emulator: AccountEmulator, home: Home | None = None) -
     """Copy the project into ``folder``; ``home`` is shared with another clone when it is given."""
     project = folder / "project"
     _copy(project)
-    place = home or Home(folder / "home", Home.of(os.environ).cache)
+    place = home or Home(folder / "home", CACHE)
     place.root.mkdir(parents=True, exist_ok=True)
     if not (place.root / "emulator").exists():
         (place.root / "emulator").symlink_to(emulator.state)
