@@ -1,0 +1,72 @@
+"""The same stack name from two clones: one home waits for itself and names the holder, two homes never meet."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from setup.locks import alone_on
+from tests.integration.conftest import AccountEmulator
+from tests.integration.rented_project import RentedProject, install
+
+pytestmark = pytest.mark.timeout(240)
+UP = ("pulumi", "up", "--yes", "--skip-preview", "-s", "local")
+
+
+@pytest.fixture(scope="module")
+def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AccountEmulator]:
+    # Slow enough that the first `up` is met in the middle.
+    emulator = AccountEmulator(tmp_path_factory.mktemp("account"), reclaim_s=60.0, clock_rate=40)
+    emulator.start()
+    yield emulator
+    emulator.stop()
+
+
+@pytest.fixture(scope="module")
+def clone(account: AccountEmulator, tmp_path_factory: pytest.TempPathFactory) -> RentedProject:
+    return install(tmp_path_factory.mktemp("clone"), account)
+
+
+def open_items(project: RentedProject) -> int:
+    return json.loads(project.run("fab", "receipt", "--json").stdout)["open"]
+
+
+def test_a_second_clone_with_the_same_home_is_refused_with_the_holders_name(clone, account, tmp_path) -> None:
+    second = install(tmp_path, account, clone.home)
+    with alone_on("local", "make up", clone.home):
+        began = time.monotonic()
+        refused = second.make("down")
+        assert refused.returncode == 1 and f"process {os.getpid()} is doing `make up` on it in" in refused.stderr
+        assert time.monotonic() - began < 20, "five seconds on a machine that does nothing else"
+    first = clone.start(*UP)
+    ends = time.monotonic() + 60
+    while open_items(clone) < 2:
+        assert first.poll() is None and time.monotonic() < ends
+    busy = second.run(*UP)
+    assert busy.returncode != 0 and str(first.pid) in busy.stdout + busy.stderr
+    assert first.poll() is None, "the first one is not disturbed"
+    first.send_signal(signal.SIGINT)
+    first.wait(60)
+    assert second.run(*UP).returncode == 0, "the other clone goes on where the first one stopped"
+    assert open_items(second) == 2
+    gone = clone.run("pulumi", "destroy", "--yes", "--skip-preview", "-s", "local")
+    assert gone.returncode == 0 and open_items(second) == 0
+
+
+def test_two_people_with_the_same_stack_name_in_one_account_never_touch_each_other(clone, account, tmp_path) -> None:
+    other = install(tmp_path, account)
+    assert clone.run(*UP).returncode == 0
+    assert other.run(*UP).returncode == 0
+    assert (open_items(clone), open_items(other)) == (2, 2)
+    swept = json.loads(other.run("fab", "sweep", "--json").stdout)
+    assert {each["name"].partition(".")[0] for each in swept if each["billed"]} == {"gpu-0", "gpu-1"}
+    gone = clone.run("pulumi", "destroy", "--yes", "--skip-preview", "-s", "local")
+    assert gone.returncode == 0, gone.stdout + gone.stderr
+    assert (open_items(clone), open_items(other)) == (0, 2)
+    assert other.run("fab", "recover", "--yes", "--cancel").returncode == 0
+    assert open_items(other) == 0
