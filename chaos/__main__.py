@@ -11,6 +11,7 @@ from chaos.report import Report
 from chaos.sweep import counted, laid_out
 
 SEEDS = 1_000_000
+INTERRUPTED = 130
 
 
 def main(argv: list[str]) -> int:
@@ -20,8 +21,12 @@ def main(argv: list[str]) -> int:
     print(f"seed {seed}", flush=True)
     cases = _chosen(seed, arguments)
     report = Report(seed, len(cases))
-    for run in played(cases.items(), arguments.workers):
-        report.take(run)
+    try:
+        for run in played(cases.items(), arguments.workers):
+            report.take(run)
+    except KeyboardInterrupt:
+        report.close("it was stopped")
+        return INTERRUPTED
     return report.close()
 
 

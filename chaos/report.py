@@ -39,9 +39,9 @@ class Report:
             self._told = now
             print(f"{self.runs} of {self.planned} runs in {now - self.began:.0f} s", flush=True)
 
-    def close(self) -> int:
-        """Print the last lines and return the exit code."""
-        left = f"; the hour was over before the other {self.planned - self.runs}" if self.runs < self.planned else ""
+    def close(self, why: str = "the hour was over") -> int:
+        """Print the last lines and return the exit code; ``why`` tells what kept the rest from being played."""
+        left = f"; {why} before the other {self.planned - self.runs}" if self.runs < self.planned else ""
         print(f"{self.runs} runs in {time.monotonic() - self.began:.0f} s{left}")
         if self.broken:
             print(f"Replay one: make chaos SEED={self.seed} CASE={self.broken[0]}")

@@ -29,9 +29,9 @@ class Suite:
 
 
 UNIT = Suite("unit", "1 min", 8 * MINUTE_S)
-INTEGRATION = Suite("integration", "4 min", 15 * MINUTE_S)
-CHAOS = Suite("chaos", "4 min", 8 * MINUTE_S)
-E2E = Suite("e2e", "12 min", 35 * MINUTE_S)
+INTEGRATION = Suite("integration", "8 min", 22 * MINUTE_S)
+CHAOS = Suite("chaos", "4 min", 10 * MINUTE_S)
+E2E = Suite("e2e", "25 min", 42 * MINUTE_S)
 
 
 def test(home: Home) -> int:
