@@ -118,12 +118,21 @@ def start(folder):
     return subprocess.run(argv, capture_output=True, text=True, check=True, timeout=30).stdout.strip()
 
 
-def wait_for_end(folder, limit_s=20):
+def wait_for_end(folder, limit_s=90):
     deadline = time.monotonic() + limit_s
     while observe.is_alive(str(folder)):
         assert time.monotonic() < deadline, (folder / "job.log").read_text()
         time.sleep(0.05)
     return judge(observe.observe(str(folder)))
+
+
+def pid_of(folder, limit_s=30):
+    """Return the supervisor's number, which it writes right after it has the lock that `start` waits for."""
+    deadline = time.monotonic() + limit_s
+    while not (folder / "supervisor.pid").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return (folder / "supervisor.pid").read_text()
 
 
 def end_run(folder, mode="only"):
@@ -174,7 +183,7 @@ def test_more_steps_go_on_from_the_checkpoint_and_every_host_gets_it(folder):
 def test_more_steps_asked_for_while_it_runs_are_done_by_the_same_supervisor(folder):
     write_job(folder, last=10, pace=0.1)
     start(folder)
-    pid = (folder / "supervisor.pid").read_text()
+    pid = pid_of(folder)
     write_job(folder, last=12, pace=0.1)
     assert start(folder) == "alive"
     assert wait_for_end(folder).step == 12
