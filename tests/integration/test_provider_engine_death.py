@@ -119,9 +119,7 @@ def test_an_order_that_is_on_its_way_is_written_down_before_the_provider_leaves(
     assert list(accepted(events())) == [str(ordered["id"])]
 
 
-def test_an_order_whose_answer_comes_too_late_for_a_dying_provider_is_known_as_unresolved(
-    over, wire, onlooker, tmp_path
-):
+def test_an_order_whose_answer_comes_too_late_for_a_dying_provider_is_known_as_unresolved(over, wire, onlooker, events):
     driver = over()
     answer = creating(driver, wire, "createObject")
     close_stdin(driver)
