@@ -116,11 +116,11 @@ class Journal:
 
     def accepted(self, account_id: str, kind: str) -> dict[str, Intent]:
         """Return what was ordered in this account and not closed since, by the id of what was made."""
-        return {
-            made: intent
-            for made, intent in accepted(self.events()).items()
-            if (intent.account, intent.kind) == (account_id, kind)
-        }
+        return _chosen(accepted(self.events()), account_id, kind)
+
+    def made(self, account_id: str, kind: str) -> dict[str, Intent]:
+        """Return whatever was ordered in this account, closed or not, by the id of what was made."""
+        return _chosen(made(self.events()), account_id, kind)
 
     def _outcome(self, event: Mapping[str, Any]) -> None:
         # What is ordered is ordered: a disk that is full by now must not make a failure of it. The next look resolves it.
@@ -157,22 +157,31 @@ def unresolved(events: Iterable[Mapping[str, Any]]) -> list[Intent]:
 
 def accepted(events: Iterable[Mapping[str, Any]]) -> dict[str, Intent]:
     """Pair the ids of what was made, and not closed since, with its intents."""
+    events = list(events)
+    closed = {event["id"] for event in events if event["event"] == "closed"}
+    return {object_id: intent for object_id, intent in made(events).items() if object_id not in closed}
+
+
+def made(events: Iterable[Mapping[str, Any]]) -> dict[str, Intent]:
+    """Pair the ids of whatever was made with its intents."""
     intents: dict[str, Intent] = {}
-    made = {}
+    found = {}
     for event in events:
         if event["event"] == "intent":
             intents[event["attempt"]] = _intent(event)
         elif event["event"] == "ordered" and event["attempt"] in intents:
-            made[event["id"]] = intents[event["attempt"]]
-        elif event["event"] == "closed":
-            made.pop(event["id"], None)
-    return made
+            found[event["id"]] = intents[event["attempt"]]
+    return found
 
 
 def digest(order: Any) -> str:
     """Name an order by what it asks for; host keys and user data are left out, as they differ each time."""
     plain = json.dumps(_without_secrets(order), sort_keys=True, default=str)
     return hashlib.sha256(plain.encode()).hexdigest()
+
+
+def _chosen(intents: Mapping[str, Intent], account_id: str, kind: str) -> dict[str, Intent]:
+    return {each: intent for each, intent in intents.items() if (intent.account, intent.kind) == (account_id, kind)}
 
 
 def _intent(event: Mapping[str, Any]) -> Intent:

@@ -172,9 +172,17 @@ def _order(op: Operation, account: Account, wanted: Wanted) -> str:
 
 
 def fresh(op: Operation, account: Account, owner_mark: str, kind: str) -> dict[str, Intent]:
-    """Return by its id what was ordered so recently that the account need not show it yet."""
+    """Return by its id what was ordered so recently that the account need not show it yet, and is not closed."""
+    return _unsettled(op, op.journal(owner_mark).accepted(account.identity().account_id, kind))
+
+
+def recent(op: Operation, account: Account, owner_mark: str, kind: str) -> dict[str, Intent]:
+    """Return the same with what is closed: the account need not show yet what it has cost."""
+    return _unsettled(op, op.journal(owner_mark).made(account.identity().account_id, kind))
+
+
+def _unsettled(op: Operation, made: Mapping[str, Intent]) -> dict[str, Intent]:
     now = datetime.now(UTC)
-    made = op.journal(owner_mark).accepted(account.identity().account_id, kind)
     return {each: intent for each, intent in made.items() if unsettled_s([intent], now, op.patience.time_scale) > 0}
 
 

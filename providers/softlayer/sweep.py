@@ -112,6 +112,11 @@ class _Cleaning:
         return None
 
     def _proof(self) -> Receipt | Pending:
+        # A receipt without them would be clean, and untrue about the money.
+        listed = {str(item.get("resourceTableId")) for item in self._account.bill_list.under(self._mark)}
+        unlisted = sorted(set(placing.recent(self._op, self._account, self._mark, provision.KIND)) - listed)
+        if unlisted:
+            return Pending(f"the account's list of charges does not show guest {', '.join(unlisted)} yet")
         found = receipt(self._account.charges(self._mark, self._fresh_ids(provision.KIND)))
         still_open = [f"{row.id} ({row.host}, {row.per_hour:f} an hour)" for row in found.rows if row.is_open]
         if not still_open:

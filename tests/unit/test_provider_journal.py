@@ -40,6 +40,7 @@ def test_what_was_ordered_is_known_by_its_id_until_it_is_closed(book):
     book.closed("278444", "VirtualGuest", "999")
     assert book.accepted("278444", "VirtualGuest") == {"102": second}
     assert book.accepted("1", "VirtualGuest") == {}
+    assert set(book.made("278444", "VirtualGuest")) == {"101", "102"}
     assert len(book.events()) == 5
 
 
