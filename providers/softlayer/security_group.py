@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any
 
 import pydantic
 
-from providers.softlayer import importing, placing
+from providers.softlayer import importing, placing, security_rule
 from providers.softlayer import mark as marks
 from providers.softlayer.account import Account
 from providers.softlayer.calls import made_id
 from providers.softlayer.errors import ApiError, ProviderError, Unfinished
 from providers.softlayer.resource import Created, Live
+from providers.softlayer.security_rule import RuleSpec
 from providers.softlayer.session import Operation
 from providers.softlayer.spec import MARK_PATTERN, Problem, Spec, problems
 from providers.softlayer.waiting import Patience, Pending, wait_until
@@ -26,42 +26,6 @@ GROUP_MASK = (
     "mask[id,name,description,rules[id,direction,ethertype,protocol,portRangeMin,portRangeMax,remoteIp,remoteGroupId],"
     "networkComponentBindings[networkComponentId,networkComponent[guest[id,hostname,domain]]]]"
 )
-
-Rule = dict[str, Any]
-
-
-class RuleSpec(Spec):
-    """What is let through."""
-
-    direction: Literal["ingress", "egress"]
-    protocol: Literal["tcp", "udp", "icmp"] | None = None
-    port_min: int | None = pydantic.Field(None, ge=0, le=65535)
-    port_max: int | None = pydantic.Field(None, ge=0, le=65535)
-    remote_cidr: str | None = None
-    remote_self: bool = False
-
-    @pydantic.model_validator(mode="after")
-    def _sensible(self) -> Self:
-        if self.remote_cidr is not None:
-            if self.remote_self:
-                raise ValueError("name either remoteCidr or remoteSelf")
-            ipaddress.ip_network(self.remote_cidr)
-        if self.protocol is None and self.port_min is not None:
-            raise ValueError("ports need a protocol")
-        return self
-
-    def template(self, group_id: int) -> Rule:
-        """Write the rule as the API takes it."""
-        rule = {
-            "direction": self.direction,
-            "ethertype": "IPv6" if self.remote_cidr and ":" in self.remote_cidr else "IPv4",
-            "protocol": self.protocol,
-            "portRangeMin": self.port_min,
-            "portRangeMax": self.port_max if self.port_max is not None else self.port_min,
-            "remoteIp": self.remote_cidr,
-            "remoteGroupId": group_id if self.remote_self else None,
-        }
-        return {key: value for key, value in rule.items() if value is not None}
 
 
 class GroupSpec(Spec):
@@ -116,7 +80,7 @@ def read(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mappin
     description = str(group.get("description") or "").partition(": ")[2]
     live = {"mark": owner.mark if owner else "", **inputs, "name": str(group["name"]), "description": description}
     if not inputs or not _same_rules(GroupSpec.of(inputs), group):
-        live["rules"] = [_rule_inputs(rule, int(resource_id)) for rule in group.get("rules") or []]
+        live["rules"] = [security_rule.inputs_of(rule, int(resource_id)) for rule in group.get("rules") or []]
     return Live(live, {"groupId": resource_id, "accountId": account.identity().account_id})
 
 
@@ -210,9 +174,11 @@ def _settle_rules(account: Account, spec: GroupSpec, group: dict[str, Any]) -> N
     """Add what is missing before removing what is too many, so that nobody is cut off in between."""
     group_id = int(group["id"])
     wanted = [rule.template(group_id) for rule in spec.rules]
-    present = {_identity(rule): int(rule["id"]) for rule in group.get("rules") or []}
-    missing = [rule for rule in wanted if _identity(rule) not in present]
-    surplus = [rule_id for key, rule_id in present.items() if key not in {_identity(rule) for rule in wanted}]
+    present = {security_rule.identity(rule): int(rule["id"]) for rule in group.get("rules") or []}
+    missing = [rule for rule in wanted if security_rule.identity(rule) not in present]
+    surplus = [
+        rule_id for key, rule_id in present.items() if key not in {security_rule.identity(rule) for rule in wanted}
+    ]
     if missing:
         account.api.once("Network_SecurityGroup", "addRules", missing, id=group_id)
     if surplus:
@@ -220,26 +186,8 @@ def _settle_rules(account: Account, spec: GroupSpec, group: dict[str, Any]) -> N
 
 
 def _same_rules(spec: GroupSpec, group: Mapping[str, Any]) -> bool:
-    wanted = {_identity(rule.template(int(group["id"]))) for rule in spec.rules}
-    return wanted == {_identity(rule) for rule in group.get("rules") or []}
-
-
-def _identity(rule: Mapping[str, Any]) -> tuple[str, ...]:
-    # The API answers '' where nothing was given, and numbers or digit strings for ports and ids.
-    keys = ("direction", "ethertype", "protocol", "portRangeMin", "portRangeMax", "remoteIp", "remoteGroupId")
-    return tuple("" if rule.get(key) is None else str(rule[key]) for key in keys)
-
-
-def _rule_inputs(rule: Mapping[str, Any], group_id: int) -> dict[str, Any]:
-    found = {
-        "direction": rule.get("direction"),
-        "protocol": rule.get("protocol") or None,
-        "portMin": rule.get("portRangeMin") if rule.get("portRangeMin") != "" else None,
-        "portMax": rule.get("portRangeMax") if rule.get("portRangeMax") != "" else None,
-        "remoteCidr": rule.get("remoteIp") or None,
-        "remoteSelf": str(rule.get("remoteGroupId")) == str(group_id) or None,
-    }
-    return {key: value for key, value in found.items() if value is not None}
+    wanted = {security_rule.identity(rule.template(int(group["id"]))) for rule in spec.rules}
+    return wanted == {security_rule.identity(rule) for rule in group.get("rules") or []}
 
 
 def _head(op: Operation, spec: GroupSpec) -> dict[str, Any]:
