@@ -77,6 +77,8 @@ def train(run, argv):
     finally:
         watchman.leave()
     verdict = watchman.judgement() if code else watchman.verdict
+    if code and not verdict:
+        verdict = watchman.silent()
     if code or verdict:
         sweep(run)
     if verdict:

@@ -68,6 +68,20 @@ class Watchman:
                     self.verdict = (cause, found[cause], self.lines(cause))
         return self.verdict
 
+    def silent(self):
+        """Return (cause, sentence, lines) when the ranks have ended and a machine does not answer any more, else None.
+
+        A broken connection may end the ranks before the machine has been missed for long enough.
+        """
+        asked = [
+            (self.run.name_of(each), self.run.on_node(each, self.run.job["facts"]))
+            for each in self.run.job["addresses"]
+        ]
+        lost = sorted(name for name, argv in asked if self.run.ask(argv, SAMPLE_TIMEOUT_S, marked=False)[0])
+        if not lost:
+            return None
+        return alarms.NODE_LOST, " and ".join(lost) + " does not answer, and the ranks have ended", self.lines()
+
     def _explained(self, event):
         """Add to what mpirun says of a rank or machine where that is, in names that a person knows."""
         if event["event"] == alarms.RANK_DIED:

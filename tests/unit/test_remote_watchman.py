@@ -87,3 +87,21 @@ def test_a_copy_that_fails_is_an_alarm_and_the_run_goes_on(folder):  # noqa: F81
     start(folder)
     assert wait_for_end(folder).state == "finished"
     assert any("no route to host" in alarm["text"] for alarm in events_of(folder, "alarm"))
+
+
+def test_ranks_that_ended_because_a_machine_does_not_answer_any_more_name_the_machine(folder):  # noqa: F811
+    facts = f"sed s/10.0.0.0/$1/ {folder}/facts.json"
+    way = f'[ -e {folder}/cut ] && exit 255; case $2 in *facts*) {facts} ;; *) eval "$2" ;; esac'
+    ended = f"echo connection reset; touch {folder}/cut; exit 1"
+    write_job(folder, train=["sh", "-c", ended], ssh=["sh", "-c", way, "ssh"], sample_every_s=900)
+    start(folder)
+    outcome = wait_for_end(folder)
+    assert (outcome.cause, outcome.reason) == ("node-lost", "gpu-1 does not answer, and the ranks have ended")
+    assert outcome.last_lines[-1] == "connection reset"
+
+
+def test_ranks_that_ended_while_every_machine_answers_blame_none(folder):  # noqa: F811
+    trains(folder, "what is this", then="exit 3")
+    start(folder)
+    outcome = wait_for_end(folder)
+    assert (outcome.cause, outcome.reason) == ("training", "training ended with exit code 3")
