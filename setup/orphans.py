@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from setup.environment import Home
+from setup.environment import Home, child_environment
 from setup.errors import SetupError
 from setup.process import wait_until
 
@@ -40,7 +40,7 @@ class Process:
 
 def find(stack: str, home: Home) -> tuple[Process, ...]:
     """Find what a dead engine has left of its work on ``stack``."""
-    return orphans(_ours(), stack, f"file://{home.state}")
+    return orphans(_ours(), stack, child_environment(home)[BACKEND])
 
 
 def orphans(processes: Iterable[Process], stack: str, backend: str) -> tuple[Process, ...]:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import heapq
+import itertools
+import math
 import threading
 import time
 import xmlrpc.client
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 from xml.parsers.expat import ExpatError
 
@@ -18,6 +22,11 @@ from providers.softlayer.redaction import redacted
 
 CALLS_PER_SECOND = 40
 """The service refuses more than 50 a second for a whole account, and we are not alone in it."""
+BURST_S = 0.2
+LONGEST_DEAF_S = 1.0
+"""A caller in the queue looks this often whether the engine asks to stop."""
+LONGEST_LAST_PAUSE_S = 5.0
+"""Who would have to wait for longer when the engine asks to stop does not call any more."""
 CONNECT_TIMEOUT_S = 10.0
 READ_ATTEMPTS = 8
 FIRST_PAUSE_S = 0.5
@@ -71,7 +80,7 @@ class Api:
 
     def ensure(self, service: str, method: str, *args: Any, **options: Any) -> Any:
         """Bring about a state that the call itself describes (tags, notes, rules): sending it twice does no harm."""
-        return self.read(service, method, *args, **options)
+        return self.read(service, method, *args, can_wait=True, **options)
 
     def read_all(self, service: str, method: str, **options: Any) -> list[dict[str, Any]]:
         """Read a whole list, page by page; the total may be missing, but where it is there it must have come.
@@ -99,10 +108,14 @@ class Api:
                 return None
             raise
 
-    def once(self, service: str, method: str, *args: Any, **options: Any) -> Any:
-        """Send a call exactly once: orders and cancellations, whose lost answers are resolved by looking."""
+    def once(self, service: str, method: str, *args: Any, can_wait: bool = False, **options: Any) -> Any:
+        """Send a call exactly once: orders and cancellations, whose lost answers are resolved by looking.
+
+        Args:
+            can_wait: whether others go first: what is ordered later is ready later, what is labelled later is not.
+        """
         call = f"calling {service}::{method}" + (f" of {options['id']}" if options.get("id") else "")
-        self._pace.take(self._stop)
+        self._pace.take(self._stop, can_wait=can_wait)
         try:
             answer = self._client().call(service, method, *args, **options)
         except SoftLayer.SoftLayerAPIError as error:
@@ -179,13 +192,23 @@ def retry_after_s(headers: Mapping[str, str]) -> float:
     return min(float(asked), LONGEST_PAUSE_S) if asked.isdigit() else 0.0
 
 
+@dataclass(order=True)
+class _Turn:
+    """One caller's place in the queue: those that can wait after the others, each in the order in which they came."""
+
+    can_wait: bool
+    number: int
+    called: threading.Event = field(default_factory=threading.Event, compare=False)
+
+
 class _Pace:
     """Spreads calls, so that many machines at once stay below the account's limit."""
 
     def __init__(self, per_second: float) -> None:
         self._gap_s = 1 / per_second
-        self._burst_s = 0.2
         self._next = time.monotonic()
+        self._queue: list[_Turn] = []
+        self._numbers = itertools.count()
         self._lock = threading.Lock()
 
     def hold(self, seconds: float) -> None:
@@ -193,10 +216,32 @@ class _Pace:
         with self._lock:
             self._next = max(self._next, time.monotonic() + seconds)
 
-    def take(self, stop: threading.Event) -> None:
+    def take(self, stop: threading.Event, *, can_wait: bool = False) -> None:
+        """Return when it is the caller's turn; a request to stop lets everyone through who need not wait for long."""
+        turn = _Turn(can_wait, next(self._numbers))
+        with self._lock:
+            heapq.heappush(self._queue, turn)
+        while (pause := self._pass(turn, stop)) > 0:
+            turn.called.wait(min(pause, LONGEST_DEAF_S))
+
+    def _pass(self, turn: _Turn, stop: threading.Event) -> float:
+        """Leave the queue if it is this turn, and return 0; else return for how long to wait, unless called before."""
         with self._lock:
             now = time.monotonic()
-            self._next = max(self._next, now - self._burst_s) + self._gap_s
             pause = self._next - now
-        if pause > 0 and stop.wait(min(pause, 60)) and pause > 5:
+            is_first = self._queue[0] is turn
+            if stop.is_set():
+                pause = 0.0 if pause <= LONGEST_LAST_PAUSE_S else math.inf
+            elif not is_first:
+                turn.called.clear()
+                return math.inf
+            elif pause > 0:
+                return pause
+            self._queue.remove(turn)
+            heapq.heapify(self._queue)
+            self._next = max(self._next, now - BURST_S) + self._gap_s
+            if self._queue:
+                self._queue[0].called.set()
+        if math.isinf(pause):
             raise WaitError("waiting for a turn to call the API: the engine asked to stop. Run the command again.")
+        return 0.0

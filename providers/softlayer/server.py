@@ -18,12 +18,15 @@ from providers.softlayer.session import EngineLife
 WORKERS = 256
 """More than resources created at once: a waiting create holds one, and Check and Cancel need a free one."""
 LOOK_EVERY_S = 0.5
+ENDING = {signal.SIGINT, signal.SIGTERM}
 GRACE_S = 4.0
 """The engine kills five seconds after it asks; running operations write down what they know before that."""
 
 
 def main(arguments: list[str]) -> int:
     """Serve until the engine is gone or says so."""
+    # Blocked before any thread starts, and waited for: a handler that sets an Event can meet its lock held, for ever.
+    signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
     life = EngineLife()
     provider = Provider(arguments[-1] if arguments and not arguments[-1].startswith("-") else "", life)
     server = grpc.server(ThreadPoolExecutor(WORKERS), options=_GRPC_CHANNEL_OPTIONS)
@@ -32,13 +35,9 @@ def main(arguments: list[str]) -> int:
     server.start()
     print(port, flush=True)
 
-    over = threading.Event()
-    for name in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(name, lambda *_: over.set())
-    threading.Thread(target=_watch_stdin, args=(life, over), daemon=True).start()
-    while not over.wait(LOOK_EVERY_S):
-        if life.is_over():
-            break
+    threading.Thread(target=_watch_stdin, args=(life,), daemon=True).start()
+    while not life.is_over() and signal.sigtimedwait(ENDING, LOOK_EVERY_S) is None:
+        pass
     provider.stop.set()
     server.stop(GRACE_S).wait()
     # Threads in a lost call must not keep an orphaned provider alive beyond the grace.
@@ -46,12 +45,11 @@ def main(arguments: list[str]) -> int:
     os._exit(0)
 
 
-def _watch_stdin(life: EngineLife, over: threading.Event) -> None:
+def _watch_stdin(life: EngineLife) -> None:
     """The engine holds the other end of stdin: its end is the engine's end."""
     while os.read(0, 4096):
         pass
     life.gone.set()
-    over.set()
 
 
 if __name__ == "__main__":

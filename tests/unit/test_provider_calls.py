@@ -16,7 +16,7 @@ import SoftLayer
 from providers.softlayer import calls
 from providers.softlayer.calls import Api
 from providers.softlayer.credentials import Credentials, CredentialsError, load
-from providers.softlayer.errors import ApiError
+from providers.softlayer.errors import ApiError, WaitError
 from providers.softlayer.redaction import redacted
 
 KEY = "a-key-of-some-length-0123456789"
@@ -95,6 +95,47 @@ def test_an_order_in_such_weather_may_have_been_accepted(api, weather):
     with pytest.raises(ApiError) as error:
         client.once("Virtual_Guest", "createObject", {})
     assert error.value.is_ambiguous
+
+
+def crowd(pace: calls._Pace, stop: threading.Event, *turns: bool) -> list[bool]:
+    """Let callers queue up behind one another, those with True can wait; return them as they got their turns."""
+    passed: list[bool] = []
+
+    def call(can_wait: bool) -> None:
+        pace.take(stop, can_wait=can_wait)
+        passed.append(can_wait)
+
+    threads = [threading.Thread(target=call, args=(each,)) for each in turns]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    return passed
+
+
+def test_labels_wait_for_the_orders_that_came_after_them():
+    pace = calls._Pace(20)
+    pace.hold(0.5)
+    assert crowd(pace, threading.Event(), True, True, False, True, False) == [False, False, True, True, True]
+
+
+def test_a_crowd_calls_no_faster_than_the_pace():
+    pace = calls._Pace(50)
+    began = time.monotonic()
+    assert len(crowd(pace, threading.Event(), *[False] * 40)) == 40
+    assert time.monotonic() - began >= 40 / 50 - calls.BURST_S - 0.05
+
+
+def test_whoever_would_wait_long_for_a_turn_does_not_call_once_the_engine_asks_to_stop():
+    pace, stop = calls._Pace(20), threading.Event()
+    pace.hold(60)
+    stop.set()
+    with pytest.raises(WaitError, match="the engine asked to stop"):
+        pace.take(stop)
+    pace = calls._Pace(0.5)
+    began = time.monotonic()
+    crowd(pace, stop, False, False)
+    assert time.monotonic() - began < 1.5
 
 
 @pytest.mark.parametrize("limited", [LIMITED, SoftLayer.TransportError(429, "slow down")])

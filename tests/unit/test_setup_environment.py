@@ -47,7 +47,7 @@ def test_sourcing_twice_is_sourcing_once(shell: str) -> None:
 
 
 def test_without_a_home_of_its_own_everything_is_in_the_persons_folder() -> None:
-    assert sourced("sh", PLAIN)["PULUMI_BACKEND_URL"] == "file:///home/someone/.microcluster/state"
+    assert sourced("sh", PLAIN)["PULUMI_BACKEND_URL"] == "file:///home/someone/.microcluster/state?metadata=skip"
 
 
 def test_sourced_elsewhere_it_says_where_to_go_and_changes_nothing(tmp_path: Path) -> None:
