@@ -1,104 +1,73 @@
-"""Reading the log of OpenSeq2Seq's run.py line by line; Python 3.5 syntax, because this file travels to the launcher."""
+"""Reading the log of OpenSeq2Seq's run.py line by line; Python 3.5 syntax, because this file travels to the launcher.
 
+Ranks share one stream: a line of one can land in the middle of another's, NCCL, Horovod and mpirun write in between. So the tags
+of mpirun go first, and then every event is looked for anywhere in the line, as often as it stands there.
+"""
+
+import math
 import re
 
-TAG = re.compile(r"\[\d+,(\d+)\]<std(?:out|err|diag)>:\s?")
-NUMBER = r"([-+]?(?:nan|inf|\d+(?:\.\d+)?(?:[eE][-+]?\d+)?))"
-TRAIN = re.compile(r"[Gg]lobal step (\d+):.*?Train loss: " + NUMBER)
-STEP_TIME = re.compile(r"time per step = (\d+):(\d+):(\d+(?:\.\d+)?)")
-EVALUATION = re.compile(r"Running evaluation on a validation set")
-VALIDATION = re.compile(r"Validation loss: " + NUMBER)
-BLEU = re.compile(r"Eval BLUE score: " + NUMBER)
-START = re.compile(r"Starting training from scratch")
-RESTORE = re.compile(r"Restored checkpoint from \S*model\.ckpt-(\d+)|Restored checkpoint from \S*-step-(\d+)")
-FINISHED = re.compile(r"\*\*\* Finished training")
-AVERAGE_TIME = re.compile(r"Avg time per step: " + NUMBER + "s")
-AVERAGE_OBJECTS = re.compile(r"Avg objects per second: " + NUMBER)
-PARAMETERS = re.compile(r"Total trainable parameters: (\d+)")
-NOT_MEASURED = re.compile(r"\*\*\* Not enough steps for benchmarking")
-BATCHES = re.compile(r"Processed (\d+)/(\d+) batches(?: on worker (\d+))?")
-READ = re.compile(r"\*\*\* Finished (evaluation|inference)")
-LOADED = re.compile(r"Loading model from (\S+)")
-KILLED = re.compile(r"process rank (\d+) with PID \d+ on node (\S+) exited on signal (\d+)")
-FAILED_RANK = re.compile(r"Process name: \[\[\d+,\d+\],(\d+)\]")
-FAILED_CODE = re.compile(r"Exit code:\s+(\d+)")
-LOST = re.compile(r"Remote daemon: \[\[\d+,\d+\],\d+\] on node (\S+)")
-FULL = re.compile(r"No space left on device", re.IGNORECASE)
-STAND_IN = re.compile(r"\*\*\* (stand-in trainer, not OpenSeq2Seq.*)")
+TAG = re.compile(r"\[\d+,(\d+)\]<std(?:out|err|diag)>:")
+COUNT = r"(\d{1,18})"
+NUMBER = r"([-+]?(?:[nN]a[nN]|inf|\d+(?:\.\d+)?(?:[eE][-+]?\d+)?))"
+CHECKPOINT = r"\S*?(?:model\.ckpt|-step)-"
+NOBODY = -1
+MISSING = re.compile(r"Missing ranks:\s*$")
+MISSING_RANK = re.compile(r"\s*" + COUNT + r"!?: \[.*\]\s*$")
+"""Below the heading of Horovod 0.18 and later, one line for each rank that the others wait for."""
 
 
 class Reader:
-    """Turns lines into events; it remembers the step, because loss and time stand on two lines."""
+    """Turns lines into events; it remembers what stands on an earlier line: the step, a rank that failed, a heading of Horovod."""
 
     def __init__(self):
         self.step = self.failed_rank = None
+        self.waited_for, self.list_of = set(), NOBODY
 
     def read(self, line):
-        """Return the events of one line, most often none; an event is a dict with the key "event"."""
+        """Return the events of one line in their order, most often none; an event is a dict with the key "event"."""
         text = TAG.sub("", line)
-        train = TRAIN.search(text)
-        if train:
-            self.step = int(train.group(1))
-            return [{"event": "train", "step": self.step, "loss": _number(train.group(2))}] + self._time(text)
-        return self._time(text) or self._evaluation(text) or self._deaths(text) or _ends(text)
+        if self.list_of == rank_of(line):
+            missing = MISSING_RANK.match(text)
+            if missing:
+                return self._waits_for([int(missing.group(1))])
+            self.list_of = NOBODY
+        if MISSING.search(text):
+            self.list_of = rank_of(line)
+        found = [(match.start(), take, match) for pattern, take in PATTERNS for match in pattern.finditer(text)]
+        return [event for _, take, match in sorted(found, key=lambda one: one[0]) for event in take(self, match)]
 
-    def _deaths(self, text):
-        """Return what mpirun says of ranks and machines that are gone; rank and exit code stand on two lines."""
-        killed = KILLED.search(text)
-        if killed:
-            rank, node, number = int(killed.group(1)), killed.group(2), int(killed.group(3))
-            return [{"event": "rank-died", "rank": rank, "node": node, "signal": number}]
-        failed = FAILED_RANK.search(text)
-        if failed:
-            self.failed_rank = int(failed.group(1))
-        code = FAILED_CODE.search(text)
-        if code and self.failed_rank is not None:
-            return [{"event": "rank-died", "rank": self.failed_rank, "exit_code": int(code.group(1))}]
-        lost = LOST.search(text)
-        if lost:
-            return [{"event": "node-lost", "node": lost.group(1)}]
-        return [{"event": "disk-full"}] if FULL.search(text) else []
+    def train(self, match):
+        self.step, self.waited_for = int(match.group(1)), set()
+        return [{"event": "train", "step": self.step, "loss": _number(match.group(2))}]
 
-    def _time(self, text):
-        match = STEP_TIME.search(text)
-        if not match:
-            return []
+    def time(self, match):
         seconds = int(match.group(1)) * 3600 + int(match.group(2)) * 60 + float(match.group(3))
         return [{"event": "time", "step": self.step, "seconds_per_step": round(seconds, 3)}]
 
-    def _evaluation(self, text):
-        if EVALUATION.search(text):
-            return [{"event": "evaluation"}]
-        for pattern, name, key in ((VALIDATION, "validation", "loss"), (BLEU, "bleu", "score")):
-            match = pattern.search(text)
-            if match:
-                return [{"event": name, key: _number(match.group(1))}]
+    def failed(self, match):
+        self.failed_rank = int(match.group(1))
         return []
 
+    def failed_code(self, match):
+        rank, self.failed_rank = self.failed_rank, None
+        return [] if rank is None else [{"event": "rank-died", "rank": rank, "exit_code": int(match.group(1))}]
 
-def _ends(text):
-    """Return what is said once, at the beginning or at the end of a run."""
-    restored = RESTORE.search(text)
-    if restored:
-        return [{"event": "restored", "step": int(restored.group(1) or restored.group(2))}]
-    for pattern, event in ((START, "started"), (FINISHED, "finished"), (NOT_MEASURED, "not_measured")):
-        if pattern.search(text):
-            return [{"event": event}]
-    batches = BATCHES.search(text)
-    if batches:
-        return [{"event": "batches", "done": int(batches.group(1)), "of": int(batches.group(2))}]
-    for pattern, event, kind in (
-        (AVERAGE_TIME, "average_seconds_per_step", _number),
-        (AVERAGE_OBJECTS, "average_objects_per_second", _number),
-        (PARAMETERS, "parameters", int),
-        (READ, "read", str),
-        (LOADED, "loaded", str),
-        (STAND_IN, "stand_in", str),
-    ):
-        match = pattern.search(text)
-        if match:
-            return [{"event": event, "value": kind(match.group(1))}]
-    return []
+    def killed(self, match):
+        rank, node, number = int(match.group(1)), match.group(2), int(match.group(3))
+        return [{"event": "rank-died", "rank": rank, "node": node, "signal": number}]
+
+    def missing(self, match):
+        return self._waits_for([int(rank) for rank in match.group(1).split(",")])
+
+    def batches(self, match):
+        return [{"event": "batches", "done": int(match.group(1)), "of": int(match.group(2))}]
+
+    def _waits_for(self, ranks):
+        """Return an event for each rank that is not waited for already: Horovod repeats itself every minute for every tensor."""
+        new = [rank for rank in ranks if rank not in self.waited_for]
+        self.waited_for.update(new)
+        return [{"event": "waited-for", "rank": rank} for rank in new]
 
 
 def rank_of(line):
@@ -107,6 +76,52 @@ def rank_of(line):
     return int(tag.group(1)) if tag else None
 
 
+def _said(event):
+    return lambda reader, match: [{"event": event}]
+
+
+def _with(event, key, kind):
+    return lambda reader, match: [{"event": event, key: kind(match.group(1))}]
+
+
 def _number(text):
-    """Return a float, or the text itself for nan and inf, which JSON cannot hold."""
-    return text if "n" in text else float(text)
+    """Return a float, or the word for nan and the infinities, which JSON cannot hold."""
+    value = float(text)
+    return value if math.isfinite(value) else str(value)
+
+
+PATTERNS = [
+    (re.compile(pattern), take)
+    for pattern, take in (
+        # A release of 2018 has "loss: x, time per step = ..." or "loss = x" on the line of the step.
+        (
+            r"[Gg]lobal step " + COUNT + r":(?:(?![Gg]lobal step).)*?(?<!Validation )[Ll]oss(?::| =) " + NUMBER,
+            Reader.train,
+        ),
+        (r"time per step = " + COUNT + ":" + COUNT + r":(\d{1,18}(?:\.\d{1,3})?)", Reader.time),
+        (r"Running evaluation on a validation set", _said("evaluation")),
+        (r"Validation loss: " + NUMBER, _with("validation", "loss", _number)),
+        (r"Eval BLUE score: " + NUMBER, _with("bleu", "score", _number)),
+        (r"Starting training from scratch", _said("started")),
+        (r"Restored checkpoint from " + CHECKPOINT + COUNT, _with("restored", "step", int)),
+        (r"\*\*\* Finished training", _said("finished")),
+        (r"\*\*\* Not enough steps for benchmarking", _said("not_measured")),
+        (r"Processed " + COUNT + "/" + COUNT + " batches", Reader.batches),
+        (r"Avg time per step: " + NUMBER + "s", _with("average_seconds_per_step", "value", _number)),
+        (r"Avg objects per second: " + NUMBER, _with("average_objects_per_second", "value", _number)),
+        (r"Total trainable parameters: " + COUNT, _with("parameters", "value", int)),
+        (r"\*\*\* Finished (evaluation|inference)", _with("read", "value", str)),
+        (r"Loading model from (" + CHECKPOINT + r"\d+)", _with("loaded", "value", str)),
+        (r"\*\*\* (stand-in trainer, not OpenSeq2Seq(?: \(version [^)\s]*\))?)", _with("stand_in", "value", str)),
+        # mpirun, of ranks and machines that are gone; rank and exit code stand on two lines.
+        (r"process rank " + COUNT + r" with PID \d+ on node (\S+) exited on signal " + COUNT, Reader.killed),
+        (r"Process name: \[\[\d+,\d+\]," + COUNT + r"\]", Reader.failed),
+        (r"MPI_ABORT was invoked on rank " + COUNT, Reader.failed),
+        (r"(?:Exit code: +|with errorcode )(-?\d{1,18})", Reader.failed_code),
+        (r"Remote daemon: \[\[\d+,\d+\],\d+\] on node (\S+)", _with("node-lost", "node", str)),
+        # NCCL says the same of shared memory, which is no disk.
+        (r"(?i)(?<!fallocate failed : )No space left on device", _said("disk-full")),
+        # Horovod up to 0.17, of ranks that keep the others waiting.
+        (r"\[missing ranks: (\d{1,18}(?:, ?\d{1,18})*)\]", Reader.missing),
+    )
+]

@@ -6,6 +6,8 @@ gone, no progress. What may be on purpose or may pass only raises an alarm: slow
 
 NOT_FINITE, RANK_DIED, NODE_LOST, STALLED, DISK_FULL = "nan", "rank-died", "node-lost", "stalled", "disk-full"
 DISK_LOW, GPUS_AT_REST, SLOW, NOT_COPIED = "disk-low", "gpus-at-rest", "slow", "not-copied"
+WAITED_FOR = "waited-for"
+"""What Horovod says of a rank that keeps the others waiting; no cause by itself, but it names the culprit of a stall."""
 ENDING = (NOT_FINITE, DISK_FULL, NODE_LOST, RANK_DIED, STALLED)
 """What ends a run, what explains the others first."""
 
@@ -20,6 +22,8 @@ LOST_S = 90.0
 REST_S = 600.0
 REST_PERCENT = 5
 SLOW_FACTOR = 1.3
+CULPRITS = 4
+"""How many ranks a stall names; where more are waited for, it is none of them alone."""
 CLEAN_STEPS = 5
 """How many pace lines make the prediction, and how many are compared with it: a median of fewer follows any hiccup."""
 LOW_DISK_CHECKPOINTS = 3
@@ -35,6 +39,7 @@ class Alarms:
         self.progressed, self.gaps = now, []
         self.paces, self.clean = [], False
         self.step = None
+        self.waited_for = []
         self.final = {}
         self.answered, self.busy, self.free = {}, {}, {}
         self.not_copied = ""
@@ -46,6 +51,8 @@ class Alarms:
             if self.step is not None:  # Start-up takes longer than anything that follows.
                 self.gaps = (self.gaps + [now - self.progressed])[-LAST_GAPS:]
             self.progressed = now
+        if kind == WAITED_FOR:
+            self.waited_for.append(event["text"])
         if kind in ("started", "restored", "validation"):
             self.clean = False  # The next pace line counts start-up or the evaluation in.
         if kind == "time":
@@ -56,7 +63,7 @@ class Alarms:
             where = " at step " + str(event["step"]) if "step" in event else ""
             self.final[NOT_FINITE] = "the " + kind + " loss became " + event["loss"] + where
         if kind == "train":
-            self.step = event["step"]
+            self.step, self.waited_for = event["step"], []
         if kind in (RANK_DIED, NODE_LOST, DISK_FULL):
             self.final[kind] = event["text"]
 
@@ -93,6 +100,10 @@ class Alarms:
     def _stalled(self, silent):
         where = "since the start" if self.step is None else "since step " + str(self.step)
         text = "no progress for " + _seconds(silent) + ", " + where
+        if self.waited_for:
+            more = len(self.waited_for) - CULPRITS
+            named = " and ".join(self.waited_for[:CULPRITS]) + (" and {} more".format(more) if more > 0 else "")
+            return text + "; the other ranks wait for " + named
         if self.mixed:
             text += "; in mixed precision with Backoff every update can be skipped for ever once the loss has diverged"
         return text

@@ -7,6 +7,8 @@ import subprocess
 import threading
 import time
 
+LINE_BYTES = 1 << 20
+"""A longer line is read in pieces: what never ends a line must not fill the memory."""
 BALLAST_BYTES = 1 << 20
 """What a run keeps in reserve on the disk, so that it can still say that the disk is full."""
 
@@ -72,9 +74,9 @@ class Run:
             self.words(argv), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
         )
         try:
-            for line in child.stdout:
+            for line in iter(lambda: child.stdout.readline(LINE_BYTES), b""):
                 self.log.write(line)
-                each_line(line.decode("utf-8", "replace").rstrip("\n"))
+                each_line(line.decode("utf-8", "replace").rstrip("\r\n"))
             return child.wait()
         finally:
             if child.poll() is None:

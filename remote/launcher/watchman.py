@@ -14,7 +14,7 @@ import checkpoints
 import end_run
 from progress import rank_of
 
-LAST_LINES = 20
+LAST_LINES, LINE_SHOWN = 20, 1000
 SAMPLE_TIMEOUT_S = 20
 COPY_TIMEOUT_S = 1800
 
@@ -51,7 +51,7 @@ class Watchman:
         """Take in one line of the log with its events, and return these as they are to be written down."""
         rank = rank_of(line)
         with self.lock:
-            self.last_lines.setdefault(rank, deque(maxlen=LAST_LINES)).append(line)
+            self.last_lines.setdefault(rank, deque(maxlen=LAST_LINES)).append(line[:LINE_SHOWN])
             events = [self._explained(event) for event in events]
             for event in events:
                 self.alarms.saw(event, time.time())
@@ -84,9 +84,10 @@ class Watchman:
 
     def _explained(self, event):
         """Add to what mpirun says of a rank or machine where that is, in names that a person knows."""
+        if event["event"] == alarms.WAITED_FOR:
+            return dict(event, text="rank {} on {}".format(event["rank"], self._node_of(event["rank"])))
         if event["event"] == alarms.RANK_DIED:
-            job = self.run.job
-            node = self.run.name_of(job["addresses"][event["rank"] // job["slots"]])
+            node = self._node_of(event["rank"])
             how = "signal " + str(event["signal"]) if "signal" in event else "exit code " + str(event["exit_code"])
             self.dead = event["rank"]
             return dict(event, node=node, text="rank {} on {} ended with {}".format(event["rank"], node, how))
@@ -96,6 +97,12 @@ class Watchman:
         if event["event"] == alarms.DISK_FULL:
             return dict(event, text="no space is left on a disk that a rank writes to")
         return event
+
+    def _node_of(self, rank):
+        """Return the name of the machine that a rank is on; what the log says of ranks need not be true."""
+        job = self.run.job
+        names = [self.run.name_of(address) for address in job["addresses"] for _ in range(job["slots"])]
+        return names[rank] if rank < len(names) else "no machine of this run"
 
     def lines(self, cause=None):
         """Return the lines that matter: those of the rank that died, else the last ones of the first rank."""

@@ -78,6 +78,22 @@ def test_in_mixed_precision_the_stall_names_what_it_most_likely_is():
     assert "Backoff" not in watched().now(1801.0)["stalled"]
 
 
+def test_a_stall_names_the_ranks_that_the_others_wait_for_until_a_step_is_made():
+    alarms = watched(mixed=True)
+    for rank in range(6):
+        alarms.saw({"event": "waited-for", "text": f"rank {rank} on gpu-{rank}"}, 1.0)
+    named = " and ".join(f"rank {rank} on gpu-{rank}" for rank in range(4))
+    assert alarms.now(1801.0)["stalled"].endswith(f"; the other ranks wait for {named} and 2 more")
+    alarms.saw({"event": "train", "step": 1, "loss": 2.0}, 1900.0)
+    assert "wait" not in alarms.now(4000.0)["stalled"]
+
+
+def test_waiting_for_a_rank_alone_is_no_alarm():
+    alarms = watched()
+    alarms.saw({"event": "waited-for", "text": "rank 3 on gpu-1"}, 1.0)
+    assert alarms.now(1.0) == {}
+
+
 def test_a_machine_that_does_not_answer_is_lost_when_nothing_goes_on_either():
     alarms = watched()
     for t in (0.0, 20.0):

@@ -53,6 +53,43 @@ def test_no_progress_ends_the_run_as_stalled(folder):  # noqa: F811
     assert "since step 10" in outcome.reason
 
 
+def test_a_stall_names_the_rank_that_horovod_waits_for_and_its_machine(folder):  # noqa: F811
+    lines = (
+        "[1,0]<stdout>:*** Global step 10: ***     Train loss: 4.0 ",
+        "[1,0]<stderr>:Missing ranks:",
+        "[1,0]<stderr>:3: [HorovodAllreduce_gradients ...]",
+    )
+    said = "; ".join(f"echo '{line}'" for line in lines)
+    write_job(folder, train=["sh", "-c", f"{said}; sleep 60"], stall_s=1)
+    start(folder)
+    assert wait_for_end(folder).reason.endswith("since step 10; the other ranks wait for rank 3 on gpu-1")
+
+
+def test_a_rank_that_the_run_does_not_have_ends_it_without_a_crash(folder):  # noqa: F811
+    line = "mpirun noticed that process rank 77 with PID 1 on node elsewhere exited on signal 9 (Killed)."
+    trains(folder, line, then="exit 137")
+    start(folder)
+    outcome = wait_for_end(folder)
+    assert (outcome.cause, outcome.reason) == ("rank-died", "rank 77 on no machine of this run ended with signal 9")
+
+
+def test_a_stream_that_is_no_text_has_no_end_of_line_or_a_carriage_return_is_read_all_the_same(folder):  # noqa: F811
+    before = "head -c 3000000 /dev/zero; printf '\\377\\376\\r\\n'"
+    loss = "printf '[1,0]<stdout>:*** Global step 10: ***     Train loss: nan \\r\\n'"
+    write_job(folder, train=["sh", "-c", f"{before}; {loss}; sleep 60"])
+    start(folder)
+    outcome = wait_for_end(folder)
+    assert outcome.cause == "nan"
+    assert outcome.last_lines == ("[1,0]<stdout>:*** Global step 10: ***     Train loss: nan ",)
+    assert (folder / "job.log").stat().st_size > 3_000_000
+
+
+def test_of_a_line_that_is_very_long_its_beginning_is_told(folder):  # noqa: F811
+    write_job(folder, train=["sh", "-c", "head -c 3000000 /dev/zero | tr '\\0' x; echo; exit 3"])
+    start(folder)
+    assert max(len(line) for line in wait_for_end(folder).last_lines) == 1000
+
+
 def test_a_machine_that_is_lost_ends_the_run_and_what_is_left_on_the_others_is_ended(folder):  # noqa: F811
     write_job(
         folder,
