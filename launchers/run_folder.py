@@ -47,7 +47,6 @@ class RunFolder:
             "config.py": self._config(),
             "prepare.sh": render(data.script, folder=folder, data=data),
             "place.sh": render("place.sh.j2", data=folder, run=self.path, ssh=RSH_AGENT),
-            "copy.sh": render("copy.sh.j2", run=self.path, ssh=RSH_AGENT),
             "job.json": json.dumps(self.job(), indent=1, sort_keys=True) + "\n",
         }
 
@@ -70,7 +69,7 @@ class RunFolder:
         parameters, port = openseq2seq.parameters(payload.job), payload.container.ssh_port - 1
         model_bytes = FLOAT_BYTES * parameters
         every_rank = ("python", f"{self.path}/preflight.py", payload.interface, config, str(model_bytes))
-        copies = ["sh", f"{self.path}/copy.sh"]
+        copies = ["python", f"{self.path}/copies.py"]
         return {
             "run": payload.run,
             "max_steps": payload.job.max_steps,

@@ -52,6 +52,12 @@ def newest_whole(logdir):
     return None
 
 
+def best_whole(logdir):
+    """Return the names of the best models that were written to their end, newest first."""
+    best = [name for _, name in all_of(logdir) if name.startswith(BEST_FOLDER)]
+    return [name for name in best if not flaw_of(logdir, name)]
+
+
 def choose(logdir, aside, readable):
     """Return (step, name) of the newest whole checkpoint or None, and sentences on the newer ones, which are put aside.
 

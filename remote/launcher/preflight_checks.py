@@ -5,6 +5,7 @@ import threading
 import time
 
 import preflight_rules
+from at_once import at_once
 
 PREFLIGHT_MARK = "microcluster-preflight "
 STREAMS = (1, 8)
@@ -113,16 +114,3 @@ def together(run, found):
     found["ranks"] = ranks
     found["allreduce_s"] = max([rank["allreduce_s"] for rank in ranks] or [0])
     return preflight_rules.of_ranks(ranks, run.job)
-
-
-def at_once(act, items):
-    """Return what ``act`` returned for each of the items, all of them at the same time."""
-    answers = {}
-    threads = [
-        threading.Thread(target=lambda n=n, item=item: answers.update({n: act(item)})) for n, item in enumerate(items)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return [answers.get(n) for n in range(len(threads))]

@@ -7,8 +7,9 @@ import os
 import time
 
 import checkpoints
+from at_once import at_once
+from copies import MARK
 
-COPY_MARK = "microcluster-copy "
 ASK_TIMEOUT_S = 30
 BRING_TIMEOUT_S = 1800
 READ_TIMEOUT_S = 600
@@ -18,22 +19,23 @@ UNREADABLE = 3
 
 def bring_back(run):
     """Fetch the copy of another machine when it is newer than anything here, as on a launcher that was replaced."""
-    logdir = run.path("logdir")
+    logdir, others = run.path("logdir"), run.job["addresses"][1:]
     own = checkpoints.newest_whole(logdir)
-    copies = sorted((step_of_copy(run, address), address) for address in run.job["addresses"][1:])
-    if not copies or copies[-1][0] <= (own[0] if own else 0):
-        return
-    step, address = copies[-1]
-    os.makedirs(logdir, exist_ok=True)
-    code, said = run.ask(run.job["bring"] + [address], BRING_TIMEOUT_S, marked=False)
-    event = {"event": "brought_back", "step": step, "from": run.name_of(address)}
-    run.tell(event if code == 0 else dict(event, event="not_brought_back", text=said[-300:]))
+    steps = at_once(lambda address: step_of_copy(run, address), others)
+    for step, address in sorted(zip(steps, others), reverse=True):
+        if step <= (own[0] if own else -1):
+            return
+        code, said = run.ask(run.job["bring"] + [address], BRING_TIMEOUT_S, marked=False)
+        event = {"step": step, "from": run.name_of(address), "text": said[-300:]}
+        run.tell(dict(event, event="not_brought_back" if code else "brought_back"))
+        if not code:
+            return
 
 
 def step_of_copy(run, address):
     """Return the step of the checkpoint that a machine has the copy of; -1 when it has none or does not answer."""
     code, said = run.ask(run.job["copied"] + [address], ASK_TIMEOUT_S, marked=False)
-    words = said.partition(COPY_MARK)[2].split()
+    words = said.partition(MARK)[2].split()
     return int(words[0]) if code == 0 and words else -1
 
 

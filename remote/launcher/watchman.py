@@ -1,22 +1,20 @@
-"""Looks after a run while its ranks train: samples the machines, copies checkpoints, raises alarms, ends what is lost.
+"""Looks after a run while its ranks train: samples the machines, raises alarms, ends what is lost.
 
 Python 3.5, it travels to the launcher.
 """
 
 import json
-import os
 import threading
 import time
 from collections import deque
 
 import alarms
-import checkpoints
 import end_run
+from copier import Copier
 from progress import rank_of
 
 LAST_LINES, LINE_SHOWN = 20, 1000
 SAMPLE_TIMEOUT_S = 20
-COPY_TIMEOUT_S = 1800
 
 
 class Watchman:
@@ -28,11 +26,11 @@ class Watchman:
         self.verdict = self.dead = None
         self.over, self.call = threading.Event(), threading.Event()
         self.lock = threading.Lock()
-        self.known, self.raised, self.sampled_at = None, {}, 0.0
+        self.raised, self.sampled_at = {}, 0.0
         job = run.job
         self.alarms = alarms.Alarms(time.time(), job["stall_s"], job["predicted_s"], mixed=job["mixed"])
         self.looking = threading.Thread(target=self._look_on, daemon=True)
-        self.copying = threading.Thread(target=self._keep_copies, daemon=True)
+        self.copying = threading.Thread(target=Copier(run, self.alarms, self.over).keep, daemon=True)
 
     def begin(self):
         self.looking.start()
@@ -161,37 +159,3 @@ class Watchman:
                 kept = dict((key, facts[key]) for key in ("free_bytes", "rx_bytes", "tx_bytes") if key in facts)
                 used = [gpu["utilisation"] for gpu in facts["gpus"] if gpu["utilisation"] is not None]
                 self.run.sample(dict(kept, event="sample", node=name, gpus=used))
-
-    def _keep_copies(self):
-        """Announce every new checkpoint, and let another machine have the newest; the last one is seen after the end."""
-        last = False
-        while not last:
-            last = self.over.is_set()
-            newest = checkpoints.newest_whole(self.run.path("logdir"))
-            if newest and newest != self.known:
-                self.known = newest
-                try:
-                    self._announce(*newest)
-                except OSError:  # The framework has removed it meanwhile, or the disk is full, which others notice.
-                    self.known = None
-            self.over.wait(self.run.job["watch_every_s"])
-
-    def _announce(self, step, name):
-        logdir = self.run.path("logdir")
-        files = checkpoints.files_of(logdir, name)
-        size = sum(os.path.getsize(os.path.join(logdir, file)) for file in files)
-        self.alarms.checkpoint_bytes = size
-        self.run.tell({"event": "checkpoint", "step": step, "bytes": size})
-        for address in self.run.job["addresses"][1:2]:
-            self._copy(step, files, address)
-
-    def _copy(self, step, files, address):
-        """Copy a checkpoint to the next machine, so that the launcher's loss costs one interval at most."""
-        name, began = self.run.name_of(address), time.time()
-        argv = self.run.job["copy"] + [address, str(step)] + ["logdir/" + file for file in files]
-        code, said = self.run.ask(argv, COPY_TIMEOUT_S, marked=False)
-        if code:
-            self.alarms.not_copied = "checkpoint {} could not be copied to {}: {}".format(step, name, said[-300:])
-            return
-        self.alarms.not_copied = ""
-        self.run.tell({"event": "copied", "step": step, "to": name, "seconds": round(time.time() - began, 1)})

@@ -87,10 +87,11 @@ def test_a_sound_run_leaves_its_table_samples_and_a_copy_of_its_checkpoint_on_th
     assert {"ssh", "interface", "GPUs", "driver", "bandwidth", "allreduce", "image", "data"} <= verdicts.keys()
     assert "stop" not in verdicts.values()
     wait_until("the copy", lambda: events_of(hosts[0], checked, "copied"), timeout_s=60)
-    # Between two renamings the copy lies in copy.old, which `bring` knows too.
+    copy = f"/data/runs/{checked.run}/copy/logdir"
     assert shell(
-        hosts[1], f"cd /data/runs/{checked.run}; ls copy/logdir/*.index 2>/dev/null || ls copy.old/logdir/*.index"
+        hosts[1], f"ls {copy}/model.ckpt-*.index {copy}/best_models/val_loss=*.index {copy}/best_models/checkpoint"
     )
+    assert events_of(hosts[0], checked, "copied")[-1]["best"]
     samples = shell(hosts[0], f"tail -2 /data/runs/{checked.run}/samples.jsonl").splitlines()
     assert [len(json.loads(line)["gpus"]) for line in samples] == [2, 2]
 
@@ -110,15 +111,20 @@ def test_a_killed_rank_ends_the_run_and_its_node_is_named(run, hosts):
     assert processes_of(run.run) == []
 
 
-def test_a_torn_checkpoint_is_replaced_by_its_copy_and_data_that_were_changed_are_brought_again(run, hosts):
+def test_a_torn_checkpoint_and_lost_best_models_come_back_from_the_copy_and_data_that_were_changed_are_brought_again(
+    run, hosts
+):
     logdir = f"/data/runs/{run.run}/logdir"
     torn = shell(hosts[0], f"ls -t {logdir}/model.ckpt-*.data* | head -1").strip()
-    shell(hosts[0], f"truncate -s 1000 {torn}")
+    best = "sha256sum best_models/val_loss=* best_models/checkpoint"
+    before = shell(hosts[0], f"cd {logdir} && {best} && rm -r best_models && truncate -s 1000 {torn}")
     shell(hosts[1], "printf x | dd of=/data/debian_en_de/train.en.tok bs=1 seek=100 conv=notrunc 2>/dev/null")
     stalling = dataclasses.replace(run, job=dataclasses.replace(run.job, stall_s=60))
     started(hosts, stalling)
     assert events_of(hosts[0], run, "brought_back")[-1]["from"] == "gpu-1"
     assert int(shell(hosts[0], f"stat -c %s {torn}")) > 1000
+    # After a start from a checkpoint the first evaluation is the best one so far, beside those that were brought.
+    assert set(before.splitlines()[:-1]) <= set(shell(hosts[0], f"cd {logdir} && {best}").splitlines())
     assert shell(hosts[1], "cd /data/debian_en_de && sha256sum -c --status SHA256SUMS && echo good") == "good\n"
 
 

@@ -31,7 +31,7 @@ def test_a_fresh_launcher_takes_the_copy_of_another_machine(folder):  # noqa: F8
     kept = folder.parent / "kept"
     save(kept, "model.ckpt-3")
     bring = ["sh", "-c", f"cp {kept}/* {folder}/logdir"]
-    write_job(folder, last=6, copied=["echo", f"{recovery.COPY_MARK}3"], bring=bring)
+    write_job(folder, last=6, copied=["echo", f"{recovery.MARK}3"], bring=bring)
     start(folder)
     outcome = wait_for_end(folder)
     assert (outcome.state, outcome.step) == ("finished", 6)
@@ -43,9 +43,23 @@ def test_a_fresh_launcher_takes_the_copy_of_another_machine(folder):  # noqa: F8
     ]
 
 
+def test_when_the_newest_copy_cannot_be_brought_the_next_one_is(folder):  # noqa: F811
+    bring = f"[ $1 = 10.0.0.9 ] && exit 1; touch {folder}/brought"
+    copied = f"case $1 in 10.0.0.9) echo {recovery.MARK}30 ;; *) echo {recovery.MARK}20 ;; esac"
+    machines = {"addresses": ["10.0.0.0", "10.0.0.1", "10.0.0.9"], "names": ["gpu-0", "gpu-1", "gpu-2"]}
+    write_job(folder, copied=["sh", "-c", copied, "copied"], bring=["sh", "-c", bring, "bring"], **machines)
+    recovery.bring_back(run_files.Run(str(folder)))
+    events = [json.loads(line) for line in (folder / "progress.jsonl").read_text().splitlines()]
+    assert [(event["event"], event["from"], event["step"]) for event in events] == [
+        ("not_brought_back", "gpu-2", 30),
+        ("brought_back", "gpu-1", 20),
+    ]
+    assert (folder / "brought").exists()
+
+
 def test_an_older_copy_than_what_is_here_is_left_where_it_is(folder):  # noqa: F811
     save(folder / "logdir", "model.ckpt-5")
-    write_job(folder, copied=["echo", f"{recovery.COPY_MARK}3"], bring=["touch", str(folder / "brought")])
+    write_job(folder, copied=["echo", f"{recovery.MARK}3"], bring=["touch", str(folder / "brought")])
     recovery.bring_back(run_files.Run(str(folder)))
     assert not (folder / "brought").exists()
 

@@ -17,6 +17,7 @@ import pytest
 from launchers.outcome import judge
 from remote import job as remote_job
 from remote.launcher import observe, preflight_checks, supervisor
+from remote.launcher.copies import MARK
 
 RANKS = [
     {"rank": n, "address": f"10.0.0.{n // 2}", "config": "c", "allreduce_s": 0.1, "host": f"gpu-{n // 2}"}
@@ -98,7 +99,7 @@ def write_job(folder, last=3, pace=0.0, **changes):
         "disk_bytes": 1000,
         "end": ["true"],
         "read": ["true"],
-        "copy": ["sh", "-c", f'echo "$@" >> {folder}/copies', "copy"],
+        "copy": ["sh", "-c", f'echo "$@" >> {folder}/copies; echo \'{MARK}{{"bytes": 7}}\'', "copy"],
         "copied": ["true"],
         "bring": ["true"],
         "prepare": ["true"],

@@ -108,14 +108,45 @@ def test_a_disk_without_room_ends_the_run(folder):  # noqa: F811
     assert wait_for_end(folder).cause == "disk-full"
 
 
+def files_of(name):
+    return " ".join(f"logdir/{name}{part}" for part in (".index", ".meta", ".data-00000-of-00001"))
+
+
 def test_every_new_checkpoint_is_announced_and_copied_to_the_next_machine(folder):  # noqa: F811
     write_job(folder, last=3, pace=0.1)
     start(folder)
     wait_for_end(folder)
-    files = "logdir/model.ckpt-3.index logdir/model.ckpt-3.meta logdir/model.ckpt-3.data-00000-of-00001"
-    assert (folder / "copies").read_text() == f"10.0.0.1 3 {files}\n"
+    assert (folder / "copies").read_text() == f"10.0.0.1 3 {files_of('model.ckpt-3')}\n"
     assert [event["step"] for event in events_of(folder, "checkpoint")] == [3]
-    assert [event["to"] for event in events_of(folder, "copied")] == ["gpu-1"]
+    (copied,) = events_of(folder, "copied")
+    assert (copied["to"], copied["best"], copied["bytes"]) == ("gpu-1", [], 7)
+    assert copied["lag_s"] >= copied["seconds"]
+
+
+def test_whole_best_models_go_with_the_checkpoint_and_torn_ones_do_not(folder):  # noqa: F811
+    save(folder / "logdir", "model.ckpt-2")
+    save(folder / "logdir", "best_models/val_loss=2.0000-step-2")
+    save(folder / "logdir", "best_models/val_loss=1.0000-step-1", data=b"")
+    (folder / "logdir" / "best_models" / "checkpoint").write_text("the framework's list")
+    write_job(folder, last=3, pace=0.1)
+    start(folder)
+    wait_for_end(folder)
+    best = files_of("best_models/val_loss=2.0000-step-2")
+    line = f"10.0.0.1 3 {files_of('model.ckpt-3')} {best} logdir/best_models/checkpoint\n"
+    assert (folder / "copies").read_text().splitlines(keepends=True)[-1] == line
+    assert events_of(folder, "copied")[-1]["best"] == ["val_loss=2.0000-step-2"]
+
+
+def test_a_new_best_model_alone_is_copied_too(folder):  # noqa: F811
+    save(folder / "logdir", "model.ckpt-1")
+    best = "best_models/val_loss=2.0000-step-2"
+    made = f"mkdir {folder}/logdir/best_models; for part in .meta .data-00000-of-00001 .index; do"
+    made = f"{made} cp {folder}/logdir/model.ckpt-1$part {folder}/logdir/{best}$part; done"
+    write_job(folder, resume=["sh", "-c", f"sleep 1; {made}; sleep 1; exit 1"])
+    start(folder)
+    wait_for_end(folder)
+    assert [event["best"] for event in events_of(folder, "copied")] == [[], ["val_loss=2.0000-step-2"]]
+    assert len(events_of(folder, "checkpoint")) == 1
 
 
 def test_a_copy_that_fails_is_an_alarm_and_the_run_goes_on(folder):  # noqa: F811
@@ -124,6 +155,23 @@ def test_a_copy_that_fails_is_an_alarm_and_the_run_goes_on(folder):  # noqa: F81
     start(folder)
     assert wait_for_end(folder).state == "finished"
     assert any("no route to host" in alarm["text"] for alarm in events_of(folder, "alarm"))
+
+
+def test_when_the_next_machine_takes_no_copy_the_one_after_it_does_and_goes_on_doing_it(folder):  # noqa: F811
+    save(folder / "logdir", "model.ckpt-1")
+    tried = f'echo "$1 $2" >> {folder}/copies; [ $1 != 10.0.0.1 ]'
+    address = f"case $1 in 10.0.0.9) sed s/10.0.0.0/10.0.0.9/ ;; *) sed s/10.0.0.0/$1/ ;; esac < {folder}/facts.json"
+    changes = {
+        "addresses": ["10.0.0.0", "10.0.0.1", "10.0.0.9"],
+        "names": ["gpu-0", "gpu-1", "gpu-2"],
+        "preflight_skipped": "three machines are two here",
+        "ssh": ["sh", "-c", f'case $2 in *facts*) {address} ;; *) eval "$2" ;; esac', "ssh"],
+    }
+    write_job(folder, last=20, pace=0.1, copy=["sh", "-c", tried, "copy"], **changes)
+    start(folder)
+    assert wait_for_end(folder).state == "finished"
+    assert (folder / "copies").read_text() == "10.0.0.1 1\n10.0.0.9 1\n10.0.0.9 20\n"
+    assert [event["to"] for event in events_of(folder, "copied")] == ["gpu-2", "gpu-2"]
 
 
 def test_ranks_that_ended_because_a_machine_does_not_answer_any_more_name_the_machine(folder):  # noqa: F811

@@ -1,0 +1,217 @@
+"""Keeps what a run would go on from on another machine too, and takes it back; Python 3.5, it runs in the containers.
+
+On the launcher: ``copy NODE STEP FILE...``, ``copied NODE`` (prints the step of its copy), ``bring NODE``. On the other machine,
+called by these over ssh: ``lacks``, ``take NAME...``, ``step``, ``give``. The copy there is a folder of files with a manifest.
+A new one grows beside it, shares by hard links what both hold, and takes its place by one renaming of a symbolic link: at any
+moment one whole copy can be had, and what the framework has removed since goes with the older folder.
+"""
+
+import hashlib
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+
+MARK = "microcluster-copy "
+LINK, SLOTS = "copy", ("copy.a", "copy.b")
+MANIFEST = "manifest.json"
+HISTORY, HISTORY_COPY = "progress.jsonl", "progress.copy"
+SUMS = "sums.json"
+"""The hashes of what was copied before: a best model is read once, however often the newest checkpoint changes."""
+BEST = "logdir/best_models/"
+BEST_POINTER = BEST + "checkpoint"
+PIECE = 1 << 20
+
+
+class CopyFailed(Exception):
+    """The copy is not there or not whole; the argument is a sentence."""
+
+
+def copy(run, node, step, *names):
+    """Let ``node`` have the files and no other ones; what it has already is not sent again."""
+    files = described(run, names)
+    manifest = {"step": int(step), "files": files}
+    lacking = json.loads(on(run, node, ["lacks"], json.dumps(manifest)).splitlines()[-1])
+    shutil.copyfile(os.path.join(run, HISTORY), os.path.join(run, HISTORY_COPY))
+    tar = subprocess.Popen(["tar", "-C", run, "-cf", "-", HISTORY_COPY] + lacking, stdout=subprocess.PIPE)
+    try:
+        on(run, node, ["take"] + lacking, tar.stdout)
+    finally:
+        tar.stdout.close()
+        code = tar.wait()
+    if code:
+        raise CopyFailed("reading the files to be copied ended with exit code " + str(code))
+    print(MARK + json.dumps({"bytes": sum(files[name][0] for name in lacking), "files": len(lacking)}))
+
+
+def copied(run, node):
+    """Print the step of the copy that ``node`` has, and nothing when it has none."""
+    print(on(run, node, ["step"]))
+
+
+def bring(run, node):
+    """Take the copy of ``node`` back into the log folder, after a look at every hash; a spoilt best model stays away."""
+    brought = os.path.join(run, "brought")
+    shutil.rmtree(brought, ignore_errors=True)
+    os.mkdir(brought)
+    given = subprocess.Popen(words(run, node, ["give"]), stdout=subprocess.PIPE)
+    code = subprocess.call(["tar", "-C", brought, "-xf", "-"], stdin=given.stdout)
+    given.stdout.close()
+    if given.wait() or code:
+        raise CopyFailed("the copy of " + node + " did not arrive whole")
+    files = read_manifest(brought)["files"]
+    spoilt = set(stem(name) for name in files if digest(os.path.join(brought, name)) != files[name][1])
+    if any(not one.startswith(BEST) for one in spoilt):
+        raise CopyFailed(" and ".join(sorted(spoilt)) + " of " + node + " has another hash than when it was copied")
+    for name in sorted(files):
+        home = os.path.join(run, name)
+        # The list of best models that is here is newer than the one that was copied.
+        if stem(name) not in spoilt and not (name == BEST_POINTER and os.path.exists(home)):
+            os.makedirs(os.path.dirname(home), exist_ok=True)
+            os.rename(os.path.join(brought, name), home)
+    go_on_with_history(run, brought)
+    shutil.rmtree(brought)
+    if spoilt:
+        print("left behind: " + " and ".join(sorted(spoilt)))
+
+
+def go_on_with_history(run, brought):
+    """Begin the history of the run where the copy was made; what this attempt has written so far follows it."""
+    with open(os.path.join(run, HISTORY)) as file:
+        written = file.read()
+    with open(os.path.join(brought, HISTORY_COPY)) as file:
+        before = file.read()
+    with open(os.path.join(run, HISTORY), "w") as file:
+        file.write(before + written)
+
+
+def described(run, names):
+    """Return {name: [bytes, SHA-256]}; a file that is as it was the last time is not read again."""
+    known, now = {}, {}
+    if os.path.exists(os.path.join(run, SUMS)):
+        with open(os.path.join(run, SUMS)) as file:
+            known = json.load(file)
+    for name in names:
+        path = os.path.join(run, name)
+        found = os.stat(path)
+        same = [found.st_size, found.st_mtime_ns, found.st_ino]
+        before = known.get(name)
+        now[name] = before if before and before[:3] == same else same + [digest(path)]
+    with open(os.path.join(run, SUMS + ".new"), "w") as file:
+        json.dump(now, file)
+    os.rename(os.path.join(run, SUMS + ".new"), os.path.join(run, SUMS))
+    return dict((name, [now[name][0], now[name][3]]) for name in names)
+
+
+def lacks(run):
+    """Begin a copy by the manifest on standard input, with what is here already; print the names of what is not."""
+    manifest = json.load(sys.stdin)
+    slot, before = os.path.join(run, spare(run)), os.path.join(run, LINK)
+    shutil.rmtree(slot, ignore_errors=True)
+    known = read_manifest(before)["files"] if os.path.exists(before) else {}
+    lacking = []
+    for name, wanted in sorted(manifest["files"].items()):
+        here, there = os.path.join(before, name), os.path.join(slot, name)
+        os.makedirs(os.path.dirname(there), exist_ok=True)
+        if known.get(name) == wanted and os.path.exists(here) and os.path.getsize(here) == wanted[0]:
+            os.link(here, there)
+        else:
+            lacking.append(name)
+    with open(os.path.join(slot, MANIFEST), "w") as file:
+        json.dump(manifest, file)
+    print(json.dumps(lacking))
+
+
+def take(run, *names):
+    """Complete the copy from the archive on standard input, and let it take the place of the one before."""
+    slot = spare(run)
+    path = os.path.join(run, slot)
+    subprocess.check_call(["tar", "-C", path, "-xf", "-"])
+    files = read_manifest(path)["files"]
+    for name in names:
+        if digest(os.path.join(path, name)) != files[name][1]:
+            raise CopyFailed(name + " arrived with another hash")
+    os.sync()
+    new = os.path.join(run, LINK + ".new")
+    if os.path.lexists(new):
+        os.remove(new)
+    os.symlink(slot, new)
+    os.rename(new, os.path.join(run, LINK))
+    shutil.rmtree(os.path.join(run, spare(run)), ignore_errors=True)
+
+
+def step(run):
+    """Print the step of the copy that is here."""
+    if os.path.exists(os.path.join(run, LINK)):
+        print(MARK + str(read_manifest(os.path.join(run, LINK))["step"]))
+
+
+def give(run):
+    """Print the copy as an archive."""
+    subprocess.check_call(["tar", "-C", os.path.join(run, LINK), "-cf", "-", "."])
+
+
+def spare(run):
+    """Return the folder that the next copy grows in: the one that is not the copy."""
+    link = os.path.join(run, LINK)
+    return SLOTS[1] if os.path.islink(link) and os.readlink(link) == SLOTS[0] else SLOTS[0]
+
+
+def read_manifest(folder):
+    with open(os.path.join(folder, MANIFEST)) as file:
+        return json.load(file)
+
+
+def stem(name):
+    """Return what the files of one checkpoint have in common."""
+    return name.rpartition(".")[0] or name
+
+
+def digest(path):
+    """Return the SHA-256 of a file, or None where there is none."""
+    found = hashlib.sha256()
+    try:
+        with open(path, "rb") as file:
+            for piece in iter(lambda: file.read(PIECE), b""):
+                found.update(piece)
+    except FileNotFoundError:
+        return None
+    return found.hexdigest()
+
+
+def words(run, node, argv):
+    """Return the words that run this program on another machine, where everything lies at the same place."""
+    with open(os.path.join(run, "job.json")) as file:
+        way = json.load(file)["ssh"]
+    return way + [node, " ".join(shlex.quote(word) for word in ["python", os.path.join(run, "copies.py")] + argv)]
+
+
+def on(run, node, argv, given=None):
+    """Return what this program printed on another machine; ``given`` is its standard input, a text or a file."""
+    text = given.encode() if isinstance(given, str) else None
+    source = given if hasattr(given, "fileno") else subprocess.PIPE
+    child = subprocess.Popen(
+        words(run, node, argv), stdin=source, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, bufsize=0
+    )
+    out, _ = child.communicate(text)
+    said = out.decode("utf-8", "replace").strip()
+    if child.returncode:
+        last = (said.splitlines() or ["no word"])[-1]
+        raise CopyFailed("{}: `{}` ended with exit code {} ({})".format(node, argv[0], child.returncode, last))
+    return said
+
+
+VERBS = {"copy": copy, "copied": copied, "bring": bring, "lacks": lacks, "take": take, "step": step, "give": give}
+
+
+def main(verb, *rest):
+    try:
+        VERBS[verb](os.path.dirname(os.path.abspath(__file__)), *rest)
+    except (CopyFailed, OSError, subprocess.CalledProcessError) as error:
+        sys.exit(str(error))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,164 @@
+"""The copy of a run on another machine, with two folders for two machines; ssh is a script that goes to the other folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+from test_remote_checkpoints import save
+from test_remote_supervisor import DATA
+
+from remote.launcher import copies
+
+NEWEST, OLD, BETTER = "model.ckpt-20", "best_models/val_loss=2.0000-step-11", "best_models/val_loss=1.0000-step-21"
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """Return the run's folder on the launcher, with a checkpoint and a best model; the other machine's is beside it."""
+    here, there, tools = tmp_path / "here", tmp_path / "there", tmp_path / "bin"
+    for folder in (here, there):
+        folder.mkdir()
+        shutil.copy(copies.__file__, folder / "copies.py")
+    tools.mkdir()
+    (tools / "python").symlink_to(sys.executable)
+    monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
+    way(here, "")
+    (here / "progress.jsonl").write_text('{"event": "first"}\n')
+    save(here / "logdir", NEWEST)
+    save(here / "logdir", OLD)
+    (here / "logdir" / copies.BEST_POINTER.removeprefix("logdir/")).write_text("the framework's list")
+    return here
+
+
+def way(here, *before):
+    """Let ssh do something before it goes to the other machine; ``$2`` is what it shall run."""
+    there = here.parent / "there"
+    line = "; ".join((*filter(None, before), f'eval "$(echo "$2" | sed "s,{here},{there},g")"'))
+    (here / "job.json").write_text(json.dumps({"ssh": ["sh", "-c", line, "ssh"]}))
+
+
+def call(here, verb, *rest):
+    argv = (sys.executable, here / "copies.py", verb, "node", *rest)
+    return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+
+
+def copy(here, step, *names):
+    files = [f"logdir/{name}{part}" for name in names for part in (".index", ".meta", ".data-00000-of-00001")]
+    if any(name.startswith("best") for name in names):
+        files.append(copies.BEST_POINTER)
+    return call(here, "copy", str(step), *files)
+
+
+def sent(done):
+    assert done.returncode == 0, done.stdout + done.stderr
+    return json.loads(done.stdout.partition(copies.MARK)[2])["files"]
+
+
+def kept(here):
+    """Return the names of the checkpoints that the other machine has, in all that lies there."""
+    return sorted({path.stem for path in (here.parent / "there").rglob("*.index")})
+
+
+def lost(here):
+    """Let the launcher be a fresh machine."""
+    shutil.rmtree(here / "logdir")
+    (here / "progress.jsonl").write_text('{"event": "later"}\n')
+
+
+def test_a_fresh_launcher_gets_checkpoint_best_model_its_list_and_the_history_back(here):
+    assert sent(copy(here, 20, NEWEST, OLD)) == 7
+    lost(here)
+    assert copies.MARK + "20" in call(here, "copied").stdout
+    assert call(here, "bring").returncode == 0
+    for name in (NEWEST, OLD):
+        assert (here / "logdir" / f"{name}.data-00000-of-00001").read_bytes() == DATA
+    assert (here / copies.BEST_POINTER).read_text() == "the framework's list"
+    assert (here / "progress.jsonl").read_text() == '{"event": "first"}\n{"event": "later"}\n'
+    assert not (here / "brought").exists()
+
+
+def test_a_best_model_that_is_there_is_not_sent_again(here):
+    copy(here, 20, NEWEST, OLD)
+    save(here / "logdir", "model.ckpt-30")
+    assert sent(copy(here, 30, "model.ckpt-30", OLD)) == 3
+    lost(here)
+    call(here, "bring")
+    assert (here / "logdir" / f"{OLD}.index").exists()
+
+
+def test_a_best_model_of_the_same_name_with_other_bytes_is_sent_again(here):
+    copy(here, 20, NEWEST, OLD)
+    save(here / "logdir", OLD, data=DATA[::-1])
+    assert sent(copy(here, 20, NEWEST, OLD)) == 1
+    lost(here)
+    call(here, "bring")
+    assert (here / "logdir" / f"{OLD}.data-00000-of-00001").read_bytes() == DATA[::-1]
+
+
+def test_what_the_framework_has_removed_goes_there_too(here):
+    copy(here, 20, NEWEST, OLD)
+    save(here / "logdir", "model.ckpt-30")
+    save(here / "logdir", BETTER)
+    assert sent(copy(here, 30, "model.ckpt-30", BETTER)) == 6
+    assert kept(here) == ["model.ckpt-30", "val_loss=1.0000-step-21"]
+
+
+@pytest.mark.parametrize("harm", ["head -c 11000 | ", "LC_ALL=C sed s,gggg,GGGG, | "])
+def test_what_was_cut_off_or_changed_on_the_way_leaves_the_copy_before_in_its_place(here, harm):
+    copy(here, 20, NEWEST, OLD)
+    save(here / "logdir", "model.ckpt-30", index=b"g" * 9000)
+    way(here, f'case $2 in *take*) set -- $1 "{harm}$2";; esac')
+    done = copy(here, 30, "model.ckpt-30", OLD)
+    assert done.returncode == 1
+    assert "`take` ended with exit code" in done.stderr
+    way(here, "")
+    assert copies.MARK + "20" in call(here, "copied").stdout
+    lost(here)
+    assert call(here, "bring").returncode == 0
+    assert (here / "logdir" / f"{NEWEST}.index").exists()
+
+
+def test_at_every_moment_the_name_of_the_copy_leads_to_a_whole_one(here):
+    copy(here, 20, NEWEST, OLD)
+    there = here.parent / "there"
+    first = os.readlink(there / "copy")
+    copy(here, 20, NEWEST, OLD)
+    assert os.readlink(there / "copy") != first
+    assert not (there / first).exists()
+
+
+def test_a_best_model_that_was_spoilt_there_is_left_behind_and_the_rest_is_brought(here):
+    copy(here, 20, NEWEST, OLD)
+    (here.parent / "there" / "copy" / "logdir" / f"{OLD}.data-00000-of-00001").write_bytes(b"rot")
+    lost(here)
+    done = call(here, "bring")
+    assert (done.returncode, done.stdout) == (0, f"left behind: logdir/{OLD}\n")
+    assert (here / "logdir" / f"{NEWEST}.index").exists()
+    assert not (here / "logdir" / f"{OLD}.index").exists()
+
+
+def test_a_checkpoint_that_was_spoilt_there_is_not_brought(here):
+    copy(here, 20, NEWEST, OLD)
+    (here.parent / "there" / "copy" / "logdir" / f"{NEWEST}.data-00000-of-00001").write_bytes(b"rot")
+    lost(here)
+    done = call(here, "bring")
+    assert done.returncode == 1
+    assert f"logdir/{NEWEST} of node has another hash" in done.stderr
+    assert not (here / "logdir").exists()
+
+
+def test_the_list_of_best_models_that_is_at_home_stays(here):
+    copy(here, 20, NEWEST, OLD)
+    (here / copies.BEST_POINTER).write_text("a newer list")
+    call(here, "bring")
+    assert (here / copies.BEST_POINTER).read_text() == "a newer list"
+
+
+def test_a_machine_without_a_copy_says_nothing(here):
+    done = call(here, "copied")
+    assert (done.returncode, done.stdout.strip()) == (0, "")
