@@ -193,9 +193,10 @@ class Command:
 
     def _write(self, act: Callable[..., None], *what: object) -> None:
         self._writing.wait()
-        if self._over.is_set():
-            raise Dropped
-        act(*what)
+        with self._lock:  # As a kill takes it: what is dead writes nothing any more.
+            if self._over.is_set():
+                raise Dropped
+            act(*what)
 
     def _failed(self, name: str, failed: Failed) -> None:
         self._outcome.failures.append(f"{name}: {failed}")
