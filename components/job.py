@@ -12,6 +12,8 @@ from config import Owner, Stack
 from launchers import openseq2seq
 from launchers import payload as facts
 
+UNPLANNED = "no prediction: nothing like this model on this hardware was ever timed"
+
 
 @dataclass(frozen=True)
 class TrainingJobArgs:
@@ -29,6 +31,8 @@ class TrainingJob(pulumi.ComponentResource):
     """
 
     run: str
+    plan: str
+    """What the run is expected to take and cost."""
     payload: pulumi.Output[str]
     """JSON of everything the operator's verbs need."""
 
@@ -36,7 +40,14 @@ class TrainingJob(pulumi.ComponentResource):
         super().__init__("microcluster:index:TrainingJob", name, {}, opts)
         job = job_of(args.stack)
         self.run = run_id(args.stack, args.owner, job)
-        self.payload = args.cluster.payload.apply(lambda known: replace(known, job=job, run=self.run).to_json())
+        own_facts = {"job": job, "run": self.run, "prediction": prediction_of(args.stack)}
+        self.payload = pulumi.Output.all(args.cluster.payload, args.cluster.price_per_hour).apply(
+            lambda known: replace(known[0], **own_facts, per_hour=float(known[1]) if known[1] else None).to_json()
+        )
+        plan = args.stack.plan
+        self.plan = plan.summary if plan else UNPLANNED
+        if plan and plan.warning:
+            pulumi.log.warn(plan.warning, self)
         # The old run must have ended before the new one starts: both want the same GPUs.
         own = pulumi.ResourceOptions(parent=self, depends_on=args.cluster.ready, delete_before_replace=True)
         step(f"{name}-run", "start-job", self.payload, [self.run, *args.cluster.guest_ids], own, undo="stop-job")
@@ -57,6 +68,14 @@ def job_of(stack: Stack) -> facts.Job:
         dataset=job.dataset,
         preflight=job.preflight,
     )
+
+
+def prediction_of(stack: Stack) -> facts.Prediction | None:
+    """Return what is expected of a step, as the launchers see it."""
+    if stack.plan is None:
+        return None
+    expected = stack.plan.prediction
+    return facts.Prediction(expected.seconds, expected.compute_s, expected.wire_bytes)
 
 
 def run_id(stack: Stack, owner: Owner, job: facts.Job) -> str:

@@ -17,6 +17,7 @@ from config.errors import ConfigError, sentence, unknown_key
 from config.model import Cluster, Container, Job, StackFile, keys_at
 from config.owner import Owner, owner, owner_mark
 from config.places import expand, home
+from config.plan import Plan, planned
 from config.rules import complete, problems_between, problems_of_account
 from config.yaml_text import TextProblem, printable, read
 
@@ -26,9 +27,9 @@ __all__ = [
     "Container",
     "Job",
     "Owner",
+    "Plan",
     "Stack",
     "expand",
-    "explain",
     "home",
     "load",
     "owner",
@@ -59,6 +60,8 @@ class Stack:
     """The unit of the provider's waits: 1 but in tests."""
     origins: tuple[tuple[str, str, str], ...]
     """For every value its path, the value and where it came from."""
+    plan: Plan | None = None
+    """What the run is expected to take and cost, where anything like it was ever measured."""
 
 
 def load() -> Stack:
@@ -120,15 +123,12 @@ def parse(stack: str, values: Mapping[str, Any], *, ordering: bool = False) -> S
         count = f"{len(problems)} problem{'s' if len(problems) > 1 else ''}"
         lines = "\n".join(f"  {line}" for line in sorted(set(problems)))
         raise ConfigError(f"stack {stack}: {count} in stacks/Pulumi.{stack}.yaml, nothing was ordered\n{lines}")
+    parsed, plan, reasons = planned(parsed, written, reasons)
     file = account.get("configFile")
-    origins = tuple(_origins(parsed, written, reasons))
+    origins = (*_origins(parsed, written, reasons), *(plan.rows() if plan else ()))
     sections = (parsed.cluster, parsed.container, parsed.job)
-    return Stack(stack, *sections, str(expand(file)) if file else None, float(account.get("timeScale", 1)), origins)
-
-
-def explain(stack: str) -> list[tuple[str, str, str]]:
-    """Return ``(path, value, origin)`` for every value of a stack."""
-    return list(read_file(stack).origins)
+    account_file = str(expand(file)) if file else None
+    return Stack(stack, *sections, account_file, float(account.get("timeScale", 1)), origins, plan)
 
 
 def _sections(values: Mapping[str, Any], namespace: str) -> dict[str, Any]:

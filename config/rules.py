@@ -17,6 +17,8 @@ PYTHON_3_5 = re.compile(r"18\.\d\d-py3|19\.0[1-5]-py3")
 """The tags of NVIDIA's image with the Python for which templates/Dockerfile pins every package."""
 STAND_IN = "microcluster/training"
 """The repository of the image that trains with the stand-in, in whatever registry."""
+UNPLANNED_STEPS = 200
+"""Between checkpoints of the large model on what nobody has timed: about what the slowest that was timed gets."""
 USUAL_STEPS = {"transformer-tiny": 300, "transformer-base": 50_000}
 ACCOUNT_KEYS = ("configFile", "timeScale", "importMark")
 CREDENTIALS = ("apiKey", "api_key", "key", "password", "username", "token", "secret")
@@ -36,7 +38,7 @@ def complete(written: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]
 
     if isinstance(cluster, dict) and "image" not in cluster:
         follow("cluster", cluster, "os", catalog.newest_system(), f"newest system of the catalogue of {catalog.AS_OF}")
-    usual = "transformer-tiny" if _repository(sections.get("container")) == STAND_IN else "transformer-base"
+    usual = "transformer-tiny" if _image_repository(sections.get("container")) == STAND_IN else "transformer-base"
     follow("job", job, "model", usual, "follows from container.image")
     model = job.get("model") if isinstance(job, dict) else None
     tiny = model == "transformer-tiny"
@@ -50,7 +52,14 @@ def complete(written: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]
     batch = 16 if tiny else 256 if precision == "mixed" else 128
     follow("job", job, "batchPerGpu", batch, "follows from job.model and job.precision (16 bits fit twice as much)")
     follow("job", job, "evalSteps", 100 if tiny else 4001, "follows from job.model")
-    follow("job", job, "checkpointSteps", 100 if tiny else 2000, "follows from job.model")
+    # Where planning knows the time of a step, `plan` puts in what follows from the money at risk.
+    follow(
+        "job",
+        job,
+        "checkpointSteps",
+        100 if tiny else UNPLANNED_STEPS,
+        "follows from job.model: nothing like it was timed",
+    )
     return sections, reasons
 
 
@@ -111,9 +120,12 @@ def _problems_of_image(written: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _repository(container: Any) -> str:
+def _image_repository(container: Any) -> str:
+    return repository(str(container.get("image")) if isinstance(container, Mapping) else "")
+
+
+def repository(image: str) -> str:
     """Return the repository that an image reference names, without registry, tag and digest."""
-    image = str(container.get("image")) if isinstance(container, Mapping) else ""
     return image.partition("/")[2].partition("@")[0].partition(":")[0]
 
 

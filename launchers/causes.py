@@ -14,7 +14,7 @@ NEXT = {
     "disk-full": "Make room: fab ssh gpu-0 --stack {stack} -- df -h /data; then " + GO_ON,
     "disk-low": "Make room: fab ssh gpu-0 --stack {stack} -- du -xsh /data/runs/*",
     "gpus-at-rest": "See whether it still trains: fab logs --follow --stack {stack}; stop it: fab stop --stack {stack}",
-    "slow": "Compare network and machines with the preflight: fab report --stack {stack}",
+    "slow": "See where the time goes: fab report --stack {stack}; stop paying for it: make down STACK={stack} FETCH=1",
     "not-copied": "Losing the first machine would now lose the run; see the other one: fab ssh gpu-1 --stack {stack}",
     "supervisor-gone": GO_ON + ", and ends what is left of the old attempt first",
     "supervisor-silent": "fab stop --stack {stack}, then " + GO_ON,

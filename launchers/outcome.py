@@ -26,6 +26,8 @@ class Outcome:
     validation_loss: float | str | None = None
     first_validation_loss: float | str | None = None
     seconds_per_step: float | None = None
+    predicted_s: float | None = None
+    predicted_source: str | None = None
     objects_per_second: float | None = None
     eta_s: float | None = None
     reason: str | None = None
@@ -55,6 +57,7 @@ def judge(seen: Mapping[str, Any]) -> Outcome:
     step = losses[-1]["step"] if losses else None
     state, cause, reason = _state(seen, losses)
     left = job["max_steps"] - step if step is not None else None
+    predicted_s, predicted_source = _prediction(seen)
     return Outcome(
         state=state,
         run=job["run"],
@@ -66,6 +69,8 @@ def judge(seen: Mapping[str, Any]) -> Outcome:
         validation_loss=evaluations[-1]["loss"] if evaluations else None,
         first_validation_loss=evaluations[0]["loss"] if evaluations else None,
         seconds_per_step=seconds,
+        predicted_s=predicted_s,
+        predicted_source=predicted_source,
         objects_per_second=_last(events, "average_objects_per_second"),
         eta_s=round(left * seconds, 1) if state == "running" and left is not None and seconds else None,
         reason=reason,
@@ -164,6 +169,15 @@ def _seconds_per_step(events: Sequence[Mapping[str, Any]]) -> float | None:
             tainted = False
     recent = sorted(clean[-9:])
     return recent[len(recent) // 2] if recent else None
+
+
+def _prediction(seen: Mapping[str, Any]) -> tuple[float | None, str | None]:
+    """Return the predicted seconds per step: on the network that the preflight has measured, else as it was planned."""
+    for event in reversed(_this_attempt(seen["events"])):
+        if event["event"] == "prediction":
+            return event["seconds"], event["source"]
+    planned = seen["job"].get("predicted_s")
+    return planned, None if planned is None else "before renting"
 
 
 def _this_attempt(events: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:

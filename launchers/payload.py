@@ -55,8 +55,21 @@ class Job:
 
 
 @dataclass(frozen=True)
+class Prediction:
+    """What planning expects of a step: seconds, of which the GPUs compute; bytes that each network card sends and receives."""
+
+    seconds: float
+    compute_s: float
+    wire_bytes: int
+
+
+@dataclass(frozen=True)
 class Payload:
-    """Everything about one stack's cluster and job; a step gets only the fields that it needs."""
+    """Everything about one stack's cluster and job; a step gets only the fields that it needs.
+
+    Attributes:
+        per_hour: what all hosts cost, in the account's currency, as it was priced before the order.
+    """
 
     stack: str
     mark: str
@@ -75,6 +88,8 @@ class Payload:
     container: Container | None = None
     job: Job | None = None
     run: str | None = None
+    prediction: Prediction | None = None
+    per_hour: float | None = None
 
     def to_json(self) -> str:
         """Return one line with sorted keys, without the fields that are None."""

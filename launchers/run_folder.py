@@ -82,7 +82,7 @@ class RunFolder:
             "names": [host.name for host in payload.hosts],
             "mixed": payload.job.precision == "mixed",
             "stall_s": payload.job.stall_s,
-            "predicted_s": None,
+            **self._expected(),
             "watch_every_s": WATCH_EVERY_S,
             "sample_every_s": SAMPLE_EVERY_S,
             "slots": payload.slots,
@@ -107,4 +107,14 @@ class RunFolder:
             "preflight": list(mpirun(self.world, every_rank)),
             "train": list(mpirun(self.world, openseq2seq.program(config))),
             "resume": list(mpirun(self.world, openseq2seq.program(config, resume=True))),
+        }
+
+    def _expected(self) -> dict[str, object]:
+        """Return what planning expects of a step, None where it knows nothing; the launcher knows its network better."""
+        expected = self.payload.prediction
+        return {
+            "predicted_s": expected.seconds if expected else None,
+            "compute_s": expected.compute_s if expected else None,
+            "wire_bytes": expected.wire_bytes if expected else 0,
+            "per_hour": self.payload.per_hour,
         }

@@ -10,6 +10,7 @@ from launchers import image, progress
 from launchers.outcome import Outcome, judge
 from launchers.payload import Payload
 from launchers.run_folder import RunFolder
+from planning import step_law
 from remote.host import Host, RemoteError
 from remote.image import image_id
 from remote.on_all import on_all
@@ -18,7 +19,7 @@ from remote.ssh_ready import wait_for_ssh
 from remote.waiting import say
 
 ABOARD = Path(__file__).parent / "launcher"
-SHIPPED = (*sorted(ABOARD.glob("*.py")), Path(progress.__file__))
+SHIPPED = (*sorted(ABOARD.glob("*.py")), Path(progress.__file__), Path(step_law.__file__))
 """What lies flat in the run's folder; its Python is the machines' and the image's, down to 3.5."""
 ALIVE = ("preparing", "running")
 START_TIMEOUT_S = 60.0

@@ -9,13 +9,16 @@ from rich.console import Console
 from rich.table import Table
 
 import config
-from verbs.frame import STACK, print_json, verb
+from verbs.frame import STACK, print_json, tell, verb
 
 
 @verb
 def explain(context: invoke.Context, stack: str = STACK, json: bool = False) -> int:
-    """Print every value of the stack and where it came from."""
-    origins = config.explain(stack)
+    """Print every value of the stack and where it came from, and what the run is expected to take."""
+    known = config.read_file(stack)
+    origins = known.origins
+    if known.plan and known.plan.warning:
+        tell(known.plan.warning)
     if json:
         print_json({path: {"value": value, "source": source} for path, value, source in origins})
         return 0

@@ -97,6 +97,8 @@ def status_facts(stack: str, payload: Payload | None, outcome: Outcome, cost: Co
         "train_loss",
         "validation_loss",
         "seconds_per_step",
+        "predicted_s",
+        "predicted_source",
         "eta_s",
         "phase",
         "reason",

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
 import config
 from launchers.payload import Payload, PayloadError
+from planning import next_started_hour
 from providers.softlayer.account import Account, AccountError, open_account, reading
 from setup.withheld import kept
 from verbs.frame import VerbError, sentence, tell
@@ -23,6 +25,8 @@ class Cost:
     per_hour: Decimal | None
     so_far: Decimal | None
     currency: str = "USD"
+    next_hour: datetime | None = None
+    """When the next hour begins of what has been billed longest; that a started hour is paid whole is an assumption."""
 
     def as_json(self) -> dict[str, Any]:
         """Return plain values."""
@@ -30,13 +34,15 @@ class Cost:
             "per_hour": None if self.per_hour is None else str(self.per_hour),
             "so_far": None if self.so_far is None else str(self.so_far.quantize(CENT)),
             "currency": self.currency,
+            "next_hour": self.next_hour.isoformat() if self.next_hour else None,
         }
 
     def __str__(self) -> str:
         """Say it in a few words."""
         if self.per_hour is None or self.so_far is None:
             return "cost unknown"
-        return f"${self.so_far.quantize(CENT)} so far, ${self.per_hour.normalize():f}/hour"
+        beginning = f", the next one begins at {self.next_hour:%H:%M} UTC" if self.next_hour else ""
+        return f"${self.so_far.quantize(CENT)} so far, ${self.per_hour.normalize():f}/hour{beginning}"
 
 
 def cost_of(payload: Payload, account: Account | None = None) -> Cost:
@@ -48,7 +54,10 @@ def cost_of(payload: Payload, account: Account | None = None) -> Cost:
     except AccountError as error:
         tell(sentence(str(error)))
         return Cost(None, None)
-    return Cost(sum((c.per_hour for c in charges), Decimal(0)), sum((c.so_far for c in charges), Decimal(0)))
+    per_hour, so_far = (sum(each, Decimal(0)) for each in ((c.per_hour for c in charges), (c.so_far for c in charges)))
+    opened = min((c.opened for c in charges if c.hourly), default=None)
+    next_hour = next_started_hour(opened, datetime.now(UTC)).astimezone(UTC) if opened else None
+    return Cost(per_hour, so_far, next_hour=next_hour)
 
 
 def account_and_mark(stack: str) -> tuple[Account, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from launchers.causes import next_step
+from launchers.causes import next_for, next_step
 from launchers.outcome import Outcome
 from launchers.payload import Payload
 from verbs.money import Cost
@@ -13,7 +13,8 @@ def status(payload: Payload, outcome: Outcome, cost: Cost) -> str:
     lines = [f"run {outcome.run or payload.run} of stack {payload.stack}: {headline(outcome)}"]
     if outcome.reason:
         lines += [f"  {line}" for line in trouble(outcome, payload.stack)]
-    lines += [f"  alarm: {alarm['text']} ({alarm['cause']})" for alarm in outcome.alarms]
+    for alarm in outcome.alarms:
+        lines += [f"  alarm: {alarm['text']} ({alarm['cause']})", f"    {next_for(alarm['cause'], payload.stack)}"]
     lines += [f"  {host.name}  {host.public_address}  {host.private_address}" for host in payload.hosts]
     return "\n".join([*lines, f"  {cost}"])
 
@@ -47,7 +48,8 @@ def losses(outcome: Outcome) -> list[str]:
 
 def pace(outcome: Outcome) -> list[str]:
     """Return how fast it goes and how long it will still take, as far as it is known."""
-    speed = [] if outcome.seconds_per_step is None else [f"{outcome.seconds_per_step:.3f} s/step"]
+    beside = "" if outcome.predicted_s is None else f" ({outcome.predicted_s:.3f} predicted)"
+    speed = [] if outcome.seconds_per_step is None else [f"{outcome.seconds_per_step:.3f} s/step{beside}"]
     return speed if outcome.eta_s is None else [*speed, f"{duration(outcome.eta_s)} left"]
 
 
@@ -87,6 +89,7 @@ def report_rows(payload: Payload, outcome: Outcome, cost: Cost) -> list[tuple[st
         ),
         ("evaluation", _last_bleu(outcome)),
         ("pace", f"{outcome.seconds_per_step} s/step" if outcome.seconds_per_step is not None else None),
+        ("predicted", _predicted(outcome)),
         ("throughput", f"{outcome.objects_per_second:.0f} objects/s" if outcome.objects_per_second else None),
         ("checkpoints", ", ".join(str(step) for step in outcome.checkpoints) or "none"),
         ("best models", ", ".join(outcome.best) or None),
@@ -105,6 +108,16 @@ def duration(seconds: float | None) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60} s"
     return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def _predicted(outcome: Outcome) -> str | None:
+    if outcome.predicted_s is None:
+        return None
+    text = f"{outcome.predicted_s:.3f} s/step {outcome.predicted_source}"
+    if outcome.seconds_per_step is None:
+        return text
+    off = outcome.seconds_per_step / outcome.predicted_s - 1
+    return f"{text}; the run is {abs(off):.0%} {'slower' if off > 0 else 'faster'}"
 
 
 def _last_bleu(outcome: Outcome) -> str | None:

@@ -33,8 +33,13 @@ LOW_DISK_BYTES = 1 << 30
 class Alarms:
     """What has been seen of one training phase, and what is wrong with it."""
 
-    def __init__(self, now, stall_s, predicted_s=None, checkpoint_bytes=0, mixed=False):
-        self.stall_s, self.predicted_s, self.mixed = stall_s, predicted_s, mixed
+    def __init__(self, now, stall_s, *, expected=None, checkpoint_bytes=0, mixed=False, per_hour=None, max_steps=0):
+        """Begin to watch.
+
+        ``expected`` is {seconds, source} of a step or None, ``per_hour`` what all machines cost in dollars or None.
+        """
+        self.stall_s, self.expected, self.mixed = stall_s, expected, mixed
+        self.per_hour, self.max_steps = per_hour, max_steps
         self.checkpoint_bytes = checkpoint_bytes
         self.progressed, self.gaps = now, []
         self.paces, self.clean = [], False
@@ -117,13 +122,34 @@ class Alarms:
         return {DISK_LOW: "the data disk is nearly full: " + left + " left, " + str(needed >> 20) + " MB wanted"}
 
     def _pace(self):
-        """Compare the last steps with the prediction, or with this run's own first ones."""
-        before = self.predicted_s or (median(self.paces[:CLEAN_STEPS]) if len(self.paces) >= 2 * CLEAN_STEPS else None)
+        """Compare the last steps with the prediction and with this run's own first ones."""
         recent = self.paces[-CLEAN_STEPS:]
-        if before is None or len(recent) < CLEAN_STEPS or median(recent) <= SLOW_FACTOR * before:
+        if len(recent) < CLEAN_STEPS:
             return {}
-        source = "predicted" if self.predicted_s else "measured at the beginning"
-        return {SLOW: "{:.3f} s per step instead of {:.3f} {}".format(median(recent), before, source)}
+        now = median(recent)
+        usual = []
+        if self.expected:
+            usual.append((self.expected["seconds"], "predicted " + self.expected["source"]))
+        if len(self.paces) >= 2 * CLEAN_STEPS:
+            usual.append((median(self.paces[:CLEAN_STEPS]), "measured at the beginning"))
+        for before, source in usual:
+            if now > SLOW_FACTOR * before:
+                text = "{:.3f} s per step instead of {:.3f} {}".format(now, before, source)
+                return {SLOW: text + self._price_of(now, before)}
+        return {}
+
+    def _price_of(self, now, before):
+        """Say what slow steps cost: the part of every hour's price that buys none, and all that is left to do."""
+        text = ""
+        if self.per_hour:
+            wasted = self.per_hour * (1 - before / now)
+            text += ": ${:.2f} of every hour's ${:.2f} buy no steps".format(wasted, self.per_hour)
+        left_s = (self.max_steps - (self.step or 0)) * (now - before)
+        if left_s >= 1:
+            text += "; what is left takes " + _seconds(left_s) + " longer"
+            if self.per_hour:
+                text += " and ${:.2f} more".format(left_s / 3600 * self.per_hour)
+        return text
 
 
 def ending(found):

@@ -10,6 +10,7 @@ from collections import deque
 
 import alarms
 import end_run
+import expectation
 from copier import Copier
 from progress import rank_of
 
@@ -28,7 +29,17 @@ class Watchman:
         self.lock = threading.Lock()
         self.raised, self.sampled_at = {}, 0.0
         job = run.job
-        self.alarms = alarms.Alarms(time.time(), job["stall_s"], job["predicted_s"], mixed=job["mixed"])
+        expected = expectation.of(run)
+        if expected:
+            run.tell(dict(expected, event="prediction"))
+        self.alarms = alarms.Alarms(
+            time.time(),
+            job["stall_s"],
+            expected=expected,
+            mixed=job["mixed"],
+            per_hour=job["per_hour"],
+            max_steps=job["max_steps"],
+        )
         self.looking = threading.Thread(target=self._look_on, daemon=True)
         self.copying = threading.Thread(target=Copier(run, self.alarms, self.over).keep, daemon=True)
 

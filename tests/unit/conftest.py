@@ -6,8 +6,10 @@ import sys
 from pathlib import Path
 
 from launchers import progress
+from planning import step_law
 
 TRAINING = Path(__file__).parents[2] / "images" / "training"
 
 sys.path += [str(TRAINING / "opt" / "OpenSeq2Seq"), str(TRAINING / "corpus")]
-sys.modules.setdefault("progress", progress)  # It lies beside the supervisor there.
+sys.modules.setdefault("progress", progress)  # Both lie beside the supervisor there.
+sys.modules.setdefault("step_law", step_law)

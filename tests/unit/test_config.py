@@ -60,6 +60,69 @@ def test_every_value_can_be_traced_to_where_it_came_from() -> None:
     assert origins["cluster.image"] == "not set"
 
 
+def origin_of(stack: config.Stack, path: str) -> str:
+    return next(origin for known, _, origin in stack.origins if known == path)
+
+
+def test_the_interval_of_checkpoints_follows_from_the_money_at_risk_and_says_how() -> None:
+    v100 = config.parse("dev", written())
+    assert v100.job.checkpoint_steps == 140
+    assert origin_of(v100, "job.checkpointSteps") == (
+        "computed: at most 10 min or $1 at $13.00 an hour (list prices of 2026-05) and 1.75 s per step (+-10%); "
+        "writing takes 2% to 4% of the time"
+    )
+    p100 = config.parse("dev", written(cluster__flavor="AC1_16X120X100"))
+    assert (p100.job.checkpoint_steps, v100.plan.warning, p100.plan.warning) == (210, "", "")
+
+
+def test_an_interval_that_is_written_down_stays_and_is_told_when_it_risks_much_more() -> None:
+    careless = config.parse("dev", written(job__checkpointSteps=5000))
+    assert (careless.job.checkpoint_steps, origin_of(careless, "job.checkpointSteps")) == (5000, "stack file")
+    assert careless.plan.warning.startswith("job.checkpointSteps: 5000 puts 145.9 min and $31.60 at risk")
+    assert "36 times the default of 140 steps (4.1 min and $0.88)" in careless.plan.warning
+    assert config.parse("dev", written(job__checkpointSteps=200)).plan.warning == ""
+    assert config.parse("dev", written(job__checkpointSteps=1)).plan.warning == ""
+
+
+def test_asking_for_more_steps_keeps_the_interval_because_another_one_is_another_run() -> None:
+    intervals = {config.parse("dev", written(job__maxSteps=steps)).job.checkpoint_steps for steps in (1, 50, 90_000)}
+    assert intervals == {140}
+
+
+def test_the_plan_of_a_stack_is_its_time_and_money_with_the_band_and_the_date_of_the_prices() -> None:
+    plan = config.parse("dev", written()).plan
+    assert plan.summary == (
+        "1.75 s per step, 24.3 h and $316 for 50000 steps (+-10%; list prices of 2026-05, ports that carry 2 Gb/s); "
+        "4.1 min and $0.88 at risk between checkpoints"
+    )
+    alone = config.parse("dev", written(cluster__nodes=1)).plan
+    assert "no network between ranks" in alone.summary
+
+
+@pytest.mark.parametrize(
+    "untimed",
+    [
+        {"job__model": "transformer-tiny"},
+        {"cluster__flavor": "AC1_16X120X100", "job__precision": "mixed"},
+        {"container__image": "r.test:5000/microcluster/training:standin"},
+    ],
+)
+def test_what_nobody_has_timed_has_no_plan_and_a_fixed_interval(untimed: dict[str, Any]) -> None:
+    stack = config.parse("dev", written(**untimed))
+    assert stack.plan is None
+    assert "nothing like it was timed" in origin_of(stack, "job.checkpointSteps")
+    assert stack.job.checkpoint_steps in (100, 200)
+
+
+@pytest.mark.parametrize("batch", [1, 4096])
+@pytest.mark.parametrize("nodes", [1, 2, 64])
+@pytest.mark.parametrize("steps", [1, 10_000_000])
+def test_the_largest_and_the_smallest_that_may_be_asked_for_have_a_plan(batch: int, nodes: int, steps: int) -> None:
+    plan = config.parse("dev", written(job__batchPerGpu=batch, cluster__nodes=nodes, job__maxSteps=steps)).plan
+    assert 1 <= plan.checkpoint_steps <= 5000
+    assert plan.risk().dollars <= 1 or plan.checkpoint_steps == 1
+
+
 def test_all_problems_are_reported_together_with_their_path() -> None:
     values = written(cluster__datacenter="lon4", cluster__flavor="AC3_16X120X100", cluster__nodez=3)
     assert problems(values) == [

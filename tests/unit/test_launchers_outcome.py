@@ -95,6 +95,14 @@ def test_the_pace_leaves_out_start_up_and_evaluations():
     assert (outcome.seconds_per_step, outcome.eta_s) == (0.5, 5.0)
 
 
+def test_the_prediction_is_that_on_the_measured_network_and_before_it_that_of_the_plan():
+    planned = judge(seen(job={**JOB, "predicted_s": 1.75}))
+    assert (planned.predicted_s, planned.predicted_source) == (1.75, "before renting")
+    events = [*seen()["events"], {"event": "prediction", "seconds": 3.3, "source": "at 941 Mb/s", "t": 3.0}]
+    assert judge(seen(events=events, job={**JOB, "predicted_s": 1.75})).predicted_s == 3.3
+    assert judge(seen()).predicted_s is None
+
+
 def test_more_steps_than_were_trained_make_a_finished_run_unfinished():
     assert judge(seen(job={**JOB, "max_steps": 100})).state == "failed"
 

@@ -121,6 +121,13 @@ def test_the_job_knows_every_host_in_rank_order() -> None:
     assert payload["job"]["max_steps"] == 50000
 
 
+def test_the_job_knows_what_a_step_should_take_and_what_all_machines_cost() -> None:
+    payload = json.loads(declare()["job-run"].inputs["stdin"])
+    assert payload["prediction"] == {"compute_s": 0.5927, "seconds": 1.7503, "wire_bytes": 365285376}
+    assert payload["per_hour"] == 8.99
+    assert "prediction" not in json.loads(declare(job__model="transformer-tiny")["job-run"].inputs["stdin"])
+
+
 def test_more_steps_change_the_payload_and_not_the_run() -> None:
     short, long = declare()["job-run"].inputs, declare(job__maxSteps=60000)["job-run"].inputs
     assert short["stdin"] != long["stdin"]

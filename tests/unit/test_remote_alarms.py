@@ -154,15 +154,43 @@ def test_steps_that_are_slower_by_a_third_than_at_the_beginning_raise_an_alarm()
     assert alarms.now(0.0) == {"slow": "1.400 s per step instead of 1.000 measured at the beginning"}
 
 
+EXPECTED = {"seconds": 1.75, "mbps": 1882, "source": "at 1882 Mb/s, as the preflight measured"}
+
+
 def test_a_prediction_is_compared_from_the_first_steps_on():
-    alarms = watched(predicted_s=1.0)
+    alarms = watched(expected=EXPECTED)
     alarms.saw({"event": "started"}, 0.0)
-    paces(alarms, 30.0, 1.5, 1.5, 1.5, 1.5, 1.5)
-    assert alarms.now(0.0) == {"slow": "1.500 s per step instead of 1.000 predicted"}
+    paces(alarms, 30.0, 2.5, 2.5, 2.5, 2.5)
+    assert alarms.now(0.0) == {}
+    paces(alarms, 2.5)
+    assert alarms.now(0.0) == {
+        "slow": "2.500 s per step instead of 1.750 predicted at 1882 Mb/s, as the preflight measured"
+    }
+
+
+def test_a_step_within_30_percent_of_the_prediction_is_not_slow():
+    alarms = watched(expected=EXPECTED)
+    paces(alarms, 30.0, *(5 * [1.3 * 1.74]))
+    assert alarms.now(0.0) == {}
+
+
+def test_slow_steps_name_what_they_cost_an_hour_and_what_the_rest_will_cost_more():
+    alarms = watched(expected=EXPECTED, per_hour=13.0, max_steps=50_000)
+    alarms.saw({"event": "train", "step": 10_000, "loss": 2.0}, 0.0)
+    paces(alarms, 30.0, *(5 * [2.5]))
+    assert alarms.now(0.0)["slow"].partition(": ")[2] == (
+        "$3.90 of every hour's $13.00 buy no steps; what is left takes 500 minutes longer and $108.33 more"
+    )
+
+
+def test_a_run_that_is_slower_than_at_its_beginning_is_slow_though_a_lenient_prediction_holds():
+    alarms = watched(expected={**EXPECTED, "seconds": 3.3})
+    paces(alarms, 30.0, *(5 * [1.7]), *(5 * [2.5]))
+    assert alarms.now(0.0) == {"slow": "2.500 s per step instead of 1.700 measured at the beginning"}
 
 
 def test_the_pace_line_after_an_evaluation_counts_the_evaluation_and_is_left_out():
-    alarms = watched(predicted_s=1.0)
+    alarms = watched(expected={**EXPECTED, "seconds": 1.0})
     for _ in range(6):
         alarms.saw({"event": "validation", "loss": 2.0}, 0.0)
         paces(alarms, 60.0, 1.0)

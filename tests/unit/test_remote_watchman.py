@@ -190,3 +190,34 @@ def test_ranks_that_ended_while_every_machine_answers_blame_none(folder):  # noq
     start(folder)
     outcome = wait_for_end(folder)
     assert (outcome.cause, outcome.reason) == ("training", "training ended with exit code 3")
+
+
+V100 = {"predicted_s": 1.75, "compute_s": 0.5927, "wire_bytes": 365285376, "per_hour": 13.0}
+
+
+def paces(seconds):
+    return "\n".join(
+        f"*** Global step {step}: ***     Train loss: 4.0 \ntime per step = 0:00:{seconds}" for step in range(7)
+    ).splitlines()
+
+
+def test_steps_that_are_slower_than_predicted_are_an_alarm_with_what_they_cost_and_the_run_goes_on(folder):  # noqa: F811
+    said = "\n".join(f"echo '{line}'" for line in paces(4.5))
+    train = ["sh", "-c", f"{said}\nsleep 2; exit 3"]
+    write_job(folder, last=50_000, train=train, **V100)
+    start(folder)
+    assert wait_for_end(folder).cause == "training"
+    (prediction,) = events_of(folder, "prediction")
+    assert (prediction["seconds"], prediction["mbps"]) == (3.303, 941)
+    (alarm,) = events_of(folder, "alarm")
+    assert alarm["cause"] == "slow"
+    assert alarm["text"].startswith("4.500 s per step instead of 3.303 predicted at 941 Mb/s")
+    assert "$3.46 of every hour's $13.00 buy no steps" in alarm["text"]
+
+
+def test_a_true_gigabit_is_not_called_slow_though_such_ports_have_carried_two(folder):  # noqa: F811
+    said = "\n".join(f"echo '{line}'" for line in paces(3.4))
+    write_job(folder, last=50_000, train=["sh", "-c", f"{said}\nsleep 2; exit 3"], **V100)
+    start(folder)
+    wait_for_end(folder)
+    assert events_of(folder, "alarm") == []

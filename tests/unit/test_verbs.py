@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 
@@ -189,6 +190,8 @@ def test_the_facts_of_status_are_the_contract():
         "train_loss": 5.5,
         "validation_loss": 6.5,
         "seconds_per_step": 0.5,
+        "predicted_s": None,
+        "predicted_source": None,
         "eta_s": 10.0,
         "phase": None,
         "reason": None,
@@ -196,9 +199,24 @@ def test_the_facts_of_status_are_the_contract():
         "cause": None,
         "alarms": [],
         "nodes": [],
-        "cost": {"per_hour": "8.99", "so_far": "1.50", "currency": "USD"},
+        "cost": {"per_hour": "8.99", "so_far": "1.50", "currency": "USD", "next_hour": None},
     }
     assert facts["nodes"][0]["name"] == "gpu-0"
+
+
+def test_the_prediction_stands_beside_the_actual_pace_and_slow_steps_beside_the_next_command():
+    slow = {"cause": "slow", "text": "2.500 s per step instead of 1.750 predicted"}
+    seen = dataclasses.replace(
+        RUNNING, seconds_per_step=2.5, predicted_s=1.75, predicted_source="at 1882 Mb/s", alarms=(slow,)
+    )
+    assert "2.500 s/step (1.750 predicted)" in words.headline(seen)
+    assert "fab report --stack local" in words.status(PAYLOAD, seen, COST)
+    assert "1.750 s/step at 1882 Mb/s; the run is 43% slower" in words.report(PAYLOAD, seen, COST)
+
+
+def test_the_bill_tells_when_the_next_hour_begins_and_what_it_costs():
+    at = dataclasses.replace(COST, next_hour=datetime(2026, 11, 21, 18, 5, tzinfo=UTC))
+    assert str(at) == "$1.50 so far, $8.99/hour, the next one begins at 18:05 UTC"
 
 
 def test_a_stack_that_is_not_up_is_absent():

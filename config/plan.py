@@ -1,0 +1,133 @@
+"""What planning makes of a stack file: the step time, hours and dollars of the run, and what stands at risk between checkpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any
+
+import catalog
+from config.model import StackFile
+from config.rules import STAND_IN, repository
+from planning import BAND, AtRisk, Bill, Prediction, Setting, at_risk, interval, predict
+from planning.checkpoints import MOST_DOLLARS, MOST_MINUTES, WRITE_S
+
+MUCH_MORE = 2.0
+"""From this many times what the default puts at risk on, a person is told."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What the run is expected to take; ``bare`` is the same on ports that carry no more than they are called.
+
+    Attributes:
+        per_hour: list price of all machines by the catalogue, in dollars.
+        usual: the steps between checkpoints unless the stack file says otherwise.
+    """
+
+    prediction: Prediction
+    bare: Prediction
+    per_hour: Decimal
+    max_steps: int
+    checkpoint_steps: int
+    usual: int
+
+    def bill(self) -> Bill:
+        """Return what all steps take and cost."""
+        return Bill(self.max_steps * self.prediction.seconds, self.per_hour)
+
+    def risk(self, steps: int | None = None, *, bare: bool = False) -> AtRisk:
+        """Return what a crash may cost with the stack's own interval, or with another one."""
+        pace = self.bare if bare else self.prediction
+        return at_risk(steps or self.checkpoint_steps, pace.seconds, self.per_hour, self.max_steps)
+
+    @property
+    def basis(self) -> str:
+        """Say with which price and pace everything was computed."""
+        return f"${self.per_hour:.2f} an hour (list prices of {catalog.AS_OF}) and {self.prediction.seconds:.2f} s per step"
+
+    @property
+    def summary(self) -> str:
+        """Say in one line what the run takes."""
+        bill, band = self.bill(), f"+-{BAND:.0%}"
+        return (
+            f"{self.prediction.seconds:.2f} s per step, {bill.hours:.1f} h and ${bill.dollars:,.0f} for {self.max_steps} steps "
+            f"({band}; list prices of {catalog.AS_OF}, {self._link}); {_said(self.risk())} at risk between checkpoints"
+        )
+
+    @property
+    def warning(self) -> str:
+        """Say that the interval puts much more at risk than the default does; else an empty text."""
+        asked, usual = self.risk(), self.risk(self.usual)
+        times = asked.seconds / usual.seconds
+        if times <= MUCH_MORE:
+            return ""
+        return (
+            f"job.checkpointSteps: {self.checkpoint_steps} puts {_said(asked)} at risk between two checkpoints, {times:.0f} times "
+            f"the default of {self.usual} steps ({_said(usual)}); leave it out, or mean it"
+        )
+
+    def interval_reason(self) -> str:
+        """Say why the interval of checkpoints is what it is."""
+        low, high = (seconds / (self.usual * self.prediction.seconds) for seconds in WRITE_S)
+        return (
+            f"computed: at most {MOST_MINUTES} min or ${MOST_DOLLARS} at {self.basis} (+-{BAND:.0%}); writing takes "
+            f"{low:.0%} to {high:.0%} of the time"
+        )
+
+    def rows(self) -> list[tuple[str, str, str]]:
+        """Return what was planned as ``(path, value, origin)``."""
+        bill = self.bill()
+        return [
+            ("plan.secondsPerStep", f"{self.prediction.seconds:.2f}", f"computed, +-{BAND:.0%}: {self._link}"),
+            ("plan.hours", f"{bill.hours:.1f}", "computed: maxSteps times secondsPerStep, without preparation"),
+            ("plan.dollars", f"{bill.dollars:.0f}", f"computed: hours at {self.basis}"),
+            ("plan.atRisk", _said(self.risk()), f"computed: checkpointSteps at {self.basis}{self._if_bare()}"),
+        ]
+
+    @property
+    def _link(self) -> str:
+        if not self.prediction.wire_bytes:
+            return "one machine, no network between ranks"
+        return f"ports that carry {self.prediction.link_mbps / 1000:g} Gb/s"
+
+    def _if_bare(self) -> str:
+        if self.bare == self.prediction:
+            return ""
+        return f"; on ports that carry no more than {self.bare.link_mbps / 1000:g} Gb/s: {_said(self.risk(bare=True))}"
+
+
+def plan_of(file: StackFile) -> Plan | None:
+    """Return the plan of a valid stack file, or None where nothing like it was ever measured."""
+    cluster, job = file.cluster, file.job
+    hardware = cluster.hardware
+    setting = Setting(
+        *(hardware.gpu, hardware.gpus, cluster.nodes, cluster.port_speed_mbps),
+        *(job.model, job.precision, job.batch_per_gpu),
+    )
+    price = catalog.price_per_hour(cluster.flavor, (cluster.data_disk_gb,), cluster.port_speed_mbps)
+    prediction, bare = predict(setting), predict(setting, cluster.port_speed_mbps)
+    if price is None or prediction is None or bare is None or repository(file.container.image) == STAND_IN:
+        return None
+    per_hour = price * cluster.nodes
+    usual = interval(prediction.seconds, per_hour)
+    # Without a machine to wait for, the rate of its port changes nothing.
+    bare = bare if prediction.wire_bytes else prediction
+    return Plan(prediction, bare, per_hour, job.max_steps, job.checkpoint_steps, usual)
+
+
+def planned(
+    file: StackFile, written: Mapping[str, Any], reasons: Mapping[str, str]
+) -> tuple[StackFile, Plan | None, dict[str, str]]:
+    """Fill in the interval of checkpoints by the money at risk, and say why; what the stack file says stays."""
+    plan = plan_of(file)
+    if plan is None or "checkpointSteps" in written["job"]:
+        return file, plan, dict(reasons)
+    job = file.job.model_copy(update={"checkpoint_steps": plan.usual})
+    plan = replace(plan, checkpoint_steps=plan.usual)
+    return file.model_copy(update={"job": job}), plan, {**reasons, "job.checkpointSteps": plan.interval_reason()}
+
+
+def _said(risk: AtRisk) -> str:
+    return f"{risk.seconds / 60:.1f} min and ${risk.dollars:.2f}"

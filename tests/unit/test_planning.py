@@ -1,0 +1,154 @@
+"""What a run takes and costs, against runs that were published and against the shaped links of the pilot."""
+
+from __future__ import annotations
+
+import dataclasses
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import catalog
+from planning import BAND, Bill, Setting, at_risk, interval, next_started_hour, predict, step_law
+
+V100 = Setting("V100", 2, 2, 1000, "transformer-base", "mixed", 256)
+P100 = Setting("P100", 2, 2, 1000, "transformer-base", "fp32", 256)
+FLAVOR = {"V100": "AC2_16X120X100", "P100": "AC1_16X120X100"}
+
+
+def seconds(setting: Setting, link_mbps: int | None = None) -> float:
+    found = predict(setting, link_mbps)
+    assert found
+    return found.seconds
+
+
+def per_hour(setting: Setting) -> Decimal:
+    price = catalog.price_per_hour(FLAVOR[setting.gpu], (2000,), 1000)
+    assert price
+    return setting.nodes * price
+
+
+@pytest.mark.parametrize(
+    ("setting", "link", "predicted", "observed"),
+    [
+        (V100, None, 1.74, (1.710, 1.718, 1.714, 1.798, 1.625)),
+        (P100, None, 1.90, (1.900,)),
+        (V100, 100, 31.3, (29.6, 30.0)),
+    ],
+    ids=["2x2 V100 mixed", "2x2 P100", "2x2 V100, 100 Mb/s"],
+)
+def test_published_runs_are_predicted_within_the_band(setting, link, predicted, observed) -> None:
+    assert seconds(setting, link) == pytest.approx(predicted, rel=0.01)
+    assert all(abs(seconds(setting, link) / one - 1) < BAND for one in observed)
+
+
+@pytest.mark.parametrize(
+    ("mbps", "ranks", "parameter_bytes", "measured_s"),
+    [
+        (100, 4, 243.5e6, 31.9),
+        (1000, 4, 243.5e6, 3.15),
+        (2000, 4, 243.5e6, 1.645),
+        (1000, 4, 121.8e6, 1.60),
+        (1000, 2, 243.5e6, 2.08),
+        (2000, 2, 243.5e6, 1.12),
+    ],
+)
+def test_the_law_of_the_ring_holds_on_shaped_links(mbps, ranks, parameter_bytes, measured_s) -> None:
+    volume = step_law.ring_bytes(parameter_bytes, ranks, 2)
+    assert volume / step_law.bytes_per_s(mbps) == pytest.approx(measured_s, rel=BAND)
+
+
+@pytest.mark.parametrize(
+    ("setting", "steps", "link", "hours", "dollars"),
+    [
+        (P100, 50_000, 2000, 26.4, 237),
+        (V100, 50_000, 2000, 24.3, 316),
+        (P100, 50_000, 1000, 47.9, 431),
+        (V100, 50_000, 1000, 45.9, 597),
+        (P100, 50_000, 100, 436, 3926),
+        (V100, 50_000, 100, 434, 5644),
+        (P100, 50_000, 10_000, 14.4, 129),
+        (V100, 50_000, 10_000, 8.2, 107),
+        # One guest that sees as many pairs needs twice the steps: the same hours as with two micro-steps for each update.
+        (dataclasses.replace(P100, nodes=1), 100_000, None, 28.7, 129),
+        (dataclasses.replace(V100, nodes=1), 100_000, None, 16.5, 107),
+    ],
+)
+def test_the_planners_table_is_reproduced(setting, steps, link, hours, dollars) -> None:
+    bill = Bill(steps * seconds(setting, link), per_hour(setting))
+    assert bill.hours == pytest.approx(hours, abs=0.06 if hours < 100 else 0.6)
+    assert bill.dollars == pytest.approx(dollars, rel=0.005)
+
+
+def test_a_smaller_batch_computes_less_and_sends_as_much() -> None:
+    half, whole = (predict(dataclasses.replace(P100, batch_per_gpu=batch)) for batch in (128, 256))
+    assert half and whole
+    assert (half.compute_s, half.wire_bytes) == (pytest.approx(whole.compute_s / 2, rel=0.001), whole.wire_bytes)
+
+
+def test_one_machine_has_no_exchange_to_wait_for() -> None:
+    alone = predict(dataclasses.replace(V100, nodes=1))
+    assert alone
+    assert (alone.wire_bytes, alone.seconds) == (0, alone.compute_s)
+
+
+@pytest.mark.parametrize(
+    "unknown", [{"model": "transformer-tiny"}, {"gpu": "P100"}, {"gpu": "T4"}, {"gpus": 4}, {"precision": "int8"}]
+)
+def test_what_was_never_measured_has_no_prediction(unknown) -> None:
+    assert predict(dataclasses.replace(V100, **unknown)) is None
+
+
+def test_a_link_is_held_to_what_was_measured_on_it_and_never_to_less_than_the_order() -> None:
+    two, one, tenth = (step_law.expected_bytes_per_s(1000, measured) for measured in (1882, 941, 94))
+    assert two == pytest.approx(235e6, rel=0.01)
+    assert one == tenth == step_law.expected_bytes_per_s(1000, None) == pytest.approx(117.6e6, rel=0.001)
+
+
+@pytest.mark.parametrize("setting", [V100, dataclasses.replace(P100, batch_per_gpu=128), P100])
+def test_the_interval_risks_ten_minutes_or_a_dollar_even_at_the_end_of_the_band(setting) -> None:
+    price, slow = per_hour(setting), seconds(setting) * (1 + BAND)
+    steps = interval(seconds(setting), price)
+    lost, more = (at_risk(count, slow, price, 50_000) for count in (steps, round(steps * 1.11)))
+    assert lost.seconds <= 600 and lost.dollars <= 1
+    assert more.seconds > 600 or more.dollars > 1
+
+
+@pytest.mark.parametrize(
+    ("step_s", "price", "steps"),
+    [(1.75, "13", 140), (1.75, "1", 310), (1.75, "0", 310), (1e-4, "9", 5000), (900.0, "13", 1), (5.0, "13", 50)],
+)
+def test_the_interval_is_a_number_of_two_digits(step_s, price, steps) -> None:
+    assert interval(step_s, Decimal(price)) == steps
+
+
+def test_a_run_that_is_shorter_than_the_interval_risks_itself_and_no_more() -> None:
+    assert at_risk(5000, 2.0, Decimal(18), 100) == at_risk(100, 2.0, Decimal(18), 100)
+    assert at_risk(100, 2.0, Decimal(18), 100).dollars == pytest.approx(1.0)
+
+
+@given(
+    st.builds(
+        Setting,
+        *(st.sampled_from(["V100", "P100"]), st.sampled_from([1, 2]), st.integers(1, 64)),
+        st.sampled_from(catalog.PORT_SPEEDS_MBPS),
+        *(st.just("transformer-base"), st.sampled_from(["fp32", "mixed"]), st.integers(1, 4096)),
+    )
+)
+def test_whatever_may_be_ordered_has_a_finite_plan_or_none(setting) -> None:
+    found = predict(setting)
+    if found is None:
+        assert (setting.gpu, setting.precision) == ("P100", "mixed")
+        return
+    assert 0 < found.compute_s <= found.seconds < 10_000
+    assert 1 <= interval(found.seconds, Decimal("832")) <= 5000
+
+
+def test_the_next_hour_begins_whole_hours_after_the_first_one() -> None:
+    opened = datetime(2026, 11, 21, 10, 15, tzinfo=UTC)
+    for minute, hour in ((15, 11), (59, 11)):
+        assert next_started_hour(opened, opened.replace(minute=minute)) == opened.replace(hour=hour)
+    assert next_started_hour(opened, opened.replace(hour=13, minute=20)) == opened.replace(hour=14)
+    assert next_started_hour(opened, opened.replace(hour=9)) == opened.replace(hour=11)
