@@ -46,7 +46,7 @@ class RunFolder:
         return {
             "config.py": self._config(),
             "prepare.sh": render(data.script, folder=folder, data=data),
-            "place.sh": render("place.sh.j2", data=folder, run=self.path, ssh=RSH_AGENT),
+            "place.sh": render("place.sh.j2", run=self.path, ssh=RSH_AGENT),
             "job.json": json.dumps(self.job(), indent=1, sort_keys=True) + "\n",
         }
 
@@ -88,6 +88,7 @@ class RunFolder:
             "slots": payload.slots,
             "prepare": ["sh", f"{self.path}/prepare.sh"],
             "place": ["sh", f"{self.path}/place.sh"],
+            "spread": ["python", f"{self.path}/spread.py", data, json.dumps(RSH_AGENT.split())],
             "ssh": RSH_AGENT.split(),
             "facts": ["python", f"{self.path}/node_facts.py", payload.interface, self.path, data, str(port)],
             "bandwidth": ["python", f"{self.path}/bandwidth.py"],

@@ -16,6 +16,7 @@ import time
 import alarms
 import end_run
 import recovery
+import spread
 from preflight_checks import PreflightFailed, preflight
 from progress import Reader
 from run_files import Run
@@ -44,9 +45,7 @@ def carry_out(run):
     must(run, "preparing", "preparing the data set", run.job["prepare"])
     recovery.bring_back(run)
     checkpoint = recovery.latest_checkpoint(run)
-    for address in run.job["addresses"][1:]:
-        what = "bringing data and configuration to " + run.name_of(address)
-        must(run, "placing", what, run.job["place"] + [address] + checkpoint)
+    place(run, checkpoint)
     run.enter("preflight")
     try:
         preflight(run)
@@ -54,6 +53,25 @@ def carry_out(run):
         raise Failed("preflight", failed.args[0], 1, failed.args[1]) from failed
     run.enter("training")
     train(run, run.job["resume"] if checkpoint else run.job["train"])
+
+
+def place(run, checkpoint):
+    """Bring configuration, programs and data to the other machines; the data go from each to the next."""
+    others = run.job["addresses"][1:]
+    for address in others:
+        must(
+            run,
+            "placing",
+            "bringing the configuration to " + run.name_of(address),
+            run.job["place"] + [address] + checkpoint,
+        )
+    lines = []
+    code = run.in_container(run.job["spread"] + others, lines.append) if others else 0
+    for event in (json.loads(line[len(spread.MARK) :]) for line in lines if line.startswith(spread.MARK)):
+        run.tell(dict(event, to=[run.name_of(address) for address in event["to"]]))
+    if code:
+        said = " ".join(run.name_of(word) for word in (lines or ["no word"])[-1].split())
+        raise Failed("placing", "bringing the data to the other machines: " + said, code, lines[-20:])
 
 
 def must(run, cause, what, argv):

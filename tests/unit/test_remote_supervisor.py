@@ -16,7 +16,7 @@ import pytest
 
 from launchers.outcome import judge
 from remote import job as remote_job
-from remote.launcher import observe, preflight_checks, supervisor
+from remote.launcher import observe, preflight_checks, spread, supervisor
 from remote.launcher.copies import MARK
 
 RANKS = [
@@ -107,6 +107,7 @@ def write_job(folder, last=3, pace=0.0, **changes):
         "bring": ["true"],
         "prepare": ["true"],
         "place": ["sh", "-c", f'echo "$@" >> {folder}/placed', "place"],
+        "spread": ["true"],
         "preflight": ["sh", "-c", said],
         "train": train,
         "resume": train,
@@ -201,6 +202,20 @@ def test_a_phase_that_fails_ends_the_run_with_a_sentence(folder):
     assert outcome.state == "failed"
     assert "preparing the data set ended with exit code 28" in outcome.reason
     assert "no space left" in (folder / "job.log").read_text()
+
+
+def test_data_that_did_not_arrive_stop_the_run_with_the_name_of_the_machine(folder):
+    event = {"event": "chain_broken", "to": ["10.0.0.1"], "text": "no route to host"}
+    said = f"echo '{spread.MARK}{json.dumps(event)}'; echo the data did not arrive whole on 10.0.0.1; exit 1"
+    write_job(folder, spread=["sh", "-c", said])
+    start(folder)
+    outcome = wait_for_end(folder)
+    assert (outcome.cause, outcome.reason) == (
+        "placing",
+        "bringing the data to the other machines: the data did not arrive whole on gpu-1",
+    )
+    events = [json.loads(line) for line in (folder / "progress.jsonl").read_text().splitlines()]
+    assert [event["to"] for event in events if event["event"] == "chain_broken"] == [["gpu-1"]]
 
 
 def test_ranks_that_answer_from_elsewhere_stop_the_run_before_it_trains(folder):

@@ -1,0 +1,86 @@
+"""Brings the data set to every other machine, in one chain over the private network; Python 3.5, it runs in the launcher's container.
+
+Arguments: the folder of the data, the words of the way to another machine as JSON, the machines. Those that have every file with its
+hash get nothing. What broke in the chain goes by itself afterwards, from here.
+"""
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+import time
+
+import relay
+from at_once import at_once
+
+MARK = "microcluster-spread "
+LIST = "SHA256SUMS"
+
+
+class Spread:
+    """One data set that has to be on all machines."""
+
+    def __init__(self, folder, way):
+        self.folder, self.way = folder, way
+        with open(os.path.join(folder, LIST), "rb") as file:
+            self.sums = file.read()
+
+    def names(self):
+        return [LIST] + [line.split(None, 1)[1].lstrip("*") for line in self.sums.decode("utf-8").splitlines()]
+
+    def lacking(self, machines):
+        """Return those that do not have every file as the list says."""
+        codes = at_once(self._verified, machines)
+        return [machine for machine, code in zip(machines, codes) if code]
+
+    def _verified(self, machine):
+        line = "cd {} && sha256sum -c --status -".format(shlex.quote(self.folder))
+        options = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+        child = subprocess.Popen(self.way + [machine, line], **options)
+        child.communicate(self.sums)
+        return child.returncode
+
+    def chain(self, machines):
+        """Send everything over the machines, one behind the other; return what broke, as :func:`relay.end` does."""
+        files = subprocess.Popen(["tar", "-C", self.folder, "-cf", "-"] + self.names(), stdout=subprocess.PIPE)
+        take_in = 'mkdir -p "$1" && exec tar -C "$1" -xf -'
+        first = relay.start(["sh", "-c", take_in, "take-in", self.folder], self.way, machines)
+        relay.pour(files.stdout.fileno(), [first])
+        files.stdout.close()
+        files.wait()
+        return relay.end(first, machines[0])
+
+    def bring(self, machines):
+        """Let all machines have the data, and tell what had to be done; return those that do not have them."""
+        lacking, began = self.lacking(machines), time.time()
+        if not lacking:
+            return []
+        broken = self.chain(lacking)
+        for machine, said in broken:
+            tell({"event": "chain_broken", "to": [machine], "text": said})
+        rest = self.lacking(lacking)
+        named = [machine for machine, _ in broken]
+        for group in [[one for one in rest if one not in named]] + [[one] for one in rest if one in named]:
+            if group:
+                self.chain(group)
+        rest = self.lacking(rest)
+        size = sum(os.path.getsize(os.path.join(self.folder, name)) for name in self.names())
+        got = [one for one in lacking if one not in rest]
+        tell({"event": "spread", "bytes": size, "to": got, "seconds": round(time.time() - began, 1)})
+        return rest
+
+
+def tell(event):
+    print(MARK + json.dumps(event, sort_keys=True))
+    sys.stdout.flush()
+
+
+def main(folder, way, *machines):
+    rest = Spread(folder, json.loads(way)).bring(machines)
+    if rest:
+        sys.exit("the data did not arrive whole on " + " and ".join(rest))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,117 @@
+"""Data that go from machine to machine, with a folder for each machine; ssh is a script that goes to another folder."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from remote.launcher import relay, spread
+
+MACHINES = ("n1", "n2", "n3", "n4")
+CONTENT = bytes(range(256)) * 4096
+
+
+@pytest.fixture
+def launcher(tmp_path):
+    """Return the launcher's folder, with programs and data; the other machines have the programs only."""
+    for name in ("n0", *MACHINES):
+        (tmp_path / name).mkdir()
+        for module in (relay, spread, sys.modules["at_once"]):
+            shutil.copy(module.__file__, tmp_path / name)
+    data = tmp_path / "n0" / "data"
+    data.mkdir()
+    for name in ("a", "b"):
+        (data / name).write_bytes(CONTENT)
+    sums = "".join(f"{hashlib.sha256(CONTENT).hexdigest()}  {name}\n" for name in ("a", "b"))
+    (data / "SHA256SUMS").write_text(sums)
+    return tmp_path / "n0"
+
+
+def bring(launcher, trouble=":", machines=MACHINES):
+    """Run the program as the supervisor does; ``trouble`` is what ssh does before it goes to machine ``$1``."""
+    root = launcher.parent
+    here = f"""here=$(pwd); echo "${{here##*/}} $1" >> {root}/ways; {trouble}"""
+    go = f'cd {root}/$1; eval "$(echo "$2" | sed "s,{root}/n[0-9],{root}/$1,g")"'
+    way = ["sh", "-c", f"{here}; {go}", "ssh"]
+    argv = (sys.executable, launcher / "spread.py", launcher / "data", json.dumps(way), *machines)
+    return subprocess.run(argv, cwd=launcher, capture_output=True, text=True, check=False, timeout=60)
+
+
+def events(done):
+    lines = [line for line in done.stdout.splitlines() if line.startswith(spread.MARK)]
+    return [json.loads(line.removeprefix(spread.MARK)) for line in lines]
+
+
+def has_all(launcher, machine):
+    folder = launcher.parent / machine / "data"
+    return all((folder / name).is_file() and (folder / name).read_bytes() == CONTENT for name in ("a", "b"))
+
+
+def ways(launcher):
+    """Return the streams between two machines other than those that the launcher asks its questions on."""
+    return (launcher.parent / "ways").read_text().splitlines()
+
+
+def test_each_machine_has_the_data_from_the_one_before(launcher):
+    done = bring(launcher)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert all(has_all(launcher, machine) for machine in MACHINES)
+    assert [way for way in ways(launcher) if not way.startswith("n0")] == ["n1 n2", "n2 n3", "n3 n4"]
+    (event,) = events(done)
+    assert (event["event"], event["to"]) == ("spread", list(MACHINES))
+    assert event["bytes"] == 2 * len(CONTENT) + len((launcher / "data" / "SHA256SUMS").read_bytes())
+
+
+def test_machines_that_have_them_get_nothing_and_are_no_part_of_the_chain(launcher):
+    bring(launcher, machines=("n2",))
+    (launcher.parent / "ways").unlink()
+    assert events(bring(launcher, machines=("n1", "n2", "n3")))[0]["to"] == ["n1", "n3"]
+    assert [way for way in ways(launcher) if not way.startswith("n0")] == ["n1 n3"]
+    assert events(bring(launcher)) != []
+    assert events(bring(launcher)) == []
+
+
+def test_a_file_that_was_changed_is_brought_again(launcher):
+    bring(launcher)
+    (launcher.parent / "n3" / "data" / "a").write_bytes(CONTENT[::-1])
+    assert events(bring(launcher))[0]["to"] == ["n3"]
+    assert has_all(launcher, "n3")
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        'case "${here##*/} $1" in "n1 n2") echo no route to host; exit 255 ;; esac',
+        'case "${here##*/} $1" in "n1 n2") head -c 100000 > /dev/null; echo no route to host; exit 255 ;; esac',
+    ],
+    ids=["at its beginning", "in its middle"],
+)
+def test_a_link_that_breaks_is_named_and_those_behind_it_get_the_data_all_the_same(launcher, trouble):
+    done = bring(launcher, trouble)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert all(has_all(launcher, machine) for machine in MACHINES)
+    broken, whole = events(done)
+    assert (broken["event"], broken["to"], broken["text"]) == ("chain_broken", ["n2"], "no route to host")
+    assert whole["to"] == list(MACHINES)
+    assert "n3 n4" in ways(launcher)
+
+
+def test_a_machine_that_cannot_keep_the_data_is_named_and_holds_up_nobody_else(launcher):
+    (launcher.parent / "n2" / "data").write_text("a file where a folder should be")
+    done = bring(launcher)
+    assert done.returncode == 1
+    assert done.stderr == "the data did not arrive whole on n2\n"
+    assert [machine for machine in MACHINES if has_all(launcher, machine)] == ["n1", "n3", "n4"]
+    assert events(done)[0]["to"] == ["n2"]
+
+
+def test_what_travels_in_a_chain_grows_by_the_same_for_every_machine():
+    lines = [relay.start(["x"], ["true"], [f"10.0.0.{n}" for n in range(count)]).args for count in (2, 10, 18)]
+    sizes = [len(os.fsencode(line[-1])) for line in lines]
+    assert sizes[2] - sizes[1] < 2 * (sizes[1] - sizes[0])
