@@ -219,3 +219,11 @@ def rendered(source, value):
 def test_a_template_without_one_of_its_inputs_fails():
     with pytest.raises(jinja2.UndefinedError):
         rendering.render("sshd_config.j2", port=4444)
+
+
+def test_the_preflight_sums_as_much_as_the_models_gradients_and_wants_room_for_all_its_checkpoints():
+    big = dataclasses.replace(JOB, model="transformer-base", dataset="wmt16-en-de")
+    job = RunFolder(dataclasses.replace(PAYLOAD, run="1f", job=big)).job()
+    assert job["model_bytes"] == pytest.approx(4 * 60_880_896, rel=0.01)  # The published number of parameters.
+    assert str(job["model_bytes"]) in job["preflight"]
+    assert job["disk_bytes"] > 12 * 14 * 60_000_000

@@ -144,6 +144,13 @@ def test_a_hand_over_that_breaks_names_the_host_and_closes_the_way_in(cluster, c
     assert image.tag(container) not in cluster[1].images
 
 
+def test_an_image_that_is_another_one_after_its_way_names_the_host(cluster, container, rank_key, monkeypatch):
+    ensure_built(cluster[0], container)
+    monkeypatch.setattr(cluster[0], "_hand_over", lambda tag, target: target.images.update({tag: "sha256:bent"}) or "")
+    with pytest.raises(RemoteError, match=r"gpu-1 .* got another image than gpu-0 .*Run the same command again"):
+        hand_over(cluster[:1], cluster[1:2], container, rank_key)
+
+
 def test_the_key_that_lets_the_image_in_can_do_that_once_from_one_address():
     assert one_use_key("ssh-ed25519 RANK\n", "10.112.7.2") == (
         'restrict,from="10.112.7.2",command="rm -f .ssh/authorized_keys2; exec docker load --quiet" ssh-ed25519 RANK\n'

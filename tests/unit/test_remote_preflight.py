@@ -147,3 +147,28 @@ def test_the_sender_measures_what_has_arrived():
     )
     assert receiver.wait(30) == 0
     assert float(sent.stdout) > 1
+
+
+def test_every_node_logs_in_to_every_other_one(folder):  # noqa: F811
+    three = {"addresses": ["10.0.0.0", "10.0.0.1", "10.0.0.2"], "names": ["a", "b", "c"], "images": ["sha256:1"] * 3}
+    write_job(folder, **three)
+    start(folder)
+    wait_for_end(folder)
+    mesh = json.loads((folder / "preflight.json").read_text())["mesh"]
+    assert sorted(pair["from"] + pair["to"] for pair in mesh) == ["ab", "ac", "ba", "bc", "ca", "cb"]
+
+
+def test_the_bandwidth_of_every_way_is_measured_with_one_stream_and_with_eight(folder):  # noqa: F811
+    write_job(folder)
+    start(folder)
+    wait_for_end(folder)
+    measured = json.loads((folder / "preflight.json").read_text())["bandwidth"]
+    ways = {(one["from"], one["to"], one["streams"]) for one in measured}
+    assert ways == {("gpu-0", "gpu-1", 1), ("gpu-1", "gpu-0", 1), ("gpu-0", "gpu-1", 8), ("gpu-1", "gpu-0", 8)}
+
+
+def test_the_allreduce_that_was_timed_is_in_the_table(folder):  # noqa: F811
+    write_job(folder, model_bytes=243_000_000)
+    start(folder)
+    rows = [row for row in wait_for_end(folder).checks if row["check"] == "allreduce"]
+    assert [(row["found"], row["wanted"]) for row in rows] == [("0.10 s", "243 MB summed")]

@@ -7,6 +7,7 @@ import base64
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -259,3 +260,28 @@ def test_a_supervisor_that_does_not_start_is_said_with_where_its_words_are(folde
     assert supervisor.start(str(folder)) == 1
     place = f"journalctl -u microcluster-{folder.name}" if systemd else str(folder / "supervisor.log")
     assert capsys.readouterr().out.strip().endswith(f"see {place}")
+
+
+def test_a_supervisor_outlives_the_connection_that_started_it(folder):
+    write_job(folder, last=20, pace=0.1)
+    start(folder)
+    pid = int(pid_of(folder))
+    assert os.getsid(pid) == pid
+    os.kill(pid, signal.SIGHUP)
+    assert wait_for_end(folder).state == "finished"
+
+
+def test_where_there_is_systemd_the_supervisor_is_a_unit_that_bears_the_runs_mark(folder, monkeypatch):
+    started = []
+
+    def launch(argv):
+        started.append(argv)
+        (folder / "exit_code").write_text("0\n")
+
+    monkeypatch.setattr(supervisor, "SYSTEMD", str(folder))
+    monkeypatch.setattr(supervisor, "subprocess", types.SimpleNamespace(check_call=launch))
+    assert supervisor.start(str(folder)) == 0
+    options, words = started[0][:-4], started[0][-4:]
+    assert options[0] == "systemd-run"
+    assert {f"--unit=microcluster-{folder.name}", f"--setenv=MICROCLUSTER_RUN={folder.name}"} <= set(options)
+    assert words == [sys.executable, supervisor.__file__, "run", str(folder)]

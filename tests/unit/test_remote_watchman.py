@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import time
 
 from test_remote_checkpoints import save
-from test_remote_supervisor import end_run, folder, start, wait_for_end, write_job  # noqa: F401 - a fixture
+from test_remote_supervisor import FACTS, end_run, folder, start, wait_for_end, write_job  # noqa: F401 - a fixture
 
 
 def trains(folder, *lines, then="sleep 60"):  # noqa: F811
@@ -221,3 +222,34 @@ def test_a_true_gigabit_is_not_called_slow_though_such_ports_have_carried_two(fo
     start(folder)
     wait_for_end(folder)
     assert events_of(folder, "alarm") == []
+
+
+def alarms_of(folder):  # noqa: F811
+    """Return what was raised and cleared, in its order."""
+    lines = (folder / "progress.jsonl").read_text().splitlines()
+    return [(one["event"], one["cause"]) for one in map(json.loads, lines) if one["event"] in ("alarm", "cleared")]
+
+
+def test_a_disk_that_fills_up_raises_an_alarm_until_there_is_room_again(folder):  # noqa: F811
+    low, room = ({**FACTS, "time": 0.0, "free_bytes": free} for free in (1 << 20, 1 << 40))
+    (folder / "low.json").write_text(json.dumps(low))
+    (folder / "room.json").write_text(json.dumps(room))
+    change = (
+        f"cp {folder}/low.json {folder}/facts.json; sleep 1.5; cp {folder}/room.json {folder}/facts.json; sleep 1.5"
+    )
+    trains(folder, then=f"{change}; exit 3")
+    start(folder)
+    wait_for_end(folder)
+    assert alarms_of(folder) == [("alarm", "disk-low"), ("cleared", "disk-low")]
+
+
+def test_gpus_at_rest_raise_an_alarm_and_the_run_goes_on(folder):  # noqa: F811
+    alarms = folder / "alarms.py"
+    alarms.write_text(alarms.read_text().replace("REST_S = 600.0", "REST_S = 1.0"))
+    gpu = {"name": "P100", "memory_mib": 16280, "driver": "440.1", "utilisation": 0}
+    trains(folder, "*** Global step 10: ***     Train loss: 4.0 ", then="sleep 4; exit 3")
+    (folder / "facts.json").write_text(json.dumps({**FACTS, "time": time.time(), "gpus": [gpu]}))
+    start(folder)
+    assert wait_for_end(folder).cause == "training"
+    assert alarms_of(folder) == [("alarm", "gpus-at-rest")]
+    assert events_of(folder, "alarm")[0]["text"] == "the GPUs of gpu-0 and gpu-1 did nothing for 1 s"

@@ -1,0 +1,28 @@
+"""What a person is told to do next, for every cause."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from launchers.causes import NEXT, next_for, next_step
+from launchers.outcome import Outcome
+from remote.launcher import alarms
+
+OF_ALARMS = (*alarms.ENDING, alarms.DISK_LOW, alarms.GPUS_AT_REST, alarms.SLOW, alarms.NOT_COPIED)
+OF_SUPERVISORS = ("supervisor-gone", "supervisor-silent", "preflight", "incomplete")
+
+
+def test_every_cause_that_the_launcher_names_has_a_next_step_and_no_other_has():
+    assert set(NEXT) == {*OF_ALARMS, *OF_SUPERVISORS}
+
+
+@pytest.mark.parametrize("cause", [*NEXT, "training"])
+def test_the_next_step_names_a_command_with_the_stack(cause):
+    said = next_step(Outcome("failed", cause=cause), "p100")
+    assert re.search(r"(make \w+ STACK=p100|fab \w+ (\S+ )?--(stack|follow --stack) p100)", said)
+
+
+def test_an_alarm_ends_as_a_sentence():
+    assert next_for("slow", "p100").endswith("fab report --stack p100.")
