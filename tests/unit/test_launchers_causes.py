@@ -25,4 +25,4 @@ def test_the_next_step_names_a_command_with_the_stack(cause):
 
 
 def test_an_alarm_ends_as_a_sentence():
-    assert next_for("slow", "p100").endswith("fab report --stack p100.")
+    assert next_for("not-copied", "p100").endswith("fab ssh gpu-1 --stack p100.")

@@ -46,6 +46,7 @@ def test_every_configuration_that_we_render_may_travel(model: str, precision: st
         ('"relu_dropout": 0.1', '"relu_dropout": 0', "relu_dropout is 0 and has to be a float"),
         ('"alpha": 0.6', '"alpha": 1', "alpha is 1 and has to be a float"),
         ('"batch_size_per_gpu": 128', '"batch_size_per_gpu": True', "a whole number above 0"),
+        ('"use_horovod": True', '"use_horovod": False, "iter_size": 2', "iter_size works with use_horovod alone"),
         ('"num_heads": 8', '"num_heads": 7', "cannot be shared out among 7 heads"),
         ('"d_model": 512', '"d_model": 256', "is not the encoder's hidden_size 512"),
         ('"max_length": 56', '"max_length": 55, "pad_lengths_to_eight": True', "no multiple of eight"),
@@ -74,6 +75,12 @@ def test_an_evaluation_that_would_end_the_run_is_refused(value: str, reason: str
     head, _, evaluation = rendered().partition("eval_params = {")
     broken = evaluation.replace('"shuffle": False,\n        "repeat": True', f'"shuffle": False,\n        {value}')
     assert any(reason in problem for problem in problems(f"{head}eval_params = {{{broken}"))
+
+
+def test_an_evaluation_with_nothing_to_compare_with_is_refused() -> None:
+    head, _, evaluation = rendered().partition("eval_params = {")
+    broken = evaluation.replace('"target_file"', '"other_file"')
+    assert any("no target_file" in problem for problem in problems(f"{head}eval_params = {{{broken}"))
 
 
 def test_a_run_whose_configuration_would_fail_is_not_started() -> None:
