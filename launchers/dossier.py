@@ -16,11 +16,6 @@ LEVEL_SHARE = 0.005
 """A validation loss that falls by less than this share over the last third of the run has levelled off."""
 OVERFIT_SHARE = 0.02
 """A validation loss this share above its lowest says that the model began to learn its data by heart."""
-GOODPUT = 0.941 * 125.0
-"""Megabytes a second that TCP carries over one Gb/s."""
-BYTES_PER_PARAMETER = 4
-"""Gradients travel in 32 bits, in mixed precision as well (OpenSeq2Seq casts them before the reduce)."""
-BOTTLENECK_SHARE = 0.3
 
 
 @dataclass(frozen=True)
@@ -39,21 +34,6 @@ class Answer:
     question: str
     answer: str
     figures: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Traffic:
-    """What the network has to carry for each step, by the law of a flat ring over all ranks.
-
-    Attributes:
-        bytes_per_step: for one network card in one direction.
-        seconds: for these bytes at what the link really carries.
-        exposed_s: what of that no computing hides, with a third of the computing before the backward pass.
-    """
-
-    bytes_per_step: float
-    seconds: float
-    exposed_s: float
 
 
 def curves(events: Sequence[Event]) -> Curves:
@@ -76,17 +56,6 @@ def curves(events: Sequence[Event]) -> Curves:
                 pace += [] if tainted else [(event["step"], event["seconds_per_step"])]
                 tainted = False
     return Curves(tuple(train), tuple(validation), tuple(pace))
-
-
-def traffic(parameters: int, ranks: int, nodes: int, step_s: float, link_gbps: float) -> Traffic | None:
-    """Estimate a step's traffic; None where all ranks share one machine."""
-    if nodes < 2:
-        return None
-    volume = 2 * (ranks - 1) / ranks * parameters * BYTES_PER_PARAMETER
-    seconds = volume / (link_gbps * GOODPUT * 1e6)
-    # T = t/3 + max(2t/3, V/B), solved for what T holds beyond the computing t.
-    exposed = min(max(3 * seconds - 2 * step_s, 0.0), step_s)
-    return Traffic(volume, seconds, exposed)
 
 
 def learning_rate(size: Size, step: int) -> float:
@@ -165,27 +134,6 @@ def gpus_used(events: Sequence[Event]) -> Answer:
     return Answer(
         question, f"{mean:.0f} % on average over {len(values)} samples; {caveat}.", {"mean_percent": round(mean, 1)}
     )
-
-
-def network(found: Traffic | None, step_s: float | None) -> Answer:
-    """Say what of a step the network takes that nothing hides."""
-    question = "Was the network the bottleneck, and how does a step relate to it?"
-    if found is None or not step_s:
-        return Answer(
-            question, "No: all ranks share one machine." if found is None else "Not to be told without a step time.", {}
-        )
-    share = found.exposed_s / step_s
-    verdict = "Yes" if share > BOTTLENECK_SHARE else "In part" if share > 0 else "No"
-    sentence = (
-        f"{verdict}: each step moves {found.bytes_per_step / 1e6:.0f} MB each way, {found.seconds:.2f} s at what the link "
-        f"carries; {found.exposed_s:.2f} s of the {step_s:.2f} s are not hidden by computing ({share:.0%}), by the ring's law."
-    )
-    figures = {
-        "bytes_per_step": round(found.bytes_per_step),
-        "network_s": round(found.seconds, 3),
-        "exposed_s": round(found.exposed_s, 3),
-    }
-    return Answer(question, sentence, figures)
 
 
 def rate(size: Size, step: int) -> Answer:

@@ -37,3 +37,10 @@ def expected_bytes_per_s(port_mbps, measured_mbps):
     Ports of 1000 have carried about 2 Gb/s; a run on one that carries 1 Gb/s is not slow, and is on one that carries less.
     """
     return max(bytes_per_s(port_mbps), carried_bytes_per_s(measured_mbps or 0))
+
+
+def slowest_mbps(preflight):
+    """Return what the slowest way between two machines carried with the most streams, or None when nothing measured it."""
+    measured = [one for one in preflight.get("bandwidth") or [] if one.get("mbps") is not None]
+    most = max([one["streams"] for one in measured] or [0])
+    return min([one["mbps"] for one in measured if one["streams"] == most] or [None])

@@ -11,12 +11,14 @@ from typing import Any
 import invoke
 from rich.filesize import decimal
 
-import config
-from launchers import dossier, openseq2seq
+from launchers import bottleneck, dossier, openseq2seq, traffic
+from launchers.bottleneck import Link
 from launchers.dossier import Answer, Curves
 from launchers.outcome import Outcome
 from launchers.payload import Payload
 from launchers.rendering import render_page
+from planning import step_law
+from planning.prediction import GRADIENT_BYTES
 from providers.softlayer.account import AccountError, open_account, read_charges
 from providers.softlayer.charges import Charge
 from remote import job as remote_job
@@ -67,22 +69,35 @@ def answers_of(payload: Payload, outcome: Outcome, records: Records, found: Curv
     """Answer the questions that are asked of every run."""
     assert payload.job
     size, step = openseq2seq.SIZES[payload.job.model], outcome.step or 0
-    nodes, pace = len(payload.hosts), outcome.seconds_per_step
-    parameters = next((e["value"] for e in reversed(records.events) if e["event"] == "parameters"), None)
-    link_gbps = config.read_file(payload.stack).cluster.port_speed_mbps / 1000
-    known = parameters and pace
-    carried = dossier.traffic(parameters, nodes * payload.slots, nodes, pace, link_gbps) if known else None
     return [
         dossier.how_long(records.events),
         dossier.trained_enough(found),
         dossier.overfitted(found),
         dossier.gpus_used(records.events),
-        dossier.network(carried, pace if nodes > 1 else None),
+        bottleneck.answer(traffic.measured(records.events), link_of(payload, outcome, records)),
         dossier.rate(size, step),
         _data_answer(records),
         _checkpoint_answer(records),
         _pace_answer(outcome),
     ]
+
+
+def link_of(payload: Payload, outcome: Outcome, records: Records) -> Link:
+    """Gather what is known of the network between the ranks, and what planning expects of it."""
+    nodes, expected = len(payload.hosts), payload.prediction
+    parameters = next((e["value"] for e in reversed(records.events) if e["event"] == "parameters"), None)
+    ring = step_law.ring_bytes(GRADIENT_BYTES * (parameters or 0), nodes * payload.slots, nodes)
+    ordered, probed = payload.port_speed_mbps or 0, step_law.slowest_mbps(json_text.loads(records.preflight or "{}"))
+    return Link(
+        nodes,
+        outcome.seconds_per_step,
+        ordered,
+        carries_mbps=probed or step_law.TCP_SHARE * ordered,
+        probed_mbps=probed,
+        ring_bytes=ring or None,
+        compute_s=expected.compute_s if expected else None,
+        predicted_s=outcome.predicted_s,
+    )
 
 
 def page(  # noqa: PLR0913, PLR0917 - the parts of the page
@@ -106,7 +121,9 @@ def page(  # noqa: PLR0913, PLR0917 - the parts of the page
         charts=[
             ("Loss by step", charts.curve("loss", losses)),
             ("Seconds per step", charts.curve("s/step", {"seconds per step": found.pace})),
+            *_network_chart(payload, records),
         ],
+        network=bottleneck.rows(traffic.measured(records.events), link_of(payload, outcome, records)),
         bill=[head, *([row[key] for key in ("host", "what", "from", "to", "per_hour", "cost")] for row in bill)],
         files=[(path, decimal(size)) for path, size in records.files],
         preflight=records.preflight,
@@ -125,6 +142,14 @@ def report_facts(stack: str, payload: Payload, outcome: Outcome, cost: Cost) -> 
         "world_size": len(payload.hosts) * payload.slots,
         "image": payload.container.image if payload.container else None,
     }
+
+
+def _network_chart(payload: Payload, records: Records) -> list[tuple[str, str]]:
+    name = payload.hosts[0].name
+    rates = traffic.rates(records.events, name)
+    if not any(rates.values()):
+        return []
+    return [(f"Private network of {name}, Mb/s by its counters", charts.curve("Mb/s", rates))]
 
 
 def _bill(payload: Payload) -> list[dict[str, Any]]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 from launchers.causes import next_for, next_step
 from launchers.outcome import Outcome
 from launchers.payload import Payload
+from planning import BAND, Bill
 from verbs.money import Cost
 
 
@@ -90,6 +93,7 @@ def report_rows(payload: Payload, outcome: Outcome, cost: Cost) -> list[tuple[st
         ("evaluation", _last_bleu(outcome)),
         ("pace", f"{outcome.seconds_per_step} s/step" if outcome.seconds_per_step is not None else None),
         ("predicted", _predicted(outcome)),
+        ("planned", _planned(payload)),
         ("throughput", f"{outcome.objects_per_second:.0f} objects/s" if outcome.objects_per_second else None),
         ("checkpoints", ", ".join(str(step) for step in outcome.checkpoints) or "none"),
         ("best models", ", ".join(outcome.best) or None),
@@ -118,6 +122,15 @@ def _predicted(outcome: Outcome) -> str | None:
         return text
     off = outcome.seconds_per_step / outcome.predicted_s - 1
     return f"{text}; the run is {abs(off):.0%} {'slower' if off > 0 else 'faster'}"
+
+
+def _planned(payload: Payload) -> str | None:
+    """Say what was expected before renting, to stand beside the cost."""
+    job, expected = payload.job, payload.prediction
+    if job is None or expected is None or payload.per_hour is None:
+        return None
+    bill = Bill(job.max_steps * expected.seconds, Decimal(str(payload.per_hour)))
+    return f"{bill.hours:.1f} h and ${bill.dollars:,.0f} for {job.max_steps} steps, +-{BAND:.0%}, without preparation"
 
 
 def _last_bleu(outcome: Outcome) -> str | None:

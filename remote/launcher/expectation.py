@@ -11,7 +11,7 @@ def of(run):
     job = run.job
     if job["predicted_s"] is None:
         return None
-    mbps = slowest_mbps(read_preflight(run.path("preflight.json")))
+    mbps = step_law.slowest_mbps(read_preflight(run.path("preflight.json")))
     bytes_per_s = step_law.expected_bytes_per_s(job["port_speed_mbps"] or 0, mbps)
     if not job["wire_bytes"]:
         return {"seconds": round(job["compute_s"], 3), "mbps": None, "source": "for one machine"}
@@ -32,10 +32,3 @@ def read_preflight(path):
         return {}
     with open(path) as file:
         return json.load(file)
-
-
-def slowest_mbps(found):
-    """Return what the slowest way between two machines carried with the most streams, or None when nothing measured it."""
-    measured = [one for one in found.get("bandwidth") or [] if one.get("mbps") is not None]
-    most = max([one["streams"] for one in measured] or [0])
-    return min([one["mbps"] for one in measured if one["streams"] == most] or [None])

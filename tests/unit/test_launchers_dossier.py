@@ -8,7 +8,6 @@ from launchers import dossier
 from launchers.openseq2seq import SIZES
 
 BASE = SIZES["transformer-base"]
-PARAMETERS = 60_880_896
 
 
 def evaluated(*losses: float) -> dossier.Curves:
@@ -35,30 +34,6 @@ def test_times_that_hold_start_up_or_an_evaluation_are_no_pace() -> None:
 
 def test_a_loss_that_is_no_number_is_in_no_curve() -> None:
     assert dossier.curves([{"event": "train", "step": 0, "loss": "nan"}]).train == ()
-
-
-def test_the_historic_run_is_explained_by_a_link_of_two_gigabits() -> None:
-    found = dossier.traffic(PARAMETERS, ranks=4, nodes=2, step_s=1.74, link_gbps=2)
-    assert found
-    assert found.bytes_per_step == pytest.approx(365e6, rel=0.01)
-    assert found.seconds == pytest.approx(1.55, rel=0.01)
-    assert found.exposed_s == pytest.approx(1.74 - 0.572 / 0.965, abs=0.05)
-
-
-def test_a_fast_link_hides_behind_the_computing() -> None:
-    found = dossier.traffic(PARAMETERS, ranks=4, nodes=2, step_s=1.74, link_gbps=10)
-    assert found
-    assert found.exposed_s == 0
-    assert dossier.network(found, 1.74).answer.startswith("No:")
-
-
-def test_a_port_of_100_megabits_is_named_as_the_bottleneck() -> None:
-    found = dossier.traffic(PARAMETERS, ranks=4, nodes=2, step_s=31.3, link_gbps=0.1)
-    assert dossier.network(found, 31.3).answer.startswith("Yes: each step moves 365 MB")
-
-
-def test_one_machine_has_no_network_to_wait_for() -> None:
-    assert dossier.traffic(PARAMETERS, ranks=2, nodes=1, step_s=1.0, link_gbps=1) is None
 
 
 def test_the_learning_rate_peaks_at_the_end_of_the_warm_up() -> None:

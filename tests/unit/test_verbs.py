@@ -16,7 +16,7 @@ from fake_machine import FACTS, FakeMachine
 
 from config import ConfigError, Owner
 from launchers.outcome import Outcome, judge
-from launchers.payload import Container, Job, Payload, PayloadError
+from launchers.payload import Container, Job, Payload, PayloadError, Prediction
 from providers.softlayer.account import AccountError, read_charges
 from providers.softlayer.credentials import Credentials
 from providers.softlayer.errors import ApiError
@@ -212,6 +212,13 @@ def test_the_prediction_stands_beside_the_actual_pace_and_slow_steps_beside_the_
     assert "2.500 s/step (1.750 predicted)" in words.headline(seen)
     assert "fab report --stack local" in words.status(PAYLOAD, seen, COST)
     assert "1.750 s/step at 1882 Mb/s; the run is 43% slower" in words.report(PAYLOAD, seen, COST)
+
+
+def test_the_report_of_a_run_that_was_planned_says_what_was_expected_before_renting():
+    job = dataclasses.replace(PAYLOAD.job, max_steps=50_000)
+    planned = dataclasses.replace(PAYLOAD, job=job, prediction=Prediction(1.7503, 0.5927, 1), per_hour=13.0)
+    assert "24.3 h and $316 for 50000 steps, +-10%" in words.report(planned, RUNNING, COST)
+    assert "planned" not in words.report(PAYLOAD, RUNNING, COST)
 
 
 def test_the_bill_tells_when_the_next_hour_begins_and_what_it_costs():

@@ -1,0 +1,95 @@
+"""Whether a run waited for its network: what is measured, what is derived, and what is only expected, kept apart."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from sampled_run import SampledRun
+
+from launchers import bottleneck, traffic
+from launchers.bottleneck import Link
+
+RING_BYTES = 365_285_376
+HISTORIC = Link(2, 1.73, 1000, 1882.0, 1882.0, RING_BYTES, compute_s=0.5927, predicted_s=1.75)
+"""Two guests with two V100 each, on ports of 1000 that carry 2 Gb/s."""
+SEEN = traffic.measured(SampledRun().events())
+
+
+def test_the_historic_run_waited_two_thirds_of_every_step() -> None:
+    found = bottleneck.exposed(SEEN, HISTORIC)
+    assert (found.least, found.most) == (pytest.approx(1.08, abs=0.01), pytest.approx(1.20, abs=0.01))
+    said = bottleneck.answer(SEEN, HISTORIC).answer
+    assert said.startswith(
+        "Yes: 1.08 to 1.20 s of the 1.73 s of a step (62% to 69%) are exposed communication (derived: "
+    )
+    assert "Measured: each card moved 366 MB each way in a step" in said
+    assert "by the ring's law 365 MB are expected" in said
+
+
+def test_without_a_prediction_the_preflights_bandwidth_bounds_what_is_exposed() -> None:
+    """A step of 1.73 s whose exchange takes 1.55 s: if all hides that can, 1.2 s are exposed; if none does, 1.55 s."""
+    found = bottleneck.exposed(SEEN, dataclasses.replace(HISTORIC, compute_s=None))
+    assert found.least == pytest.approx(3 * 1.556 - 2 * 1.73, abs=0.03)
+    assert found.most == pytest.approx(1.556, abs=0.01)
+
+
+def test_a_link_that_carries_little_of_what_it_could_is_no_bottleneck() -> None:
+    seen = traffic.measured(SampledRun(steps=300, step_s=0.3, bytes_per_step=1_700_000, print_steps=10).events())
+    local = Link(2, 0.3, 1000, 945.0, 945.0, 1_690_000)
+    said = bottleneck.answer(seen, local)
+    assert said.answer.startswith("No: 0.00 to 0.01 s of the 0.30 s of a step (0% to 5%)")
+    assert "of the ordered port" in said.answer
+    assert said.figures["derived"]["share_of_port"] < 0.06
+
+
+def test_a_port_of_100_megabits_is_named_as_the_bottleneck_though_nothing_sampled_it() -> None:
+    said = bottleneck.answer(
+        None, dataclasses.replace(HISTORIC, step_s=31.3, carries_mbps=94.1, probed_mbps=94.1)
+    ).answer
+    assert said.startswith("Yes: ")
+    assert "Nothing measured the traffic; by the ring's law 365 MB are expected." in said
+
+
+def test_time_that_neither_computing_nor_the_network_explains_is_not_put_on_the_network() -> None:
+    slow = bottleneck.answer(SEEN, dataclasses.replace(HISTORIC, step_s=6.0))
+    assert slow.answer.startswith("In part: 1.5")
+    assert "(26% to 26%)" in slow.answer
+    assert "Another 3.8" in slow.answer and "slower GPUs" in slow.answer
+
+
+def test_one_machine_has_no_network_to_wait_for() -> None:
+    alone = dataclasses.replace(HISTORIC, nodes=1)
+    assert bottleneck.answer(SEEN, alone).answer == "No: all ranks share one machine."
+    assert bottleneck.rows(SEEN, alone) == []
+
+
+@pytest.mark.parametrize(
+    ("seen", "link"),
+    [
+        (SEEN, dataclasses.replace(HISTORIC, step_s=None)),
+        (None, dataclasses.replace(HISTORIC, ring_bytes=None)),
+        (SEEN, Link(2, 1.0, 0, 0.0)),
+    ],
+)
+def test_what_is_not_known_is_not_told(seen, link) -> None:
+    assert bottleneck.answer(seen, link).answer.startswith("Not to be told")
+    bottleneck.rows(seen, link)
+
+
+def test_every_row_says_how_it_is_known() -> None:
+    rows = bottleneck.rows(SEEN, HISTORIC)
+    hows = [how.split(":")[0].split()[0] for _, _, how in rows]
+    assert {"measured", "derived", "expected"} == set(hows)
+    by_what = {(what, how.split(":")[0]): value for what, value, how in rows}
+    assert by_what["a card moves each way in a step", "measured"].startswith("366 MB")
+    assert by_what["a card moves each way in a step", "expected"] == "365 MB"
+    assert by_what["the link can carry", "measured"] == "1882 Mb/s"
+
+
+def test_the_figures_keep_apart_what_is_measured_derived_and_expected() -> None:
+    figures = bottleneck.figures(SEEN, HISTORIC)
+    assert figures["measured"]["bytes_per_step"] == pytest.approx(366e6, rel=0.01)
+    assert figures["derived"]["share_of_port"] > 1.5
+    assert figures["derived"]["share_of_preflight"] == pytest.approx(0.9, abs=0.05)
+    assert figures["expected"] == {"bytes_per_step": RING_BYTES, "compute_s": 0.5927, "seconds_per_step": 1.75}
