@@ -26,6 +26,7 @@ def ensure_rank_files(host: Host, container: payload.Container, rank_key_file: s
         ("ssh_host_ed25519_key", host.run(("cat", HOST_KEY)).stdout, "0600"),
         ("sshd_config", render("sshd_config.j2", **inputs), "0600"),
         ("ssh", render("ssh.j2", **inputs), "0755"),
+        ("machine_ssh", render("machine_ssh.j2", **inputs), "0755"),
         ("start.sh", render("start.sh.j2", **inputs), "0755"),
     )
     return any([host.put(f"{FOLDER}/{name}", text, mode) for name, text, mode in files])

@@ -9,6 +9,8 @@ from typing import Any
 
 from launchers import payload
 from remote.host import CommandError, Completed, Host
+from remote.image_chain import TAKE_IN
+from remote.launcher.relay import MARK
 
 FACTS = payload.Host("gpu-0", "101", "198.51.100.7", "10.112.7.2", "ssh-ed25519 AAAA")
 GIB = 1024**3
@@ -48,6 +50,7 @@ class FakeMachine(Host):
     network: dict[str, FakeMachine] = field(default_factory=dict)
     build_ends: tuple[int, str] = (0, "Successfully built")
     way_ends: int = 0
+    chain_ends: str = ""
 
     def __post_init__(self) -> None:
         super().__init__(self.facts, "root", "/nowhere")
@@ -85,7 +88,8 @@ class FakeMachine(Host):
         return ""
 
     def _rm(self, words, stdin):
-        self.files.pop(words[-1], None)
+        for path in words[1:]:
+            self.files.pop(path, None)
 
     def _sh(self, words, stdin):
         if words[3:4] == ("put",):
@@ -118,7 +122,18 @@ class FakeMachine(Host):
             return self.way_ends, "write /layer.tar: no space left on device"
         target.images[image], target.labels[image] = self.images[image], self.labels.get(image, "")
         self.changes.append(f"hand {image} to {target.facts.name}")
-        return ""
+        return target._pass_on(image) if TAKE_IN in door else ""
+
+    def _pass_on(self, image: str):
+        """Be in the middle of a chain; what breaks behind it is said, and is no failure of its own."""
+        onward = self.network.get(self.files[TAKE_IN].split()[-1])
+        if not onward:
+            return ""
+        code, said = (255, self.chain_ends) if self.chain_ends else (0, "")
+        if not code:
+            answer = self._hand_over(image, onward)
+            code, said = answer if isinstance(answer, tuple) else (0, answer)
+        return f"{MARK}{json.dumps([onward.facts.private_address, said])}\n" if code else said
 
     def _env(self, words, stdin):
         code, said = self.build_ends

@@ -10,10 +10,12 @@ from fake_machine import FACTS, FakeMachine
 from launchers import image
 from launchers.payload import Container, Payload
 from remote import steps
-from remote.hand_over import DOOR, hand_over, one_use_key
+from remote.hand_over import hand_over
 from remote.host import RemoteError
 from remote.image import _what_to_mend, pull_base
 from remote.image_build import ensure_built
+from remote.image_chain import TAKE_IN
+from remote.image_door import DOOR, one_use_key
 
 BASE = "ngc.test:5000/microcluster/training:standin"
 
@@ -112,7 +114,10 @@ def test_one_host_builds_and_hands_it_to_all_others_who_ask_no_registry(cluster,
     tag = image.tag(container)
     assert len({machine.images[tag] for machine in cluster}) == 1
     assert all(BASE not in machine.images for machine in cluster[1:])
-    assert image_changes(cluster[1]) == [f"hand {tag} to gpu-3"]
+    assert [image_changes(machine)[-1:] for machine in cluster[:3]] == [
+        [f"hand {tag} to gpu-{number}"] for number in (1, 2, 3)
+    ]
+    assert not any({DOOR, TAKE_IN} & machine.files.keys() for machine in cluster)
     assert bring(cluster, container, rank_key) == []
 
 
@@ -149,6 +154,17 @@ def test_an_image_that_is_another_one_after_its_way_names_the_host(cluster, cont
     monkeypatch.setattr(cluster[0], "_hand_over", lambda tag, target: target.images.update({tag: "sha256:bent"}) or "")
     with pytest.raises(RemoteError, match=r"gpu-1 .* got another image than gpu-0 .*Run the same command again"):
         hand_over(cluster[:1], cluster[1:2], container, rank_key)
+
+
+def test_a_chain_that_breaks_is_said_and_the_hosts_behind_it_get_the_image_one_by_one(
+    cluster, container, rank_key, capsys
+):
+    ensure_built(cluster[0], container)
+    cluster[1].chain_ends = "no route to host"
+    hand_over(cluster[:1], cluster[1:], container, rank_key)
+    assert len({machine.images[image.tag(container)] for machine in cluster}) == 1
+    assert "the chain broke at gpu-2 (no route to host)" in capsys.readouterr().err
+    assert not any({DOOR, TAKE_IN} & machine.files.keys() for machine in cluster)
 
 
 def test_the_key_that_lets_the_image_in_can_do_that_once_from_one_address():
