@@ -1,9 +1,9 @@
-"""Measure what N machines cost beyond their provisioning, then `make up` twice in a home of its own, and the memory of what plays the machines.
+"""Measure all figures: what N machines and crashes cost, how image and data spread, preflight and resume, `make up` by stage, memory.
 
     make bench                    the engine and the images as this computer has them
     COLD=1 make bench             an empty cache: the engine and the images are built as on a bare machine
 
-The second `make up` follows a `make down`, so everything but the machines is warm.
+`make up` runs twice, in a home of its own. The second one follows a `make down`, so everything but the machines is warm.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from bench import scale
+from bench import crash_loss, fan_out, resume, scale
 from bench.memory import Peak, resident_mb, sampled, with_words
 from bench.timeline import Up, first_step, provisioning_s, timed_up
 from tests.e2e.product import Product, install
@@ -26,7 +26,8 @@ AIM_S = 60.0
 
 
 def main() -> None:
-    scale.measure(Console())
+    for figures in (scale, crash_loss, fan_out, resume):
+        figures.measure(Console())
     with tempfile.TemporaryDirectory(prefix="microcluster-bench-") as folder:
         if os.environ.get("COLD"):
             os.environ["MICROCLUSTER_CACHE"] = f"{folder}/cache"

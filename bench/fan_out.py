@@ -1,105 +1,160 @@
-"""Measure how long the training image takes from one machine to all of 2, 4 and 8: ``python -m bench.fan_out``.
+"""Measure how long image and data take from one machine to all of 2, 4 and 8: ``python -m bench.fan_out``.
 
-The machines are containers with 1 Gb/s ports that are shaped; what they have in common are this computer's cores and its disk.
+An image of 1 GB and data of 2 GB over ports of 1 Gb/s are played at a tenth of both, so that the link decides and not the two
+cores that encrypt for all machines. Each time stands beside what the same bytes would take once at the speed that the same link
+showed a moment before; "host by host" is what the product does after a chain broke, and did before there was one.
 """
 
 from __future__ import annotations
 
 import json
-import subprocess
-import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from rich.console import Console
 from rich.table import Table
 
-from emulator.machines import ContainerMachines, Disk, MachineSpec, key_of, publish
-from launchers import image, payload
-from remote import steps
+from bench.cluster import Cluster, cluster, shell
+from launchers import image
+from launchers.horovod import RSH_AGENT
+from remote import job
 from remote.hand_over import hand_over
-from remote.image_build import ensure_built
+from remote.host import Host
 from remote.on_all import on_all
+from remote.rank_files import ensure_known_hosts, ensure_rank_files
 
-ACCOUNT, SUBNET, PUBLIC, PORT = "acct-bench-fan-out", "10.113.30.0/26", "198.51.100.128/26", 5602
-REGISTRY, NAME = "ngc.microcluster.internal", "microcluster/training:bench"
-PORT_MBPS = 1000
+PORT_MBPS = 100
+IMAGE_BYTES, DATA_BYTES = 100_000_000, 200_000_000
 SIZES = (2, 4, 8)
+FOLDER, DATA = "/data/runs/bench", "/data/bench"
+STREAMS = "8"
+PROBE_PORT = "4443"
+
+
+@dataclass(frozen=True)
+class Thing:
+    """What is brought to machines: its bytes, the ways to bring it, and how a machine gets rid of it again."""
+
+    name: str
+    size: int
+    ways: Mapping[str, Callable[[Sequence[Host]], None]]
+    forget: Callable[[Host], object]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """What one way of one thing took."""
+
+    what: str
+    machines: int
+    way: str
+    seconds: float
+    once_s: float
+    """What its bytes take over the measured link."""
 
 
 def main() -> None:
-    console = Console()
-    with tempfile.TemporaryDirectory(prefix="microcluster-bench-") as folder, machines(Path(folder)) as account:
-        facts = [boot(account, Path(folder), number) for number in range(max(SIZES))]
-        known = cluster(Path(folder), facts)
-        hosts = steps.open_hosts(known)
-        on_all(hosts, lambda host: steps.prepare_node(host, known) + steps.mount_volume(host, known))
-        publish(Path(folder) / "state", "microcluster/training:current", NAME)
-        assert known.container and known.rank_key_file
-        ensure_built(hosts[0], known.container)
-        tag = image.tag(known.container)
-        size = int(hosts[0].run(("docker", "image", "inspect", "--format", "{{.Size}}", tag)).stdout)
-        table = Table("machines", "rounds", "seconds", "at the port's speed", title=f"an image of {size / 1e9:.2f} GB")
-        for count in SIZES:
+    """Measure and print the table."""
+    measure(Console())
+
+
+def measure(console: Console) -> None:
+    """Bring both things to all sizes of cluster, and print the table."""
+    with cluster(max(SIZES), PORT_MBPS) as made:
+        link = prepare(made)
+        figures = [figure for thing in (data(made), layer(made)) for figure in fan_out(thing, made.hosts[1:], link)]
+    show(console, figures, link)
+
+
+def prepare(made: Cluster) -> float:
+    """Let the machines reach each other as containers do; return the megabits per second that the first link carries."""
+    known, hosts = made.payload, made.hosts
+    container, key = known.container, known.rank_key_file
+    assert container and key
+
+    def ready(host: Host) -> None:
+        ensure_rank_files(host, container, key)
+        ensure_known_hosts(host, hosts, container)
+        shell(host, f"mkdir -p {FOLDER}; setsid sh /run/microcluster/start.sh > /dev/null 2>&1 < /dev/null &")
+        for path in job.SHIPPED:
+            host.put(f"{FOLDER}/{path.name}", path.read_text())
+
+    on_all(hosts, ready)
+    words = f"{hosts[1].facts.private_address} {PROBE_PORT} {STREAMS}"
+    act = {id(hosts[0]): "send", id(hosts[1]): "receive"}
+    said = on_all(hosts[:2], lambda host: shell(host, f"python3 {FOLDER}/bandwidth.py {act[id(host)]} {words}"))
+    return float(said[0])
+
+
+def data(made: Cluster) -> Thing:
+    """Make a data set on the launcher; bringing it is what the supervisor does with the data before the ranks start, hashes included."""
+    launcher = made.hosts[0]
+    half = DATA_BYTES // 2
+    shell(launcher, f"mkdir -p {DATA} && cd {DATA} && for f in a b; do head -c {half} /dev/urandom > $f; done")
+    shell(launcher, f"cd {DATA} && sha256sum a b > SHA256SUMS")
+
+    def spread(targets: Sequence[Host]) -> None:
+        way = json.dumps(RSH_AGENT.split())
+        addresses = [host.facts.private_address for host in targets]
+        said = launcher.run(("python3", f"{FOLDER}/spread.py", DATA, way, *addresses), timeout_s=1800).stdout
+        assert "chain_broken" not in said, said
+
+    def one_by_one(targets: Sequence[Host]) -> None:
+        for target in targets:
+            spread([target])
+
+    ways = {"chain": spread, "host by host": one_by_one}
+    return Thing("data", DATA_BYTES, ways, lambda host: shell(host, f"rm -rf {DATA}"))
+
+
+def layer(made: Cluster) -> Thing:
+    """Make an image of one layer on the launcher, which nothing can make smaller."""
+    launcher = made.hosts[0]
+    container, key = made.payload.container, made.payload.rank_key_file
+    assert container and key
+    tag = image.tag(container)
+    shell(launcher, f"cd /data && head -c {IMAGE_BYTES} /dev/urandom > layer && tar -c layer | docker import - {tag}")
+
+    def chain(targets: Sequence[Host]) -> None:
+        hand_over([launcher], targets, container, key)
+
+    def in_rounds(targets: Sequence[Host]) -> None:
+        for pairs in image.rounds([launcher], targets):
+            source = {id(target): source for source, target in pairs}
+            on_all(
+                [one for _, one in pairs],
+                lambda one, source=source: hand_over([source[id(one)]], [one], container, key),
+            )
+
+    ways = {"chain": chain, "host by host": in_rounds}
+    return Thing("image", IMAGE_BYTES, ways, lambda host: shell(host, f"docker image rm {tag}"))
+
+
+def fan_out(thing: Thing, others: Sequence[Host], link: float) -> list[Figure]:
+    """Bring it in every way to every number of machines, and take it away again."""
+    figures = []
+    for count in SIZES:
+        for way, bring in thing.ways.items():
+            if count == 2 and way != "chain":
+                continue  # A chain of one link is the same.
             began = time.monotonic()
-            hand_over(hosts[:1], hosts[1:count], known.container, known.rank_key_file)
-            rounds, spent = len(image.rounds(hosts[:1], hosts[1:count])), time.monotonic() - began
-            table.add_row(str(count), str(rounds), f"{spent:.0f}", f"{rounds * size * 8 / PORT_MBPS / 1e6:.0f}")
-            on_all(hosts[1:count], lambda host: host.run(("docker", "image", "rm", tag)))
-        console.print(table)
+            bring(others[: count - 1])
+            seconds = time.monotonic() - began
+            figures.append(Figure(thing.name, count, way, seconds, thing.size * 8 / link / 1e6))
+            on_all(others[: count - 1], thing.forget)
+    return figures
 
 
-@contextmanager
-def machines(folder: Path) -> Iterator[ContainerMachines]:
-    """Yield an account of its own, of which nothing is left afterwards."""
-    account = ContainerMachines(ACCOUNT, folder / "state", {1: SUBNET}, PUBLIC, REGISTRY, PORT)
-    account.reset()
-    account.open()
-    try:
-        yield account
-    finally:
-        account.reset()
-
-
-def boot(account: ContainerMachines, folder: Path, number: int) -> payload.Host:
-    """Start a machine and return it as the steps get to know it."""
-    login, host = new_key(folder / "id_ed25519"), new_key(folder / f"host_{number}")
-    given = {"ed25519_private": (folder / f"host_{number}").read_text(), "ed25519_public": host}
-    spec = MachineSpec(
-        *(700 + number, f"gpu-{number}", "bench.test", 1, f"10.113.30.{10 + number}", f"198.51.100.{140 + number}"),
-        *(16, 120, "Tesla P100-PCIE-16GB", 2, (Disk(2, 20),), (login,)),
-        user_data="#cloud-config\n" + json.dumps({"ssh_keys": given}),
-        port_speed_mbps=PORT_MBPS,
-    )
-    account.boot(spec)
-    return payload.Host(
-        spec.hostname, str(spec.guest_id), spec.public_address or "", spec.private_address, host.strip()
-    )
-
-
-def cluster(folder: Path, facts: list[payload.Host]) -> payload.Payload:
-    """Return the machines as one cluster."""
-    (folder / "ngc_key").write_text(key_of(folder / "state"))
-    new_key(folder / "rank_ed25519")
-    return payload.Payload(
-        *("bench", "1f3a9c42", tuple(facts)),
-        key_file=str(folder / "id_ed25519"),
-        rank_key_file=str(folder / "rank_ed25519"),
-        slots=2,
-        data_disk_gb=20,
-        container=payload.Container(
-            "openseq2seq", f"{REGISTRY}:{PORT}/{NAME}", registry_key_file=str(folder / "ngc_key")
-        ),
-    )
-
-
-def new_key(path: Path) -> str:
-    """Make a key pair unless it is there; return its public line."""
-    if not path.exists():
-        subprocess.run(("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", str(path)), check=True)
-    return path.with_name(f"{path.name}.pub").read_text()
+def show(console: Console, figures: Sequence[Figure], link: float) -> None:
+    """Print the figures beside what the link alone would take."""
+    title = f"ports of {PORT_MBPS} Mb/s, of which the link carries {link:.0f}"
+    table = Table("what", "MB", "machines", "way", "seconds", "once over the link", "times", title=title)
+    size = {"data": DATA_BYTES, "image": IMAGE_BYTES}
+    for each in figures:
+        row = (each.what, f"{size[each.what] / 1e6:.0f}", str(each.machines), each.way, f"{each.seconds:.1f}")
+        table.add_row(*row, f"{each.once_s:.1f}", f"{each.seconds / each.once_s:.2f}")
+    console.print(table)
 
 
 if __name__ == "__main__":

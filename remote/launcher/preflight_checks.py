@@ -26,17 +26,28 @@ def preflight(run):
         run.write("preflight.json", json.dumps({"ranks": [], "rows": [row], "skipped": skipped}) + "\n")
         return
     began = time.time()
-    found = {"ranks": [], "mesh": mesh(run), "nodes": {}, "bandwidth": [], "allreduce_s": None}
+    found = {"ranks": [], "mesh": [], "nodes": {}, "bandwidth": [], "allreduce_s": None, "seconds_of": {}}
+    found["mesh"] = timed(found, "ssh", lambda: mesh(run))
     if not any(pair["said"] for pair in found["mesh"]):
-        found["nodes"] = nodes(run)
+        found["nodes"] = timed(found, "what each machine has", lambda: nodes(run))
         if all(facts and facts["address"] for facts in found["nodes"].values()):
-            found["bandwidth"] = [one for streams in STREAMS for one in bandwidth(run, streams)]
+            found["bandwidth"] = timed(
+                found, "bandwidth", lambda: [one for streams in STREAMS for one in bandwidth(run, streams)]
+            )
     rows = preflight_rules.judge(found, run.job)
     keep(run, found, rows, began)
     stop(rows)
-    rows += together(run, found)
+    rows += timed(found, "every rank and the allreduce", lambda: together(run, found))
     keep(run, found, rows, began)
     stop(rows)
+
+
+def timed(found, what, act):
+    """Return what ``act`` returns; how long it took is kept with what was found."""
+    began = time.time()
+    answer = act()
+    found["seconds_of"][what] = round(time.time() - began, 1)
+    return answer
 
 
 def keep(run, found, rows, began):

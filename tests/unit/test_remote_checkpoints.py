@@ -3,17 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from test_remote_supervisor import DATA, INDEX
+from tiny_checkpoint import DATA, INDEX, save
 
 from remote.launcher import bundle, checkpoints
-
-
-def save(logdir, name, index=INDEX, data=DATA):
-    """Write a checkpoint; torn ones by other bytes."""
-    for part, content in ((".index", index), (".meta", b"graph"), (".data-00000-of-00001", data)):
-        path = logdir / (name + part)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
 
 
 @pytest.fixture

@@ -9,8 +9,7 @@ import subprocess
 import sys
 
 import pytest
-from test_remote_checkpoints import save
-from test_remote_supervisor import DATA
+from tiny_checkpoint import DATA, save
 
 from remote.launcher import copies
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import base64
 import json
 import os
 import shutil
@@ -14,6 +13,7 @@ import time
 import types
 
 import pytest
+from tiny_checkpoint import DATA, INDEX
 
 from launchers.outcome import judge
 from remote import job as remote_job
@@ -24,12 +24,6 @@ RANKS = [
     {"rank": n, "address": f"10.0.0.{n // 2}", "config": "c", "allreduce_s": 0.1, "host": f"gpu-{n // 2}"}
     for n in range(4)
 ]
-INDEX = base64.b64decode(
-    "AAAGCAEaAggBAAEPYQgBEgQSAggDKAw1c1uJcQALDWdsb2JhbF9zdGVwCAkSACAMKAg1KQOYBwAAAAABAAAAAFn6gD4AAAAAAQAAAADA8qGwAAECaAA/"
-    "AAAAAAEAAAAASzxVhUQIUQ4AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAABX+4CLJHVH2w=="
-)
-DATA = base64.b64decode("AACAPwAAAEAAAEBAAAAAAAAAAAA=")
-"""A checkpoint as TensorFlow wrote it: three floats and a global step."""
 FACTS = {
     "address": "10.0.0.0",
     "interfaces": ["eth0", "eth1"],

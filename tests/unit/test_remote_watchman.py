@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import time
 
-from test_remote_checkpoints import save
 from test_remote_supervisor import FACTS, end_run, folder, start, wait_for_end, write_job  # noqa: F401 - a fixture
+from tiny_checkpoint import save
 
 
 def trains(folder, *lines, then="sleep 60"):  # noqa: F811
