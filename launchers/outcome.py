@@ -37,6 +37,8 @@ class Outcome:
     evaluations: tuple[Mapping[str, Any], ...] = ()
     checkpoints: tuple[int, ...] = ()
     best: tuple[str, ...] = ()
+    copied: Mapping[str, Any] | None = None
+    """What another machine has last got: step, best models, its name, and how many seconds after it was written."""
     stand_in: str | None = None
     preflight: tuple[Mapping[str, Any], ...] = ()
     checks: tuple[Mapping[str, Any], ...] = ()
@@ -80,6 +82,7 @@ def judge(seen: Mapping[str, Any]) -> Outcome:
         evaluations=tuple(evaluations),
         checkpoints=tuple(seen["checkpoints"]),
         best=tuple(seen["best"]),
+        copied=next((event for event in reversed(events) if event["event"] == "copied"), None),
         stand_in=_last(events, "stand_in"),
         preflight=tuple((seen["preflight"] or {}).get("ranks", ())),
         checks=tuple((seen["preflight"] or {}).get("rows", ())),

@@ -18,6 +18,7 @@ def status(payload: Payload, outcome: Outcome, cost: Cost) -> str:
         lines += [f"  {line}" for line in trouble(outcome, payload.stack)]
     for alarm in outcome.alarms:
         lines += [f"  alarm: {alarm['text']} ({alarm['cause']})", f"    {next_for(alarm['cause'], payload.stack)}"]
+    lines += [f"  {copy(outcome)}"] if outcome.copied else []
     lines += [f"  {host.name}  {host.public_address}  {host.private_address}" for host in payload.hosts]
     return "\n".join([*lines, f"  {cost}"])
 
@@ -54,6 +55,16 @@ def pace(outcome: Outcome) -> list[str]:
     beside = "" if outcome.predicted_s is None else f" ({outcome.predicted_s:.3f} predicted)"
     speed = [] if outcome.seconds_per_step is None else [f"{outcome.seconds_per_step:.3f} s/step{beside}"]
     return speed if outcome.eta_s is None else [*speed, f"{duration(outcome.eta_s)} left"]
+
+
+def copy(outcome: Outcome) -> str | None:
+    """Say what of the run another machine has."""
+    found = outcome.copied
+    if not found:
+        return None
+    best = len(found["best"])
+    models = f" and {best} best model{'s' if best > 1 else ''}" if best else ""
+    return f"copied to {found['to']}: step {found['step']}{models}, {duration(found['lag_s'])} after it was written"
 
 
 def report(payload: Payload, outcome: Outcome, cost: Cost) -> str:
@@ -97,6 +108,7 @@ def report_rows(payload: Payload, outcome: Outcome, cost: Cost) -> list[tuple[st
         ("throughput", f"{outcome.objects_per_second:.0f} objects/s" if outcome.objects_per_second else None),
         ("checkpoints", ", ".join(str(step) for step in outcome.checkpoints) or "none"),
         ("best models", ", ".join(outcome.best) or None),
+        ("second machine", copy(outcome)),
         ("cost", str(cost)),
     ]
     return [(name, value) for name, value in rows if value]

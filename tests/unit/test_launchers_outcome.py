@@ -138,6 +138,12 @@ def test_alarms_are_shown_until_they_are_cleared_or_the_ranks_start_again():
     assert judge(seen(events=events, **running)).alarms == ()
 
 
+def test_the_last_copy_on_another_machine_is_known():
+    copies = [{"event": "copied", "step": step, "to": "gpu-1", "best": [], "t": 3.0} for step in (10, 20)]
+    assert judge(seen(events=seen()["events"] + copies)).copied["step"] == 20
+    assert judge(seen()).copied is None
+
+
 def test_a_loss_that_is_no_number_in_an_earlier_attempt_does_not_condemn_the_later_one():
     good = seen()["events"]
     assert judge(seen(events=[*losses("nan"), *good])).state == "finished"

@@ -255,6 +255,13 @@ def test_the_report_names_what_ran_where_how_well_and_for_how_much():
         assert part in text
 
 
+def test_what_another_machine_has_of_a_run_is_said():
+    copied = {"event": "copied", "to": "gpu-1", "step": 20, "best": ["val_loss=6.5000-step-11"], "lag_s": 7.2, "t": 0.0}
+    line = "copied to gpu-1: step 20 and 1 best model, 7 s after it was written"
+    assert line in words.status(PAYLOAD, dataclasses.replace(RUNNING, copied=copied), COST)
+    assert "copied" not in words.status(PAYLOAD, RUNNING, COST)
+
+
 ROW = {"check": "ssh", "where": "every pair", "found": "2 of 2 answer", "wanted": "an answer", "verdict": "ok"}
 
 
