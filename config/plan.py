@@ -104,7 +104,7 @@ def plan_of(file: StackFile) -> Plan | None:
     hardware = cluster.hardware
     setting = Setting(
         *(hardware.gpu, hardware.gpus, cluster.nodes, cluster.port_speed_mbps),
-        *(job.model, job.precision, job.batch_per_gpu),
+        *(job.model, job.dataset, job.precision, job.batch_per_gpu),
     )
     price = catalog.price_per_hour(cluster.flavor, (cluster.data_disk_gb,), cluster.port_speed_mbps)
     prediction, bare = predict(setting), predict(setting, cluster.port_speed_mbps)

@@ -103,6 +103,7 @@ def test_the_plan_of_a_stack_is_its_time_and_money_with_the_band_and_the_date_of
     "untimed",
     [
         {"job__model": "transformer-tiny"},
+        {"job__dataset": "debian-en-de"},
         {"cluster__flavor": "AC1_16X120X100", "job__precision": "mixed"},
         {"container__image": "r.test:5000/microcluster/training:standin"},
     ],

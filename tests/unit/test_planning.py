@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import catalog
 from planning import BAND, Bill, Setting, at_risk, interval, next_started_hour, predict, step_law
 
-V100 = Setting("V100", 2, 2, 1000, "transformer-base", "mixed", 256)
-P100 = Setting("P100", 2, 2, 1000, "transformer-base", "fp32", 256)
+V100 = Setting("V100", 2, 2, 1000, "transformer-base", "wmt16-en-de", "mixed", 256)
+P100 = Setting("P100", 2, 2, 1000, "transformer-base", "wmt16-en-de", "fp32", 256)
 FLAVOR = {"V100": "AC2_16X120X100", "P100": "AC1_16X120X100"}
 
 
@@ -95,7 +95,15 @@ def test_one_machine_has_no_exchange_to_wait_for() -> None:
 
 
 @pytest.mark.parametrize(
-    "unknown", [{"model": "transformer-tiny"}, {"gpu": "P100"}, {"gpu": "T4"}, {"gpus": 4}, {"precision": "int8"}]
+    "unknown",
+    [
+        {"model": "transformer-tiny"},
+        {"dataset": "debian-en-de"},
+        {"gpu": "P100"},
+        {"gpu": "T4"},
+        {"gpus": 4},
+        {"precision": "int8"},
+    ],
 )
 def test_what_was_never_measured_has_no_prediction(unknown) -> None:
     assert predict(dataclasses.replace(V100, **unknown)) is None
@@ -134,7 +142,12 @@ def test_a_run_that_is_shorter_than_the_interval_risks_itself_and_no_more() -> N
         Setting,
         *(st.sampled_from(["V100", "P100"]), st.sampled_from([1, 2]), st.integers(1, 64)),
         st.sampled_from(catalog.PORT_SPEEDS_MBPS),
-        *(st.just("transformer-base"), st.sampled_from(["fp32", "mixed"]), st.integers(1, 4096)),
+        *(
+            st.just("transformer-base"),
+            st.just("wmt16-en-de"),
+            st.sampled_from(["fp32", "mixed"]),
+            st.integers(1, 4096),
+        ),
     )
 )
 def test_whatever_may_be_ordered_has_a_finite_plan_or_none(setting) -> None:
