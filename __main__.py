@@ -20,6 +20,7 @@ def main() -> None:
     pulumi.export("pricePerHour", cluster.price_per_hour)
     pulumi.export("priceSource", cluster.price_source)
     pulumi.export("plan", job.plan)
+    pulumi.export("atRisk", job.at_risk)
     pulumi.export("run", job.run)
     pulumi.export("microcluster", job.payload)
 

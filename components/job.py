@@ -33,6 +33,8 @@ class TrainingJob(pulumi.ComponentResource):
     run: str
     plan: str
     """What the run is expected to take and cost."""
+    at_risk: str
+    """What of that a crash may cost."""
     payload: pulumi.Output[str]
     """JSON of everything the operator's verbs need."""
 
@@ -45,7 +47,7 @@ class TrainingJob(pulumi.ComponentResource):
             lambda known: replace(known[0], **own_facts, per_hour=float(known[1]) if known[1] else None).to_json()
         )
         plan = args.stack.plan
-        self.plan = plan.summary if plan else UNPLANNED
+        self.plan, self.at_risk = (plan.summary, plan.stake) if plan else (UNPLANNED, UNPLANNED)
         if plan and plan.warning:
             pulumi.log.warn(plan.warning, self)
         # The old run must have ended before the new one starts: both want the same GPUs.

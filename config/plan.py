@@ -49,12 +49,17 @@ class Plan:
 
     @property
     def summary(self) -> str:
-        """Say in one line what the run takes."""
+        """Say in one line what the run takes; Pulumi shows no more of an output than 150 characters."""
         bill, band = self.bill(), f"+-{BAND:.0%}"
         return (
             f"{self.prediction.seconds:.2f} s per step, {bill.hours:.1f} h and ${bill.dollars:,.0f} for {self.max_steps} steps "
-            f"({band}; list prices of {catalog.AS_OF}, {self._link}); {_said(self.risk())} at risk between checkpoints"
+            f"({band}; list prices of {catalog.AS_OF}, {self._link})"
         )
+
+    @property
+    def stake(self) -> str:
+        """Say what a crash may cost."""
+        return f"{_said(self.risk())} between two checkpoints"
 
     @property
     def warning(self) -> str:
@@ -130,4 +135,6 @@ def planned(
 
 
 def _said(risk: AtRisk) -> str:
-    return f"{risk.seconds / 60:.1f} min and ${risk.dollars:.2f}"
+    minutes = risk.seconds / 60
+    time = f"{minutes:.1f} min" if minutes < 120 else f"{minutes / 60:.1f} h"
+    return f"{time} and ${risk.dollars:.2f}"

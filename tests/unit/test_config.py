@@ -78,7 +78,7 @@ def test_the_interval_of_checkpoints_follows_from_the_money_at_risk_and_says_how
 def test_an_interval_that_is_written_down_stays_and_is_told_when_it_risks_much_more() -> None:
     careless = config.parse("dev", written(job__checkpointSteps=5000))
     assert (careless.job.checkpoint_steps, origin_of(careless, "job.checkpointSteps")) == (5000, "stack file")
-    assert careless.plan.warning.startswith("job.checkpointSteps: 5000 puts 145.9 min and $31.60 at risk")
+    assert careless.plan.warning.startswith("job.checkpointSteps: 5000 puts 2.4 h and $31.60 at risk")
     assert "36 times the default of 140 steps (4.1 min and $0.88)" in careless.plan.warning
     assert config.parse("dev", written(job__checkpointSteps=200)).plan.warning == ""
     assert config.parse("dev", written(job__checkpointSteps=1)).plan.warning == ""
@@ -92,9 +92,11 @@ def test_asking_for_more_steps_keeps_the_interval_because_another_one_is_another
 def test_the_plan_of_a_stack_is_its_time_and_money_with_the_band_and_the_date_of_the_prices() -> None:
     plan = config.parse("dev", written()).plan
     assert plan.summary == (
-        "1.75 s per step, 24.3 h and $316 for 50000 steps (+-10%; list prices of 2026-05, ports that carry 2 Gb/s); "
-        "4.1 min and $0.88 at risk between checkpoints"
+        "1.75 s per step, 24.3 h and $316 for 50000 steps (+-10%; list prices of 2026-05, ports that carry 2 Gb/s)"
     )
+    assert plan.stake == "4.1 min and $0.88 between two checkpoints"
+    longest = config.parse("dev", written(job__maxSteps=10_000_000, job__batchPerGpu=4096, cluster__nodes=64)).plan
+    assert len(longest.summary) < 150
     alone = config.parse("dev", written(cluster__nodes=1)).plan
     assert "no network between ranks" in alone.summary
 
