@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from launchers import image, openseq2seq, rendering
 from launchers.horovod import World, mpirun
-from launchers.payload import Container, Host, Job, Payload, PayloadError
+from launchers.payload import Container, Host, Job, Payload, PayloadError, Prediction
 from launchers.run_folder import RunFolder
 
 JOB = Job("openseq2seq", "transformer-tiny", 300, "fp32", 16, 100, 100, "debian-en-de")
@@ -227,3 +227,12 @@ def test_the_preflight_sums_as_much_as_the_models_gradients_and_wants_room_for_a
     assert job["model_bytes"] == pytest.approx(4 * 60_880_896, rel=0.01)  # The published number of parameters.
     assert str(job["model_bytes"]) in job["preflight"]
     assert job["disk_bytes"] > 12 * 14 * 60_000_000
+
+
+def test_the_launcher_learns_what_a_step_should_take_and_what_all_machines_cost():
+    run = dataclasses.replace(PAYLOAD, run="0123456789ab", per_hour=13.0)
+    known = dataclasses.replace(run, prediction=Prediction(1.75, 0.5927, 365_285_376))
+    keys = ("predicted_s", "compute_s", "wire_bytes", "per_hour")
+    assert [RunFolder(known).job()[key] for key in keys] == [1.75, 0.5927, 365_285_376, 13.0]
+    assert [RunFolder(run).job()[key] for key in keys] == [None, None, 0, 13.0]
+    assert Payload.from_json(known.to_json()) == known

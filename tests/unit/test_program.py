@@ -128,6 +128,15 @@ def test_the_job_knows_what_a_step_should_take_and_what_all_machines_cost() -> N
     assert "prediction" not in json.loads(declare(job__model="transformer-tiny")["job-run"].inputs["stdin"])
 
 
+def test_the_preview_warns_of_an_interval_that_puts_much_more_at_risk(monkeypatch) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(pulumi.log, "warn", lambda text, resource: said.append(text))
+    declare(preview=True)
+    assert said == []
+    declare(preview=True, job__checkpointSteps=5000)
+    assert [text[:55] for text in said] == ["job.checkpointSteps: 5000 puts 2.4 h and $31.60 at risk"]
+
+
 def test_more_steps_change_the_payload_and_not_the_run() -> None:
     short, long = declare()["job-run"].inputs, declare(job__maxSteps=60000)["job-run"].inputs
     assert short["stdin"] != long["stdin"]

@@ -7,21 +7,23 @@ import json
 import os
 import subprocess
 import sys
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
 from fake_machine import FACTS, FakeMachine
 
+import config
 from config import ConfigError, Owner
 from launchers.outcome import Outcome, judge
 from launchers.payload import Container, Job, Payload, PayloadError, Prediction
 from providers.softlayer.account import AccountError, read_charges
+from providers.softlayer.charges import Charge
 from providers.softlayer.credentials import Credentials
 from providers.softlayer.errors import ApiError
 from remote.host import UnreachableError
-from verbs import frame, job, living, money, watch, words
+from verbs import explain, frame, job, living, money, watch, words
 from verbs.job import status_facts, words_after_dashes
 from verbs.money import Cost
 
@@ -212,6 +214,31 @@ def test_the_prediction_stands_beside_the_actual_pace_and_slow_steps_beside_the_
     assert "2.500 s/step (1.750 predicted)" in words.headline(seen)
     assert "fab report --stack local" in words.status(PAYLOAD, seen, COST)
     assert "1.750 s/step at 1882 Mb/s; the run is 43% slower" in words.report(PAYLOAD, seen, COST)
+
+
+def test_the_next_hour_is_that_of_what_has_been_billed_longest(monkeypatch):
+    opened = datetime.now(UTC) - timedelta(minutes=80)
+    charges = [
+        Charge("1", "", "", "", at, None, None, True, Decimal(4), Decimal(0), Decimal(8), "USD")
+        for at in (opened, opened + timedelta(minutes=30))
+    ]
+    account = Falling()
+    account.charges_listed = lambda mark: charges
+    cost = money.cost_of(PAYLOAD, account)
+    assert (cost.per_hour, cost.so_far, cost.next_hour) == (8, 16, opened + timedelta(hours=2))
+
+
+def test_explain_tells_an_interval_that_puts_much_more_at_risk(tmp_path, monkeypatch, capsys):
+    text = (ROOT / "stacks" / "Pulumi.v100.yaml").read_text()
+    (tmp_path / "Pulumi.dev.yaml").write_text(
+        text.replace("kind: openseq2seq", "kind: openseq2seq\n    checkpointSteps: 5000")
+    )
+    monkeypatch.setattr(config, "STACKS", tmp_path)
+    with pytest.raises(SystemExit):
+        explain.explain(frame.invoke.Context(), stack="dev", json=True)
+    said = capsys.readouterr()
+    assert "36 times the default of 140 steps" in said.err
+    assert json.loads(said.out)["plan.atRisk"]["value"] == "2.4 h and $31.60"
 
 
 def test_the_report_of_a_run_that_was_planned_says_what_was_expected_before_renting():
