@@ -93,6 +93,16 @@ def test_the_job_is_finished_and_has_learnt(product: Product, up: str) -> None:
     assert losses[-1] < losses[0] - 0.5
 
 
+def test_the_network_was_measured_by_its_cards_and_is_no_bottleneck(product: Product, up: str) -> None:
+    answers = product.facts("report")["answers"]
+    network = next(one for one in answers if "network the bottleneck" in one["question"])
+    measured, expected = network["figures"]["measured"], network["figures"]["expected"]
+    assert 0.5 < measured["bytes_per_step"] / expected["bytes_per_step"] < 4
+    assert measured["preflight_mbps"] > 300
+    assert 0 < network["figures"]["derived"]["share_of_preflight"] < 0.5
+    assert network["answer"].startswith("No: ")
+
+
 def test_four_ranks_ran_on_two_machines(product: Product, up: str) -> None:
     payload = product.outputs()["microcluster"]
     shown = product.plain(f"fab ssh --stack local gpu-0 -- cat /data/runs/{payload['run']}/preflight.json")
