@@ -269,6 +269,8 @@ def test_a_launcher_that_is_gone_is_replaced_and_the_run_goes_on_from_the_copy_o
     product: Product, up: str
 ) -> None:
     before, run = guests_of(product), product.outputs()["run"]
+    best = best_models(product, run)
+    assert best
     account = SoftLayer.create_client_from_env(config_file=str(product.home / "emulator" / "softlayer.conf"))
     account.call("Virtual_Guest", "deleteObject", id=int(before["gpu-0"]))
     product.edit_stack(f"maxSteps: {MANY_STEPS}", f"maxSteps: {LAST_STEPS}")
@@ -281,6 +283,13 @@ def test_a_launcher_that_is_gone_is_replaced_and_the_run_goes_on_from_the_copy_o
     events = product.plain(f"fab ssh --stack local gpu-0 -- cat /data/runs/{run}/progress.jsonl").stdout.splitlines()
     steps = [event["step"] for event in map(json.loads, events) if event["event"] in ("brought_back", "restored")]
     assert steps[-2:] == [MANY_STEPS, MANY_STEPS]
+    assert best <= best_models(product, run)
+
+
+def best_models(product: Product, run: str) -> set[str]:
+    """Return the hash and the name of every file of the best models that the launcher has."""
+    hashes = f"cd /data/runs/{run}/logdir/best_models && sha256sum val_loss=*"
+    return set(product.plain(f'fab ssh --stack local gpu-0 -- sh -c "{hashes}"').stdout.splitlines())
 
 
 def guests_of(product: Product) -> dict[str, str]:
