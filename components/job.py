@@ -69,6 +69,7 @@ def job_of(stack: Stack) -> facts.Job:
         checkpoint_steps=job.checkpoint_steps,
         dataset=job.dataset,
         preflight=job.preflight,
+        data=_data_of(stack),
     )
 
 
@@ -78,6 +79,15 @@ def prediction_of(stack: Stack) -> facts.Prediction | None:
         return None
     expected = stack.plan.prediction
     return facts.Prediction(expected.seconds, expected.compute_s, expected.wire_bytes)
+
+
+def _data_of(stack: Stack) -> facts.Data | None:
+    data = stack.data
+    if not data:
+        return None
+    files = tuple(facts.SentFile(file.name, file.size, file.sha256) for file in data.files)
+    path = str(data.path) if data.path else None
+    return facts.Data(data.id, data.address, data.sha256, path, data.is_tar, files)
 
 
 def run_id(stack: Stack, owner: Owner, job: facts.Job) -> str:

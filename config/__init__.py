@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,8 @@ import pulumi
 from pulumi.runtime.config import CONFIG
 from pydantic import ValidationError
 
+from config.data import Data, DataFile, data_of
+from config.data_files import looked_at
 from config.errors import ConfigError, sentence, unknown_key
 from config.model import Cluster, Container, Job, StackFile, keys_at
 from config.owner import Owner, owner, owner_mark
@@ -20,11 +22,14 @@ from config.places import expand, home
 from config.plan import Plan, planned
 from config.rules import complete, problems_between, problems_of_account
 from config.yaml_text import TextProblem, printable, read
+from launchers.datasets import DATASETS
 
 __all__ = [
     "Cluster",
     "ConfigError",
     "Container",
+    "Data",
+    "DataFile",
     "Job",
     "Owner",
     "Plan",
@@ -43,6 +48,7 @@ NAMESPACE = "microcluster"
 STACK_NAME = r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}"
 SECTIONS = (f"{NAMESPACE}:cluster", f"{NAMESPACE}:container", f"{NAMESPACE}:job", "softlayer:configFile")
 TOP_LEVEL = ("config", "encryptionsalt", "encryptedkey", "secretsprovider")
+HASHES = "data-hashes.json"
 STACKS = Path(__file__).parents[1] / "stacks"
 
 
@@ -62,12 +68,26 @@ class Stack:
     """For every value its path, the value and where it came from."""
     plan: Plan | None = None
     """What the run is expected to take and cost, where anything like it was ever measured."""
+    data: Data | None = None
+    """Finished data that are brought, where the stack file names some; of a path, the files once it was looked at."""
 
 
 def load() -> Stack:
     """Return the stack that Pulumi is running, or raise ConfigError."""
     values = {key: _plain(value) for key, value in CONFIG.get().items()}
-    return parse(pulumi.get_stack(), values, ordering=not pulumi.runtime.is_dry_run())
+    return with_files(parse(pulumi.get_stack(), values, ordering=not pulumi.runtime.is_dry_run()))
+
+
+def with_files(stack: Stack) -> Stack:
+    """Return the stack with what there is of the data that it wants sent from this computer, or raise ConfigError."""
+    if not stack.data or not stack.data.path:
+        return stack
+    wanted = DATASETS[stack.job.dataset]
+    try:
+        found = looked_at(stack.data, wanted.files, wanted.optional, home() / "cache" / HASHES)
+    except ValueError as problem:
+        raise _refusal(stack.name, [f"job/data: {problem}"]) from problem
+    return replace(stack, data=found)
 
 
 def read_file(stack: str, *, ordering: bool = False) -> Stack:
@@ -78,7 +98,8 @@ def read_file(stack: str, *, ordering: bool = False) -> Stack:
         raise ConfigError(
             f"There is no stack '{printable(stack)}': stacks/Pulumi.{printable(stack)}.yaml does not exist. Stacks: {names}."
         )
-    return parse(stack, read_values(path), ordering=ordering)
+    parsed = parse(stack, read_values(path), ordering=ordering)
+    return with_files(parsed) if ordering else parsed  # A living stack is watched and ended without its data, too.
 
 
 def read_values(path: Path) -> dict[str, Any]:
@@ -120,15 +141,20 @@ def parse(stack: str, values: Mapping[str, Any], *, ordering: bool = False) -> S
     except ValidationError as error:
         problems = [sentence(one, keys_at) for one in error.errors()] + problems
     if problems:
-        count = f"{len(problems)} problem{'s' if len(problems) > 1 else ''}"
-        lines = "\n".join(f"  {line}" for line in sorted(set(problems)))
-        raise ConfigError(f"stack {stack}: {count} in stacks/Pulumi.{stack}.yaml, nothing was ordered\n{lines}")
+        raise _refusal(stack, problems)
     parsed, plan, reasons = planned(parsed, written, reasons)
     file = account.get("configFile")
     origins = (*_origins(parsed, written, reasons), *(plan.rows() if plan else ()))
     sections = (parsed.cluster, parsed.container, parsed.job)
     account_file = str(expand(file)) if file else None
-    return Stack(stack, *sections, account_file, float(account.get("timeScale", 1)), origins, plan)
+    data = data_of(parsed.job.data) if parsed.job.data else None
+    return Stack(stack, *sections, account_file, float(account.get("timeScale", 1)), origins, plan, data)
+
+
+def _refusal(stack: str, problems: list[str]) -> ConfigError:
+    count = f"{len(problems)} problem{'s' if len(problems) > 1 else ''}"
+    lines = "\n".join(f"  {line}" for line in sorted(set(problems)))
+    return ConfigError(f"stack {stack}: {count} in stacks/Pulumi.{stack}.yaml, nothing was ordered\n{lines}")
 
 
 def _sections(values: Mapping[str, Any], namespace: str) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt, St
 from pydantic.alias_generators import to_camel
 
 import catalog
+from config.data import data as finished_data
 from config.values import (
     account_image,
     admin_cidr,
@@ -75,6 +76,7 @@ class Job(_Section):
     eval_steps: Annotated[StrictInt, Field(ge=1, le=MOST_STEPS)]
     checkpoint_steps: Annotated[StrictInt, Field(ge=1, le=5000)]  # Beyond it a crash loses hours.
     preflight: Annotated[StrictStr, AfterValidator(run_or_reason)] = "run"
+    data: Annotated[StrictStr, AfterValidator(finished_data)] | None = None
 
 
 class StackFile(_Section):

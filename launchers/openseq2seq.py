@@ -1,4 +1,4 @@
-"""The OpenSeq2Seq en-de Transformer as a job: its sizes, its data sets, its rendered configuration and its run id."""
+"""The OpenSeq2Seq en-de Transformer as a job: its sizes, its rendered configuration, its data's place and its run id."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import json
 from dataclasses import dataclass
 
 from launchers import image
+from launchers.datasets import DATASETS, recipe_id
 from launchers.payload import Job, Payload
 from launchers.rendering import render
 
@@ -34,50 +35,9 @@ class Size:
     map_calls: int
 
 
-@dataclass(frozen=True)
-class Dataset:
-    """Where a data set lies below the mount point, the files the job reads, and the script that prepares it."""
-
-    folder: str
-    vocabulary: str
-    train_source: str
-    train_target: str
-    eval_source: str
-    eval_target: str
-    script: str
-    vocabulary_size: int
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        """Every file that has to be on every host."""
-        return (self.vocabulary, self.train_source, self.train_target, self.eval_source, self.eval_target)
-
-
 SIZES = {
     "transformer-base": Size(512, 6, 8, 2048, 56, 256, 16, 2.0, 8000, 100, 100, 16),
     "transformer-tiny": Size(64, 2, 4, 256, 32, 32, 16, 0.5, 100, 10, 100, 2),
-}
-DATASETS = {
-    "wmt16-en-de": Dataset(
-        "wmt16_de_en",
-        "m_common.vocab",
-        "train.clean.en.shuffled.BPE_common.32K.tok",
-        "train.clean.de.shuffled.BPE_common.32K.tok",
-        "wmt13-en-de.src.BPE_common.32K.tok",
-        "wmt13-en-de.ref.BPE_common.32K.tok",
-        "prepare_wmt16_en_de.sh.j2",
-        32768,
-    ),
-    "debian-en-de": Dataset(
-        "debian_en_de",
-        "m_common.vocab",
-        "train.en.tok",
-        "train.de.tok",
-        "eval.en.tok",
-        "eval.de.tok",
-        "prepare_debian_en_de.sh.j2",
-        2048,
-    ),
 }
 DTYPES = {"fp32": ("tf.float32", None), "mixed": ('"mixed"', "Backoff")}
 
@@ -95,7 +55,7 @@ def run_id(payload: Payload) -> str:
     identity = {
         "config": render_config(endless, payload.mount_point, logdir="-"),
         "image": image.tag(payload.container),
-        "dataset": payload.job.dataset,
+        "data": data_id(payload.job),
         "world": [len(payload.hosts), payload.slots],
     }
     return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:RUN_ID_DIGITS]
@@ -127,9 +87,15 @@ def parameters(job: Job) -> int:
     return DATASETS[job.dataset].vocabulary_size * size.hidden + size.layers * (encoder + decoder)
 
 
+def data_id(job: Job) -> str:
+    """Return what names the job's data: the files that were brought, else what the data set's own recipe makes."""
+    return job.data.id if job.data else recipe_id(job.dataset)
+
+
 def data_folder(job: Job, mount_point: str) -> str:
-    """Return the folder of the job's data set on every host."""
-    return f"{mount_point}/{DATASETS[job.dataset].folder}"
+    """Return the folder of the job's data on every host; data that were brought lie apart from what is made here."""
+    folder = f"{mount_point}/{DATASETS[job.dataset].folder}"
+    return f"{folder}-{data_id(job)}" if job.data else folder
 
 
 def program(config_file: str, *, resume: bool = False) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ class Outcome:
     run: str | None = None
     phase: str | None = None
     phase_s: float | None = None
+    doing: str | None = None
     step: int | None = None
     max_steps: int | None = None
     train_loss: float | str | None = None
@@ -65,6 +66,7 @@ def judge(seen: Mapping[str, Any]) -> Outcome:
         run=job["run"],
         phase=seen["phase"],
         phase_s=_phase_age(seen),
+        doing=_doing(events) if state == "preparing" else None,
         step=job["max_steps"] if state == "finished" else step,
         max_steps=job["max_steps"],
         train_loss=losses[-1]["loss"] if losses else None,
@@ -192,6 +194,12 @@ def _this_attempt(events: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, 
 def _phase_age(seen: Mapping[str, Any]) -> float | None:
     entered = [event["t"] for event in seen["events"] if event["event"] == "phase"]
     return round(seen["now"] - entered[-1], 1) if entered else None
+
+
+def _doing(events: Sequence[Mapping[str, Any]]) -> str | None:
+    """Return what was last said of the data while they are being prepared."""
+    latest = next((event for event in reversed(events) if event["event"] in ("phase", "staging")), {})
+    return latest.get("text")
 
 
 def _last(events: Sequence[Mapping[str, Any]], name: str) -> Any:

@@ -39,6 +39,30 @@ class Container:
 
 
 @dataclass(frozen=True)
+class SentFile:
+    """One file of the operator's computer that the launcher gets: its name there, its length in bytes and its SHA-256."""
+
+    name: str
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Data:
+    """Finished data that are brought: a tar behind an https ``address``, or ``files`` in or at ``path`` of the operator's computer.
+
+    ``id`` names them; ``sha256`` is the address's, where it is known beforehand; ``is_tar`` says that the one file is a tar.
+    """
+
+    id: str
+    address: str | None = None
+    sha256: str | None = None
+    path: str | None = None
+    is_tar: bool = True
+    files: tuple[SentFile, ...] = ()
+
+
+@dataclass(frozen=True)
 class Job:
     """One training run; ``precision`` is "fp32" or "mixed", batch is in sentence pairs per rank, a run without progress ends."""
 
@@ -52,6 +76,7 @@ class Job:
     dataset: str
     stall_s: int = 900
     preflight: str = "run"
+    data: Data | None = None
 
 
 @dataclass(frozen=True)

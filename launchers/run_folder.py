@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from launchers import config_rules, openseq2seq
+from launchers import config_rules, image, openseq2seq, staging_plan
 from launchers.horovod import RSH_AGENT, RUN_VARIABLE, World, environment, mpirun
 from launchers.payload import Payload, PayloadError
 from launchers.rendering import render
@@ -13,6 +13,9 @@ from launchers.rendering import render
 WATCH_EVERY_S, SAMPLE_EVERY_S = 5, 20
 """How often the supervisor looks for checkpoints and alarms, and how often it asks every machine how it is."""
 
+STAGING_LABEL = "microcluster.staging"
+UNSTAGE = f"docker ps -aq --filter label={STAGING_LABEL} | xargs -r docker rm -f"
+"""A launcher carries one run, so whatever container of this label is there was left behind."""
 FLOAT_BYTES = 4
 CHECKPOINT_BYTES, CHECKPOINTS_KEPT, SPARE_BYTES = 14, 12, 10**9
 """A checkpoint in mixed precision takes 14 bytes a parameter; five regular and five best ones are kept, and two are written."""
@@ -41,11 +44,12 @@ class RunFolder:
         """Return the rendered files by name; job.json stands last, because with it the run exists."""
         job = self.payload.job
         assert job
-        data = openseq2seq.DATASETS[job.dataset]
         folder = openseq2seq.data_folder(job, self.payload.mount_point)
+        plan = staging_plan.plan(job, self.payload.mount_point)
         return {
             "config.py": self._config(),
-            "prepare.sh": render(data.script, folder=folder, data=data),
+            "staging.json": json.dumps(plan, indent=1, sort_keys=True) + "\n",
+            "data.sh": render("data.sh.j2", data=folder, id=plan["id"], ssh=RSH_AGENT),
             "place.sh": render("place.sh.j2", run=self.path, ssh=RSH_AGENT),
             "job.json": json.dumps(self.job(), indent=1, sort_keys=True) + "\n",
         }
@@ -60,6 +64,18 @@ class RunFolder:
                 "job in the stack file or templates/transformer_base.py.j2."
             )
         return text
+
+    def _stage(self) -> tuple[str, ...]:
+        """Return the argv that makes the data in a container of their own, which sees no GPU and ends with the run."""
+        payload = self.payload
+        assert payload.container
+        return (
+            *("docker", "run", "--rm", "--name", f"microcluster-staging-{payload.run}"),
+            *("--label", f"{STAGING_LABEL}={payload.run}", "--net=host", "--runtime=runc"),
+            *("-e", f"{RUN_VARIABLE}={payload.run}", "-e", "LC_ALL=C.UTF-8"),
+            *("-v", f"{payload.mount_point}:{payload.mount_point}", "-w", "/", "--entrypoint", "python"),
+            *(image.tag(payload.container), f"{self.path}/staging.py", f"{self.path}/staging.json"),
+        )
 
     def job(self) -> dict[str, object]:
         """Return what the supervisor reads: words, never lines of shell."""
@@ -86,7 +102,9 @@ class RunFolder:
             "watch_every_s": WATCH_EVERY_S,
             "sample_every_s": SAMPLE_EVERY_S,
             "slots": payload.slots,
-            "prepare": ["sh", f"{self.path}/prepare.sh"],
+            "data": ["sh", f"{self.path}/data.sh"],
+            "stage": list(self._stage()),
+            "unstage": ["sh", "-c", UNSTAGE],
             "place": ["sh", f"{self.path}/place.sh"],
             "spread": ["python", f"{self.path}/spread.py", data, json.dumps(RSH_AGENT.split())],
             "ssh": RSH_AGENT.split(),

@@ -33,7 +33,8 @@ def trouble(outcome: Outcome, stack: str) -> list[str]:
 def headline(outcome: Outcome) -> str:
     """Return one line on where the run stands."""
     if outcome.state == "preparing":
-        return f"{outcome.phase or 'preparing'} for {duration(outcome.phase_s)}"
+        doing = f"; {outcome.doing}" if outcome.doing else ""
+        return f"{outcome.phase or 'preparing'} for {duration(outcome.phase_s)}{doing}"
     if outcome.state == "running" and outcome.step is None:
         return f"running, no step yet after {duration(outcome.phase_s)}"
     return ", ".join([outcome.state, *steps(outcome), *losses(outcome), *pace(outcome)])

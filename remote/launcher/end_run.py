@@ -17,6 +17,7 @@ VARIABLE = b"MICROCLUSTER_RUN="
 TOOL = b"MICROCLUSTER_TOOL="
 TERM_WAIT_S = 15
 KILL_WAIT_S = 5
+DOCKER_TIMEOUT_S = 5
 
 
 def start_time(pid):
@@ -91,8 +92,22 @@ def mark_stopped(runs, names):
             open(os.path.join(folder, "stopped"), "w").close()
 
 
+def remove_staging(run):
+    """Remove the container in which a run's data are made, which may just be starting."""
+    listing = ["docker", "ps", "-aq", "--filter", "label=microcluster.staging=" + run]
+    try:
+        names = subprocess.check_output(listing, stderr=subprocess.DEVNULL, timeout=DOCKER_TIMEOUT_S).decode().split()
+        if names:
+            quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+            subprocess.call(["docker", "rm", "-f"] + names, timeout=DOCKER_TIMEOUT_S, **quiet)
+    except (OSError, subprocess.SubprocessError):
+        pass  # No Docker, or one that hangs: what is left shows in the processes.
+
+
 if __name__ == "__main__":
     inside_of = container_of(sys.argv[4]) if sys.argv[4:] else None
     mark_stopped(sys.argv[1], find(sys.argv[2], sys.argv[3]).values())
     ended, left = end(sys.argv[2], sys.argv[3], inside_of)
+    if sys.argv[2] == "only":
+        remove_staging(sys.argv[3])
     print(json.dumps({"ended": len(ended), "left": sorted(pid for pid, _ in left)}))

@@ -70,9 +70,11 @@ class Run:
 
     def in_container(self, argv, each_line=lambda line: None):
         """Run ``argv`` in the container with the run's mark, into job.log; return its exit code."""
-        child = subprocess.Popen(
-            self.words(argv), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-        )
+        return self.on_host(self.words(argv), each_line)
+
+    def on_host(self, argv, each_line=lambda line: None):
+        """Run ``argv`` beside the container, into job.log; return its exit code."""
+        child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         try:
             for line in iter(lambda: child.stdout.readline(LINE_BYTES), b""):
                 self.log.write(line)

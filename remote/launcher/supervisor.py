@@ -14,6 +14,7 @@ import sys
 import time
 
 import alarms
+import data_set
 import end_run
 import recovery
 import spread
@@ -42,7 +43,10 @@ def carry_out(run):
     run.remove("exit_code", "stopped", "failure.json", "preflight.json")
     run.enter("preparing")
     run.keep_ballast()
-    must(run, "preparing", "preparing the data set", run.job["prepare"])
+    wrong = data_set.ensure(run)
+    if wrong:
+        what, code, lines = wrong
+        raise Failed("preparing", what + " ended with exit code " + str(code) + last_words(lines), code, lines)
     recovery.bring_back(run)
     checkpoint = recovery.latest_checkpoint(run)
     place(run, checkpoint)
@@ -72,6 +76,12 @@ def place(run, checkpoint):
     if code:
         said = " ".join(run.name_of(word) for word in (lines or ["no word"])[-1].split())
         raise Failed("placing", "bringing the data to the other machines: " + said, code, lines[-20:])
+
+
+def last_words(lines):
+    """Return what a staging refused with, which is the reason and not only a sign of it."""
+    said = [line[len(data_set.SAID) :] for line in lines[-1:] if line.startswith(data_set.SAID)]
+    return ": " + said[0] if said else ""
 
 
 def must(run, cause, what, argv):

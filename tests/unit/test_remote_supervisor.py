@@ -100,7 +100,9 @@ def write_job(folder, last=3, pace=0.0, **changes):
         "copy": ["sh", "-c", f'echo "$@" >> {folder}/copies; echo \'{MARK}{{"bytes": 7}}\'', "copy"],
         "copied": ["true"],
         "bring": ["true"],
-        "prepare": ["true"],
+        "data": ["true"],
+        "stage": ["true"],
+        "unstage": ["true"],
         "place": ["sh", "-c", f'echo "$@" >> {folder}/placed', "place"],
         "spread": ["true"],
         "preflight": ["sh", "-c", said],
@@ -191,7 +193,7 @@ def test_more_steps_asked_for_while_it_runs_are_done_by_the_same_supervisor(fold
 
 
 def test_a_phase_that_fails_ends_the_run_with_a_sentence(folder):
-    write_job(folder, prepare=["sh", "-c", "echo no space left; exit 28"])
+    write_job(folder, data=["false"], stage=["sh", "-c", "echo no space left; exit 28"])
     start(folder)
     outcome = wait_for_end(folder)
     assert outcome.state == "failed"

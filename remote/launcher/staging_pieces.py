@@ -1,0 +1,47 @@
+"""Learns sentence pieces, and cuts texts into them; runs as a process of its own, which a signal ends at once. Python 3.5.
+
+Arguments: ``learn PREFIX SIZE FILE...`` or ``encode MODEL FILE TARGET``.
+"""
+
+import os
+import sys
+
+from staging_text import count_lines, lines_of
+from staging_words import Progress
+
+LOOK_EVERY = 10000
+PAD, END, START, UNKNOWN = 0, 1, 2, 3
+"""The numbers that OpenSeq2Seq's SpecialTextTokens gives them."""
+
+
+def learn(prefix, size, files):
+    import sentencepiece  # noqa: PLC0415 - only the image has it
+
+    progress = Progress("learning " + size + " pieces, which says nothing on its way", None, "pieces")
+    numbers = " --pad_id={} --eos_id={} --bos_id={} --unk_id={}".format(PAD, END, START, UNKNOWN)
+    given = "--input={} --model_type=bpe --model_prefix={} --vocab_size={}".format(",".join(files), prefix, size)
+    sentencepiece.SentencePieceTrainer.Train(given + numbers)
+    progress.over(count_lines(prefix + ".vocab"))
+
+
+def encode(model, source, target):
+    import sentencepiece  # noqa: PLC0415 - only the image has it
+
+    pieces = sentencepiece.SentencePieceProcessor()
+    pieces.Load(model)
+    progress = Progress("cutting " + os.path.basename(target) + " into pieces", count_lines(source), "lines")
+    done = 0
+    with open(target, "wb") as out:
+        for line in lines_of(source):
+            out.write(" ".join(pieces.EncodeAsPieces(line.strip())).encode("utf-8") + b"\n")
+            done += 1
+            if done % LOOK_EVERY == 0:
+                progress.at(done)
+    progress.over(done)
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "learn":
+        learn(sys.argv[2], sys.argv[3], sys.argv[4:])
+    else:
+        encode(*sys.argv[2:])

@@ -1,0 +1,68 @@
+"""The script that compares data and brings them from another host; hosts are folders of this computer, ssh runs its words here."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+
+import pytest
+
+from launchers.rendering import render
+
+SSH = """#!/bin/sh
+# Plays the other host: its files lie below {there}.
+shift
+exec sh -c "$(printf '%s' "$1" | sed "s#{here}#{there}#g")"
+"""
+
+
+@pytest.fixture
+def hosts(tmp_path):
+    """Return this host's folder and the other one's; this one has the data."""
+    here, there = tmp_path / "here", tmp_path / "there"
+    for folder in (here / "data", there):
+        folder.mkdir(parents=True)
+    (here / "data" / "train").write_text("sentences")
+    (here / "data" / "ID").write_text("d1\n")
+    seal = "sha256sum train ID > SHA256SUMS"
+    subprocess.run(["sh", "-c", seal], cwd=here / "data", check=True)
+    (tmp_path / "ssh").write_text(SSH.format(here=here, there=there))
+    return here, there
+
+
+def run(hosts, *words):
+    here, _ = hosts
+    ssh = f"sh {here.parent / 'ssh'}"
+    script = render("data.sh.j2", data=str(here / "data"), id="d1", ssh=ssh)
+    return subprocess.run(["sh", "-c", script, "script", *words], capture_output=True, text=True, check=False)
+
+
+def given(hosts):
+    """Let the other host have the data."""
+    here, there = hosts
+    shutil.copytree(here / "data", there / "data")
+
+
+def test_data_are_whole_only_with_their_sums_and_their_name(hosts):
+    here, _ = hosts
+    assert run(hosts, "whole").returncode == 0
+    (here / "data" / "ID").write_text("d2\n")
+    assert run(hosts, "whole").returncode != 0
+    shutil.rmtree(here / "data")
+    assert run(hosts, "whole").returncode != 0
+
+
+def test_a_launcher_without_data_takes_them_from_the_host_that_has_them(hosts):
+    here, _ = hosts
+    given(hosts)
+    shutil.rmtree(here / "data")
+    assert run(hosts, "has", "other").returncode == 0
+    assert run(hosts, "bring", "other").returncode == 0
+    assert run(hosts, "whole").returncode == 0
+
+
+def test_a_host_whose_data_are_spoilt_has_none(hosts):
+    _, there = hosts
+    given(hosts)
+    (there / "data" / "train").write_text("SENTENCES")
+    assert run(hosts, "has", "other").returncode != 0

@@ -1,0 +1,98 @@
+"""How the supervisor has a run's data: its own, those of another machine, or made anew in a container of its own."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from test_remote_supervisor import folder as folder  # noqa: PLC0414 - the fixture
+from test_remote_supervisor import start, wait_for_end, write_job
+
+from launchers.outcome import judge
+from remote.launcher import observe
+
+DATA = """
+here={folder}/here; there={folder}/there
+case $1 in
+whole) [ "$(cat $here 2>/dev/null)" = good ] ;;
+has) echo asked >> {folder}/asked; [ -f $there ] ;;
+bring) cat $there > $here; [ ! -f {folder}/mend ] || echo good > $there ;;
+esac
+"""
+
+
+def with_data(folder, stage="exit 9"):
+    """Give the run hosts of which files tell what they have; ``stage`` is a script that makes them."""
+    script = folder / "data.sh"
+    script.write_text(DATA.format(folder=folder))
+    unstage = ["sh", "-c", f"echo removed >> {folder}/stagings"]
+    write_job(folder, data=["sh", str(script)], stage=["sh", "-c", f"cd {folder}; {stage}"], unstage=unstage)
+
+
+def staging_texts(folder):
+    events = [json.loads(line) for line in (folder / "progress.jsonl").read_text().splitlines()]
+    return [event["text"] for event in events if event["event"] == "staging"]
+
+
+def ended(folder):
+    start(folder)
+    return wait_for_end(folder)
+
+
+def test_data_that_are_whole_are_used_as_they_are_and_nobody_is_asked(folder):
+    with_data(folder)
+    (folder / "here").write_text("good")
+    assert ended(folder).state == "finished"
+    assert not (folder / "asked").exists()
+
+
+def test_a_launcher_without_data_takes_them_from_the_machine_that_has_them_and_says_so(folder):
+    with_data(folder)
+    (folder / "there").write_text("good")
+    assert ended(folder).state == "finished"
+    assert staging_texts(folder) == [
+        "bringing the data from gpu-1, which has them whole",
+        "the data of gpu-1 are here",
+    ]
+    assert "staging: the data of gpu-1 are here\n" in (folder / "job.log").read_text()
+
+
+def test_data_that_arrive_with_other_bytes_are_brought_once_more(folder):
+    with_data(folder)
+    (folder / "there").write_text("bad")
+    (folder / "mend").touch()
+    assert ended(folder).state == "finished"
+    assert "the data of gpu-1 arrived with other bytes" in staging_texts(folder)
+
+
+def test_data_that_never_arrive_whole_are_made_anew(folder):
+    with_data(folder, stage="echo 'staging: cleaning: 5 pairs in 0 s'; echo good > here")
+    (folder / "there").write_text("bad")
+    assert ended(folder).state == "finished"
+    assert staging_texts(folder)[-2:] == ["no machine has the data; making them", "cleaning: 5 pairs in 0 s"]
+    assert (folder / "stagings").read_text().split() == ["removed", "removed"]
+
+
+def test_the_reason_of_a_refused_staging_is_the_reason_of_the_failed_run(folder):
+    with_data(folder, stage="echo 'staging: checking the data: 5 and 4 lines, which do not pair'; exit 1")
+    outcome = ended(folder)
+    assert (outcome.state, outcome.cause) == ("failed", "preparing")
+    assert outcome.reason.endswith("exit code 1: checking the data: 5 and 4 lines, which do not pair")
+
+
+def test_data_that_were_made_and_are_not_whole_fail_the_run(folder):
+    with_data(folder, stage="true")
+    assert "comparing the data that were made with their sums" in ended(folder).reason
+
+
+@pytest.mark.parametrize("text", ["fetching a.tgz: 12 of 658 MB, 20 s so far"])
+def test_what_is_being_done_shows_while_the_data_are_prepared(folder, text):
+    with_data(folder, stage=f"echo 'staging: {text}'; while [ ! -f go ]; do sleep 0.05; done; echo good > here")
+    start(folder)
+    while text not in (folder / "progress.jsonl").read_text():
+        pass
+    seen = judge(observe.observe(str(folder)))
+    assert (seen.state, seen.doing) == ("preparing", text)
+    (folder / "go").touch()
+    ended_as = wait_for_end(folder)
+    assert (ended_as.state, ended_as.doing) == ("finished", None)

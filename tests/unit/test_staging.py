@@ -1,0 +1,283 @@
+"""The whole staging of a data set on tiny archives of the real layout; the tool that knows sentence pieces is a stand-in."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import staging
+from staging_words import Refused
+from test_staging_archive import tar_of
+
+from launchers import staging_plan
+from launchers.datasets import DATASETS
+from launchers.payload import Data, Job, SentFile
+
+JOB = Job("openseq2seq", "transformer-base", 300, "fp32", 128, 100, 100, "wmt16-en-de")
+VOCABULARY = 64
+SGML = '<refset>\n<doc docid="1">\n<seg id="1"> {} one </seg>\n<seg id="2">{} two</seg>\n</doc>\n</refset>\n'
+
+
+def corpus(language, count):
+    lines = [f"{language} sentence number {number}" for number in range(count)]
+    return ("\n".join([*lines, "", "word " * 100, f"{language} | the end"]) + "\n").encode()
+
+
+@pytest.fixture
+def plan(tmp_path):
+    """Return the plan of WMT16 with archives of this machine, each of the layout of the real one."""
+    made = copy.deepcopy(staging_plan.plan(JOB, str(tmp_path / "data")))
+    made["vocabulary"][1] = VOCABULARY
+    parts = {
+        "europarl-v7.tgz": {f"europarl-v7.de-en.{one}": corpus(one, 20) for one in ("en", "de")},
+        "common-crawl.tgz": {f"commoncrawl.{pair}": corpus(pair, 9) for pair in ("de-en.en", "de-en.de", "fr-en.fr")},
+        "news-commentary-v11.tgz": {
+            f"training-parallel-nc-v11/news-commentary-v11.de-en.{one}": corpus(one, 5) for one in ("en", "de")
+        },
+        "wmt13-test.tgz": {f"test/newstest2013-src.{one}.sgm": SGML.format(one, one).encode() for one in ("en", "de")},
+        "wmt14-test.tgz": {
+            f"test/newstest2014-deen-{one}.sgm": SGML.format(one, one).encode() for one in ("src.en", "ref.de")
+        },
+    }
+    for archive in made["archives"]:
+        assert archive["address"].startswith("https://")
+        tar_of(tmp_path / archive["name"], *parts[archive["name"]].items(), mode="w:gz")
+        archive["address"] = f"file://{tmp_path / archive['name']}"
+        archive.pop("md5", None)
+    return made
+
+
+class Pieces:
+    """Learns nothing and cuts at blanks; ``fails_at`` names the file at which it breaks off once."""
+
+    def __init__(self, size=VOCABULARY, fails_at=None):
+        self.size, self.fails_at, self.jobs = size, fails_at, []
+
+    def run(self, jobs):
+        self.jobs += [job[0] for job in jobs]
+        for kind, *words in jobs:
+            if kind == "learn":
+                with open(words[0] + ".vocab", "w") as vocabulary, open(words[0] + ".model", "w"):
+                    vocabulary.writelines(f"piece{number}\t0\n" for number in range(self.size))
+                continue
+            model, source, target = words
+            if self.fails_at and self.fails_at in target:
+                self.fails_at = None
+                raise Refused("broken off")
+            with open(source) as text, open(target, "w") as out:
+                out.writelines("▁" + line.replace(" ", " ▁") for line in text)
+
+
+def carried_out(plan, tool=None):
+    used = tool or Pieces()
+    os.makedirs(plan["work"], exist_ok=True)
+    staging.Staging(plan, tool=used).carry_out()
+    return used
+
+
+def lines(plan, name):
+    with open(os.path.join(plan["folder"], name)) as file:
+        return file.read().splitlines()
+
+
+def is_sealed(plan):
+    checked = subprocess.run(
+        ["sha256sum", "-c", "--status", "SHA256SUMS"], cwd=plan["folder"], check=False, stderr=subprocess.DEVNULL
+    )
+    return checked.returncode == 0
+
+
+def test_the_recipe_makes_the_files_that_the_job_reads_and_those_that_translating_needs(plan):
+    carried_out(plan)
+    data = DATASETS["wmt16-en-de"]
+    assert sorted(os.listdir(plan["folder"])) == sorted(
+        [*data.files, *data.optional, "ID", "SHA256SUMS", "archives.json"]
+    )
+    assert is_sealed(plan)
+    source, target = lines(plan, data.train_source), lines(plan, data.train_target)
+    assert len(source) == len(target) == 20 + 9 + 5 + 3
+    for one, other in zip(source, target, strict=True):
+        assert one.rpartition("▁")[2] == other.rpartition("▁")[2]
+    assert source != sorted(source)
+    assert lines(plan, data.eval_target) == ["▁de ▁one", "▁de ▁two"]
+    assert [name for name in os.listdir(plan["work"]) if name in staging.FOLDERS] == []
+
+
+def test_a_staging_that_was_broken_off_does_only_what_is_missing(plan, capsys):
+    tool = Pieces(fails_at="wmt13-en-de.ref")
+    with pytest.raises(Refused):
+        carried_out(plan, tool)
+    assert not is_sealed(plan)
+    capsys.readouterr()
+    again = carried_out(plan)
+    said = capsys.readouterr().out
+    for stage in ("europarl-v7.tgz", "cleaned", "shuffled", "pieces"):
+        assert f"staging: {stage}: is there already\n" in said
+    assert "learn" not in again.jobs
+    assert is_sealed(plan)
+
+
+def test_a_result_that_changed_on_the_disk_is_made_again_with_all_that_follows(plan, capsys):
+    with pytest.raises(Refused):
+        carried_out(plan, Pieces(fails_at="wmt13"))
+    path = os.path.join(plan["work"], "cleaned", "train.en")
+    with open(path, "r+b") as file:
+        file.write(b"X")
+    capsys.readouterr()
+    carried_out(plan)
+    said = capsys.readouterr().out
+    assert "europarl-v7.tgz: is there already" in said
+    assert "cleaned: is there already" not in said
+    assert "cleaning: 37 pairs" in said
+
+
+def test_another_setting_makes_everything_that_follows_from_it_again(plan):
+    with pytest.raises(Refused):
+        carried_out(plan, Pieces(fails_at="wmt14"))
+    plan["seed"] += 1
+    assert "learn" in carried_out(plan).jobs
+
+
+@pytest.mark.parametrize(
+    ("size", "problem"),
+    [
+        (VOCABULARY - 1, "m_common.vocab has 63 lines, which is no multiple of 8"),
+        (VOCABULARY + 8, "m_common.vocab has 72 lines instead of 64"),
+    ],
+)
+def test_a_vocabulary_of_another_size_is_refused_with_its_number_and_nothing_is_sealed(plan, size, problem):
+    with pytest.raises(Refused, match=f"{problem}. Nothing was trained"):
+        carried_out(plan, Pieces(size))
+    assert not is_sealed(plan)
+
+
+def test_a_sum_of_an_earlier_time_does_not_outlive_the_beginning_of_a_new_staging(plan):
+    carried_out(plan)
+    with pytest.raises(Refused):
+        carried_out(plan, Pieces(fails_at="wmt13"))
+    assert not os.path.exists(os.path.join(plan["folder"], "SHA256SUMS"))
+
+
+def test_two_stagings_give_the_same_bytes(plan):
+    carried_out(plan)
+    with open(os.path.join(plan["folder"], "SHA256SUMS")) as file:
+        first = file.read()
+    carried_out(plan)
+    with open(os.path.join(plan["folder"], "SHA256SUMS")) as file:
+        assert file.read() == first
+
+
+def finished(count=4, other=4, pieces=2048):
+    """Return finished files of the small data set, as another computer has made them."""
+    data = DATASETS["debian-en-de"]
+    counts = {
+        data.vocabulary: pieces,
+        data.train_source: count,
+        data.train_target: other,
+        data.eval_source: 2,
+        data.eval_target: 2,
+    }
+    return {name: b"x\n" * number for name, number in counts.items()}
+
+
+def brought(tmp_path, data, files):
+    """Return the plan of data that are brought, and let what was sent lie where it arrives."""
+    job = Job("openseq2seq", "transformer-tiny", 300, "fp32", 16, 100, 100, "debian-en-de", data=data)
+    sent = staging_plan.sent_folder(job, str(tmp_path / "data"))
+    os.makedirs(sent)
+    for name, content in files.items():
+        with open(os.path.join(sent, name), "wb") as file:
+            file.write(content)
+    return staging_plan.plan(job, str(tmp_path / "data"))
+
+
+def sent_files(files):
+    return tuple(SentFile(name, len(content), hashlib.sha256(content).hexdigest()) for name, content in files.items())
+
+
+def test_files_that_were_sent_become_the_data_once_their_hashes_are_right(tmp_path):
+    files = finished()
+    plan = brought(tmp_path, Data("d1", path="/there", is_tar=False, files=sent_files(files)), files)
+    carried_out(plan)
+    assert sorted(os.listdir(plan["folder"])) == sorted([*files, "ID", "SHA256SUMS"])
+    assert is_sealed(plan)
+
+
+def test_files_that_were_sent_with_other_bytes_are_refused(tmp_path):
+    files = finished()
+    plan = brought(
+        tmp_path, Data("d1", path="/there", is_tar=False, files=sent_files(files)), files | {"train.en.tok": b"y"}
+    )
+    with pytest.raises(Refused, match="train.en.tok: its sha256 is"):
+        carried_out(plan)
+
+
+def test_a_tar_that_was_sent_is_unpacked_and_finished_files_of_unequal_lines_are_refused(tmp_path):
+    for number, (other, passes) in enumerate([(4, True), (3, False)]):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        with open(tar_of(folder / "t.tar", *finished(other=other).items()), "rb") as file:
+            content = file.read()
+        plan = brought(folder, Data("d1", path="/t.tar", files=sent_files({"t.tar": content})), {"t.tar": content})
+        if passes:
+            carried_out(plan)
+        else:
+            with pytest.raises(Refused, match="train.en.tok and train.de.tok have 4 and 3 lines, which do not pair"):
+                carried_out(plan)
+        assert is_sealed(plan) is passes
+
+
+@pytest.fixture
+def program(plan, tmp_path):
+    """Return the staging program with a plan whose tool waits for ever, started."""
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps(plan))
+    tool = tmp_path / "staging_pieces.py"
+    tool.write_text("import time\ntime.sleep(60)\n")
+    start = "import staging, sys, signal; staging.PIECES = sys.argv[2]; sys.exit(staging.main(sys.argv[1]))"
+    folder = os.path.dirname(staging.__file__)
+    child = subprocess.Popen(
+        [sys.executable, "-c", start, str(path), str(tool)], cwd=folder, stdout=subprocess.PIPE, text=True
+    )
+    yield child
+    child.kill()
+    child.wait()
+    child.stdout.close()
+
+
+def wait_for_pieces(child):
+    """Return the process that learns the pieces, once it is there."""
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        with open(f"/proc/{child.pid}/task/{child.pid}/children") as file:
+            found = file.read().split()
+        if found:
+            return int(found[0])
+        time.sleep(0.05)
+    raise AssertionError("nothing learns")
+
+
+def test_a_staging_that_is_told_to_end_takes_its_own_processes_with_it(program):
+    learner = wait_for_pieces(program)
+    program.send_signal(signal.SIGTERM)
+    assert program.wait(10) == staging.TERMINATED
+    assert not os.path.exists(f"/proc/{learner}")
+
+
+def test_a_second_staging_of_the_same_data_is_refused_and_a_killed_one_is_gone_on_with(program, plan, tmp_path, capsys):
+    learner = wait_for_pieces(program)
+    assert staging.main(str(tmp_path / "plan.json")) == staging.REFUSED
+    assert "another staging of the same data is at work" in capsys.readouterr().out
+    program.kill()
+    program.wait()
+    os.kill(learner, signal.SIGKILL)
+    carried_out(plan)
+    assert "shuffled: is there already" in capsys.readouterr().out
+    assert is_sealed(plan)
