@@ -189,6 +189,27 @@ class Host:
             self.close()
             raise UnreachableError(f"sending {local} to {self}: the connection was lost ({_reason(error)}).") from error
 
+    def extend(self, local: Path, path: str) -> Iterator[int]:
+        """Let ``path`` have the bytes of a file of this computer that it lacks at its end; yield how many are there so far.
+
+        What is there is taken for the beginning of the file, as an earlier try has left it: the caller compares hashes.
+        """
+        self.run(("mkdir", "-p", str(PurePosixPath(path).parent)))
+        assert self._connection
+        try:
+            with local.open("rb") as content, self._connection.sftp().open(path, "ab") as target:
+                target.set_pipelined(True)
+                there = target.stat().st_size or 0
+                content.seek(there)
+                yield there
+                while piece := content.read(PIECE_BYTES):
+                    target.write(piece)
+                    there += len(piece)
+                    yield there
+        except (OSError, EOFError, paramiko.SSHException) as error:
+            self.close()
+            raise UnreachableError(f"sending {local} to {self}: the connection was lost ({_reason(error)}).") from error
+
     def close(self) -> None:
         """End the connection."""
         if self._connection:

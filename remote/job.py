@@ -11,6 +11,7 @@ from launchers.outcome import Outcome, judge
 from launchers.payload import Payload
 from launchers.run_folder import RunFolder
 from planning import step_law
+from remote.data_sending import send_data
 from remote.host import Host, RemoteError
 from remote.image import image_id
 from remote.on_all import on_all
@@ -38,6 +39,7 @@ def start_job(hosts: Sequence[Host], payload: Payload) -> str:
     _end_all(hosts, payload, "all-but")  # A cluster carries one run.
     launcher = hosts[0]
     images = on_all(hosts, lambda host: image_id(host, image.tag(container)) or "none")
+    send_data(hosts, payload)
     folder = RunFolder(payload, images[0], tuple(images))
     _place(launcher, folder)
     before = observe(launcher, payload).state

@@ -167,6 +167,7 @@ class Tool:
                 for child in children:
                     if child.poll() is None:
                         child.kill()
+                        child.wait()
             if any(codes):
                 said.seek(0)
                 last = said.read().decode("utf-8", "replace").strip().splitlines()[-LINES_THAT_MATTER:]

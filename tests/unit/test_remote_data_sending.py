@@ -1,0 +1,113 @@
+"""Finished data of this computer on their way to the launcher, which is a folder here."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+
+import pytest
+from fake_machine import FakeMachine
+
+from launchers.payload import Data, Job, Payload, SentFile
+from remote.data_sending import send_data
+from remote.host import Completed, RemoteError, UnreachableError
+
+CONTENT = bytes(range(256)) * 4000
+
+
+class Launcher(FakeMachine):
+    """Runs words on this computer; the connection may be lost after so many bytes, and bytes may change on their way."""
+
+    def __init__(self, lost_at=None, garbled=0):
+        super().__init__()
+        self.lost_at, self.garbled, self.sent = lost_at, garbled, 0
+
+    def run(self, argv, *, stdin="", timeout_s=None, accept=(0,)):
+        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+        assert done.returncode in accept, done.stderr
+        return Completed(done.returncode, done.stdout, done.stderr)
+
+    def extend(self, local, path):
+        self.run(("mkdir", "-p", path.rpartition("/")[0]))
+        with local.open("rb") as content, open(path, "ab") as target:
+            content.seek(target.tell())
+            while piece := content.read(100_000):
+                if self.lost_at is not None and target.tell() >= self.lost_at:
+                    self.lost_at = None
+                    raise UnreachableError("lost")
+                if self.garbled:
+                    self.garbled, piece = self.garbled - 1, b"X" + piece[1:]
+                target.write(piece)
+                self.sent += len(piece)
+                yield target.tell()
+
+
+@pytest.fixture
+def local(tmp_path):
+    folder = tmp_path / "operator"
+    folder.mkdir()
+    for name in ("train.en.tok", "train.de.tok"):
+        (folder / name).write_bytes(CONTENT)
+    return folder
+
+
+def payload(tmp_path, local, is_tar=False):
+    sha256 = hashlib.sha256(CONTENT).hexdigest()
+    names = ("train.en.tok",) if is_tar else ("train.de.tok", "train.en.tok")
+    files = tuple(SentFile(name, len(CONTENT), sha256) for name in names)
+    data = Data("d1", path=str(local / names[0] if is_tar else local), is_tar=is_tar, files=files)
+    job = Job("openseq2seq", "transformer-tiny", 300, "fp32", 16, 100, 100, "debian-en-de", data=data)
+    return Payload("dev", "1f3a9c42", mount_point=str(tmp_path / "data"), job=job)
+
+
+def arrived(tmp_path):
+    return {path.name: path.read_bytes() for path in (tmp_path / "data" / "staging" / "d1" / "sent").iterdir()}
+
+
+@pytest.mark.parametrize("is_tar", [True, False])
+def test_what_was_named_lies_on_the_launcher_and_is_not_sent_again(tmp_path, local, is_tar):
+    launcher, wanted = Launcher(), payload(tmp_path, local, is_tar)
+    assert send_data([launcher], wanted) is True
+    assert arrived(tmp_path) == {file.name: CONTENT for file in wanted.job.data.files}
+    before = launcher.sent
+    assert send_data([launcher], wanted) is True
+    assert launcher.sent == before
+
+
+def test_a_lost_connection_is_taken_up_at_the_byte_where_it_was_lost(tmp_path, local):
+    launcher, wanted = Launcher(lost_at=500_000), payload(tmp_path, local)
+    with pytest.raises(UnreachableError):
+        send_data([launcher], wanted)
+    send_data([launcher], wanted)
+    assert launcher.sent == 2 * len(CONTENT)
+    assert set(arrived(tmp_path).values()) == {CONTENT}
+
+
+def test_bytes_that_changed_on_their_way_are_sent_once_more_and_then_refused(tmp_path, local):
+    send_data([Launcher(garbled=1)], payload(tmp_path, local))
+    assert set(arrived(tmp_path).values()) == {CONTENT}
+    other = tmp_path / "other"
+    with pytest.raises(RemoteError, match="arrived 2 times with another hash"):
+        send_data([Launcher(garbled=99)], payload(other, local))
+    assert not list((other / "data" / "staging" / "d1" / "sent").iterdir())
+
+
+def test_a_host_that_has_the_data_whole_makes_sending_needless_even_without_the_files(tmp_path, local):
+    wanted = payload(tmp_path, local)
+    folder = tmp_path / "data" / "debian_en_de-d1"
+    folder.mkdir(parents=True)
+    (folder / "ID").write_text("d1\n")
+    subprocess.run(["sh", "-c", "sha256sum ID > SHA256SUMS"], cwd=folder, check=True)
+    for path in local.iterdir():
+        path.unlink()
+    assert send_data([Launcher()], wanted) is False
+    (folder / "ID").write_text("d2\n")
+    with pytest.raises(RemoteError, match="no machine has the data"):
+        send_data([Launcher()], wanted)
+
+
+def test_a_recipe_and_an_address_need_nothing_from_this_computer(tmp_path, local):
+    wanted = payload(tmp_path, local)
+    for data in (None, Data("d1", address="https://example.com/t.tar")):
+        object.__setattr__(wanted.job, "data", data)
+        assert send_data([Launcher()], wanted) is False
