@@ -37,6 +37,7 @@ __all__ = [
     "expand",
     "home",
     "load",
+    "looked_at",
     "owner",
     "owner_mark",
     "parse",

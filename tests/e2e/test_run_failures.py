@@ -7,11 +7,13 @@ import dataclasses
 import json
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from remote_cluster import processes_of, shell
 
-from launchers import openseq2seq
+import config
+from launchers import openseq2seq, payload
 from launchers.outcome import Outcome
 from launchers.payload import Payload
 from remote import job
@@ -96,11 +98,29 @@ def test_a_sound_run_leaves_its_table_samples_and_a_copy_of_its_checkpoint_on_th
     assert [len(json.loads(line)["gpus"]) for line in samples] == [2, 2]
 
 
+def test_the_corpus_was_made_in_a_container_of_its_own_of_which_nothing_is_left(run, hosts):
+    log = shell(hosts[0], f"grep '^staging: ' /data/runs/{run.run}/job.log")
+    assert "staging: finished: 8 files in /data/debian_en_de" in log
+    assert "no machine has the data; making them" in [event["text"] for event in events_of(hosts[0], run, "staging")]
+    assert shell(hosts[0], "docker ps -aq --filter label=microcluster.staging; ls -A /data/staging/*").strip() == "lock"
+
+
 def test_a_supervisor_that_was_killed_is_missed_and_the_next_start_goes_on(run, hosts):
     shell(hosts[0], f"kill -KILL $(cat /data/runs/{run.run}/supervisor.pid)")
     gone = job.observe(hosts[0], run)
     assert (gone.state, gone.cause) == ("failed", "supervisor-gone")
+    shell(
+        hosts[0], "rm -rf /data/debian_en_de"
+    )  # As on a launcher that was replaced; the next test looks at what became of it.
     started(hosts, run)
+
+
+def test_a_launcher_that_lost_its_data_had_them_from_the_machine_that_has_them(run, hosts):
+    assert [event["text"] for event in events_of(hosts[0], run, "staging")][-2:] == [
+        "bringing the data from gpu-1, which has them whole",
+        "the data of gpu-1 are here",
+    ]
+    assert shell(hosts[0], "cd /data/debian_en_de && sha256sum -c --status SHA256SUMS && echo good") == "good\n"
 
 
 def test_a_killed_rank_ends_the_run_and_its_node_is_named(run, hosts):
@@ -186,6 +206,43 @@ def test_stopping_ends_what_hides_in_the_container_and_leaves_a_bystander_alone(
     finally:
         shell(hosts[1], "for p in $(pgrep -f 'time.sleep[(]600'); do kill $p; done; true")
     assert processes_of(run.run) == []
+
+
+def test_a_run_that_is_stopped_while_its_data_are_made_leaves_no_container(run, hosts):
+    for host in hosts:
+        shell(host, "rm -rf /data/debian_en_de")
+    assert job.start_job(hosts, run) == "started"
+    listing = f"docker ps -q --filter label=microcluster.staging={run.run}"
+    wait_until(
+        "the container in which the data are made", lambda: shell(hosts[0], listing).strip(), timeout_s=60, every_s=0.1
+    )
+    assert job.stop_job(hosts, run) == {}
+    assert shell(hosts[0], "docker ps -aq --filter label=microcluster.staging") == ""
+    assert processes_of(run.run) == []
+
+
+def test_finished_data_of_this_computer_are_sent_and_trained_on(run, hosts, tmp_path):
+    made = job_data(hosts, run, tmp_path)
+    brought = dataclasses.replace(run, job=dataclasses.replace(run.job, data=made))
+    brought = dataclasses.replace(brought, run=openseq2seq.run_id(brought))
+    started(hosts, brought)
+    assert job.stop_job(hosts, brought) == {}
+    folder = openseq2seq.data_folder(brought.job, "/data")
+    assert [shell(host, f"cat {folder}/ID").strip() for host in hosts] == [made.id] * 2
+
+
+def job_data(hosts: list[Host], run: Payload, folder: Path) -> payload.Data:
+    """Return the small data set as an operator has it who has made it before."""
+    started(hosts, run)
+    assert job.stop_job(hosts, run) == {}
+    names = sorted(openseq2seq.DATASETS[run.job.dataset].files)
+    there = openseq2seq.data_folder(run.job, "/data")
+    for name in names:
+        size = int(shell(hosts[0], f"stat -c %s {there}/{name}"))
+        (folder / name).write_bytes(b"".join(hosts[0].pieces(f"{there}/{name}", 0, size)))
+    found = config.looked_at(config.Data(path=folder), names, (), folder / "memory.json")
+    files = tuple(payload.SentFile(file.name, file.size, file.sha256) for file in found.files)
+    return payload.Data(found.id, path=str(folder), is_tar=False, files=files)
 
 
 def test_a_loss_that_is_no_number_ends_the_run_at_once(run, hosts, monkeypatch):

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import docker
 import docker.errors
 import pytest
 
+from launchers import staging_plan
 from launchers.openseq2seq import render_config
 from launchers.payload import Job
+from remote import job as remote_job
 
 pytestmark = pytest.mark.containers
 
 IMAGE = "microcluster/training:current"
-CORPUS = "/opt/microcluster/corpus"
+CORPUS, DATA = "/opt/microcluster/corpus", "/runs/data/debian_en_de"
 LABEL = {"microcluster.image": "training"}
 JOB = Job(
     kind="openseq2seq",
@@ -40,8 +44,8 @@ class Trainer:
     folder: Path
 
     def configure(self, job: Job, name: str) -> str:
-        """Write the job's configuration, reading the corpus where the image has it."""
-        data = f'data_root = "{CORPUS}/"'
+        """Write the job's configuration, reading the corpus where it was staged."""
+        data = f'data_root = "{DATA}/"'
         config = re.sub(
             r"^data_root = .*$", data, render_config(job, "/data", f"/runs/{name}/logdir"), flags=re.MULTILINE
         )
@@ -75,8 +79,24 @@ def trainer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trainer]:
     container.remove(force=True)
 
 
+def stage(trainer: Trainer, plan: dict[str, Any]) -> str:
+    """Run the staging program on a plan; return what it said."""
+    for path in remote_job.SHIPPED:
+        shutil.copy(path, trainer.folder)
+    (trainer.folder / "plan.json").write_text(json.dumps(plan))
+    code, output = trainer.container.exec_run(["python", "/runs/staging.py", "/runs/plan.json"])
+    assert code == 0, output.decode()
+    return output.decode()
+
+
 @pytest.fixture(scope="module")
-def trained(trainer: Trainer) -> tuple[str, str]:
+def staged(trainer: Trainer) -> str:
+    """What the staging of the image's own corpus said."""
+    return stage(trainer, staging_plan.plan(JOB, "/runs/data"))
+
+
+@pytest.fixture(scope="module")
+def trained(trainer: Trainer, staged: str) -> tuple[str, str]:
     """A finished run of 30 steps: its configuration and its log."""
     config = trainer.configure(JOB, "trained")
     code, log = trainer.run(config, "--mode=train_eval")
@@ -88,7 +108,7 @@ def validation_losses(log: str) -> list[float]:
     return [float(loss) for loss in re.findall(r"^\*{3}     Validation loss: (\S+) $", log, flags=re.MULTILINE)]
 
 
-def test_the_corpus_is_whole_large_enough_and_says_where_it_comes_from(trainer):
+def test_the_corpus_is_whole_large_enough_and_says_where_it_comes_from(trainer, staged):
     code, output = trainer.container.exec_run(
         ["sh", "-c", "sha256sum --check --quiet SHA256SUMS && cat LICENSES.json"], workdir=CORPUS
     )
@@ -97,16 +117,44 @@ def test_the_corpus_is_whole_large_enough_and_says_where_it_comes_from(trainer):
     assert len(sources) > 20
     assert all(source["version"] and source["copyright_file"] for source in sources)
     _, lines = trainer.container.exec_run(
-        ["sh", "-c", "wc -l < train.en.tok; wc -l < train.de.tok; wc -l < m_common.vocab"], workdir=CORPUS
+        ["sh", "-c", "wc -l < train.en.tok; wc -l < train.de.tok; wc -l < m_common.vocab"], workdir=DATA
     )
     english, german, pieces = map(int, lines.split())
     assert (english == german, english >= 20000, pieces % 8) == (True, True, 0)
 
 
-def test_no_evaluation_sentence_is_trained_on(trainer):
+def test_no_evaluation_sentence_is_trained_on(trainer, staged):
     count = "sort -u train.en.tok > /tmp/t; sort -u eval.en.tok | comm -12 - /tmp/t | wc -l"
-    _, common = trainer.container.exec_run(["sh", "-c", count], workdir=CORPUS)
+    _, common = trainer.container.exec_run(["sh", "-c", count], workdir=DATA)
     assert int(common) == 0
+
+
+def test_the_real_recipe_makes_its_files_of_archives_of_the_real_layout(trainer):
+    """The archives are tiny and of this image's sentences; the program, its tool and all its stages are the real ones."""
+    plan = staging_plan.plan(replace(JOB, dataset="wmt16-en-de"), "/runs/data")
+    plan["vocabulary"][1] = 4096
+    for archive in plan["archives"]:
+        archive.pop("md5", None)
+        archive["address"] = f"file:///runs/archives/{archive['name']}"
+    members = {(name, member) for sources in plan["texts"].values() for name, member in sources}
+    for number, (name, member) in enumerate(sorted(members)):
+        english = member.endswith(("en", "en.sgm"))
+        source = f"{'eval' if member.endswith('.sgm') else 'train'}.{'en' if english else 'de'}"
+        made = f"/runs/archives/{name}.d/{member}"
+        line = f"mkdir -p $(dirname {made}); tar -xOf {CORPUS}/sentences.tar {source} > {made}"
+        if member.endswith(".sgm"):
+            line += f"; sed -i 's,.*,<seg id=\"{number}\">&</seg>,' {made}"
+        line += f"; tar -C /runs/archives/{name}.d -czf /runs/archives/{name} ."
+        assert trainer.container.exec_run(["sh", "-c", line])[0] == 0
+    assert "staging: finished: 10 files in /runs/data/wmt16_de_en" in stage(trainer, plan)
+    folder = trainer.folder / "data" / "wmt16_de_en"
+    source, target = (
+        (folder / f"train.clean.{one}.shuffled.BPE_common.32K.tok").read_text().split("\n") for one in ("en", "de")
+    )
+    assert len(source) == len(target) > 150_000
+    vocabulary = (folder / "m_common.vocab").read_text().split("\n")
+    assert [line.partition("\t")[0] for line in vocabulary[:4]] == ["<pad>", "</s>", "<s>", "<unk>"]
+    assert {piece for line in source for piece in line.split()} <= {line.partition("\t")[0] for line in vocabulary}
 
 
 def test_the_image_holds_no_toolchain_no_host_settings_and_no_keys(trainer):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import threading
@@ -49,16 +50,24 @@ def execute(channel: paramiko.Channel, command: bytes) -> None:
     channel.close()
 
 
+class Opened(paramiko.SFTPHandle):
+    """One open file that can tell its size."""
+
+    def stat(self):
+        return paramiko.SFTPAttributes.from_stat(os.fstat((self.readfile or self.writefile).fileno()))
+
+
 class Files(paramiko.SFTPServerInterface):
-    """This computer's files, to read."""
+    """This computer's files, to read or to write at their end."""
 
     def open(self, path, flags, attr):
+        handle = Opened(flags)
+        handle.readfile = handle.writefile = None
+        name, mode = ("writefile", "ab") if flags & os.O_WRONLY else ("readfile", "rb")
         try:
-            file = open(path, "rb")  # noqa: SIM115 - the client closes it
+            setattr(handle, name, open(path, mode))  # noqa: SIM115 - the client closes it
         except OSError as error:
             return paramiko.SFTPServer.convert_errno(error.errno)
-        handle = paramiko.SFTPHandle(flags)
-        handle.readfile = file
         return handle
 
 

@@ -16,9 +16,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from launchers import image, openseq2seq, rendering
+from launchers import datasets, image, openseq2seq, rendering, staging_plan
 from launchers.horovod import World, mpirun
-from launchers.payload import Container, Host, Job, Payload, PayloadError, Prediction
+from launchers.payload import Container, Data, Host, Job, Payload, PayloadError, Prediction, SentFile
 from launchers.run_folder import RunFolder
 
 JOB = Job("openseq2seq", "transformer-tiny", 300, "fp32", 16, 100, 100, "debian-en-de")
@@ -130,6 +130,51 @@ def test_the_run_stays_the_same_when_more_steps_are_asked_for_or_addresses_becom
 )
 def test_anything_else_makes_it_another_run(change):
     assert openseq2seq.run_id(dataclasses.replace(PAYLOAD, **change)) != openseq2seq.run_id(PAYLOAD)
+
+
+def test_other_data_make_another_run_in_a_folder_of_their_own(monkeypatch):
+    def with_data(name):
+        job = dataclasses.replace(JOB, data=Data(name, address="https://example.com/a.tar"))
+        return dataclasses.replace(PAYLOAD, job=job)
+
+    assert len({openseq2seq.run_id(one) for one in (PAYLOAD, with_data("d1"), with_data("d2"))}) == 3
+    assert openseq2seq.data_folder(JOB, "/data") == "/data/debian_en_de"
+    assert openseq2seq.data_folder(with_data("d1").job, "/data") == "/data/debian_en_de-d1"
+    before = openseq2seq.run_id(PAYLOAD)
+    small = datasets.DATASETS["debian-en-de"]
+    for change, is_other in (
+        ({"seed": 17}, True),
+        ({"archives": [{**small.recipe["archives"][0], "sha256": "0" * 64}]}, False),
+    ):
+        changed = dataclasses.replace(small, recipe={**small.recipe, **change})
+        monkeypatch.setitem(datasets.DATASETS, "debian-en-de", changed)
+        assert (openseq2seq.run_id(PAYLOAD) != before) is is_other
+
+
+def test_data_survive_the_payloads_json():
+    data = Data("d1", path="/there", is_tar=False, files=(SentFile("a", 7, "0" * 64),))
+    known = dataclasses.replace(PAYLOAD, job=dataclasses.replace(JOB, data=data))
+    assert Payload.from_json(known.to_json()) == known
+
+
+@pytest.mark.parametrize("dataset", datasets.DATASETS)
+def test_a_recipe_makes_every_file_of_its_data_set_from_texts_that_it_has(dataset):
+    plan = staging_plan.plan(dataclasses.replace(JOB, dataset=dataset), "/data")
+    made = {*plan["encode"], *(f"m_common.{ending}" for ending in ("model", "vocab"))}
+    assert made == {*plan["files"], *plan["optional"]}
+    assert {*plan["encode"].values(), *plan["train"]} == set(plan["texts"])
+    archives = {archive["name"]: archive["address"] for archive in plan["archives"]}
+    assert {name for sources in plan["texts"].values() for name, _ in sources} == set(archives)
+    assert all(address.startswith(("https://", "file:///opt/microcluster/")) for address in archives.values())
+    assert plan["vocabulary"][1] % 8 == 0
+
+
+def test_the_data_are_made_without_a_gpu_in_a_container_that_ends_with_the_run():
+    job = json.loads(RunFolder(dataclasses.replace(PAYLOAD, run="abcdef012345")).texts()["job.json"])
+    line = " ".join(job["stage"])
+    assert line.startswith("docker run --rm --name microcluster-staging-abcdef012345 ")
+    for part in ("--label microcluster.staging=abcdef012345", "--runtime=runc", "-e MICROCLUSTER_RUN=abcdef012345"):
+        assert f" {part} " in line
 
 
 def test_the_stand_ins_version_is_that_of_the_image_and_makes_another_run(monkeypatch):

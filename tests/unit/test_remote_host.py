@@ -50,6 +50,16 @@ def facts(keys, name):
     return payload.Host("gpu-0", "101", "127.0.0.1", "10.112.7.2", (keys / f"{name}.pub").read_text().strip())
 
 
+def test_a_file_is_gone_on_with_where_an_earlier_try_has_left_it(host, tmp_path):
+    local, there = tmp_path / "local", tmp_path / "new" / "there"
+    local.write_bytes(bytes(range(256)) * 4000)
+    assert list(host.extend(local, str(there)))[-1] == local.stat().st_size
+    assert there.read_bytes() == local.read_bytes()
+    there.write_bytes(local.read_bytes()[:600_000])
+    assert list(host.extend(local, str(there)))[0] == 600_000
+    assert there.read_bytes() == local.read_bytes()
+
+
 def test_a_command_gets_its_words_and_its_input_and_its_exit_code_comes_back(host):
     done = host.run(("sh", "-c", 'cat; echo "$1" >&2; exit 3', "name", "two  words"), stdin="gr\u00fcn\n", accept=(3,))
     assert (done.stdout, done.stderr, done.exit_code) == ("gr\u00fcn\n", "two  words\n", 3)
