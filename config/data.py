@@ -74,7 +74,7 @@ def _problem(value: str) -> str | None:
     authority = re.split(r"[/?#]", rest)[0]
     if "@" in authority or "?" in rest:
         return (
-            "holds a user name, a key or a question, and a stack file is no place for what may be a secret. Name an address that "
+            "holds a user name, a key or a query, and a stack file is no place for what may be a secret. Name an address that "
             f"needs none, {EXAMPLE}"
         )
     if scheme.lower() != "https":

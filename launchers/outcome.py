@@ -20,7 +20,6 @@ class Outcome:
     run: str | None = None
     phase: str | None = None
     phase_s: float | None = None
-    doing: str | None = None
     step: int | None = None
     max_steps: int | None = None
     train_loss: float | str | None = None
@@ -43,6 +42,7 @@ class Outcome:
     stand_in: str | None = None
     preflight: tuple[Mapping[str, Any], ...] = ()
     checks: tuple[Mapping[str, Any], ...] = ()
+    doing: str | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return it as plain values."""

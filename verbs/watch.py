@@ -134,7 +134,7 @@ class PlainScreen:
         if turn == self.last and self.clock() - self.said_at < PLAIN_LINE_EVERY_S:
             return
         self.last, self.said_at = turn, self.clock()
-        usual = f" ({USUAL_PREPARING})" if outcome.state == "preparing" else ""
+        usual = f" ({USUAL_PREPARING})" if outcome.state == "preparing" and not outcome.doing else ""
         print(f"{words.headline(outcome)}{usual}; {cost}", flush=True)
 
     def note(self, text: str) -> None:
@@ -155,7 +155,9 @@ class LiveScreen:
             top.add_row(ProgressBar(outcome.max_steps, outcome.step, width=24), line)
         else:
             top.add_row(self.spinner, words.headline(outcome))
-        below = words.losses(outcome) or ([USUAL_PREPARING] if outcome.state == "preparing" else [])
+        below = words.losses(outcome) or (
+            [USUAL_PREPARING] if outcome.state == "preparing" and not outcome.doing else []
+        )
         self.live.update(Group(top, Text("  " + ", ".join([*below, str(cost)]), style="dim")))
 
     def note(self, text: str) -> None:
