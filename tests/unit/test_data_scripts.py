@@ -24,10 +24,13 @@ def hosts(tmp_path):
         folder.mkdir(parents=True)
     (here / "data" / "train").write_text("sentences")
     (here / "data" / "ID").write_text("d1\n")
-    seal = "sha256sum train ID > SHA256SUMS"
-    subprocess.run(["sh", "-c", seal], cwd=here / "data", check=True)
+    seal(here / "data")
     (tmp_path / "ssh").write_text(SSH.format(here=here, there=there))
     return here, there
+
+
+def seal(folder):
+    subprocess.run(["sh", "-c", "sha256sum train ID > SHA256SUMS"], cwd=folder, check=True)
 
 
 def run(hosts, *words):
@@ -46,7 +49,10 @@ def given(hosts):
 def test_data_are_whole_only_with_their_sums_and_their_name(hosts):
     here, _ = hosts
     assert run(hosts, "whole").returncode == 0
+    (here / "data" / "train").write_text("SENTENCES")
+    assert run(hosts, "whole").returncode != 0
     (here / "data" / "ID").write_text("d2\n")
+    seal(here / "data")
     assert run(hosts, "whole").returncode != 0
     shutil.rmtree(here / "data")
     assert run(hosts, "whole").returncode != 0
