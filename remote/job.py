@@ -20,6 +20,7 @@ from remote.ssh_ready import wait_for_ssh
 from remote.waiting import say
 
 ABOARD = Path(__file__).parent / "launcher"
+PLACE = Path(__file__).parent / "place_files.py"
 SHIPPED = (*sorted(ABOARD.glob("*.py")), Path(progress.__file__), Path(step_law.__file__))
 """What lies flat in the run's folder; its Python is the machines' and the image's, down to 3.5."""
 ALIVE = ("preparing", "running")
@@ -68,11 +69,9 @@ def stop_job(hosts: Sequence[Host], payload: Payload) -> dict[str, str]:
 
 
 def _place(launcher: Host, folder: RunFolder) -> None:
-    launcher.run(("mkdir", "-p", f"{folder.path}/logdir"))
-    for path in SHIPPED:
-        launcher.put(f"{folder.path}/{path.name}", path.read_text())
-    for name, text in folder.texts().items():
-        launcher.put(f"{folder.path}/{name}", text)
+    """Put everything into the run's folder in one go: a way there and back for each of forty files takes seconds."""
+    files = [(path.name, path.read_text()) for path in SHIPPED] + list(folder.texts().items())
+    launcher.run(("python3", "-c", PLACE.read_text(), folder.path), stdin=json.dumps(files))
 
 
 def _end_all(hosts: Sequence[Host], payload: Payload, mode: str) -> None:

@@ -1,0 +1,27 @@
+"""Writes the files of a run's folder, each at once and only where it differs; Python 3.5, it travels as an argument.
+
+Argument: the folder. Standard input: [[name, text], ...] as JSON, in the order in which they appear.
+"""
+
+import json
+import os
+import sys
+
+
+def place(folder, files):
+    os.makedirs(os.path.join(folder, "logdir"), exist_ok=True)
+    for name, text in files:
+        path, content = os.path.join(folder, name), text.encode("utf-8")
+        if os.path.exists(path):
+            with open(path, "rb") as file:
+                if file.read() == content:
+                    continue
+        with open(path + ".new", "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.rename(path + ".new", path)
+
+
+if __name__ == "__main__":
+    place(sys.argv[1], json.loads(sys.stdin.buffer.read().decode("utf-8")))
