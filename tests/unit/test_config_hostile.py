@@ -21,7 +21,7 @@ GOOD = {
 WORDS = (
     *("cluster/datacenter", "cluster/flavor", "cluster/os", "cluster/image", "cluster/adminCidrs/0"),
     *("container/image", "container/name", "container/registryKeyFile"),
-    *("job/kind", "job/model", "job/dataset", "job/precision", "softlayer:configFile"),
+    *("job/kind", "job/model", "job/dataset", "job/precision", "job/data", "softlayer:configFile"),
 )
 NUMBERS = (
     *("cluster/nodes", "cluster/portSpeedMbps", "cluster/dataDiskGb", "cluster/router", "cluster/privateVlan"),

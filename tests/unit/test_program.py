@@ -171,3 +171,13 @@ def test_the_registry_key_beside_the_accounts_file_goes_before_that_of_the_home(
         (folder / "ngc_key").touch()
     emulated = written() | {"softlayer:configFile": "$MICROCLUSTER_HOME/emulator/softlayer.conf"}
     assert container_of(config.parse("dev", emulated)).registry_key_file == str(tmp_path / "emulator" / "ngc_key")
+
+
+def test_finished_data_reach_the_job_with_what_names_them_and_make_another_run() -> None:
+    sha256 = "ab" * 32
+    plain = config.parse("dev", written())
+    named = config.parse("dev", written(job__data=f"https://example.com/wmt16.tar#sha256={sha256}"))
+    data = job_of(named).data
+    assert data is not None
+    assert (data.id, data.address, data.sha256) == (sha256[:12], "https://example.com/wmt16.tar", sha256)
+    assert run_id(named, OWNER, job_of(named)) != run_id(plain, OWNER, job_of(plain))
