@@ -28,6 +28,8 @@ LOCK_TIMEOUT_S = 2
 SWEEP_TIMEOUT_S = 30
 SYSTEMD = "/run/systemd/system"
 TERMINATED = 143
+SSH_FAILED = 255
+"""What ssh ends with when it could not reach or log in to the other machine; its last line says why."""
 
 
 class Failed(Exception):
@@ -89,7 +91,8 @@ def must(run, cause, what, argv):
     lines = []
     code = run.in_container(argv, lines.append)
     if code:
-        raise Failed(cause, what + " ended with exit code " + str(code), code, lines[-20:])
+        how = ": " + lines[-1] if code == SSH_FAILED and lines else " ended with exit code " + str(code)
+        raise Failed(cause, what + how, code, lines[-20:])
 
 
 def train(run, argv):

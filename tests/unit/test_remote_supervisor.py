@@ -215,6 +215,14 @@ def test_data_that_did_not_arrive_stop_the_run_with_the_name_of_the_machine(fold
     assert [event["to"] for event in events if event["event"] == "chain_broken"] == [["gpu-1"]]
 
 
+def test_a_machine_that_lets_nobody_in_is_named_with_what_ssh_said(folder):
+    write_job(folder, place=["sh", "-c", "echo 'root@10.0.0.1: Permission denied (publickey).'; exit 255"])
+    start(folder)
+    outcome = wait_for_end(folder)
+    assert outcome.cause == "placing"
+    assert outcome.reason.endswith("to gpu-1: root@10.0.0.1: Permission denied (publickey).")
+
+
 def test_ranks_that_answer_from_elsewhere_stop_the_run_before_it_trains(folder):
     write_job(folder, addresses=["10.0.0.0", "10.0.0.9"])
     start(folder)

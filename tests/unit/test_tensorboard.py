@@ -20,6 +20,7 @@ from verbs.tensorboard import SERVER, free_port, tunnel_argv
 FAKE = """
 import socket, sys, time
 words = dict(zip(sys.argv[1::2], sys.argv[2::2]))
+print(words["--host"], file=sys.stderr, flush=True)
 listening = socket.create_server((words["--host"], int(words["--port"])))
 time.sleep(600)
 """
@@ -32,7 +33,9 @@ def server(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     (tmp_path / "tensorboard" / "main.py").write_text(FAKE)
     argv = [sys.executable, "-c", SERVER.read_text(), "/data/runs/x/logdir", str(unused_port())]
     env = {"PYTHONPATH": str(tmp_path)}
-    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env) as process:
+    with subprocess.Popen(
+        argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env
+    ) as process:
         yield process
         process.kill()
 
@@ -52,6 +55,7 @@ def test_the_server_says_when_it_answers_and_ends_with_the_connection(server: su
     assert server.wait(30) == 0
     with pytest.raises(OSError):
         socket.create_connection(("127.0.0.1", port), 5)
+    assert server.stderr and server.stderr.read() == "127.0.0.1\n"
 
 
 def test_a_port_that_somebody_else_has_is_named_and_left_alone() -> None:

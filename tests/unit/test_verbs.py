@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -22,6 +23,7 @@ from providers.softlayer.account import AccountError, read_charges
 from providers.softlayer.charges import Charge
 from providers.softlayer.credentials import Credentials
 from providers.softlayer.errors import ApiError
+from remote import job as remote_job
 from remote.host import UnreachableError
 from verbs import explain, frame, job, living, money, watch, words
 from verbs.job import status_facts, words_after_dashes
@@ -321,13 +323,13 @@ def observation(*, alive: bool, step: int, checkpoints: tuple[int, ...] = (0,)) 
 class Launcher(FakeMachine):
     """Answers each look with the next of its observations."""
 
-    def __init__(self, *observations: str | Exception) -> None:
+    def __init__(self, *observations: str | BaseException) -> None:
         super().__init__()
         self.observations = list(observations)
 
     def _python3(self, words, stdin):
         answer = self.observations.pop(0)
-        if isinstance(answer, Exception):
+        if isinstance(answer, BaseException):
             raise answer
         return answer
 
@@ -354,6 +356,49 @@ def test_watch_ends_with_1_and_the_reason_when_the_job_failed(capsys):
     said = capsys.readouterr().err
     assert "no checkpoint of step 30" in said
     assert "fab logs" in said
+
+
+def test_watch_tells_an_alarm_once_with_what_to_do_as_long_as_it_lasts(capsys):
+    looks = [json.loads(observation(alive=True, step=10)) for _ in range(3)]
+    for look in looks:
+        look["events"].append({"event": "alarm", "cause": "disk-low", "text": "gpu-0 is nearly full", "t": 11.0})
+    texts = [*map(json.dumps, looks), observation(alive=False, step=29, checkpoints=(0, 30))]
+    watch.follow(PAYLOAD, watch.PlainScreen(), Launcher(*texts), lambda stack: COST, lambda seconds: None)
+    shown = capsys.readouterr().out
+    assert shown.count("alarm: gpu-0 is nearly full. Make room: fab ssh gpu-0 --stack local") == 1
+
+
+def test_ctrl_c_ends_the_watching_and_says_that_the_job_goes_on_and_costs(monkeypatch, capsys):
+    monkeypatch.setattr(watch, "payload_of", lambda stack: PAYLOAD)
+    monkeypatch.setattr(watch, "launcher_of", lambda payload: Launcher(KeyboardInterrupt()))
+    with pytest.raises(SystemExit) as ended:
+        watch.watch.body(None, "local")
+    assert ended.value.code == 130
+    said = capsys.readouterr().out
+    assert "The job goes on on the machines, and they cost on" in said
+    assert "fab watch --stack local" in said and "fab stop --stack local" in said
+
+
+def test_of_a_failed_run_the_lines_that_matter_stand_before_the_reason_and_the_next_command():
+    failed = dataclasses.replace(
+        RUNNING, state="failed", cause="rank-died", reason="rank 2 on gpu-1 ended", last_lines=("its last words",)
+    )
+    said = words.trouble(failed, "local")
+    assert said[:2] == ["its last words", "The job is failed (rank-died): rank 2 on gpu-1 ended."]
+    assert "fab resume --stack local" in said[2]
+
+
+def test_stopping_gives_up_on_a_machine_that_does_not_answer_and_names_it(monkeypatch):
+    class Silent(FakeMachine):
+        def _python3(self, words, stdin):
+            time.sleep(3)
+
+    monkeypatch.setattr(remote_job, "STOP_ALL_S", 0.2)
+    assert remote_job.stop_job([Silent()], PAYLOAD) == {"gpu-0": "no answer in time"}
+
+
+def test_stopping_takes_less_than_the_minute_that_a_cancellation_may_wait():
+    assert remote_job.STOP_ALL_S < 60
 
 
 def test_plain_lines_are_few(capsys):
