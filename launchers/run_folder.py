@@ -136,4 +136,5 @@ class RunFolder:
             "compute_s": expected.compute_s if expected else None,
             "wire_bytes": expected.wire_bytes if expected else 0,
             "per_hour": self.payload.per_hour,
+            "print_steps": openseq2seq.SIZES[self.payload.job.model].print_steps if self.payload.job else 0,
         }

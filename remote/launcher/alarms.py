@@ -26,6 +26,10 @@ CULPRITS = 4
 """How many ranks a stall names; where more are waited for, it is none of them alone."""
 CLEAN_STEPS = 5
 """How many pace lines make the prediction, and how many are compared with it: a median of fewer follows any hiccup."""
+PREDICTED_LINES = 3
+"""How many pace lines are compared with a prediction; each of a large model is the mean of a hundred steps."""
+OVERDUE = 2.0
+"""A line that has not come after so many times the predicted gap is slow, whatever it will say."""
 LOW_DISK_CHECKPOINTS = 3
 LOW_DISK_BYTES = 1 << 30
 
@@ -33,16 +37,19 @@ LOW_DISK_BYTES = 1 << 30
 class Alarms:
     """What has been seen of one training phase, and what is wrong with it."""
 
-    def __init__(self, now, stall_s, *, expected=None, checkpoint_bytes=0, mixed=False, per_hour=None, max_steps=0):
+    def __init__(
+        self, now, stall_s, *, expected=None, checkpoint_bytes=0, mixed=False, per_hour=None, max_steps=0, print_steps=0
+    ):
         """Begin to watch.
 
-        ``expected`` is {seconds, source} of a step or None, ``per_hour`` what all machines cost in dollars or None.
+        ``expected`` is {seconds, source} of a step or None, ``per_hour`` what all machines cost in dollars or None; a line
+        of the log comes every ``print_steps``.
         """
         self.stall_s, self.expected, self.mixed = stall_s, expected, mixed
-        self.per_hour, self.max_steps = per_hour, max_steps
+        self.per_hour, self.max_steps, self.print_steps = per_hour, max_steps, print_steps
         self.checkpoint_bytes = checkpoint_bytes
         self.progressed, self.gaps = now, []
-        self.paces, self.clean = [], False
+        self.paces, self.clean, self.evaluating = [], False, False
         self.step = None
         self.waited_for = []
         self.final = {}
@@ -60,6 +67,8 @@ class Alarms:
             self.waited_for.append(event["text"])
         if kind in ("started", "restored", "validation"):
             self.clean = False  # The next pace line counts start-up or the evaluation in.
+        if kind in ("evaluation", "train"):
+            self.evaluating = kind == "evaluation"
         if kind == "time":
             if self.clean:
                 self.paces.append(event["seconds_per_step"])
@@ -90,14 +99,14 @@ class Alarms:
         if lost:
             found.setdefault(NODE_LOST, " and ".join(lost) + " has not answered for " + _seconds(LOST_S))
         silent = now - self.progressed
-        limit = max(self.stall_s, START_S if self.step is None else 0, STALL_GAPS * max(self.gaps or [0]))
+        limit = max(self.stall_s, START_S if self.step is None else 0, STALL_GAPS * max([self._gap()] + self.gaps))
         if silent > limit:
             found[STALLED] = self._stalled(silent)
         resting = sorted(node for node, at in self.busy.items() if now - at > REST_S)
         if resting:
             found[GPUS_AT_REST] = "the GPUs of " + " and ".join(resting) + " did nothing for " + _seconds(REST_S)
         found.update(self._disks())
-        found.update(self._pace())
+        found.update(self._pace() or self._overdue(silent))
         if self.not_copied:
             found[NOT_COPIED] = self.not_copied
         return found
@@ -121,18 +130,29 @@ class Alarms:
         left = ", ".join(node + " " + str(self.free[node] >> 20) + " MB" for node in low)
         return {DISK_LOW: "the data disk is nearly full: " + left + " left, " + str(needed >> 20) + " MB wanted"}
 
+    def _gap(self):
+        """Return the seconds between two lines of the log as predicted, or 0."""
+        return self.print_steps * self.expected["seconds"] if self.expected else 0
+
+    def _overdue(self, silent):
+        """Compare the time since the last line with the prediction: at a tenth of the speed the next one takes an hour."""
+        if self.step is None or self.evaluating or not self._gap() or silent <= OVERDUE * self._gap():
+            return {}
+        now, before = silent / self.print_steps, self.expected["seconds"]
+        text = "more than {:.3f} s per step since step {} instead of {:.3f} predicted {}".format(
+            now, self.step, before, self.expected["source"]
+        )
+        return {SLOW: text + self._price_of(now, before)}
+
     def _pace(self):
         """Compare the last steps with the prediction and with this run's own first ones."""
-        recent = self.paces[-CLEAN_STEPS:]
-        if len(recent) < CLEAN_STEPS:
-            return {}
-        now = median(recent)
         usual = []
-        if self.expected:
-            usual.append((self.expected["seconds"], "predicted " + self.expected["source"]))
+        if self.expected and len(self.paces) >= PREDICTED_LINES:
+            usual.append((PREDICTED_LINES, self.expected["seconds"], "predicted " + self.expected["source"]))
         if len(self.paces) >= 2 * CLEAN_STEPS:
-            usual.append((median(self.paces[:CLEAN_STEPS]), "measured at the beginning"))
-        for before, source in usual:
+            usual.append((CLEAN_STEPS, median(self.paces[:CLEAN_STEPS]), "measured at the beginning"))
+        for lines, before, source in usual:
+            now = median(self.paces[-lines:])
             if now > SLOW_FACTOR * before:
                 text = "{:.3f} s per step instead of {:.3f} {}".format(now, before, source)
                 return {SLOW: text + self._price_of(now, before)}

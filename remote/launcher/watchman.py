@@ -41,6 +41,7 @@ class Watchman:
             mixed=job["mixed"],
             per_hour=job["per_hour"],
             max_steps=job["max_steps"],
+            print_steps=job["print_steps"],
         )
         self.looking = threading.Thread(target=self._look_on, daemon=True)
         self.copying = threading.Thread(target=Copier(run, self.alarms, self.over).keep, daemon=True)

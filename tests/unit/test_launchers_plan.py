@@ -277,7 +277,7 @@ def test_the_preflight_sums_as_much_as_the_models_gradients_and_wants_room_for_a
 def test_the_launcher_learns_what_a_step_should_take_and_what_all_machines_cost():
     run = dataclasses.replace(PAYLOAD, run="0123456789ab", per_hour=13.0)
     known = dataclasses.replace(run, prediction=Prediction(1.75, 0.5927, 365_285_376))
-    keys = ("predicted_s", "compute_s", "wire_bytes", "per_hour")
-    assert [RunFolder(known).job()[key] for key in keys] == [1.75, 0.5927, 365_285_376, 13.0]
-    assert [RunFolder(run).job()[key] for key in keys] == [None, None, 0, 13.0]
+    keys = ("predicted_s", "compute_s", "wire_bytes", "per_hour", "print_steps")
+    assert [RunFolder(known).job()[key] for key in keys] == [1.75, 0.5927, 365_285_376, 13.0, 10]
+    assert [RunFolder(run).job()[key] for key in keys] == [None, None, 0, 13.0, 10]
     assert Payload.from_json(known.to_json()) == known

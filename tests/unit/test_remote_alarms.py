@@ -160,12 +160,39 @@ EXPECTED = {"seconds": 1.75, "mbps": 1882, "source": "at 1882 Mb/s, as the prefl
 def test_a_prediction_is_compared_from_the_first_steps_on():
     alarms = watched(expected=EXPECTED)
     alarms.saw({"event": "started"}, 0.0)
-    paces(alarms, 30.0, 2.5, 2.5, 2.5, 2.5)
+    paces(alarms, 30.0, 2.5, 2.5)
     assert alarms.now(0.0) == {}
     paces(alarms, 2.5)
     assert alarms.now(0.0) == {
         "slow": "2.500 s per step instead of 1.750 predicted at 1882 Mb/s, as the preflight measured"
     }
+
+
+def test_a_line_that_is_long_overdue_is_slow_before_it_comes():
+    """On a port of 100 Mb/s the hundred steps to the next line take an hour."""
+    alarms = watched(expected=EXPECTED, per_hour=13.0, max_steps=50_000, print_steps=100)
+    alarms.saw({"event": "train", "step": 0, "loss": 7.0}, 0.0)
+    assert alarms.now(350.0) == {}
+    assert alarms.now(351.0)["slow"].startswith(
+        "more than 3.510 s per step since step 0 instead of 1.750 predicted at 1882 Mb/s, as the preflight measured: "
+        "$6.52 of every hour's $13.00 buy no steps"
+    )
+    alarms.saw({"event": "train", "step": 100, "loss": 7.0}, 360.0)
+    assert alarms.now(361.0) == {}
+
+
+def test_an_evaluation_takes_its_time_and_is_not_slow():
+    alarms = watched(expected=EXPECTED, print_steps=100)
+    alarms.saw({"event": "train", "step": 4000, "loss": 7.0}, 0.0)
+    alarms.saw({"event": "evaluation"}, 10.0)
+    assert alarms.now(800.0) == {}
+
+
+def test_a_run_whose_lines_are_predicted_to_be_far_apart_has_not_stalled_between_them():
+    alarms = watched(expected={**EXPECTED, "seconds": 10.0}, print_steps=100)
+    alarms.saw({"event": "train", "step": 0, "loss": 7.0}, 0.0)
+    assert "stalled" not in alarms.now(1500.0)
+    assert "stalled" in alarms.now(5001.0)
 
 
 def test_a_step_within_30_percent_of_the_prediction_is_not_slow():

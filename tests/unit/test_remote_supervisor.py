@@ -83,6 +83,7 @@ def write_job(folder, last=3, pace=0.0, **changes):
         "compute_s": None,
         "wire_bytes": 0,
         "per_hour": None,
+        "print_steps": 100,
         "watch_every_s": 0.1,
         "sample_every_s": 0.2,
         "facts": ["sh", "-c", f"cat {folder}/facts.json"],
