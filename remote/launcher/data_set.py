@@ -3,6 +3,8 @@
 Python 3.5, it travels to the launcher.
 """
 
+from at_once import at_once
+
 ASK_TIMEOUT_S = 600
 """Comparing 2 GB with their sums takes seconds, on a busy disk minutes."""
 SAID = "staging: "
@@ -27,9 +29,9 @@ def is_whole(run):
 
 def brought(run):
     """Return whether another machine had the data whole and they are here now, as on a launcher that was replaced."""
-    for address in run.job["addresses"][1:]:
-        if run.ask(run.job["data"] + ["has", address], ASK_TIMEOUT_S)[0]:
-            continue
+    others = run.job["addresses"][1:]
+    lacking = at_once(lambda address: run.ask(run.job["data"] + ["has", address], ASK_TIMEOUT_S)[0], others)
+    for address in [one for one, code in zip(others, lacking) if code == 0]:
         name = run.name_of(address)
         for _ in range(TRIES):
             note(run, "bringing the data from " + name + ", which has them whole")

@@ -111,6 +111,19 @@ def test_a_machine_that_cannot_keep_the_data_is_named_and_holds_up_nobody_else(l
     assert events(done)[0]["to"] == ["n2"]
 
 
+@pytest.mark.parametrize(("times", "code"), [(1, 0), (9, 1)], ids=["once", "always"])
+def test_data_that_change_on_their_way_are_brought_once_more_and_then_the_machine_is_named(launcher, times, code):
+    spoil = (
+        f"""printf XX | dd of={launcher.parent}/$1/data/a conv=notrunc 2>/dev/null; echo >> {launcher.parent}/spoilt"""
+    )
+    often = f'[ "$(wc -l < {launcher.parent}/spoilt)" -lt {times} ]'
+    (launcher.parent / "spoilt").touch()
+    done = bring(launcher, f"""case "$1 $2" in "n2 "*relay.py*) {often} && trap '{spoil}' EXIT ;; esac""")
+    assert (done.returncode, done.stderr) == (code, "the data did not arrive whole on n2\n" if code else "")
+    assert [machine for machine in MACHINES if not has_all(launcher, machine)] == (["n2"] if code else [])
+    assert len((launcher.parent / "spoilt").read_text()) == min(times, 2)
+
+
 def test_what_travels_in_a_chain_grows_by_the_same_for_every_machine():
     lines = [relay.start(["x"], ["true"], [f"10.0.0.{n}" for n in range(count)]).args for count in (2, 10, 18)]
     sizes = [len(os.fsencode(line[-1])) for line in lines]
