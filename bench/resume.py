@@ -115,7 +115,7 @@ def _first(launcher: Host, known: payload.Payload, moment: float, kind: str, pha
 def show(console: Console, figures: Figures) -> None:
     """Print where the seconds went."""
     checks = Table("preflight of two machines, four ranks", "seconds")
-    for name, seconds in figures.preflight.items():
+    for name, seconds in sorted(figures.preflight.items(), key=lambda part: part[1]):
         checks.add_row(name, f"{seconds:.1f}")
     console.print(checks)
     console.print(f"(aim: below {PREFLIGHT_AIM_S} s)")
