@@ -184,12 +184,12 @@ def test_more_steps_go_on_from_the_checkpoint_and_every_host_gets_it(folder):
 
 
 def test_more_steps_asked_for_while_it_runs_are_done_by_the_same_supervisor(folder):
-    write_job(folder, last=10, pace=0.1)
+    write_job(folder, last=30, pace=0.1)
     start(folder)
     pid = pid_of(folder)
-    write_job(folder, last=12, pace=0.1)
+    write_job(folder, last=32, pace=0.1)
     assert start(folder) == "alive"
-    assert wait_for_end(folder).step == 12
+    assert wait_for_end(folder).step == 32
     assert (folder / "supervisor.pid").read_text() == pid
 
 
