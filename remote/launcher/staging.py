@@ -155,7 +155,7 @@ class Tool:
     """Runs the program that knows sentence pieces as processes of their own, so that a signal ends them at once."""
 
     def __init__(self, work):
-        self.log = os.path.join(work, "pieces.log")
+        self.log = os.path.join(work, "stamps", "pieces.log")
 
     def run(self, jobs):
         """Run it once for each list of arguments, side by side; raise when one fails, after all have ended."""

@@ -99,9 +99,10 @@ def test_a_sound_run_leaves_its_table_samples_and_a_copy_of_its_checkpoint_on_th
 
 
 def test_the_corpus_was_made_in_a_container_of_its_own_of_which_nothing_is_left(run, hosts):
-    log = shell(hosts[0], f"grep '^staging: ' /data/runs/{run.run}/job.log")
-    assert "staging: finished: 8 files in /data/debian_en_de" in log
-    assert "no machine has the data; making them" in [event["text"] for event in events_of(hosts[0], run, "staging")]
+    # Whichever run of the shared machines was the first has made them.
+    told = shell(hosts[0], "grep -h staging /data/runs/*/job.log /data/runs/*/progress.jsonl")
+    assert "staging: finished: 8 files in /data/debian_en_de\n" in told
+    assert "no machine has the data; making them" in told
     assert shell(hosts[0], "docker ps -aq --filter label=microcluster.staging; ls -A /data/staging/*").strip() == "lock"
 
 

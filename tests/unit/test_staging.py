@@ -281,3 +281,13 @@ def test_a_second_staging_of_the_same_data_is_refused_and_a_killed_one_is_gone_o
     carried_out(plan)
     assert "shuffled: is there already" in capsys.readouterr().out
     assert is_sealed(plan)
+
+
+def test_the_last_words_of_the_tool_are_the_reason_and_nothing_of_it_is_left(plan, tmp_path, monkeypatch):
+    tool = tmp_path / "staging_pieces.py"
+    tool.write_text("import sys\nsys.exit('Vocabulary size is too high (32768)')\n")
+    monkeypatch.setattr(staging, "PIECES", str(tool))
+    with pytest.raises(Refused, match="exit code 1. Vocabulary size is too high"):
+        carried_out(plan, staging.Tool(plan["work"]))
+    carried_out(plan)
+    assert os.listdir(plan["work"]) == []
