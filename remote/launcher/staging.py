@@ -160,8 +160,10 @@ class Tool:
     def run(self, jobs):
         """Run it once for each list of arguments, side by side; raise when one fails, after all have ended."""
         with open(self.log, "w+b") as said:  # The library's own words are hundreds of lines.
-            children = [subprocess.Popen([sys.executable, PIECES] + job, stderr=said) for job in jobs]
+            children = []
             try:
+                for job in jobs:
+                    children.append(subprocess.Popen([sys.executable, PIECES] + job, stderr=said))
                 codes = [child.wait() for child in children]
             finally:  # We may have been told to end.
                 for child in children:

@@ -240,7 +240,9 @@ def program(plan, tmp_path):
     path = tmp_path / "plan.json"
     path.write_text(json.dumps(plan))
     tool = tmp_path / "staging_pieces.py"
-    tool.write_text("import time\ntime.sleep(60)\n")
+    tool.write_text(
+        f"import os, time\nopen({str(tmp_path)!r} + '/learner', 'w').write(str(os.getpid()))\ntime.sleep(60)\n"
+    )
     start = "import staging, sys, signal; staging.PIECES = sys.argv[2]; sys.exit(staging.main(sys.argv[1]))"
     folder = os.path.dirname(staging.__file__)
     child = subprocess.Popen(
@@ -252,27 +254,25 @@ def program(plan, tmp_path):
     child.stdout.close()
 
 
-def wait_for_pieces(child):
-    """Return the process that learns the pieces, once it is there."""
+def wait_for_pieces(folder):
+    """Return the process that learns the pieces, once it is at work."""
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
-        with open(f"/proc/{child.pid}/task/{child.pid}/children") as file:
-            found = file.read().split()
-        if found:
-            return int(found[0])
+        if (folder / "learner").exists() and (folder / "learner").read_text():
+            return int((folder / "learner").read_text())
         time.sleep(0.05)
     raise AssertionError("nothing learns")
 
 
-def test_a_staging_that_is_told_to_end_takes_its_own_processes_with_it(program):
-    learner = wait_for_pieces(program)
+def test_a_staging_that_is_told_to_end_takes_its_own_processes_with_it(program, tmp_path):
+    learner = wait_for_pieces(tmp_path)
     program.send_signal(signal.SIGTERM)
     assert program.wait(10) == staging.TERMINATED
     assert not os.path.exists(f"/proc/{learner}")
 
 
 def test_a_second_staging_of_the_same_data_is_refused_and_a_killed_one_is_gone_on_with(program, plan, tmp_path, capsys):
-    learner = wait_for_pieces(program)
+    learner = wait_for_pieces(tmp_path)
     assert staging.main(str(tmp_path / "plan.json")) == staging.REFUSED
     assert "another staging of the same data is at work" in capsys.readouterr().out
     program.kill()
