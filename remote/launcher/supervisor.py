@@ -48,7 +48,8 @@ def carry_out(run):
     wrong = data_set.ensure(run)
     if wrong:
         what, code, lines = wrong
-        raise Failed("preparing", what + " ended with exit code " + str(code) + last_words(lines), code, lines)
+        cause = alarms.DISK_FULL if os.strerror(errno.ENOSPC) in " ".join(lines) else "preparing"
+        raise Failed(cause, what + " ended with exit code " + str(code) + last_words(lines), code, lines)
     recovery.bring_back(run)
     checkpoint = recovery.latest_checkpoint(run)
     place(run, checkpoint)
