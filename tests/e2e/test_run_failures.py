@@ -14,9 +14,10 @@ from remote_cluster import processes_of, shell
 
 import config
 from launchers import openseq2seq, payload
+from launchers.causes import next_step
 from launchers.outcome import Outcome
 from launchers.payload import Payload
-from remote import job
+from remote import job, steps
 from remote.host import Host
 from remote.waiting import wait_until
 
@@ -81,6 +82,16 @@ def test_a_wrong_interface_ends_the_run_before_the_ranks_start(checked, hosts):
     ended = end_of(hosts, checked)
     assert ended.cause == "preflight"
     assert "interface of gpu-0: no ens3; it has eth0, eth1" in ended.reason
+
+
+def test_a_machine_with_another_key_of_the_ranks_is_named_and_the_next_step_mends_it(checked, hosts, keys):
+    hosts[1].put("/run/microcluster/authorized_keys", (keys / "stranger.pub").read_text(), "0600")
+    assert job.start_job(hosts, checked) == "started"
+    ended = end_of(hosts, checked)
+    assert ended.cause == "placing"
+    assert "to gpu-1: " in ended.reason and "Permission denied" in ended.reason
+    assert "fab resume" in next_step(ended, "test")
+    assert steps.start_container(hosts[1], checked) == ["files of the ranks"]  # As `fab resume` does.
 
 
 def test_a_sound_run_leaves_its_table_samples_and_a_copy_of_its_checkpoint_on_the_other_machine(checked, hosts):

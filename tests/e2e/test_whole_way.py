@@ -15,6 +15,8 @@ from urllib.request import ProxyHandler, build_opener
 
 import pytest
 import SoftLayer
+from interrupting import Interrupted, interrupt, runs
+from port_scan import answers, open_ports
 from product import Product, install
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(1800)]
@@ -37,9 +39,39 @@ def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
     product.run(".venv/bin/python -m emulator reset", 300)
 
 
+MAKE_UP = "exec make up"
+WATCH = ". ./env.sh && exec fab watch --stack local"
+STAGES = {
+    "the image is built": (MAKE_UP, lambda said: runs("docker build", "microcluster/openseq2seq")),
+    "the image is handed over": (MAKE_UP, lambda said: runs("docker save", "microcluster/openseq2seq")),
+    "the job is started": (MAKE_UP, lambda said: runs("step.start-job")),
+    "the data are prepared": (MAKE_UP, lambda said: re.search("^(preparing|preflight) for", said, re.MULTILINE)),
+    "the preflight looks": (WATCH, lambda said: re.search("^preflight for", said, re.MULTILINE)),
+    "it trains": (WATCH, lambda said: re.search("^running, step", said, re.MULTILINE)),
+}
+"""When a person presses Ctrl-C, each time in the command that goes on from the time before."""
+JOB_LIVES = [stage for stage in STAGES if list(STAGES).index(stage) > 2]
+
+
 @pytest.fixture(scope="module")
-def up(product: Product) -> str:
-    """What `make up` printed."""
+def interrupted(product: Product) -> dict[str, tuple[Interrupted, str]]:
+    """What became of each command that was interrupted, and the supervisor's number afterwards where there is a run."""
+    found = {}
+    for stage, (command, moment) in STAGES.items():
+        ended = interrupt(product, command, moment)
+        found[stage] = ended, supervisor_of(product) if stage in JOB_LIVES else ""
+    return found
+
+
+def supervisor_of(product: Product) -> str:
+    """Return the number of the supervisor that lives on the launcher."""
+    look = "for f in /data/runs/*/supervisor.pid; do p=$(cat $f); test -d /proc/$p && echo $p; done"
+    return product.plain(f"fab ssh --stack local gpu-0 -- sh -c '{look}'", 60).stdout.strip()
+
+
+@pytest.fixture(scope="module")
+def up(product: Product, interrupted: dict[str, tuple[Interrupted, str]]) -> str:
+    """What `make up` printed, after all those that were interrupted."""
     done = product.run("make up")
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -83,6 +115,29 @@ def processes_of(machines: list[str], run: str) -> list[str]:
 def test_up_rents_trains_and_reports(up: str) -> None:
     assert "validation loss" in up.lower()
     assert "make down" in up
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_ctrl_c_at_any_stage_says_what_goes_on_and_leaves_no_process_here(stage, interrupted) -> None:
+    ended, _ = interrupted[stage]
+    assert ended.code != 0
+    assert "Traceback" not in ended.said
+    assert re.search("costs? (money|on)", ended.said), ended.said
+    assert re.search("make up STACK=local|fab watch --stack local", ended.said), ended.said
+    assert ended.left == ()
+
+
+def test_the_run_outlives_every_ctrl_c_with_one_supervisor(interrupted) -> None:
+    numbers = {interrupted[stage][1] for stage in JOB_LIVES}
+    assert len(numbers) == 1 and numbers.pop().isdigit()
+
+
+def test_what_was_interrupted_left_nothing_on_the_machines(product: Product, up: str) -> None:
+    look = "ls -d /run/microcluster-login.* /root/.ssh/authorized_keys2 2>/dev/null; docker ps -aq --no-trunc --format {{.Names}}"
+    for host in ("gpu-0", "gpu-1"):
+        assert product.plain(f"fab ssh --stack local {host} -- sh -c '{look}'").stdout.split() == ["openseq2seq"]
+    assert not runs("docker save", "microcluster/openseq2seq")
+    assert not runs("docker build", "microcluster/openseq2seq")
 
 
 def test_the_job_is_finished_and_has_learnt(product: Product, up: str) -> None:
@@ -136,17 +191,7 @@ def test_the_money_is_the_accounts_own_figure(product: Product, up: str) -> None
 
 
 def test_only_port_22_answers_on_the_public_addresses(product: Product, up: str) -> None:
-    for host in product.outputs()["microcluster"]["hosts"]:
-        open_ports = [
-            port for port in (22, 80, 111, 2375, 2376, 4444, 6006, 8170, 5000) if answers(host["public_address"], port)
-        ]
-        assert open_ports == [22]
-
-
-def answers(address: str, port: int) -> bool:
-    with socket.socket() as probe:
-        probe.settimeout(1)
-        return probe.connect_ex((address, port)) == 0
+    assert {str(open_ports(host["public_address"])) for host in product.outputs()["microcluster"]["hosts"]} == {"[22]"}
 
 
 def test_no_secret_is_left_on_a_machine_or_in_the_state(product: Product, up: str) -> None:
@@ -190,7 +235,7 @@ def test_tensorboard_is_seen_through_its_tunnel_alone_and_leaves_nothing(product
         assert f"http://127.0.0.1:{port}/" in shown.stdout.readline()
         with build_opener(ProxyHandler({})).open(f"http://127.0.0.1:{port}/data/runs", timeout=60) as answer:
             assert json.load(answer)
-        assert not answers(launcher, 6006)
+        assert open_ports(launcher) == [22]
         shown.send_signal(signal.SIGINT)
         assert shown.wait(60) == 0
     assert not answers("127.0.0.1", port)
@@ -221,6 +266,7 @@ def test_a_stopped_job_leaves_no_process(product: Product, up: str) -> None:
     assert wait.returncode == 0, product.plain("fab status --stack local").stdout
     machines = labelled(product, "container")
     assert processes_of(machines, run)
+    assert {str(open_ports(host["public_address"])) for host in product.outputs()["microcluster"]["hosts"]} == {"[22]"}
     stopped = product.plain("fab stop --stack local")
     assert stopped.returncode == 0, stopped.stdout + stopped.stderr
     assert processes_of(machines, run) == []

@@ -1,0 +1,87 @@
+"""Ctrl-C as a person presses it: to all that the terminal has in front, at a moment that shows on the screen or in a machine."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from product import Product
+
+MOMENT_LIMIT_S = 300
+END_LIMIT_S = 120
+PLUGINS_LIMIT_S = 20
+OURS = ("/fab", "pulumi", "setup up")
+"""What a command starts on this computer and may not leave behind; the emulated account lives on by itself."""
+
+
+@dataclass(frozen=True)
+class Interrupted:
+    """How a command ended on its Ctrl-C: its exit code, all that it said, and what of it still lives."""
+
+    code: int
+    said: str
+    left: tuple[str, ...]
+
+
+def interrupt(product: Product, command: str, moment: Callable[[str], bool]) -> Interrupted:
+    """Run a command in a session of its own and press Ctrl-C once ``moment`` holds of what it has said so far."""
+    screen = product.home / "screen"
+    with screen.open("w") as out:
+        process = subprocess.Popen(
+            ["bash", "-c", command],
+            cwd=product.folder,
+            env=product.env,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            deadline = time.monotonic() + MOMENT_LIMIT_S
+            while process.poll() is None and time.monotonic() < deadline and not moment(screen.read_text()):
+                time.sleep(0.1)
+            assert process.poll() is None, f"it ended before its moment came:\n{screen.read_text()}"
+            assert time.monotonic() < deadline, f"its moment never came:\n{screen.read_text()}"
+            os.killpg(process.pid, signal.SIGINT)
+            code = process.wait(END_LIMIT_S)
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+    return Interrupted(code, screen.read_text(), tuple(left_after(product)))
+
+
+def left_after(product: Product) -> list[str]:
+    """Return what is left when Pulumi's plugins have had their time to notice that it is gone."""
+    deadline = time.monotonic() + PLUGINS_LIMIT_S
+    while (left := list(left_of(product))) and time.monotonic() < deadline:
+        time.sleep(0.5)
+    return left
+
+
+def left_of(product: Product) -> Iterator[str]:
+    """Yield what lives on this computer that belongs to a command of the product."""
+    home = f"MICROCLUSTER_HOME={product.home}".encode()
+    for words, environment in processes():
+        if home in environment and any(word in words for word in OURS):
+            yield words
+
+
+def runs(*words: str) -> bool:
+    """Return whether a process with these words in its line runs anywhere on this computer, its machines included."""
+    return any(all(word in line for word in words) for line, _ in processes())
+
+
+def processes() -> Iterator[tuple[str, list[bytes]]]:
+    """Yield command line and environment of every process; those of machines are processes of this computer too."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+            yield words, (folder / "environ").read_bytes().split(b"\0")
+        except OSError:
+            continue
