@@ -9,8 +9,9 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import docker
 import pytest
-from remote_cluster import processes_of, shell
+from remote_cluster import ACCOUNT, machine, processes_of, shell
 
 import config
 from launchers import openseq2seq, payload
@@ -174,6 +175,25 @@ def test_a_network_that_is_cut_ends_the_run_on_both_sides(run, hosts):
         assert ended.cause == "node-lost"
         assert "gpu-1" in ended.reason
         wait_until("the other side's ranks to end", lambda: not processes_of(run.run), timeout_s=240)
+
+
+def test_a_machine_that_is_killed_is_named_and_the_run_goes_on_once_it_is_back(run, hosts, machines, keys):
+    started(hosts, run)
+    kill(hosts[1])
+    ended = end_of(hosts, run)
+    machines.boot(machine(1, keys))
+    hosts[1].close()
+    steps.prepare_node(hosts[1], run)
+    steps.mount_volume(hosts[1], run)
+    steps.start_container(hosts[1], run)
+    assert ended.cause == "node-lost"
+    assert "gpu-1" in ended.reason
+    started(hosts, run)
+
+
+def kill(host: Host) -> None:
+    """Let a machine be gone from one moment to the next, without a word to anybody."""
+    docker.from_env().containers.get(f"{ACCOUNT}-{host.facts.guest_id}").kill()
 
 
 @contextlib.contextmanager
