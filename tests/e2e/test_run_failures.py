@@ -241,6 +241,7 @@ def test_stopping_ends_what_hides_in_the_container_and_leaves_a_bystander_alone(
 
 
 def test_a_run_that_is_stopped_while_its_data_are_made_leaves_no_container(run, hosts):
+    assert job.stop_job(hosts, run) == {}
     for host in hosts:
         shell(host, "rm -rf /data/debian_en_de")
     assert job.start_job(hosts, run) == "started"
