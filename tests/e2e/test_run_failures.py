@@ -251,7 +251,7 @@ def test_a_run_that_is_stopped_while_its_data_are_made_leaves_no_container(run, 
     assert job.start_job(hosts, run) == "started"
     listing = f"docker ps -q --filter label=microcluster.staging={run.run}"
     wait_until(
-        "the container in which the data are made", lambda: shell(hosts[0], listing).strip(), timeout_s=60, every_s=0.1
+        "the container in which the data are made", lambda: bool(shell(hosts[0], listing)), timeout_s=60, every_s=0.1
     )
     assert job.stop_job(hosts, run) == {}
     assert shell(hosts[0], "docker ps -aq --filter label=microcluster.staging") == ""
