@@ -135,16 +135,8 @@ class Staging:
         for file in self.plan["sent"]:
             found = sha256_of(file["path"]) if os.path.exists(file["path"]) else "nothing"
             if found != file["sha256"]:
-                raise Refused(
-                    "taking "
-                    + file["path"]
-                    + ": its sha256 is "
-                    + found
-                    + " instead of "
-                    + file["sha256"]
-                    + ". Send it again: "
-                    "make up"
-                )
+                other = "taking {}: its sha256 is {} instead of {}. Send it again: make up"
+                raise Refused(other.format(file["path"], found, file["sha256"]))
             target = os.path.join(self.folder, file["name"])
             if os.path.lexists(target):
                 os.remove(target)

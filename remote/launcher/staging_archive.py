@@ -96,12 +96,6 @@ def broken(path, why):
 
 
 def refusal(path, member):
-    return Refused(
-        "unpacking "
-        + os.path.basename(path)
-        + ": "
-        + repr(member.name)
-        + " is refused, for "
-        + (flaw(member) or "it is no file")
-        + ". Nothing of it is used."
-    )
+    why = flaw(member) or "it is no file"
+    refused = "unpacking {}: {!r} is refused, for {}. Nothing of it is used."
+    return Refused(refused.format(os.path.basename(path), member.name, why))

@@ -35,14 +35,8 @@ def refuse_scheme(address, schemes):
     """Raise unless the address may be asked."""
     scheme = urllib.parse.urlsplit(address).scheme
     if scheme not in schemes:
-        raise Refused(
-            "fetching "
-            + without_query(address)
-            + ": only "
-            + " and ".join(schemes)
-            + " is followed, not "
-            + repr(scheme)
-        )
+        followed = "fetching {}: only {} is followed, not {!r}"
+        raise Refused(followed.format(without_query(address), " and ".join(schemes), scheme))
 
 
 def without_query(address):
@@ -88,17 +82,10 @@ class Fetcher:
         if flaw:
             self._forget(path + ".part")
             raise Refused(
-                "checking "
-                + archive["name"]
-                + " of "
-                + without_query(archive["address"])
-                + ": "
-                + flaw
-                + ". Nothing of it "
-                "is used. If its publisher has changed it on purpose, remove its entry from "
-                + self.records
-                + " or change "
-                "what is pinned."
+                "checking {} of {}: {}. Nothing of it is used. If its publisher has changed it on purpose, remove its entry "
+                "from {} or change what is pinned.".format(
+                    archive["name"], without_query(archive["address"]), flaw, self.records
+                )
             )
         self._remember(archive, path + ".part")
         os.rename(path + ".part", path)
@@ -111,10 +98,10 @@ class Fetcher:
         known.update((kind, archive[kind]) for kind in ("bytes", "sha256", "md5") if archive.get(kind))
         size = os.path.getsize(path)
         if known.get("bytes", size) != size:
-            return "it has " + str(size) + " bytes instead of " + str(known["bytes"])
+            return "it has {} bytes instead of {}".format(size, known["bytes"])
         for kind in ("sha256", "md5"):
             if kind in known and hash_of(path, kind) != known[kind]:
-                return "its " + kind + " is " + hash_of(path, kind) + " instead of " + known[kind]
+                return "its {} is {} instead of {}".format(kind, hash_of(path, kind), known[kind])
         return ""
 
     def _remember(self, archive, path):
@@ -123,7 +110,7 @@ class Fetcher:
         records[without_query(archive["address"])] = found
         os.makedirs(os.path.dirname(self.records), exist_ok=True)
         write_json(self.records, records)
-        say(archive["name"] + ": " + str(found["bytes"]) + " bytes, sha256 " + found["sha256"])
+        say("{}: {} bytes, sha256 {}".format(archive["name"], found["bytes"], found["sha256"]))
 
     def _forget(self, part):
         for path in (part, part + ".of"):
@@ -136,7 +123,7 @@ class Fetcher:
             self._copy(archive["address"][len("file://") :], part)
             return
         refuse_scheme(archive["address"], self.schemes)
-        what = "fetching " + archive["name"]
+        what, source = "fetching " + archive["name"], without_query(archive["address"])
         if size_of(part) and size_of(part) == (read_json(part + ".of") or {}).get("bytes"):
             return  # Only its check had not come.
         idle, deadline, broken = 0, self.clock() + LONGEST_S, ""
@@ -150,31 +137,16 @@ class Fetcher:
                 broken = "the connection ended early"
             except urllib.error.HTTPError as error:
                 if error.code < 500 and error.code not in AGAIN:
-                    raise Refused(
-                        what
-                        + " from "
-                        + without_query(archive["address"])
-                        + ": answered "
-                        + str(error.code)
-                        + " "
-                        + str(error.reason)
-                    ) from error
+                    answered = "{} from {}: answered {} {}"
+                    raise Refused(answered.format(what, source, error.code, error.reason)) from error
                 broken = "answered " + str(error.code)
             except BROKEN as error:
                 broken = str(getattr(error, "reason", None) or error) or type(error).__name__
             idle = 0 if size_of(part) > before else idle + 1
             if idle >= TRIES or self.clock() >= deadline:
-                raise Refused(
-                    what
-                    + " from "
-                    + without_query(archive["address"])
-                    + ": gave up at "
-                    + str(size_of(part))
-                    + " bytes, last: "
-                    + broken
-                    + ". The next start goes on there."
-                )
-            say(what + ": " + broken + " at " + str(size_of(part)) + " bytes; going on there")
+                gave_up = "{} from {}: gave up at {} bytes, last: {}. The next start goes on there."
+                raise Refused(gave_up.format(what, source, size_of(part), broken))
+            say("{}: {} at {} bytes; going on there".format(what, broken, size_of(part)))
             self.sleep(2 ** max(0, idle - 1))
 
     def _copy(self, source, part):
@@ -238,15 +210,8 @@ class Fetcher:
 
 
 def too_large(archive, size):
-    return (
-        "fetching "
-        + archive["name"]
-        + " from "
-        + without_query(archive["address"])
-        + ": it has "
-        + str(size)
-        + " bytes, more "
-        "than the " + str(archive["most_bytes"]) + " that such an archive may have"
+    return "fetching {} from {}: it has {} bytes, more than the {} that such an archive may have".format(
+        archive["name"], without_query(archive["address"]), size, archive["most_bytes"]
     )
 
 
