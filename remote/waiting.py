@@ -30,7 +30,7 @@ def wait_until(  # noqa: PLR0913 - the clock is injected by tests
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> T:
-    """Return the first answer of ``probe`` that is neither None nor False.
+    """Return the first answer of ``probe`` that is true; an empty text or list is none.
 
     ``probe`` raises when waiting on is hopeless.
 
@@ -41,7 +41,7 @@ def wait_until(  # noqa: PLR0913 - the clock is injected by tests
     usual = f", usually {usual_s:.0f} s" if usual_s else ""
     while True:
         answer = probe()
-        if answer is not None and answer is not False:
+        if answer:
             return answer
         now = clock()
         if now - start >= timeout_s:
