@@ -27,9 +27,9 @@ class Clock:
 
 
 def test_a_wait_returns_the_thing_itself():
-    clock, answers = Clock(), iter([None, False, "here"])
+    clock, answers = Clock(), iter([None, False, "", [], "here"])
     assert wait_until("it", lambda: next(answers), timeout_s=10, clock=clock, sleep=clock.sleep) == "here"
-    assert clock.now == 2
+    assert clock.now == 4
 
 
 def test_a_wait_raises_at_its_limit_and_told_how_long_it_took(capsys):
