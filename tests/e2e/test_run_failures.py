@@ -193,6 +193,7 @@ def test_a_machine_that_is_killed_is_named_and_the_run_goes_on_once_it_is_back(r
     assert ended.cause == "node-lost"
     assert "gpu-1" in ended.reason
     started(hosts, run)
+    assert job.stop_job(hosts, run) == {}
 
 
 def kill(host: Host) -> None:

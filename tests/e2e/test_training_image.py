@@ -155,7 +155,8 @@ def test_the_real_recipe_makes_its_files_of_archives_of_the_real_layout(trainer)
     vocabulary = (folder / "m_common.vocab").read_text().split("\n")
     assert [line.partition("\t")[0] for line in vocabulary[:4]] == ["<pad>", "</s>", "<s>", "<unk>"]
     pieces, known = " ".join(source).split(), {line.partition("\t")[0] for line in vocabulary}
-    assert sum(piece not in known for piece in pieces) < len(pieces) / 1000
+    # One character in 2000 is too rare to be in the vocabulary, and a piece has several.
+    assert sum(piece not in known for piece in pieces) < len(pieces) / 200
 
 
 def test_the_image_holds_no_toolchain_no_host_settings_and_no_keys(trainer):
