@@ -83,7 +83,6 @@ def bring_image(hosts: Sequence[Host], payload: Payload, registry_key: str | Non
     hand_over([host for host in hosts if known[id(host)]], lacking, container, key)
     if lacking:
         done.append(f"handed to {', '.join(host.facts.name for host in lacking)}")
-    say(f"every host: image {wanted}")
     return done
 
 
