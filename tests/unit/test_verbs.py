@@ -14,33 +14,23 @@ from pathlib import Path
 
 import pytest
 from fake_machine import FACTS, FakeMachine
+from verb_samples import COST, PAYLOAD, RUNNING
 
 import config
 from config import ConfigError, Owner
-from launchers.outcome import Outcome, judge
-from launchers.payload import Container, Job, Payload, PayloadError, Prediction
+from launchers.outcome import Outcome
+from launchers.payload import PayloadError, Prediction
 from providers.softlayer.account import AccountError, read_charges
 from providers.softlayer.charges import Charge
 from providers.softlayer.credentials import Credentials
 from providers.softlayer.errors import ApiError
 from remote import job as remote_job
 from remote.host import UnreachableError
-from verbs import explain, frame, job, living, money, watch, words
+from verbs import explain, frame, job, living, money, words
 from verbs.job import status_facts, words_after_dashes
 from verbs.money import Cost
 
 ROOT = Path(__file__).parents[2]
-PAYLOAD = Payload(
-    *("local", "1f3a9c42", (FACTS,)),
-    key_file="/nowhere",
-    slots=2,
-    gpu="P100",
-    container=Container("openseq2seq", "r.test/i:t"),
-    job=Job("openseq2seq", "transformer-tiny", 30, "fp32", 16, 100, 100, "debian-en-de"),
-    run="abcdef012345",
-)
-COST = Cost(Decimal("8.99"), Decimal("1.5"))
-RUNNING = Outcome("running", "abcdef012345", "training", 70.0, 10, 30, 5.5, 6.5, 8.0, 0.5, eta_s=10.0)
 
 
 def fab(*words: str, stdin: str = "", **env: str) -> subprocess.CompletedProcess[str]:
@@ -291,103 +281,6 @@ def test_what_another_machine_has_of_a_run_is_said():
     assert "copied" not in words.status(PAYLOAD, RUNNING, COST)
 
 
-ROW = {"check": "ssh", "where": "every pair", "found": "2 of 2 answer", "wanted": "an answer", "verdict": "ok"}
-
-
-def observation(*, alive: bool, step: int, checkpoints: tuple[int, ...] = (0,)) -> str:
-    events = [{"event": "phase", "phase": "training", "t": 0.0}]
-    events += [{"event": "train", "step": s, "loss": 3.5, "t": float(s)} for s in range(0, step + 1, 10)]
-    return json.dumps(
-        {
-            **{
-                "now": 30.0,
-                "exists": True,
-                "alive": alive,
-                "phase": "training",
-                "stopped": False,
-                "failure": None,
-                "beat": 30.0,
-                "best": [],
-            },
-            **{
-                "exit_code": None if alive else 0,
-                "job": {"run": "abcdef012345", "max_steps": 30},
-                "events": events,
-                "log_tail": "",
-            },
-            **{"checkpoints": list(checkpoints), "preflight": {"ranks": [], "rows": [ROW]}},
-        }
-    )
-
-
-class Launcher(FakeMachine):
-    """Answers each look with the next of its observations."""
-
-    def __init__(self, *observations: str | BaseException) -> None:
-        super().__init__()
-        self.observations = list(observations)
-
-    def _python3(self, words, stdin):
-        answer = self.observations.pop(0)
-        if isinstance(answer, BaseException):
-            raise answer
-        return answer
-
-
-def test_watch_follows_to_the_end_over_a_lost_connection_and_shows_the_ranks_once(capsys):
-    launcher = Launcher(
-        observation(alive=True, step=10),
-        UnreachableError("connecting to gpu-0: lost."),
-        observation(alive=True, step=20),
-        observation(alive=False, step=29, checkpoints=(0, 30)),
-    )
-    outcome = watch.follow(PAYLOAD, watch.PlainScreen(), launcher, lambda stack: COST, lambda seconds: None)
-    shown = capsys.readouterr().out
-    assert outcome.state == "finished"
-    assert shown.count("preflight:") == 1
-    assert "Trying again; the job goes on without us" in shown
-    assert "step 10 of 30" in shown
-    assert watch.ended(outcome, "local") == 0
-
-
-def test_watch_ends_with_1_and_the_reason_when_the_job_failed(capsys):
-    outcome = judge(json.loads(observation(alive=False, step=10)))
-    assert watch.ended(outcome, "local") == 1
-    said = capsys.readouterr().err
-    assert "no checkpoint of step 30" in said
-    assert "fab logs" in said
-
-
-def test_watch_tells_an_alarm_once_with_what_to_do_as_long_as_it_lasts(capsys):
-    looks = [json.loads(observation(alive=True, step=10)) for _ in range(3)]
-    for look in looks:
-        look["events"].append({"event": "alarm", "cause": "disk-low", "text": "gpu-0 is nearly full", "t": 11.0})
-    texts = [*map(json.dumps, looks), observation(alive=False, step=29, checkpoints=(0, 30))]
-    watch.follow(PAYLOAD, watch.PlainScreen(), Launcher(*texts), lambda stack: COST, lambda seconds: None)
-    shown = capsys.readouterr().out
-    assert shown.count("alarm: gpu-0 is nearly full. Make room: fab ssh gpu-0 --stack local") == 1
-
-
-def test_ctrl_c_ends_the_watching_and_says_that_the_job_goes_on_and_costs(monkeypatch, capsys):
-    monkeypatch.setattr(watch, "payload_of", lambda stack: PAYLOAD)
-    monkeypatch.setattr(watch, "launcher_of", lambda payload: Launcher(KeyboardInterrupt()))
-    with pytest.raises(SystemExit) as ended:
-        watch.watch.body(None, "local")
-    assert ended.value.code == 130
-    said = capsys.readouterr().out
-    assert "The job goes on on the machines, and they cost on" in said
-    assert "fab watch --stack local" in said and "fab stop --stack local" in said
-
-
-def test_of_a_failed_run_the_lines_that_matter_stand_before_the_reason_and_the_next_command():
-    failed = dataclasses.replace(
-        RUNNING, state="failed", cause="rank-died", reason="rank 2 on gpu-1 ended", last_lines=("its last words",)
-    )
-    said = words.trouble(failed, "local")
-    assert said[:2] == ["its last words", "The job is failed (rank-died): rank 2 on gpu-1 ended."]
-    assert "fab resume --stack local" in said[2]
-
-
 def test_stopping_gives_up_on_a_machine_that_does_not_answer_and_names_it(monkeypatch):
     class Silent(FakeMachine):
         def _python3(self, words, stdin):
@@ -399,15 +292,6 @@ def test_stopping_gives_up_on_a_machine_that_does_not_answer_and_names_it(monkey
 
 def test_stopping_takes_less_than_the_minute_that_a_cancellation_may_wait():
     assert remote_job.STOP_ALL_S < 60
-
-
-def test_plain_lines_are_few(capsys):
-    now = [0.0]
-    screen = watch.PlainScreen(clock=lambda: now[0])
-    for second in range(20):
-        now[0] = float(second)
-        screen.show(dataclasses.replace(RUNNING, step=second), COST)
-    assert len(capsys.readouterr().out.splitlines()) == 2
 
 
 def test_a_number_of_lines_that_is_none_is_the_users_mistake():

@@ -1,0 +1,119 @@
+"""What watching shows: a lost connection, alarms, the end, and few lines where nobody looks on."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import pytest
+from fake_machine import FakeMachine
+from verb_samples import COST, PAYLOAD, RUNNING
+
+from launchers.outcome import judge
+from remote.host import UnreachableError
+from verbs import watch, words
+
+ROW = {"check": "ssh", "where": "every pair", "found": "2 of 2 answer", "wanted": "an answer", "verdict": "ok"}
+
+
+def observation(*, alive: bool, step: int, checkpoints: tuple[int, ...] = (0,)) -> str:
+    events = [{"event": "phase", "phase": "training", "t": 0.0}]
+    events += [{"event": "train", "step": s, "loss": 3.5, "t": float(s)} for s in range(0, step + 1, 10)]
+    return json.dumps(
+        {
+            **{
+                "now": 30.0,
+                "exists": True,
+                "alive": alive,
+                "phase": "training",
+                "stopped": False,
+                "failure": None,
+                "beat": 30.0,
+                "best": [],
+            },
+            **{
+                "exit_code": None if alive else 0,
+                "job": {"run": "abcdef012345", "max_steps": 30},
+                "events": events,
+                "log_tail": "",
+            },
+            **{"checkpoints": list(checkpoints), "preflight": {"ranks": [], "rows": [ROW]}},
+        }
+    )
+
+
+class Launcher(FakeMachine):
+    """Answers each look with the next of its observations."""
+
+    def __init__(self, *observations: str | BaseException) -> None:
+        super().__init__()
+        self.observations = list(observations)
+
+    def _python3(self, words, stdin):
+        answer = self.observations.pop(0)
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+
+def test_watch_follows_to_the_end_over_a_lost_connection_and_shows_the_ranks_once(capsys):
+    launcher = Launcher(
+        observation(alive=True, step=10),
+        UnreachableError("connecting to gpu-0: lost."),
+        observation(alive=True, step=20),
+        observation(alive=False, step=29, checkpoints=(0, 30)),
+    )
+    outcome = watch.follow(PAYLOAD, watch.PlainScreen(), launcher, lambda stack: COST, lambda seconds: None)
+    shown = capsys.readouterr().out
+    assert outcome.state == "finished"
+    assert shown.count("preflight:") == 1
+    assert "Trying again; the job goes on without us" in shown
+    assert "step 10 of 30" in shown
+    assert watch.ended(outcome, "local") == 0
+
+
+def test_watch_ends_with_1_and_the_reason_when_the_job_failed(capsys):
+    outcome = judge(json.loads(observation(alive=False, step=10)))
+    assert watch.ended(outcome, "local") == 1
+    said = capsys.readouterr().err
+    assert "no checkpoint of step 30" in said
+    assert "fab logs" in said
+
+
+def test_watch_tells_an_alarm_once_with_what_to_do_as_long_as_it_lasts(capsys):
+    looks = [json.loads(observation(alive=True, step=10)) for _ in range(3)]
+    for look in looks:
+        look["events"].append({"event": "alarm", "cause": "disk-low", "text": "gpu-0 is nearly full", "t": 11.0})
+    texts = [*map(json.dumps, looks), observation(alive=False, step=29, checkpoints=(0, 30))]
+    watch.follow(PAYLOAD, watch.PlainScreen(), Launcher(*texts), lambda stack: COST, lambda seconds: None)
+    shown = capsys.readouterr().out
+    assert shown.count("alarm: gpu-0 is nearly full. Make room: fab ssh gpu-0 --stack local") == 1
+
+
+def test_ctrl_c_ends_the_watching_and_says_that_the_job_goes_on_and_costs(monkeypatch, capsys):
+    monkeypatch.setattr(watch, "payload_of", lambda stack: PAYLOAD)
+    monkeypatch.setattr(watch, "launcher_of", lambda payload: Launcher(KeyboardInterrupt()))
+    with pytest.raises(SystemExit) as ended:
+        watch.watch.body(None, "local")
+    assert ended.value.code == 130
+    said = capsys.readouterr().out
+    assert "The job goes on on the machines, and they cost on" in said
+    assert "fab watch --stack local" in said and "fab stop --stack local" in said
+
+
+def test_of_a_failed_run_the_lines_that_matter_stand_before_the_reason_and_the_next_command():
+    failed = dataclasses.replace(
+        RUNNING, state="failed", cause="rank-died", reason="rank 2 on gpu-1 ended", last_lines=("its last words",)
+    )
+    said = words.trouble(failed, "local")
+    assert said[:2] == ["its last words", "The job is failed (rank-died): rank 2 on gpu-1 ended."]
+    assert "fab resume --stack local" in said[2]
+
+
+def test_plain_lines_are_few(capsys):
+    now = [0.0]
+    screen = watch.PlainScreen(clock=lambda: now[0])
+    for second in range(20):
+        now[0] = float(second)
+        screen.show(dataclasses.replace(RUNNING, step=second), COST)
+    assert len(capsys.readouterr().out.splitlines()) == 2
