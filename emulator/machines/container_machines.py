@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import threading
-from collections import defaultdict
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -46,7 +45,7 @@ class ContainerMachines:
         self._subnets, self._public_subnet = dict(private_subnets), public_subnet
         self._registry_name, self._registry_port = registry_name, registry_port
         self._disks = DiskFolder(self._state / "disks")
-        self._locks: defaultdict[int, threading.RLock] = defaultdict(threading.RLock)
+        self._locks: dict[int, threading.RLock] = {}
         self._starting = threading.BoundedSemaphore(AT_THE_SAME_TIME)
         self._watch: StartWatch | None = None
 
@@ -62,7 +61,7 @@ class ContainerMachines:
 
     def boot(self, spec: MachineSpec) -> None:
         """Create or start the machine and return once its sshd listens; may be repeated."""
-        with self._locks[spec.guest_id], self._starting:
+        with self._lock(spec.guest_id), self._starting:
             disk_lines = self._disks.attach(spec.guest_id, spec.disks)
             given = handed_in.files(spec, disk_lines, self._registry.reference, self._registry.authority)
             folder = self._folder(spec.guest_id) / "given"
@@ -77,26 +76,26 @@ class ContainerMachines:
 
     def power_off(self, guest_id: int) -> None:
         """Stop the machine and keep its disks."""
-        with self._locks[guest_id]:
+        with self._lock(guest_id):
             self._containers.stop(guest_id)
 
     def destroy(self, guest_id: int) -> None:
         """Remove the machine with its disks; one that is gone already is no error."""
-        with self._locks[guest_id], self._starting:
+        with self._lock(guest_id), self._starting:
             self._containers.remove(guest_id)
             self._disks.remove(guest_id)
             shutil.rmtree(self._folder(guest_id), ignore_errors=True)
 
     def restrict(self, guest_id: int, private: tuple[Rule, ...] | None, public: tuple[Rule, ...] | None) -> None:
         """Let only what the rules name pass; before the first boot as well, so that they hold from the beginning."""
-        with self._locks[guest_id]:
+        with self._lock(guest_id):
             access = AccessFile(self._folder(guest_id))
             access.write(replace(access.read(), firewall=firewall_text(private, public)))
             self._refresh(guest_id)
 
     def set_port_speed(self, guest_id: int, private_mbps: int, public_mbps: int) -> None:
         """Limit what the machine can send on each interface."""
-        with self._locks[guest_id]:
+        with self._lock(guest_id):
             access = AccessFile(self._folder(guest_id))
             access.write(replace(access.read(), private_mbps=private_mbps, public_mbps=public_mbps))
             self._refresh(guest_id)
@@ -140,6 +139,9 @@ class ContainerMachines:
     def _registry(self) -> Registry:
         return Registry(self._state, self._registry_name, self._networks.services, self._registry_port)
 
+    def _lock(self, guest_id: int) -> threading.RLock:
+        return self._locks.setdefault(guest_id, threading.RLock())  # One step, unlike a defaultdict's.
+
     def _folder(self, guest_id: int) -> Path:
         return self._state / "machines" / str(guest_id)
 
@@ -149,7 +151,7 @@ class ContainerMachines:
 
     def _let_in(self, guest_id: int) -> None:
         """Give a started machine its rules, then open its gate; one that has them already is left alone."""
-        with self._locks[guest_id]:
+        with self._lock(guest_id):
             machine = self._containers.attachment(guest_id)
             gate = self._folder(guest_id) / "given" / handed_in.GATE
             if machine is None or (gate.exists() and gate.read_text() == network_access.this_start(machine.pid)):

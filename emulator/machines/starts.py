@@ -14,6 +14,7 @@ from emulator.machines.container import GUEST_LABEL
 from emulator.machines.spec import MachineError
 
 AGAIN_S = 1  # After Docker has gone away.
+CLOSE_S = 60
 logger = logging.getLogger(__name__)
 
 
@@ -34,10 +35,11 @@ class StartWatch:
         self._thread.start()
 
     def close(self) -> None:
-        """Stop watching."""
+        """Stop watching; no machine is being let in any more once this returns."""
         self._closed.set()
         if self._events is not None:
             self._events.close()
+        self._thread.join(CLOSE_S)
 
     def _run(self) -> None:
         while not self._closed.is_set():
@@ -51,6 +53,9 @@ class StartWatch:
     def _watch(self) -> None:
         filters = {"label": self._label, "type": "container", "event": "start"}
         self._events = self._client.events(decode=True, filters=filters)
+        if self._closed.is_set():  # Meanwhile, and whoever closed it could not see what to close.
+            self._events.close()
+            return
         self._guarded(self._missed)  # After the subscription, so that no start falls in between.
         for event in self._events:
             self._guarded(self._started, int(event["Actor"]["Attributes"][GUEST_LABEL]))

@@ -7,6 +7,7 @@ import shlex
 import socket
 import subprocess
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 import yaml
 
 from emulator.machines import ContainerMachines, Disk, MachineError, MachineSpec, Rule, key_of, publish
+from emulator.machines.starts import StartWatch
 from emulator.machines.waiting import wait_until
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(180)]
@@ -261,6 +263,14 @@ def test_a_machine_comes_back_with_its_disk_after_the_host_has_rebooted(machines
         again.boot(spec(keys))
         assert keys.told(spec(keys).public_address, "mount /dev/xvdc /mnt && cat /mnt/file") == "kept"
         again.reset()
+
+
+def test_whoever_watches_for_starting_machines_ends_also_when_closed_at_once():
+    watches = [StartWatch(docker.from_env(), f"microcluster.account={ACCOUNT}", lambda: None, print) for _ in range(50)]
+    for watch in watches:
+        watch.open()
+        watch.close()
+    assert "machine-starts" not in {thread.name for thread in threading.enumerate()}
 
 
 def test_a_taken_registry_port_is_told_with_what_to_do(machines):
