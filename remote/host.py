@@ -131,6 +131,7 @@ class Host:
                 shlex.join(argv), hide=True, warn=True, in_stream=_Whole(stdin), encoding="utf-8", timeout=timeout_s
             )
         except invoke.CommandTimedOut as error:
+            self.close()  # The way there may be gone without a word; the next command finds out.
             raise UnreachableError(f"running `{argv[0]}` on {self}: no answer after {timeout_s} s.") from error
         except (OSError, EOFError, paramiko.SSHException, invoke.ThreadException) as error:
             self.close()

@@ -84,6 +84,15 @@ def test_a_command_that_ends_without_an_exit_code_is_a_lost_connection(host):
     assert host.run(("echo", "again")).stdout == "again\n"
 
 
+def test_a_command_that_does_not_answer_in_time_says_so_and_the_next_one_takes_a_new_connection(host, server):
+    host.connect()
+    before = len(server.tries)
+    with pytest.raises(UnreachableError, match=r"running `sleep` on .*: no answer after 0.2 s"):
+        host.run(("sleep", "30"), timeout_s=0.2)
+    assert host.run(("echo", "again")).stdout == "again\n"
+    assert len(server.tries) == before + 1
+
+
 def test_another_host_key_is_refused_before_any_key_of_ours_is_offered(server, keys):
     before = len(server.tries)
     with pytest.raises(HostKeyError, match="fab trust gpu-0"):
