@@ -12,7 +12,7 @@ from launchers.payload import Payload
 from launchers.run_folder import RunFolder
 from planning import step_law
 from remote.data_sending import send_data
-from remote.host import Host, RemoteError
+from remote.host import Host, RemoteError, UnreachableError
 from remote.image import image_id
 from remote.on_all import on_all
 from remote.rank_files import ensure_known_hosts
@@ -53,10 +53,18 @@ def start_job(hosts: Sequence[Host], payload: Payload) -> str:
 
 
 def observe(launcher: Host, payload: Payload) -> Outcome:
-    """Return where the run stands."""
+    """Return where the run stands; looking changes nothing, so that a lost connection is made anew once."""
+    try:
+        seen = _look(launcher, payload)
+    except UnreachableError:
+        seen = _look(launcher, payload)
+    return judge(json.loads(seen))
+
+
+def _look(launcher: Host, payload: Payload) -> str:
     text = (ABOARD / "observe.py").read_text()
     argv = ("python3", "-", RunFolder(payload).path)
-    return judge(json.loads(launcher.run(argv, stdin=text, timeout_s=OBSERVE_TIMEOUT_S).stdout))
+    return launcher.run(argv, stdin=text, timeout_s=OBSERVE_TIMEOUT_S).stdout
 
 
 def stop_job(hosts: Sequence[Host], payload: Payload) -> dict[str, str]:
