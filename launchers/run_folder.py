@@ -86,6 +86,8 @@ class RunFolder:
         model_bytes = FLOAT_BYTES * parameters
         every_rank = ("python", f"{self.path}/preflight.py", payload.interface, config, str(model_bytes))
         copies = ["python", f"{self.path}/copies.py"]
+        ended = f"{self.path}/ranks_ended.jsonl"
+        rank = ("python", f"{self.path}/rank.py", ended)
         return {
             "run": payload.run,
             "max_steps": payload.job.max_steps,
@@ -124,8 +126,9 @@ class RunFolder:
             "copied": [*copies, "copied"],
             "bring": [*copies, "bring"],
             "preflight": list(mpirun(self.world, every_rank)),
-            "train": list(mpirun(self.world, openseq2seq.program(config))),
-            "resume": list(mpirun(self.world, openseq2seq.program(config, resume=True))),
+            "ended": ["cat", ended],
+            "train": list(mpirun(self.world, (*rank, *openseq2seq.program(config)))),
+            "resume": list(mpirun(self.world, (*rank, *openseq2seq.program(config, resume=True)))),
         }
 
     def _expected(self) -> dict[str, object]:

@@ -42,7 +42,7 @@ class Stopped(Exception):
 
 def carry_out(run):
     """Take the run from where it stands to its end."""
-    run.remove("exit_code", "stopped", "failure.json", "preflight.json")
+    run.remove("exit_code", "stopped", "failure.json", "preflight.json", "ranks_ended.jsonl")
     run.enter("preparing")
     run.keep_ballast()
     wrong = data_set.ensure(run)
@@ -103,14 +103,13 @@ def train(run, argv):
     try:
         code = run.in_container(argv, lambda line: tell_all(run, watchman.heard(line, reader.read(line))))
     except OSError:  # The log could not be written; the ranks would go on unseen.
-        end_run.end("only", run.job["run"])
         sweep(run)
         raise
     finally:
         watchman.leave()
     verdict = watchman.judgement() if code else watchman.verdict
     if code and not verdict:
-        verdict = watchman.silent()
+        verdict = watchman.silent() or watchman.told_by_machines()
     if code or verdict:
         sweep(run)
     if verdict:
@@ -126,7 +125,8 @@ def tell_all(run, events):
 
 
 def sweep(run):
-    """End what a lost connection has left of the run on the other machines; who does not answer is left to `fab stop`."""
+    """End what a lost connection or a crashed mpirun has left of the ranks; who does not answer is left to `fab stop`."""
+    end_run.end("only", run.job["run"])
     for address in run.job["addresses"][1:]:
         run.ask(run.on_node(address, run.job["end"]), SWEEP_TIMEOUT_S, marked=False)
 

@@ -94,6 +94,21 @@ class Watchman:
             return None
         return alarms.NODE_LOST, " and ".join(lost) + " does not answer, and the ranks have ended", self.lines()
 
+    def told_by_machines(self):
+        """Return (cause, sentence, lines) of the rank whose end its machine has noted first, else None.
+
+        mpirun has nothing to say of it when it crashes over a rank's death itself.
+        """
+        words = []
+        for address in self.run.job["addresses"]:
+            code, out = self.run.ask(self.run.on_node(address, self.run.job["ended"]), SAMPLE_TIMEOUT_S, marked=False)
+            words += [json.loads(line) for line in out.splitlines()] if code == 0 else []
+        if not words:
+            return None
+        event = self._explained(dict(min(words, key=lambda word: word["t"]), event=alarms.RANK_DIED))
+        self.run.tell(event)
+        return alarms.RANK_DIED, event["text"], self.lines(alarms.RANK_DIED)
+
     def _explained(self, event):
         """Add to what mpirun says of a rank or machine where that is, in names that a person knows."""
         if event["event"] == alarms.WAITED_FOR:

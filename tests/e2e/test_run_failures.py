@@ -67,10 +67,10 @@ def end_of(hosts: list[Host], run: Payload) -> Outcome:
 
 
 def rank_pid(host: Host, run: Payload, local_rank: int) -> str:
-    """Return the process of one rank on a host."""
+    """Return the process of one rank on a host, not the one that waits for its end."""
     mark, rank = f"^MICROCLUSTER_RUN={run.run}$", f"^OMPI_COMM_WORLD_LOCAL_RANK={local_rank}$"
-    look = f"grep -slz '{mark}' /proc/[0-9]*/environ | xargs grep -slz '{rank}' | head -1 | cut -d/ -f3"
-    return shell(host, look).strip()
+    marked = f"grep -slz '{mark}' /proc/[0-9]*/environ | xargs grep -slz '{rank}'"
+    return shell(host, f"{marked} | sed s/environ/cmdline/ | xargs grep -sLz '/rank.py$' | cut -d/ -f3").strip()
 
 
 def events_of(host: Host, run: Payload, kind: str) -> list[dict[str, object]]:
@@ -145,6 +145,17 @@ def test_a_killed_rank_ends_the_run_and_its_node_is_named(run, hosts):
     ended = end_of(hosts, run)
     assert (ended.cause, ended.reason) == ("rank-died", "rank 3 on gpu-1 ended with signal 9")
     assert ended.last_lines
+    assert processes_of(run.run) == []
+
+
+def test_a_rank_over_whose_death_mpirun_itself_crashes_is_named_and_nobody_outlives_them(run, hosts):
+    started(hosts, run)
+    pid = shell(hosts[0], f"pgrep -f '^mpirun .*{run.run}'").strip()
+    shell(hosts[0], f"kill -STOP {pid}")  # So that it cannot say which rank has died before it crashes.
+    shell(hosts[1], f"kill -KILL {rank_pid(hosts[1], run, 1)}")
+    shell(hosts[0], f"kill -SEGV {pid}; kill -CONT {pid}")
+    ended = end_of(hosts, run)
+    assert (ended.cause, ended.reason) == ("rank-died", "rank 3 on gpu-1 ended with signal 9")
     assert processes_of(run.run) == []
 
 

@@ -234,6 +234,9 @@ def test_the_run_folder_holds_everything_the_supervisor_reads():
         "--mode=train_eval",
     ]
     assert job["resume"][-1] == "--continue_learning"
+    words = "/data/runs/abcdef012345/ranks_ended.jsonl"
+    assert job["train"][-8:-3] == ["python", "/data/runs/abcdef012345/rank.py", words, "python", "run.py"]
+    assert job["ended"] == ["cat", words]
 
 
 def test_nothing_in_the_folder_of_the_ranks_files_is_executed_itself_because_run_is_mounted_noexec():

@@ -97,6 +97,7 @@ def write_job(folder, last=3, pace=0.0, **changes):
         "model_bytes": 4000,
         "disk_bytes": 1000,
         "end": ["true"],
+        "ended": ["cat", f"{folder}/ranks_ended.jsonl"],
         "read": ["true"],
         "copy": ["sh", "-c", f'echo "$@" >> {folder}/copies; echo \'{MARK}{{"bytes": 7}}\'', "copy"],
         "copied": ["true"],

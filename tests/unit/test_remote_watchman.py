@@ -193,6 +193,24 @@ def test_ranks_that_ended_while_every_machine_answers_blame_none(folder):  # noq
     assert (outcome.cause, outcome.reason) == ("training", "training ended with exit code 3")
 
 
+def test_when_mpirun_crashes_over_a_dead_rank_the_machine_of_the_first_one_names_it(folder):  # noqa: F811
+    words = (
+        {"rank": 1, "exit_code": 1, "t": 20.5},
+        {"rank": 3, "signal": 9, "t": 20.1},
+        {"rank": 0, "exit_code": 1, "t": 21},
+    )
+    said = "\n".join(map(json.dumps, words))
+    survivor = "sleep 60 >/dev/null 2>&1 &"
+    trains(
+        folder, "[1,3]<stdout>:last words", then=f"echo '{said}' > {folder}/ranks_ended.jsonl; {survivor} kill -SEGV $$"
+    )
+    start(folder)
+    outcome = wait_for_end(folder)
+    assert (outcome.cause, outcome.reason) == ("rank-died", "rank 3 on gpu-1 ended with signal 9")
+    assert outcome.last_lines == ("[1,3]<stdout>:last words",)
+    assert end_run(folder)["ended"] == 0
+
+
 V100 = {"predicted_s": 1.75, "compute_s": 0.5927, "wire_bytes": 365285376, "per_hour": 13.0}
 
 

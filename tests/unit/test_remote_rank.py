@@ -1,0 +1,41 @@
+"""One rank in its wrapper, as real processes: mpirun sees the same end, and the machine keeps a word of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from remote.launcher import rank
+
+
+def ended(folder: Path, *command: str) -> tuple[int, list[dict[str, object]]]:
+    """Return how the wrapper ended and what words it left."""
+    words = folder / "ranks_ended.jsonl"
+    argv = (sys.executable, rank.__file__, str(words), *command)
+    code = subprocess.run(argv, env={**os.environ, "OMPI_COMM_WORLD_RANK": "3"}, timeout=30, check=False).returncode
+    lines = words.read_text().splitlines() if words.exists() else []
+    return code, [{key: value for key, value in json.loads(line).items() if key != "t"} for line in lines]
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGPIPE], ids=lambda number: number.name)
+def test_a_rank_that_a_signal_ended_is_noted_and_ends_its_wrapper_by_the_same_signal(tmp_path, number):
+    assert ended(tmp_path, "sh", "-c", f"kill -{number.value} $$") == (-number, [{"rank": 3, "signal": number.value}])
+
+
+def test_a_rank_that_failed_is_noted_and_its_exit_code_passed_on(tmp_path):
+    assert ended(tmp_path, "sh", "-c", "exit 3") == (3, [{"rank": 3, "exit_code": 3}])
+
+
+def test_a_rank_that_ended_well_leaves_no_word(tmp_path):
+    assert ended(tmp_path, "true") == (0, [])
+
+
+def test_a_rank_that_was_asked_to_end_with_its_group_leaves_no_word(tmp_path):
+    asked = "trap 'exit 1' TERM; kill -TERM $PPID; kill -TERM $$; sleep 5"
+    assert ended(tmp_path, "sh", "-c", asked) == (1, [])
