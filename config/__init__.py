@@ -19,7 +19,7 @@ from config.errors import ConfigError, sentence, unknown_key
 from config.model import Cluster, Container, Job, StackFile, keys_at
 from config.owner import Owner, owner, owner_mark
 from config.places import expand, home
-from config.plan import Plan, planned
+from config.plan import Plan, planned, problems_of_port
 from config.rules import complete, problems_between, problems_of_account
 from config.yaml_text import TextProblem, printable, read
 from launchers.datasets import DATASETS
@@ -137,6 +137,7 @@ def parse(stack: str, values: Mapping[str, Any], *, ordering: bool = False) -> S
     written, account = _sections(values, NAMESPACE), _sections(values, "softlayer")
     completed, reasons = complete(written)
     problems = _strange_keys(values) + problems_between(written, ordering=ordering) + problems_of_account(account)
+    problems += problems_of_port(completed)
     try:
         parsed = StackFile.model_validate(completed)
     except ValidationError as error:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
+from pydantic import ValidationError
+
 import catalog
 from config.model import StackFile
 from config.rules import STAND_IN, repository
@@ -15,6 +17,8 @@ from planning.checkpoints import MOST_DOLLARS, MOST_MINUTES, WRITE_S
 
 MUCH_MORE = 2.0
 """From this many times what the default puts at risk on, a person is told."""
+FAST_MBPS = 1000
+"""What a port has to be called where machines exchange gradients."""
 
 
 @dataclass(frozen=True)
@@ -120,6 +124,42 @@ def plan_of(file: StackFile) -> Plan | None:
     # Without a machine to wait for, the rate of its port changes nothing.
     bare = bare if prediction.wire_bytes else prediction
     return Plan(prediction, bare, per_hour, job.max_steps, job.checkpoint_steps, usual)
+
+
+def problems_of_port(completed: Mapping[str, Any]) -> list[str]:
+    """Refuse a port for which machines would wait most of the time, with what that costs where planning can tell."""
+    cluster = completed.get("cluster")
+    if not isinstance(cluster, Mapping):
+        return []
+    nodes, speed = cluster.get("nodes", 2), cluster.get("portSpeedMbps", FAST_MBPS)
+    is_slow = isinstance(speed, int) and speed in catalog.PORT_SPEEDS_MBPS and speed < FAST_MBPS
+    if not is_slow or not isinstance(nodes, int) or nodes < 2:
+        return []
+    return [
+        f"cluster/portSpeedMbps: {speed} Mb/s between {nodes} nodes makes {_slowed(completed)}; use {FAST_MBPS}, or nodes: 1"
+    ]
+
+
+def _slowed(completed: Mapping[str, Any]) -> str:
+    try:
+        file = StackFile.model_validate(completed)
+    except ValidationError:  # The other problems stand beside this one.
+        return "every step wait for the network"
+    slow, usual = plan_of(file), plan_of(_with_port(file, FAST_MBPS))
+    if slow is None or usual is None:
+        return "every step wait for the network"
+    return (
+        f"a step take {slow.prediction.seconds:.2f} s instead of {usual.prediction.seconds:.2f} s, and {file.job.max_steps} of them "
+        f"{_whole(slow.bill())} instead of {_whole(usual.bill())} (+-{BAND:.0%})"
+    )
+
+
+def _with_port(file: StackFile, speed_mbps: int) -> StackFile:
+    return file.model_copy(update={"cluster": file.cluster.model_copy(update={"port_speed_mbps": speed_mbps})})
+
+
+def _whole(bill: Bill) -> str:
+    return f"{bill.hours:,.0f} h and ${bill.dollars:,.0f}"
 
 
 def planned(

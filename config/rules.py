@@ -85,17 +85,6 @@ def problems_between(written: Mapping[str, Any], *, ordering: bool) -> list[str]
         problems.append(
             f"cluster/flavor: {flavor.name} has local disks, which take no SAN data disk; use {flavor.name.replace('ACL', 'AC')}"
         )
-    nodes, speed = cluster.get("nodes", 2), cluster.get("portSpeedMbps", 1000)
-    if (
-        isinstance(nodes, int)
-        and nodes > 1
-        and isinstance(speed, int)
-        and speed in catalog.PORT_SPEEDS_MBPS
-        and speed < 1000
-    ):
-        problems.append(
-            f"cluster/portSpeedMbps: {speed} Mb/s between {nodes} nodes makes a 24 hour run last weeks; use 1000, or nodes: 1"
-        )
     for one, other in (("os", "image"), ("router", "privateVlan")):
         if cluster.get(one) is not None and cluster.get(other) is not None:
             problems.append(f"cluster/{other}: cannot be given together with cluster/{one}; leave one of them out")
