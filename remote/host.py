@@ -9,8 +9,10 @@ import socket
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import NoReturn
 
 import fabric
+import fabric.runners
 import invoke
 import paramiko
 
@@ -58,8 +60,7 @@ class CommandError(RemoteError):
         self.host, self.argv, self.exit_code = host, tuple(argv), completed.exit_code
         printed = (completed.stdout + completed.stderr).strip().splitlines()
         self.tail = "\n".join(printed[-TAIL_LINES:])
-        command = shlex.join(argv).split("\n")[0][:200]
-        super().__init__(f"running `{command}` on {host}: exit code {completed.exit_code}.\n{self.tail}".rstrip())
+        super().__init__(f"running `{shown(argv)}` on {host}: exit code {completed.exit_code}.\n{self.tail}".rstrip())
 
 
 class Host:
@@ -123,6 +124,9 @@ class Host:
         Args:
             stdin: what it reads; the only way for a secret.
             accept: exit codes that are an answer; every other one raises CommandError.
+
+        Raises:
+            KeyboardInterrupt: at once when a person presses Ctrl-C, with what may still go on over there.
         """
         self.connect()
         assert self._connection
@@ -133,6 +137,9 @@ class Host:
         except invoke.CommandTimedOut as error:
             self.close()  # The way there may be gone without a word; the next command finds out.
             raise UnreachableError(f"running `{argv[0]}` on {self}: no answer after {timeout_s} s.") from error
+        except KeyboardInterrupt as pressed:
+            self.close()
+            raise KeyboardInterrupt(f"`{shown(argv)}` may still go on on {self}") from pressed
         except (OSError, EOFError, paramiko.SSHException, invoke.ThreadException) as error:
             self.close()
             raise UnreachableError(
@@ -223,7 +230,7 @@ class Host:
             self.address,
             user=self.user,
             port=self.port,
-            config=fabric.Config(lazy=True, overrides={"load_ssh_configs": False, "run": {"replace_env": True}}),
+            config=fabric.Config(lazy=True, overrides=SETTINGS),
             connect_timeout=CONNECT_TIMEOUT_S,
             connect_kwargs={**options, "banner_timeout": CONNECT_TIMEOUT_S, "auth_timeout": CONNECT_TIMEOUT_S},
             forward_agent=False,
@@ -243,11 +250,27 @@ class Host:
         )
 
 
+class _Leaving(fabric.runners.Remote):
+    """Goes away at a Ctrl-C; fabric's own waits until the command over there has ended, which may take half an hour."""
+
+    def send_interrupt(self, interrupt: KeyboardInterrupt) -> NoReturn:
+        self.channel.close()
+        raise interrupt
+
+
+SETTINGS = {"load_ssh_configs": False, "run": {"replace_env": True}, "runners": {"remote": _Leaving}}
+
+
 class _Whole(io.StringIO):
     """Text that is read at once: invoke asks for one character every 10 ms of what is no terminal."""
 
     def read(self, size: int | None = -1, /) -> str:
         return super().read()
+
+
+def shown(argv: Sequence[str]) -> str:
+    """Return the beginning of a command as it may stand in a sentence."""
+    return shlex.join(argv).split("\n")[0][:200]
 
 
 def _reason(error: BaseException) -> str:

@@ -26,6 +26,7 @@ def on_all(
 
     Raises:
         RemoteError: when it failed for at least one host, after all have ended.
+        KeyboardInterrupt: at once when a person presses Ctrl-C, with the hosts on which it may still go on.
     """
     answers: dict[int, T] = {}
     failures: dict[int, Exception] = {}
@@ -40,8 +41,13 @@ def on_all(
     for thread in threads:
         thread.start()
     deadline = time.monotonic() + timeout_s
-    for thread in threads:
-        thread.join(max(0.0, deadline - time.monotonic()))
+    try:
+        for thread in threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+    except KeyboardInterrupt as pressed:
+        # Not by asking the threads: a join that was interrupted calls its thread ended.
+        names = ", ".join(str(host) for number, host in enumerate(hosts) if number not in answers | failures)
+        raise KeyboardInterrupt(f"what was begun on {names} may still go on" if names else "") from pressed
     for number, host in enumerate(hosts):
         if number not in answers and number not in failures and late is None:
             failures[number] = RemoteError(f"working on {host}: not over after {timeout_s:.0f} s. Try again.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import subprocess
@@ -44,10 +45,11 @@ def execute(channel: paramiko.Channel, command: bytes) -> None:
         channel.close()
         return
     done = subprocess.run(["sh", "-c", command], input=given, capture_output=True, check=False)
-    channel.sendall(done.stdout)
-    channel.sendall_stderr(done.stderr)
-    channel.send_exit_status(done.returncode)
-    channel.close()
+    with contextlib.suppress(OSError, EOFError):  # Whoever asked may have gone meanwhile.
+        channel.sendall(done.stdout)
+        channel.sendall_stderr(done.stderr)
+        channel.send_exit_status(done.returncode)
+        channel.close()
 
 
 class Opened(paramiko.SFTPHandle):

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
+import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +18,7 @@ from ssh_server import SshServer
 
 from launchers import payload
 from remote.host import CommandError, Host, HostKeyError, LoginRefusedError, RemoteError, UnreachableError
+from remote.on_all import on_all
 from remote.ssh_client import ssh_argv
 
 WORD = st.text(st.characters(blacklist_characters="\0", blacklist_categories=["Cs"]), max_size=30)
@@ -91,6 +96,34 @@ def test_a_command_that_does_not_answer_in_time_says_so_and_the_next_one_takes_a
         host.run(("sleep", "30"), timeout_s=0.2)
     assert host.run(("echo", "again")).stdout == "again\n"
     assert len(server.tries) == before + 1
+
+
+def press_ctrl_c_once(begun: Path) -> threading.Thread:
+    def press():
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and not begun.exists():
+            time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    presser = threading.Thread(target=press)
+    presser.start()
+    return presser
+
+
+@pytest.mark.parametrize("way", ["alone", "with others"])
+def test_a_ctrl_c_leaves_a_command_at_once_and_says_what_may_still_go_on(host, tmp_path, way):
+    begun, free, over = (tmp_path / name for name in ("begun", "free", "over"))
+    script = 'touch "$0"; n=0; while [ ! -e "$1" ] && [ $n -lt 600 ]; do n=$((n + 1)); sleep 0.1; done; touch "$2"'
+    argv = ("sh", "-c", script, str(begun), str(free), str(over))
+    presser = press_ctrl_c_once(begun)
+    try:
+        with pytest.raises(KeyboardInterrupt, match=r"may still go on") as left:
+            host.run(argv) if way == "alone" else on_all([host], lambda each: each.run(argv))
+        assert str(host) in str(left.value)
+        assert not over.exists()
+    finally:
+        free.touch()
+        presser.join()
 
 
 def test_another_host_key_is_refused_before_any_key_of_ours_is_offered(server, keys):
