@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from setup.environment import FAB, PROJECT, PULUMI, Home, child_environment
+from setup import fab
+from setup.environment import PROJECT, PULUMI, Home, child_environment
 from setup.errors import MISTAKE, SetupError
-from setup.process import output_of, run_in_view
+from setup.process import output_of
 from setup.progress import Stages, say
 
 ARTIFACTS = PROJECT / "artifacts"
 FETCH, DISCARD = "FETCH", "DISCARD"
-ANSWERS_S = 60
 PREVIEW_S = 300
 GUEST = "softlayer:index:VirtualGuest"
 REMOVING = ("replace", "delete", "delete-replaced", "create-replacement")
@@ -46,10 +46,9 @@ class Stake:
 
 def look(home: Home, stack: str) -> Stake | None:
     """Return what would be lost with the machines of ``stack``; None when nothing would."""
-    answer = output_of((str(FAB), "status", "--stack", stack, "--json"), child_environment(home), ANSWERS_S)
-    if answer is None:
+    status = fab.status(home, stack)
+    if status is None:
         return Stake(None, None, None, None, None)
-    status = json.loads(answer)
     return judge(status, _manifest(stack, status.get("run")))
 
 
@@ -73,7 +72,7 @@ def settle(home: Home, stack: str, verb: str, environment: Mapping[str, str], st
         return
     if environment.get(FETCH):
         with stages.stage("fetch", "bringing the run home before its machines go"):
-            if run_in_view((str(FAB), "fetch", "--stack", stack), child_environment(home)):
+            if fab.in_view(home, "fetch", stack):
                 raise SetupError(
                     f"The run could not be brought home, for the reason above; the machines stay and cost on. "
                     f"`{verb} STACK={stack} FETCH=1` tries again, `{verb} STACK={stack} DISCARD=1` gives it up."

@@ -6,11 +6,10 @@ import os
 from pathlib import Path
 
 from providers.softlayer import credentials
-from setup import at_stake, checkpoint, local_account, prepare, stacks, state
-from setup.environment import FAB, PULUMI, Home, with_account
+from setup import at_stake, checkpoint, fab, local_account, prepare, stacks, state
+from setup.environment import PULUMI, Home
 from setup.errors import SetupError
 from setup.locks import alone_on, refuse_living_pulumi, stale_lock
-from setup.process import run_in_view
 from setup.progress import Stages, say
 from setup.up import NO_OUTPUTS, in_pulumis_words
 from setup.withheld import kept
@@ -60,7 +59,7 @@ def _mend(home: Home, stack: str, emulator: Path | None, stages: Stages) -> None
     if emulator and emulator.exists():
         _have_answer(emulator, home, stages)
     with stages.stage("recover", "a command was killed, or the state is damaged; putting it in order first"):
-        if run_in_view((str(FAB), "recover", "--stack", stack, "--yes"), with_account(home)):
+        if fab.in_view(home, "recover", stack, "--yes"):
             raise SetupError(f"Nothing was cancelled, for the reason above. `make down STACK={stack}` tries again.")
 
 
@@ -80,7 +79,7 @@ def _have_answer(emulator: Path, home: Home, stages: Stages) -> None:
 
 def _stop_job(home: Home, stack: str, stages: Stages) -> None:
     with stages.stage("stop", "ending the job on every node (usually 5 s)"):
-        if run_in_view((str(FAB), "stop", "--stack", stack), with_account(home), STOP_LIMIT_S):
+        if fab.in_view(home, "stop", stack, limit_s=STOP_LIMIT_S):
             say("    the job could not be proven stopped; going on, for cancelling its machines ends it too")
 
 
@@ -99,13 +98,13 @@ def _settle(home: Home, stack: str, stages: Stages, *, in_state: bool) -> int:
     if in_state and _receipt(home, stack, stages) == 0:
         return 0
     with stages.stage("cancel", "what bears the stack's mark and is in no state"):
-        code = run_in_view((str(FAB), "recover", "--stack", stack, "--cancel", "--yes"), with_account(home))
+        code = fab.in_view(home, "recover", stack, "--cancel", "--yes")
     return _receipt(home, stack, stages) or code
 
 
 def _receipt(home: Home, stack: str, stages: Stages) -> int:
     with stages.stage("receipt", "what was rented, read back from the account"):
-        return run_in_view((str(FAB), "receipt", "--stack", stack), with_account(home))
+        return fab.in_view(home, "receipt", stack)
 
 
 def _stop_idle(emulator: Path, home: Home, stages: Stages) -> None:

@@ -18,6 +18,8 @@ PULUMI = VENV / "bin" / "pulumi"
 FAB = VENV / "bin" / "fab"
 SETTINGS = PROJECT / "setup" / "environment.env"
 PRIVATE_DIR = 0o700
+PART_OF_MAKE = "MICROCLUSTER_PART_OF_MAKE"
+"""Set for a verb that make runs: make itself says at its end what to do next."""
 
 
 @dataclass(frozen=True)

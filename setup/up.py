@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 
-from setup import at_stake, local_account, prepare, stacks, state
-from setup.environment import FAB, PULUMI, Home, with_account
+from setup import at_stake, fab, local_account, prepare, stacks, state
+from setup.environment import PULUMI, Home, with_account
 from setup.errors import INTERRUPTED, SetupError
 from setup.locks import alone_on, refuse_living_pulumi, refuse_stale_lock
-from setup.process import output_of, run_filtered, run_in_view
+from setup.process import run_filtered
 from setup.progress import Stages, say
 from setup.pulumi_view import View
 
@@ -17,7 +16,6 @@ PULUMI_VIEW = ("--non-interactive", "--color", "never", "--suppress-permalink=tr
 """Lines that stay on the screen, and no link to a file."""
 NO_OUTPUTS = "--suppress-outputs"
 """What a stack puts out is JSON for the verbs, not for a person."""
-QUICK_S = 60
 UPDATE_INTERRUPTED = (
     "\nStopped. What was ordered so far is in the state, or is found again by its mark, and it costs money. "
     "`make up STACK={stack}` goes on from there, `make down STACK={stack}` cancels it."
@@ -101,23 +99,17 @@ def _what_now(home: Home, stack: str) -> str:
 
 
 def _follow(home: Home, stack: str, stages: Stages) -> int:
-    environment = with_account(home)
     try:
-        if _job_state(home, stack) in ("stopped", "failed", "stalled"):
+        if (fab.status(home, stack) or {}).get("state") in ("stopped", "failed", "stalled"):
             with stages.stage("resume", "the job is not running; going on from its latest checkpoint"):
-                run_in_view((str(FAB), "resume", "--stack", stack), environment)
+                fab.in_view(home, "resume", stack)
         with stages.stage("job", "following it; Ctrl-C stops the watching and leaves it running"):
-            code = run_in_view((str(FAB), "watch", "--stack", stack), environment)
+            code = fab.in_view(home, "watch", stack)
         if code == 0:
             with stages.stage("fetch", "bringing the finished run home, so that its machines can go"):
-                code = run_in_view((str(FAB), "fetch", "--stack", stack), environment)
+                code = fab.in_view(home, "fetch", stack)
         with stages.stage("report", "what came out of it"):
-            return run_in_view((str(FAB), "report", "--stack", stack), environment) or code
+            return fab.in_view(home, "report", stack) or code
     except KeyboardInterrupt:
         say(JOB_GOES_ON.format(stack=stack))
         return INTERRUPTED
-
-
-def _job_state(home: Home, stack: str) -> str | None:
-    answer = output_of((str(FAB), "status", "--stack", stack, "--json"), with_account(home), QUICK_S)
-    return json.loads(answer)["state"] if answer else None

@@ -18,7 +18,7 @@ from launchers.rendering import render
 from remote.bring_home import RemoteFile, bring, inventory
 from remote.host import Host
 from remote.translation import MAX_LENGTH
-from verbs.frame import STACK, UserMistake, print_json, tell, verb
+from verbs.frame import STACK, UserMistake, print_json, suggest, tell, verb
 from verbs.living import PROJECT, launcher_of, payload_of
 
 ARTIFACTS = PROJECT / "artifacts"
@@ -48,7 +48,7 @@ def fetch(context: invoke.Context, stack: str = STACK, json: bool = False) -> in
     for file in files:
         print(f"  {file.what:<17} {decimal(file.size):>9}  {file.path}")
     print(f"run {payload.run} is in {folder}: {len(files)} files, {len(brought)} of them brought now; all hashes agree")
-    print(f"Next: `fab translate FILE --stack {stack}` translates with it, `make down STACK={stack}` stops the bill.")
+    suggest(f"`fab translate FILE --stack {stack}` translates with it, `make down STACK={stack}` stops the bill.")
     return 0
 
 

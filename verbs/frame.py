@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -15,6 +16,7 @@ from launchers.payload import PayloadError
 from providers.softlayer.account import AccountError
 from remote.host import RemoteError, UnreachableError
 from remote.waiting import NotReadyError
+from setup.environment import PART_OF_MAKE
 from setup.errors import SetupError
 
 FAILED, MISTAKE, INTERRUPTED = 1, 2, 130
@@ -52,6 +54,12 @@ def tell(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
+def suggest(text: str) -> None:
+    """Say what to do next, unless this verb is only a part of what make does."""
+    if not os.environ.get(PART_OF_MAKE):
+        print(f"Next: {text}")
+
+
 def _carefully(function: Callable[..., int | None], *args: Any, **options: Any) -> int:
     try:
         return function(*args, **options) or 0
@@ -64,8 +72,9 @@ def _carefully(function: Callable[..., int | None], *args: Any, **options: Any) 
     except (VerbError, RemoteError, NotReadyError, PayloadError, AccountError) as error:
         tell(sentence(str(error)))
         return FAILED
-    except KeyboardInterrupt:
-        tell("\nInterrupted; what was begun on the machines may still go on. The same command again takes it up.")
+    except KeyboardInterrupt as pressed:
+        going_on = str(pressed) or "what was begun on the machines may still go on"
+        tell(f"\nInterrupted; {going_on}. The same command again takes it up.")
         return INTERRUPTED
     except BrokenPipeError:
         sys.stdout = None  # type: ignore[assignment] - nobody reads any more, and Python would complain about it

@@ -17,7 +17,7 @@ from remote.ssh_client import ssh_argv
 from remote.steps import bring_image, open_hosts, start_container
 from setup.withheld import REGISTRY_KEY, kept
 from verbs import words
-from verbs.frame import FAILED, STACK, VerbError, print_json, tell, verb
+from verbs.frame import FAILED, STACK, VerbError, print_json, suggest, tell, verb
 from verbs.living import find_payload, host_named, launcher_of, payload_of
 from verbs.money import Cost, cost_of
 
@@ -52,8 +52,8 @@ def stop(context: invoke.Context, stack: str = STACK, json: bool = False) -> int
     elif unclear:
         tell("\n".join(unclear.values()))
     else:
-        print(f"run {payload.run}: no process of it is left on {len(payload.hosts)} machines")
-        print(f"Next: `fab resume --stack {stack}` goes on, `make down STACK={stack}` stops the bill.")
+        print(f"run {payload.run}: no process of it is left on any of its machines")
+        suggest(f"`fab resume --stack {stack}` goes on, `make down STACK={stack}` stops the bill.")
     return FAILED if unclear else 0
 
 
@@ -64,7 +64,8 @@ def resume(context: invoke.Context, stack: str = STACK) -> int:
     hosts = open_hosts(payload)
     bring_image(hosts, payload, kept().get(REGISTRY_KEY))
     on_all(hosts, lambda host: start_container(host, payload))
-    print(f"run {payload.run}: {remote_job.start_job(hosts, payload)}. Watch it: fab watch --stack {stack}")
+    print(f"run {payload.run}: {remote_job.start_job(hosts, payload)}")
+    suggest(f"`fab watch --stack {stack}` follows it.")
     return 0
 
 

@@ -18,7 +18,7 @@ from setup.withheld import kept
 from verbs import belongings_table
 from verbs.compared import Compared, with_state
 from verbs.consent import agrees
-from verbs.frame import FAILED, STACK, VerbError, tell, verb
+from verbs.frame import FAILED, STACK, VerbError, suggest, tell, verb
 from verbs.money import account_and_mark
 from verbs.receipt import said_of_state
 
@@ -145,7 +145,7 @@ def _conclude(account: Account, mark: str, stack: str, home: Home) -> int:
     if compared.broken or compared.under_way or locks.pulumi_locks(stack, home) or orphans.find(stack, home):
         raise VerbError(f"recovering stack {stack}: something works on it again. Run the same command again.")
     print("proved: no process, no lock, a readable state, no unfinished order")
-    print(f"Next: {_next(found, compared, stack)}")
+    suggest(_next(found, compared, stack))
     return 0
 
 

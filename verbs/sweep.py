@@ -19,7 +19,7 @@ from setup.environment import Home
 from setup.withheld import kept
 from verbs import belongings_table
 from verbs.consent import agrees
-from verbs.frame import FAILED, STACK, UserMistake, VerbError, print_json, tell, verb
+from verbs.frame import FAILED, STACK, UserMistake, VerbError, print_json, suggest, tell, verb
 
 CANCEL_LIMIT_S = 90 * 60.0
 
@@ -98,8 +98,8 @@ def _show(found: Sequence[Belonging], account: Account, stack: str) -> int:
     print(
         f"{len(found)} things, {belongings_table.per_hour(found)}. They may be another person's: ask before you cancel."
     )
-    print(
-        f"Next: `fab sweep --stack {stack} --id {found[0].label}` or `fab sweep --stack {stack} --mark {found[0].owner.mark}` cancels."
+    suggest(
+        f"`fab sweep --stack {stack} --id {found[0].label}` or `fab sweep --stack {stack} --mark {found[0].owner.mark}` cancels."
     )
     return FAILED
 

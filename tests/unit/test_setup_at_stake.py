@@ -44,7 +44,7 @@ def settled(
 ) -> list[str]:
     ran: list[str] = []
     monkeypatch.setattr(at_stake, "look", lambda home, stack: stake)
-    monkeypatch.setattr(at_stake, "run_in_view", lambda argv, env: ran.append(argv[1]) or fetch_code)
+    monkeypatch.setattr(at_stake.fab, "in_view", lambda home, verb, stack: ran.append(verb) or fetch_code)
     settle(Home(tmp_path, tmp_path), "v100", "make down", answer, Stages())
     return ran
 

@@ -26,6 +26,7 @@ from providers.softlayer.credentials import Credentials
 from providers.softlayer.errors import ApiError
 from remote import job as remote_job
 from remote.host import UnreachableError
+from setup.environment import PART_OF_MAKE
 from verbs import explain, frame, job, living, money, words
 from verbs.job import status_facts, words_after_dashes
 from verbs.money import Cost
@@ -60,6 +61,31 @@ def test_every_expected_end_is_a_sentence_and_an_exit_code(error, code, capsys):
     assert end.value.code == code
     assert said.strip()
     assert "Traceback" not in said
+
+
+def test_an_interrupted_verb_says_what_still_goes_on_and_what_takes_it_up(capsys):
+    def stopped(context):
+        raise KeyboardInterrupt("`apt-get install` may still go on on gpu-0 (guest 101, 198.51.100.7)")
+
+    with pytest.raises(SystemExit):
+        frame.verb(stopped)(frame.invoke.Context())
+    assert capsys.readouterr().err.strip() == (
+        "Interrupted; `apt-get install` may still go on on gpu-0 (guest 101, 198.51.100.7). "
+        "The same command again takes it up."
+    )
+
+
+def test_what_to_do_next_is_said_to_a_person_and_left_to_make_where_make_runs_the_verb(capsys, monkeypatch):
+    monkeypatch.setattr(job, "find_payload", lambda stack: PAYLOAD)
+    monkeypatch.setattr(remote_job, "stop_job", lambda hosts, payload: {})
+    monkeypatch.delenv(PART_OF_MAKE, raising=False)
+    for advice in (True, False):
+        with pytest.raises(SystemExit):
+            job.stop(frame.invoke.Context())
+        said = capsys.readouterr().out
+        assert "no process of it is left on any of its machines" in said
+        assert ("Next: `fab resume" in said) is advice
+        monkeypatch.setenv(PART_OF_MAKE, "1")
 
 
 def test_every_verb_has_a_line_in_the_list():

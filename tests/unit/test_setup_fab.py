@@ -1,0 +1,23 @@
+"""The verbs of Fabric as make runs them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from setup import fab
+from setup.environment import PART_OF_MAKE, Home
+
+
+def test_a_verb_that_make_runs_is_told_that_it_is_a_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = {}
+    monkeypatch.setattr(fab, "run_in_view", lambda argv, env, limit_s: seen.update(argv=argv, env=env) or 3)
+    assert fab.in_view(Home(tmp_path, tmp_path), "recover", "p100", "--yes") == 3
+    assert seen["argv"][1:] == ("recover", "--stack", "p100", "--yes")
+    assert seen["env"][PART_OF_MAKE]
+
+
+def test_a_status_that_cannot_be_told_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fab, "FAB", "/no/such/fab")
+    assert fab.status(Home(tmp_path, tmp_path), "p100") is None
