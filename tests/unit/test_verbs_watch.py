@@ -59,7 +59,7 @@ class Launcher(FakeMachine):
 def test_watch_follows_to_the_end_over_a_lost_connection_and_shows_the_ranks_once(capsys):
     launcher = Launcher(
         observation(alive=True, step=10),
-        UnreachableError("connecting to gpu-0: lost."),
+        *[UnreachableError("connecting to gpu-0: lost.")] * 2,  # The first look tries a new connection by itself.
         observation(alive=True, step=20),
         observation(alive=False, step=29, checkpoints=(0, 30)),
     )
