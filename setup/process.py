@@ -8,7 +8,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -114,8 +114,8 @@ def run_in_view(argv: Sequence[str], environment: Mapping[str, str], limit_s: fl
     Raises:
         KeyboardInterrupt: this process was asked to stop while the program ran; the program has ended.
     """
-    process = _in_view(argv, environment)
-    with _passing_on(process):
+    with _passing_on() as passing:
+        process = passing.to(_in_view(argv, environment))
         try:
             return process.wait(limit_s)
         except subprocess.TimeoutExpired:
@@ -125,8 +125,9 @@ def run_in_view(argv: Sequence[str], environment: Mapping[str, str], limit_s: fl
 
 def run_filtered(argv: Sequence[str], environment: Mapping[str, str], told: Callable[[str], str | None]) -> int:
     """The same, with each line on the screen as ``told`` puts it, or not at all."""
-    process = _in_view(argv, environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
-    with _passing_on(process):
+    output = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "errors": "replace"}
+    with _passing_on() as passing:
+        process = passing.to(_in_view(argv, environment, **output))
         for line in process.stdout or ():
             shown = told(line)
             if shown is not None:
@@ -143,22 +144,41 @@ def _in_view(argv: Sequence[str], environment: Mapping[str, str], **output: Any)
         raise SetupError(f"running {argv[0]}: {missing.strerror}. Run: make setup, then the same command") from missing
 
 
+@dataclass
+class _Passing:
+    """Passes each signal on to a program, once, and as soon as there is one: none may fall between its start and our listening."""
+
+    asked: bool = False
+    process: subprocess.Popen[Any] | None = None
+    kept: list[int] = field(default_factory=list)
+
+    def to(self, process: subprocess.Popen[Any]) -> subprocess.Popen[Any]:
+        self.process = process
+        self._pass_on()
+        return process
+
+    def __call__(self, number: int, _: FrameType | None) -> None:
+        self.asked = True
+        self.kept.append(number)
+        self._pass_on()
+
+    def _pass_on(self) -> None:
+        with suppress(IndexError, ProcessLookupError):
+            while self.process:
+                self.kept.pop()
+                self.process.send_signal(signal.SIGINT)
+
+
 @contextmanager
-def _passing_on(process: subprocess.Popen[Any]) -> Iterator[None]:
-    received: list[int] = []
-
-    def pass_on(number: int, _: FrameType | None) -> None:
-        received.append(number)
-        with suppress(ProcessLookupError):
-            process.send_signal(signal.SIGINT)
-
-    before = {number: signal.signal(number, pass_on) for number in PASSED_ON}
+def _passing_on() -> Iterator[_Passing]:
+    passing = _Passing()
+    before = {number: signal.signal(number, passing) for number in PASSED_ON}
     try:
-        yield
+        yield passing
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-    if received:
+    if passing.asked:
         raise KeyboardInterrupt
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from setup import process
 from setup.errors import SetupError
 from setup.process import STOPPED_BY_LIMIT, Step, run_in_view, run_logged, wait_until
 
@@ -19,9 +20,10 @@ import signal, sys, time
 got = []
 signal.signal(signal.SIGINT, lambda *_: got.append(1))
 open(sys.argv[1], "w").write("ready")
-end = time.monotonic() + 2
-while time.monotonic() < end:
+end = time.monotonic() + 60
+while not got and time.monotonic() < end:
     time.sleep(0.05)
+time.sleep(0.5)
 open(sys.argv[1], "w").write(str(len(got)))
 """
 
@@ -58,7 +60,7 @@ def test_a_program_that_is_not_over_in_time_is_stopped_with_all_it_started(tmp_p
     with pytest.raises(SetupError, match="not over after 1 s"):
         run_logged(step(tmp_path, f"sleep 60 & echo $! > {pid_file}; wait", limit_s=1), os.environ)
     child = int(pid_file.read_text())
-    wait_until("the child is gone", lambda: not _lives(child), 5, "1 s")
+    wait_until("the child is gone", lambda: not _lives(child), 60, "1 s")
 
 
 def _lives(pid: int) -> bool:
@@ -77,10 +79,27 @@ def test_a_ctrl_c_reaches_the_program_in_view_once_and_is_waited_for(tmp_path: P
 
 
 def _interrupt_when_ready(file: Path) -> None:
-    end = time.monotonic() + 10
+    end = time.monotonic() + 60
     while time.monotonic() < end and not file.exists():
         time.sleep(0.05)
     os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_a_ctrl_c_while_the_program_is_being_started_reaches_it_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    start, started = process.subprocess.Popen, []
+
+    def pressed_meanwhile(*words: object, **options: object) -> object:
+        started.append(start(*words, **options))
+        signal.raise_signal(signal.SIGINT)
+        return started[0]
+
+    monkeypatch.setattr(process.subprocess, "Popen", pressed_meanwhile)
+    with pytest.raises(KeyboardInterrupt):
+        run_in_view(("sleep", "60"), os.environ)
+    try:
+        assert started[0].poll() == -signal.SIGINT
+    finally:
+        started[0].kill()
 
 
 def test_a_program_in_view_that_hangs_gets_the_code_of_its_limit() -> None:
