@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 import threading
-import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
+import fabric.runners
 import paramiko
 import pytest
 from hypothesis import given, settings
@@ -17,9 +16,10 @@ from hypothesis import strategies as st
 from ssh_server import SshServer
 
 from launchers import payload
+from remote import on_all as on_all_hosts
 from remote.host import CommandError, Host, HostKeyError, LoginRefusedError, RemoteError, UnreachableError
-from remote.on_all import on_all
 from remote.ssh_client import ssh_argv
+from remote.waiting import wait_until
 
 WORD = st.text(st.characters(blacklist_characters="\0", blacklist_categories=["Cs"]), max_size=30)
 
@@ -98,32 +98,38 @@ def test_a_command_that_does_not_answer_in_time_says_so_and_the_next_one_takes_a
     assert len(server.tries) == before + 1
 
 
-def press_ctrl_c_once(begun: Path) -> threading.Thread:
-    def press():
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline and not begun.exists():
-            time.sleep(0.05)
-        os.kill(os.getpid(), signal.SIGINT)
-
-    presser = threading.Thread(target=press)
-    presser.start()
-    return presser
-
-
-@pytest.mark.parametrize("way", ["alone", "with others"])
-def test_a_ctrl_c_leaves_a_command_at_once_and_says_what_may_still_go_on(host, tmp_path, way):
+def test_a_ctrl_c_leaves_a_command_at_once_and_says_what_may_still_go_on(host, tmp_path, monkeypatch):
     begun, free, over = (tmp_path / name for name in ("begun", "free", "over"))
+
+    def pressed_meanwhile(runner):
+        wait_until("the command", begun.exists, timeout_s=60, every_s=0.05)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(fabric.runners.Remote, "wait", pressed_meanwhile)
     script = 'touch "$0"; n=0; while [ ! -e "$1" ] && [ $n -lt 600 ]; do n=$((n + 1)); sleep 0.1; done; touch "$2"'
-    argv = ("sh", "-c", script, str(begun), str(free), str(over))
-    presser = press_ctrl_c_once(begun)
-    try:
-        with pytest.raises(KeyboardInterrupt, match=r"may still go on") as left:
-            host.run(argv) if way == "alone" else on_all([host], lambda each: each.run(argv))
-        assert str(host) in str(left.value)
-        assert not over.exists()
-    finally:
-        free.touch()
-        presser.join()
+    with pytest.raises(KeyboardInterrupt, match=r"`sh -c .* may still go on on gpu-0 \(guest 101"):
+        host.run(("sh", "-c", script, str(begun), str(free), str(over)))
+    assert not over.exists()
+    free.touch()
+    monkeypatch.undo()
+    assert host.run(("echo", "again")).stdout == "again\n"
+
+
+def test_a_ctrl_c_while_all_hosts_work_names_those_on_which_it_may_still_go_on(monkeypatch):
+    free, first = threading.Event(), threading.Event()
+
+    class Pressed(threading.Thread):
+        def join(self, timeout=None):
+            first.wait(60)
+            raise KeyboardInterrupt
+
+    def act(host):
+        first.set() if host == "gpu-0" else free.wait(60)
+
+    monkeypatch.setattr(on_all_hosts, "threading", SimpleNamespace(Thread=Pressed))
+    with pytest.raises(KeyboardInterrupt, match=r"what was begun on .*gpu-1 may still go on"):
+        on_all_hosts.on_all(["gpu-0", "gpu-1"], act)
+    free.set()
 
 
 def test_another_host_key_is_refused_before_any_key_of_ours_is_offered(server, keys):
