@@ -6,12 +6,11 @@ import enum
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from chaos.program import Declared, Program
 from chaos.provider import Failed, Provider
 from chaos.state import Resource, State
-from providers.softlayer.values import to_python
 
 LONGEST_COMMAND_S = 60.0
 
@@ -149,7 +148,7 @@ class Command:
             self._write(self.state.settle, "create", declared.name)
             self._failed(declared.name, failed)
             if failed.unfinished is not None:
-                self._write(self.state.record, "create", _partial(declared, inputs, failed))
+                self._write(self.state.record, "create", failed.unfinished)
             return
         self._changed(f"create {declared.name}")
         self._write(self.state.record, "create", made)
@@ -162,7 +161,7 @@ class Command:
             self._write(self.state.settle, "update", old.name)
             self._failed(old.name, failed)
             if failed.unfinished is not None:
-                self._write(self.state.record, "update", _partial(old, old.inputs, failed))
+                self._write(self.state.record, "update", replace(failed.unfinished, inputs=old.inputs))
             return
         self._changed(f"update {old.name}")
         self._write(self.state.record, "update", made)
@@ -185,7 +184,7 @@ class Command:
             if failed.unfinished is None:
                 self._failed(old.name, failed)
                 return
-            live = _partial(old, to_python(failed.unfinished.inputs), failed)
+            live = failed.unfinished
         if live is None:
             self._write(self.state.forget, "read", old.name)
         else:
@@ -203,8 +202,3 @@ class Command:
 
     def _changed(self, what: str) -> None:
         self._outcome.changed.append(what)
-
-
-def _partial(of: Declared | Resource, inputs: dict, failed: Failed) -> Resource:
-    found = failed.unfinished
-    return Resource(of.kind, of.name, found.id, inputs, to_python(found.properties), list(found.reasons))

@@ -41,7 +41,7 @@ class Case:
             strike(stage, self.killed, chance, verdict)
             inflict(self.damage, stage.state_file, stage.backup_file, chance)
             if self.journal_lost:
-                shutil.rmtree(stage.setting.home / "journal", ignore_errors=True)
+                shutil.rmtree(stage.home / "journal", ignore_errors=True)
             _begin_anew(stage)
             if self.killed.then is Verb.UP:
                 stage.succeeds(Verb.UP, verdict, refresh=True)

@@ -13,8 +13,9 @@ from chaos.account import CLOCK_RATE, AccountServer, Rented
 from chaos.checker import Expected, Verdict, judge, wrong_receipts
 from chaos.command_line import Copy
 from chaos.engine import Command, Outcome, Verb
+from chaos.process import Process
 from chaos.program import MARK, Program, cluster
-from chaos.provider import Provider, Setting
+from chaos.provider import Provider
 from chaos.state import State
 from chaos.wire import Wire
 from chaos.zygote import Zygote
@@ -64,9 +65,8 @@ class Stage:
         self.program = program
         self.state_file = folder / "state.json"
         self.backup_file = State(self.state_file).backup
-        home = folder / "home"
-        home.mkdir()
-        self.setting = Setting(rented.config_file, 1 / CLOCK_RATE, home)
+        self.home = folder / "home"
+        self.home.mkdir()
         self._wrong_dollars: list[str] = []
 
     @property
@@ -76,7 +76,7 @@ class Stage:
 
     def start(self) -> Provider:
         """Start a provider."""
-        return Provider(self._theatre.zygote, self.setting)
+        return Provider(self._fork, self.rented.config_file, 1 / CLOCK_RATE)
 
     def command(self, provider: Provider, *, refresh: bool = False, only_ledger: bool = False) -> Command:
         """Begin a command with what the state file holds."""
@@ -119,3 +119,7 @@ class Stage:
         verdict = judge(self.rented.history(), expected)
         verdict.wrong_dollars += self._wrong_dollars
         return verdict
+
+    def _fork(self, engine_address: str) -> Process:
+        user = {"MICROCLUSTER_HOME": str(self.home), "HOME": str(self.home), "NO_PROXY": "127.0.0.1"}
+        return self._theatre.zygote.fork([engine_address], user, self.home / "provider.log")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import random
 import signal
 import socket
 import subprocess
@@ -19,7 +20,8 @@ import pytest
 from tests.integration.provider_cluster import Onlooker
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-READY_TIMEOUT_S = 30
+READY_TIMEOUT_S = 60
+FIRST_PORT = 10_000
 # Seconds of the account's clock; at rate 600 a guest is being built for half a second.
 SETTINGS = {
     "provisioning_s": 300.0,
@@ -39,7 +41,7 @@ class AccountEmulator:
 
     def __init__(self, state: Path, **settings: Any) -> None:
         self.state = state
-        self.port = _free_port()
+        self.port = free_port()
         self.endpoint = f"http://127.0.0.1:{self.port}/xmlrpc/v3.1/"
         self.rest_endpoint = f"http://127.0.0.1:{self.port}/rest/v3.1/"
         self.config_file = state / "softlayer.conf"
@@ -130,10 +132,14 @@ def _toml(value: Any) -> str:
     return json.dumps(value)
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+def free_port() -> int:
+    """Choose a port that nobody else is given by chance until it is bound, or bound again: one below those for clients."""
+    first_given = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    for port in random.sample(range(FIRST_PORT, first_given), 100):
+        with contextlib.suppress(OSError), socket.socket() as probe:
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("a hundred ports were taken")
 
 
 @pytest.fixture

@@ -11,37 +11,22 @@ from typing import Any
 
 import SoftLayer
 
+from chaos.program import DOMAIN, MARK, PUBLIC_KEY, RULES, SIZE, STACK, TAGS
 from providers.softlayer import credentials
 from providers.softlayer.account import Account
 from providers.softlayer.calls import Api, new_client
 from providers.softlayer.charges import receipt
-from tests.integration.provider_driver import Driver, Made
+from tests.integration.provider_driver import Driver, Resource
 
-MARK = "1f3a9c42"
-STACK = "test"
 CLEAN_TIMEOUT_S = 30
 GOODS = ("getNetworkStorage", "getNetworkVlans", "getPortableStorageVolumes")
-DOMAIN = f"{STACK}-{MARK}.microcluster"
-PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGZpZnR5LW9uZS1ieXRlcy1vZi1ub3RoaW5nLWF0LWFs"
-SIZE = {
-    "datacenter": "lon06",
-    "flavor": "AC1_16X120X100",
-    "os": "UBUNTU_18_64",
-    "dataDisksGb": [2000],
-    "portSpeedMbps": 1000,
-}
 LEDGER = {"mark": MARK, "stack": STACK, "nodes": 2, **SIZE}
 KEY = {"mark": MARK, "label": f"{STACK}-{MARK}", "publicKey": PUBLIC_KEY}
-TAGS = ["microcluster", f"mc-mark-{MARK}", f"mc-stack-{STACK}"]
 
 
 def group(name: str) -> dict[str, Any]:
     """Declare a security group."""
-    rules = [{"direction": "egress"}, {"direction": "ingress", "remoteSelf": True}]
-    rules.append(
-        {"direction": "ingress", "protocol": "tcp", "portMin": 22, "portMax": 22, "remoteCidr": "198.51.100.7/32"}
-    )
-    return {"mark": MARK, "name": f"{STACK}-{MARK}-{name}", "description": name, "rules": rules}
+    return {"mark": MARK, "name": f"{STACK}-{MARK}-{name}", "description": name, "rules": RULES}
 
 
 def guest(hostname: str, **changes: Any) -> dict[str, Any]:
@@ -58,7 +43,7 @@ class Cluster:
         self.ledger = driver.create("Ledger", "ledger", {**LEDGER, "nodes": len(hostnames)})
         self.key = driver.create("SshKey", "key", KEY)
         self.group = driver.create("SecurityGroup", "group", group("members"))
-        self.guests: dict[str, Made] = {}
+        self.guests: dict[str, Resource] = {}
         with ThreadPoolExecutor(len(hostnames)) as pool:
             made = pool.map(lambda name: driver.create("VirtualGuest", name, self.guest(name)), hostnames)
             self.guests = dict(zip(hostnames, made, strict=True))
@@ -76,10 +61,10 @@ class Cluster:
     def destroy(self) -> None:
         """Remove everything, guests first, the ledger last."""
         with ThreadPoolExecutor(max(len(self.guests), 1)) as pool:
-            list(pool.map(lambda each: self.driver.delete("VirtualGuest", *each), self.guests.items()))
-        self.driver.delete("SecurityGroup", "group", self.group)
-        self.driver.delete("SshKey", "key", self.key)
-        self.driver.delete("Ledger", "ledger", self.ledger)
+            list(pool.map(self.driver.delete, self.guests.values()))
+        self.driver.delete(self.group)
+        self.driver.delete(self.key)
+        self.driver.delete(self.ledger)
 
 
 class Onlooker:

@@ -155,13 +155,13 @@ def test_an_upgrade_changes_the_guest_and_its_price(direct, change, preset, port
     direct.cancel_instance(guest_id)
 
 
-def test_the_operating_system_is_reloaded_in_a_transaction(direct):
+def test_the_operating_system_is_reloaded_in_a_transaction(emulator_with):
+    direct = SoftLayer.VSManager(client_of(emulator_with(clock_step_s=10.0)))
     guest_id = order(direct.client, hostname="reloaded")
     direct.reload_instance(guest_id)
     guest = direct.get_instance(guest_id)
     assert guest["lastOperatingSystemReload"]["id"] == guest["activeTransaction"]["id"]
     assert direct.wait_for_ready(guest_id, 30, delay=0.1)
-    direct.cancel_instance(guest_id)
 
 
 def test_a_guest_is_quoted_ordered_shown_and_cancelled_from_the_command_line(slcli, direct):

@@ -77,7 +77,9 @@ def code_of(refused: pytest.ExceptionInfo) -> str:
     return refused.value.faultCode
 
 
-def test_a_guest_is_ordered_built_cancelled_and_gone(client):
+@pytest.mark.parametrize("protocol", ["xmlrpc", "rest"])
+def test_a_guest_is_ordered_built_cancelled_and_gone(emulator_with, protocol):
+    client = client_of(emulator_with(clock_step_s=10.0), protocol)
     guest_id = order(client)
     early = client.call("Virtual_Guest", "getObject", id=guest_id, mask=f"status[keyName],primaryIpAddress,{READY}")
     assert early["status"]["keyName"] == "ACTIVE"
@@ -111,11 +113,12 @@ def test_a_cancelled_billing_item_stays_readable_and_costs_no_more(client):
     ]
 
 
-def test_cancelling_during_a_transaction_is_refused(client):
-    guest_id = order(client, "busy")
-    with pytest.raises(SoftLayer.SoftLayerAPIError, match="transaction"):
-        client.call("Virtual_Guest", "deleteObject", id=guest_id)
-    cancel(client, guest_id)
+def test_cancelling_during_a_transaction_is_refused(emulator_with):
+    emulator = emulator_with(provisioning_s=1e6)
+    guest_id = order(client_of(emulator), "busy")
+    for protocol in ("xmlrpc", "rest"):
+        with pytest.raises(SoftLayer.SoftLayerAPIError, match="transaction"):
+            client_of(emulator, protocol).call("Virtual_Guest", "deleteObject", id=guest_id)
 
 
 @pytest.mark.parametrize(

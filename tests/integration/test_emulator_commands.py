@@ -17,6 +17,7 @@ from emulator import cli, process
 from emulator.account import Account
 from emulator.settings import Settings
 from emulator.store import Store
+from tests.integration.conftest import free_port
 from tests.unit.emulated import template
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -27,9 +28,7 @@ class Commands:
 
     def __init__(self, state: Path) -> None:
         self.state = state
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
+        self.port = free_port()
 
     def run(self, command: str, *words: str, port: int | None = None) -> subprocess.CompletedProcess[str]:
         options = ["--state", str(self.state), "--port", str(port or self.port), "--machines", "none"]

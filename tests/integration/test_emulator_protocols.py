@@ -60,6 +60,11 @@ def test_the_go_client_leaves_the_four_common_methods_to_the_verb(rest, guest_id
     assert rest.ask("PUT", f"SoftLayer_Virtual_Guest/{guest_id}.json", [{"notes": "from Go"}]) == (200, True)
     status, made = rest.ask("POST", "SoftLayer_Virtual_Guest.json", [template("by-verb")])
     assert (status, made["hostname"]) == (200, "by-verb")
+
+
+def test_the_go_client_cancels_by_the_verb(emulator_with):
+    rest = Rest(emulator_with(provisioning_s=1e6))
+    _, made = rest.ask("POST", "SoftLayer_Virtual_Guest.json", [template("by-verb")])
     status, refused = rest.ask("DELETE", f"SoftLayer_Virtual_Guest/{made['id']}.json")
     assert (status, refused["code"]) == (500, "SoftLayer_Exception_Public")  # it is still being built
 

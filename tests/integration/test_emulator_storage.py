@@ -76,7 +76,8 @@ def test_the_client_finds_no_price_for_a_size_that_is_not_sold(block, changes):
         block.order_block_volume(**{**ENDURANCE, **changes})
 
 
-def test_a_volume_is_listed_at_once_and_ready_later(block):
+def test_a_volume_is_listed_at_once_and_ready_later(emulator_with):
+    block = SoftLayer.BlockStorageManager(Onlooker(emulator_with(clock_step_s=10.0).config_file).client)
     receipt = block.order_block_volume(**ENDURANCE, hourly_billing_flag=True)
     (volume,) = block.list_block_volumes(order=receipt["orderId"], mask=VOLUME)
     assert volume["activeTransactionCount"] == 1
@@ -145,7 +146,7 @@ def test_a_monthly_volume_ends_at_once_if_that_is_asked_for(block, account_emula
 
 
 def test_a_volume_may_have_another_id_once_it_is_provisioned(emulator_with):
-    emulator = emulator_with(volume_id_changes=True)
+    emulator = emulator_with(volume_id_changes=True, clock_step_s=10.0)
     block = SoftLayer.BlockStorageManager(Onlooker(emulator.config_file).client)
     order = block.order_block_volume(**ENDURANCE)["orderId"]
     (first,) = block.list_block_volumes(order=order)

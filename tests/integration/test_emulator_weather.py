@@ -107,7 +107,7 @@ def test_a_scripted_fault_that_makes_no_sense_is_refused(emulator):
 
 
 def test_more_calls_than_the_account_may_send_in_a_second_are_refused_and_later_ones_pass(emulator_with):
-    emulator = emulator_with(calls_per_second=5)
+    emulator = emulator_with(calls_per_second=1)
     client = client_of(emulator)
     codes = []
     for _ in range(30):

@@ -10,7 +10,7 @@ from providers.softlayer import block_volume
 from providers.softlayer.waiting import Patience
 from tests.integration.lossy_wire import lossy_wire
 from tests.integration.provider_cluster import LEDGER, MARK, Onlooker
-from tests.integration.provider_driver import Driver, Failed, Made, unfinished
+from tests.integration.provider_driver import Driver, Failed, Resource
 from tests.integration.until import until
 
 DATA = {"mark": MARK, "name": "data", "datacenter": "lon06", "sizeGb": 500, "iopsPerGb": 4, "hourly": True}
@@ -48,14 +48,14 @@ def test_a_volume_is_ordered_once_ready_marked_and_hourly_only_because_that_is_a
     assert made.outputs["billing"].startswith("hourly, until it is deleted: 0.15 USD")
     assert made.outputs["orderId"] == str(volume["billingItem"]["orderItem"]["order"]["id"])
     assert made.outputs["targetAddress"].startswith("161.26.")
-    assert driver.read("BlockVolume", "data", made).inputs == DATA
+    assert driver.read(made).inputs == DATA
 
 
 @pytest.mark.parametrize("speed", [{"iops": 3000}, {"iopsPerGb": 0.25}, {"iopsPerGb": 10, "sizeGb": 4000}])
 def test_every_kind_that_is_sold_is_ordered_as_it_was_asked_for(driver, speed):
     wanted = {**{key: value for key, value in DATA.items() if key != "iopsPerGb"}, **speed}
     made = driver.create("BlockVolume", "data", wanted)
-    assert driver.read("BlockVolume", "data", made).inputs == wanted
+    assert driver.read(made).inputs == wanted
 
 
 def test_a_preview_warns_of_the_month_that_a_volume_costs_and_calls_nobody(tmp_path):
@@ -136,9 +136,9 @@ def test_a_volume_that_is_not_ready_in_time_is_in_the_state_and_destroy_cancels_
     with Driver(emulator.config_file) as driver:
         with pytest.raises(Failed, match="is ordered, but not ready.*its status is PROVISION_IN_PROGRESS") as late:
             driver.create("BlockVolume", "data", DATA, timeout=40)
-        made = unfinished(late.value, DATA)
+        made = late.value.unfinished
         assert volumes(onlooker)[0]["id"] == int(made.id)
-        driver.delete("BlockVolume", "data", made)
+        driver.delete(made)
     assert emulator.status()["open_billing_items"] == 0
 
 
@@ -148,12 +148,12 @@ def test_a_volume_whose_id_changes_is_found_again_by_its_order(emulator_with):
     with Driver(emulator.config_file) as driver:
         with pytest.raises(Failed) as late:
             driver.create("BlockVolume", "data", DATA, timeout=20)
-        first = unfinished(late.value, DATA)
-        made = driver.update("BlockVolume", "data", first, DATA)
+        first = late.value.unfinished
+        made = driver.update(first, DATA)
         (volume,) = volumes(onlooker)
         assert first.id != made.outputs["volumeId"] == str(volume["id"])
         assert volume["notes"] == NOTES
-        driver.delete("BlockVolume", "data", made)
+        driver.delete(made)
     assert volumes(onlooker) == []
 
 
@@ -161,25 +161,25 @@ def test_guests_are_authorised_and_deauthorised_and_notes_change_in_place(driver
     one, two = onlooker.order("gpu-0"), onlooker.order("gpu-1")
     made = driver.create("BlockVolume", "data", {**DATA, "guestIds": [one]})
     changed = {**DATA, "guestIds": [two], "description": "the corpus"}
-    driver.update("BlockVolume", "data", made, changed)
+    driver.update(made, changed)
     (volume,) = volumes(onlooker)
     assert [str(each["id"]) for each in volume["allowedVirtualGuests"]] == [two]
     assert (str(volume["id"]), volume["notes"]) == (made.id, f"{NOTES}; the corpus")
-    assert driver.read("BlockVolume", "data", Made(made.id, changed, made.outputs)).inputs == changed
+    assert driver.read(Resource("BlockVolume", "data", made.id, changed, made.outputs)).inputs == changed
 
 
 def test_deleting_is_proven_and_can_be_repeated(driver, onlooker, account_emulator):
     made = driver.create("BlockVolume", "data", {**DATA, "hourly": False, "guestIds": [onlooker.order("gpu-0")]})
-    driver.delete("BlockVolume", "data", made)
+    driver.delete(made)
     assert volumes(onlooker) == []
-    driver.delete("BlockVolume", "data", made)
+    driver.delete(made)
 
 
 def test_a_cancellation_whose_answer_got_lost_is_proven_all_the_same(account_emulator, onlooker, tmp_path):
     wire_that_loses = lossy_wire(account_emulator.endpoint, {"cancelItem": 1})
     with wire_that_loses as wire, Driver(wire.config(account_emulator.config_file, tmp_path)) as driver:
         made = driver.create("BlockVolume", "data", DATA)
-        driver.delete("BlockVolume", "data", made)
+        driver.delete(made)
     assert volumes(onlooker) == []
 
 
@@ -190,9 +190,9 @@ def test_a_volume_that_somebody_cancelled_for_its_anniversary_is_a_failure_with_
         made = driver.create("BlockVolume", "data", {**DATA, "hourly": False})
         onlooker.block.cancel_block_volume(int(made.id), immediate=False)
         date = volumes(onlooker)[0]["billingItem"]["cancellationDate"]
-        told = driver.read("BlockVolume", "data", made)
+        told = driver.read(made)
         with pytest.raises(Failed) as refused:
-            driver.delete("BlockVolume", "data", made)
+            driver.delete(made)
     assert told.outputs["ends"] == date
     assert f"volume {made.id}" in str(refused.value)
     assert f"It is still billed at 98.55 USD a month until {date}" in str(refused.value)
@@ -204,26 +204,26 @@ def test_drift_is_told_and_a_volume_that_is_gone_is_gone(driver, onlooker):
     guest = onlooker.order("gpu-0")
     onlooker.client.call("Network_Storage", "editObject", {"notes": "mine now"}, id=int(made.id))
     onlooker.block.authorize_host_to_volume(int(made.id), virtual_guest_ids=[guest])
-    drifted = driver.read("BlockVolume", "data", made).inputs
+    drifted = driver.read(made).inputs
     assert drifted == {**DATA, "description": "mine now", "guestIds": [guest]}
     onlooker.block.cancel_block_volume(int(made.id), immediate=True)
-    assert driver.read("BlockVolume", "data", made).id == ""
+    assert driver.read(made) is None
 
 
 def test_a_volume_whose_notes_somebody_changed_is_cancelled_all_the_same_for_its_order_is_ours(driver, onlooker):
     made = driver.create("BlockVolume", "data", DATA)
     onlooker.client.call("Network_Storage", "editObject", {"notes": "mine now"}, id=int(made.id))
-    driver.delete("BlockVolume", "data", made)
+    driver.delete(made)
     assert volumes(onlooker) == []
 
 
 def test_a_volume_is_imported_by_its_id_and_a_strangers_is_not(driver, onlooker):
     made = driver.create("BlockVolume", "data", {**DATA, "description": "the corpus"})
-    imported = driver.read("BlockVolume", "data", Made(made.id, {}, {}))
+    imported = driver.read(Resource("BlockVolume", "data", made.id, {}, {}))
     assert imported.inputs == {**DATA, "description": "the corpus", "guestIds": []}
     stranger = order_by_hand(onlooker, notes="microcluster other-1f3a9c42: data")
     with pytest.raises(Failed, match="does not carry the mark of stack test"):
-        driver.read("BlockVolume", "data", Made(stranger, {}, {}))
+        driver.read(Resource("BlockVolume", "data", stranger, {}, {}))
 
 
 def test_other_volumes_are_neither_adopted_nor_swept(driver, onlooker):
@@ -234,7 +234,7 @@ def test_other_volumes_are_neither_adopted_nor_swept(driver, onlooker):
     marked = block_volume.marked(onlooker.account.api, MARK)
     assert [str(each["id"]) for each in marked] == [made.id]
     block_volume.close(onlooker.account, foreign, MARK, Patience(5, threading.Event()), print)
-    driver.delete("BlockVolume", "data", made)
+    driver.delete(made)
     assert {str(each["id"]) for each in volumes(onlooker)} == {bare, foreign}
 
 
@@ -244,14 +244,14 @@ def test_no_password_of_a_volume_or_of_a_guest_reaches_state_or_log(driver, onlo
     mask = "mask[password,allowedVirtualGuests[allowedHost[credential]]]"
     shown = onlooker.client.call("Network_Storage", "getObject", id=int(made.id), mask=mask)
     secrets = [shown["password"], shown["allowedVirtualGuests"][0]["allowedHost"]["credential"]["password"]]
-    written = f"{made.outputs}{driver.read('BlockVolume', 'data', made)}{driver.said()}"
+    written = f"{made.outputs}{driver.read(made)}{driver.said()}"
     assert not any(secret in written for secret in secrets)
 
 
 def swept(driver):
     """Remove a ledger that nothing but the account knows anything of."""
     ledger = driver.create("Ledger", "ledger", LEDGER)
-    driver.delete("Ledger", "ledger", ledger)
+    driver.delete(ledger)
 
 
 def test_the_ledger_cancels_what_bears_the_mark_and_leaves_other_volumes_and_vlans_alone(driver, onlooker):
@@ -295,7 +295,7 @@ def test_a_volume_that_was_ordered_a_moment_ago_and_is_in_no_list_yet_is_not_ord
     with Driver(emulator.config_file, time_scale=0.1) as driver:
         made = driver.create("BlockVolume", "data", DATA)
         assert emulator.status()["open_billing_items"] == 1
-        driver.delete("BlockVolume", "data", made)
+        driver.delete(made)
     assert emulator.status()["open_billing_items"] == 0
 
 
@@ -304,10 +304,10 @@ def test_a_volume_that_no_list_shows_yet_is_not_gone_for_a_refresh_and_not_for_a
     with Driver(emulator.config_file, time_scale=0.1) as driver:
         with pytest.raises(Failed, match="not in the account's lists yet") as late:
             driver.create("BlockVolume", "data", DATA, timeout=5)
-        made = unfinished(late.value, DATA)
+        made = late.value.unfinished
         assert made.id == f"order-{made.outputs['orderId']}"
         with pytest.raises(Failed, match="the account does not show it yet") as unsure:
-            driver.read("BlockVolume", "data", made)
+            driver.read(made)
         assert unsure.value.unfinished.id == made.id
-        driver.delete("BlockVolume", "data", made)
+        driver.delete(made)
     assert emulator.status()["open_billing_items"] == 0

@@ -6,7 +6,7 @@ import pytest
 
 from providers.softlayer import mark as marks
 from tests.integration.provider_cluster import KEY, MARK, TAGS, Cluster, group, guest
-from tests.integration.provider_driver import Driver, Failed, Made
+from tests.integration.provider_driver import Driver, Failed, Resource
 
 OTHER = "other-00000000"
 
@@ -19,7 +19,7 @@ def running(account_emulator):
 
 @pytest.fixture
 def driver(running, onlooker):
-    running.engine.said.clear()
+    running.ears.said.clear()
     return running
 
 
@@ -40,17 +40,17 @@ def test_groups_are_exchanged_on_the_running_guest(driver, onlooker):
         "publicSecurityGroupIds": [second.id],
         "privateSecurityGroupIds": [cluster.group.id, second.id],
     }
-    after = driver.update("VirtualGuest", "gpu-0", before, wanted)
+    after = driver.update(before, wanted)
     assert after.id == before.id
     assert worn(onlooker, after.id) == [[int(second.id)], [int(cluster.group.id), int(second.id)]]
     assert "Restarts" not in driver.said()
-    assert driver.read("VirtualGuest", "gpu-0", after).inputs == wanted
+    assert driver.read(after).inputs == wanted
 
 
 def test_the_first_group_of_an_interface_is_told_to_restart_the_guest(driver, onlooker):
     made = driver.create("VirtualGuest", "gpu-0", guest("gpu-0"))
     first = driver.create("SecurityGroup", "group", group("members"))
-    driver.update("VirtualGuest", "gpu-0", made, guest("gpu-0", privateSecurityGroupIds=[first.id]))
+    driver.update(made, guest("gpu-0", privateSecurityGroupIds=[first.id]))
     assert worn(onlooker, made.id) == [[], [int(first.id)]]
     assert f"Restarts guest {made.id}" in driver.said()
 
@@ -63,19 +63,19 @@ def test_drift_is_told_and_taken_back(driver, onlooker):
     onlooker.client.call("Virtual_Guest", "setTags", "theirs", id=int(made.id))
     onlooker.client.call("Virtual_Guest", "editObject", {"notes": "mine now"}, id=int(made.id))
     onlooker.client.call("Network_SecurityGroup", "detachNetworkComponents", [component], id=group_id)
-    read = driver.read("VirtualGuest", "gpu-0", made)
+    read = driver.read(made)
     changed = {key for key, value in read.inputs.items() if made.inputs.get(key) != value}
     assert changed == {"portSpeedMbps", "tags", "notes", "publicSecurityGroupIds"}
     assert (read.inputs["portSpeedMbps"], read.inputs["tags"], read.inputs["notes"]) == (100, ["theirs"], "mine now")
-    back = driver.update("VirtualGuest", "gpu-0", read, made.inputs)
-    assert driver.read("VirtualGuest", "gpu-0", back).inputs == made.inputs
+    back = driver.update(read, made.inputs)
+    assert driver.read(back).inputs == made.inputs
 
 
 def test_what_exists_can_be_imported_and_what_bears_another_mark_cannot(driver, onlooker):
     cluster = Cluster(driver, ("gpu-0",))
     empty = {"SshKey": cluster.key, "SecurityGroup": cluster.group, "VirtualGuest": cluster.guests["gpu-0"]}
     for kind, made in empty.items():
-        imported = driver.read(kind, "x", Made(made.id, {}, {}))
+        imported = driver.read(Resource(kind, "x", made.id, {}, {}))
         assert imported.id == made.id
         assert {**imported.inputs, "tags": TAGS, "rules": 0} == {**made.inputs, "tags": TAGS, "rules": 0}, kind
 
@@ -95,10 +95,10 @@ def test_another_stacks_things_are_imported_only_by_a_person_who_says_so(driver,
     with pytest.raises(
         Failed, match="does not carry the mark of stack test but belongs to .*set softlayer:importMark 00000000"
     ):
-        driver.read(kind, "x", Made(foreign[kind], {}, {}))
+        driver.read(Resource(kind, "x", foreign[kind], {}, {}))
     with Driver(account_emulator.config_file, importMark="00000000") as told:
         try:
-            mark = told.read(kind, "x", Made(foreign[kind], {}, {})).inputs["mark"]
+            mark = told.read(Resource(kind, "x", foreign[kind], {}, {})).inputs["mark"]
         except Failed as building:
             assert "is not ready" in str(building)
             mark = "00000000"
@@ -111,4 +111,4 @@ def test_what_carries_no_mark_is_never_imported(account_emulator, onlooker):
         Driver(account_emulator.config_file, importMark=MARK) as driver,
         pytest.raises(Failed, match=f"importing guest {stranger} .*carries no mark of microcluster"),
     ):
-        driver.read("VirtualGuest", "x", Made(stranger, {}, {}))
+        driver.read(Resource("VirtualGuest", "x", stranger, {}, {}))

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tests.integration.provider_cluster import KEY, Cluster, Onlooker, group, guest
-from tests.integration.provider_driver import Driver, Failed, unfinished
+from tests.integration.provider_driver import Driver, Failed
 
 SERVICES = {
     "SshKey": "Security_Ssh_Key",
@@ -40,10 +40,10 @@ def take_away(onlooker: Onlooker, kind: str, object_id: str) -> None:
 def test_what_vanished_reads_as_gone_and_is_made_anew(driver, onlooker, kind):
     made = driver.create(kind, kind, INPUTS[kind])
     take_away(onlooker, kind, made.id)
-    assert driver.read(kind, kind, made).id == ""
+    assert driver.read(made) is None
     again = driver.create(kind, kind, INPUTS[kind])
     assert again.id != made.id
-    driver.delete(kind, kind, again)
+    driver.delete(again)
 
 
 @pytest.mark.parametrize("kind", SERVICES)
@@ -51,14 +51,14 @@ def test_an_update_of_what_vanished_names_the_next_command(driver, onlooker, kin
     made = driver.create(kind, kind, INPUTS[kind])
     take_away(onlooker, kind, made.id)
     with pytest.raises(Failed, match="pulumi up --refresh"):
-        driver.update(kind, kind, made, CHANGED[kind])
+        driver.update(made, CHANGED[kind])
 
 
 @pytest.mark.parametrize("kind", SERVICES)
 def test_deleting_what_vanished_is_success(driver, onlooker, kind):
     made = driver.create(kind, kind, INPUTS[kind])
     take_away(onlooker, kind, made.id)
-    driver.delete(kind, kind, made)
+    driver.delete(made)
     assert onlooker.open_count() == 0
 
 
@@ -95,8 +95,8 @@ def waiting(emulator_with):
         Failed, match=r"not billed before it is approved: .*its order [0-9]+ is PENDING_APPROVAL"
     ) as late:
         driver.create("VirtualGuest", "gpu-0", guest("gpu-0"), timeout=30)
-    yield emulator, driver, unfinished(late.value, guest("gpu-0"))
-    driver.close()
+    yield emulator, driver, late.value.unfinished
+    driver.leave()
 
 
 def decide(emulator, word: str) -> None:
@@ -108,10 +108,10 @@ def decide(emulator, word: str) -> None:
 def test_an_order_that_waits_for_a_person_is_kept_told_and_gone_on_with(waiting):
     emulator, driver, known = waiting
     with pytest.raises(Failed, match="its order [0-9]+ is PENDING_APPROVAL"):
-        driver.read("VirtualGuest", "gpu-0", known)
+        driver.read(known)
     assert "PENDING_APPROVAL" in driver.said()
     decide(emulator, "approve")
-    made = driver.update("VirtualGuest", "gpu-0", known, guest("gpu-0"))
+    made = driver.update(known, guest("gpu-0"))
     assert (made.id, bool(made.outputs["provisionDate"])) == (known.id, True)
     assert len(Onlooker(emulator.config_file).guests()) == 1
 
@@ -120,13 +120,13 @@ def test_an_order_that_waits_for_a_person_is_adopted_and_not_placed_again(waitin
     emulator, driver, known = waiting
     with pytest.raises(Failed, match="PENDING_APPROVAL") as again:
         driver.create("VirtualGuest", "gpu-0", guest("gpu-0"), timeout=30)
-    assert unfinished(again.value, {}).id == known.id
+    assert again.value.unfinished.id == known.id
     assert len(emulator.status()["waiting"]) == 1
 
 
 def test_an_order_that_waits_for_a_person_is_cancelled_by_a_delete(waiting):
     emulator, driver, known = waiting
-    driver.delete("VirtualGuest", "gpu-0", known)
+    driver.delete(known)
     assert emulator.status()["waiting"] == []
     assert Onlooker(emulator.config_file).open_count() == 0
 
@@ -134,12 +134,12 @@ def test_an_order_that_waits_for_a_person_is_cancelled_by_a_delete(waiting):
 def test_an_order_that_a_person_refuses_is_told_as_refused(waiting):
     emulator, driver, known = waiting
     with ThreadPoolExecutor(1) as pool:
-        updating = pool.submit(driver.update, "VirtualGuest", "gpu-0", known, guest("gpu-0"))
+        updating = pool.submit(driver.update, known, guest("gpu-0"))
         _until(lambda: driver.said().count("PENDING_APPROVAL") > 1)
         decide(emulator, "refuse")
         with pytest.raises(Failed, match="will not be built: its order [0-9]+ is REFUSED|does not know guest"):
             updating.result(60)
-    driver.delete("VirtualGuest", "gpu-0", known)
+    driver.delete(known)
 
 
 def _until(look, limit_s: float = 20) -> None:

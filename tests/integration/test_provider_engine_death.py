@@ -37,7 +37,7 @@ def over(wire, account_emulator, tmp_path):
 
     yield start
     for driver in drivers:
-        driver.close()
+        driver.leave()
 
 
 @pytest.fixture
@@ -63,32 +63,28 @@ def creating(driver: Driver, wire: LossyWire, until: str) -> threading.Event:
 
 
 def close_stdin(driver: Driver) -> None:
-    driver.process.stdin.close()
+    driver.process.close_stdin()
 
 
-def drop_channel(driver: Driver) -> None:
-    driver.drop_channel()
-
-
-def send(*signals: int) -> Callable[[Driver], None]:
+def send(*signals: signal.Signals) -> Callable[[Driver], None]:
     def end(driver: Driver) -> None:
         for each in signals:
-            driver.process.send_signal(each)
+            driver.process.signal(each)
 
     return end
 
 
-@pytest.mark.parametrize("end", [close_stdin, drop_channel, send(signal.SIGINT), send(signal.SIGTERM)])
+@pytest.mark.parametrize("end", [close_stdin, Driver.hang_up, send(signal.SIGINT), send(signal.SIGTERM)])
 def test_nothing_is_ordered_for_an_engine_that_is_gone(over, wire, onlooker, end):
     driver = over()
     look = creating(driver, wire, "getVirtualGuests")
     end(driver)
     time.sleep(0.5)
     look.set()
-    if end is drop_channel:
+    if end is Driver.hang_up:
         time.sleep(2)
     else:
-        driver.process.wait(LEAVES_WITHIN_S + NOISE_S)
+        assert driver.process.ended(LEAVES_WITHIN_S + NOISE_S)
     assert "createObject" not in wire.calls
     assert onlooker.guests() == []
 
@@ -114,7 +110,7 @@ def test_an_order_that_is_on_its_way_is_written_down_before_the_provider_leaves(
     end(driver)
     time.sleep(1)
     answer.set()
-    driver.process.wait(LEAVES_WITHIN_S + NOISE_S)
+    assert driver.process.ended(LEAVES_WITHIN_S + NOISE_S)
     (ordered,) = onlooker.guests()
     assert list(accepted(events())) == [str(ordered["id"])]
 
@@ -123,7 +119,7 @@ def test_an_order_whose_answer_comes_too_late_for_a_dying_provider_is_known_as_u
     driver = over()
     answer = creating(driver, wire, "createObject")
     close_stdin(driver)
-    driver.process.wait(LEAVES_WITHIN_S + NOISE_S)
+    assert driver.process.ended(LEAVES_WITHIN_S + NOISE_S)
     answer.set()
     (intent,) = unresolved(events())
     assert (intent.name, intent.kind, intent.hostname) == ("gpu-0", "VirtualGuest", "gpu-0")

@@ -8,7 +8,7 @@ import pytest
 
 from tests.integration.lossy_wire import lossy_wire
 from tests.integration.provider_cluster import DOMAIN, MARK, PUBLIC_KEY, STACK, TAGS, Cluster, Onlooker, guest
-from tests.integration.provider_driver import Driver, Made
+from tests.integration.provider_driver import Driver, Resource
 
 STRANGERS = (
     "example.com",
@@ -63,8 +63,8 @@ def test_a_whole_life_of_a_cluster_leaves_its_neighbours_alone(
             cluster = Cluster(driver, ("gpu-0",))
             made = cluster.guests["gpu-0"]
             assert made.id not in neighbours.guests
-            cluster.guests["gpu-0"] = driver.update("VirtualGuest", "gpu-0", made, {**made.inputs, "tags": ["mine"]})
-            assert driver.read("VirtualGuest", "gpu-0", made).id == made.id
+            cluster.guests["gpu-0"] = driver.update(made, {**made.inputs, "tags": ["mine"]})
+            assert driver.read(made).id == made.id
             cluster.destroy()
     assert neighbours.shown() == before
     assert sorted(str(each["id"]) for each in onlooker.billed()) == sorted(neighbours.guests)
@@ -73,7 +73,7 @@ def test_a_whole_life_of_a_cluster_leaves_its_neighbours_alone(
 def test_a_sweep_takes_what_bears_the_mark_and_nothing_that_looks_like_it(account_emulator, onlooker, neighbours):
     before, lost = neighbours.shown(), onlooker.order("gpu-0")
     with Driver(account_emulator.config_file) as driver:
-        driver.delete("Ledger", "ledger", Made("x", {"mark": MARK, "stack": STACK}, {}))
+        driver.delete(Resource("Ledger", "ledger", "x", {"mark": MARK, "stack": STACK}, {}))
         assert lost in driver.said()
     assert neighbours.shown() == before
     assert lost not in {str(each["id"]) for each in onlooker.billed()}
@@ -85,9 +85,9 @@ def test_a_strangers_guest_in_our_group_keeps_it_and_is_named(account_emulator, 
         cluster = Cluster(driver, ("gpu-0",))
         component = onlooker.client.call("Virtual_Guest", "getPrimaryNetworkComponent", id=int(stranger))["id"]
         onlooker.client.call("Network_SecurityGroup", "attachNetworkComponents", [component], id=int(cluster.group.id))
-        driver.delete("VirtualGuest", "gpu-0", cluster.guests["gpu-0"])
+        driver.delete(cluster.guests["gpu-0"])
         with pytest.raises(Exception, match=rf"guest {stranger} \(theirs.example.com\), not ours"):
-            driver.delete("SecurityGroup", "group", cluster.group, timeout=30)
+            driver.delete(cluster.group, timeout=30)
     bound = onlooker.client.call("Network_SecurityGroup", "getNetworkComponentBindings", id=int(cluster.group.id))
     assert [each["networkComponentId"] for each in bound] == [component]
     onlooker.client.call("Network_SecurityGroup", "detachNetworkComponents", [component], id=int(cluster.group.id))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.integration.provider_driver import Driver, Failed, Made
+from tests.integration.provider_driver import Driver, Failed, Resource
 
 OWN, PARAVIRTUAL, PUBLIC, FOREIGN = "2263543", "2263001", "2263700", "2263900"
 
@@ -22,7 +22,7 @@ def test_an_image_is_read_by_its_id_or_guid(driver, asked):
     known = {"imageId": OWN, "guid": "5f2c8c7e-3a0b-4b5e-9d3f-7f0c2a64b001", "name": "docker-nvidia-ubuntu16"}
     known |= {"isPublic": False, "cloudInit": True, "bootMode": "HVM", "sizeGb": 25}
     assert {**told, **asked} == known
-    assert driver.read("Image", "image", made).inputs == asked
+    assert driver.read(made).inputs == asked
 
 
 def test_an_image_that_no_gpu_boots_says_so(driver):
@@ -49,11 +49,11 @@ def test_a_router_is_found_by_its_hostname_and_by_its_id(driver):
 def test_a_subnet_is_read_and_imported_and_deleting_it_leaves_it_alone(driver, onlooker):
     onlooker.order("gpu-0")
     subnet = onlooker.client.call("Account", "getSubnets", mask="mask[id,networkIdentifier,cidr]")[0]
-    imported = driver.read("Subnet", "subnet", Made(str(subnet["id"]), {}, {}))
+    imported = driver.read(Resource("Subnet", "subnet", str(subnet["id"]), {}, {}))
     assert imported.inputs == {"subnetId": str(subnet["id"])}
     made = driver.create("Subnet", "subnet", imported.inputs)
     assert made.outputs["network"] == f"{subnet['networkIdentifier']}/{subnet['cidr']}"
     assert made.outputs["datacenter"] == "lon06"
-    driver.delete("Subnet", "subnet", made)
-    assert driver.read("Subnet", "subnet", made).id == made.id
-    assert driver.read("Subnet", "subnet", Made("999999", {"subnetId": "999999"}, {})).id == ""
+    driver.delete(made)
+    assert driver.read(made).id == made.id
+    assert driver.read(Resource("Subnet", "subnet", "999999", {"subnetId": "999999"}, {})) is None

@@ -6,14 +6,17 @@ import time
 
 import grpc
 import pytest
-from google.protobuf import empty_pb2
+from google.protobuf import empty_pb2, struct_pb2
 from pulumi.runtime.proto import provider_pb2
 
-from providers.softlayer.values import UNKNOWN, to_python, to_struct
-from tests.integration.provider_driver import Driver, Failed, struct, token, urn
+from chaos.provider import named
+from providers.softlayer.values import UNKNOWN, to_struct
+from tests.integration.provider_driver import Driver, Failed, Resource
 
 NOWHERE = "/nonexistent/softlayer.conf"
 MARK = "1f3a9c42"
+LEAVES_WITHIN_S = 10
+"""Five seconds, on a machine that does nothing else."""
 GUEST = {
     "mark": MARK,
     "hostname": "gpu-0",
@@ -50,43 +53,25 @@ def test_a_preview_of_a_create_needs_no_account_and_passes_unknowns_through(driv
 
 
 def test_a_preview_of_an_update_keeps_what_is_known(driver):
-    request = provider_pb2.UpdateRequest(
-        urn=urn("VirtualGuest", "gpu-0"),
-        type=token("VirtualGuest"),
-        id="101",
-        olds=to_struct({**GUEST, "privateIp": "10.113.7.2", "hostKey": "ssh-ed25519 A"}),
-        news=to_struct({**GUEST, "tags": []}),
-        preview=True,
-    )
-    outputs = to_python(driver.stub.Update(request).properties)
+    old = Resource("VirtualGuest", "gpu-0", "101", GUEST, {"privateIp": "10.113.7.2", "hostKey": "ssh-ed25519 A"})
+    outputs = driver.update(old, {**GUEST, "tags": []}, preview=True).outputs
     assert (outputs["privateIp"], outputs["hostKey"], outputs["tags"]) == ("10.113.7.2", "ssh-ed25519 A", [])
 
 
 def test_a_check_with_nulls_and_doubles_and_unknowns_passes(driver):
-    news = struct({**GUEST, "portSpeedMbps": 1000.0, "imageId": None})
-    answer = driver.stub.Check(
-        provider_pb2.CheckRequest(urn=urn("VirtualGuest", "gpu-0"), type=token("VirtualGuest"), news=news)
-    )
-    assert not answer.failures
+    news = struct_pb2.Struct()
+    news.update({**GUEST, "portSpeedMbps": 1000.0, "imageId": None})
+    assert not driver.stub.Check(provider_pb2.CheckRequest(**named("VirtualGuest", "gpu-0"), news=news)).failures
 
 
 def test_a_bad_input_is_named(driver):
-    news = to_struct({**GUEST, "dataDisksGb": [2048]})
-    answer = driver.stub.Check(
-        provider_pb2.CheckRequest(urn=urn("VirtualGuest", "gpu-0"), type=token("VirtualGuest"), news=news)
-    )
-    assert [failure.property for failure in answer.failures] == ["dataDisksGb"]
+    with pytest.raises(Failed, match="gpu-0: dataDisksGb: no disk of 2048 GB is sold"):
+        driver.check("VirtualGuest", "gpu-0", None, {**GUEST, "dataDisksGb": [2048]})
 
 
 def test_a_replaced_guest_is_deleted_first(driver):
-    answer = driver.stub.Diff(
-        provider_pb2.DiffRequest(
-            urn=urn("VirtualGuest", "gpu-0"),
-            type=token("VirtualGuest"),
-            old_inputs=to_struct({**GUEST, "backendRouterId": "1"}),
-            news=to_struct({**GUEST, "backendRouterId": "1", "flavor": "AC2_16X120X100"}),
-        )
-    )
+    old = Resource("VirtualGuest", "gpu-0", "101", {**GUEST, "backendRouterId": "1"}, {})
+    answer = driver.diff(old, {**old.inputs, "flavor": "AC2_16X120X100"})
     assert (list(answer.replaces), answer.deleteBeforeReplace) == (["flavor"], True)
 
 
@@ -155,7 +140,7 @@ def test_cancel_twice_is_harmless():
 def test_the_provider_leaves_when_its_stdin_ends():
     driver = Driver(NOWHERE)
     began = time.monotonic()
-    driver.process.stdin.close()
-    assert driver.process.wait(5) == 0
-    assert time.monotonic() - began < 5
-    driver.close()
+    driver.process.close_stdin()
+    assert driver.process.exit_code() == 0
+    assert time.monotonic() - began < LEAVES_WITHIN_S
+    driver.leave()

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from providers.softlayer import order
 from providers.softlayer.guest_spec import GuestSpec
 from providers.softlayer.userdata import cloud_config, make_host_key
 from tests.integration.provider_cluster import LEDGER, MARK, STACK, Onlooker, guest
-from tests.integration.provider_driver import Driver, Failed, Made
+from tests.integration.provider_driver import Driver, Failed
 
 FOREIGN = "other-00000000.microcluster"
 IN_LON04 = {
@@ -37,7 +39,7 @@ def test_a_guest_is_ordered_into_the_named_vlan_and_reads_without_drift(driver, 
     # Guests that name no place land behind the routers in turn: of two, one would stand elsewhere.
     made = [driver.create("VirtualGuest", name, guest(name, privateVlanId=vlan)) for name in ("gpu-0", "gpu-1")]
     assert {network_of(onlooker, each.id) for each in made} == {(vlan, router)}
-    assert driver.read("VirtualGuest", "gpu-0", made[0]).inputs == made[0].inputs
+    assert driver.read(made[0]).inputs == made[0].inputs
 
 
 def test_an_order_is_verified_with_the_vlan_in_it(onlooker):
@@ -57,7 +59,7 @@ def test_a_living_guest_in_another_vlan_is_not_adopted(driver, onlooker):
 def test_an_import_names_the_router_alone(driver, onlooker):
     made = driver.create("VirtualGuest", "gpu-0", guest("gpu-0"))
     _, router = network_of(onlooker, made.id)
-    imported = driver.read("VirtualGuest", "gpu-0", Made(made.id, {}, {})).inputs
+    imported = driver.read(replace(made, inputs={}, outputs={})).inputs
     assert (imported["backendRouterId"], imported.get("privateVlanId")) == (router, None)
 
 

@@ -10,7 +10,7 @@ from providers.softlayer import vlan
 from providers.softlayer.waiting import Patience
 from tests.integration.lossy_wire import lossy_wire
 from tests.integration.provider_cluster import MARK
-from tests.integration.provider_driver import Driver, Failed, Made
+from tests.integration.provider_driver import Driver, Failed, Resource
 from tests.integration.until import until
 
 NET = {"mark": MARK, "name": "train", "datacenter": "lon06"}
@@ -51,7 +51,7 @@ def test_a_vlan_is_ordered_once_with_the_mark_in_its_name_and_the_stack_in_its_t
     assert tags == {"microcluster", f"mc-mark-{MARK}", "mc-stack-test"}
     assert made.outputs["billing"] == "hourly, until it is deleted: 0.015 USD an hour"
     assert made.outputs["routerHostname"].endswith(".lon06")
-    assert driver.read("Vlan", "train", made).inputs == NET
+    assert driver.read(made).inputs == NET
     assert driver.create("Vlan", "train", NET).id == made.id
 
 
@@ -73,42 +73,42 @@ def test_an_order_whose_answer_got_lost_is_found_by_the_mark_in_its_name(account
 
 def test_a_vlan_is_renamed_in_place_and_a_strangers_name_is_told_as_drift(driver, onlooker):
     made = driver.create("Vlan", "train", NET)
-    driver.update("Vlan", "train", made, {**NET, "name": "other"})
+    driver.update(made, {**NET, "name": "other"})
     assert [each["name"] for each in vlans(onlooker)] == [f"mc-{MARK}-other"]
     onlooker.client.call("Network_Vlan", "editObject", {"name": "mine"}, id=int(made.id))
-    assert driver.read("Vlan", "train", made).inputs["name"] == "mine"
+    assert driver.read(made).inputs["name"] == "mine"
 
 
 def test_deleting_waits_for_cancelled_guests_and_is_proven(driver, onlooker):
     made = driver.create("Vlan", "train", NET)
     guest = onlooker.order("gpu-0", primaryBackendNetworkComponent={"networkVlan": {"id": int(made.id)}})
     with pytest.raises(Failed, match=f"cancelling VLAN {made.id}: guests are on it: {guest}"):
-        driver.delete("Vlan", "train", made)
+        driver.delete(made)
     until(lambda: not onlooker.client.call("Virtual_Guest", "getActiveTransactions", id=guest))
     onlooker.client.call("Virtual_Guest", "deleteObject", id=guest)
-    driver.delete("Vlan", "train", made)
+    driver.delete(made)
     assert vlans(onlooker) == []
-    driver.delete("Vlan", "train", made)
+    driver.delete(made)
 
 
 def test_a_vlan_that_is_gone_is_gone(driver, onlooker):
     made = driver.create("Vlan", "train", NET)
     onlooker.client.call("Billing_Item", "cancelItem", True, True, "", "", id=vlans(onlooker)[0]["billingItem"]["id"])
-    assert driver.read("Vlan", "train", made).id == ""
+    assert driver.read(made) is None
 
 
 def test_a_vlan_is_imported_and_an_automatic_or_foreign_one_is_refused(driver, onlooker):
     made = driver.create("Vlan", "train", NET)
-    imported = driver.read("Vlan", "train", Made(made.id, {}, {}))
+    imported = driver.read(Resource("Vlan", "train", made.id, {}, {}))
     assert imported.inputs == {**NET, "space": "PRIVATE", "hourly": True}
     foreign = order_by_hand(onlooker, "mc-1f3a9c43-train")
     with pytest.raises(Failed, match="does not carry the mark of stack test"):
-        driver.read("Vlan", "train", Made(foreign, {}, {}))
+        driver.read(Resource("Vlan", "train", foreign, {}, {}))
     onlooker.order("gpu-0", datacenter={"name": "lon04"})
     listed = onlooker.client.call("Account", "getNetworkVlans", mask="mask[id,billingItem[id]]")
     automatic = next(each for each in listed if not each.get("billingItem"))
     with pytest.raises(Failed, match="it is automatic.*goes with the last one"):
-        driver.read("Vlan", "train", Made(str(automatic["id"]), {}, {}))
+        driver.read(Resource("Vlan", "train", str(automatic["id"]), {}, {}))
 
 
 def test_vlans_without_our_mark_are_neither_adopted_nor_cancelled(driver, onlooker):
@@ -116,5 +116,5 @@ def test_vlans_without_our_mark_are_neither_adopted_nor_cancelled(driver, onlook
     made = driver.create("Vlan", "train", NET)
     assert [str(each["id"]) for each in vlan.marked(onlooker.account.api, MARK)] == [made.id]
     vlan.close(onlooker.account, foreign, MARK, Patience(5, threading.Event()), print)
-    driver.delete("Vlan", "train", made)
+    driver.delete(made)
     assert [str(each["id"]) for each in vlans(onlooker)] == [foreign]

@@ -76,7 +76,7 @@ def test_keys_and_groups_whose_answers_got_lost_are_made_once(over, onlooker):
 def test_a_cancellation_whose_answer_got_lost_is_proven_all_the_same(over, onlooker):
     driver, _ = over(deleteObject=1)
     made = driver.create("VirtualGuest", "gpu-0", guest("gpu-0"))
-    driver.delete("VirtualGuest", "gpu-0", made)
+    driver.delete(made)
     assert onlooker.open_count() == 0
 
 
@@ -108,10 +108,10 @@ def test_an_image_and_its_disks_come_in_one_order(account_emulator, onlooker):
     wanted = {key: value for key, value in guest("gpu-0", imageId=str(image["id"])).items() if key != "os"}
     with Driver(account_emulator.config_file) as driver:
         made = driver.create("VirtualGuest", "gpu-0", wanted)
-        read = driver.read("VirtualGuest", "gpu-0", made)
+        read = driver.read(made)
         assert read.inputs == wanted
         assert made.outputs["hostKey"].startswith("ssh-ed25519 ")
-        driver.delete("VirtualGuest", "gpu-0", made)
+        driver.delete(made)
     assert onlooker.open_count() == 0
 
 
@@ -122,4 +122,4 @@ def test_a_receipt_that_names_no_guest_is_no_reason_for_a_second_order(account_e
     with Driver(account_emulator.config_file) as driver:
         made = driver.create("VirtualGuest", "gpu-0", wanted)
         assert [str(each["id"]) for each in onlooker.guests()] == [made.id]
-        driver.delete("VirtualGuest", "gpu-0", made)
+        driver.delete(made)

