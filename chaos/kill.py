@@ -22,8 +22,8 @@ from chaos.wire import Moment, Strike
 HOSTNAMES = ("gpu-0", "gpu-1")
 NAMES = frozenset(f"{hostname}.{DOMAIN}" for hostname in HOSTNAMES)
 LISTS_LAG_S = 120.0
-LONGEST_LIFE_S = 10.0
-"""An orphaned provider notices within five seconds and has another four for what is under way."""
+LONGEST_LIFE_S = 20.0
+"""An orphaned provider notices within five seconds and has another four for what is under way; the rest is for a busy computer."""
 
 
 class Target(enum.StrEnum):

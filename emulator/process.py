@@ -109,7 +109,8 @@ def start(settings: Settings, arguments: list[str]) -> dict[str, Any]:
     def ready() -> dict[str, Any] | None:
         if process.poll() is not None:
             raise ProcessError(_last_words(log, begin))
-        return ask_status(settings) if running_pid(settings) == process.pid else None
+        # Not by the lock: whoever tries it holds it for a moment, in which the server that starts would be refused.
+        return ask_status(settings) if _read_pid(settings) == process.pid else None
 
     what = f"an answer of the emulator (process {process.pid})"
     return wait_until(what, ready, START_TIMEOUT_S, look=str(log), error=ProcessError)

@@ -60,13 +60,15 @@ def serve(app: Starlette, sockets: list, crew: Crew | None) -> None:
         lifespan="off",
         timeout_graceful_shutdown=GRACEFUL_SHUTDOWN_S,
     )
-    # uvicorn repeats the signal that ended it; it must not end the process before everything is put away.
+    server = uvicorn.Server(config)
+    # uvicorn repeats the signal that ended it, and one may come before it listens to any: neither may end the process
+    # before everything is put away, and none may get lost.
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: None)
+        signal.signal(number, server.handle_exit)
     if crew:
         crew.start()
     try:
-        uvicorn.Server(config).run(sockets=sockets)
+        server.run(sockets=sockets)
     finally:
         if crew:
             crew.stop()

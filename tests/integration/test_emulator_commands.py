@@ -101,6 +101,37 @@ def test_a_ctrl_c_while_the_server_starts_is_a_sentence(emulator, monkeypatch, c
     assert "python -m emulator status" in capsys.readouterr().err
 
 
+def test_who_waits_for_a_server_leaves_the_lock_alone_that_it_is_about_to_take(emulator, monkeypatch):
+    def tried(_):
+        raise AssertionError("for that moment the server would be refused")
+
+    settings = Settings(state=emulator.state, port=emulator.port, machines="none")
+    with monkeypatch.context() as patch:
+        patch.setattr(process, "running_pid", tried)
+        options = ["--state", str(settings.state), "--port", str(settings.port), "--machines", "none"]
+        assert process.start(settings, options)["running"]
+    assert process.running_pid(settings) == int((settings.state / process.PID_FILE).read_text())
+
+
+def test_a_signal_that_comes_before_the_server_listens_to_any_ends_it_all_the_same():
+    done = subprocess.run(
+        [sys.executable, "-c", SIGNALLED], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout.split() == ["stopped"], done.stderr
+
+
+SIGNALLED = """
+import os, signal
+from emulator import server
+
+class Crew:
+    def start(self):
+        os.kill(os.getpid(), signal.SIGTERM)
+    def stop(self):
+        print("stopped")
+
+server.serve(lambda *_: None, [], Crew())
+"""
 HOLDER = """
 import pathlib, signal, sys
 from emulator import process

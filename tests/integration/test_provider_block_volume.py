@@ -131,7 +131,7 @@ def suppressed(act, *arguments):
 
 
 def test_a_volume_that_is_not_ready_in_time_is_in_the_state_and_destroy_cancels_it(emulator_with):
-    emulator = emulator_with(volume_s=2400.0)
+    emulator = emulator_with(volume_s=4800.0)
     onlooker = Onlooker(emulator.config_file)
     with Driver(emulator.config_file) as driver:
         with pytest.raises(Failed, match="is ordered, but not ready.*its status is PROVISION_IN_PROGRESS") as late:
@@ -143,7 +143,7 @@ def test_a_volume_that_is_not_ready_in_time_is_in_the_state_and_destroy_cancels_
 
 
 def test_a_volume_whose_id_changes_is_found_again_by_its_order(emulator_with):
-    emulator = emulator_with(volume_id_changes=True, volume_s=1200.0)
+    emulator = emulator_with(volume_id_changes=True, volume_s=3600.0)
     onlooker = Onlooker(emulator.config_file)
     with Driver(emulator.config_file) as driver:
         with pytest.raises(Failed) as late:

@@ -26,7 +26,7 @@ from tests.integration.provider_cluster import (
 )
 from tests.integration.provider_driver import Driver, Failed, Resource
 
-LEAVES_WITHIN_S = 10
+LEAVES_WITHIN_S = 20
 """Five seconds, on a machine that does nothing else."""
 
 

@@ -15,7 +15,7 @@ from tests.integration.provider_driver import Driver, Failed, Resource
 
 NOWHERE = "/nonexistent/softlayer.conf"
 MARK = "1f3a9c42"
-LEAVES_WITHIN_S = 10
+LEAVES_WITHIN_S = 20
 """Five seconds, on a machine that does nothing else."""
 GUEST = {
     "mark": MARK,
@@ -115,7 +115,7 @@ def test_with_nobody_listening_an_operation_ends_with_a_sentence_that_names_the_
     began = time.monotonic()
     with Driver(conf, 1) as driver, pytest.raises(Failed, match="nobody answers.*emulator start") as failed:
         driver.create("SshKey", "key", {"mark": MARK, "label": "l", "publicKey": "ssh-ed25519 AAAA"})
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 20
     assert "a-long-secret-key" not in str(failed.value)
 
 
