@@ -3,7 +3,8 @@
 On the launcher: ``copy NODE STEP FILE...``, ``copied NODE`` (prints the step of its copy), ``bring NODE``. On the other machine,
 called by these over ssh: ``lacks``, ``take NAME...``, ``step``, ``give``. The copy there is a folder of files with a manifest.
 A new one grows beside it, shares by hard links what both hold, and takes its place by one renaming of a symbolic link: at any
-moment one whole copy can be had, and what the framework has removed since goes with the older folder.
+moment one whole copy can be had, and what the framework has removed since goes with the older folder. What the run has told of
+itself goes with it as it stands at that moment: the events, the samples, and the framework's own files for TensorBoard.
 """
 
 import hashlib
@@ -17,7 +18,11 @@ import sys
 MARK = "microcluster-copy "
 LINK, SLOTS = "copy", ("copy.a", "copy.b")
 MANIFEST = "manifest.json"
-HISTORY, HISTORY_COPY = "progress.jsonl", "progress.copy"
+CURVES = "events."
+RECORDS = ("progress.jsonl", "samples.jsonl")
+"""What is written to line by line; the framework's own files for TensorBoard are told by how their names begin."""
+STILL = "still/"
+"""Where the launcher keeps the records as they were when the last copy began: they grow while they are read."""
 SUMS = "sums.json"
 """The hashes of what was copied before: a best model is read once, however often the newest checkpoint changes."""
 BEST = "logdir/best_models/"
@@ -31,11 +36,10 @@ class CopyFailed(Exception):
 
 def copy(run, node, step, *names):
     """Let ``node`` have the files and no other ones; what it has already is not sent again."""
-    files = described(run, names)
+    files = described(run, list(names) + stills(run))
     manifest = {"step": int(step), "files": files}
     lacking = json.loads(on(run, node, ["lacks"], json.dumps(manifest)).splitlines()[-1])
-    shutil.copyfile(os.path.join(run, HISTORY), os.path.join(run, HISTORY_COPY))
-    tar = subprocess.Popen(["tar", "-C", run, "-cf", "-", HISTORY_COPY] + lacking, stdout=subprocess.PIPE)
+    tar = subprocess.Popen(["tar", "-C", run, "-cf", "-", "-T", os.devnull] + lacking, stdout=subprocess.PIPE)
     try:
         on(run, node, ["take"] + lacking, tar.stdout)
     finally:
@@ -52,10 +56,18 @@ def copied(run, node):
 
 
 def bring(run, node):
-    """Take the copy of ``node`` back into the log folder, after a look at every hash; a spoilt best model stays away."""
+    """Take the copy of ``node`` back, after a look at every hash; a spoilt best model or record stays away."""
     brought = os.path.join(run, "brought")
     shutil.rmtree(brought, ignore_errors=True)
     os.mkdir(brought)
+    try:
+        take_home(run, node, brought)
+    finally:  # On a disk without room for it nothing else would have room either.
+        shutil.rmtree(brought, ignore_errors=True)
+
+
+def take_home(run, node, brought):
+    """Receive the copy in the folder ``brought``, and put what is sound of it where it belongs."""
     given = subprocess.Popen(words(run, node, ["give"]), stdout=subprocess.PIPE)
     code = subprocess.call(["tar", "-C", brought, "-xf", "-"], stdin=given.stdout)
     given.stdout.close()
@@ -63,28 +75,55 @@ def bring(run, node):
         raise CopyFailed("the copy of " + node + " did not arrive whole")
     files = read_manifest(brought)["files"]
     spoilt = set(stem(name) for name in files if digest(os.path.join(brought, name)) != files[name][1])
-    if any(not one.startswith(BEST) for one in spoilt):
+    if any(not one.startswith((BEST, STILL)) for one in spoilt):
         raise CopyFailed(" and ".join(sorted(spoilt)) + " of " + node + " has another hash than when it was copied")
-    for name in sorted(files):
+    sound = [name for name in sorted(files) if stem(name) not in spoilt]
+    for name in (name for name in sound if name.startswith(STILL)):
+        go_on_with(os.path.join(brought, name), os.path.join(run, name[len(STILL) :]))
+    # The checkpoint last: once it is here, nobody asks for this copy again.
+    for name in (name for name in sound if not name.startswith(STILL)):
         home = os.path.join(run, name)
         # The list of best models that is here is newer than the one that was copied.
-        if stem(name) not in spoilt and not (name == BEST_POINTER and os.path.exists(home)):
+        if not (name == BEST_POINTER and os.path.exists(home)):
             os.makedirs(os.path.dirname(home), exist_ok=True)
             os.rename(os.path.join(brought, name), home)
-    go_on_with_history(run, brought)
-    shutil.rmtree(brought)
     if spoilt:
         print("left behind: " + " and ".join(sorted(spoilt)))
 
 
-def go_on_with_history(run, brought):
-    """Begin the history of the run where the copy was made; what this attempt has written so far follows it."""
-    with open(os.path.join(run, HISTORY)) as file:
-        written = file.read()
-    with open(os.path.join(brought, HISTORY_COPY)) as file:
-        before = file.read()
-    with open(os.path.join(run, HISTORY), "w") as file:
-        file.write(before + written)
+def go_on_with(copied, home):
+    """Let a record be as it was copied, and go on with what only the one that is here has.
+
+    Those of lines are written in their place, for the supervisor has them open; one that is cut off there comes again, because
+    the checkpoint is not here yet.
+    """
+    if os.path.basename(home) in RECORDS:
+        before, written = lines_of(copied), lines_of(home)
+        known = set(before)
+        with open(home, "wb") as file:
+            file.writelines(before + [line for line in written if line not in known])
+    elif not os.path.exists(home) or os.path.getsize(home) < os.path.getsize(copied):
+        os.makedirs(os.path.dirname(home), exist_ok=True)
+        os.rename(copied, home)
+
+
+def lines_of(path):
+    """Return the whole lines of a file; the last one may just have been written when it was copied."""
+    if not os.path.exists(path):
+        return []
+    with open(path, "rb") as file:
+        return [line for line in file if line.endswith(b"\n")]
+
+
+def stills(run):
+    """Let the records be read in peace: return the names of copies of what grows, which lie beside the log folder."""
+    curves = sorted(name for name in os.listdir(os.path.join(run, "logdir")) if name.startswith(CURVES))
+    names = [name for name in RECORDS if os.path.exists(os.path.join(run, name))]
+    names += ["logdir/" + name for name in curves]
+    os.makedirs(os.path.join(run, STILL, "logdir"), exist_ok=True)
+    for name in names:
+        shutil.copyfile(os.path.join(run, name), os.path.join(run, STILL + name))
+    return [STILL + name for name in names]
 
 
 def described(run, names):

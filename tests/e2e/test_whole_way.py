@@ -315,8 +315,8 @@ def test_a_launcher_that_is_gone_is_replaced_and_the_run_goes_on_from_the_copy_o
     product: Product, up: str
 ) -> None:
     before, run = guests_of(product), product.outputs()["run"]
-    best = best_models(product, run)
-    assert best
+    best, curves = best_models(product, run), curves_of(product, run)
+    assert best and curves
     account = SoftLayer.create_client_from_env(config_file=str(product.home / "emulator" / "softlayer.conf"))
     account.call("Virtual_Guest", "deleteObject", id=int(before["gpu-0"]))
     product.edit_stack(f"maxSteps: {MANY_STEPS}", f"maxSteps: {LAST_STEPS}")
@@ -330,6 +330,13 @@ def test_a_launcher_that_is_gone_is_replaced_and_the_run_goes_on_from_the_copy_o
     steps = [event["step"] for event in map(json.loads, events) if event["event"] in ("brought_back", "restored")]
     assert steps[-2:] == [MANY_STEPS, MANY_STEPS]
     assert best <= best_models(product, run)
+    assert set(curves) < set(curves_of(product, run))
+
+
+def curves_of(product: Product, run: str) -> list[str]:
+    """Return the names of the files that TensorBoard draws from, and the beginnings of the two that `fab report` does."""
+    wanted = f"cd /data/runs/{run} && ls logdir/events.* && head -n 1 progress.jsonl && head -n 1 samples.jsonl"
+    return product.plain(f"fab ssh --stack local gpu-0 -- sh -c '{wanted}'").stdout.splitlines()
 
 
 def best_models(product: Product, run: str) -> set[str]:

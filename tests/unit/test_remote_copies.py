@@ -13,6 +13,7 @@ from tiny_checkpoint import DATA, save
 
 from remote.launcher import copies
 
+CURVES = "logdir/events.out.tfevents.1560000000.gpu-0"
 NEWEST, OLD, BETTER = "model.ckpt-20", "best_models/val_loss=2.0000-step-11", "best_models/val_loss=1.0000-step-21"
 
 
@@ -30,6 +31,8 @@ def here(tmp_path, monkeypatch):
     (here / "progress.jsonl").write_text('{"event": "first"}\n')
     save(here / "logdir", NEWEST)
     save(here / "logdir", OLD)
+    (here / "samples.jsonl").write_text('{"event": "sample"}\n')
+    (here / CURVES).write_bytes(DATA)
     (here / "logdir" / copies.BEST_POINTER.removeprefix("logdir/")).write_text("the framework's list")
     return here
 
@@ -64,13 +67,14 @@ def kept(here):
 
 
 def lost(here):
-    """Let the launcher be a fresh machine."""
+    """Let the launcher be a fresh machine, on which the supervisor has begun to tell."""
     shutil.rmtree(here / "logdir")
     (here / "progress.jsonl").write_text('{"event": "later"}\n')
+    (here / "samples.jsonl").write_text("")
 
 
-def test_a_fresh_launcher_gets_checkpoint_best_model_its_list_and_the_history_back(here):
-    assert sent(copy(here, 20, NEWEST, OLD)) == 7
+def test_a_fresh_launcher_gets_checkpoint_best_model_its_list_and_the_records_back(here):
+    assert sent(copy(here, 20, NEWEST, OLD)) == 10
     lost(here)
     assert copies.MARK + "20" in call(here, "copied").stdout
     assert call(here, "bring").returncode == 0
@@ -78,6 +82,61 @@ def test_a_fresh_launcher_gets_checkpoint_best_model_its_list_and_the_history_ba
         assert (here / "logdir" / f"{name}.data-00000-of-00001").read_bytes() == DATA
     assert (here / copies.BEST_POINTER).read_text() == "the framework's list"
     assert (here / "progress.jsonl").read_text() == '{"event": "first"}\n{"event": "later"}\n'
+    assert (here / "samples.jsonl").read_text() == '{"event": "sample"}\n'
+    assert (here / CURVES).read_bytes() == DATA
+    assert not (here / "brought").exists()
+
+
+def test_of_the_records_only_those_travel_again_that_have_grown(here):
+    copy(here, 20, NEWEST, OLD)
+    with (here / "samples.jsonl").open("a") as file:
+        file.write('{"event": "sample", "t": 2}\n')
+    assert sent(copy(here, 20, NEWEST, OLD)) == 1
+    (here / f"{CURVES}.later").write_bytes(b"a second attempt")
+    assert sent(copy(here, 20, NEWEST, OLD)) == 1
+    lost(here)
+    assert call(here, "bring").returncode == 0
+    assert len((here / "samples.jsonl").read_text().splitlines()) == 2
+    assert (here / CURVES).read_bytes() == DATA
+    assert (here / f"{CURVES}.later").read_bytes() == b"a second attempt"
+
+
+def test_records_that_were_never_lost_are_as_they_were(here):
+    copy(here, 20, NEWEST, OLD)
+    (here / "logdir" / f"{NEWEST}.index").write_bytes(b"")
+    for name in ("progress.jsonl", CURVES):
+        with (here / name).open("a") as file:
+            file.write('{"event": "later"}\n')
+    assert call(here, "bring").returncode == 0
+    assert (here / "progress.jsonl").read_text() == '{"event": "first"}\n{"event": "later"}\n'
+    assert (here / CURVES).read_bytes() == DATA + b'{"event": "later"}\n'
+
+
+def test_a_line_that_was_just_being_written_when_it_was_copied_spoils_no_other(here):
+    (here / "progress.jsonl").write_text('{"event": "first"}\n{"event": "hal')
+    copy(here, 20, NEWEST)
+    lost(here)
+    call(here, "bring")
+    assert (here / "progress.jsonl").read_text() == '{"event": "first"}\n{"event": "later"}\n'
+
+
+def test_a_record_that_was_spoilt_there_holds_up_no_checkpoint(here):
+    copy(here, 20, NEWEST)
+    (here.parent / "there" / "copy" / "still" / "progress.jsonl").write_bytes(b"rot")
+    lost(here)
+    done = call(here, "bring")
+    assert (done.returncode, done.stdout) == (0, "left behind: still/progress\n")
+    assert (here / "progress.jsonl").read_text() == '{"event": "later"}\n'
+    assert (here / "logdir" / f"{NEWEST}.index").exists()
+
+
+def test_a_copy_that_does_not_arrive_leaves_the_disk_as_it_was(here):
+    copy(here, 20, NEWEST, OLD)
+    way(here, 'case $2 in *give*) set -- $1 "$2 | head -c 12000";; esac')
+    lost(here)
+    done = call(here, "bring")
+    assert done.returncode == 1
+    assert done.stderr.endswith("the copy of node did not arrive whole\n")
     assert not (here / "brought").exists()
 
 
