@@ -21,6 +21,8 @@ from remote import host_key
 
 CONNECT_TIMEOUT_S = 10.0
 COMMAND_TIMEOUT_S = 300.0
+SILENT_S = 120.0
+"""How long an open connection may leave a question without an answer; a machine that vanished says no word of it."""
 NO_EXIT_CODE = -1
 TAIL_LINES = 15
 PIECE_BYTES = 1 << 18
@@ -171,7 +173,7 @@ class Host:
         self.connect()
         assert self._connection
         try:
-            with self._connection.sftp().open(path, "rb") as file:
+            with self._files().open(path, "rb") as file:
                 file.seek(start)
                 file.prefetch(end)
                 while start < end and (piece := file.read(min(PIECE_BYTES, end - start))):
@@ -191,8 +193,8 @@ class Host:
         assert self._connection
         try:
             with local.open("rb") as content:
-                self._connection.sftp().putfo(content, f"{path}.part")
-            self._connection.sftp().posix_rename(f"{path}.part", path)
+                self._files().putfo(content, f"{path}.part")
+            self._files().posix_rename(f"{path}.part", path)
         except (OSError, EOFError, paramiko.SSHException) as error:
             self.close()
             raise UnreachableError(f"sending {local} to {self}: the connection was lost ({_reason(error)}).") from error
@@ -205,7 +207,7 @@ class Host:
         self.run(("mkdir", "-p", str(PurePosixPath(path).parent)))
         assert self._connection
         try:
-            with local.open("rb") as content, self._connection.sftp().open(path, "ab") as target:
+            with local.open("rb") as content, self._files().open(path, "ab") as target:
                 target.set_pipelined(True)
                 there = target.stat().st_size or 0
                 content.seek(there)
@@ -218,6 +220,14 @@ class Host:
             self.close()
             raise UnreachableError(f"sending {local} to {self}: the connection was lost ({_reason(error)}).") from error
 
+    def _files(self) -> paramiko.SFTPClient:
+        assert self._connection
+        files = self._connection.sftp()
+        channel = files.get_channel()
+        assert channel
+        channel.settimeout(SILENT_S)
+        return files
+
     def close(self) -> None:
         """End the connection."""
         if self._connection:
@@ -226,13 +236,14 @@ class Host:
 
     def _pinned_connection(self) -> fabric.Connection:
         options = {"key_filename": self.key_file, "allow_agent": False, "look_for_keys": False}
+        limits = {"banner_timeout": CONNECT_TIMEOUT_S, "auth_timeout": CONNECT_TIMEOUT_S, "channel_timeout": SILENT_S}
         connection = fabric.Connection(
             self.address,
             user=self.user,
             port=self.port,
             config=fabric.Config(lazy=True, overrides=SETTINGS),
             connect_timeout=CONNECT_TIMEOUT_S,
-            connect_kwargs={**options, "banner_timeout": CONNECT_TIMEOUT_S, "auth_timeout": CONNECT_TIMEOUT_S},
+            connect_kwargs={**options, **limits},
             forward_agent=False,
         )
         name = self.address if self.port == 22 else f"[{self.address}]:{self.port}"

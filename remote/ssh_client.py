@@ -28,6 +28,7 @@ def ssh_argv(
         "GlobalKnownHostsFile": "/dev/null",
         "StrictHostKeyChecking": "yes",
         "ConnectTimeout": "10",
+        "ServerAliveInterval": "15",
     }
     settings = [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
     line = (shlex.join(command),) if command else ()

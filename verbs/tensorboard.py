@@ -51,7 +51,7 @@ def tunnel_argv(launcher: Host, hosts: list[Host], payload: Payload, local_port:
     server = ("python", "-c", SERVER.read_text(), logdir, str(PORT))
     inside = ("docker", "exec", "-i", "-e", "MICROCLUSTER_TOOL=tensorboard", payload.container.name, *server)
     forward = f"{LOOPBACK}:{local_port}:{LOOPBACK}:{PORT}"
-    options = ("-T", "-o", "ExitOnForwardFailure=yes", "-o", "ServerAliveInterval=15", "-L", forward)
+    options = ("-T", "-o", "ExitOnForwardFailure=yes", "-L", forward)
     return ssh_argv(launcher, hosts, inside, options)
 
 

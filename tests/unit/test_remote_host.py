@@ -13,9 +13,10 @@ import paramiko
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ssh_server import SshServer
+from ssh_server import Opened, Server, SshServer
 
 from launchers import payload
+from remote import host as remote_host
 from remote import on_all as on_all_hosts
 from remote.host import CommandError, Host, HostKeyError, LoginRefusedError, RemoteError, UnreachableError
 from remote.ssh_client import ssh_argv
@@ -200,3 +201,29 @@ def test_a_file_is_read_from_where_it_was_left_off_to_where_it_ended_when_it_was
 def test_a_file_that_is_gone_is_named(host, tmp_path):
     with pytest.raises(RemoteError, match="model of gpu-0.*not there any more"):
         list(host.pieces(str(tmp_path / "model"), 0, 1))
+
+
+@pytest.mark.parametrize(
+    ("silent", "ask"),
+    [
+        ((Server, "check_channel_request"), lambda one, file: one.run(("true",))),
+        ((Opened, "read"), lambda one, file: list(one.pieces(str(file), 0, 1000))),
+        ((Opened, "write"), lambda one, file: one.send(file, str(file))),
+    ],
+    ids=["a command", "a file that is read", "a file that is sent"],
+)
+def test_a_machine_that_vanishes_under_an_open_connection_is_not_waited_for_without_end(
+    host, tmp_path, monkeypatch, silent, ask
+):
+    (tmp_path / "file").write_bytes(bytes(1000))
+    monkeypatch.setattr(remote_host, "SILENT_S", 0.5)
+    vanishing = Host(host.facts, host.user, host.key_file, port=host.port)
+    vanishing.run(("true",))
+    over = threading.Event()
+    monkeypatch.setattr(*silent, lambda *args: over.wait(30), raising=False)
+    try:
+        with pytest.raises(UnreachableError, match="connection was lost"):
+            ask(vanishing, tmp_path / "file")
+    finally:
+        over.set()
+        vanishing.close()
