@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,7 +37,11 @@ class Answer:
 
 
 def curves(events: Sequence[Event]) -> Curves:
-    """Take the curves out of the events; the first pace and one after an evaluation hold other work and are left out."""
+    """Take the curves out of the events.
+
+    The first pace and one after an evaluation hold other work and are left out. Where a later attempt went on from a checkpoint,
+    what the one before had done beyond it is lost, and so are its points.
+    """
     train, validation, pace = [], [], []
     pending: float | None = None
     tainted = True
@@ -51,11 +55,16 @@ def curves(events: Sequence[Event]) -> Curves:
             case "validation" if isinstance(event["loss"], float):
                 pending, tainted = event["loss"], True
             case "started" | "restored":
-                tainted = True
+                tainted, pending = True, None
+                train, validation, pace = (_until(event.get("step", -1), one) for one in (train, validation, pace))
             case "time":
                 pace += [] if tainted else [(event["step"], event["seconds_per_step"])]
                 tainted = False
     return Curves(tuple(train), tuple(validation), tuple(pace))
+
+
+def _until(step: int, points: list[Point]) -> list[Point]:
+    return [point for point in points if point[0] <= step]
 
 
 def learning_rate(size: Size, step: int) -> float:
@@ -67,21 +76,28 @@ def learning_rate(size: Size, step: int) -> float:
 def how_long(events: Sequence[Event]) -> Answer:
     """Say how long the run took, all attempts together."""
     question = "How long does the run take?"
-    phases = [event for event in events if event["event"] in ("phase", "end")]
-    trained = (
-        sum(
-            later["t"] - one["t"]
-            for one, later in zip(phases, [*phases[1:], events[-1]], strict=True)
-            if one.get("phase") == "training"
-        )
-        if phases
-        else 0.0
-    )
-    whole = events[-1]["t"] - events[0]["t"] if events else 0.0
+    dated = sorted((event for event in events if "t" in event), key=lambda event: event["t"])
+    trained = sum(_trainings(dated))
+    whole = dated[-1]["t"] - dated[0]["t"] if dated else 0.0
     figures = {"training_s": round(trained, 1), "whole_s": round(whole, 1)}
     return Answer(
         question, f"{_span(trained)} of training in {_span(whole)} from the first preparation to the end.", figures
     )
+
+
+def _trainings(dated: Sequence[Event]) -> Iterator[float]:
+    """Yield the seconds of each training: to its end, or to the last sign of life of one that nobody saw end."""
+    begun: float | None = None
+    last = 0.0
+    for event in dated:
+        if begun is not None and event["event"] in ("phase", "end"):
+            yield (event["t"] if event["event"] == "end" else last) - begun
+            begun = None
+        if event.get("phase") == "training":
+            begun = event["t"]
+        last = event["t"]
+    if begun is not None:
+        yield last - begun
 
 
 def trained_enough(found: Curves) -> Answer:
@@ -91,17 +107,14 @@ def trained_enough(found: Curves) -> Answer:
     if len(losses) < 3:
         return Answer(question, "Not to be told: there are fewer than three evaluations.", {"evaluations": len(losses)})
     before, last = losses[-1 - max(len(losses) // 3, 1)], min(losses[-max(len(losses) // 3, 1) :])
-    gain = (before - last) / before
+    gain = (before - last) / before if before else 0.0
     figures = {"before": before, "last": last, "gain_share": round(gain, 4)}
     if gain > LEVEL_SHARE:
         return Answer(
             question, f"No: over the last third of the run its validation loss still fell by {gain:.1%}.", figures
         )
-    return Answer(
-        question,
-        f"As far as this data takes it: over the last third the validation loss fell by only {gain:.1%}.",
-        figures,
-    )
+    moved = f"fell by only {gain:.1%}" if gain >= 0 else f"rose by {-gain:.1%}"
+    return Answer(question, f"As far as this data takes it: over the last third the validation loss {moved}.", figures)
 
 
 def overfitted(found: Curves) -> Answer:
@@ -140,7 +153,11 @@ def rate(size: Size, step: int) -> Answer:
     """Tell the learning rate now and at its peak."""
     peak = learning_rate(size, size.warmup_steps - 1)
     now = learning_rate(size, step)
-    sentence = f"{now:.2e} at step {step}; it rose to {peak:.2e} over {size.warmup_steps} steps of warm-up and falls with the root of the step."
+    rises, falls = ("rises", "then falls") if step < size.warmup_steps else ("rose", "falls")
+    sentence = (
+        f"{now:.2e} at step {step}; it {rises} to {peak:.2e} over {size.warmup_steps} steps of warm-up and {falls} with the root of "
+        "the step."
+    )
     return Answer("What is the learning rate?", sentence, {"now": now, "peak": peak, "warmup_steps": size.warmup_steps})
 
 

@@ -95,7 +95,7 @@ def report_rows(payload: Payload, outcome: Outcome, cost: Cost) -> list[tuple[st
             if payload.gpu
             else f"{ranks} ranks on {places}",
         ),
-        ("steps", f"{outcome.step} of {outcome.max_steps}"),
+        ("steps", f"{'none' if outcome.step is None else outcome.step} of {outcome.max_steps}"),
         (
             "validation loss",
             f"{outcome.first_validation_loss} at first, {outcome.validation_loss} at last"
@@ -103,7 +103,7 @@ def report_rows(payload: Payload, outcome: Outcome, cost: Cost) -> list[tuple[st
             else None,
         ),
         ("evaluation", _last_bleu(outcome)),
-        ("pace", f"{outcome.seconds_per_step} s/step" if outcome.seconds_per_step is not None else None),
+        ("pace", f"{outcome.seconds_per_step:.3f} s/step" if outcome.seconds_per_step is not None else None),
         ("predicted", _predicted(outcome)),
         ("planned", _planned(payload)),
         ("throughput", f"{outcome.objects_per_second:.0f} objects/s" if outcome.objects_per_second else None),

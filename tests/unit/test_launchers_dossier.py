@@ -54,15 +54,50 @@ def test_a_validation_loss_that_rises_again_is_overfitting_and_names_the_step() 
     assert answer.startswith("Yes: the validation loss was lowest at step 200 (1.6000)")
 
 
+def test_a_validation_loss_that_rises_is_not_said_to_fall() -> None:
+    assert "the validation loss rose by 11.8%" in dossier.trained_enough(evaluated(5, 3, 1.6, 1.7, 1.9)).answer
+    assert dossier.trained_enough(evaluated(0.0, 0.0, 0.0)).answer.startswith("As far as")
+
+
+def test_what_was_lost_with_an_attempt_is_in_no_curve() -> None:
+    def lines(*steps: int) -> list[dict[str, object]]:
+        return [{"event": "train", "step": step, "loss": float(step)} for step in steps]
+
+    crashed = [*lines(0, 100, 200), {"event": "validation", "loss": 9.0}, *lines(300)]
+    found = dossier.curves([{"event": "started"}, *crashed, {"event": "restored", "step": 200}, *lines(300, 400)])
+    assert [step for step, _ in found.train] == [0, 100, 200, 300, 400]
+    assert found.validation == ()
+    again = dossier.curves([*crashed, {"event": "started"}, *lines(0, 100)])
+    assert [step for step, _ in again.train] == [0, 100]
+
+
 def test_two_evaluations_tell_nothing() -> None:
     assert "fewer than three" in dossier.trained_enough(evaluated(5, 4)).answer
     assert "fewer than three" in dossier.overfitted(evaluated(5, 4)).answer
 
 
 def test_the_time_of_all_attempts_counts_and_what_lies_between_them_does_not() -> None:
-    phases = [("preparing", 0), ("training", 10), ("preparing", 70), ("training", 100)]
-    events = [{"event": "phase", "phase": phase, "t": t} for phase, t in phases] + [{"event": "end", "t": 130}]
+    phases = [("preparing", 0), ("training", 10), ("preparing", 90), ("training", 100)]
+    events = [{"event": "phase", "phase": phase, "t": t} for phase, t in phases]
+    events += [{"event": "end", "t": 70}, {"event": "end", "t": 130}]
     assert dossier.how_long(events).figures == {"training_s": 90, "whole_s": 130}
+
+
+def test_a_training_that_nobody_saw_end_counts_to_its_last_sign_of_life() -> None:
+    crashed = [{"event": "phase", "phase": "training", "t": 0}, {"event": "train", "step": 9, "loss": 2.0, "t": 50}]
+    resumed = [
+        {"event": "phase", "phase": "preparing", "t": 40_000},
+        {"event": "phase", "phase": "training", "t": 40_100},
+    ]
+    samples = [{"event": "sample", "t": 60}, {"event": "sample", "t": 40_130}]
+    found = dossier.how_long([*crashed, *resumed, {"event": "end", "t": 40_150}, *samples])
+    assert found.figures == {"training_s": 110, "whole_s": 40_150}
+    assert found.answer.startswith("1 min 50 s of training in 11 h 9 min")
+
+
+def test_a_run_that_is_still_warming_up_has_not_reached_the_highest_rate() -> None:
+    assert "it rises to 9.88e-04 over 8000 steps of warm-up and then falls" in dossier.rate(BASE, 300).answer
+    assert "it rose to 9.88e-04 over 8000 steps of warm-up and falls" in dossier.rate(BASE, 8000).answer
 
 
 def test_gpu_use_is_the_mean_of_the_samples() -> None:
