@@ -25,6 +25,7 @@ from config.yaml_text import TextProblem, printable, read
 from launchers.datasets import DATASETS
 
 __all__ = [
+    "Account",
     "Cluster",
     "ConfigError",
     "Container",
@@ -41,6 +42,8 @@ __all__ = [
     "owner",
     "owner_mark",
     "parse",
+    "path_of",
+    "read_account",
     "read_file",
     "read_values",
 ]
@@ -51,6 +54,14 @@ SECTIONS = (f"{NAMESPACE}:cluster", f"{NAMESPACE}:container", f"{NAMESPACE}:job"
 TOP_LEVEL = ("config", "encryptionsalt", "encryptedkey", "secretsprovider")
 HASHES = "data-hashes.json"
 STACKS = Path(__file__).parents[1] / "stacks"
+
+
+@dataclass(frozen=True)
+class Account:
+    """Where a stack's things are ordered: the official client's file, None for its usual sources, and the unit of the provider's waits."""
+
+    config_file: str | None
+    time_scale: float
 
 
 @dataclass(frozen=True)
@@ -88,19 +99,35 @@ def with_files(stack: Stack) -> Stack:
         found = looked_at(stack.data, wanted.files, wanted.optional, home() / "cache" / HASHES)
     except ValueError as problem:
         raise _refusal(stack.name, [f"job/data: {problem}"]) from problem
+    except OSError as error:
+        raise _refusal(stack.name, [f"job/data: {error.filename or stack.data.path}: {error.strerror}"]) from error
     return replace(stack, data=found)
 
 
 def read_file(stack: str, *, ordering: bool = False) -> Stack:
     """Return the checked stack of a stack file, for verbs that run outside Pulumi."""
+    parsed = parse(stack, read_values(path_of(stack)), ordering=ordering)
+    return with_files(parsed) if ordering else parsed  # A living stack is watched and ended without its data, too.
+
+
+def read_account(stack: str) -> Account:
+    """Return the account of a stack file, whatever else is wrong in it: what was ordered has to be found and cancelled."""
+    written = _sections(read_values(path_of(stack)), "softlayer")
+    problems = problems_of_account(written)
+    if problems:
+        raise _refusal(stack, problems)
+    return _account(written)
+
+
+def path_of(stack: str) -> Path:
+    """Return the place of a stack's file, or raise ConfigError where there is none."""
     path = STACKS / f"Pulumi.{stack}.yaml"
     if not re.fullmatch(STACK_NAME, stack) or not path.is_file():
         names = ", ".join(sorted(file.name.split(".")[1] for file in STACKS.glob("Pulumi.*.yaml")))
         raise ConfigError(
             f"There is no stack '{printable(stack)}': stacks/Pulumi.{printable(stack)}.yaml does not exist. Stacks: {names}."
         )
-    parsed = parse(stack, read_values(path), ordering=ordering)
-    return with_files(parsed) if ordering else parsed  # A living stack is watched and ended without its data, too.
+    return path
 
 
 def read_values(path: Path) -> dict[str, Any]:
@@ -145,12 +172,16 @@ def parse(stack: str, values: Mapping[str, Any], *, ordering: bool = False) -> S
     if problems:
         raise _refusal(stack, problems)
     parsed, plan, reasons = planned(parsed, written, reasons)
-    file = account.get("configFile")
+    of = _account(account)
     origins = (*_origins(parsed, written, reasons), *(plan.rows() if plan else ()))
     sections = (parsed.cluster, parsed.container, parsed.job)
-    account_file = str(expand(file)) if file else None
     data = data_of(parsed.job.data) if parsed.job.data else None
-    return Stack(stack, *sections, account_file, float(account.get("timeScale", 1)), origins, plan, data)
+    return Stack(stack, *sections, of.config_file, of.time_scale, origins, plan, data)
+
+
+def _account(written: Mapping[str, Any]) -> Account:
+    file = written.get("configFile")
+    return Account(str(expand(file)) if file else None, float(written.get("timeScale", 1)))
 
 
 def _refusal(stack: str, problems: list[str]) -> ConfigError:

@@ -9,7 +9,7 @@ import sys
 from types import FrameType
 
 from setup import withheld
-from setup.errors import INTERRUPTED, SetupError
+from setup.errors import FAILED, INTERRUPTED, SetupError, of_the_system
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -26,6 +26,9 @@ def main(arguments: list[str] | None = None) -> int:
     except SetupError as error:
         print(error, file=sys.stderr)
         return error.exit_code
+    except OSError as error:  # A full disk, a folder that may not be written to.
+        print(f"make {given.verb}: {of_the_system(error)}. See to it, then repeat the same command.", file=sys.stderr)
+        return FAILED
     except KeyboardInterrupt:
         again = f"`make {given.verb} STACK={given.stack}` goes on from there"
         print(f"\nStopped. What was done is kept; {again}.", file=sys.stderr)

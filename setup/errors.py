@@ -7,6 +7,12 @@ MISTAKE = 2
 INTERRUPTED = 130
 
 
+def of_the_system(error: OSError) -> str:
+    """Return what the system says, with the file that it says it of."""
+    where = f"{error.filename}: " if error.filename else ""
+    return f"{where}{error.strerror or error}"
+
+
 class SetupError(Exception):
     """A full sentence: what was being done, what happened, what to do next."""
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 
 from setup.environment import PROJECT, VENV, Home
-from setup.errors import INTERRUPTED, SetupError
+from setup.errors import FAILED, INTERRUPTED, SetupError, of_the_system
 from setup.packages import install
 from setup.process import Step, run_logged
 from setup.progress import say
@@ -110,6 +110,9 @@ def main() -> int:
     except SetupError as error:
         say(str(error), sys.stderr)
         return error.exit_code
+    except OSError as error:
+        say(f"Making .venv: {of_the_system(error)}. See to it, then repeat the same command.", sys.stderr)
+        return FAILED
     except KeyboardInterrupt:
         say(f"\nStopped while making .venv. {AGAIN}", sys.stderr)
         return INTERRUPTED

@@ -17,7 +17,7 @@ from providers.softlayer.account import AccountError
 from remote.host import RemoteError, UnreachableError
 from remote.waiting import NotReadyError
 from setup.environment import PART_OF_MAKE
-from setup.errors import SetupError
+from setup.errors import SetupError, of_the_system
 
 FAILED, MISTAKE, INTERRUPTED = 1, 2, 130
 STACK = "local"
@@ -66,11 +66,8 @@ def _carefully(function: Callable[..., int | None], *args: Any, **options: Any) 
     except (UserMistake, ConfigError, SetupError) as error:
         tell(str(error))
         return getattr(error, "exit_code", MISTAKE)
-    except UnreachableError as error:
-        tell(f"{sentence(str(error))} {UNREACHABLE_NEXT}")
-        return FAILED
     except (VerbError, RemoteError, NotReadyError, PayloadError, AccountError) as error:
-        tell(sentence(str(error)))
+        tell(sentence(str(error)) + (f" {UNREACHABLE_NEXT}" if isinstance(error, UnreachableError) else ""))
         return FAILED
     except KeyboardInterrupt as pressed:
         going_on = str(pressed) or "what was begun on the machines may still go on"
@@ -78,6 +75,11 @@ def _carefully(function: Callable[..., int | None], *args: Any, **options: Any) 
         return INTERRUPTED
     except BrokenPipeError:
         sys.stdout = None  # type: ignore[assignment] - nobody reads any more, and Python would complain about it
+        return FAILED
+    except OSError as error:  # A full disk, a folder that may not be written to.
+        tell(
+            f"fab {function.__name__.replace('_', '-')}: {of_the_system(error)}. See to it, then give the same command again."
+        )
         return FAILED
 
 

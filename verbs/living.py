@@ -23,7 +23,7 @@ PULUMI_TIMEOUT_S = 60
 
 def find_payload(stack: str) -> Payload | None:
     """Return what the stack's outputs say, or None when nothing of it is up."""
-    config.read_file(stack)  # Refuses a stack that does not exist.
+    config.path_of(stack)  # Refuses a stack that does not exist; what its file says now is no matter of what runs.
     outputs = _outputs(stack)
     found = outputs.get(OUTPUT)
     if not found:

@@ -15,7 +15,7 @@ from launchers.payload import Payload
 from launchers.run_folder import RunFolder
 from remote import job as remote_job
 from remote.host import Host, UnreachableError
-from verbs.frame import STACK, UserMistake, tell, verb
+from verbs.frame import STACK, UserMistake, VerbError, tell, verb
 from verbs.living import launcher_of, payload_of
 
 CHUNK_BYTES = 1 << 20
@@ -92,7 +92,12 @@ def print_until_ended(
             content = end.read()
             if over and not content:  # What came between the last look and the end has been read by now.
                 return
-            over = over or (not content and remote_job.observe(end.launcher, payload).state in ENDED)
+            state = None if over or content else remote_job.observe(end.launcher, payload).state
+            if state == "absent":
+                raise VerbError(
+                    f"stack {payload.stack} has no run {payload.run} on its launcher. Start it: make up STACK={payload.stack}"
+                )
+            over = over or state in ENDED
             answered = time.monotonic()
         except UnreachableError as error:
             if time.monotonic() - answered > LOST_LIMIT_S:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -11,16 +12,18 @@ import config
 from launchers.payload import Payload, PayloadError
 from planning import next_started_hour
 from providers.softlayer.account import Account, AccountError, open_account, reading
+from providers.softlayer.charges import Charge
 from setup.withheld import kept
 from verbs.frame import VerbError, sentence, tell
 from verbs.living import find_payload
 
 CENT = Decimal("0.01")
+FOR_EVER = datetime.max.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What the open billing items of a stack cost; None where the account cannot be read."""
+    """What a stack costs an hour and has cost, machines that were replaced included; None where the account cannot be read."""
 
     per_hour: Decimal | None
     so_far: Decimal | None
@@ -45,17 +48,43 @@ class Cost:
         return f"${self.so_far.quantize(CENT)} so far, ${self.per_hour.normalize():f}/hour{beginning}"
 
 
+@dataclass(frozen=True)
+class Bill:
+    """The rows of the last rental, and what was rented before them."""
+
+    shown: tuple[Charge, ...]
+    earlier: tuple[Charge, ...]
+
+    @property
+    def open(self) -> list[Charge]:
+        """What is billed at this moment; nothing of it is ever among the earlier ones."""
+        return [row for row in self.shown if row.is_open]
+
+
+def last_rental(charges: Iterable[Charge]) -> Bill:
+    """Cut the history where the mark last held nothing; what is open is always behind the cut."""
+    rows = sorted(charges, key=lambda row: row.opened)
+    begun, held_until = 0, FOR_EVER
+    for index, row in enumerate(rows):
+        closed = row.closed or FOR_EVER
+        if row.opened > held_until:
+            begun = index
+        held_until = max(held_until, closed) if index else closed
+    return Bill(tuple(rows[begun:]), tuple(rows[:begun]))
+
+
 def cost_of(payload: Payload, account: Account | None = None) -> Cost:
     """Return what is being billed for a stack that is up, as the account says in which it was ordered."""
     try:
         account = account or open_account(payload.account_config_file, kept())
         with reading(account, "the bill"):
-            charges = [charge for charge in account.charges_listed(payload.mark) if charge.is_open]
+            bill = last_rental(account.charges_listed(payload.mark))
     except AccountError as error:
         tell(sentence(str(error)))
         return Cost(None, None)
-    per_hour, so_far = (sum(each, Decimal(0)) for each in ((c.per_hour for c in charges), (c.so_far for c in charges)))
-    opened = min((c.opened for c in charges if c.hourly), default=None)
+    per_hour = sum((row.per_hour for row in bill.open), Decimal(0))
+    so_far = sum((row.so_far for row in bill.shown), Decimal(0))
+    opened = min((row.opened for row in bill.open if row.hourly), default=None)
     next_hour = next_started_hour(opened, datetime.now(UTC)).astimezone(UTC) if opened else None
     return Cost(per_hour, so_far, next_hour=next_hour)
 
@@ -68,4 +97,4 @@ def account_and_mark(stack: str) -> tuple[Account, str]:
         payload = None
     if payload:
         return open_account(payload.account_config_file, kept()), payload.mark
-    return open_account(config.read_file(stack).account_config_file, kept()), config.owner(stack).mark
+    return open_account(config.read_account(stack).config_file, kept()), config.owner(stack).mark

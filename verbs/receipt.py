@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -23,22 +22,7 @@ from providers.softlayer.charges import receipt as add_up
 from setup.environment import Home
 from verbs.compared import Compared, known_guests, with_state
 from verbs.frame import FAILED, STACK, print_json, tell, verb
-from verbs.money import CENT, account_and_mark
-
-FOR_EVER = datetime.max.replace(tzinfo=UTC)
-
-
-@dataclass(frozen=True)
-class Bill:
-    """The rows that are shown, and what was rented before them."""
-
-    shown: tuple[Charge, ...]
-    earlier: tuple[Charge, ...]
-
-    @property
-    def open(self) -> list[Charge]:
-        """What is billed at this moment; nothing of it is ever among the earlier ones."""
-        return [row for row in self.shown if row.is_open]
+from verbs.money import CENT, Bill, account_and_mark, last_rental
 
 
 @verb
@@ -65,22 +49,11 @@ def receipt(context: invoke.Context, stack: str = STACK, json: bool = False, all
 def expected(found: Sequence[Belonging], stack: str, mark: str, account: Account) -> list[str]:
     """Say what is not billed yet and will be: nothing may be called the end before it is."""
     waiting = [each for each in found if each.is_alive and not each.is_billed and each.kind == belongings.GUEST]
-    unanswered = by_hand.unanswered(stack, mark, account, config.read_file(stack).time_scale)
+    unanswered = by_hand.unanswered(stack, mark, account, config.read_account(stack).time_scale)
     return [f"{each} is ordered and not billed yet, for its order waits" for each in waiting] + [
         f"the answer to the order of {each.name} at {each.at[:19]} UTC got lost; what it made may still turn up"
         for each in unanswered
     ]
-
-
-def last_rental(charges: Sequence[Charge]) -> Bill:
-    """Cut the history where the mark last held nothing; what is open is always behind the cut."""
-    begun, held_until = 0, FOR_EVER
-    for index, row in enumerate(charges):
-        closed = row.closed or FOR_EVER
-        if row.opened > held_until:
-            begun = index
-        held_until = max(held_until, closed) if index else closed
-    return Bill(tuple(charges[begun:]), tuple(charges[:begun]))
 
 
 def facts(bill: Bill, compared: Compared, mark: str, account: Account) -> dict[str, Any]:

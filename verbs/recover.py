@@ -29,7 +29,7 @@ QUICK_S = 60
 @verb
 def recover(context: invoke.Context, stack: str = STACK, yes: bool = False, cancel: bool = False) -> int:
     """Put a stack in order after a crash: processes, lock, state, unfinished orders; what is rented stays unless --cancel."""
-    config.read_file(stack)
+    config.read_account(stack)
     home = Home.of(os.environ)
     with locks.alone_on(stack, "fab recover", home):
         locks.refuse_living_pulumi(stack, "fab recover", home)
@@ -101,7 +101,7 @@ def _look(account: Account, mark: str, stack: str, home: Home) -> tuple[list[Bel
 
 
 def _cancel(stack: str, mark: str, account: Account) -> None:
-    scale = config.read_file(stack).time_scale
+    scale = config.read_account(stack).time_scale
     with reading(account, "what is left"):
         bill = by_hand.cancel_all(stack, mark, account, scale, tell)
     print(f"cancelled, and proved by the account: {bill.open_count} open billing items")

@@ -30,7 +30,7 @@ from verbs.fetch import folder_of
 from verbs.frame import FAILED, STACK, UserMistake, print_json, sentence, tell, verb
 from verbs.job import status_facts
 from verbs.living import launcher_of, payload_of
-from verbs.money import CENT, Cost, cost_of
+from verbs.money import CENT, Cost, cost_of, last_rental
 
 PAGE, FACTS = "report.html", "report.json"
 
@@ -158,7 +158,7 @@ def _bill(payload: Payload) -> list[dict[str, Any]]:
     except AccountError as error:
         tell(sentence(str(error)))
         return []
-    return [_bill_row(charge) for charge in charges if charge.is_open]
+    return [_bill_row(charge) for charge in last_rental(charges).shown]
 
 
 def _bill_row(charge: Charge) -> dict[str, Any]:

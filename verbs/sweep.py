@@ -34,7 +34,7 @@ def sweep(  # noqa: PLR0917 - Fabric makes an option of each
     json: bool = False,
 ) -> int:
     """List what no living stack of yours knows in the account of STACK; cancel what is named with --id or --mark."""
-    account = open_account(config.read_file(stack).account_config_file, kept())
+    account = open_account(config.read_account(stack).config_file, kept())
     with reading(account, "what bears a mark"):
         found = orphaned(belongings.everything(account), living_marks(Home.of(os.environ)))
     if json:
@@ -65,7 +65,10 @@ def choose(found: Sequence[Belonging], ids: Sequence[str], mark: str) -> list[Be
     by_mark = [each for each in found if mark and each.owner.mark == mark]
     if mark and not by_mark:
         raise UserMistake(f"Nothing in the list carries the mark {mark}. See the list: fab sweep")
-    return by_mark + [each for word in ids if (each := _named(found, word)) not in by_mark]
+    chosen = by_mark[:]
+    for each in (_named(found, word) for word in ids):
+        chosen += [] if each in chosen else [each]
+    return chosen
 
 
 def _named(found: Sequence[Belonging], word: str) -> Belonging:

@@ -7,6 +7,7 @@ import invoke
 from remote.host import Host
 from remote.host_key import fingerprint
 from remote.trust import trust as record
+from verbs.consent import agrees
 from verbs.frame import FAILED, STACK, tell, verb
 from verbs.living import host_named, payload_of
 
@@ -24,16 +25,9 @@ def vouch(host: Host, *, yes: bool) -> int:
         print(f"{host} shows the host key that is pinned already: {fingerprint(shown)}")
         return 0
     print(f"{host}\n  shows         {fingerprint(shown)}\n  ordered with  {fingerprint(host.facts.host_key)}")
-    if not yes and not _agrees():
+    if not yes and not agrees("Is the shown key this machine's own?"):
         tell(f"Nothing was recorded. To record it without being asked: fab trust {host.facts.name} --yes")
         return FAILED
     record(host, shown)
     print(f"recorded for guest {host.facts.guest_id}. Go on with the command that was refused.")
     return 0
-
-
-def _agrees() -> bool:
-    try:
-        return input("Is the shown key this machine's own? Only then answer yes: ").strip().lower() == "yes"
-    except EOFError:
-        return False

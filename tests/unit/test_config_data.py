@@ -126,6 +126,13 @@ def test_what_is_not_there_is_refused_with_its_names(folder, tmp_path):
             looked_at(path)
 
 
+def test_a_file_that_cannot_be_read_is_a_sentence_with_its_path(folder):
+    (folder / NAMES[0]).unlink()
+    (folder / NAMES[0]).symlink_to("/proc/self/mem")
+    with pytest.raises(config.ConfigError, match="job/data: .*: Input/output error"):
+        looked_at(folder)
+
+
 def test_a_file_is_read_once_and_again_when_it_has_changed(folder, tmp_path, monkeypatch):
     tar = tar_of(folder, tmp_path / "t.tar")
     first = looked_at(tar)

@@ -14,7 +14,7 @@ import config
 from emulator.settings import default_state
 from providers.softlayer import credentials
 from setup import images
-from setup.environment import PROJECT, Home, child_environment
+from setup.environment import PROJECT, VENV, Home, child_environment
 from verbs import living
 
 SHELLS = [shell for shell in ("sh", "dash", "bash", "zsh") if shutil.which(shell)]
@@ -115,3 +115,14 @@ def test_a_verb_asks_pulumi_with_the_same_settings_where_nothing_was_sourced(mon
     }
     monkeypatch.setenv("PULUMI_PARALLEL", "3")
     assert living._environment()["PULUMI_PARALLEL"] == "3"
+
+
+@pytest.mark.parametrize("command", ["python -m setup setup", "fab recover --yes"])
+def test_a_home_that_cannot_be_made_is_a_sentence_and_no_traceback(command: str) -> None:
+    program, *words = command.split()
+    environment = {**os.environ, "MICROCLUSTER_HOME": "/proc/nobody"}
+    argv = [VENV / "bin" / program, *words]
+    ended = subprocess.run(argv, cwd=PROJECT, env=environment, capture_output=True, text=True, check=False)
+    assert ended.returncode == 1
+    assert "/proc/nobody: No such file or directory. See to it" in ended.stderr
+    assert "Traceback" not in ended.stderr

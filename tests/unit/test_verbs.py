@@ -48,6 +48,7 @@ def fab(*words: str, stdin: str = "", **env: str) -> subprocess.CompletedProcess
         (ConfigError("stack nope: no such file"), 2),
         (frame.VerbError("it did not work"), 1),
         (UnreachableError("connecting to gpu-0: refused."), 1),
+        (OSError(28, "No space left on device", "artifacts/local"), 1),
         (KeyboardInterrupt(), 130),
     ],
 )
@@ -244,6 +245,31 @@ def test_the_next_hour_is_that_of_what_has_been_billed_longest(monkeypatch):
     account.charges_listed = lambda mark: charges
     cost = money.cost_of(PAYLOAD, account)
     assert (cost.per_hour, cost.so_far, cost.next_hour) == (8, 16, opened + timedelta(hours=2))
+
+
+def test_what_a_machine_has_cost_that_was_replaced_is_paid_too(monkeypatch):
+    opened = datetime.now(UTC) - timedelta(hours=5)
+    hours = {"kept": (0, None), "lost": (0, 2), "its place": (3, None), "of another day": (-9, -7)}
+    charges = [
+        Charge(name, "", "", "", opened + timedelta(hours=begin), None if end is None else opened + timedelta(hours=end),
+               None, True, Decimal(4), Decimal(0), Decimal(8), "USD")
+        for name, (begin, end) in hours.items()
+    ]  # fmt: skip
+    account = Falling()
+    account.charges_listed = lambda mark: charges
+    cost = money.cost_of(PAYLOAD, account)
+    assert (cost.per_hour, cost.so_far) == (8, 24)
+
+
+def test_what_runs_is_found_whatever_has_become_of_its_stack_file(tmp_path, monkeypatch):
+    text = (ROOT / "stacks" / "Pulumi.local.yaml").read_text().replace("kind: openseq2seq", "kind: something")
+    (tmp_path / "Pulumi.local.yaml").write_text(text)
+    monkeypatch.setattr(config, "STACKS", tmp_path)
+    monkeypatch.setattr(living, "_outputs", lambda stack: {living.OUTPUT: PAYLOAD.to_json()})
+    assert living.find_payload("local") == PAYLOAD
+    assert config.read_account("local").config_file.endswith("/emulator/softlayer.conf")
+    with pytest.raises(ConfigError, match="job/kind"):
+        config.read_file("local")
 
 
 def test_explain_tells_an_interval_that_puts_much_more_at_risk(tmp_path, monkeypatch, capsys):

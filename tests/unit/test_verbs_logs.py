@@ -6,9 +6,11 @@ import subprocess
 import sys
 
 import pytest
+from verb_samples import PAYLOAD
 
 from remote.host import Completed, UnreachableError
 from verbs import logs
+from verbs.frame import VerbError
 
 
 class Launcher:
@@ -63,6 +65,12 @@ def test_a_log_that_is_another_one_is_read_from_its_beginning(log):
     end.read()
     log.write_text("new\n")
     assert end.read() == b"new\n"
+
+
+def test_a_run_that_is_not_there_ends_the_following(log, monkeypatch):
+    monkeypatch.setattr(logs.remote_job, "observe", lambda launcher, payload: logs.remote_job.Outcome("absent"))
+    with pytest.raises(VerbError, match="stack local has no run abcdef012345 on its launcher"):
+        logs.print_until_ended(end_of(log), PAYLOAD, sleep=lambda seconds: pytest.fail("it waits on"))
 
 
 def test_lost_connections_lose_and_repeat_nothing(log, monkeypatch):

@@ -13,7 +13,8 @@ from providers.softlayer.mark import Owner, owner_in_domain, owner_in_notes, own
 from setup.checkpoint import Held, Snapshot
 from verbs.compared import Compared, compare
 from verbs.frame import UserMistake
-from verbs.receipt import last_rental, price, said_of_state
+from verbs.money import last_rental
+from verbs.receipt import price, said_of_state
 from verbs.sweep import choose, orphaned
 
 DAY = datetime(2026, 11, 21, tzinfo=UTC)
@@ -86,6 +87,7 @@ def test_only_what_is_named_is_chosen() -> None:
     assert choose(found, ["guest/1", "2"], "") == [found[0], found[2]]
     assert choose(found, ["2"], YOURS.mark) == [found[2]]
     assert choose(found, [], "") == []
+    assert choose(found, ["2", "guest/2", "2"], "") == [found[2]]
     for ids, mark in ((["1"], ""), (["77"], ""), ([], "ffffffff")):
         with pytest.raises(UserMistake, match="fab sweep"):
             choose(found, ids, mark)
