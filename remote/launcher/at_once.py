@@ -4,13 +4,20 @@ import threading
 
 
 def at_once(act, items):
-    """Return what ``act`` returned for each of the items, all of them at the same time."""
-    answers = {}
-    threads = [
-        threading.Thread(target=lambda n=n, item=item: answers.update({n: act(item)})) for n, item in enumerate(items)
-    ]
+    """Return what ``act`` returned for each of the items, all of them at the same time; raise what one of them raised."""
+    answers, errors = {}, []
+
+    def run(number, item):
+        try:
+            answers[number] = act(item)
+        except Exception as error:  # noqa: BLE001 - raised below, where somebody hears it
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=pair) for pair in enumerate(items)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    return [answers.get(n) for n in range(len(threads))]
+    if errors:
+        raise errors[0]
+    return [answers[number] for number in range(len(threads))]

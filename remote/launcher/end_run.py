@@ -6,6 +6,7 @@ that was found (same start time), and never by its name. Arguments: the runs' fo
 the container's name where there is one.
 """
 
+import contextlib
 import json
 import os
 import signal
@@ -51,9 +52,9 @@ def container_of(name):
     """Return (id, number of the first process) of a container that runs, or None."""
     argv = ["docker", "inspect", "--format", "{{.Id}} {{.State.Pid}}", name]
     try:
-        words = subprocess.check_output(argv, stderr=subprocess.DEVNULL).decode().split()
-    except (OSError, subprocess.CalledProcessError):
-        return None  # No Docker or no such container: then nothing of the run is in it.
+        words = subprocess.check_output(argv, stderr=subprocess.DEVNULL, timeout=DOCKER_TIMEOUT_S).decode().split()
+    except (OSError, subprocess.SubprocessError):
+        return None  # No Docker or no such container; where Docker hangs, the marks alone have to do.
     return words[0], int(words[1])
 
 
@@ -89,7 +90,8 @@ def mark_stopped(runs, names):
     for name in set(names):
         folder = os.path.join(runs, name)
         if os.path.isdir(folder) and not os.path.exists(os.path.join(folder, "exit_code")):
-            open(os.path.join(folder, "stopped"), "w").close()
+            with contextlib.suppress(OSError):  # No disk may keep anybody from ending what costs money.
+                open(os.path.join(folder, "stopped"), "w").close()
 
 
 def remove_staging(run):

@@ -12,6 +12,10 @@ STREAMS = (1, 8)
 SSH_TIMEOUT_S = 15
 FACTS_TIMEOUT_S = 30
 BANDWIDTH_TIMEOUT_S = 25
+TOGETHER_TIMEOUT_S = 300
+"""An allreduce of the largest model takes 20 s at the slowest rate that is let pass; ranks that do not reach each other wait for ever."""
+TIMED_OUT = (124, 137)
+"""What `timeout` ends with, the second where it had to kill."""
 
 
 class PreflightFailed(Exception):
@@ -117,7 +121,15 @@ def bandwidth(run, streams):
 def together(run, found):
     """Let every rank say where it is and add up the model's size; the rows of it."""
     lines = []
-    code = run.in_container(run.job["preflight"], lines.append)
+    code = run.in_container(
+        ["timeout", "--kill-after=10", str(TOGETHER_TIMEOUT_S)] + run.job["preflight"], lines.append
+    )
+    if code in TIMED_OUT:
+        raise PreflightFailed(
+            "reaching all ranks with mpirun was not over after {} s; ssh works between all machines, so see that they "
+            "reach each other on every port of {}".format(TOGETHER_TIMEOUT_S, run.job["interface"]),
+            lines[-20:],
+        )
     if code:
         raise PreflightFailed("reaching all ranks with mpirun ended with exit code " + str(code), lines[-20:])
     ranks = [json.loads(line.partition(PREFLIGHT_MARK)[2]) for line in lines if PREFLIGHT_MARK in line]

@@ -4,6 +4,8 @@ mpirun says which rank has died, but at times crashes over that itself; then onl
 file of the words, the rank's command.
 """
 
+import contextlib
+import ctypes
 import json
 import os
 import resource
@@ -12,14 +14,28 @@ import subprocess
 import sys
 import time
 
+PR_SET_PDEATHSIG = 1
+"""Of prctl: the signal that a process gets when its parent dies."""
+
 
 def run(words_file, argv):
-    """Run the rank to its end and end as it did, for mpirun to see; a rank that was asked to end leaves no word."""
-    asked = []
-    signal.signal(
-        signal.SIGTERM, lambda number, frame: asked.append(number)
-    )  # The whole group got it, the rank as well.
-    code = subprocess.Popen(argv).wait()
+    """Run the rank to its end and end as it did, for mpirun to see; a rank that was asked to end leaves no word.
+
+    Some releases of Open MPI signal the wrapper alone, so that it passes TERM on, and the rank does not outlive it.
+    """
+    libc, asked, ranks = ctypes.CDLL(None), [], []
+
+    def pass_on(number, frame):
+        asked.append(number)
+        for rank in ranks:
+            rank.send_signal(number)
+
+    def die_with_parent():
+        libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+    signal.signal(signal.SIGTERM, pass_on)
+    ranks.append(subprocess.Popen(argv, preexec_fn=die_with_parent))  # noqa: PLW1509 - there are no threads here
+    code = ranks[0].wait()
     if code and not asked:
         leave(words_file, code)
     if code < 0:
@@ -31,10 +47,10 @@ def run(words_file, argv):
 
 
 def leave(words_file, code):
-    """Add a line, whole among those of the other ranks of this machine."""
+    """Add a line, whole among those of the other ranks of this machine; no disk may change how the rank has ended."""
     how = {"exit_code": code} if code > 0 else {"signal": -code}
     word = dict(how, rank=int(os.environ["OMPI_COMM_WORLD_RANK"]), t=time.time())
-    with open(words_file, "a") as file:
+    with contextlib.suppress(OSError), open(words_file, "a") as file:
         file.write(json.dumps(word) + "\n")
 
 

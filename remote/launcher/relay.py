@@ -35,9 +35,9 @@ def end(process, machine):
 
 
 def pour(source, ends):
-    """Write all of the descriptor ``source`` into every one of the processes; one that takes no more is left out."""
+    """Write all of the descriptor ``source`` into every one of the processes, as long as one of them takes it."""
     open_ends = list(ends)
-    for piece in iter(lambda: os.read(source, PIECE), b""):
+    for piece in iter(lambda: os.read(source, PIECE) if open_ends else b"", b""):
         for one in list(open_ends):
             try:
                 one.stdin.write(piece)

@@ -52,7 +52,7 @@ class Spread:
         return relay.end(first, machines[0])
 
     def bring(self, machines):
-        """Let all machines have the data, and tell what had to be done; return those that do not have them."""
+        """Let all machines have the data, and tell what had to be done; return [(machine, why)] of those that do not have them."""
         lacking, began = self.lacking(machines), time.time()
         if not lacking:
             return []
@@ -60,15 +60,15 @@ class Spread:
         for machine, said in broken:
             tell({"event": "chain_broken", "to": [machine], "text": said})
         rest = self.lacking(lacking)
-        named = [machine for machine, _ in broken]
+        named = dict(broken)
         for group in [[one for one in rest if one not in named]] + [[one] for one in rest if one in named]:
             if group:
-                self.chain(group)
+                named.update(self.chain(group))
         rest = self.lacking(rest)
         size = sum(os.path.getsize(os.path.join(self.folder, name)) for name in self.names())
         got = [one for one in lacking if one not in rest]
         tell({"event": "spread", "bytes": size, "to": got, "seconds": round(time.time() - began, 1)})
-        return rest
+        return [(machine, named.get(machine, "its bytes are others than those that were sent")) for machine in rest]
 
 
 def tell(event):
@@ -79,7 +79,7 @@ def tell(event):
 def main(folder, way, *machines):
     rest = Spread(folder, json.loads(way)).bring(machines)
     if rest:
-        sys.exit("the data did not arrive whole on " + " and ".join(rest))
+        sys.exit("the data did not arrive whole on " + " and ".join("{} ({})".format(*one) for one in rest))
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ import data_set
 import end_run
 import recovery
 import spread
+from at_once import at_once
 from preflight_checks import PreflightFailed, preflight
 from progress import Reader
 from run_files import Run
@@ -36,8 +37,8 @@ class Failed(Exception):
     """A phase ended badly; the arguments are the cause in a word, a sentence, the exit code and the lines that matter."""
 
 
-class Stopped(Exception):
-    """Somebody asked the run to stop."""
+class Stopped(BaseException):
+    """Somebody asked the run to stop, and ends its processes on every machine himself; no handler of failures may hold it up."""
 
 
 def carry_out(run):
@@ -48,8 +49,9 @@ def carry_out(run):
     wrong = data_set.ensure(run)
     if wrong:
         what, code, lines = wrong
-        cause = alarms.DISK_FULL if os.strerror(errno.ENOSPC) in " ".join(lines) else "preparing"
-        raise Failed(cause, what + " ended with exit code " + str(code) + last_words(lines), code, lines)
+        raise Failed(
+            cause_of(lines, "preparing"), what + " ended with exit code " + str(code) + last_words(lines), code, lines
+        )
     recovery.bring_back(run)
     checkpoint = recovery.latest_checkpoint(run)
     place(run, checkpoint)
@@ -78,7 +80,12 @@ def place(run, checkpoint):
         run.tell(dict(event, to=[run.name_of(address) for address in event["to"]]))
     if code:
         said = " ".join(run.name_of(word) for word in (lines or ["no word"])[-1].split())
-        raise Failed("placing", "bringing the data to the other machines: " + said, code, lines[-20:])
+        raise Failed(cause_of(lines, "placing"), "bringing the data to the other machines: " + said, code, lines[-20:])
+
+
+def cause_of(lines, usual):
+    """Return the cause of a step that failed: a full disk where anybody says so."""
+    return alarms.DISK_FULL if os.strerror(errno.ENOSPC) in " ".join(lines) else usual
 
 
 def last_words(lines):
@@ -102,7 +109,7 @@ def train(run, argv):
     watchman.begin()
     try:
         code = run.in_container(argv, lambda line: tell_all(run, watchman.heard(line, reader.read(line))))
-    except OSError:  # The log could not be written; the ranks would go on unseen.
+    except Exception:  # The log could not be written, or what nobody thought of: the ranks would go on unseen.
         sweep(run)
         raise
     finally:
@@ -127,8 +134,8 @@ def tell_all(run, events):
 def sweep(run):
     """End what a lost connection or a crashed mpirun has left of the ranks; who does not answer is left to `fab stop`."""
     end_run.end("only", run.job["run"])
-    for address in run.job["addresses"][1:]:
-        run.ask(run.on_node(address, run.job["end"]), SWEEP_TIMEOUT_S, marked=False)
+    others = run.job["addresses"][1:]
+    at_once(lambda address: run.ask(run.on_node(address, run.job["end"]), SWEEP_TIMEOUT_S, marked=False), others)
 
 
 def supervise(folder):

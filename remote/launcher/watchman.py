@@ -3,6 +3,7 @@
 Python 3.5, it travels to the launcher.
 """
 
+import contextlib
 import json
 import threading
 import time
@@ -11,6 +12,7 @@ from collections import deque
 import alarms
 import end_run
 import expectation
+from at_once import at_once
 from copier import Copier
 from progress import rank_of
 
@@ -85,11 +87,8 @@ class Watchman:
 
         A broken connection may end the ranks before the machine has been missed for long enough.
         """
-        asked = [
-            (self.run.name_of(each), self.run.on_node(each, self.run.job["facts"]))
-            for each in self.run.job["addresses"]
-        ]
-        lost = sorted(name for name, argv in asked if self.run.ask(argv, SAMPLE_TIMEOUT_S, marked=False)[0])
+        answers = self._ask_all("facts")
+        lost = sorted(self.run.name_of(address) for address, (code, _) in answers if code)
         if not lost:
             return None
         return alarms.NODE_LOST, " and ".join(lost) + " does not answer, and the ranks have ended", self.lines()
@@ -99,15 +98,21 @@ class Watchman:
 
         mpirun has nothing to say of it when it crashes over a rank's death itself.
         """
-        words = []
-        for address in self.run.job["addresses"]:
-            code, out = self.run.ask(self.run.on_node(address, self.run.job["ended"]), SAMPLE_TIMEOUT_S, marked=False)
-            words += [json.loads(line) for line in out.splitlines()] if code == 0 else []
+        words = [word for _, (code, out) in self._ask_all("ended") if code == 0 for word in words_in(out)]
         if not words:
             return None
         event = self._explained(dict(min(words, key=lambda word: word["t"]), event=alarms.RANK_DIED))
         self.run.tell(event)
         return alarms.RANK_DIED, event["text"], self.lines(alarms.RANK_DIED)
+
+    def _ask_all(self, what):
+        """Return [(address, (exit code, what it printed))] of what every machine answers to the words of the job."""
+        addresses, argv = self.run.job["addresses"], self.run.job[what]
+
+        def ask(address):
+            return self.run.ask(self.run.on_node(address, argv), SAMPLE_TIMEOUT_S, marked=False)
+
+        return list(zip(addresses, at_once(ask, addresses)))
 
     def _explained(self, event):
         """Add to what mpirun says of a rank or machine where that is, in names that a person knows."""
@@ -167,26 +172,20 @@ class Watchman:
         self.raised = found
 
     def _sample(self):
-        job = self.run.job
-        answers = {}
-
-        def ask(address):
-            code, out = self.run.ask(self.run.on_node(address, job["facts"]), SAMPLE_TIMEOUT_S, marked=False)
-            try:
-                answers[address] = None if code else json.loads(out.splitlines()[-1])
-            except (ValueError, IndexError):
-                answers[address] = None
-
-        threads = [threading.Thread(target=ask, args=(address,)) for address in job["addresses"]]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        for address in job["addresses"]:
-            name, facts = self.run.name_of(address), answers.get(address)
+        for address, (code, out) in self._ask_all("facts"):
+            name, facts = self.run.name_of(address), None if code else (words_in(out) or [None])[-1]
             with self.lock:
                 self.alarms.sampled(name, facts, time.time())
             if facts is not None:
                 kept = dict((key, facts[key]) for key in ("free_bytes", "rx_bytes", "tx_bytes") if key in facts)
                 used = [gpu["utilisation"] for gpu in facts["gpus"] if gpu["utilisation"] is not None]
                 self.run.sample(dict(kept, event="sample", node=name, gpus=used))
+
+
+def words_in(text):
+    """Return the JSON objects among the lines of what a machine printed; ssh may say something too, and a line be cut off."""
+    found = []
+    for line in text.splitlines():
+        with contextlib.suppress(ValueError):
+            found += [json.loads(line)] if line.startswith("{") else []
+    return found

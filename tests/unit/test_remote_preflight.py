@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import pytest
-from test_remote_supervisor import FACTS, folder, start, wait_for_end, write_job  # noqa: F401 - a fixture
+from test_remote_supervisor import FACTS, end_run, folder, start, wait_for_end, write_job  # noqa: F401 - a fixture
 
 from remote import job as remote_job
 from remote.launcher import preflight_rules
@@ -126,6 +126,18 @@ def test_a_login_that_is_refused_ends_the_run_with_both_names(folder):  # noqa: 
     write_job(folder, ssh=["sh", "-c", "echo Permission denied; exit 255", "ssh"], place=["true"])
     start(folder)
     assert "gpu-0 to gpu-1: Permission denied" in wait_for_end(folder).reason
+
+
+def test_ranks_that_never_reach_each_other_end_the_run_with_what_to_look_at(folder):  # noqa: F811
+    checks = folder / "preflight_checks.py"
+    checks.write_text(checks.read_text().replace("TOGETHER_TIMEOUT_S = 300", "TOGETHER_TIMEOUT_S = 1"))
+    write_job(folder, preflight=["sh", "-c", "echo waiting for the others; sleep 60"])
+    start(folder)
+    outcome = wait_for_end(folder)
+    assert outcome.cause == "preflight"
+    assert "not over after 1 s" in outcome.reason and "every port of eth0" in outcome.reason
+    assert outcome.last_lines == ("waiting for the others",)
+    assert end_run(folder)["ended"] == 0
 
 
 def test_a_preflight_that_is_skipped_leaves_its_reason(folder):  # noqa: F811

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -39,3 +40,23 @@ def test_a_rank_that_ended_well_leaves_no_word(tmp_path):
 def test_a_rank_that_was_asked_to_end_with_its_group_leaves_no_word(tmp_path):
     asked = "trap 'exit 1' TERM; kill -TERM $PPID; kill -TERM $$; sleep 5"
     assert ended(tmp_path, "sh", "-c", asked) == (1, [])
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=lambda number: number.name)
+def test_a_rank_does_not_outlive_its_wrapper_that_alone_was_told_to_end(tmp_path, number):
+    words, alive = tmp_path / "ranks_ended.jsonl", tmp_path / "alive"
+    os.mkfifo(alive)
+    argv = (sys.executable, rank.__file__, str(words), "sh", "-c", f"exec > {alive}; echo up; exec sleep 90")
+    wrapper = subprocess.Popen(argv, env={**os.environ, "OMPI_COMM_WORLD_RANK": "3"})
+    with alive.open() as reading:
+        assert reading.readline() == "up\n"
+        wrapper.send_signal(number)
+        assert select.select([reading], [], [], 30)[0]  # It has an end once the rank, which held it open, is gone.
+    assert wrapper.wait(30) == -number
+    assert not words.exists()
+
+
+def test_a_disk_without_room_does_not_change_how_a_rank_ended(tmp_path):
+    argv = (sys.executable, rank.__file__, "/dev/full", "sh", "-c", "exit 3")
+    done = subprocess.run(argv, env={**os.environ, "OMPI_COMM_WORLD_RANK": "3"}, timeout=30, check=False)
+    assert done.returncode == 3

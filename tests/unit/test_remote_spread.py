@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -106,9 +107,45 @@ def test_a_machine_that_cannot_keep_the_data_is_named_and_holds_up_nobody_else(l
     (launcher.parent / "n2" / "data").write_text("a file where a folder should be")
     done = bring(launcher)
     assert done.returncode == 1
-    assert done.stderr == "the data did not arrive whole on n2\n"
+    assert re.fullmatch("the data did not arrive whole on n2 \\(mkdir: .*File exists\\)\n", done.stderr)
     assert [machine for machine in MACHINES if has_all(launcher, machine)] == ["n1", "n3", "n4"]
     assert events(done)[0]["to"] == ["n2"]
+
+
+def tar_of_n2(launcher, does):
+    """Return the trouble that lets n2 do something in place of unpacking, after the first 300,000 bytes."""
+    tools = launcher.parent / "tools"
+    tools.mkdir()
+    (tools / "tar").write_text(f"#!/bin/sh\n{does}\n")
+    (tools / "tar").chmod(0o755)
+    return f'[ $1 = n2 ] && PATH="{tools}:$PATH"'
+
+
+def test_a_machine_that_dies_in_the_middle_of_the_chain_is_named_and_the_next_try_is_whole(launcher):
+    real, dead = shutil.which("tar"), launcher.parent / "dead"
+    relay_dies = f'touch {dead}; head -c 300000 | {real} "$@"; kill -KILL $PPID; exit 2'
+    done = bring(launcher, tar_of_n2(launcher, f'[ -e {dead} ] && exec {real} "$@"; {relay_dies}'))
+    assert dead.exists()
+    assert (done.returncode, done.stderr) == (0, "")
+    assert all(has_all(launcher, machine) for machine in MACHINES)
+    assert [event["to"] for event in events(done)] == [["n2"], list(MACHINES)]
+
+
+def test_a_disk_that_fills_up_in_the_middle_of_the_chain_is_the_reason_and_holds_up_nobody_else(launcher):
+    full = "tar: a: Cannot write: No space left on device"
+    done = bring(launcher, tar_of_n2(launcher, f"head -c 300000 > /dev/null; echo {full} >&2; exit 2"))
+    assert (done.returncode, done.stderr) == (1, f"the data did not arrive whole on n2 ({full})\n")
+    assert [machine for machine in MACHINES if has_all(launcher, machine)] == ["n1", "n3", "n4"]
+
+
+def test_a_sender_whose_stream_nobody_takes_any_more_ends_at_once():
+    endless = subprocess.Popen(["yes"], stdout=subprocess.PIPE)
+    argv = (sys.executable, relay.__file__, '["false"]', '["sh", "-c", "exit 255"]', "n1")
+    try:
+        done = subprocess.run(argv, stdin=endless.stdout, capture_output=True, text=True, timeout=60, check=False)
+    finally:
+        endless.kill()
+    assert (done.returncode, done.stdout) == (1, f'{relay.MARK}["n1", "exit code 255"]\n')
 
 
 @pytest.mark.parametrize(("times", "code"), [(1, 0), (9, 1)], ids=["once", "always"])
@@ -119,7 +156,8 @@ def test_data_that_change_on_their_way_are_brought_once_more_and_then_the_machin
     often = f'[ "$(wc -l < {launcher.parent}/spoilt)" -lt {times} ]'
     (launcher.parent / "spoilt").touch()
     done = bring(launcher, f"""case "$1 $2" in "n2 "*relay.py*) {often} && trap '{spoil}' EXIT ;; esac""")
-    assert (done.returncode, done.stderr) == (code, "the data did not arrive whole on n2\n" if code else "")
+    assert done.returncode == code
+    assert done.stderr.startswith("the data did not arrive whole on n2 (its bytes are others") == bool(code)
     assert [machine for machine in MACHINES if not has_all(launcher, machine)] == (["n2"] if code else [])
     assert len((launcher.parent / "spoilt").read_text()) == min(times, 2)
 

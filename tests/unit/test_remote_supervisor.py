@@ -17,6 +17,7 @@ from tiny_checkpoint import DATA, INDEX
 
 from launchers.outcome import judge
 from remote import job as remote_job
+from remote.launcher import end_run as ending
 from remote.launcher import observe, preflight_checks, spread, supervisor
 from remote.launcher.copies import MARK
 
@@ -215,6 +216,46 @@ def test_data_that_did_not_arrive_stop_the_run_with_the_name_of_the_machine(fold
     )
     events = [json.loads(line) for line in (folder / "progress.jsonl").read_text().splitlines()]
     assert [event["to"] for event in events if event["event"] == "chain_broken"] == [["gpu-1"]]
+
+
+def test_a_machine_whose_disk_has_no_room_for_the_data_is_the_cause(folder):
+    said = "the data did not arrive whole on 10.0.0.1 (tar: a: Cannot write: No space left on device)"
+    write_job(folder, spread=["sh", "-c", f"echo '{said}'; exit 1"])
+    start(folder)
+    outcome = wait_for_end(folder)
+    assert outcome.cause == "disk-full"
+    assert "whole on gpu-1 (tar: a: Cannot write" in outcome.reason
+
+
+def test_a_mistake_of_our_own_while_it_trains_ends_the_ranks_everywhere(folder):
+    program = folder / "progress.py"
+    program.write_text(
+        program.read_text().replace("        text = TAG.sub", "        raise ValueError(line)\n        text = TAG.sub")
+    )
+    ranks = ["sh", "-c", "sleep 60 >/dev/null 2>&1 & echo a line; sleep 60"]
+    write_job(folder, train=ranks, end=["touch", str(folder / "swept")])
+    start(folder)
+    outcome = wait_for_end(folder)
+    assert (outcome.cause, outcome.reason) == ("supervisor-failed", "the supervisor failed: ValueError('a line')")
+    assert (folder / "swept").exists()
+    assert end_run(folder)["ended"] == 0
+
+
+def test_where_docker_hangs_the_processes_that_bear_the_mark_end_all_the_same(tmp_path, monkeypatch):
+    docker = tmp_path / "docker"
+    docker.write_text("#!/bin/sh\nexec sleep 60\n")
+    docker.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(ending, "DOCKER_TIMEOUT_S", 0.5)
+    assert ending.container_of("box") is None
+
+
+def test_a_disk_that_takes_no_word_does_not_keep_a_run_from_being_stopped(folder):
+    (folder / "stopped").mkdir()
+    marked = {**os.environ, "MICROCLUSTER_RUN": folder.name}
+    rank = subprocess.Popen(["sleep", "60"], env=marked)
+    assert end_run(folder)["ended"] == 1
+    assert rank.wait(10) == -signal.SIGTERM
 
 
 def test_a_machine_that_lets_nobody_in_is_named_with_what_ssh_said(folder):

@@ -211,6 +211,18 @@ def test_when_mpirun_crashes_over_a_dead_rank_the_machine_of_the_first_one_names
     assert end_run(folder)["ended"] == 0
 
 
+def test_a_word_that_was_cut_off_and_what_ssh_says_hide_neither_the_rank_nor_leave_the_others(folder):  # noqa: F811
+    word = {"rank": 3, "signal": 9, "t": 20.1}
+    said = f"echo Warning: something; echo '{json.dumps(word)}'; printf '{{\"rank\": 1, \"t'"
+    trains(folder, then="sleep 60 >/dev/null 2>&1 & kill -SEGV $$")
+    job = json.loads((folder / "job.json").read_text())
+    (folder / "job.json").write_text(json.dumps({**job, "ended": ["sh", "-c", said]}))
+    start(folder)
+    outcome = wait_for_end(folder)
+    assert (outcome.cause, outcome.reason) == ("rank-died", "rank 3 on gpu-1 ended with signal 9")
+    assert end_run(folder)["ended"] == 0
+
+
 V100 = {"predicted_s": 1.75, "compute_s": 0.5927, "wire_bytes": 365285376, "per_hour": 13.0}
 
 

@@ -1,0 +1,35 @@
+"""The same for several things at the same time."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from remote.launcher.at_once import at_once
+
+
+def test_the_answers_come_in_the_order_of_the_things_whoever_is_first():
+    second_is_done = threading.Event()
+
+    def act(number):
+        if number == 1:
+            assert second_is_done.wait(30)
+        else:
+            second_is_done.set()
+        return 10 * number
+
+    assert at_once(act, [1, 2]) == [10, 20]
+
+
+def test_what_one_of_them_raises_is_raised_after_all_have_ended():
+    ended = []
+
+    def act(number):
+        if number == 1:
+            raise OSError("no such program")
+        ended.append(number)
+
+    with pytest.raises(OSError, match="no such program"):
+        at_once(act, [1, 2, 3])
+    assert sorted(ended) == [2, 3]
