@@ -133,8 +133,8 @@ class _Fees:
             "recurringFee": float(self.charged if item.hourly else self.monthly),
             "recurringMonths": 1,
             "setupFee": 0.0,
-            "hoursUsed": str(hours),
-            "currentHourlyCharge": float(self.charged),
+            "hoursUsed": str(hours if item.hourly else 0),
+            "currentHourlyCharge": float(self.charged if item.hourly else 0),
         }
 
 

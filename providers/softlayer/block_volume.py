@@ -120,11 +120,10 @@ def _finish(op: Operation, account: Account, spec: VolumeSpec, resource_id: str,
     try:
         there()
         volume_access.settle(account, there, spec.guest_ids, op.patience, op.log.progress)
-    except ProviderError as error:
+    except Exception as error:  # noqa: BLE001  # Whatever it is.
         known_id = str(known.get("volumeId") or resource_id)
-        raise Unfinished(
-            known_id, known, f"volume {known_id} ({spec.name}) is ordered, but not ready: {error}"
-        ) from error
+        reason = f"volume {known_id} ({spec.name}) is ordered, but not ready: {op.sentence(error)}"
+        raise Unfinished(known_id, known, reason) from error
     return known
 
 

@@ -85,6 +85,11 @@ class _Cancellation:
         try:
             _send(self._account, guest)
         except ApiError as error:
+            if _end_date(guest) and not error.is_weather:
+                raise ProviderError(
+                    f"cancelling {guests.described(guest)}: it was cancelled before, for {_end_date(guest)}, and the API does "
+                    f"not end it sooner ({error.text}). {self.cost}Ask the vendor's support to end it now."
+                ) from error
             # Refused because work began in between, lost on the way, or done already: the next look tells which.
             return Pending(f"the API did not accept the cancellation ({error.text})")
         self._accepted = True
@@ -108,8 +113,12 @@ def _cost(guest: Mapping[str, Any]) -> str:
 
 
 def _end(guest: Mapping[str, Any]) -> str:
-    date = (guest.get("billingItem") or {}).get("cancellationDate")
+    date = _end_date(guest)
     return f"billed until {date}" if date else "not closed yet"
+
+
+def _end_date(guest: Mapping[str, Any]) -> str | None:
+    return (guest.get("billingItem") or {}).get("cancellationDate") or None
 
 
 def detach_groups(account: Account, guest: dict[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from calendar import monthrange
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from providers.softlayer.calls import Api
 from providers.softlayer.money import per_hour, per_month, whole
 
 WORKERS = 16
+MONTHS_PER_YEAR = 12
 CHARGE_MASK = (
     "mask[id,description,hostName,domainName,categoryCode,hourlyFlag,createDate,cancellationDate,"
     "hourlyRecurringFee,recurringFee,currentHourlyCharge,hoursUsed,orderItem[preset[keyName]],"
@@ -100,9 +102,20 @@ def charge(row: Row, *, still_billed: bool, of: Row | None = None) -> Charge:
         hourly=bool(row.get("hourlyFlag")),
         per_hour=per_hour(row),
         per_month=per_month(row),
-        so_far=whole(row, "currentHourlyCharge"),
+        # The account counts what hours have cost; a month is charged in full when it begins.
+        so_far=whole(row, "currentHourlyCharge") if row.get("hourlyFlag") else per_month(row) * _months_begun(row),
         currency="USD",
     )
+
+
+def _months_begun(row: Row) -> int:
+    """Count the months of an item up to its end, or to now; the first has begun with it."""
+    opened = dated(row.get("createDate")) or datetime.now(UTC)
+    end = min(dated(row.get("cancellationDate")) or datetime.now(UTC), datetime.now(UTC)).astimezone(opened.tzinfo)
+    months = (end.year - opened.year) * MONTHS_PER_YEAR + end.month - opened.month
+    anniversary = min(opened.day, monthrange(end.year, end.month)[1])
+    is_begun = (end.day, end.time()) > (anniversary, opened.time())
+    return max(months + is_begun, 1)
 
 
 def _named(thing: Row) -> str:

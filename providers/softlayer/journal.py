@@ -6,6 +6,7 @@ answer nobody saw. It is a help, never a condition: with the journal lost, the o
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -116,11 +117,11 @@ class Journal:
 
     def accepted(self, account_id: str, kind: str) -> dict[str, Intent]:
         """Return what was ordered in this account and not closed since, by the id of what was made."""
-        return _chosen(accepted(self.events()), account_id, kind)
+        return accepted(_of(self.events(), account_id, kind))
 
     def made(self, account_id: str, kind: str) -> dict[str, Intent]:
         """Return whatever was ordered in this account, closed or not, by the id of what was made."""
-        return _chosen(made(self.events()), account_id, kind)
+        return made(_of(self.events(), account_id, kind))
 
     def _outcome(self, event: Mapping[str, Any]) -> None:
         # What is ordered is ordered: a disk that is full by now must not make a failure of it. The next look resolves it.
@@ -180,8 +181,12 @@ def digest(order: Any) -> str:
     return hashlib.sha256(plain.encode()).hexdigest()
 
 
-def _chosen(intents: Mapping[str, Intent], account_id: str, kind: str) -> dict[str, Intent]:
-    return {each: intent for each, intent in intents.items() if (intent.account, intent.kind) == (account_id, kind)}
+def _of(events: Iterable[Mapping[str, Any]], account_id: str, kind: str) -> list[Mapping[str, Any]]:
+    """Keep what is about one kind of thing in one account: a key and a guest may have the same number."""
+    events = list(events)
+    wanted = (account_id, kind)
+    intents = {each["attempt"] for each in events if (each.get("account"), each.get("kind")) == wanted}
+    return [each for each in events if each["attempt"] in intents]
 
 
 def _intent(event: Mapping[str, Any]) -> Intent:
@@ -208,7 +213,9 @@ def _write(file: int, line: str) -> None:
     size = os.fstat(file).st_size
     # After a torn line the next one begins anew, or both would be lost.
     torn = size > 0 and os.pread(file, 1, size - 1) != b"\n"
-    os.write(file, f"{chr(10) * torn}{line}\n".encode())
+    content = f"{chr(10) * torn}{line}\n".encode()
+    if os.write(file, content) < len(content):  # The disk had room for a part of it.
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     os.fsync(file)
 
 

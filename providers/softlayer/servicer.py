@@ -11,7 +11,7 @@ import grpc
 from google.protobuf import any_pb2, empty_pb2
 from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc, status_pb2
 
-from providers.softlayer import block_volume, ledger, security_group, ssh_key, virtual_guest, vlan
+from providers.softlayer import block_volume, ledger, security_group, settings, ssh_key, virtual_guest, vlan
 from providers.softlayer.engine_log import EngineLog, Log
 from providers.softlayer.errors import ApiError, ProviderError, Unfinished
 from providers.softlayer.image import IMAGE
@@ -41,9 +41,6 @@ CAUTIONS: Mapping[str, Callable[[Mapping[str, Any]], str | None]] = {
     "softlayer:index:Vlan": vlan.caution,
 }
 """What a preview warns of before something is ordered."""
-SETTINGS = ("configFile", "timeScale", "importMark")
-ENGINES_OWN = ("version", "pluginDownloadURL", "__internal")
-CREDENTIAL_NAMES = ("apiKey", "username", "password", "api_key", "key")
 
 
 def truthful(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -101,8 +98,8 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
     @truthful
     def CheckConfig(self, request: Any, context: grpc.ServicerContext) -> provider_pb2.CheckResponse:
         """Refuse settings that are none, above all keys, which never belong into a stack file."""
-        failures = [_setting_problem(key) for key in to_python(request.news) if key not in (*SETTINGS, *ENGINES_OWN)]
-        return provider_pb2.CheckResponse(inputs=request.news, failures=_failures(failures))
+        found = settings.problems(to_python(request.news))
+        return provider_pb2.CheckResponse(inputs=request.news, failures=_failures(found))
 
     @truthful
     def DiffConfig(self, request: Any, context: grpc.ServicerContext) -> provider_pb2.DiffResponse:
@@ -115,7 +112,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
     def Configure(self, request: Any, context: grpc.ServicerContext) -> provider_pb2.ConfigureResponse:
         """Remember the settings; the account is opened by the first operation that needs it, so previews need none."""
         args = to_python(request.args)
-        scale = _time_scale(args.get("timeScale"))
+        scale = settings.time_scale(args)
         self._session = Session(args.get("configFile"), scale, self.stop, args.get("importMark"))
         return provider_pb2.ConfigureResponse(acceptSecrets=False, supportsPreview=True)
 
@@ -233,27 +230,6 @@ def _kind(key: str, olds: Mapping[str, Any], news: Mapping[str, Any], *, replaci
 
 def _failures(problems: list[Problem]) -> list[provider_pb2.CheckFailure]:
     return [provider_pb2.CheckFailure(property=problem.key, reason=problem.reason) for problem in problems]
-
-
-def _setting_problem(key: str) -> Problem:
-    if key in CREDENTIAL_NAMES:
-        # The engine prints the value of a property that fails, so that a key is refused without naming its property.
-        return Problem(
-            "",
-            f"softlayer:{key} does not belong into a stack file. Put user and key into a 0600 file and name it "
-            "in softlayer:configFile, or export SL_USERNAME and SL_API_KEY.",
-        )
-    return Problem(key, f"is no setting of this provider; it has {', '.join(SETTINGS)}")
-
-
-def _time_scale(value: Any) -> float:
-    try:
-        scale = float(value if value not in (None, "") else 1)
-    except ValueError:
-        scale = 0
-    if scale <= 0:
-        raise ProviderError(f"reading softlayer:timeScale: '{value}' is no number above 0. Correct the stack file.")
-    return scale
 
 
 def _subject(request: Any) -> str:

@@ -13,6 +13,7 @@ from providers.softlayer.calls import Api
 from providers.softlayer.engine_log import Log
 from providers.softlayer.errors import ProviderError
 from providers.softlayer.journal import Journal
+from providers.softlayer.redaction import redacted
 from providers.softlayer.waiting import Patience
 
 
@@ -94,6 +95,12 @@ class Operation:
     def journal(self, owner_mark: str) -> Journal:
         """Return the journal of the stack and the mark."""
         return Journal(self.stack, owner_mark)
+
+    def sentence(self, error: Exception) -> str:
+        """Say what went wrong; what nobody foresaw may quote a key."""
+        if isinstance(error, ProviderError):
+            return str(error)
+        return f"{redacted(f'{type(error).__name__}: {error}', *self.session.secrets)}. This is a bug."
 
     def before_order(self, what: str) -> None:
         """Refuse to order anything for an engine that is gone or has asked to stop."""

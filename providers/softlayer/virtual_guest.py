@@ -129,8 +129,8 @@ def _finish(op: Operation, account: Account, spec: GuestSpec, guest_id: str, hos
         building.guest = upgrade.grow_disks(op, account, spec.mark, ready, spec.data_disks_gb)
     except GoneError as error:
         raise Unfinished(guest_id, known, f"guest {guest_id} ({spec.hostname}): {error}") from error
-    except ProviderError as error:
-        reason = f"guest {guest_id} ({spec.hostname}) is {_standing(building.guest)}: {error}"
+    except Exception as error:  # noqa: BLE001  # Whatever it is.
+        reason = f"guest {guest_id} ({spec.hostname}) is {_standing(building.guest)}: {op.sentence(error)}"
         raise Unfinished(guest_id, known | _shown(building.guest, known), reason) from error
     return known | _shown(building.guest, known)
 

@@ -120,11 +120,10 @@ def _finish(op: Operation, account: Account, spec: VlanSpec, resource_id: str, o
 
     try:
         _label(op, account, spec, wait_until(f"VLAN {spec.name} shown", look, op.patience, op.log.progress))
-    except ProviderError as error:
+    except Exception as error:  # noqa: BLE001  # Whatever it is.
         known_id = str(known.get("vlanId") or resource_id)
-        raise Unfinished(
-            known_id, known, f"VLAN {known_id} ({spec.name}) is ordered, but not ready: {error}"
-        ) from error
+        reason = f"VLAN {known_id} ({spec.name}) is ordered, but not ready: {op.sentence(error)}"
+        raise Unfinished(known_id, known, reason) from error
     return known
 
 

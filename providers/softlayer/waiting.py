@@ -12,7 +12,7 @@ from providers.softlayer.errors import WaitError
 
 Found = TypeVar("Found")
 
-SHORTEST_PAUSE_S = 0.5
+SHORTEST_PAUSE_S = 1.0
 LONGEST_PAUSE_S = 10.0
 PAUSE_SHARE = 0.05
 """Looks grow apart with the time already waited, so that short waits end soon and long ones cost few calls."""

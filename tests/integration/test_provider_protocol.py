@@ -89,9 +89,9 @@ def test_an_unknown_setting_is_refused(driver):
     assert [failure.property for failure in answer.failures] == ["colour"]
 
 
-@pytest.mark.parametrize("value", ["0", "-1", "soon"])
-def test_a_time_scale_that_is_none_is_refused(value):
-    with Driver(NOWHERE) as driver, pytest.raises(grpc.RpcError, match="softlayer:timeScale"):
+@pytest.mark.parametrize("value", ["0", "-1", "soon", "nan", "inf"])
+def test_a_time_scale_that_is_none_is_refused(driver, value):
+    with pytest.raises(grpc.RpcError, match="softlayer:timeScale"):
         driver.stub.Configure(provider_pb2.ConfigureRequest(args=to_struct({"timeScale": value})))
 
 

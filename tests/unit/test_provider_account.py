@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
+import pytest
+
 from providers.softlayer import charges, ledger
 from providers.softlayer.charges import Charge, receipt
 
@@ -33,6 +35,30 @@ def test_a_charge_speaks_for_its_children():
 def test_a_charge_that_is_less_than_its_children_is_added_to_them():
     children = [{"hourlyRecurringFee": 3}, {"hourlyRecurringFee": ".5"}]
     assert charge(hourlyRecurringFee=1, children=children).per_hour == Decimal("4.5")
+
+
+@pytest.mark.parametrize(
+    ("opened", "ended", "months"),
+    [
+        ("2026-01-31T08:00:00-06:00", "2026-01-31T09:00:00-06:00", 1),
+        ("2026-01-31T08:00:00-06:00", "2026-02-28T07:59:00-06:00", 1),
+        ("2026-01-31T08:00:00-06:00", "2026-02-28T14:01:00+00:00", 2),
+        ("2025-11-30T08:00:00-06:00", "2026-03-30T08:00:00-06:00", 4),
+        ("2026-02-28T08:00:00-06:00", "2099-01-01T00:00:00-06:00", None),
+    ],
+)
+def test_a_monthly_item_costs_every_month_that_it_began_although_the_account_counts_no_hours_of_it(
+    opened, ended, months
+):
+    found = charge(
+        hourlyFlag=False,
+        createDate=opened,
+        cancellationDate=ended,
+        recurringFee="98.55",
+        currentHourlyCharge=0,
+        children=[{"recurringFee": "90", "currentHourlyCharge": 0}],
+    )
+    assert found.so_far == Decimal("98.55") * months if months else found.so_far < Decimal("98.55") * 600
 
 
 def test_an_item_without_cancellation_is_open():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -85,6 +86,24 @@ def test_a_line_that_is_none_of_ours_is_passed_over(book, line):
             f"{line}\n{json.dumps({'event': 'intent', 'attempt': 'x', 'at': 'yesterday', 'account': '278444'})}\n"
         )
     assert book.unresolved("278444") == [written]
+
+
+def test_two_things_of_one_number_are_two_things(book):
+    guest = book.intend(INTENT)
+    key = book.intend(replace(INTENT, kind="SshKey", name="key"))
+    book.ordered(guest.attempt, "101")
+    book.ordered(key.attempt, "101")
+    assert book.accepted("278444", "VirtualGuest") == {"101": guest}
+    book.closed("278444", "SshKey", "101")
+    assert book.accepted("278444", "VirtualGuest") == {"101": guest}
+    assert book.accepted("278444", "SshKey") == {}
+
+
+def test_an_order_is_refused_where_the_disk_has_room_for_half_a_line(book, monkeypatch):
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda file, content: write(file, content[: len(content) // 2]))
+    with pytest.raises(ProviderError, match="No space left on device.*Nothing was ordered"):
+        book.intend(INTENT)
 
 
 def test_a_journal_that_is_lost_is_an_empty_one(book):
