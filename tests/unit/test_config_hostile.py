@@ -255,7 +255,7 @@ PLAIN = st.recursive(
 KEYS = st.sampled_from([path.removesuffix("/0") for path in (*WORDS, *NUMBERS)] + ["cluster", "container", "job"])
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(KEYS, PLAIN)
 def test_whatever_stands_there_it_is_taken_or_refused_in_a_sentence(path, value) -> None:
     values = json.loads(json.dumps(GOOD))

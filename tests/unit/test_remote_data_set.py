@@ -10,6 +10,7 @@ from test_remote_supervisor import start, wait_for_end, write_job
 
 from launchers.outcome import judge
 from remote.launcher import observe
+from remote.waiting import wait_until
 
 DATA = """
 here={folder}/here; there={folder}/there
@@ -94,8 +95,7 @@ def test_data_that_were_made_and_are_not_whole_fail_the_run(folder):
 def test_what_is_being_done_shows_while_the_data_are_prepared(folder, text):
     with_data(folder, stage=f"echo 'staging: {text}'; while [ ! -f go ]; do sleep 0.05; done; echo good > here")
     start(folder)
-    while text not in (folder / "progress.jsonl").read_text():
-        pass
+    wait_until("the staging", lambda: text in (folder / "progress.jsonl").read_text(), timeout_s=120, every_s=0.05)
     seen = judge(observe.observe(str(folder)))
     assert (seen.state, seen.doing) == ("preparing", text)
     (folder / "go").touch()

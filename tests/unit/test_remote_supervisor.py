@@ -43,6 +43,9 @@ if os.path.exists(logdir + "/checkpoint"):
 for step in range(first, last):
     print("*** Global step {}: ***     Train loss: 3.5 ".format(step), flush=True)
     time.sleep(pace)
+deadline = time.time() + 120
+while os.path.exists(logdir + "/../hold") and time.time() < deadline:
+    time.sleep(0.05)
 for part, content in ((".index", INDEX), (".meta", b""), (".data-00000-of-00001", DATA)):
     open("{}/model.ckpt-{}{}".format(logdir, last, part), "wb").write(content)
 open(logdir + "/checkpoint", "w").write('model_checkpoint_path: "model.ckpt-{}"'.format(last))
@@ -118,12 +121,24 @@ def write_job(folder, last=3, pace=0.0, **changes):
     (folder / "job.json").write_text(json.dumps({**job, **changes}))
 
 
+def hold(folder):
+    """Let the ranks train their last step for as long as this is there."""
+    (folder / "hold").touch()
+    return folder / "hold"
+
+
+def once_told(folder, words):
+    """Return the line of a shell that ends once the supervisor has written ``words`` down."""
+    asked = f"grep -q '{words}' {folder}/progress.jsonl"
+    return f"n=0; until {asked} || [ $n -ge 1200 ]; do n=$((n + 1)); sleep 0.1; done"
+
+
 def start(folder):
     argv = (sys.executable, str(folder / "supervisor.py"), "start", str(folder))
-    return subprocess.run(argv, capture_output=True, text=True, check=True, timeout=30).stdout.strip()
+    return subprocess.run(argv, capture_output=True, text=True, check=True, timeout=90).stdout.strip()
 
 
-def wait_for_end(folder, limit_s=90):
+def wait_for_end(folder, limit_s=240):
     deadline = time.monotonic() + limit_s
     while observe.is_alive(str(folder)):
         assert time.monotonic() < deadline, (folder / "job.log").read_text()
@@ -131,7 +146,7 @@ def wait_for_end(folder, limit_s=90):
     return judge(observe.observe(str(folder)))
 
 
-def pid_of(folder, limit_s=30):
+def pid_of(folder, limit_s=120):
     """Return the supervisor's number, which it writes right after it has the lock that `start` waits for."""
     deadline = time.monotonic() + limit_s
     while not (folder / "supervisor.pid").exists():
@@ -170,7 +185,7 @@ def test_a_run_goes_through_its_phases_to_a_finished_end(folder):
 
 
 def test_a_second_start_finds_the_first_alive(folder):
-    write_job(folder, last=40, pace=0.1)
+    hold(folder)
     assert [start(folder), start(folder)] == ["started", "alive"]
 
 
@@ -186,12 +201,13 @@ def test_more_steps_go_on_from_the_checkpoint_and_every_host_gets_it(folder):
 
 
 def test_more_steps_asked_for_while_it_runs_are_done_by_the_same_supervisor(folder):
-    write_job(folder, last=30, pace=0.1)
+    held = hold(folder)
     start(folder)
     pid = pid_of(folder)
-    write_job(folder, last=32, pace=0.1)
+    write_job(folder, last=5)
     assert start(folder) == "alive"
-    assert wait_for_end(folder).step == 32
+    held.unlink()
+    assert wait_for_end(folder).step == 5
     assert (folder / "supervisor.pid").read_text() == pid
 
 
@@ -280,17 +296,21 @@ def test_stopping_ends_every_process_of_the_run_and_no_other(folder):
     start(folder)
     stranger = subprocess.Popen(["sleep", "60"], env={**os.environ, "MICROCLUSTER_RUN": folder.name + "0"})
     stubborn = subprocess.Popen(
-        ["sh", "-c", "trap '' TERM; while :; do sleep 0.2; done"], env={**os.environ, "MICROCLUSTER_RUN": folder.name}
+        ["sh", "-c", "trap '' TERM; echo deaf; while :; do sleep 0.2; done"],
+        env={**os.environ, "MICROCLUSTER_RUN": folder.name},
+        stdout=subprocess.PIPE,
     )
     try:
+        assert stubborn.stdout.readline() == b"deaf\n"
         answer = end_run(folder)
-        assert stubborn.wait(5) == -9
+        assert stubborn.wait(60) == -9
         assert answer["left"] == []
         assert answer["ended"] >= 2
         assert stranger.poll() is None
     finally:
         stranger.kill()
         stranger.wait()
+        stubborn.stdout.close()
     assert judge(observe.observe(str(folder))).state == "stopped"
 
 
@@ -310,11 +330,12 @@ def test_a_supervisor_that_does_not_start_is_said_with_where_its_words_are(folde
 
 
 def test_a_supervisor_outlives_the_connection_that_started_it(folder):
-    write_job(folder, last=20, pace=0.1)
+    held = hold(folder)
     start(folder)
     pid = int(pid_of(folder))
     assert os.getsid(pid) == pid
     os.kill(pid, signal.SIGHUP)
+    held.unlink()
     assert wait_for_end(folder).state == "finished"
 
 

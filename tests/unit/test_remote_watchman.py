@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 
-from test_remote_supervisor import FACTS, end_run, folder, start, wait_for_end, write_job  # noqa: F401 - a fixture
+from test_remote_supervisor import FACTS, end_run, folder, hold, once_told, start, wait_for_end, write_job  # noqa: F401 - a fixture
 from tiny_checkpoint import save
 
 
@@ -143,7 +143,8 @@ def test_a_new_best_model_alone_is_copied_too(folder):  # noqa: F811
     best = "best_models/val_loss=2.0000-step-2"
     made = f"mkdir {folder}/logdir/best_models; for part in .meta .data-00000-of-00001 .index; do"
     made = f"{made} cp {folder}/logdir/model.ckpt-1$part {folder}/logdir/{best}$part; done"
-    write_job(folder, resume=["sh", "-c", f"sleep 1; {made}; sleep 1; exit 1"])
+    first, second = once_told(folder, '"event": "copied"'), once_told(folder, f'"best": ."{best.rpartition("/")[2]}')
+    write_job(folder, resume=["sh", "-c", f"{first}; {made}; {second}; exit 1"])
     start(folder)
     wait_for_end(folder)
     assert [event["best"] for event in events_of(folder, "copied")] == [[], ["val_loss=2.0000-step-2"]]
@@ -160,7 +161,7 @@ def test_a_copy_that_fails_is_an_alarm_and_the_run_goes_on(folder):  # noqa: F81
 
 def test_when_the_next_machine_takes_no_copy_the_one_after_it_does_and_goes_on_doing_it(folder):  # noqa: F811
     save(folder / "logdir", "model.ckpt-1")
-    tried = f'echo "$1 $2" >> {folder}/copies; [ $1 != 10.0.0.1 ]'
+    tried = f'echo "$1 $2" >> {folder}/copies; [ $1 != 10.0.0.1 ] && rm -f {hold(folder)}'
     address = f"case $1 in 10.0.0.9) sed s/10.0.0.0/10.0.0.9/ ;; *) sed s/10.0.0.0/$1/ ;; esac < {folder}/facts.json"
     changes = {
         "addresses": ["10.0.0.0", "10.0.0.1", "10.0.0.9"],
@@ -168,7 +169,7 @@ def test_when_the_next_machine_takes_no_copy_the_one_after_it_does_and_goes_on_d
         "preflight_skipped": "three machines are two here",
         "ssh": ["sh", "-c", f'case $2 in *facts*) {address} ;; *) eval "$2" ;; esac', "ssh"],
     }
-    write_job(folder, last=20, pace=0.1, copy=["sh", "-c", tried, "copy"], **changes)
+    write_job(folder, last=20, copy=["sh", "-c", tried, "copy"], **changes)
     start(folder)
     assert wait_for_end(folder).state == "finished"
     assert (folder / "copies").read_text() == "10.0.0.1 1\n10.0.0.9 1\n10.0.0.9 20\n"
@@ -234,7 +235,8 @@ def paces(seconds):
 
 def test_steps_that_are_slower_than_predicted_are_an_alarm_with_what_they_cost_and_the_run_goes_on(folder):  # noqa: F811
     said = "\n".join(f"echo '{line}'" for line in paces(4.5))
-    train = ["sh", "-c", f"{said}\nsleep 2; exit 3"]
+    alarmed = once_told(folder, '"event": "alarm"')
+    train = ["sh", "-c", f"{said}\n{alarmed}; exit 3"]
     write_job(folder, last=50_000, train=train, **V100)
     start(folder)
     assert wait_for_end(folder).cause == "training"
@@ -264,10 +266,9 @@ def test_a_disk_that_fills_up_raises_an_alarm_until_there_is_room_again(folder):
     low, room = ({**FACTS, "time": 0.0, "free_bytes": free} for free in (1 << 20, 1 << 40))
     (folder / "low.json").write_text(json.dumps(low))
     (folder / "room.json").write_text(json.dumps(room))
-    change = (
-        f"cp {folder}/low.json {folder}/facts.json; sleep 1.5; cp {folder}/room.json {folder}/facts.json; sleep 1.5"
-    )
-    trains(folder, then=f"{change}; exit 3")
+    alarmed, cleared = (once_told(folder, f'"event": "{kind}"') for kind in ("alarm", "cleared"))
+    now_low, now_room = (f"mv {folder}/{state}.json {folder}/facts.json" for state in ("low", "room"))
+    trains(folder, then=f"{now_low}; {alarmed}; {now_room}; {cleared}; exit 3")
     start(folder)
     wait_for_end(folder)
     assert alarms_of(folder) == [("alarm", "disk-low"), ("cleared", "disk-low")]
@@ -277,7 +278,7 @@ def test_gpus_at_rest_raise_an_alarm_and_the_run_goes_on(folder):  # noqa: F811
     alarms = folder / "alarms.py"
     alarms.write_text(alarms.read_text().replace("REST_S = 600.0", "REST_S = 1.0"))
     gpu = {"name": "P100", "memory_mib": 16280, "driver": "440.1", "utilisation": 0}
-    trains(folder, "*** Global step 10: ***     Train loss: 4.0 ", then="sleep 4; exit 3")
+    trains(folder, "*** Global step 10: ***     Train loss: 4.0 ", then=f"{once_told(folder, 'gpus-at-rest')}; exit 3")
     (folder / "facts.json").write_text(json.dumps({**FACTS, "time": time.time(), "gpus": [gpu]}))
     start(folder)
     assert wait_for_end(folder).cause == "training"

@@ -69,7 +69,7 @@ def test_one_that_does_not_listen_is_killed_and_proved_dead(monkeypatch: pytest.
     assert started.stdout and started.stdout.readline()
     (found,) = (each for each in orphans._ours() if each.pid == started.pid)
     assert orphans.end([found]) == (found,)
-    assert started.wait(5) == -9
+    assert started.wait(60) == -9
 
 
 def test_a_later_process_with_the_same_number_is_another_one() -> None:

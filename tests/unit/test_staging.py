@@ -256,7 +256,7 @@ def program(plan, tmp_path):
 
 def wait_for_pieces(folder):
     """Return the process that learns the pieces, once it is at work."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
         if (folder / "learner").exists() and (folder / "learner").read_text():
             return int((folder / "learner").read_text())
@@ -267,7 +267,7 @@ def wait_for_pieces(folder):
 def test_a_staging_that_is_told_to_end_takes_its_own_processes_with_it(program, tmp_path):
     learner = wait_for_pieces(tmp_path)
     program.send_signal(signal.SIGTERM)
-    assert program.wait(10) == staging.TERMINATED
+    assert program.wait(60) == staging.TERMINATED
     assert not os.path.exists(f"/proc/{learner}")
 
 
