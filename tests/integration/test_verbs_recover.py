@@ -52,7 +52,7 @@ def slow_account(project: RentedProject, account: AccountEmulator) -> Iterator[A
 def start_up(project: RentedProject) -> subprocess.Popen[str]:
     """Start an `up`, and return once both guests are ordered."""
     up = project.start(*UP)
-    ends = time.monotonic() + 60
+    ends = time.monotonic() + 240
     while len(rented(project)) < 2:
         assert up.poll() is None and time.monotonic() < ends
     return up
@@ -140,10 +140,10 @@ def test_a_pulumi_that_lives_is_named_and_left_alone(project: RentedProject, slo
         began = time.monotonic()
         refused = project.run(*command)
         assert refused.returncode == 1 and f"process {up.pid} of" in refused.stderr, refused.stderr
-        assert time.monotonic() - began < 20, "five seconds on a machine that does nothing else"
+        assert time.monotonic() - began < 90, "five seconds on a machine that does nothing else"
     second = project.run(*UP)
     assert second.returncode != 0 and str(up.pid) in second.stdout + second.stderr
     assert up.poll() is None
     up.send_signal(signal.SIGINT)
-    up.wait(60)
+    up.wait(240)
     assert project.make("down").returncode == 0

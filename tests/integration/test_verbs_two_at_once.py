@@ -48,17 +48,17 @@ def test_a_second_clone_with_the_same_home_is_refused_with_the_holders_name(clon
         began = time.monotonic()
         refused = second.make("down")
         assert refused.returncode == 1 and f"process {os.getpid()} is doing `make up` on it in" in refused.stderr
-        assert time.monotonic() - began < 20, "five seconds on a machine that does nothing else"
+        assert time.monotonic() - began < 90, "five seconds on a machine that does nothing else"
     paced(account, 5)  # A minute to build a guest, so that the first `up` is met in the middle.
     first = clone.start(*UP)
-    ends = time.monotonic() + 60
+    ends = time.monotonic() + 240
     while open_items(clone) < 2:
         assert first.poll() is None and time.monotonic() < ends
     busy = second.run(*UP)
     assert busy.returncode != 0 and str(first.pid) in busy.stdout + busy.stderr
     assert first.poll() is None, "the first one is not disturbed"
     first.send_signal(signal.SIGINT)
-    first.wait(60)
+    first.wait(240)
     paced(account, 600)
     assert second.run(*UP).returncode == 0, "the other clone goes on where the first one stopped"
     assert open_items(second) == 2
