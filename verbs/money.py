@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -73,14 +73,14 @@ def last_rental(charges: Iterable[Charge]) -> Bill:
     return Bill(tuple(rows[begun:]), tuple(rows[:begun]))
 
 
-def cost_of(payload: Payload, account: Account | None = None) -> Cost:
+def cost_of(payload: Payload, account: Account | None = None, say: Callable[[str], None] = tell) -> Cost:
     """Return what is being billed for a stack that is up, as the account says in which it was ordered."""
     try:
         account = account or open_account(payload.account_config_file, kept())
         with reading(account, "the bill"):
             bill = last_rental(account.charges_listed(payload.mark))
     except AccountError as error:
-        tell(sentence(str(error)))
+        say(sentence(str(error)))
         return Cost(None, None)
     per_hour = sum((row.per_hour for row in bill.open), Decimal(0))
     so_far = sum((row.so_far for row in bill.shown), Decimal(0))

@@ -66,12 +66,13 @@ def follow(
     payload: Payload,
     screen: Screen,
     launcher: Host,
-    cost: Callable[[Payload], Cost] = cost_of,
+    cost: Callable[..., Cost] = cost_of,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Outcome:
     """Show the run until it has ended, and return how; a lost connection is taken up again."""
     bill, billed, began, table_shown = Cost(None, None), -COST_EVERY_S, time.monotonic(), False
     answered, told = began, set()
+    say = _once(screen.note)  # The bill is asked for four times a minute.
     while True:
         now = time.monotonic()
         try:
@@ -84,7 +85,7 @@ def follow(
             sleep(LOOK_EVERY_S * 3)
             continue
         if now - billed >= COST_EVERY_S:
-            bill, billed = cost(payload), now
+            bill, billed = cost(payload, say=say), now
         if outcome.checks and outcome.phase != "preflight" and not table_shown:
             screen.note(preflight_table(outcome))
             table_shown = True
@@ -100,6 +101,18 @@ def follow(
                 f"stack {payload.stack} has no run {payload.run} on its launcher. Start it: make up STACK={payload.stack}"
             )
         sleep(LOOK_EVERY_S)
+
+
+def _once(note: Callable[[str], None]) -> Callable[[str], None]:
+    """Return ``note`` for the first time that it is told something, and nothing for the next."""
+    heard: set[str] = set()
+
+    def say(text: str) -> None:
+        if text not in heard:
+            heard.add(text)
+            note(text)
+
+    return say
 
 
 def ended(outcome: Outcome, stack: str) -> int:

@@ -12,6 +12,7 @@ from verb_samples import COST, PAYLOAD, RUNNING
 from launchers.outcome import judge
 from remote.host import UnreachableError
 from verbs import watch, words
+from verbs.money import Cost
 
 ROW = {"check": "ssh", "where": "every pair", "found": "2 of 2 answer", "wanted": "an answer", "verdict": "ok"}
 
@@ -63,13 +64,26 @@ def test_watch_follows_to_the_end_over_a_lost_connection_and_shows_the_ranks_onc
         observation(alive=True, step=20),
         observation(alive=False, step=29, checkpoints=(0, 30)),
     )
-    outcome = watch.follow(PAYLOAD, watch.PlainScreen(), launcher, lambda stack: COST, lambda seconds: None)
+    outcome = watch.follow(PAYLOAD, watch.PlainScreen(), launcher, lambda stack, say: COST, lambda seconds: None)
     shown = capsys.readouterr().out
     assert outcome.state == "finished"
     assert shown.count("preflight:") == 1
     assert "Trying again; the job goes on without us" in shown
     assert "step 10 of 30" in shown
     assert watch.ended(outcome, "local") == 0
+
+
+def test_an_account_that_does_not_answer_is_told_of_once(capsys, monkeypatch):
+    monkeypatch.setattr(watch, "COST_EVERY_S", 0.0)
+
+    def unknown(payload, say):
+        say("Reading the bill: a bad day.")
+        return Cost(None, None)
+
+    looks = [observation(alive=True, step=step) for step in (0, 10, 20)]
+    launcher = Launcher(*looks, observation(alive=False, step=29, checkpoints=(0, 30)))
+    watch.follow(PAYLOAD, watch.PlainScreen(), launcher, unknown, lambda seconds: None)
+    assert capsys.readouterr().out.count("a bad day") == 1
 
 
 def test_watch_ends_with_1_and_the_reason_when_the_job_failed(capsys):
@@ -85,7 +99,7 @@ def test_watch_tells_an_alarm_once_with_what_to_do_as_long_as_it_lasts(capsys):
     for look in looks:
         look["events"].append({"event": "alarm", "cause": "disk-low", "text": "gpu-0 is nearly full", "t": 11.0})
     texts = [*map(json.dumps, looks), observation(alive=False, step=29, checkpoints=(0, 30))]
-    watch.follow(PAYLOAD, watch.PlainScreen(), Launcher(*texts), lambda stack: COST, lambda seconds: None)
+    watch.follow(PAYLOAD, watch.PlainScreen(), Launcher(*texts), lambda stack, say: COST, lambda seconds: None)
     shown = capsys.readouterr().out
     assert shown.count("alarm: gpu-0 is nearly full. Make room: fab ssh gpu-0 --stack local") == 1
 
