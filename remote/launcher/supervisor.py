@@ -26,6 +26,8 @@ from watchman import Watchman
 
 START_TIMEOUT_S = 30
 LOCK_TIMEOUT_S = 2
+LOOK_TIMEOUT_S = 1
+"""Whoever looks whether a supervisor is alive has its lock for a moment, and is not taken for one."""
 SWEEP_TIMEOUT_S = 30
 SYSTEMD = "/run/systemd/system"
 TERMINATED = 143
@@ -202,7 +204,7 @@ def try_lock(folder, timeout_s):
 
 def start(folder):
     """Detach a supervisor; print ``alive`` when there is one already, ``started`` when there is one now."""
-    lock = try_lock(folder, 0)
+    lock = try_lock(folder, LOOK_TIMEOUT_S)
     if lock is None:
         print("alive")
         return 0

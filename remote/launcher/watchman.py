@@ -147,6 +147,8 @@ class Watchman:
                 self._look()
             except OSError as error:
                 self.alarms.saw({"event": alarms.DISK_FULL, "text": "the launcher could not write: " + str(error)}, 0)
+            except Exception as error:  # noqa: BLE001 - ranks that nobody watches cost money unseen
+                self.verdict = ("supervisor-failed", "watching the run failed: " + repr(error), [])
             if self.judgement():
                 end_run.end("only", self.run.job["run"])
                 return

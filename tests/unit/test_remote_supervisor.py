@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import fcntl
 import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 import types
 
@@ -187,6 +189,21 @@ def test_a_run_goes_through_its_phases_to_a_finished_end(folder):
 def test_a_second_start_finds_the_first_alive(folder):
     hold(folder)
     assert [start(folder), start(folder)] == ["started", "alive"]
+
+
+def test_somebody_who_looks_at_a_run_is_not_taken_for_its_supervisor(folder, monkeypatch, capsys):
+    nothing = types.SimpleNamespace(Popen=lambda argv, **options: None, DEVNULL=-3)
+    monkeypatch.setattr(supervisor, "subprocess", nothing)
+    monkeypatch.setattr(supervisor, "SYSTEMD", str(folder / "nowhere"))
+    monkeypatch.setattr(supervisor, "START_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(supervisor, "LOOK_TIMEOUT_S", 30)
+    with (folder / "supervisor.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        looked = threading.Timer(0.3, fcntl.flock, (lock, fcntl.LOCK_UN))
+        looked.start()
+        supervisor.start(str(folder))
+        looked.join()
+    assert "alive" not in capsys.readouterr().out
 
 
 def test_more_steps_go_on_from_the_checkpoint_and_every_host_gets_it(folder):

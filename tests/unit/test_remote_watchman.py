@@ -274,6 +274,23 @@ def test_a_disk_that_fills_up_raises_an_alarm_until_there_is_room_again(folder):
     assert alarms_of(folder) == [("alarm", "disk-low"), ("cleared", "disk-low")]
 
 
+def test_a_watch_that_breaks_ends_the_run_instead_of_leaving_it_unwatched(folder):  # noqa: F811
+    alarms = folder / "alarms.py"
+    alarms.write_text(
+        alarms.read_text().replace(
+            "        lost = sorted(", "        raise KeyError('free_bytes')\n        lost = sorted("
+        )
+    )
+    trains(folder, "*** Global step 10: ***     Train loss: 4.0 ")
+    start(folder)
+    outcome = wait_for_end(folder)
+    assert (outcome.cause, outcome.reason) == (
+        "supervisor-failed",
+        "watching the run failed: KeyError('free_bytes')",
+    )
+    assert end_run(folder)["ended"] == 0
+
+
 def test_gpus_at_rest_raise_an_alarm_and_the_run_goes_on(folder):  # noqa: F811
     alarms = folder / "alarms.py"
     alarms.write_text(alarms.read_text().replace("REST_S = 600.0", "REST_S = 1.0"))
