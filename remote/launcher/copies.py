@@ -25,8 +25,9 @@ STILL = "still/"
 """Where the launcher keeps the records as they were when the last copy began: they grow while they are read."""
 SUMS = "sums.json"
 """The hashes of what was copied before: a best model is read once, however often the newest checkpoint changes."""
-BEST = "logdir/best_models/"
-BEST_POINTER = BEST + "checkpoint"
+BEST_POINTER = "logdir/best_models/checkpoint"
+INDEX = ".index"
+"""What the name of one file of every checkpoint ends with."""
 PIECE = 1 << 20
 
 
@@ -56,7 +57,7 @@ def copied(run, node):
 
 
 def bring(run, node):
-    """Take the copy of ``node`` back, after a look at every hash; a spoilt best model or record stays away."""
+    """Take the copy of ``node`` back, after a look at every hash; what is spoilt stays away."""
     brought = os.path.join(run, "brought")
     shutil.rmtree(brought, ignore_errors=True)
     os.mkdir(brought)
@@ -75,9 +76,9 @@ def take_home(run, node, brought):
         raise CopyFailed("the copy of " + node + " did not arrive whole")
     files = read_manifest(brought)["files"]
     spoilt = set(stem(name) for name in files if digest(os.path.join(brought, name)) != files[name][1])
-    if any(not one.startswith((BEST, STILL)) for one in spoilt):
-        raise CopyFailed(" and ".join(sorted(spoilt)) + " of " + node + " has another hash than when it was copied")
     sound = [name for name in sorted(files) if stem(name) not in spoilt]
+    if not any(name.endswith(INDEX) for name in sound):  # Best models hold all variables too.
+        raise CopyFailed(" and ".join(sorted(spoilt)) + " of " + node + " has another hash than when it was copied")
     for name in (name for name in sound if name.startswith(STILL)):
         go_on_with(os.path.join(brought, name), os.path.join(run, name[len(STILL) :]))
     # The checkpoint last: once it is here, nobody asks for this copy again.

@@ -17,19 +17,34 @@ LOW_DISK_FACTOR = 2
 UNREADABLE = 3
 
 
+class NotBroughtBack(Exception):
+    """There are copies and none can be had; the argument is a sentence."""
+
+
 def bring_back(run):
-    """Fetch the copy of another machine when it is newer than anything here, as on a launcher that was replaced."""
+    """Fetch the copy of another machine when it is newer than anything here, as on a launcher that was replaced.
+
+    A run that has nothing here and cannot get its copies does not begin again: its first checkpoint would take their place.
+    """
     logdir, others = run.path("logdir"), run.job["addresses"][1:]
     own = checkpoints.newest_whole(logdir)
+    refused = []
     steps = at_once(lambda address: step_of_copy(run, address), others)
     for step, address in sorted(zip(steps, others), reverse=True):
         if step <= (own[0] if own else -1):
-            return
+            break
         code, said = run.ask(run.job["bring"] + [address], BRING_TIMEOUT_S, marked=False)
         event = {"step": step, "from": run.name_of(address), "text": said[-300:]}
         run.tell(dict(event, event="not_brought_back" if code else "brought_back"))
         if not code:
             return
+        refused.append("that of step {} on {}: {}".format(step, event["from"], event["text"]))
+    if refused and not own:
+        raise NotBroughtBack(
+            "fetching the copy of a checkpoint: {}. If none is sound any more, remove {} there, and the run begins again".format(
+                "; ".join(refused), run.path("copy")
+            )
+        )
 
 
 def step_of_copy(run, address):

@@ -54,7 +54,10 @@ def carry_out(run):
         raise Failed(
             cause_of(lines, "preparing"), what + " ended with exit code " + str(code) + last_words(lines), code, lines
         )
-    recovery.bring_back(run)
+    try:
+        recovery.bring_back(run)
+    except recovery.NotBroughtBack as failed:
+        raise Failed("not-brought-back", failed.args[0], 1, []) from failed
     checkpoint = recovery.latest_checkpoint(run)
     place(run, checkpoint)
     run.enter("preflight")

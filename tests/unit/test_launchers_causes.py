@@ -11,7 +11,7 @@ from launchers.outcome import Outcome
 from remote.launcher import alarms
 
 OF_ALARMS = (*alarms.ENDING, alarms.DISK_LOW, alarms.GPUS_AT_REST, alarms.SLOW, alarms.NOT_COPIED)
-OF_SUPERVISORS = ("supervisor-gone", "supervisor-silent", "placing", "preflight", "incomplete")
+OF_SUPERVISORS = ("supervisor-gone", "supervisor-silent", "not-brought-back", "placing", "preflight", "incomplete")
 
 
 def test_every_cause_that_the_launcher_names_has_a_next_step_and_no_other_has():

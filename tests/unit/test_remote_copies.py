@@ -200,8 +200,16 @@ def test_a_best_model_that_was_spoilt_there_is_left_behind_and_the_rest_is_broug
     assert not (here / "logdir" / f"{OLD}.index").exists()
 
 
-def test_a_checkpoint_that_was_spoilt_there_is_not_brought(here):
+def test_where_the_checkpoint_was_spoilt_there_the_best_models_are_brought_to_go_on_from(here):
     copy(here, 20, NEWEST, OLD)
+    (here.parent / "there" / "copy" / "logdir" / f"{NEWEST}.data-00000-of-00001").write_bytes(b"rot")
+    lost(here)
+    assert call(here, "bring").returncode == 0
+    assert sorted(path.stem for path in (here / "logdir").rglob("*.index")) == [OLD.rpartition("/")[2]]
+
+
+def test_a_copy_of_which_no_checkpoint_is_sound_is_not_brought(here):
+    copy(here, 20, NEWEST)
     (here.parent / "there" / "copy" / "logdir" / f"{NEWEST}.data-00000-of-00001").write_bytes(b"rot")
     lost(here)
     done = call(here, "bring")

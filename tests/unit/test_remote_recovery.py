@@ -57,6 +57,22 @@ def test_when_the_newest_copy_cannot_be_brought_the_next_one_is(folder):  # noqa
     assert (folder / "brought").exists()
 
 
+def test_a_fresh_launcher_that_cannot_get_the_copy_does_not_begin_again_and_write_over_it(folder):  # noqa: F811
+    write_job(folder, copied=["echo", f"{recovery.MARK}3"], bring=["sh", "-c", "echo cut off; exit 1"])
+    start(folder)
+    outcome = wait_for_end(folder)
+    assert (outcome.state, outcome.cause) == ("failed", "not-brought-back")
+    assert "that of step 3 on gpu-1: cut off" in outcome.reason
+    assert not list((folder / "logdir").iterdir())
+
+
+def test_a_launcher_that_has_an_older_checkpoint_goes_on_from_it_when_it_cannot_get_the_copy(folder):  # noqa: F811
+    save(folder / "logdir", "model.ckpt-2")
+    write_job(folder, copied=["echo", f"{recovery.MARK}3"], bring=["false"])
+    start(folder)
+    assert wait_for_end(folder).state == "finished"
+
+
 def test_an_older_copy_than_what_is_here_is_left_where_it_is(folder):  # noqa: F811
     save(folder / "logdir", "model.ckpt-5")
     write_job(folder, copied=["echo", f"{recovery.MARK}3"], bring=["touch", str(folder / "brought")])
