@@ -13,7 +13,8 @@ def at_once(act, items):
         except Exception as error:  # noqa: BLE001 - raised below, where somebody hears it
             errors.append(error)
 
-    threads = [threading.Thread(target=run, args=pair) for pair in enumerate(items)]
+    # None of them keeps a process that was told to end.
+    threads = [threading.Thread(target=run, args=pair, daemon=True) for pair in enumerate(items)]
     for thread in threads:
         thread.start()
     for thread in threads:

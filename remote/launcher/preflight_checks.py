@@ -13,7 +13,7 @@ SSH_TIMEOUT_S = 15
 FACTS_TIMEOUT_S = 30
 BANDWIDTH_TIMEOUT_S = 25
 TOGETHER_TIMEOUT_S = 300
-"""An allreduce of the largest model takes 20 s at the slowest rate that is let pass; ranks that do not reach each other wait for ever."""
+"""An allreduce of the larger model takes some ten seconds at the slowest rate that is let pass; ranks that do not reach each other wait for ever."""
 TIMED_OUT = (124, 137)
 """What `timeout` ends with, the second where it had to kill."""
 
@@ -106,7 +106,9 @@ def bandwidth(run, streams):
     def measure(pair):
         sender, receiver = pair
         drain = threading.Thread(
-            target=run.ask, args=(run.on_node(receiver, words("receive", receiver)), BANDWIDTH_TIMEOUT_S, b"", False)
+            target=run.ask,
+            args=(run.on_node(receiver, words("receive", receiver)), BANDWIDTH_TIMEOUT_S, b"", False),
+            daemon=True,
         )
         drain.start()
         code, said = run.ask(run.on_node(sender, words("send", receiver)), BANDWIDTH_TIMEOUT_S, marked=False)

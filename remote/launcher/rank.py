@@ -35,6 +35,8 @@ def run(words_file, argv):
 
     signal.signal(signal.SIGTERM, pass_on)
     ranks.append(subprocess.Popen(argv, preexec_fn=die_with_parent))  # noqa: PLW1509 - there are no threads here
+    if asked:  # While the rank was being started.
+        ranks[0].send_signal(asked[0])
     code = ranks[0].wait()
     if code and not asked:
         leave(words_file, code)

@@ -157,11 +157,12 @@ def pid_of(folder, limit_s=120):
     return (folder / "supervisor.pid").read_text()
 
 
-def end_run(folder, mode="only"):
+def end_run(folder, mode="only", patience_s=15):
     argv = (sys.executable, "-", str(folder.parent), mode, folder.name)
+    text = (remote_job.ABOARD / "end_run.py").read_text()
     done = subprocess.run(
         argv,
-        input=(remote_job.ABOARD / "end_run.py").read_text(),
+        input=text.replace("TERM_WAIT_S = 15", f"TERM_WAIT_S = {patience_s}"),
         capture_output=True,
         text=True,
         check=True,
@@ -329,6 +330,22 @@ def test_stopping_ends_every_process_of_the_run_and_no_other(folder):
         stranger.wait()
         stubborn.stdout.close()
     assert judge(observe.observe(str(folder))).state == "stopped"
+
+
+def test_a_supervisor_that_asks_the_machines_something_ends_as_soon_as_it_is_told_to(folder):
+    checks = folder / "preflight_checks.py"
+    checks.write_text(checks.read_text().replace("BANDWIDTH_TIMEOUT_S = 25", "BANDWIDTH_TIMEOUT_S = 300"))
+    asked = folder / "asked"
+    write_job(folder, bandwidth=["sh", "-c", f"echo $$ >> {asked}; exec sleep 300"])
+    start(folder)
+    deadline = time.monotonic() + 60
+    while not (asked.exists() and asked.read_text()):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert end_run(folder, patience_s=600)["left"] == []  # It would be killed only after that.
+    assert wait_for_end(folder).state == "stopped"
+    for pid in asked.read_text().split():
+        os.kill(int(pid), signal.SIGKILL)
 
 
 def test_stopping_what_does_not_run_is_no_error(folder):
