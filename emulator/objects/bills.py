@@ -129,7 +129,7 @@ class _Fees:
     def shown(self, item: BillingItem, hours: int) -> dict[str, Any]:
         """The properties of an item or of one part."""
         return {
-            "hourlyRecurringFee": float(self.hourly),
+            "hourlyRecurringFee": float(self.hourly if item.hourly else 0),
             "recurringFee": float(self.charged if item.hourly else self.monthly),
             "recurringMonths": 1,
             "setupFee": 0.0,

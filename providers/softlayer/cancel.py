@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from providers.softlayer import guests
+from providers.softlayer import guests, money
 from providers.softlayer.account import Account
 from providers.softlayer.errors import ApiError, ProviderError, WaitError
-from providers.softlayer.money import per_hour
 from providers.softlayer.sighting import sight
 from providers.softlayer.waiting import Patience, Pending, wait_until
 
@@ -109,7 +108,7 @@ def _cost(guest: Mapping[str, Any]) -> str:
     item = guest.get("billingItem")
     if not item:
         return "It is ordered and not billed yet. "
-    return f"It is still billed at {per_hour(item):f} an hour. "
+    return f"It is still billed at {money.rate(item)}. "
 
 
 def _end(guest: Mapping[str, Any]) -> str:

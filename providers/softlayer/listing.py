@@ -18,7 +18,7 @@ GUEST_MASK = (
     "primaryNetworkComponent[id,maxSpeed,securityGroupBindings[securityGroup[id]]],"
     "primaryBackendNetworkComponent[id,maxSpeed,networkVlan[id,primaryRouter[id]],securityGroupBindings[securityGroup[id]]],"
     "blockDevices[device,diskImage[capacity]],blockDeviceTemplateGroup[id,globalIdentifier],"
-    "billingItem[id,cancellationDate,hourlyRecurringFee,children[hourlyRecurringFee],"
+    "billingItem[id,cancellationDate,hourlyFlag,hourlyRecurringFee,recurringFee,children[hourlyRecurringFee,recurringFee],"
     "orderItem[id,order[id,status],preset[keyName]]]]"
 )
 ORDER_MASK = "mask[id,status,createDate,items[hostName,domainName]]"

@@ -9,8 +9,13 @@ from typing import Any
 Item = Mapping[str, Any]
 
 
+HOURS_OF_A_MONTH = 730
+
+
 def per_hour(item: Item) -> Decimal:
-    """Add up what a billing item and its children cost an hour."""
+    """Add up what a billing item and its children cost an hour; a monthly one has no price by the hour, but costs as well."""
+    if item.get("hourlyFlag") is False:
+        return (per_month(item) / HOURS_OF_A_MONTH).quantize(Decimal("0.0001"))
     return whole(item, "hourlyRecurringFee")
 
 

@@ -121,7 +121,8 @@ def test_what_is_left_is_in_the_list_of_billing_items_with_its_price(tmp_path: P
     leak.happens(renter)
     billed = still_billed(renter)
     assert sorted(each["categoryCode"] for each in billed) == leak.left
-    assert all(each["hourlyRecurringFee"] > 0 and each["recurringFee"] > 0 for each in billed)
+    assert all(each["recurringFee"] > 0 for each in billed)
+    assert all((each["hourlyRecurringFee"] > 0) == each["hourlyFlag"] for each in billed)
     assert sum(each["cancellationDate"] is not None for each in billed) == leak.ahead
 
 

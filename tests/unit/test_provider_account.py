@@ -55,9 +55,11 @@ def test_a_monthly_item_costs_every_month_that_it_began_although_the_account_cou
         createDate=opened,
         cancellationDate=ended,
         recurringFee="98.55",
+        hourlyRecurringFee=0,
         currentHourlyCharge=0,
-        children=[{"recurringFee": "90", "currentHourlyCharge": 0}],
+        children=[{"recurringFee": "90", "hourlyRecurringFee": 0, "currentHourlyCharge": 0}],
     )
+    assert found.per_hour == Decimal("0.1350")
     assert found.so_far == Decimal("98.55") * months if months else found.so_far < Decimal("98.55") * 600
 
 
