@@ -21,8 +21,8 @@ MOST_POINTS = 400
 """More than the picture has room for; a curve of 50,000 steps has 500."""
 
 
-def curve(name: str, lines: Mapping[str, Sequence[tuple[int, float]]]) -> str:
-    """Draw named lines of (step, value) as SVG text."""
+def curve(name: str, lines: Mapping[str, Sequence[tuple[int, float]]], *, from_zero: bool = False) -> str:
+    """Draw named lines of (step, value) as SVG text; ``from_zero`` for what would look wild on a scale of its own."""
     chart = pygal.XY(
         js=[],
         disable_xml_declaration=True,
@@ -31,6 +31,7 @@ def curve(name: str, lines: Mapping[str, Sequence[tuple[int, float]]]) -> str:
         width=900,
         height=320,
         show_dots=False,
+        include_x_axis=from_zero,
         x_title="step",
         y_title=name,
         legend_at_bottom=len(lines) > 1,
@@ -44,6 +45,14 @@ def curve(name: str, lines: Mapping[str, Sequence[tuple[int, float]]]) -> str:
 
 
 def thinned(points: Sequence[tuple[int, float]]) -> Sequence[tuple[int, float]]:
-    """Keep every n-th point, and the last one."""
-    every = -(-len(points) // MOST_POINTS) or 1
-    return [*points[:-1:every], *points[-1:]]
+    """Keep both ends, and of every few points the lowest and the highest: no dip and no peak is lost."""
+    if len(points) <= MOST_POINTS:
+        return points
+    every = -(-2 * len(points) // MOST_POINTS)
+    groups = (points[start : start + every] for start in range(0, len(points), every))
+    kept = [point for group in groups for point in sorted({min(group, key=_value), max(group, key=_value)})]
+    return [*dict.fromkeys((points[0], *kept, points[-1]))]
+
+
+def _value(point: tuple[int, float]) -> float:
+    return point[1]

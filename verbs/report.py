@@ -120,7 +120,7 @@ def page(  # noqa: PLR0913, PLR0917 - the parts of the page
         answers=answers,
         charts=[
             ("Loss by step", charts.curve("loss", losses)),
-            ("Seconds per step", charts.curve("s/step", {"seconds per step": found.pace})),
+            ("Seconds per step", charts.curve("s/step", {"seconds per step": found.pace}, from_zero=True)),
             *_network_chart(payload, records),
         ],
         network=bottleneck.rows(traffic.measured(records.events), link_of(payload, outcome, records)),
@@ -149,7 +149,7 @@ def _network_chart(payload: Payload, records: Records) -> list[tuple[str, str]]:
     rates = traffic.rates(records.events, name)
     if not any(rates.values()):
         return []
-    return [(f"Private network of {name}, Mb/s by its counters", charts.curve("Mb/s", rates))]
+    return [(f"Private network of {name}, Mb/s by its counters", charts.curve("Mb/s", rates, from_zero=True))]
 
 
 def _bill(payload: Payload) -> list[dict[str, Any]]:

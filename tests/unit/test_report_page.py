@@ -86,8 +86,15 @@ def test_a_run_on_one_machine_has_no_table_of_its_network() -> None:
 def test_a_long_curve_keeps_its_ends_and_few_points() -> None:
     points = [(step, 1.0) for step in range(50_000)]
     kept = charts.thinned(points)
-    assert len(kept) <= charts.MOST_POINTS + 1
+    assert len(kept) <= charts.MOST_POINTS + 2
     assert (kept[0], kept[-1]) == (points[0], points[-1])
+
+
+def test_a_long_curve_keeps_its_dips_and_its_peaks() -> None:
+    pauses = [(step, 0.0 if step % 4001 == 1 else 2000.0 if step == 777 else 1700.0) for step in range(50_000)]
+    kept = charts.thinned(pauses)
+    assert {point for point in pauses if point[1] != 1700.0} <= set(kept)
+    assert [step for step, _ in kept] == sorted(step for step, _ in kept)
 
 
 def test_a_curve_without_points_is_drawn_as_empty() -> None:
