@@ -13,11 +13,17 @@ from remote.host import Host
 from remote.job import start_job as start
 from remote.job import stop_job as stop
 from setup.withheld import REGISTRY_KEY, kept
-from verbs.frame import tell, verb
+from verbs.frame import UserMistake, tell, verb
+
+
+def _payload() -> Payload:
+    if sys.stdin.isatty():  # Nobody types one, and reading would wait for ever.
+        raise UserMistake("A step reads its payload on standard input, where `pulumi up` gives it. Start with: make up")
+    return Payload.from_json(sys.stdin.read())
 
 
 def _one_host(act: Callable[[Host, Payload], list[str]]) -> int:
-    payload = Payload.from_json(sys.stdin.read())
+    payload = _payload()
     for host in steps.open_hosts(payload):
         changed = act(host, payload)
         print(f"{host.facts.name}: " + (f"{', '.join(changed)} done" if changed else "nothing to do"))
@@ -39,7 +45,7 @@ def mount_volume(context: invoke.Context) -> int:
 @verb
 def bring_image(context: invoke.Context) -> int:
     """One training image on every machine: built on the first, handed to the others."""
-    payload = Payload.from_json(sys.stdin.read())
+    payload = _payload()
     done = steps.bring_image(steps.open_hosts(payload), payload, kept().get(REGISTRY_KEY))
     print(f"image of {payload.stack}: {', '.join(done) or 'nothing to do'}")
     return 0
@@ -54,7 +60,7 @@ def start_container(context: invoke.Context) -> int:
 @verb
 def start_job(context: invoke.Context) -> int:
     """Hand the run to its supervisor on the launcher."""
-    payload = Payload.from_json(sys.stdin.read())
+    payload = _payload()
     print(f"run {payload.run}: {start(steps.open_hosts(payload), payload)}")
     return 0
 
@@ -63,7 +69,7 @@ def start_job(context: invoke.Context) -> int:
 def stop_job(context: invoke.Context) -> int:
     """End the run on every machine; never fails, because nothing over ssh may block a cancellation."""
     try:
-        payload = Payload.from_json(sys.stdin.read())
+        payload = _payload()
         unclear = stop(steps.open_hosts(payload), payload)
     except Exception as error:  # noqa: BLE001 - whatever it is, the cancellation that follows ends the job too
         tell(f"stopping the job: {error}")

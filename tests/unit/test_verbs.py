@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import time
+import types
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -27,7 +28,7 @@ from providers.softlayer.errors import ApiError
 from remote import job as remote_job
 from remote.host import UnreachableError
 from setup.environment import PART_OF_MAKE
-from verbs import explain, frame, job, living, money, words
+from verbs import explain, frame, job, living, money, step, words
 from verbs.job import status_facts, words_after_dashes
 from verbs.money import Cost
 
@@ -123,6 +124,13 @@ def test_a_step_with_a_broken_payload_fails_with_the_key_that_is_missing():
     assert done.returncode == 1
     assert "mark: missing" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_step_that_a_person_starts_by_hand_does_not_wait_for_a_payload(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stdin", types.SimpleNamespace(isatty=lambda: True, read=lambda: pytest.fail("it waits")))
+    with pytest.raises(SystemExit) as end:
+        step.prepare_node(frame.invoke.Context())
+    assert (end.value.code, "make up" in capsys.readouterr().err) == (2, True)
 
 
 def test_stopping_never_fails_and_says_one_line():
