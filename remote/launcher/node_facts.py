@@ -45,7 +45,8 @@ def gpus():
 def gpu(words):
     name, memory, driver, used = words
     utilisation = int(used) if used.isdigit() else None  # Some drivers say "[Not Supported]".
-    return {"name": name, "memory_mib": int(float(memory)), "driver": driver, "utilisation": utilisation}
+    memory_mib = int(memory) if memory.isdigit() else 0  # A GPU that has failed says "[Unknown Error]".
+    return {"name": name, "memory_mib": memory_mib, "driver": driver, "utilisation": utilisation}
 
 
 def free_bytes(path):

@@ -95,7 +95,8 @@ def _gpus(name, facts, wanted):
     rows = [row("GPUs", name, shown, order, _if(len(fits) < wanted["slots"]))]
     if gpus:
         driver = gpus[0]["driver"]
-        major = int(driver.split(".")[0])
+        branch = driver.split(".")[0]
+        major = int(branch) if branch.isdigit() else 0
         verdict = _if(major < DRIVER_STOP, NOTE if major < DRIVER_NOTE else OK)
         rows.append(row("driver", name, driver, "{} or newer".format(DRIVER_NOTE), verdict))
     return rows

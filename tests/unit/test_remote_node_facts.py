@@ -1,0 +1,47 @@
+"""What a machine says of itself, with an nvidia-smi of ours."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from test_remote_preflight import WANTED, found
+
+from remote.launcher import node_facts, preflight_rules
+
+SOUND = "Tesla P100-PCIE-16GB, 16280, 440.118.02, 97"
+FAILED = "Tesla P100-PCIE-16GB, [Unknown Error], [Unknown Error], [Unknown Error]"
+
+
+@pytest.fixture
+def says(tmp_path, monkeypatch):
+    """Return what lets nvidia-smi say something, or end with an exit code."""
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+
+    def let(*lines, code=0):
+        program = tmp_path / "nvidia-smi"
+        program.write_text("#!/bin/sh\n" + "".join(f"echo '{line}'\n" for line in lines) + f"exit {code}\n")
+        program.chmod(0o755)
+
+    return let
+
+
+def test_a_gpu_is_told_with_memory_driver_and_use(says):
+    says(SOUND)
+    assert node_facts.gpus() == [
+        {"name": "Tesla P100-PCIE-16GB", "memory_mib": 16280, "driver": "440.118.02", "utilisation": 97}
+    ]
+
+
+def test_a_gpu_that_has_failed_stops_the_run_in_the_table_and_not_with_a_crash(says):
+    says(SOUND, FAILED)
+    said = preflight_rules.sentence(preflight_rules.judge(found(first={"gpus": node_facts.gpus()}), WANTED))
+    assert "GPUs of gpu-0: Tesla P100-PCIE-16GB 16280 MiB, Tesla P100-PCIE-16GB 0 MiB instead of 2x" in said
+    says(FAILED, FAILED)
+    said = preflight_rules.sentence(preflight_rules.judge(found(first={"gpus": node_facts.gpus()}), WANTED))
+    assert "driver of gpu-0: [Unknown Error] instead of 418 or newer" in said
+
+
+def test_a_driver_that_fails_shows_no_gpu(says):
+    says("Unable to determine the device handle for GPU 0000:00:05.0: GPU is lost.", code=15)
+    assert node_facts.gpus() == []
