@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from launchers import openseq2seq
 from launchers.payload import Payload
@@ -38,7 +38,18 @@ def inventory(launcher: Host, payload: Payload) -> tuple[RemoteFile, ...]:
     argv = ("python3", "-", RunFolder(payload).path, data)
     done = launcher.run(argv, stdin=INVENTORY.read_text(), timeout_s=INVENTORY_TIMEOUT_S)
     files = tuple(RemoteFile(**found) for found in json.loads(done.stdout))
+    leading_out = [file.path for file in files if not _stays_inside(file.path)]
+    if leading_out:  # The machine is rented: it may by now be somebody else's.
+        raise RemoteError(
+            f"listing what {launcher} has of run {payload.run}: {leading_out[0]!r} leads out of the folder that it would come to. "
+            "Nothing was brought. See who else is on that machine, or make down."
+        )
     return files if any(file.what != "vocabulary" for file in files) else ()
+
+
+def _stays_inside(path: str) -> bool:
+    parts = PurePosixPath(path).parts
+    return bool(parts) and parts[0] != "/" and ".." not in parts
 
 
 def bring(host: Host, file: RemoteFile, folder: Path, tell: Callable[[int], None]) -> bool:

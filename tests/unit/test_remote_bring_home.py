@@ -7,12 +7,14 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from fake_machine import FakeMachine
+from test_launchers_plan import PAYLOAD
 
-from remote.bring_home import INVENTORY, RemoteFile, bring
+from remote.bring_home import INVENTORY, RemoteFile, bring, inventory
 from remote.host import RemoteError, UnreachableError
 
 CONTENT = b"0123456789" * 100
@@ -34,6 +36,17 @@ class Source(FakeMachine):
             yield content[start:lost]
             raise UnreachableError("lost")
         yield content[start:end]
+
+
+class Machine(FakeMachine):
+    """Answers its inventory."""
+
+    def __init__(self, answer: str) -> None:
+        super().__init__()
+        self.answer = answer
+
+    def _python3(self, words, stdin):  # noqa: ARG002 - as every command of a machine
+        return self.answer
 
 
 def listed(tmp_path: Path, *names: str) -> dict[str, str]:
@@ -68,6 +81,13 @@ def test_the_best_model_is_the_one_of_the_lowest_loss(tmp_path: Path) -> None:
 def test_records_and_events_come_home_and_scratch_files_do_not(tmp_path: Path) -> None:
     wanted = {"config.py", "job.log", "progress.jsonl", "preflight.json", "logdir/events.out.tfevents.1.gpu-0"}
     assert set(listed(tmp_path, *wanted, "supervisor.lock", "logdir/graph.pbtxt")) == wanted
+
+
+@pytest.mark.parametrize("path", ["../../.ssh/authorized_keys", "/etc/passwd", "logdir/../../x", ""])
+def test_a_machine_that_lists_a_file_outside_of_the_runs_folder_brings_nothing(path: str) -> None:
+    machine = Machine(json.dumps([{"source": "/data/x", "path": path, "size": 1, "sha256": "0", "what": "record"}]))
+    with pytest.raises(RemoteError, match="leads out of the folder"):
+        inventory(machine, replace(PAYLOAD, run="0123456789ab"))
 
 
 def test_a_log_that_is_still_written_is_taken_as_long_as_it_is_now(tmp_path: Path) -> None:
