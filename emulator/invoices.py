@@ -85,6 +85,12 @@ def due_next(account: Account, item: BillingItem, fee: Fee | None = None) -> Dec
     return billing.charged(item, until) - billing.charged(item, dates[-1])
 
 
+def period_start(account: Account, item: BillingItem) -> float:
+    """When the account's billing period began whose hours an item shows, in its first one itself; a closed one shows its last."""
+    until = account.now if item.closed is None else min(item.closed, account.now)
+    return max(item.opened, *(date for date in _dates(account) if date <= until))
+
+
 def _dates(account: Account) -> list[float]:
     """The beginning, then the billing dates up to now: the day of the account's first order, every month."""
     first = billing.billed_since(account)

@@ -30,17 +30,20 @@ def of(account: Account, item: BillingItem) -> View | None:
 
 def item_view(account: Account, item: BillingItem) -> View:
     """A top-level billing item."""
-    top = _top(item)
-    fees = _Fees(billing.per_hour(item), billing.per_month(item), billing.charged(item, account.now))
+    top, begun = _top(item), invoices.period_start(account, item)
+    charge = sum((_charged(account, item, fee) for fee in item.fees), Decimal())
+    hours = billing.hours_used(item, account.now)
+    if begun > item.opened:
+        hours -= billing.started_hours(item.opened, begun)
     local = (
         _local(account, item, top)
-        | fees.shown(item, billing.hours_used(item, account.now))
+        | _Fees(billing.per_hour(item), billing.per_month(item), charge).shown(item, hours)
         | {
             "id": item.id,
             "hostName": item.hostname,
             "domainName": item.domain,
             "createDate": iso(item.opened),
-            "cycleStartDate": iso(item.opened),
+            "cycleStartDate": iso(begun),
             "cancellationDate": iso(item.ends if item.closed is None else item.closed),
             "notes": item.notes,
         }
@@ -50,9 +53,11 @@ def item_view(account: Account, item: BillingItem) -> View:
 
 def child_view(account: Account, item: BillingItem, fee: Fee) -> View:
     """One part of an item."""
-    hourly, charge = Decimal(fee.hourly), billing.charged_for(fee, item, account.now)
-    end = billing.ended(fee, item)
+    hourly, charge = Decimal(fee.hourly), _charged(account, item, fee)
+    end, begun = billing.ended(fee, item), invoices.period_start(account, item)
     hours = billing.started_hours(fee.opened, account.now if end is None else min(end, account.now))
+    if begun > fee.opened:
+        hours -= billing.started_hours(fee.opened, begun)
     local = (
         _local(account, item, fee)
         | _Fees(hourly, account.catalogue.monthly(hourly), charge).shown(item, hours)
@@ -60,6 +65,7 @@ def child_view(account: Account, item: BillingItem, fee: Fee) -> View:
             "id": fee.id,
             "parentId": item.id,
             "createDate": iso(fee.opened),
+            "cycleStartDate": iso(max(fee.opened, begun)),
             "cancellationDate": iso(end),
             "amount": float(charge),
         }
@@ -67,6 +73,13 @@ def child_view(account: Account, item: BillingItem, fee: Fee) -> View:
     none_below = dict.fromkeys(("children", "nextInvoiceChildren", "activeChildren"), list)
     parent = {"parent": lambda: item_view(account, item)}
     return View(local, _common_relations(account, item, fee) | none_below | parent)
+
+
+def _charged(account: Account, item: BillingItem, fee: Fee) -> Decimal:
+    """What a part has cost in the billing period that is shown; what earlier ones have cost stands on their invoices."""
+    begun = invoices.period_start(account, item)
+    before = billing.charged_for(fee, item, begun) if begun > fee.opened else Decimal()
+    return billing.charged_for(fee, item, account.now) - before
 
 
 def order(account: Account, record: Order) -> View:

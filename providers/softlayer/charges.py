@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from calendar import monthrange
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
 from providers.softlayer import mark
 from providers.softlayer.calls import Api
-from providers.softlayer.money import per_hour, per_month, whole
+from providers.softlayer.money import dollars, per_hour, per_month, whole
 
 WORKERS = 16
+HOUR = timedelta(hours=1)
 MONTHS_PER_YEAR = 12
 CHARGE_MASK = (
     "mask[id,description,hostName,domainName,categoryCode,hourlyFlag,createDate,cancellationDate,"
-    "hourlyRecurringFee,recurringFee,currentHourlyCharge,hoursUsed,orderItem[preset[keyName]],"
-    "children[id,cancellationDate,hourlyRecurringFee,recurringFee,currentHourlyCharge]]"
+    "cycleStartDate,hourlyRecurringFee,recurringFee,currentHourlyCharge,hoursUsed,orderItem[preset[keyName]],"
+    "children[id,createDate,cycleStartDate,cancellationDate,hourlyRecurringFee,recurringFee,currentHourlyCharge]]"
 )
 
 Row = dict[str, Any]
@@ -103,9 +105,28 @@ def charge(row: Row, *, still_billed: bool, of: Row | None = None) -> Charge:
         per_hour=per_hour(row),
         per_month=per_month(row),
         # The account counts what hours have cost; a month is charged in full when it begins.
-        so_far=whole(row, "currentHourlyCharge") if row.get("hourlyFlag") else per_month(row) * _months_begun(row),
+        so_far=_of_hours(row) if row.get("hourlyFlag") else per_month(row) * _months_begun(row),
         currency="USD",
     )
+
+
+def _of_hours(row: Row) -> Decimal:
+    """Add up the hours of the account's running billing period, which the account counts, and those of the ones before.
+
+    Source: SoftLayer_Billing_Item's reference, by which `hoursUsed` counts "this billing period", and people's items, whose
+    `cycleStartDate` is the last billing day. Parts that were replaced in an earlier period are in no list any more.
+    """
+    fee, children = "hourlyRecurringFee", row.get("children") or []
+    below = sum((dollars(child.get(fee)) * _hours_before({**row, **child}) for child in children), Decimal(0))
+    own = whole(row, fee) - sum((dollars(child.get(fee)) for child in children), Decimal(0))
+    return whole(row, "currentHourlyCharge") + own * _hours_before(row) + below
+
+
+def _hours_before(row: Row) -> int:
+    """Count the started hours before the billing period; that of a new item begins minutes after it, and no other went before."""
+    opened, begun = dated(row.get("createDate")), dated(row.get("cycleStartDate"))
+    before = begun - opened if opened and begun else timedelta(0)
+    return math.ceil(before / HOUR) if before >= HOUR else 0
 
 
 def _months_begun(row: Row) -> int:

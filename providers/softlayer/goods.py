@@ -14,8 +14,9 @@ Row = dict[str, Any]
 ORDER_PREFIX = "order-"
 """The id of a thing whose order was accepted and which the account does not show yet."""
 BILLING_MASK = (
-    "billingItem[id,description,categoryCode,hourlyFlag,createDate,cancellationDate,hourlyRecurringFee,recurringFee,"
-    "currentHourlyCharge,children[hourlyRecurringFee,recurringFee,currentHourlyCharge],"
+    "billingItem[id,description,categoryCode,hourlyFlag,createDate,cycleStartDate,cancellationDate,hourlyRecurringFee,"
+    "recurringFee,currentHourlyCharge,"
+    "children[createDate,cycleStartDate,hourlyRecurringFee,recurringFee,currentHourlyCharge],"
     "orderItem[order[id,status,userRecord[username]]]]"
 )
 

@@ -44,10 +44,11 @@ def whole(item: Item, amount: str) -> Decimal:
 
     A top-level item speaks for its children too. One that is smaller than their sum certainly does not, and is added to it.
     """
-    own = _dollars(item.get(amount))
-    below = sum((_dollars(child.get(amount)) for child in item.get("children") or []), Decimal(0))
+    own = dollars(item.get(amount))
+    below = sum((dollars(child.get(amount)) for child in item.get("children") or []), Decimal(0))
     return own if own >= below else own + below
 
 
-def _dollars(value: Any) -> Decimal:
+def dollars(value: Any) -> Decimal:
+    """Read an amount of the API; nothing is no money."""
     return Decimal(str(value)) if value not in (None, "") else Decimal(0)

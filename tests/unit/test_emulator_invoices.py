@@ -20,6 +20,7 @@ from emulator.clock import iso
 from emulator.price_list import load_catalogue
 from emulator.records import BillingItem, Fee
 from emulator.table import Table
+from providers.softlayer import charges
 from tests.unit.emulated import Emulated
 
 HOUR = 3600.0
@@ -121,6 +122,26 @@ def test_an_invoice_is_issued_on_the_day_of_the_first_order_every_month(emulated
     assert Decimal(first["invoiceTotalAmount"]) == (Decimal("4.496") * 31 * 24).quantize(CENT)
     later(emulated, 31 * DAY)
     assert [each["statusCode"] for each in emulated.call("Account", "getInvoices")] == ["CLOSED", "OPEN"]
+
+
+def test_an_item_counts_the_hours_of_the_running_billing_period_and_not_those_that_were_invoiced(emulated):
+    guest_id = emulated.order("hourly")
+    later(emulated, 40 * DAY + HOUR / 2)
+    item = emulated.call("Virtual_Guest", "getBillingItem", identifier=guest_id)
+    assert int(item["hoursUsed"]) == 9 * 24 + 1
+    assert item["currentHourlyCharge"] == pytest.approx(4.496 * (9 * 24 + 1))
+    (invoiced,) = emulated.call("Account", "getInvoices")
+    assert item["createDate"] < item["cycleStartDate"] <= invoiced["createDate"]
+
+
+@pytest.mark.parametrize("days", [0, 0.3, 30.99, 31, 31.5, 62, 100])
+def test_the_provider_reads_the_whole_charge_of_a_machine_whatever_billing_days_it_has_seen(emulated, days):
+    guest_id = emulated.order("hourly")
+    later(emulated, days / 2 * DAY)
+    later(emulated, days / 2 * DAY)
+    item_id = emulated.call("Virtual_Guest", "getBillingItem", identifier=guest_id)["id"]
+    row = emulated.call("Billing_Item", "getObject", identifier=item_id, mask=charges.CHARGE_MASK)
+    assert charges.charge(row, still_billed=True).so_far.quantize(CENT) == billing.bill(emulated.account)
 
 
 def test_a_line_of_an_invoice_leads_back_to_its_billing_item(emulated):

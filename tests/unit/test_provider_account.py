@@ -38,6 +38,23 @@ def test_a_charge_that_is_less_than_its_children_is_added_to_them():
 
 
 @pytest.mark.parametrize(
+    ("begun", "dollars"),
+    [
+        ("2026-11-21T08:02:45-06:00", "8.8"),  # A new item's own period begins when it is provisioned.
+        ("2026-11-24T08:00:01-06:00", "330.0"),  # 8.80 and the 73 started hours before, which stand on an invoice.
+    ],
+)
+def test_what_earlier_billing_periods_cost_counts_although_the_account_counts_the_running_one_alone(begun, dollars):
+    assert charge(cycleStartDate=begun).so_far == Decimal(dollars)
+
+
+def test_a_part_that_came_later_has_cost_less_before():
+    disk = {"hourlyRecurringFee": ".5", "currentHourlyCharge": 1, "createDate": "2026-11-24T07:00:00-06:00"}
+    found = charge(cycleStartDate="2026-11-24T08:00:00-06:00", children=[disk])
+    assert found.so_far == Decimal("8.8") + Decimal("3.9") * 72 + Decimal(".5")
+
+
+@pytest.mark.parametrize(
     ("opened", "ended", "months"),
     [
         ("2026-01-31T08:00:00-06:00", "2026-01-31T09:00:00-06:00", 1),
