@@ -28,9 +28,9 @@ class Suite:
         return (str(PYTHON), "-m", "pytest", f"tests/{self.name}")
 
 
-UNIT = Suite("unit", "1 min", 8 * MINUTE_S)
-INTEGRATION = Suite("integration", "8 min", 22 * MINUTE_S)
-CHAOS = Suite("chaos", "4 min", 10 * MINUTE_S)
+UNIT = Suite("unit", "2 min", 8 * MINUTE_S)
+INTEGRATION = Suite("integration", "10 min", 22 * MINUTE_S)
+CHAOS = Suite("chaos", "2 min", 10 * MINUTE_S)
 E2E = Suite("e2e", "25 min", 42 * MINUTE_S)
 
 
