@@ -40,12 +40,13 @@ def curves(events: Sequence[Event]) -> Curves:
     """Take the curves out of the events.
 
     The first pace and one after an evaluation hold other work and are left out. Where a later attempt went on from a checkpoint,
-    what the one before had done beyond it is lost, and so are its points.
+    what the one before had done beyond it is lost, and so are its points. An evaluation stands at the step whose line follows it,
+    the one at the end of the training at the newest checkpoint.
     """
     train, validation, pace = [], [], []
     pending: float | None = None
-    tainted = True
-    for event in events:
+    saved, finished, tainted = 0, False, True
+    for event in [*events, {"event": "restored", "step": math.inf}]:  # Nothing is lost at the end.
         match event["event"]:
             case "train" if isinstance(event["loss"], float):
                 train.append((event["step"], event["loss"]))
@@ -54,8 +55,13 @@ def curves(events: Sequence[Event]) -> Curves:
                 pending = None
             case "validation" if isinstance(event["loss"], float):
                 pending, tainted = event["loss"], True
+            case "checkpoint":
+                saved = event["step"]
+            case "finished":
+                finished = True
             case "started" | "restored":
-                tainted, pending = True, None
+                validation += [(saved, pending)] if finished and pending is not None else []
+                finished, tainted, pending = False, True, None
                 train, validation, pace = (_until(event.get("step", -1), one) for one in (train, validation, pace))
             case "time":
                 pace += [] if tainted else [(event["step"], event["seconds_per_step"])]
@@ -63,7 +69,7 @@ def curves(events: Sequence[Event]) -> Curves:
     return Curves(tuple(train), tuple(validation), tuple(pace))
 
 
-def _until(step: int, points: list[Point]) -> list[Point]:
+def _until(step: float, points: list[Point]) -> list[Point]:
     return [point for point in points if point[0] <= step]
 
 

@@ -60,7 +60,10 @@ def _events(text: str) -> Iterator[Mapping[str, Any]]:
 
 
 def _files(launcher: Host, folder: str) -> Iterator[tuple[str, int]]:
-    listed = launcher.run(("find", folder, "-type", "f", "-printf", "%s %P\\n"), accept=(0, 1)).stdout
+    """List what the run has made; what Python compiles, and the still pictures of what grows, say nothing of it."""
+    inner = ("(", "-name", "__pycache__", "-o", "-name", "still", ")", "-prune")
+    argv = ("find", folder, *inner, "-o", "-type", "f", "-printf", "%s %P\\n")
+    listed = launcher.run(argv, accept=(0, 1)).stdout
     for line in sorted(listed.splitlines(), key=lambda line: line.partition(" ")[2]):
         size, _, path = line.partition(" ")
         yield path, int(size)

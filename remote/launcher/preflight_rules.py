@@ -130,7 +130,7 @@ def _same(check, values, where="every node"):
 
 
 def _bandwidth(one, ordered):
-    where = "{from} to {to}, {streams} streams".format(**one)
+    where = "{from} to {to}, {streams} stream{}".format("s" if one["streams"] > 1 else "", **one)
     if one["mbps"] is None:
         return row("bandwidth", where, one["said"], "an answer", STOP)
     # One stream alone may be held back by a single window; the port shows with eight.

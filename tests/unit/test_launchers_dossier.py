@@ -26,6 +26,21 @@ def test_a_validation_loss_belongs_to_the_step_whose_line_follows_it() -> None:
     assert dossier.curves(events).validation == ((0, 5.0), (200, 4.0))
 
 
+@pytest.mark.parametrize(
+    "then", [[], [{"event": "restored", "step": 300}, {"event": "train", "step": 310, "loss": 5.0}]]
+)
+def test_the_evaluation_at_the_end_of_a_training_stands_at_its_last_checkpoint(then) -> None:
+    events = [
+        {"event": "validation", "loss": 5.0},
+        {"event": "train", "step": 200, "loss": 6.0},
+        {"event": "checkpoint", "step": 200},
+        {"event": "validation", "loss": 4.0},
+        {"event": "finished"},
+        {"event": "checkpoint", "step": 300},
+    ]
+    assert dossier.curves([*events, *then]).validation == ((200, 5.0), (300, 4.0))
+
+
 def test_times_that_hold_start_up_or_an_evaluation_are_no_pace() -> None:
     times = [{"event": "time", "step": step, "seconds_per_step": 1.0 + step} for step in (0, 1, 2, 3)]
     events = [{"event": "started"}, *times[:2], {"event": "validation", "loss": 4.0}, *times[2:]]
