@@ -56,9 +56,9 @@ class Process:
         pidfd = self._pidfd
         return pidfd is None or bool(select.select([pidfd], [], [], limit_s)[0])
 
-    def exit_code(self) -> int:
+    def exit_code(self, limit_s: float = 60) -> int:
         """Wait for the end of a process that was started here, and return its exit code."""
-        return self._child.wait()
+        return self._child.wait(limit_s)
 
     def release(self) -> None:
         """Forget the process and its pipes."""

@@ -31,10 +31,8 @@ def of(account: Account, item: BillingItem) -> View | None:
 def item_view(account: Account, item: BillingItem) -> View:
     """A top-level billing item."""
     top, begun = _top(item), invoices.period_start(account, item)
-    charge = sum((_charged(account, item, fee) for fee in item.fees), Decimal())
-    hours = billing.hours_used(item, account.now)
-    if begun > item.opened:
-        hours -= billing.started_hours(item.opened, begun)
+    charge = sum((_charged(account, item, fee, begun) for fee in item.fees), Decimal())
+    hours = billing.hours_used(item, account.now) - _hours_before(item.opened, begun)
     local = (
         _local(account, item, top)
         | _Fees(billing.per_hour(item), billing.per_month(item), charge).shown(item, hours)
@@ -53,11 +51,10 @@ def item_view(account: Account, item: BillingItem) -> View:
 
 def child_view(account: Account, item: BillingItem, fee: Fee) -> View:
     """One part of an item."""
-    hourly, charge = Decimal(fee.hourly), _charged(account, item, fee)
     end, begun = billing.ended(fee, item), invoices.period_start(account, item)
-    hours = billing.started_hours(fee.opened, account.now if end is None else min(end, account.now))
-    if begun > fee.opened:
-        hours -= billing.started_hours(fee.opened, begun)
+    hourly, charge = Decimal(fee.hourly), _charged(account, item, fee, begun)
+    until = account.now if end is None else min(end, account.now)
+    hours = billing.started_hours(fee.opened, until) - _hours_before(fee.opened, begun)
     local = (
         _local(account, item, fee)
         | _Fees(hourly, account.catalogue.monthly(hourly), charge).shown(item, hours)
@@ -75,11 +72,15 @@ def child_view(account: Account, item: BillingItem, fee: Fee) -> View:
     return View(local, _common_relations(account, item, fee) | none_below | parent)
 
 
-def _charged(account: Account, item: BillingItem, fee: Fee) -> Decimal:
+def _charged(account: Account, item: BillingItem, fee: Fee, begun: float) -> Decimal:
     """What a part has cost in the billing period that is shown; what earlier ones have cost stands on their invoices."""
-    begun = invoices.period_start(account, item)
     before = billing.charged_for(fee, item, begun) if begun > fee.opened else Decimal()
     return billing.charged_for(fee, item, account.now) - before
+
+
+def _hours_before(opened: float, begun: float) -> int:
+    """The started hours that stand on earlier invoices."""
+    return billing.started_hours(opened, begun) if begun > opened else 0
 
 
 def order(account: Account, record: Order) -> View:
