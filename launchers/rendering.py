@@ -7,6 +7,8 @@ from pathlib import Path
 
 import jinja2
 
+from plain_text import lines
+
 TEMPLATES = Path(__file__).parent.parent / "templates"
 
 
@@ -35,8 +37,14 @@ def environment(loader: jinja2.BaseLoader, *, escaped: bool = False) -> jinja2.E
         undefined=jinja2.StrictUndefined,
         keep_trailing_newline=True,
         trim_blocks=True,
+        finalize=_plain if escaped else None,
         lstrip_blocks=True,
     )
     made.filters["sh"] = lambda value: shlex.quote(str(value))
     made.filters["py"] = repr
     return made
+
+
+def _plain(value: object) -> object:
+    """Take control characters out of what a page shows; what is marked as safe stays so."""
+    return type(value)(lines(value)) if isinstance(value, str) else value

@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
+import plain_text
+
 T = TypeVar("T")
 SAY_EVERY_S = 5.0
 
@@ -17,7 +19,7 @@ class NotReadyError(Exception):
 
 def say(text: str) -> None:
     """Tell the person what goes on; standard output belongs to the result."""
-    print(text, file=sys.stderr, flush=True)
+    plain_text.say(text, sys.stderr)
 
 
 def wait_until(  # noqa: PLR0913 - the clock is injected by tests

@@ -8,6 +8,7 @@ import signal
 import sys
 from types import FrameType
 
+from plain_text import say
 from setup import withheld
 from setup.errors import FAILED, INTERRUPTED, SetupError, of_the_system
 
@@ -24,14 +25,14 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         return _run(given.verb, given.stack)
     except SetupError as error:
-        print(error, file=sys.stderr)
+        say(str(error), sys.stderr)
         return error.exit_code
     except OSError as error:  # A full disk, a folder that may not be written to.
-        print(f"make {given.verb}: {of_the_system(error)}. See to it, then repeat the same command.", file=sys.stderr)
+        say(f"make {given.verb}: {of_the_system(error)}. See to it, then repeat the same command.", sys.stderr)
         return FAILED
     except KeyboardInterrupt:
         again = f"`make {given.verb} STACK={given.stack}` goes on from there"
-        print(f"\nStopped. What was done is kept; {again}.", file=sys.stderr)
+        say(f"\nStopped. What was done is kept; {again}.", sys.stderr)
         return INTERRUPTED
 
 

@@ -16,6 +16,7 @@ import docker.errors
 import requests.exceptions
 from filelock import FileLock, Timeout
 
+from plain_text import say
 from setup.environment import Home
 from setup.host_settings import HostSettingsError
 from setup.image_build import ImageError, build_base, build_dockerfile
@@ -129,10 +130,6 @@ def _minutes(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 60 else f"{seconds // 60:.0f} min {seconds % 60:.0f} s"
 
 
-def _say(line: str) -> None:
-    print(line, flush=True)
-
-
 def main(arguments: list[str] | None = None) -> int:
     """Build the named images, or all of them."""
     parser = argparse.ArgumentParser(prog="python -m setup.images", description=__doc__)
@@ -142,12 +139,12 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error(f"no such image: {', '.join(sorted(unknown))}; there are {' and '.join(IMAGES)}")
     home = Home.of(os.environ).root
     try:
-        ensure(names, home, _say)
+        ensure(names, home, say)
     except ImageError as error:
-        print(error, file=sys.stderr)
+        say(str(error), sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("Stopped. What was built stays; the same command goes on from there.", file=sys.stderr)
+        say("Stopped. What was built stays; the same command goes on from there.", sys.stderr)
         return 1
     return 0
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from plain_text import say
 from setup.environment import PROJECT
 from setup.errors import SetupError
 from setup.progress import Ticker, duration
@@ -131,7 +132,7 @@ def run_filtered(argv: Sequence[str], environment: Mapping[str, str], told: Call
         for line in process.stdout or ():
             shown = told(line)
             if shown is not None:
-                print(shown, end="", flush=True)
+                say(shown, end="")
         return process.wait()
 
 

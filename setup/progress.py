@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TextIO
 
+from plain_text import one_line, say
+
 REPEAT_S = 30
 """How often a long silent step says on a plain output that it lives."""
 
@@ -18,11 +20,6 @@ def duration(seconds: float) -> str:
     """A time as a person says it: 8 s, 3 min 05 s."""
     whole = round(seconds)
     return f"{whole} s" if whole < 60 else f"{whole // 60} min {whole % 60:02d} s"
-
-
-def say(line: str, out: TextIO | None = None) -> None:
-    """One line to the screen, at once."""
-    print(line, file=out or sys.stdout, flush=True)
 
 
 @dataclass
@@ -63,7 +60,7 @@ class Ticker:
 
     def _draw(self, line: str) -> None:
         width = max(20, _columns(self.out) - 1)
-        shown = line[:width]
+        shown = one_line(line)[:width]
         self.out.write("\r" + shown.ljust(min(self._drawn, width)))
         self.out.flush()
         self._drawn = len(shown)

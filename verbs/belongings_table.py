@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from decimal import Decimal
 
-from rich.console import Console
-from rich.table import Table
-
 from providers.softlayer.belongings import Belonging
+from verbs.screen import show_table
+
+COLUMNS = (("id", "left"), ("name", "left"), ("of", "left"), ("since", "left"), ("per hour", "right"), ("", "left"))
 
 
 def show(things: Iterable[Belonging], title: str, told: dict[str, str]) -> None:
     """Print one line for each thing; ``told`` says more about some, by their label."""
-    table = Table(title=title, title_justify="left")
-    for name, side in (("id", "left"), ("name", "left"), ("of", "left"), ("since", "left"), ("per hour", "right"), ("", "left")):  # fmt: skip
-        table.add_column(name, justify=side)  # type: ignore[arg-type]
-    for each in sorted(things, key=lambda thing: (str(thing.owner), thing.label)):
-        price = f"{each.per_hour.normalize():f}" if each.is_billed else ""
-        table.add_row(each.label, each.name, str(each.owner), age(each.since), price, told.get(each.label, ""))
-    Console(file=sys.stdout, width=None if sys.stdout.isatty() else 150).print(table)
+    in_order = sorted(things, key=lambda thing: (str(thing.owner), thing.label))
+    show_table(COLUMNS, [_row(each, told) for each in in_order], title, width=150)
 
 
 def per_hour(things: Iterable[Belonging]) -> str:
     """Say what all of them cost an hour."""
     return f"{sum((each.per_hour for each in things), Decimal(0)).normalize():f} USD an hour"
+
+
+def _row(each: Belonging, told: dict[str, str]) -> tuple[str, ...]:
+    price = f"{each.per_hour.normalize():f}" if each.is_billed else ""
+    return each.label, each.name, str(each.owner), age(each.since), price, told.get(each.label, "")
 
 
 def age(since: datetime | None, now: datetime | None = None) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from plain_text import one_line, say
+
 
 def agrees(question: str) -> bool:
     """Return whether the person says yes; nobody at the keyboard is a no."""
     try:
-        return input(f"{question} Only then answer yes: ").strip().lower() == "yes"
+        return input(f"{one_line(question)} Only then answer yes: ").strip().lower() == "yes"
     except EOFError:
-        print()
+        say("")
         return False

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-
 import invoke
-from rich.console import Console
-from rich.table import Table
 
 import config
 from verbs.frame import STACK, print_json, tell, verb
+from verbs.screen import show_table
 
 
 @verb
@@ -22,8 +19,7 @@ def explain(context: invoke.Context, stack: str = STACK, json: bool = False) -> 
     if json:
         print_json({path: {"value": value, "source": source} for path, value, source in origins})
         return 0
-    table = Table("value", "is", "because", box=None, pad_edge=False)
-    for path, value, source in origins:
-        table.add_row(path, str(value), source)
-    Console(file=sys.stdout, highlight=False, width=None if sys.stdout.isatty() else 160).print(table)
+    columns = (("value", "left"), ("is", "left"), ("because", "left"))
+    rows = [(path, str(value), source) for path, value, source in origins]
+    show_table(columns, rows, width=160, box=None, pad_edge=False)
     return 0

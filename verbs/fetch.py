@@ -9,17 +9,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import invoke
-from rich.console import Console
 from rich.filesize import decimal
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
 from launchers.payload import Payload
 from launchers.rendering import render
+from plain_text import say
 from remote.bring_home import RemoteFile, bring, inventory
 from remote.host import Host
 from remote.translation import MAX_LENGTH
 from verbs.frame import STACK, UserMistake, print_json, suggest, tell, verb
 from verbs.living import PROJECT, launcher_of, payload_of
+from verbs.screen import PlainConsole
 
 ARTIFACTS = PROJECT / "artifacts"
 MANIFEST = "manifest.json"
@@ -46,8 +47,8 @@ def fetch(context: invoke.Context, stack: str = STACK, json: bool = False) -> in
         print_json({"folder": folder, "brought": brought, "files": [asdict(file) for file in files]})
         return 0
     for file in files:
-        print(f"  {file.what:<17} {decimal(file.size):>9}  {file.path}")
-    print(f"run {payload.run} is in {folder}: {len(files)} files, {len(brought)} of them brought now; all hashes agree")
+        say(f"  {file.what:<17} {decimal(file.size):>9}  {file.path}")
+    say(f"run {payload.run} is in {folder}: {len(files)} files, {len(brought)} of them brought now; all hashes agree")
     suggest(f"`fab translate FILE --stack {stack}` translates with it, `make down STACK={stack}` stops the bill.")
     return 0
 
@@ -71,7 +72,7 @@ def folder_of(payload: Payload) -> Path:
 
 def _bring_all(launcher: Host, files: tuple[RemoteFile, ...], folder: Path) -> list[str]:
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as progress:
+    with Progress(*columns, TimeRemainingColumn(), console=PlainConsole(stderr=True), transient=True) as progress:
         whole = progress.add_task("fetching", total=sum(file.size for file in files))
         return [f.path for f in files if bring(launcher, f, folder, lambda count: progress.advance(whole, count))]
 

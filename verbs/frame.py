@@ -13,6 +13,7 @@ import invoke
 
 from config import ConfigError
 from launchers.payload import PayloadError
+from plain_text import say
 from providers.softlayer.account import AccountError
 from remote.host import RemoteError, UnreachableError
 from remote.waiting import NotReadyError
@@ -45,19 +46,19 @@ def verb(function: Callable[..., int | None]) -> invoke.Task:
 
 
 def print_json(facts: object) -> None:
-    """Print facts for a program; money and times as text."""
-    print(json.dumps(facts, indent=2, sort_keys=True, default=str))
+    """Print facts for a program; money and times as text, control characters escaped as JSON does."""
+    print(json.dumps(facts, indent=2, sort_keys=True, default=str).replace("\x7f", "\\u007f"))
 
 
 def tell(text: str) -> None:
     """Say something to the person that is not the result."""
-    print(text, file=sys.stderr, flush=True)
+    say(text, sys.stderr)
 
 
 def suggest(text: str) -> None:
     """Say what to do next, unless this verb is only a part of what make does."""
     if not os.environ.get(PART_OF_MAKE):
-        print(f"Next: {text}")
+        say(f"Next: {text}")
 
 
 def _carefully(function: Callable[..., int | None], *args: Any, **options: Any) -> int:

@@ -11,6 +11,7 @@ import invoke
 
 from launchers.outcome import Outcome
 from launchers.payload import Payload
+from plain_text import say
 from remote import job as remote_job
 from remote.on_all import on_all
 from remote.ssh_client import ssh_argv
@@ -31,9 +32,9 @@ def status(context: invoke.Context, stack: str = STACK, json: bool = False) -> i
     if json:
         print_json(status_facts(stack, payload, outcome, cost))
     elif payload is None:
-        print(f"stack {stack} is not up. Bring it up: make up STACK={stack}")
+        say(f"stack {stack} is not up. Bring it up: make up STACK={stack}")
     else:
-        print(words.status(payload, outcome, cost))
+        say(words.status(payload, outcome, cost))
     return 0
 
 
@@ -52,7 +53,7 @@ def stop(context: invoke.Context, stack: str = STACK, json: bool = False) -> int
     elif unclear:
         tell("\n".join(unclear.values()))
     else:
-        print(f"run {payload.run}: no process of it is left on any of its machines")
+        say(f"run {payload.run}: no process of it is left on any of its machines")
         suggest(f"`fab resume --stack {stack}` goes on, `make down STACK={stack}` stops the bill.")
     return FAILED if unclear else 0
 
@@ -64,7 +65,7 @@ def resume(context: invoke.Context, stack: str = STACK) -> int:
     hosts = open_hosts(payload)
     bring_image(hosts, payload, kept().get(REGISTRY_KEY))
     on_all(hosts, lambda host: start_container(host, payload))
-    print(f"run {payload.run}: {remote_job.start_job(hosts, payload)}")
+    say(f"run {payload.run}: {remote_job.start_job(hosts, payload)}")
     suggest(f"`fab watch --stack {stack}` follows it.")
     return 0
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import codecs
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ import invoke
 
 from launchers.payload import Payload
 from launchers.run_folder import RunFolder
+from plain_text import say
 from remote import job as remote_job
 from remote.host import Host, UnreachableError
 from verbs.frame import STACK, UserMistake, VerbError, tell, verb
@@ -74,14 +74,18 @@ def logs(context: invoke.Context, stack: str = STACK, lines: str = "100", follow
         print_until_ended(end, payload)
         return 0
     text = end.read().decode("utf-8", "replace")
-    sys.stdout.write(text or f"run {payload.run} has no log yet; see where it stands: fab status --stack {stack}\n")
+    _write(text or f"run {payload.run} has no log yet; see where it stands: fab status --stack {stack}\n")
     return 0
+
+
+def _write(text: str) -> None:
+    say(text, end="")
 
 
 def print_until_ended(
     end: LogEnd,
     payload: Payload,
-    write: Callable[[str], object] = sys.stdout.write,
+    write: Callable[[str], object] = _write,
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
     """Print the log as it grows; a lost connection is taken up again at the byte where it was lost."""
@@ -106,6 +110,5 @@ def print_until_ended(
             sleep(AGAIN_AFTER_S)
             continue
         write(decoder.decode(content))
-        sys.stdout.flush()
         if not content and not over:
             sleep(LOOK_EVERY_S)

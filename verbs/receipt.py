@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
 import invoke
-from rich.console import Console
-from rich.table import Table
 
 import config
+from plain_text import say
 from providers.softlayer import belongings, by_hand
 from providers.softlayer.account import Account, read_charges, reading
 from providers.softlayer.belongings import Belonging
@@ -23,6 +21,12 @@ from setup.environment import Home
 from verbs.compared import Compared, known_guests, with_state
 from verbs.frame import FAILED, STACK, print_json, tell, verb
 from verbs.money import CENT, Bill, account_and_mark, last_rental
+from verbs.screen import show_table
+
+COLUMNS = (
+    *(("item", "right"), ("host", "left"), ("what", "left"), ("from (UTC)", "left"), ("to (UTC)", "left")),
+    *(("price", "right"), ("cost", "right")),
+)
 
 
 @verb
@@ -40,7 +44,7 @@ def receipt(context: invoke.Context, stack: str = STACK, json: bool = False, all
         print_json({**facts(bill, compared, mark, account), "to_come": to_come})
     else:
         _print(bill, compared, mark, account, stack)
-        print("".join(f"to come: {each}\n" for each in to_come), end="")
+        say("".join(f"to come: {each}\n" for each in to_come), end="")
     if bill.open or to_come:
         tell(f"{'Still billed' if bill.open else 'Not the end yet'}. Cancel it: make down STACK={stack}")
     return FAILED if bill.open or to_come else 0
@@ -76,15 +80,17 @@ def facts(bill: Bill, compared: Compared, mark: str, account: Account) -> dict[s
 
 def _print(bill: Bill, compared: Compared, mark: str, account: Account, stack: str) -> None:
     identity = account.identity()
-    table = Table(
-        title=f"Receipt of account {identity.account_id} ({identity.username}), mark {mark}", title_justify="left"
+    rows = [
+        (row.id, row.host, row.description, _when(row.opened), _until(row), price(row), _money(row.so_far))
+        for row in bill.shown
+    ]
+    show_table(
+        COLUMNS,
+        rows,
+        f"Receipt of account {identity.account_id} ({identity.username}), mark {mark}",
+        width=140,
     )
-    for name, side in (("item", "right"), ("host", "left"), ("what", "left"), ("from (UTC)", "left"), ("to (UTC)", "left"), ("price", "right"), ("cost", "right")):  # fmt: skip
-        table.add_column(name, justify=side)  # type: ignore[arg-type]
-    for row in bill.shown:
-        table.add_row(row.id, row.host, row.description, _when(row.opened), _until(row), price(row), _money(row.so_far))
-    Console(file=sys.stdout, width=None if sys.stdout.isatty() else 140).print(table)
-    print("\n".join([*_sums(bill, mark, stack), *said_of_state(compared, stack)]))
+    say("\n".join([*_sums(bill, mark, stack), *said_of_state(compared, stack)]))
 
 
 def _sums(bill: Bill, mark: str, stack: str) -> list[str]:

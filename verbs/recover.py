@@ -9,6 +9,7 @@ import subprocess
 import invoke
 
 import config
+from plain_text import say
 from providers.softlayer import belongings, by_hand
 from providers.softlayer.account import Account, reading
 from providers.softlayer.belongings import Belonging
@@ -47,13 +48,13 @@ def recover(context: invoke.Context, stack: str = STACK, yes: bool = False, canc
 
 
 def _agrees(stack: str, home: Home, *, cancel: bool) -> bool:
-    print(
+    say(
         f"This ends what a killed command left of its work on stack {stack}, releases its lock and refreshes the state."
     )
     for process in orphans.find(stack, home):
-        print(f"  still running: {process}")
+        say(f"  still running: {process}")
     if cancel:
-        print("  and cancels, for good, everything in the account that bears the stack's mark")
+        say("  and cancels, for good, everything in the account that bears the stack's mark")
     return agrees("Go on?")
 
 
@@ -61,15 +62,15 @@ def _end_orphans(stack: str, home: Home) -> None:
     found = orphans.find(stack, home)
     killed = orphans.end(found)
     for process in found:
-        print(f"ended: {process}" + (", which had to be killed" if process in killed else ""))
+        say(f"ended: {process}" + (", which had to be killed" if process in killed else ""))
     if left := orphans.find(stack, home):
         raise VerbError(f"ending {', '.join(map(str, left))}: started meanwhile. Run the same command again.")
-    print("processes: none of a dead pulumi is left")
+    say("processes: none of a dead pulumi is left")
 
 
 def _mend_state(stack: str, home: Home) -> None:
     for line in mend.mend(stack, home) or [f"state of stack {stack}: readable"]:
-        print(line)
+        say(line)
     held = locks.pulumi_locks(stack, home)
     if held:
         _pulumi(stack, home, "cancel", "--yes", stack, limit_s=QUICK_S)
@@ -78,7 +79,7 @@ def _mend_state(stack: str, home: Home) -> None:
             f"releasing the lock of stack {stack}: process {left[0].pid} has taken it meanwhile. Wait for it."
         )
     was = f"; process {held[0].pid} had left it at {held[0].since}" if held else ""
-    print(f"lock: free{was}")
+    say(f"lock: free{was}")
 
 
 def _show(account: Account, mark: str, stack: str, home: Home) -> None:
@@ -87,11 +88,11 @@ def _show(account: Account, mark: str, stack: str, home: Home) -> None:
     if found:
         belongings_table.show(found, f"In the account with mark {mark}: {belongings_table.per_hour(found)}", unknown)
     else:
-        print(f"account: holds nothing with mark {mark}")
+        say(f"account: holds nothing with mark {mark}")
     beside = dataclasses.replace(compared, account_only=())
-    print(f"unknown to Pulumi's state: {len(unknown)} of {len(found)}")
+    say(f"unknown to Pulumi's state: {len(unknown)} of {len(found)}")
     if not beside.agrees:
-        print("\n".join(said_of_state(beside, stack)))
+        say("\n".join(said_of_state(beside, stack)))
 
 
 def _look(account: Account, mark: str, stack: str, home: Home) -> tuple[list[Belonging], Compared]:
@@ -104,14 +105,14 @@ def _cancel(stack: str, mark: str, account: Account) -> None:
     scale = config.read_account(stack).time_scale
     with reading(account, "what is left"):
         bill = by_hand.cancel_all(stack, mark, account, scale, tell)
-    print(f"cancelled, and proved by the account: {bill.open_count} open billing items")
+    say(f"cancelled, and proved by the account: {bill.open_count} open billing items")
 
 
 def _refresh(stack: str, home: Home) -> None:
     """Compare the state with the account, and forget orders that were under way: the next up finds them by their mark."""
     state = checkpoint.read(stack, home) or checkpoint.NOTHING
     if not (state.resources or state.pending_creates):
-        print("state: holds nothing, so that there is nothing to refresh")
+        say("state: holds nothing, so that there is nothing to refresh")
         return
     _pulumi(
         stack,
@@ -124,7 +125,7 @@ def _refresh(stack: str, home: Home) -> None:
         stack,
         limit_s=REFRESH_LIMIT_S,
     )
-    print(f"state: refreshed; unfinished orders forgotten: {state.pending_creates}")
+    say(f"state: refreshed; unfinished orders forgotten: {state.pending_creates}")
 
 
 def _pulumi(stack: str, home: Home, *words: str, limit_s: float) -> None:
@@ -144,7 +145,7 @@ def _conclude(account: Account, mark: str, stack: str, home: Home) -> int:
     found, compared = _look(account, mark, stack, home)
     if compared.broken or compared.under_way or locks.pulumi_locks(stack, home) or orphans.find(stack, home):
         raise VerbError(f"recovering stack {stack}: something works on it again. Run the same command again.")
-    print("proved: no process, no lock, a readable state, no unfinished order")
+    say("proved: no process, no lock, a readable state, no unfinished order")
     suggest(_next(found, compared, stack))
     return 0
 

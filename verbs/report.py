@@ -17,6 +17,7 @@ from launchers.dossier import Answer, Curves
 from launchers.outcome import Outcome
 from launchers.payload import Payload
 from launchers.rendering import render_page
+from plain_text import say
 from planning import step_law
 from planning.prediction import GRADIENT_BYTES
 from providers.softlayer.account import AccountError, open_account, read_charges
@@ -60,8 +61,8 @@ def report(context: invoke.Context, stack: str = STACK, json: bool = False) -> i
     if json:
         print_json(facts)
     else:
-        print(words.report(payload, outcome, cost))
-        print(f"  {'page:':<17}{_short(folder / PAGE)}")
+        say(words.report(payload, outcome, cost))
+        say(f"  {'page:':<17}{_short(folder / PAGE)}")
     return 0 if outcome.state == "finished" else FAILED
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import invoke
 
 from launchers.payload import Payload
+from plain_text import say
 from remote import steps
 from remote.host import Host
 from remote.job import start_job as start
@@ -26,7 +27,7 @@ def _one_host(act: Callable[[Host, Payload], list[str]]) -> int:
     payload = _payload()
     for host in steps.open_hosts(payload):
         changed = act(host, payload)
-        print(f"{host.facts.name}: " + (f"{', '.join(changed)} done" if changed else "nothing to do"))
+        say(f"{host.facts.name}: " + (f"{', '.join(changed)} done" if changed else "nothing to do"))
     return 0
 
 
@@ -47,7 +48,7 @@ def bring_image(context: invoke.Context) -> int:
     """One training image on every machine: built on the first, handed to the others."""
     payload = _payload()
     done = steps.bring_image(steps.open_hosts(payload), payload, kept().get(REGISTRY_KEY))
-    print(f"image of {payload.stack}: {', '.join(done) or 'nothing to do'}")
+    say(f"image of {payload.stack}: {', '.join(done) or 'nothing to do'}")
     return 0
 
 
@@ -61,7 +62,7 @@ def start_container(context: invoke.Context) -> int:
 def start_job(context: invoke.Context) -> int:
     """Hand the run to its supervisor on the launcher."""
     payload = _payload()
-    print(f"run {payload.run}: {start(steps.open_hosts(payload), payload)}")
+    say(f"run {payload.run}: {start(steps.open_hosts(payload), payload)}")
     return 0
 
 
@@ -73,11 +74,11 @@ def stop_job(context: invoke.Context) -> int:
         unclear = stop(steps.open_hosts(payload), payload)
     except Exception as error:  # noqa: BLE001 - whatever it is, the cancellation that follows ends the job too
         tell(f"stopping the job: {error}")
-        print("not stopped over ssh; cancelling the machines ends it")
+        say("not stopped over ssh; cancelling the machines ends it")
         return 0
     for why in unclear.values():
         tell(f"stopping the job: {why}")
-    print(
+    say(
         f"run {payload.run}: "
         + (f"not proved stopped on {', '.join(unclear)}" if unclear else "stopped on every machine")
     )

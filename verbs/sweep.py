@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 import invoke
 
 import config
+from plain_text import say
 from providers.softlayer import belongings
 from providers.softlayer.account import Account, open_account, reading
 from providers.softlayer.belongings import Belonging
@@ -93,12 +94,10 @@ def _lives(stack: str, home: Home) -> bool:
 def _show(found: Sequence[Belonging], account: Account, stack: str) -> int:
     identity = account.identity()
     if not found:
-        print(
-            f"account {identity.account_id} ({identity.username}): nothing is left that no living stack of yours knows"
-        )
+        say(f"account {identity.account_id} ({identity.username}): nothing is left that no living stack of yours knows")
         return 0
     belongings_table.show(found, f"Of no living stack of yours, in account {identity.account_id}", {})
-    print(
+    say(
         f"{len(found)} things, {belongings_table.per_hour(found)}. They may be another person's: ask before you cancel."
     )
     suggest(
@@ -111,7 +110,7 @@ def _cancel(account: Account, chosen: Sequence[Belonging]) -> int:
     failures = belongings.remove_all(account, chosen, Patience(CANCEL_LIMIT_S, threading.Event()), tell)
     if failures:
         raise VerbError("\n".join(failures))
-    print(f"cancelled, each with its proof: {', '.join(each.label for each in chosen)}")
+    say(f"cancelled, each with its proof: {', '.join(each.label for each in chosen)}")
     return 0
 
 

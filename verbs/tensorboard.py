@@ -11,6 +11,7 @@ import invoke
 import remote
 from launchers.payload import Payload
 from launchers.run_folder import RunFolder
+from plain_text import say
 from remote.host import Host
 from remote.ssh_client import ssh_argv
 from remote.steps import open_hosts
@@ -37,7 +38,7 @@ def tensorboard(context: invoke.Context, stack: str = STACK, port: str = str(POR
         try:
             return _look(way, f"http://{LOOPBACK}:{local}/", stack)
         except KeyboardInterrupt:
-            print("\nTensorBoard and its tunnel are gone; the job goes on.")
+            say("\nTensorBoard and its tunnel are gone; the job goes on.")
             return 0
         finally:
             _end(way)
@@ -75,7 +76,7 @@ def _look(way: subprocess.Popen[str], address: str, stack: str) -> int:
     if said != "ready":
         reason = said or "the connection was lost"
         raise VerbError(f"starting TensorBoard for stack {stack}: {reason}. Try again: fab tensorboard --stack {stack}")
-    print(f"TensorBoard: {address}  (only from this computer; Ctrl-C ends it, the job goes on)", flush=True)
+    say(f"TensorBoard: {address}  (only from this computer; Ctrl-C ends it, the job goes on)")
     way.wait()
     tell(
         f"The connection to the launcher was lost, and TensorBoard ended with it. Again: fab tensorboard --stack {stack}"

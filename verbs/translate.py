@@ -8,6 +8,7 @@ import invoke
 import sacrebleu
 
 from launchers.payload import Payload
+from plain_text import one_line, say
 from remote import fetched_model
 from remote import job as remote_job
 from remote.bring_home import inventory
@@ -42,7 +43,7 @@ def translate(  # noqa: PLR0913, PLR0917 - each is an option of the command line
         facts = {"model": chosen.checkpoint, "lines": done.lines, "cut": done.cut}
         print_json(facts | ({"bleu": round(score.score, 2), "signature": SIGNATURE} if score else {}))
         return 0
-    print("\n".join(done.lines))
+    say("\n".join(map(one_line, done.lines)))
     if score:
         tell(f"{score.format()} ({SIGNATURE})")
     return 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import invoke
 
+from plain_text import say
 from remote.host import Host
 from remote.host_key import fingerprint
 from remote.trust import trust as record
@@ -22,12 +23,12 @@ def vouch(host: Host, *, yes: bool) -> int:
     """Record the shown key once the person agrees; compare it with the machine's own before, by its console."""
     shown = host.shown_key()
     if shown == host.pinned_key:
-        print(f"{host} shows the host key that is pinned already: {fingerprint(shown)}")
+        say(f"{host} shows the host key that is pinned already: {fingerprint(shown)}")
         return 0
-    print(f"{host}\n  shows         {fingerprint(shown)}\n  ordered with  {fingerprint(host.facts.host_key)}")
+    say(f"{host}\n  shows         {fingerprint(shown)}\n  ordered with  {fingerprint(host.facts.host_key)}")
     if not yes and not agrees("Is the shown key this machine's own?"):
         tell(f"Nothing was recorded. To record it without being asked: fab trust {host.facts.name} --yes")
         return FAILED
     record(host, shown)
-    print(f"recorded for guest {host.facts.guest_id}. Go on with the command that was refused.")
+    say(f"recorded for guest {host.facts.guest_id}. Go on with the command that was refused.")
     return 0

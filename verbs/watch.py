@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 import invoke
-from rich.console import Console, Group
+from rich.console import Group
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.spinner import Spinner
@@ -17,12 +17,14 @@ from rich.text import Text
 from launchers.causes import next_for
 from launchers.outcome import Outcome
 from launchers.payload import Payload
+from plain_text import say
 from remote import job as remote_job
 from remote.host import Host, UnreachableError
 from verbs import words
 from verbs.frame import FAILED, INTERRUPTED, STACK, VerbError, tell, verb
 from verbs.living import launcher_of, payload_of
 from verbs.money import Cost, cost_of
+from verbs.screen import PlainConsole
 
 LOOK_EVERY_S = 1.5
 COST_EVERY_S = 15.0
@@ -47,7 +49,7 @@ class Screen(Protocol):
 def watch(context: invoke.Context, stack: str = STACK) -> int:
     """Follow the job to its end; Ctrl-C leaves it running."""
     payload = payload_of(stack)
-    console = Console(highlight=False)
+    console = PlainConsole()
     try:
         if not console.is_terminal:
             return ended(follow(payload, PlainScreen(), launcher_of(payload)), stack)
@@ -55,7 +57,7 @@ def watch(context: invoke.Context, stack: str = STACK) -> int:
             outcome = follow(payload, LiveScreen(live), launcher_of(payload))
         return ended(outcome, stack)
     except KeyboardInterrupt:
-        print(
+        say(
             f"\nNo longer watching. The job goes on on the machines, and they cost on. Watch again: fab watch --stack {stack}; "
             f"end the job: fab stop --stack {stack}"
         )
@@ -72,7 +74,7 @@ def follow(
     """Show the run until it has ended, and return how; a lost connection is taken up again."""
     bill, billed, began, table_shown = Cost(None, None), -COST_EVERY_S, time.monotonic(), False
     answered, told = began, set()
-    say = _once(screen.note)  # The bill is asked for four times a minute.
+    note_once = _once(screen.note)  # The bill is asked for four times a minute.
     while True:
         now = time.monotonic()
         try:
@@ -85,7 +87,7 @@ def follow(
             sleep(LOOK_EVERY_S * 3)
             continue
         if now - billed >= COST_EVERY_S:
-            bill, billed = cost(payload, say=say), now
+            bill, billed = cost(payload, say=note_once), now
         if outcome.checks and outcome.phase != "preflight" and not table_shown:
             screen.note(preflight_table(outcome))
             table_shown = True
@@ -107,17 +109,17 @@ def _once(note: Callable[[str], None]) -> Callable[[str], None]:
     """Return ``note`` for the first time that it is told something, and nothing for the next."""
     heard: set[str] = set()
 
-    def say(text: str) -> None:
+    def once(text: str) -> None:
         if text not in heard:
             heard.add(text)
             note(text)
 
-    return say
+    return once
 
 
 def ended(outcome: Outcome, stack: str) -> int:
     """Say how it ended and what to do next."""
-    print(words.headline(outcome))
+    say(words.headline(outcome))
     if outcome.state == "finished":
         return 0
     tell("\n".join(words.trouble(outcome, stack)))
@@ -148,10 +150,10 @@ class PlainScreen:
             return
         self.last, self.said_at = turn, self.clock()
         usual = f" ({USUAL_PREPARING})" if outcome.state == "preparing" and not outcome.doing else ""
-        print(f"{words.headline(outcome)}{usual}; {cost}", flush=True)
+        say(f"{words.headline(outcome)}{usual}; {cost}")
 
     def note(self, text: str) -> None:
-        print(text, flush=True)
+        say(text)
 
 
 class LiveScreen:

@@ -8,6 +8,8 @@ import grpc
 from pulumi.runtime._grpc_settings import _GRPC_CHANNEL_OPTIONS
 from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc
 
+from plain_text import lines
+
 LOG_TIMEOUT_S = 5.0
 
 
@@ -21,7 +23,7 @@ class EngineLog:
         """Show a message; a ``passing`` one stands beside the resource only until the next."""
         if self._channel is None:
             return
-        request = engine_pb2.LogRequest(severity=severity, message=message, urn=urn, ephemeral=passing)
+        request = engine_pb2.LogRequest(severity=severity, message=lines(message), urn=urn, ephemeral=passing)
         try:
             engine_pb2_grpc.EngineStub(self._channel).Log(request, timeout=LOG_TIMEOUT_S)
         except grpc.RpcError:

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from plain_text import lines
+
 
 class ProviderError(Exception):
     """An operation failed; the text is a whole sentence: what was done, to what, what happened, what next."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(lines(text))  # It may quote the account, and the engine prints it as it is.
 
 
 class Unfinished(ProviderError):

@@ -8,6 +8,8 @@ import json
 import re
 from urllib.parse import quote, quote_plus
 
+from plain_text import lines
+
 SHORTEST_SECRET = 12
 LONGEST_TEXT = 400
 PRIVATE_KEYS = re.compile(
@@ -18,7 +20,8 @@ PRIVATE_KEYS = re.compile(
 
 
 def redacted(text: str, *secrets: str) -> str:
-    """Take secrets and private keys out of a text, and cut it to a size that fits a message."""
+    """Take secrets, private keys and control characters out of a text, and cut it to a size that fits a message."""
+    text = lines(text)  # First, so that no control character splits a secret.
     for secret in secrets:
         # A key as short as the local account's is a word of the language; replacing it would garble every message.
         for form in forms(secret) if len(secret) >= SHORTEST_SECRET else ():

@@ -1,0 +1,39 @@
+"""Text from outside (account, machine, log, file), made safe before it reaches a screen, a log or a page.
+
+Only the standard library: setup uses it before any package is installed.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import TextIO
+
+SEQUENCE = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI: colors, cursor, erasing
+    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c\r\n]*(?:\x07|\x1b\\|\x9c)"  # OSC, DCS and their like, with their end
+    r"|\x1b[ -/]*[0-~]"
+)
+"""Control sequences of a terminal (ECMA-48), taken out whole: without its first byte the rest would be shown."""
+BREAKS = re.compile(r"[\x0b\x0c\x85\u2028\u2029]")
+CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+"""C0 but tab and line ends, DEL, C1, and the characters that turn the direction of writing."""
+SURROGATES = re.compile(r"[\ud800-\udfff]")
+"""No encoder takes them."""
+
+
+def lines(text: str) -> str:
+    """Return ``text`` without control characters; its line ends and tabs stay."""
+    text = SEQUENCE.sub("", text.replace("\r\n", "\n"))
+    text = CONTROLS.sub("", BREAKS.sub(" ", text.replace("\r", "\n")))
+    return SURROGATES.sub("\ufffd", text)
+
+
+def one_line(text: str) -> str:
+    """Return ``text`` without control characters on one line: a table's cell, a name within a sentence."""
+    return re.sub(r"[\t\n]+", " ", lines(text))
+
+
+def say(text: str, out: TextIO | None = None, end: str = "\n") -> None:
+    """Print ``text`` without control characters, at once; to standard output unless ``out`` is given."""
+    print(lines(text), file=out or sys.stdout, end=end, flush=True)

@@ -1,0 +1,155 @@
+"""Text from outside reaches a screen, a log or a page without control characters, and is never taken for markup."""
+
+from __future__ import annotations
+
+import ast
+import io
+import sys
+from pathlib import Path
+
+import pytest
+from rich.table import Table
+from rich.text import Text
+
+from launchers import rendering
+from plain_text import lines, one_line, say
+from providers.softlayer.engine_log import EngineLog
+from providers.softlayer.errors import ApiError, ProviderError
+from providers.softlayer.redaction import redacted
+from verbs import frame
+from verbs.screen import PlainConsole, show_table
+
+ROOT = Path(__file__).parents[2]
+NASTY = "old [/data] of run 7 \x1b[2J\x1b]0;title\x07\x9b31m\u202e\u2066\u200f\x7f\x00 :skull: \udc80end"
+CLEAN = "old [/data] of run 7  :skull: \ufffdend"
+PRINTERS = {"print", "Console", "Table"}
+MAY_PRINT = {"plain_text/__init__.py", "verbs/screen.py", "verbs/frame.py"}
+"""``verbs/frame.py`` prints JSON, whose own escapes stand for every control character."""
+
+
+@pytest.mark.parametrize(
+    "character",
+    [*map(chr, {*range(0x20), *range(0x7F, 0xA0)} - {0x9, 0xA, 0xD}), *"\u061c\u200e\u200f\u2028\u2029\ud800\udfff"]
+    + [*map(chr, (*range(0x202A, 0x202F), *range(0x2066, 0x206A)))],
+)
+def test_no_control_character_is_left(character: str) -> None:
+    assert character not in lines(f"before{character}after")
+
+
+@pytest.mark.parametrize(
+    "sequence",
+    ["\x1b[31m", "\x1b[2J", "\x1b]0;title\x07", "\x1b]8;;https://a.test\x1b\\", "\x1bPq\x1b\\", "\x1bc", "\x9b1;1H"],
+)
+def test_a_control_sequence_of_a_terminal_goes_whole(sequence: str) -> None:
+    assert lines(f"a{sequence}b") == "ab"
+
+
+def test_a_sequence_that_never_ends_hides_no_text() -> None:
+    assert "the error" in lines("\x1b]0;the error\nand more")
+
+
+def test_lines_and_tabs_stay_where_lines_are_meant() -> None:
+    assert lines("a\tb\r\nc\rd\n") == "a\tb\nc\nd\n"
+    assert one_line("a\tb\r\nc\rd") == "a b c d"
+
+
+def test_letters_of_any_language_stay() -> None:
+    text = "Zürich, Ελλάδα, 東京, עברית, 👩\u200d🔬"
+    assert lines(text) == text
+
+
+def test_what_is_said_is_plain() -> None:
+    out = io.StringIO()
+    say(NASTY, out)
+    assert out.getvalue() == CLEAN + "\n"
+
+
+@pytest.mark.parametrize("piece", [NASTY, Text(NASTY)])
+def test_the_console_takes_nothing_for_markup_wherever_it_stands(piece: str | Text) -> None:
+    out = io.StringIO()
+    table = Table(title=NASTY)
+    table.add_column(NASTY)
+    table.add_row(piece)
+    console = PlainConsole(file=out, width=120)
+    console.print(table)
+    console.print(piece)
+    assert out.getvalue().count("old [/data] of run 7") == 4
+    assert "\x1b" not in out.getvalue() and "\u202e" not in out.getvalue()
+
+
+def test_a_cell_stays_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    show_table([("name", "left")], [["one\ntwo [/b]"]], "[/t]", width=120)
+    shown = capsys.readouterr().out
+    assert "one two [/b]" in shown and "[/t]" in shown
+
+
+def test_json_for_a_program_shows_no_control_character(capsys: pytest.CaptureFixture[str]) -> None:
+    frame.print_json({NASTY: NASTY})
+    assert capsys.readouterr().out.rstrip("\n").replace("\n", "").isprintable()
+
+
+def test_a_page_shows_what_others_wrote_as_text(tmp_path: Path) -> None:
+    page = rendering.environment(rendering.jinja2.DictLoader({"p": "{{ a }}{{ b | safe }}"}), escaped=True)
+    assert page.get_template("p").render(a=f"<b>{NASTY}", b="<svg>\x1b[2J</svg>") == f"&lt;b&gt;{CLEAN}<svg></svg>"
+
+
+def test_errors_of_the_account_are_plain_before_the_engine_prints_them() -> None:
+    assert str(ProviderError(NASTY)) == CLEAN
+    assert str(ApiError("calling it", NASTY, NASTY)) == f"calling it: {CLEAN} ({CLEAN})"
+    assert redacted(f"{NASTY} 0123456789\x99abcdef", "0123456789abcdef") == f"{CLEAN} (secret)"
+
+
+def test_the_engines_log_gets_plain_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent = []
+
+    class Stub:
+        def __init__(self, channel: object) -> None:
+            pass
+
+        def Log(self, request: object, timeout: float) -> None:
+            sent.append(request.message)
+
+    monkeypatch.setattr("providers.softlayer.engine_log.engine_pb2_grpc.EngineStub", Stub)
+    EngineLog("127.0.0.1:1").say("urn", NASTY)
+    assert sent == [CLEAN]
+
+
+@pytest.mark.parametrize("folder", ["verbs", "setup", "plain_text"])
+def test_nothing_prints_but_through_the_functions_that_clean(folder: str) -> None:
+    for file in (ROOT / folder).glob("*.py"):
+        if str(file.relative_to(ROOT)) in MAY_PRINT:
+            continue
+        tree = ast.parse(file.read_text())
+        called = {
+            node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+        }
+        streams = {
+            node.attr
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Attribute)
+            and isinstance(node.value, ast.Attribute)
+            and node.attr.startswith("write")
+            if node.value.attr in ("stdout", "stderr")
+        }
+        assert not called & PRINTERS, (
+            f"{file} calls {called & PRINTERS}; say() and verbs/screen.py clean what they print"
+        )
+        assert not streams, f"{file} writes to a standard stream by itself"
+
+
+def test_the_frame_prints_nothing_but_json() -> None:
+    tree = ast.parse((ROOT / "verbs" / "frame.py").read_text())
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "print"]
+    assert [ast.unparse(call.args[0])[:10] for call in calls] == ["json.dumps"]
+
+
+def test_say_flushes_for_those_who_read_a_pipe() -> None:
+    class Pipe(io.StringIO):
+        flushed = False
+
+        def flush(self) -> None:
+            self.flushed = True
+
+    pipe = Pipe()
+    say("a", pipe)
+    assert pipe.flushed and sys.stdout is not pipe
