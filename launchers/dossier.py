@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from launchers.evaluations import evaluations
 from launchers.openseq2seq import Size
 
 Event = Mapping[str, Any]
@@ -20,11 +21,12 @@ OVERFIT_SHARE = 0.02
 
 @dataclass(frozen=True)
 class Curves:
-    """Points of step and value, in the order of the log: losses without unit, pace in seconds per step."""
+    """Points of step and value, in the order of the log: losses without unit, BLEU from 0 to 1, pace in seconds per step."""
 
     train: tuple[Point, ...]
     validation: tuple[Point, ...]
     pace: tuple[Point, ...]
+    bleu: tuple[Point, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -36,37 +38,30 @@ class Answer:
     figures: Mapping[str, Any]
 
 
-def curves(events: Sequence[Event]) -> Curves:
+def curves(events: Sequence[Event], eval_steps: int | None = None) -> Curves:
     """Take the curves out of the events.
 
     The first pace and one after an evaluation hold other work and are left out. Where a later attempt went on from a checkpoint,
-    what the one before had done beyond it is lost, and so are its points. An evaluation stands at the step whose line follows it,
-    the one at the end of the training at the newest checkpoint.
+    what the one before had done beyond it is lost, and so are its points.
     """
-    train, validation, pace = [], [], []
-    pending: float | None = None
-    saved, finished, tainted = 0, False, True
-    for event in [*events, {"event": "restored", "step": math.inf}]:  # Nothing is lost at the end.
+    train, pace = [], []
+    tainted = True
+    for event in events:
         match event["event"]:
             case "train" if isinstance(event["loss"], float):
                 train.append((event["step"], event["loss"]))
-                if pending is not None:
-                    validation.append((event["step"], pending))
-                pending = None
-            case "validation" if isinstance(event["loss"], float):
-                pending, tainted = event["loss"], True
-            case "checkpoint":
-                saved = event["step"]
-            case "finished":
-                finished = True
+            case "validation":
+                tainted = True
             case "started" | "restored":
-                validation += [(saved, pending)] if finished and pending is not None else []
-                finished, tainted, pending = False, True, None
-                train, validation, pace = (_until(event.get("step", -1), one) for one in (train, validation, pace))
+                tainted = True
+                train, pace = (_until(event.get("step", -1), one) for one in (train, pace))
             case "time":
                 pace += [] if tainted else [(event["step"], event["seconds_per_step"])]
                 tainted = False
-    return Curves(tuple(train), tuple(validation), tuple(pace))
+    evaluated = evaluations(events, eval_steps)
+    validation = tuple((one.step, one.loss) for one in evaluated if isinstance(one.loss, float))
+    bleu = tuple((one.step, one.bleu) for one in evaluated if one.bleu is not None)
+    return Curves(tuple(train), validation, tuple(pace), bleu)
 
 
 def _until(step: float, points: list[Point]) -> list[Point]:

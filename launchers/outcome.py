@@ -7,6 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from launchers.evaluations import evaluations
+from launchers.progress import explains
+
 State = Literal["absent", "preparing", "running", "stalled", "failed", "stopped", "finished"]
 SUPERVISOR_SILENT_S = 120.0
 """A living supervisor writes a sample of the machines three times a minute; one that is silent hangs itself."""
@@ -55,7 +58,7 @@ def judge(seen: Mapping[str, Any]) -> Outcome:
         return Outcome("absent")
     events, job = seen["events"], seen["job"]
     losses = [event for event in events if event["event"] == "train"]
-    evaluations = _evaluations(events)
+    evaluated = evaluations(events, job.get("eval_steps"))
     seconds = _seconds_per_step(events)
     step = losses[-1]["step"] if losses else None
     state, cause, reason = _state(seen, losses)
@@ -70,8 +73,8 @@ def judge(seen: Mapping[str, Any]) -> Outcome:
         step=job["max_steps"] if state == "finished" else step,
         max_steps=job["max_steps"],
         train_loss=losses[-1]["loss"] if losses else None,
-        validation_loss=evaluations[-1]["loss"] if evaluations else None,
-        first_validation_loss=evaluations[0]["loss"] if evaluations else None,
+        validation_loss=evaluated[-1].loss if evaluated else None,
+        first_validation_loss=evaluated[0].loss if evaluated else None,
         seconds_per_step=seconds,
         predicted_s=predicted_s,
         predicted_source=predicted_source,
@@ -79,9 +82,9 @@ def judge(seen: Mapping[str, Any]) -> Outcome:
         eta_s=round(left * seconds, 1) if state == "running" and left is not None and seconds else None,
         reason=reason,
         cause=cause,
-        last_lines=tuple(seen["failure"]["lines"]) if state == "failed" and seen["failure"] else (),
+        last_lines=tuple(filter(explains, seen["failure"]["lines"])) if state == "failed" and seen["failure"] else (),
         alarms=tuple(_alarms(events)) if state in ("running", "stalled") else (),
-        evaluations=tuple(evaluations),
+        evaluations=tuple(dataclasses.asdict(one) for one in evaluated),
         checkpoints=tuple(seen["checkpoints"]),
         best=tuple(seen["best"]),
         copied=next((event for event in reversed(events) if event["event"] == "copied"), None),
@@ -145,25 +148,12 @@ def _flaws(seen: Mapping[str, Any], losses: Sequence[Mapping[str, Any]]) -> list
     return flaws
 
 
-def _evaluations(events: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return loss, score and step of every evaluation; the loss line of the step follows its evaluation."""
-    found: list[dict[str, Any]] = []
-    for event in events:
-        if event["event"] == "validation":
-            found.append({"loss": event["loss"], "bleu": None, "step": None, "t": event["t"]})
-        elif event["event"] == "bleu" and found:
-            found[-1]["bleu"] = event["score"]
-        elif event["event"] == "train" and found and found[-1]["step"] is None:
-            found[-1]["step"] = event["step"]
-    return found
-
-
 def _seconds_per_step(events: Sequence[Mapping[str, Any]]) -> float | None:
-    """Return the pace of the last lines; the first value is start-up time, and one after an evaluation includes it."""
+    """Return the pace of the last lines; the first value is start-up time, and one after an evaluation includes it.
+
+    The program's own average has evaluations and checkpoints in it, and counts only where a run is too short for anything else.
+    """
     events = _this_attempt(events)
-    average = _last(events, "average_seconds_per_step")
-    if average is not None:
-        return average
     clean, tainted = [], True
     for event in events:
         if event["event"] in ("started", "restored", "validation"):
@@ -173,7 +163,7 @@ def _seconds_per_step(events: Sequence[Mapping[str, Any]]) -> float | None:
                 clean.append(event["seconds_per_step"])
             tainted = False
     recent = sorted(clean[-9:])
-    return recent[len(recent) // 2] if recent else None
+    return recent[len(recent) // 2] if recent else _last(events, "average_seconds_per_step")
 
 
 def _prediction(seen: Mapping[str, Any]) -> tuple[float | None, str | None]:

@@ -12,6 +12,8 @@ COUNT = r"(\d{1,18})"
 NUMBER = r"([-+]?(?:[nN]a[nN]|inf|\d+(?:\.\d+)?(?:[eE][-+]?\d+)?))"
 CHECKPOINT = r"\S*?(?:model\.ckpt|-step)-"
 NOBODY = -1
+SAMPLE = re.compile(r"[*\s]*(?:Train|EVAL) (?:Source|Target|Prediction)\[\d+\]:")
+"""A sentence that is printed beside its translation, on every rank at each batch of an evaluation."""
 MISSING = re.compile(r"Missing ranks:\s*$")
 MISSING_RANK = re.compile(r"\s*" + COUNT + r"!?: \[.*\]\s*$")
 """Below the heading of Horovod 0.18 and later, one line for each rank that the others wait for."""
@@ -74,6 +76,12 @@ def rank_of(line):
     """Return the rank that wrote a line which ``mpirun --tag-output`` has passed on, or None."""
     tag = TAG.match(line)
     return int(tag.group(1)) if tag else None
+
+
+def explains(line):
+    """Return whether a line can tell why a run failed: a blank line or a sample sentence cannot."""
+    text = TAG.sub("", line)
+    return bool(text.strip()) and not SAMPLE.match(text)
 
 
 def _said(event):

@@ -91,6 +91,7 @@ class RunFolder:
         return {
             "run": payload.run,
             "max_steps": payload.job.max_steps,
+            "eval_steps": payload.job.eval_steps,
             "container": payload.container.name,
             "image": payload.container.image,
             "image_digest": self.image_digest,

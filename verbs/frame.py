@@ -104,6 +104,7 @@ def _help(function: Callable[..., int | None]) -> dict[str, str]:
         "cancel": "cancel what bears the mark instead of keeping it for the next up",
         "mark": "all that carries this mark",
         "id": "what is to be cancelled, as the list names it; may be given several times",
+        "preflight": "show every check that was made before the training",
         "follow": "go on printing until Ctrl-C",
     }
     names = function.__code__.co_varnames[1 : function.__code__.co_argcount]

@@ -17,24 +17,26 @@ from remote.on_all import on_all
 from remote.ssh_client import ssh_argv
 from remote.steps import bring_image, open_hosts, start_container
 from setup.withheld import REGISTRY_KEY, kept
-from verbs import words
+from verbs import preflight_table, words
 from verbs.frame import FAILED, STACK, VerbError, print_json, suggest, tell, verb
 from verbs.living import find_payload, host_named, launcher_of, payload_of
 from verbs.money import Cost, cost_of
 
 
 @verb
-def status(context: invoke.Context, stack: str = STACK, json: bool = False) -> int:
-    """Show where the job stands and what it costs."""
+def status(context: invoke.Context, stack: str = STACK, json: bool = False, preflight: bool = False) -> int:
+    """Show where the job stands and what it costs; with --preflight also every check before the training."""
     payload = find_payload(stack)
     outcome = remote_job.observe(launcher_of(payload), payload) if payload else Outcome("absent")
     cost = cost_of(payload) if payload else Cost(None, None)
     if json:
-        print_json(status_facts(stack, payload, outcome, cost))
+        print_json(status_facts(stack, payload, outcome, cost) | ({"checks": outcome.checks} if preflight else {}))
     elif payload is None:
         say(f"stack {stack} is not up. Bring it up: make up STACK={stack}")
     else:
         say(words.status(payload, outcome, cost))
+        if preflight:
+            say(preflight_table.table(outcome.checks))
     return 0
 
 

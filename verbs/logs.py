@@ -15,6 +15,7 @@ from launchers.run_folder import RunFolder
 from plain_text import say
 from remote import job as remote_job
 from remote.host import Host, UnreachableError
+from verbs import words
 from verbs.frame import STACK, UserMistake, VerbError, tell, verb
 from verbs.living import launcher_of, payload_of
 
@@ -72,9 +73,12 @@ def logs(context: invoke.Context, stack: str = STACK, lines: str = "100", follow
     end = LogEnd(launcher_of(payload), f"{RunFolder(payload).path}/job.log", int(lines))
     if follow:
         print_until_ended(end, payload)
-        return 0
-    text = end.read().decode("utf-8", "replace")
-    _write(text or f"run {payload.run} has no log yet; see where it stands: fab status --stack {stack}\n")
+    else:
+        text = end.read().decode("utf-8", "replace")
+        _write(text or f"run {payload.run} has no log yet; see where it stands: fab status --stack {stack}\n")
+    outcome = remote_job.observe(end.launcher, payload)
+    if outcome.state in ("failed", "stalled"):
+        tell("\n".join(["", *words.trouble(outcome, stack)]))
     return 0
 
 

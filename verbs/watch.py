@@ -20,7 +20,7 @@ from launchers.payload import Payload
 from plain_text import say
 from remote import job as remote_job
 from remote.host import Host, UnreachableError
-from verbs import words
+from verbs import preflight_table, words
 from verbs.frame import FAILED, INTERRUPTED, STACK, VerbError, tell, verb
 from verbs.living import launcher_of, payload_of
 from verbs.money import Cost, cost_of
@@ -31,7 +31,6 @@ COST_EVERY_S = 15.0
 PLAIN_LINE_EVERY_S = 10.0
 LOST_LIMIT_S = 600.0
 ABSENT_LIMIT_S = 60.0
-MARKS = {"ok": "ok", "note": "NOTE", "stop": "STOP"}
 USUAL_PREPARING = "usually under a minute once the image is there"
 
 
@@ -72,7 +71,7 @@ def follow(
     sleep: Callable[[float], None] = time.sleep,
 ) -> Outcome:
     """Show the run until it has ended, and return how; a lost connection is taken up again."""
-    bill, billed, began, table_shown = Cost(None, None), -COST_EVERY_S, time.monotonic(), False
+    bill, billed, began, checks_shown = Cost(None, None), -COST_EVERY_S, time.monotonic(), False
     answered, told = began, set()
     note_once = _once(screen.note)  # The bill is asked for four times a minute.
     while True:
@@ -88,9 +87,9 @@ def follow(
             continue
         if now - billed >= COST_EVERY_S:
             bill, billed = cost(payload, say=note_once), now
-        if outcome.checks and outcome.phase != "preflight" and not table_shown:
-            screen.note(preflight_table(outcome))
-            table_shown = True
+        if outcome.checks and not checks_shown and (outcome.phase != "preflight" or outcome.state == "failed"):
+            screen.note(preflight_table.summary(outcome.checks, payload.stack))
+            checks_shown = True
         for alarm in outcome.alarms:
             if alarm["cause"] not in told:
                 screen.note(f"alarm: {alarm['text']}. {next_for(alarm['cause'], payload.stack)}")
@@ -124,18 +123,6 @@ def ended(outcome: Outcome, stack: str) -> int:
         return 0
     tell("\n".join(words.trouble(outcome, stack)))
     return FAILED
-
-
-def preflight_table(outcome: Outcome) -> str:
-    """Return what the preflight found, compared with what was ordered."""
-    rows = [("", "check", "where", "found", "wanted")]
-    rows += [(MARKS[one["verdict"]], one["check"], one["where"], one["found"], one["wanted"]) for one in outcome.checks]
-    widths = [max(len(row[column]) for row in rows) for column in range(4)]
-    lines = [
-        "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False)) + "  " + row[4]
-        for row in rows
-    ]
-    return "\n".join(["preflight:", *lines])
 
 
 class PlainScreen:

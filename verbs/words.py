@@ -24,10 +24,16 @@ def status(payload: Payload, outcome: Outcome, cost: Cost) -> str:
 
 
 def trouble(outcome: Outcome, stack: str) -> list[str]:
-    """Return the lines that matter first, then what happened and the next command."""
+    """Return the cause in one sentence, then the lines of the log that explain it, then the next command."""
+    how = {"stopped": "was stopped"}.get(outcome.state, outcome.state)
+    why = f": {outcome.reason.rstrip('.')}" if outcome.reason else ""
     cause = f" ({outcome.cause})" if outcome.cause else ""
-    why = f": {outcome.reason}" if outcome.reason else ""
-    return [*outcome.last_lines, f"The job is {outcome.state}{cause}{why}.", f"Next: {next_step(outcome, stack)}."]
+    return [
+        f"The job {how}{why}{cause}.",
+        *(["Last lines of the log:"] if outcome.last_lines else []),
+        *(f"  {line}" for line in outcome.last_lines),
+        f"Next: {next_step(outcome, stack)}.",
+    ]
 
 
 def headline(outcome: Outcome) -> str:

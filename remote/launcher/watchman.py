@@ -14,7 +14,7 @@ import end_run
 import expectation
 from at_once import at_once
 from copier import Copier
-from progress import rank_of
+from progress import explains, rank_of
 
 LAST_LINES, LINE_SHOWN = 20, 1000
 SAMPLE_TIMEOUT_S = 20
@@ -65,7 +65,8 @@ class Watchman:
         """Take in one line of the log with its events, and return these as they are to be written down."""
         rank = rank_of(line)
         with self.lock:
-            self.last_lines.setdefault(rank, deque(maxlen=LAST_LINES)).append(line[:LINE_SHOWN])
+            if explains(line):
+                self.last_lines.setdefault(rank, deque(maxlen=LAST_LINES)).append(line[:LINE_SHOWN])
             events = [self._explained(event) for event in events]
             for event in events:
                 self.alarms.saw(event, time.time())

@@ -95,6 +95,12 @@ def test_the_pace_leaves_out_start_up_and_evaluations():
     assert (outcome.seconds_per_step, outcome.eta_s) == (0.5, 5.0)
 
 
+def test_the_pace_of_a_finished_run_is_that_of_the_running_one_and_not_the_average_with_its_evaluations():
+    average = {"event": "average_seconds_per_step", "value": 0.9, "t": 29.0}
+    assert judge(seen(events=[*seen()["events"], average])).seconds_per_step == 0.5
+    assert judge(seen(events=[average])).seconds_per_step == 0.9, "a run too short for a clean line has nothing else"
+
+
 def test_the_prediction_is_that_on_the_measured_network_and_before_it_that_of_the_plan():
     planned = judge(seen(job={**JOB, "predicted_s": 1.75}))
     assert (planned.predicted_s, planned.predicted_source) == (1.75, "before renting")

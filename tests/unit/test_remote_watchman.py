@@ -35,6 +35,8 @@ def test_a_rank_that_died_is_named_with_its_node_and_its_own_last_lines(folder):
         folder,
         "[1,0]<stdout>:*** Global step 10: ***     Train loss: 4.0 ",
         *(f"[1,2]<stderr>:Traceback line {n}" for n in range(30)),
+        *(f"[1,2]<stdout>:***     *****EVAL {kind}[0]:     a sentence" for kind in ("Source", "Target") * 20),
+        "[1,2]<stderr>:",
         "[1,3]<stdout>:*** Building graph in Horovod rank: 3",
         "mpirun noticed that process rank 2 with PID 77 on node 10.0.0.1 exited on signal 9 (Killed).",
         then="exit 137",
@@ -43,7 +45,7 @@ def test_a_rank_that_died_is_named_with_its_node_and_its_own_last_lines(folder):
     outcome = wait_for_end(folder)
     assert (outcome.cause, outcome.reason) == ("rank-died", "rank 2 on gpu-1 ended with signal 9")
     assert len(outcome.last_lines) == 20
-    assert outcome.last_lines[-1] == "[1,2]<stderr>:Traceback line 29"
+    assert outcome.last_lines[-1] == "[1,2]<stderr>:Traceback line 29", "samples and blank lines are left out"
 
 
 def test_no_progress_ends_the_run_as_stalled(folder):  # noqa: F811

@@ -11,7 +11,7 @@ from verb_samples import COST, PAYLOAD, RUNNING
 
 from launchers.outcome import judge
 from remote.host import UnreachableError
-from verbs import watch, words
+from verbs import logs, watch, words
 from verbs.money import Cost
 
 ROW = {"check": "ssh", "where": "every pair", "found": "2 of 2 answer", "wanted": "an answer", "verdict": "ok"}
@@ -115,13 +115,34 @@ def test_ctrl_c_ends_the_watching_and_says_that_the_job_goes_on_and_costs(monkey
     assert "fab watch --stack local" in said and "fab stop --stack local" in said
 
 
-def test_of_a_failed_run_the_lines_that_matter_stand_before_the_reason_and_the_next_command():
-    failed = dataclasses.replace(
-        RUNNING, state="failed", cause="rank-died", reason="rank 2 on gpu-1 ended", last_lines=("its last words",)
-    )
-    said = words.trouble(failed, "local")
-    assert said[:2] == ["its last words", "The job is failed (rank-died): rank 2 on gpu-1 ended."]
-    assert "fab resume --stack local" in said[2]
+FAILED = dataclasses.replace(
+    RUNNING, state="failed", cause="rank-died", reason="rank 2 on gpu-1 ended", last_lines=("its last words",)
+)
+
+
+def test_of_a_failed_run_the_cause_comes_first_then_the_lines_that_matter_then_the_next_command():
+    said = words.trouble(FAILED, "local")
+    assert said[:3] == [
+        "The job failed: rank 2 on gpu-1 ended (rank-died).",
+        "Last lines of the log:",
+        "  its last words",
+    ]
+    assert said[3].startswith("Next: ") and "fab resume --stack local" in said[3]
+
+
+def test_status_watch_and_logs_say_the_same_of_a_failed_run(monkeypatch, capsys, tmp_path):
+    trouble = words.trouble(FAILED, "local")
+    watch.ended(FAILED, "local")
+    assert capsys.readouterr().err.splitlines() == trouble
+    assert "\n  ".join(trouble) in words.status(PAYLOAD, FAILED, COST)
+    monkeypatch.setattr(logs, "payload_of", lambda stack: PAYLOAD)
+    monkeypatch.setattr(logs, "launcher_of", lambda payload: FakeMachine())
+    monkeypatch.setattr(logs.LogEnd, "read", lambda end: b"a line\n")
+    monkeypatch.setattr(logs.remote_job, "observe", lambda launcher, payload: FAILED)
+    with pytest.raises(SystemExit):
+        logs.logs.body(None, "local")
+    said = capsys.readouterr()
+    assert (said.out, said.err.splitlines()[1:]) == ("a line\n", trouble)
 
 
 def test_plain_lines_are_few(capsys):

@@ -1,0 +1,84 @@
+"""At which step each evaluation of a run was made: the log does not say it, the schedule and the lines around it do. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Event = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """One evaluation; ``loss`` is a word where it is no number, ``bleu`` is teacher-forced and on sentence pieces."""
+
+    step: int
+    loss: float | str
+    bleu: float | None
+    t: float | None = None
+
+
+def evaluations(events: Sequence[Event], eval_steps: int | None = None) -> list[Evaluation]:
+    """Return the evaluations in their order, without those of steps that a later attempt did again.
+
+    An attempt evaluates first where it begins, then every ``eval_steps``, and once more at its end. A step that does not lie
+    between the loss lines before and after the evaluation is not believed; the line after it then dates it.
+    """
+    dating = _Dating(eval_steps)
+    for event in events:
+        dating.take(event)
+    dating.end()
+    return dating.found
+
+
+class _Dating:
+    """Reads events one by one; an evaluation stays open until a loss line or the end of its attempt tells its step."""
+
+    def __init__(self, eval_steps: int | None) -> None:
+        self.eval_steps = eval_steps
+        self.found: list[Evaluation] = []
+        self.open: dict[str, Any] | None = None
+        self._begin(0)
+
+    def take(self, event: Event) -> None:
+        match event["event"]:
+            case "validation":
+                self.end()
+                self.number += 1
+                self.open = dict(event)
+            case "bleu" if self.open is not None:
+                self.open["score"] = event["score"]
+            case "train":
+                self._close(self._due(event["step"]))
+                self.logged = event["step"]
+            case "checkpoint":
+                self.saved = event["step"]
+            case "finished":
+                self.finished = True
+            case "phase" | "end":
+                self.end()
+            case "started" | "restored":
+                self.end()
+                self.found = [one for one in self.found if one.step <= event.get("step", -1)]
+                self._begin(event.get("step", 0))
+
+    def end(self) -> None:
+        """Date what no loss line follows; the evaluation at the end of a training is of its newest checkpoint."""
+        self._close(max(self.saved, self.logged) if self.finished else self._due(None))
+
+    def _begin(self, step: int) -> None:
+        self.begun = self.logged = self.saved = step
+        self.number, self.finished = 0, False
+
+    def _due(self, latest: int | None) -> int:
+        """Return the step of the open evaluation; ``latest`` is that of the loss line after it."""
+        step = self.begun + (self.number - 1) * self.eval_steps if self.eval_steps else -1
+        if self.logged <= step and (latest is None or step <= latest):
+            return step
+        return self.logged if latest is None else latest
+
+    def _close(self, step: int) -> None:
+        if self.open is not None:
+            self.found.append(Evaluation(step, self.open["loss"], self.open.get("score"), self.open.get("t")))
+        self.open = None
