@@ -7,6 +7,7 @@ from decimal import Decimal
 from launchers.causes import next_for, next_step
 from launchers.outcome import Outcome
 from launchers.payload import Payload
+from plain_text import one_line
 from planning import BAND, Bill
 from verbs.money import Cost
 
@@ -31,7 +32,7 @@ def trouble(outcome: Outcome, stack: str) -> list[str]:
     return [
         f"The job {how}{why}{cause}.",
         *(["Last lines of the log:"] if outcome.last_lines else []),
-        *(f"  {line}" for line in outcome.last_lines),
+        *(f"  {one_line(line)}" for line in outcome.last_lines),
         f"Next: {next_step(outcome, stack)}.",
     ]
 
