@@ -17,12 +17,13 @@ import invoke
 import paramiko
 
 from launchers import payload
-from remote import host_key
+from remote import heartbeat, host_key
+from remote.heartbeat import Heartbeat, Patience
 
 CONNECT_TIMEOUT_S = 10.0
 COMMAND_TIMEOUT_S = 300.0
 SILENT_S = 120.0
-"""How long an open connection may leave a question without an answer; a machine that vanished says no word of it."""
+"""How long one request on a living connection may stay without an answer; remote/heartbeat.py watches the connection itself."""
 NO_EXIT_CODE = -1
 TAIL_LINES = 15
 PIECE_BYTES = 1 << 18
@@ -68,18 +69,28 @@ class CommandError(RemoteError):
 class Host:
     """A machine, reached with the stack's own key and only if it shows the host key that is pinned."""
 
-    def __init__(  # noqa: PLR0913 - the port is the tests'
-        self, facts: payload.Host, user: str, key_file: str, *, port: int = 22, trusted_key: str | None = None
+    def __init__(  # noqa: PLR0913 - port and patience are the tests'
+        self,
+        facts: payload.Host,
+        user: str,
+        key_file: str,
+        *,
+        port: int = 22,
+        trusted_key: str | None = None,
+        patience: Patience = Patience(),  # noqa: B008 - frozen
     ) -> None:
         """Open nothing yet; the first command connects.
 
         Args:
             trusted_key: the host key that a person vouched for; without it the one that the machine was ordered with holds.
+            patience: how long the connection may be silent.
         """
+        self._patience = patience
         self.facts, self.user, self.key_file, self.port = facts, user, key_file, port
         self.pinned_key = trusted_key or facts.host_key
         self.address = facts.public_address or facts.private_address
         self._connection: fabric.Connection | None = None
+        self._heartbeat: Heartbeat | None = None
 
     def __str__(self) -> str:
         """Name the host as errors do."""
@@ -99,6 +110,7 @@ class Host:
         except (OSError, EOFError, paramiko.SSHException) as error:
             raise UnreachableError(f"connecting to {self}: {_reason(error)}.") from error
         self._connection = connection
+        self._heartbeat = Heartbeat(connection.transport, self._patience)
 
     def shown_key(self) -> str:
         """Return the public line of the host key that the machine shows; nothing of ours is sent, nobody logs in."""
@@ -143,11 +155,10 @@ class Host:
             self.close()
             raise KeyboardInterrupt(f"`{shown(argv)}` may still go on on {self}") from pressed
         except (OSError, EOFError, paramiko.SSHException, invoke.ThreadException) as error:
-            self.close()
-            raise UnreachableError(
-                f"running `{argv[0]}` on {self}: the connection was lost ({_reason(error)})."
-            ) from error
+            raise self._lost(f"running `{argv[0]}` on {self}", error) from error
         if result.exited == NO_EXIT_CODE:  # The way was lost, or a signal ended the command, as in a reboot.
+            if self._is_silent():
+                raise self._lost(f"running `{argv[0]}` on {self}")
             self.close()
             raise UnreachableError(f"running `{argv[0]}` on {self}: it ended without an exit code.")
         completed = Completed(result.exited, result.stdout, result.stderr)
@@ -184,8 +195,7 @@ class Host:
                 f"reading {path} of {self}: it is not there any more. Run the same command again."
             ) from error
         except (OSError, EOFError, paramiko.SSHException) as error:
-            self.close()
-            raise UnreachableError(f"reading {path} of {self}: the connection was lost ({_reason(error)}).") from error
+            raise self._lost(f"reading {path} of {self}", error) from error
 
     def send(self, local: Path, path: str) -> None:
         """Let a file of this computer lie at ``path``, whole or not at all; folders on the way are made."""
@@ -196,8 +206,7 @@ class Host:
                 self._files().putfo(content, f"{path}.part")
             self._files().posix_rename(f"{path}.part", path)
         except (OSError, EOFError, paramiko.SSHException) as error:
-            self.close()
-            raise UnreachableError(f"sending {local} to {self}: the connection was lost ({_reason(error)}).") from error
+            raise self._lost(f"sending {local} to {self}", error) from error
 
     def extend(self, local: Path, path: str) -> Iterator[int]:
         """Let ``path`` have the bytes of a file of this computer that it lacks at its end; yield how many are there so far.
@@ -217,8 +226,7 @@ class Host:
                     there += len(piece)
                     yield there
         except (OSError, EOFError, paramiko.SSHException) as error:
-            self.close()
-            raise UnreachableError(f"sending {local} to {self}: the connection was lost ({_reason(error)}).") from error
+            raise self._lost(f"sending {local} to {self}", error) from error
 
     def _files(self) -> paramiko.SFTPClient:
         assert self._connection
@@ -227,6 +235,20 @@ class Host:
         assert channel
         channel.settimeout(SILENT_S)
         return files
+
+    def _is_silent(self) -> bool:
+        return self._heartbeat is not None and self._heartbeat.silent
+
+    def _lost(self, doing: str, error: BaseException | None = None) -> UnreachableError:
+        """Close the connection and return what became of it, as an error."""
+        silent = self._is_silent()
+        self.close()
+        if silent:
+            return UnreachableError(
+                f"{doing}: the connection was lost (silent for {self._patience.silent_s:.0f} s). See whether the machine and "
+                "the network live (fab status), then run the same command again."
+            )
+        return UnreachableError(f"{doing}: the connection was lost ({_reason(error)}).")
 
     def close(self) -> None:
         """End the connection."""
@@ -243,7 +265,7 @@ class Host:
             port=self.port,
             config=fabric.Config(lazy=True, overrides=SETTINGS),
             connect_timeout=CONNECT_TIMEOUT_S,
-            connect_kwargs={**options, **limits},
+            connect_kwargs={**options, **limits, "transport_factory": heartbeat.transport_factory},
             forward_agent=False,
         )
         name = self.address if self.port == 22 else f"[{self.address}]:{self.port}"
@@ -284,6 +306,6 @@ def shown(argv: Sequence[str]) -> str:
     return shlex.join(argv).split("\n")[0][:200]
 
 
-def _reason(error: BaseException) -> str:
+def _reason(error: BaseException | None) -> str:
     """What the system or the client says, without a number."""
     return (getattr(error, "strerror", None) or str(error) or type(error).__name__).rstrip(".")

@@ -29,6 +29,7 @@ def ssh_argv(
         "StrictHostKeyChecking": "yes",
         "ConnectTimeout": "10",
         "ServerAliveInterval": "15",
+        "ServerAliveCountMax": "4",
     }
     settings = [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
     line = (shlex.join(command),) if command else ()
