@@ -14,6 +14,12 @@ LARGEST_FINISHED_BYTES = 20 * GB
 """What a tar with finished files may have; the whole folder of WMT16 with all that nobody reads measures 13 GB."""
 MODEL = "m_common.model"
 """What turns sentences into pieces and back; training does not read it, translating does."""
+PIECES = (
+    "--model_type=bpe",
+    *("--pad_id=0", "--eos_id=1", "--bos_id=2", "--unk_id=3"),
+    "--character_coverage=1.0",
+)
+"""How OpenSeq2Seq's tokenizer_wrapper.py learns its pieces, at the commit of launchers/image.py, beside input, prefix and size."""
 PINS = ("sha256", "md5", "bytes", "most_bytes")
 """What is known of an archive beforehand changes nothing about what is made of it."""
 
@@ -23,7 +29,7 @@ class Dataset:
     """Where a data set lies below the mount point, the files the job reads, and how they are made.
 
     ``recipe`` is what remote/launcher/staging.py reads: archives, the texts in them, which pair is cleaned and shuffled,
-    how many pieces are learnt, and which text becomes which file.
+    how pieces are learned, and which text becomes which file.
     """
 
     folder: str
@@ -115,6 +121,7 @@ DATASETS = {
             "train": ["train.en", "train.de"],
             "lengths": [1, 80],
             "seed": 16,
+            "pieces": list(PIECES),
             "encode": {
                 "train.clean.en.shuffled.BPE_common.32K.tok": "train.en",
                 "train.clean.de.shuffled.BPE_common.32K.tok": "train.de",
@@ -143,6 +150,7 @@ DATASETS = {
             "train": ["train.en", "train.de"],
             "lengths": [1, 80],
             "seed": 16,
+            "pieces": list(PIECES),
             "encode": {f"{name}.tok": name for name in ("train.en", "train.de", "eval.en", "eval.de")},
             "usual_lines": None,
         },

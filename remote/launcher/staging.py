@@ -106,10 +106,11 @@ class Staging:
         prefix = os.path.join(self.folder, os.path.splitext(self.plan["vocabulary"][0])[0])
         files = [mixed[name][0] for name in self.plan["train"]]
         size = str(self.plan["vocabulary"][1])
-        follows_from = {"files": [mixed[name][1] for name in self.plan["train"]], "size": size}
+        flags = " ".join(self.plan["pieces"])
+        follows_from = {"files": [mixed[name][1] for name in self.plan["train"]], "size": size, "flags": flags}
         results = [prefix + ".model", prefix + ".vocab"]
         made = self.stages.run(
-            "pieces", follows_from, results, lambda: self.tool.run([["learn", prefix, size] + files])
+            "pieces", follows_from, results, lambda: self.tool.run([["learn", prefix, size, flags] + files])
         )
         return results[0], made[results[0]]
 

@@ -1,6 +1,6 @@
 """Learns sentence pieces, and cuts texts into them; runs as a process of its own, which a signal ends at once. Python 3.5.
 
-Arguments: ``learn PREFIX SIZE FILE...`` or ``encode MODEL FILE TARGET``.
+Arguments: ``learn PREFIX SIZE FLAGS FILE...``, the flags in one word, or ``encode MODEL FILE TARGET``.
 """
 
 import os
@@ -10,17 +10,14 @@ from staging_text import count_lines, lines_of
 from staging_words import Progress
 
 LOOK_EVERY = 10000
-PAD, END, START, UNKNOWN = 0, 1, 2, 3
-"""The numbers that OpenSeq2Seq's SpecialTextTokens gives them."""
 
 
-def learn(prefix, size, files):
+def learn(prefix, size, flags, files):
     import sentencepiece  # noqa: PLC0415 - only the image has it
 
     progress = Progress("learning " + size + " pieces, which says nothing on its way", None, "pieces")
-    numbers = " --pad_id={} --eos_id={} --bos_id={} --unk_id={}".format(PAD, END, START, UNKNOWN)
-    given = "--input={} --model_type=bpe --model_prefix={} --vocab_size={}".format(",".join(files), prefix, size)
-    sentencepiece.SentencePieceTrainer.Train(given + numbers)
+    given = "--input={} --model_prefix={} --vocab_size={} ".format(",".join(files), prefix, size)
+    sentencepiece.SentencePieceTrainer.Train(given + flags)
     progress.over(count_lines(prefix + ".vocab"))
 
 
@@ -42,6 +39,6 @@ def encode(model, source, target):
 
 if __name__ == "__main__":
     if sys.argv[1] == "learn":
-        learn(sys.argv[2], sys.argv[3], sys.argv[4:])
+        learn(sys.argv[2], sys.argv[3], sys.argv[4], sys.argv[5:])
     else:
         encode(*sys.argv[2:])

@@ -129,6 +129,17 @@ def test_no_evaluation_sentence_is_trained_on(trainer, staged):
     assert int(common) == 0
 
 
+def test_one_rare_character_in_a_large_text_gets_a_piece_of_its_own_as_upstream_has_it(trainer, staged):
+    text = "".join(f"ein haus am see {number % 10}\n" for number in range(20000)) + "zwei €\n"
+    (trainer.folder / "rare.txt").write_text(text)
+    flags = " ".join(staging_plan.plan(JOB, "/data")["pieces"])
+    argv = ["python", "/runs/staging_pieces.py", "learn", "/runs/rare", "40", flags, "/runs/rare.txt"]
+    code, output = trainer.container.exec_run(argv)
+    assert code == 0, output.decode()
+    pieces = [line.split("\t")[0] for line in (trainer.folder / "rare.vocab").read_text().splitlines()]
+    assert "€" in pieces
+
+
 def test_the_real_recipe_makes_its_files_of_archives_of_the_real_layout(trainer):
     """The archives are tiny and of this image's sentences; the program, its tool and all its stages are the real ones."""
     plan = staging_plan.plan(replace(JOB, dataset="wmt16-en-de"), "/runs/data")

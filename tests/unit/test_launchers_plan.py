@@ -284,3 +284,19 @@ def test_the_launcher_learns_what_a_step_should_take_and_what_all_machines_cost(
     assert [RunFolder(known).job()[key] for key in keys] == [1.75, 0.5927, 365_285_376, 13.0, 10]
     assert [RunFolder(run).job()[key] for key in keys] == [None, None, 0, 13.0, 10]
     assert Payload.from_json(known.to_json()) == known
+
+
+@pytest.mark.parametrize("dataset", datasets.DATASETS)
+def test_pieces_are_learned_with_the_flags_of_the_pinned_commit(dataset):
+    given = staging_plan.plan(dataclasses.replace(JOB, dataset=dataset), "/data")["pieces"]
+    # tokenizer_wrapper.py, train_tokenizer_model, beside --input, --model_prefix and --vocab_size.
+    upstream = "--model_type=bpe --pad_id=0 --eos_id=1 --bos_id=2 --unk_id=3 --character_coverage=1.0"
+    assert sorted(given) == sorted(upstream.split())
+
+
+def test_data_whose_pieces_are_learned_otherwise_are_other_data(monkeypatch):
+    before = datasets.recipe_id("wmt16-en-de")
+    data = datasets.DATASETS["wmt16-en-de"]
+    changed = dataclasses.replace(data, recipe={**data.recipe, "pieces": [*datasets.PIECES[:-1]]})
+    monkeypatch.setitem(datasets.DATASETS, "wmt16-en-de", changed)
+    assert datasets.recipe_id("wmt16-en-de") != before

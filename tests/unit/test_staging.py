@@ -58,12 +58,13 @@ class Pieces:
     """Learns nothing and cuts at blanks; ``fails_at`` names the file at which it breaks off once."""
 
     def __init__(self, size=VOCABULARY, fails_at=None):
-        self.size, self.fails_at, self.jobs = size, fails_at, []
+        self.size, self.fails_at, self.jobs, self.flags = size, fails_at, [], None
 
     def run(self, jobs):
         self.jobs += [job[0] for job in jobs]
         for kind, *words in jobs:
             if kind == "learn":
+                self.flags = words[2]
                 with open(words[0] + ".vocab", "w") as vocabulary, open(words[0] + ".model", "w"):
                     vocabulary.writelines(f"piece{number}\t0\n" for number in range(self.size))
                 continue
@@ -92,6 +93,15 @@ def is_sealed(plan):
         ["sha256sum", "-c", "--status", "SHA256SUMS"], cwd=plan["folder"], check=False, stderr=subprocess.DEVNULL
     )
     return checked.returncode == 0
+
+
+def test_the_tool_learns_with_the_recipes_flags_and_again_when_they_change(plan):
+    broken = Pieces(fails_at="wmt13-en-de.ref")
+    with pytest.raises(Refused):
+        carried_out(plan, broken)
+    assert broken.flags.split() == plan["pieces"]
+    plan["pieces"] = plan["pieces"][:-1]
+    assert carried_out(plan).flags.split() == plan["pieces"]
 
 
 def test_the_recipe_makes_the_files_that_the_job_reads_and_those_that_translating_needs(plan):
