@@ -8,7 +8,7 @@ import math
 import threading
 import time
 import xmlrpc.client
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from xml.parsers.expat import ExpatError
@@ -17,8 +17,9 @@ import SoftLayer
 import tenacity
 
 from providers.softlayer.credentials import Credentials
-from providers.softlayer.errors import ApiError, WaitError
+from providers.softlayer.errors import NOT_SENT, ApiError, WaitError
 from providers.softlayer.redaction import redacted
+from providers.softlayer.transport import Deadline, new_client
 
 CALLS_PER_SECOND = 40
 """The service refuses more than 50 a second for a whole account, and we are not alone in it."""
@@ -27,7 +28,13 @@ LONGEST_DEAF_S = 1.0
 """A caller in the queue looks this often whether the engine asks to stop."""
 LONGEST_LAST_PAUSE_S = 5.0
 """Who would have to wait for longer when the engine asks to stop does not call any more."""
-CONNECT_TIMEOUT_S = 10.0
+LONGEST_CALL_S = 60.0
+"""So long after ``Api.once`` was called, at the latest, nothing of the call is on its way to the account any more.
+
+It covers the turn in the queue, connecting, sending and the whole answer; only the look-up of a name may end later.
+"""
+LONGEST_TURN_S = 20.0
+"""Who has had no turn for so long has not called; the rest of the time is for the call."""
 READ_ATTEMPTS = 8
 FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 15.0
@@ -115,9 +122,14 @@ class Api:
             can_wait: whether others go first: what is ordered later is ready later, what is labelled later is not.
         """
         call = f"calling {service}::{method}" + (f" of {options['id']}" if options.get("id") else "")
-        self._pace.take(self._stop, can_wait=can_wait)
+        began = time.monotonic()
+        if not self._pace.take(self._stop, can_wait=can_wait, limit_s=LONGEST_TURN_S):
+            raise ApiError(call, NOT_SENT, f"no turn within {LONGEST_TURN_S:g} s, as the account asks for pauses")
         try:
-            answer = self._client().call(service, method, *args, **options)
+            with Deadline(LONGEST_CALL_S - (time.monotonic() - began)):
+                answer = self._client().call(service, method, *args, **options)
+        except TimeoutError as error:
+            raise self._error(call, "no answer", str(error)) from None
         except SoftLayer.SoftLayerAPIError as error:
             text = str(error.faultString)
             raise self._error(call, fault_code(error, text), text) from None
@@ -168,30 +180,6 @@ def made_id(answer: Any, call: str) -> str:
     raise ApiError(f"calling {call}", "unreadable answer", "the answer names no id")
 
 
-def new_client(credentials: Credentials, hold: Callable[[float], None] = lambda _: None) -> SoftLayer.BaseClient:
-    """Build an official client from explicit settings alone.
-
-    Args:
-        hold: called with the seconds for which an answer asks not to be called again.
-    """
-    client = SoftLayer.create_client_from_env(
-        username=credentials.username,
-        api_key=credentials.api_key,
-        endpoint_url=credentials.endpoint,
-        timeout=credentials.timeout_s,
-    )
-    client.transport.timeout = (min(CONNECT_TIMEOUT_S, credentials.timeout_s), credentials.timeout_s)
-    client.transport.client.trust_env = not credentials.is_local
-    client.transport.client.hooks["response"].append(lambda response, *_, **__: hold(retry_after_s(response.headers)))
-    return client
-
-
-def retry_after_s(headers: Mapping[str, str]) -> float:
-    """Read for how long an answer asks not to be called again; a date instead of seconds is passed over."""
-    asked = str(headers.get("Retry-After") or "")
-    return min(float(asked), LONGEST_PAUSE_S) if asked.isdigit() else 0.0
-
-
 @dataclass(order=True)
 class _Turn:
     """One caller's place in the queue: those that can wait after the others, each in the order in which they came."""
@@ -216,13 +204,19 @@ class _Pace:
         with self._lock:
             self._next = max(self._next, time.monotonic() + seconds)
 
-    def take(self, stop: threading.Event, *, can_wait: bool = False) -> None:
-        """Return when it is the caller's turn; a request to stop lets everyone through who need not wait for long."""
-        turn = _Turn(can_wait, next(self._numbers))
+    def take(self, stop: threading.Event, *, can_wait: bool = False, limit_s: float = math.inf) -> bool:
+        """Wait for the caller's turn and tell whether it came; a request to stop lets everyone through who need not wait for long."""
+        turn, ends = _Turn(can_wait, next(self._numbers)), time.monotonic() + limit_s
         with self._lock:
             heapq.heappush(self._queue, turn)
         while (pause := self._pass(turn, stop)) > 0:
-            turn.called.wait(min(pause, LONGEST_DEAF_S))
+            left = ends - time.monotonic()
+            if left <= 0:
+                with self._lock:
+                    self._leave(turn)
+                return False
+            turn.called.wait(min(pause, LONGEST_DEAF_S, left))
+        return True
 
     def _pass(self, turn: _Turn, stop: threading.Event) -> float:
         """Leave the queue if it is this turn, and return 0; else return for how long to wait, unless called before."""
@@ -237,11 +231,15 @@ class _Pace:
                 return math.inf
             elif pause > 0:
                 return pause
-            self._queue.remove(turn)
-            heapq.heapify(self._queue)
+            self._leave(turn)
             self._next = max(self._next, now - BURST_S) + self._gap_s
-            if self._queue:
-                self._queue[0].called.set()
         if math.isinf(pause):
             raise WaitError("waiting for a turn to call the API: the engine asked to stop. Run the command again.")
         return 0.0
+
+    def _leave(self, turn: _Turn) -> None:
+        """Take a turn out of the queue, under the lock, and call the next one."""
+        self._queue.remove(turn)
+        heapq.heapify(self._queue)
+        if self._queue:
+            self._queue[0].called.set()

@@ -11,17 +11,20 @@ from string import Template
 from urllib.parse import urlsplit
 
 import SoftLayer
-import SoftLayer.config
 
 from providers.softlayer.errors import ProviderError
 from providers.softlayer.home import home
 
 CALL_TIMEOUT_S = 60.0
 """Longest wait for one answer; a call without a limit hangs a deployment for good when one packet is lost."""
+SECTION = "softlayer"
+USUAL_FILES = ("/etc/softlayer.conf", "~/.softlayer")
+"""Where the official client looks, the later file first."""
+WRITE_ANEW = "Write it anew: a line [softlayer], then lines like 'username = NAME' and 'api_key = KEY'."
 
 
 class CredentialsError(ProviderError):
-    """No usable key was found."""
+    """No usable key was found; the sentence names the file and never what stands in it."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,9 @@ class Credentials:
     api_key: str = field(repr=False)
     endpoint: str
     timeout_s: float
+    proxy: str | None = field(default=None, repr=False)
+    authority: str | None = None
+    """The file of the authority that signed the endpoint's certificate; None for the public ones."""
 
     @property
     def is_local(self) -> bool:
@@ -44,9 +50,21 @@ def load(config_file: str | None, exported: Mapping[str, str] = os.environ) -> C
     """Read the key; with a file named, that file alone counts, so that no exported key reaches another account."""
     if config_file:
         path = expand(config_file)
-        return _checked(_file_settings(path), str(path))
+        if not path.exists():
+            raise CredentialsError(
+                f"reading the account's key from {path}: the file does not exist. "
+                "If this is the local account, start it with 'python -m emulator start'."
+            )
+        return _checked(_settings_in(path), str(path))
+    found: dict[str, str | None] = {}
+    paths = [path for path in (Path(each).expanduser() for each in USUAL_FILES) if path.exists()]
+    for path in paths:
+        found |= {name: value for name, value in _settings_in(path).items() if value}
     named = {"username": exported.get("SL_USERNAME"), "api_key": exported.get("SL_API_KEY")}
-    return _checked(SoftLayer.config.get_client_settings(**named), "SL_USERNAME and SL_API_KEY or ~/.softlayer")
+    found |= {name: value for name, value in named.items() if value}
+    if exported.get("https_proxy"):
+        found.pop("proxy", None)  # As with the official client, the exported one goes before the file's.
+    return _checked(found, "SL_USERNAME and SL_API_KEY or " + (str(paths[-1]) if paths else "~/.softlayer"))
 
 
 def expand(path: str) -> Path:
@@ -55,40 +73,67 @@ def expand(path: str) -> Path:
     return Path(named).expanduser().absolute()
 
 
-def _file_settings(path: Path) -> dict[str, str | None]:
+def _settings_in(path: Path) -> dict[str, str | None]:
     parser = configparser.RawConfigParser(allow_no_value=True)
     try:
         parser.read_string(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise CredentialsError(
-            f"reading the account's key from {path}: the file does not exist. "
-            "If this is the local account, start it with 'python -m emulator start'."
-        ) from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise CredentialsError(
-            f"reading the account's key from {path}: {type(error).__name__}. Check the file."
-        ) from error
-    except configparser.Error:
+    except OSError as error:
+        raise CredentialsError(f"reading the account's key from {path}: {error.strerror}. Check the file.") from None
+    except (configparser.Error, ValueError):
         # The parser's own text quotes the line, which may hold the key.
-        raise CredentialsError(
-            f"reading the account's key from {path}: not a [softlayer] file. Write it anew."
-        ) from None
-    return dict(parser["softlayer"]) if parser.has_section("softlayer") else {}
+        raise CredentialsError(f"reading the account's key from {path}: not a [softlayer] file. {WRITE_ANEW}") from None
+    return dict(parser[SECTION]) if parser.has_section(SECTION) else {}
 
 
-def _checked(settings: dict[str, str | None], source: str) -> Credentials:
-    missing = [name for name in ("username", "api_key") if not settings.get(name)]
+def _checked(settings: Mapping[str, str | None], source: str) -> Credentials:
+    values = {name: (value or "").strip() for name, value in settings.items()}
+    missing = [name for name in ("username", "api_key") if not values.get(name)]
     if missing:
         raise CredentialsError(
             f"looking for the account's key in {source}: {' and '.join(missing)} not found. "
             "Put both into a 0600 file and name it in softlayer:configFile, or export SL_USERNAME and SL_API_KEY."
         )
+    odd = [name for name in ("username", "api_key") if not values[name].isascii() or not values[name].isprintable()]
+    if odd:
+        raise CredentialsError(
+            f"looking for the account's key in {source}: {' and '.join(odd)} with characters that no key has, "
+            f"perhaps of a second line. {WRITE_ANEW}"
+        )
     return Credentials(
-        username=str(settings["username"]).strip(),
-        api_key=str(settings["api_key"]).strip(),
-        endpoint=str(settings.get("endpoint_url") or SoftLayer.API_PUBLIC_ENDPOINT).strip(),
-        timeout_s=_timeout(settings.get("timeout")),
+        username=values["username"],
+        api_key=values["api_key"],
+        endpoint=_endpoint(values.get("endpoint_url") or SoftLayer.API_PUBLIC_ENDPOINT, source),
+        timeout_s=_timeout(values.get("timeout")),
+        proxy=values.get("proxy") or None,
+        authority=_authority(values.get("verify") or "True", source),
     )
+
+
+def _endpoint(text: str, source: str) -> str:
+    try:
+        address = urlsplit(text)
+        is_address = address.scheme in ("http", "https") and bool(address.hostname) and address.port != 0
+    except ValueError:
+        is_address = False
+    if not is_address or not text.isprintable():
+        raise CredentialsError(
+            f"reading endpoint_url from {source}: not the address of an API, like {SoftLayer.API_PUBLIC_ENDPOINT}. "
+            "Correct the line, or remove it."
+        )
+    return text
+
+
+def _authority(text: str, source: str) -> str | None:
+    """Read the official client's ``verify``: nobody sends a key to an endpoint that cannot prove who it is."""
+    if text.lower() == "true":
+        return None
+    path = expand(text)
+    if text.lower() == "false" or not path.is_file():
+        raise CredentialsError(
+            f"reading verify from {source}: neither True nor the file of a certificate authority. "
+            "Remove the line, or name the file of the authority that signed the endpoint's certificate."
+        )
+    return str(path)
 
 
 def _timeout(text: str | None) -> float:

@@ -6,6 +6,9 @@ from typing import Any
 
 from plain_text import lines
 
+NOT_SENT = "not sent"
+"""The code of a call that never left."""
+
 
 class ProviderError(Exception):
     """An operation failed; the text is a whole sentence: what was done, to what, what happened, what next."""
@@ -56,7 +59,7 @@ class ApiError(ProviderError):
     @property
     def is_rate_limit(self) -> bool:
         """Tell whether there were too many calls; the call was turned away before it did anything."""
-        return self.code in ("429", "HTTP 429") or "RateLimitExceeded" in f"{self.code} {self.text}"
+        return self.code in ("429", "HTTP 429", NOT_SENT) or "RateLimitExceeded" in f"{self.code} {self.text}"
 
     @property
     def is_ambiguous(self) -> bool:

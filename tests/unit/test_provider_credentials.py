@@ -1,0 +1,110 @@
+"""Where the key comes from, and that no file of keys is ever quoted, whatever stands in it."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from providers.softlayer.calls import Api
+from providers.softlayer.credentials import Credentials, CredentialsError, load
+from providers.softlayer.errors import ApiError
+from tests.unit.breaking_server import breaking_server
+
+KEY = "0123456789abcdef0123456789abcdef"
+MALFORMED = {
+    "no section": f"api_key = {KEY}\n",
+    "a line without a sign": f"[softlayer]\nusername = u\n{KEY}\n= {KEY}\n",
+    "a broken section": f"[softlayer\napi_key = {KEY}\n",
+    "the key twice": f"[softlayer]\nusername = u\napi_key = {KEY}\napi_key = {KEY}\n",
+    "the key as section": f"[{KEY}]\n",
+    "the section twice": f"[softlayer]\napi_key = {KEY}\n[softlayer]\napi_key = {KEY}\n",
+    "the key over two lines": f"[softlayer]\nusername = u\napi_key = {KEY[:16]}\n  {KEY[16:]}\n",
+    "a key of strange letters": f"[softlayer]\nusername = u\napi_key = {KEY}\u20ac\n",
+    "the key as address": f"[softlayer]\nusername = u\napi_key = k\nendpoint_url = {KEY}\n",
+    "an address with a broken port": f"[softlayer]\nusername = u\napi_key = k\nendpoint_url = http://h:{KEY}/\n",
+    "the key as authority": f"[softlayer]\nusername = u\napi_key = k\nverify = {KEY}\n",
+    "the key alone": KEY,
+    "no user": f"[softlayer]\napi_key = {KEY}\n",
+}
+BYTES = {name: text.encode() for name, text in MALFORMED.items()} | {
+    "no text": b"[softlayer]\nusername = u\napi_key = \xff\xfe" + KEY.encode(),
+    "another coding": MALFORMED["no section"].encode("utf-16"),
+}
+WHOLE = f"[softlayer]\nusername = u\napi_key = {KEY}\n"
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch) -> Path:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("SL_USERNAME", "SL_API_KEY", "https_proxy", "HTTPS_PROXY", "SSL_CERT_FILE"):
+        monkeypatch.delenv(name, raising=False)
+    return tmp_path
+
+
+@pytest.mark.parametrize("is_named", [True, False], ids=["softlayer:configFile", "~/.softlayer"])
+@pytest.mark.parametrize("content", BYTES.values(), ids=BYTES)
+def test_a_malformed_file_is_named_and_never_quoted(home, content, is_named):
+    path = home / ".softlayer"
+    path.write_bytes(content)
+    with pytest.raises(CredentialsError) as refused:
+        load(str(path) if is_named else None)
+    assert str(path) in str(refused.value)
+    assert not any(KEY[place : place + 8] in str(refused.value) for place in range(0, 24, 8))
+    assert refused.value.__cause__ is None
+
+
+@pytest.mark.parametrize("content", BYTES.values(), ids=BYTES)
+def test_with_a_file_named_the_file_in_the_home_is_not_read(home, content):
+    (home / ".softlayer").write_bytes(content)
+    with breaking_server(
+        lambda connection: connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n7")
+    ) as server:
+        named = home / "named.conf"
+        named.write_text(f"{WHOLE}endpoint_url = {server.endpoint('/rest/v3.1/')}\n")
+        assert Api(load(str(named)), threading.Event()).once("Account", "getObject") == 7
+
+
+def test_a_folder_instead_of_a_file_is_a_sentence(home):
+    with pytest.raises(CredentialsError, match="Is a directory"):
+        load(str(home))
+
+
+def test_the_exported_key_goes_before_the_files_and_its_address_holds(home):
+    (home / ".softlayer").write_text("[softlayer]\nusername = v\napi_key = other\nendpoint_url = http://h/rest/v3.1/\n")
+    exported = {"SL_USERNAME": "u", "SL_API_KEY": KEY}
+    assert load(None, exported) == Credentials("u", KEY, "http://h/rest/v3.1/", 60)
+
+
+@pytest.mark.parametrize("word", ["False", "false", "/nowhere/authority.pem"])
+def test_a_file_cannot_switch_the_proof_of_the_endpoint_off(home, word):
+    (home / "named.conf").write_text(f"{WHOLE}verify = {word}\n")
+    with pytest.raises(CredentialsError, match="reading verify from"):
+        load(str(home / "named.conf"))
+
+
+def test_a_local_account_is_never_called_over_a_proxy(home, monkeypatch):
+    with breaking_server(lambda connection: None) as proxy, breaking_server(lambda connection: None) as account:
+        address = proxy.endpoint("")
+        for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+            monkeypatch.setenv(name, address)
+        (home / ".softlayer").write_text(
+            f"{WHOLE}proxy = {address}\nendpoint_url = {account.endpoint('/xmlrpc/v3.1/')}\n"
+        )
+        (home / "named.conf").write_text((home / ".softlayer").read_text())
+        for file in (None, str(home / "named.conf")):
+            with pytest.raises(ApiError):
+                Api(load(file), threading.Event()).once("Account", "getObject")
+    assert (len(account.requests), proxy.requests) == (2, [])
+
+
+@pytest.mark.parametrize("is_exported", [True, False])
+def test_a_real_account_is_called_over_the_proxy_that_is_asked_for(home, monkeypatch, is_exported):
+    with breaking_server(lambda connection: None) as proxy:
+        monkeypatch.setenv("http_proxy", proxy.endpoint("") if is_exported else "")
+        line = "" if is_exported else f"proxy = {proxy.endpoint('')}\n"
+        (home / ".softlayer").write_text(f"{WHOLE}{line}endpoint_url = http://192.0.2.7/xmlrpc/v3.1/\n")
+        with pytest.raises(ApiError):
+            Api(load(None), threading.Event()).once("Account", "getObject")
+    assert len(proxy.requests) == 1 and b"192.0.2.7" in proxy.requests[0]

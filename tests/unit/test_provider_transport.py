@@ -1,0 +1,122 @@
+"""What a call does on a real socket: how often it is sent, for how long it lasts, and whom it asks."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+
+import pytest
+
+from providers.softlayer import calls
+from providers.softlayer.calls import Api
+from providers.softlayer.credentials import Credentials
+from providers.softlayer.errors import ApiError
+from tests.unit.breaking_server import ALERT, breaking_server, reset, write_plainly
+
+KEY = "a-key-of-some-length-0123456789"
+PATHS = ["/xmlrpc/v3.1/", "/rest/v3.1/"]
+BREAKS = {
+    "plain bytes": lambda connection: write_plainly(connection, b"HTTP/1.1 502 Bad Gateway\r\n\r\n"),
+    "fatal alert": lambda connection: write_plainly(connection, ALERT),
+    "end": lambda connection: None,
+    "reset": reset,
+    "half an answer": lambda connection: connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n<?xml"),
+}
+ANSWER = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n" + b'{"id": 7}'
+
+
+def api(server, path: str = PATHS[0], timeout_s: float = 20, **more) -> Api:
+    key = Credentials("u", KEY, server.endpoint(path), timeout_s, authority=server.authority, **more)
+    return Api(key, threading.Event(), 0.001)
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("way", BREAKS)
+@pytest.mark.parametrize("is_tls", [True, False], ids=["https", "http"])
+def test_an_order_is_sent_once_however_its_connection_breaks_after_it(tmp_path, path, way, is_tls):
+    with breaking_server(BREAKS[way], tmp_path if is_tls else None) as server, pytest.raises(ApiError) as lost:
+        api(server, path).once("Virtual_Guest", "createObject", {"hostname": "gpu-0"})
+    assert lost.value.is_ambiguous
+    assert len(server.requests) == 1 and b"gpu-0" in server.requests[0]
+
+
+@pytest.mark.parametrize("status", [b"307 Temporary Redirect", b"302 Found"])
+def test_an_order_is_not_sent_again_to_where_an_answer_redirects_it(status):
+    def redirect(connection) -> None:
+        place = server.endpoint(PATHS[0]).encode()
+        connection.sendall(b"HTTP/1.1 " + status + b"\r\nContent-Length: 0\r\nLocation: " + place + b"\r\n\r\n")
+
+    with breaking_server(redirect) as server, pytest.raises(ApiError) as lost:
+        api(server).once("Virtual_Guest", "createObject", {})
+    assert lost.value.is_ambiguous
+    assert len(server.requests) == 1
+
+
+def test_a_server_without_the_right_certificate_gets_no_key(tmp_path):
+    with breaking_server(BREAKS["end"], tmp_path) as server:
+        server.authority = None
+        with pytest.raises(ApiError, match=r"(?i)certificate"):
+            api(server).once("Account", "getObject")
+    assert server.requests == []
+
+
+def dribble(content: bytes):
+    """Send slowly enough that no limit on a single read is ever reached."""
+
+    def act(connection) -> None:
+        for place in range(len(content)):
+            connection.sendall(content[place : place + 1])
+            time.sleep(0.2)
+
+    return act
+
+
+@pytest.mark.parametrize("is_tls", [True, False], ids=["https", "http"])
+@pytest.mark.parametrize(
+    "content",
+    [ANSWER + b" " * 500, b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n<?xml version='1.0'?>" + b" " * 500],
+    ids=["in its head", "in its body"],
+)
+def test_an_answer_that_comes_byte_by_byte_ends_with_the_time_of_its_call(tmp_path, monkeypatch, is_tls, content):
+    monkeypatch.setattr(calls, "LONGEST_CALL_S", 2.0)
+    head = content.index(b"\r\n\r\n") if b"close" in content else 0
+
+    def act(connection) -> None:
+        connection.sendall(content[:head])
+        dribble(content[head:])(connection)
+
+    with breaking_server(act, tmp_path if is_tls else None) as server:
+        began = time.monotonic()
+        with pytest.raises(ApiError, match="no whole answer within 2 s") as lost:
+            api(server).once("Virtual_Guest", "createObject", {})
+        assert time.monotonic() - began < 15, "the whole answer takes two minutes"
+    assert lost.value.is_ambiguous
+
+
+def test_nothing_is_sent_once_the_time_of_a_call_is_over(monkeypatch):
+    monkeypatch.setattr(calls, "LONGEST_CALL_S", 1.0)
+    look_up = socket.getaddrinfo
+
+    def slow(*args, **options):
+        time.sleep(1.5)
+        return look_up(*args, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", slow)
+    with breaking_server(lambda connection: connection.sendall(ANSWER)) as server, pytest.raises(ApiError):
+        api(server, PATHS[1]).once("Virtual_Guest", "createObject", {})
+    assert server.requests == []
+
+
+def test_a_call_that_gets_no_turn_in_time_is_not_sent_and_may_be_repeated(monkeypatch):
+    monkeypatch.setattr(calls, "LONGEST_TURN_S", 0.3)
+    with breaking_server(lambda connection: connection.sendall(ANSWER)) as server:
+        client = api(server, PATHS[1])
+        client._pace.hold(1.5)
+        with pytest.raises(ApiError, match="no turn within 0.3 s") as late:
+            client.once("Virtual_Guest", "createObject", {})
+        assert late.value.is_weather and not late.value.is_ambiguous
+        assert server.requests == []
+        time.sleep(1.5)
+        assert client.once("Virtual_Guest", "createObject", {}) == {"id": 7}
+    assert len(server.requests) == 1
