@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
-from emulator import cancellation, guests, invoices, transactions, volume_orders, volumes
+from emulator import cancellation, guests, invoices, portal, transactions
 from emulator.account import Account
 from emulator.billing import bill
 from emulator.records import BillingItem
@@ -41,7 +41,8 @@ def month(state: Path, *, guests_per_hour: int, hours: int = HOURS) -> Month:
         account.clock.step(HOUR_S)
         transactions.advance(account)
         rented = [_guest(account, f"gpu-{hour}-{number}") for number in range(guests_per_hour)]
-        living.append(rented + [_volume(account) for _ in range(guests_per_hour) if hour % LIFE_H == 0])
+        volumes = [portal.order(account, portal.VOLUME) for _ in range(guests_per_hour) if hour % LIFE_H == 0]
+        living.append(rented + volumes)
         for item in living.pop(0) if len(living) > LIFE_H else []:
             cancellation.cancel(account, item, immediate=True)
         account.store.flush()
@@ -57,12 +58,6 @@ def _guest(account: Account, hostname: str) -> BillingItem:
     return account.store.billing_items[guest.billing_item_id]
 
 
-def _volume(account: Account) -> BillingItem:
-    order = volumes.place(account, volume_orders.read(account, VOLUME))
-    volume = next(each for each in account.store.volumes.look() if each.order_id == order.id)
-    return account.store.billing_items[volume.billing_item_id]
-
-
 def _account(state: Path) -> Account:
     settings = Settings(
         state,
@@ -71,8 +66,6 @@ def _account(state: Path) -> Account:
         clock_start="2026-01-01T00:00:00+00:00",
         provisioning_s=600.0,
         reclaim_s=600.0,
-        volume_s=600.0,
-        volume_reclaim_s=600.0,
         instance_limit=10_000,
         public_subnet="198.18.0.0/16",
         private_subnets=("10.112.0.0/16", "10.113.0.0/16"),
@@ -88,15 +81,6 @@ GUEST = {
     "hourlyBillingFlag": True,
     "networkComponents": [{"maxSpeed": 1000}],
     "blockDevices": [{"device": "2", "diskImage": {"capacity": 2000}}],
-}
-
-VOLUME = {
-    "packageId": 759,
-    "prices": [{"id": 189433}, {"id": 189443}, {"id": 193313}, {"id": 193323}],
-    "location": "1510121",
-    "useHourlyPricing": True,
-    "volumeSize": 1000,
-    "osFormatType": {"keyName": "LINUX"},
 }
 
 

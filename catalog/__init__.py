@@ -9,14 +9,6 @@ from catalog.flavors import FLAVORS, Flavor, sold_in
 from catalog.networks import DATACENTERS, PORT_SPEEDS_MBPS, SERVICE_NETWORKS
 from catalog.prices import price_per_hour
 from catalog.systems import OPERATING_SYSTEMS, newest_system
-from catalog.volumes import (
-    LARGEST_GB,
-    LARGEST_OF_FASTEST_TIER_GB,
-    SMALLEST_GB,
-    TIER_PER_GB_MONTH,
-    iops_range,
-    volume_per_month,
-)
 
 AS_OF = "2026-05"
 
@@ -25,18 +17,12 @@ __all__ = [
     "DATACENTERS",
     "DATA_DISK_SIZES_GB",
     "FLAVORS",
-    "LARGEST_GB",
-    "LARGEST_OF_FASTEST_TIER_GB",
     "MAX_DATA_DISKS",
     "OPERATING_SYSTEMS",
     "PORT_SPEEDS_MBPS",
     "SERVICE_NETWORKS",
-    "SMALLEST_GB",
-    "TIER_PER_GB_MONTH",
     "Flavor",
-    "iops_range",
     "newest_system",
     "price_per_hour",
     "sold_in",
-    "volume_per_month",
 ]

@@ -1,16 +1,17 @@
-"""What only this machine may ask of the account, never a guest: scripted weather, and a person's word on an order."""
+"""What only this machine may ask of the account, never a guest: scripted weather, a person's word on an order, the portal."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from . import approval
+from . import approval, portal
 from .account import Account
 from .faults import Fault
 from .settings import LOOPBACK
@@ -40,7 +41,15 @@ def routes(account: Account) -> list[Route]:
     async def decide(request: Request) -> Response:
         return await run_in_threadpool(_decided, account, request.path_params["order"], request.path_params["word"])
 
+    async def order_in_portal(request: Request) -> Response:
+        try:
+            wanted = json.loads(await request.body() or b"{}")
+        except ValueError as wrong:
+            return JSONResponse({"error": str(wrong)}, 400)
+        return await run_in_threadpool(_ordered_in_portal, account, request.path_params["kind"], wanted)
+
     return [
+        Route("/portal/{kind}", _from_here(order_in_portal), methods=["POST"]),
         Route("/orders/{order:int}/{word}", _from_here(decide), methods=["POST"]),
         Route("/faults", _from_here(add_fault), methods=["POST"]),
         Route("/faults", _from_here(clear_faults), methods=["DELETE"]),
@@ -60,6 +69,19 @@ def _decided(account: Account, number: int, word: str) -> Response:
             return JSONResponse({"error": refused.text}, 409)
         account.changed()
     return JSONResponse({"order": number, "status": account.store.orders[number].status})
+
+
+def _ordered_in_portal(account: Account, kind: str, wanted: dict[str, Any]) -> Response:
+    """A volume or a VLAN, with the members of ``portal.order``."""
+    with account.lock:
+        try:
+            item = portal.order(account, kind, **wanted)
+            account.store.flush()
+        except (Fault, TypeError) as refused:
+            account.store.rollback()
+            return JSONResponse({"error": str(refused)}, 409)
+        account.changed()
+    return JSONResponse({"id": item.resource_id, "billing_item": item.id})
 
 
 def _from_here(handler: Handler) -> Handler:

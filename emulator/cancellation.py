@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from . import billing, months, portable_disks, vlans, volumes
+from . import billing, months, portal, vlans
 from .account import Account
 from .clock import iso
 from .faults import public
@@ -78,7 +78,6 @@ def _end_guest(account: Account, item: BillingItem) -> None:
 
 ENDINGS: dict[str, Ending] = {
     "guest": Ending(_busy_guest, _end_guest),
-    "volume": Ending(volumes.cannot_end, volumes.end),
-    "vlan": Ending(vlans.cannot_end, vlans.end),
-    "portable": Ending(portable_disks.cannot_end, portable_disks.end),
+    portal.VOLUME: Ending(lambda account, item: None, portal.end_volume),
+    portal.VLAN: Ending(vlans.cannot_end, vlans.end),
 }

@@ -20,20 +20,8 @@ class Category:
 
 
 @dataclass(frozen=True)
-class Span:
-    """From and to, both included."""
-
-    least: int
-    most: int
-
-    def holds(self, amount: int) -> bool:
-        """Whether an amount lies in it."""
-        return self.least <= amount <= self.most
-
-
-@dataclass(frozen=True)
 class Price:
-    """One orderable item under one category, with its fee per hour; of an item with a ``span``, per unit and hour."""
+    """One orderable item under one category, with its fee per hour."""
 
     id: int
     item_id: int
@@ -43,22 +31,6 @@ class Price:
     hourly: Decimal
     capacity: int | None = None
     units: str | None = None
-    span: Span | None = None  # how much of it one order may ask for, where the amount is free
-    with_space: Span | None = None  # the storage space together with which the price holds
-
-
-@dataclass(frozen=True)
-class Package:
-    """What is ordered together, beside the guests' own package."""
-
-    id: int
-    key_name: str
-    name: str
-    prices: tuple[Price, ...]
-
-    def price(self, price_id: int) -> Price | None:
-        """A price of the package by its id."""
-        return next((each for each in self.prices if each.id == price_id), None)
 
 
 @dataclass(frozen=True)
@@ -159,7 +131,6 @@ class Catalogue:
     port_speeds: dict[tuple[int, bool], Price]  # by Mbps and whether the guest is private only
     boot_disks: dict[int, Price]
     disks: dict[tuple[str, int], Price]  # by category code and capacity in GB
-    packages: tuple[Package, ...]  # beside the guests' own
     categories: dict[str, Category]
 
     def monthly(self, hourly: Decimal) -> Decimal:
@@ -169,10 +140,6 @@ class Catalogue:
     def cost(self, prices: Iterable[Price], *, hourly: bool) -> Decimal:
         """What prices cost together per hour or per month: the sum of what each costs, as each is billed on its own."""
         return sum((each.hourly if hourly else self.monthly(each.hourly) for each in prices), Decimal())
-
-    def package(self, key: str | int) -> Package | None:
-        """A package other than the guests' own, by its id or key name."""
-        return next((each for each in self.packages if key in (each.id, each.key_name)), None)
 
     def flavour(self, key: str | int) -> Flavour | None:
         """A flavour by its key name or preset id."""

@@ -9,7 +9,6 @@ MISSING_PROPERTY = "SoftLayer_Exception_MissingCreationProperty"
 ORDER_INVALID = "SoftLayer_Exception_Order_InvalidData"
 ORDER_LOCATION = "SoftLayer_Exception_Order_InvalidLocation"
 NO_CAPACITY = "SoftLayer_Exception_InsufficientCapacity"
-ACCESS_BUSY = "SoftLayer_Exception_Network_Storage_Group_MassAccessControlModification"
 NO_CAPACITY_OLD = "SoftLayer_Exception_Virtual_Host_Pool_InsufficientResources"  # what it was called until about 2018
 RATE_LIMIT = "SoftLayer_Exception_WebService_RateLimitExceeded"
 NOT_IMPLEMENTED = "SoftLayer_Exception_NotImplemented"

@@ -14,10 +14,8 @@ from .catalogue import (
     Datacenter,
     Flavour,
     Image,
-    Package,
     Price,
     Router,
-    Span,
     System,
 )
 
@@ -48,7 +46,6 @@ def load_catalogue(path: Path = CATALOGUE_FILE) -> Catalogue:
         port_speeds=_port_speeds(raw, categories["port_speed"]),
         boot_disks=boot,
         disks=_disks(raw["san_disks"], categories),
-        packages=tuple(_package(key, row, categories) for key, row in raw["packages"].items()),
         categories=categories,
     )
 
@@ -142,25 +139,6 @@ def _disks(rows: dict, categories: dict[str, Category]) -> dict[tuple[str, int],
                 price_id, row["price"], name, text, categories[code], _fee(row), capacity, "GB"
             )
     return disks
-
-
-def _package(key: str, row: dict, categories: dict[str, Category]) -> Package:
-    return Package(row["id"], key, row["name"], tuple(_offer(each, categories) for each in row["items"]))
-
-
-def _offer(row: dict, categories: dict[str, Category]) -> Price:
-    span, space = row.get("span"), row.get("with")
-    return Price(
-        row["price"],
-        row["price"],
-        row["key_name"],
-        row["description"],
-        categories[row["category"]],
-        _fee(row),
-        row.get("capacity"),
-        span=Span(*span) if span else None,
-        with_space=Span(*space) if space else None,
-    )
 
 
 def _fee(row: dict) -> Decimal:

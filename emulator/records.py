@@ -244,44 +244,15 @@ class Vlan:
 
 @dataclass
 class Volume:
-    """A block or file volume from its order to the end of its reclaim."""
+    """A block volume."""
 
     id: int
-    order_id: int
     billing_item_id: int
     username: str
-    kind: str  # "block" or "file"
     datacenter: str
     capacity_gb: int
-    iops: int
     created: float
-    hourly: bool
-    tier: str | None = None  # the key name of an endurance tier; None: performance
-    system: str = ""
-    lun: int = 0
-    password: str = ""
     notes: str = ""
-    provisioned: float | None = None
-    cancelled: float | None = None
-    transaction: Transaction | None = None
-    allowed_guests: list[int] = field(default_factory=list)
-    access_changes_until: float = 0.0
-
-
-@dataclass
-class PortableDisk:
-    """A SAN disk that was ordered on its own: it stays, and costs, whatever becomes of the guest it is attached to."""
-
-    id: int
-    billing_item_id: int
-    description: str
-    capacity_gb: int
-    datacenter: str
-    uuid: str
-    created: float
-    guest_id: int | None = None
-    device: int | None = None
-    block_device_id: int = 0
 
 
 KINDS: dict[str, type] = {
@@ -292,5 +263,4 @@ KINDS: dict[str, type] = {
     "security_groups": SecurityGroup,
     "vlans": Vlan,
     "volumes": Volume,
-    "portable_disks": PortableDisk,
 }

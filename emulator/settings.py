@@ -42,10 +42,6 @@ class Settings:
     upgrade_starts_after_s: float = 1.0  # an accepted upgrade shows no transaction for so long
     upgrade_s: float = 5.0
     reclaim_s: float = 5.0
-    volume_s: float = 8.0  # until an ordered volume is there
-    volume_reclaim_s: float = 5.0  # how long a cancelled volume is still listed
-    volume_id_changes: bool = False  # whether a volume has another id once it is provisioned
-    access_change_s: float = 1.0  # how long an authorisation runs, and no other one is taken
     instance_limit: int = 20
     # "lon04" or "lon04/AC1_16X120X100" to the number of guests that there is room for; what is not named is unlimited.
     capacity: dict[str, int] = field(default_factory=dict)

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from .records import KINDS, BillingItem, Guest, Order, PortableDisk, SecurityGroup, SshKey, Vlan, Volume
+from .records import KINDS, BillingItem, Guest, Order, SecurityGroup, SshKey, Vlan, Volume
 from .table import Table
 
 DATABASE_FILE = "account.sqlite"
@@ -42,7 +42,6 @@ class Store:
     security_groups: Table[SecurityGroup]
     vlans: Table[Vlan]
     volumes: Table[Volume]
-    portable_disks: Table[PortableDisk]
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)

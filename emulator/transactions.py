@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import cancellation, networks, volumes
+from . import cancellation, networks
 from .account import Account
 from .billing import replace_fees
 from .catalogue import DISK_CATEGORIES
@@ -77,7 +77,7 @@ def advance(account: Account) -> bool:
         due = [guest.id for guest in account.store.guests.look() if _is_due(account, guest)]
         for guest_id in due:
             _advance_guest(account, account.store.guests[guest_id])
-        happened = any((ended, bool(due), volumes.advance(account)))
+        happened = ended or bool(due)
         if happened:
             account.store.flush()
     except BaseException:
@@ -89,7 +89,6 @@ def advance(account: Account) -> bool:
 def next_moment(account: Account) -> float | None:
     """When the clock alone makes something happen next."""
     moments = [item.ends for item in cancellation.pending(account) if item.ends > account.now]
-    moments += volumes.next_moments(account)
     for guest in account.store.guests.look():
         if guest.transaction:
             over = due_at(guest.transaction)

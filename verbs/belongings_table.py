@@ -25,7 +25,8 @@ def per_hour(things: Iterable[Belonging]) -> str:
 
 def _row(each: Belonging, told: dict[str, str]) -> tuple[str, ...]:
     price = f"{each.per_hour.normalize():f}" if each.is_billed else ""
-    return each.label, each.name, str(each.owner), age(each.since), price, told.get(each.label, "")
+    more = "; ".join(filter(None, (told.get(each.label), each.cancel_by_hand)))
+    return each.label, each.name, str(each.owner), age(each.since), price, more
 
 
 def age(since: datetime | None, now: datetime | None = None) -> str:

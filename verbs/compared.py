@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from providers.softlayer.belongings import GROUP, GUEST, KEY, VLAN, VOLUME, Belonging
+from providers.softlayer.belongings import GROUP, GUEST, KEY, Belonging
 from setup import checkpoint
 from setup.checkpoint import BrokenStateError, Held, Snapshot
 from setup.environment import Home
@@ -14,10 +14,8 @@ KINDS: Mapping[str, str] = {
     "softlayer:index:VirtualGuest": GUEST,
     "softlayer:index:SshKey": KEY,
     "softlayer:index:SecurityGroup": GROUP,
-    "softlayer:index:BlockVolume": VOLUME,
-    "softlayer:index:Vlan": VLAN,
 }
-"""The resources that are things of the account; the ledger is none, and what is only read belongs to nobody."""
+"""The resources that are things of the account; the ledger is none."""
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,7 @@ def receipt(context: invoke.Context, stack: str = STACK, json: bool = False, all
     else:
         _print(bill, compared, mark, account, stack)
         say("".join(f"to come: {each}\n" for each in to_come), end="")
+        say("".join(f"to be cancelled by hand: {each}\n" for each in by_hand_only(found)), end="")
     if bill.open or to_come:
         tell(f"{'Still billed' if bill.open else 'Not the end yet'}. Cancel it: make down STACK={stack}")
     return FAILED if bill.open or to_come else 0
@@ -58,6 +59,11 @@ def expected(found: Sequence[Belonging], stack: str, mark: str, account: Account
         f"the answer to the order of {each.name} at {each.at[:19]} UTC got lost; what it made may still turn up"
         for each in unanswered
     ]
+
+
+def by_hand_only(found: Sequence[Belonging]) -> list[str]:
+    """Say how a person cancels what bears the mark and is none of our orders."""
+    return [f"{each}: {each.cancel_by_hand}" for each in found if each.cancel_by_hand]
 
 
 def facts(bill: Bill, compared: Compared, mark: str, account: Account) -> dict[str, Any]:

@@ -82,7 +82,7 @@ def price(account: Account, record: Price) -> View:
     """A price; all are standard prices, so none names a location group."""
     written = write_price(account, record)
     local = {key: value for key, value in written.items() if key not in {"categories", "item"}}
-    local |= {"itemId": record.item_id, "locationGroupId": None, "sort": 0} | _restriction(record)
+    local |= {"itemId": record.item_id, "locationGroupId": None, "sort": 0}
     return View(
         local,
         _absent(local, *(f"capacityRestriction{name}" for name in ("Type", "Minimum", "Maximum")))
@@ -177,12 +177,11 @@ def _item(account: Account, number: int, of: list[Price]) -> View:
         # The official client reads it without asking for it, so the real service shows it always.
         "itemCategory": shown,
     }
-    if first.span:
-        local |= {"capacityMinimum": str(first.span.least), "capacityMaximum": str(first.span.most)}
     return View(
         local,
-        _absent(local, "capacityMinimum", "capacityMaximum")
-        | {
+        {
+            "capacityMinimum": lambda: None,
+            "capacityMaximum": lambda: None,
             "prices": lambda: [price(account, each) for each in of],
             "categories": lambda: [shown],
             "attributes": list,
@@ -194,17 +193,6 @@ def _item(account: Account, number: int, of: list[Price]) -> View:
 def _absent(local: dict[str, Any], *names: str) -> dict[str, Any]:
     """Properties that every such object knows and this one does not have: asking for them is no mistake."""
     return {name: lambda: None for name in names if name not in local}
-
-
-def _restriction(record: Price) -> dict[str, str]:
-    if record.with_space is None:
-        return {}
-    space = record.with_space
-    return {
-        "capacityRestrictionType": "STORAGE_SPACE",
-        "capacityRestrictionMinimum": str(space.least),
-        "capacityRestrictionMaximum": str(space.most),
-    }
 
 
 def _software(system: System) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import portable_disks, transactions
+from .. import transactions
 from ..account import Account
 from ..clock import iso
 from ..records import Component, Guest, Transaction
@@ -108,10 +108,6 @@ def block_devices(account: Account, record: Guest) -> list[View]:
     made = [
         (disk.block_device_id, disk.device, _image(record, disk.id, disk.device, disk.capacity_gb, "GB"))
         for disk in record.disks
-    ]
-    made += [
-        (disk.block_device_id, disk.device, _image(record, disk.id, disk.device, disk.capacity_gb, "GB"))
-        for disk in portable_disks.attached(account, record)
     ]
     base = record.disks[0].block_device_id * 100
     made.append((base + 1, 1, _image(record, base + 1, 1, SWAP_GB, "GB")))

@@ -114,7 +114,7 @@ def get_images(account: Account, call: Call) -> Listing:
 
 
 def get_portable_volumes(account: Account, call: Call) -> Listing:
-    """The secondary disks of all guests, and the volumes that were ordered on their own."""
+    """The secondary disks of all guests."""
     return Listing(disks.portable_volumes(account), "portableStorageVolumes")
 
 

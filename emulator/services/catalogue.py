@@ -7,7 +7,7 @@ from typing import Any
 from ..account import Account
 from ..calls import Call
 from ..faults import not_found
-from ..objects import goods, packages, places
+from ..objects import goods, places
 from ..templates import find_image
 from ..views import Listing, View
 from .finding import identifier
@@ -17,16 +17,12 @@ OLD_PACKAGE_ID = 46
 
 
 def get_packages(account: Account, call: Call) -> Listing:
-    """Every package: the guests' own and the others."""
-    others = [packages.package(account, each) for each in account.catalogue.packages]
-    return Listing([goods.package(account), *others])
+    """Every package, which is the guests' own."""
+    return Listing([goods.package(account)])
 
 
 def get_package(account: Account, call: Call) -> View:
     """A package."""
-    other = account.catalogue.package(identifier(call))
-    if other:
-        return packages.package(account, other)
     if identifier(call) not in (account.catalogue.package_id, OLD_PACKAGE_ID):
         raise not_found(call.identifier)
     return goods.package(account)

@@ -6,7 +6,6 @@ from decimal import Decimal
 from typing import Any
 
 from .. import guests as life
-from .. import side_orders
 from ..account import Account
 from ..calls import Call
 from ..clock import iso
@@ -26,8 +25,6 @@ def verify(account: Account, call: Call) -> dict[str, Any]:
     container = _container(call)
     if container.get("complexType") == UPGRADE_ORDER:
         return verified_upgrade(account, container, read_upgrade(account, container))
-    if side_orders.kind_of(container):
-        return side_orders.verify(account, container)
     if CONTAINERS not in container:
         return write_verified(account, container, read_container(account, container))
     read = [(each, read_container(account, each)) for each in container[CONTAINERS]]
@@ -43,8 +40,6 @@ def place(account: Account, call: Call) -> dict[str, Any]:
         wanted = read_upgrade(account, container)
         details = verified_upgrade(account, container, wanted)
         return _receipt(account, place_upgrade(account, wanted), details)
-    if side_orders.kind_of(container):
-        return _receipt(account, *side_orders.place(account, container))
     many = CONTAINERS in container
     containers = container[CONTAINERS] if many else [container]
     read = [(each, read_container(account, each)) for each in containers]

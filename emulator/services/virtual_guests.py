@@ -12,7 +12,7 @@ from ..objects import bills, goods, guests
 from ..templates import read_template
 from ..upgrades import upgrade_prices
 from ..views import MISSING, Listing, View
-from . import disks, guest_changes, storage
+from . import guest_changes
 from .create_options import get_create_options
 from .finding import find_guest
 
@@ -127,8 +127,8 @@ SERVICES = {
         "getNetworkVlans": property_of("networkVlans"),
         "getBackendRouters": property_of("backendRouters"),
         "getFrontendRouters": property_of("frontendRouters"),
-        **disks.OF_GUEST,
-        **storage.OF_GUEST,
+        "getAttachedNetworkStorages": answer([]),
+        "getAllowedHost": answer(None),
         "getBandwidthAllotmentDetail": answer(None),
         "getBillingCycleBandwidthUsage": answer([]),
         "getReverseDomainRecords": answer([]),

@@ -10,14 +10,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from providers.softlayer import charges, credentials, mark
+from providers.softlayer import charges, credentials, mark, others
 from providers.softlayer.calls import READ_ATTEMPTS, Api
 from providers.softlayer.charges import Charge, charge
 from providers.softlayer.errors import ApiError, ProviderError
-from providers.softlayer.goods import is_billed
 from providers.softlayer.listing import GUEST_MASK, bill_list, guest_list, order_list
-from providers.softlayer.vlans import VLANS
-from providers.softlayer.volumes import VOLUMES
 
 LOCAL_ATTEMPTS = 3
 
@@ -69,9 +66,8 @@ class Account:
         """
         guests = self._guests_now(owner_mark, known_guests)
         rows = {str(row["id"]): row for row in charges.listed(self.api, owner_mark)}
-        running = {
-            str(each["billingItem"]["id"]): each for each in [*guests, *self._goods(owner_mark)] if is_billed(each)
-        }
+        billed = [each for each in guests if each.get("billingItem")] + others.billed(self.api, owner_mark)
+        running = {str(each["billingItem"]["id"]): each for each in billed}
         doubtful = {item for item, row in rows.items() if not row.get("cancellationDate")} | set(running)
         rows |= charges.by_id(self.api, doubtful)
         found = [charge(row, still_billed=item in running, of=running.get(item)) for item, row in rows.items()]
@@ -81,14 +77,11 @@ class Account:
         """List the same from the lists alone: four calls, and up to two minutes behind."""
         running = {str((guest.get("billingItem") or {}).get("id")) for guest in self.guest_list.under(owner_mark)}
         rows = charges.listed(self.api, owner_mark)
-        of_goods = (
-            charge(row["billingItem"], still_billed=True, of=row) for row in self._goods(owner_mark) if is_billed(row)
-        )
-        return (*(charge(row, still_billed=str(row["id"]) in running) for row in rows), *of_goods)
-
-    def _goods(self, owner_mark: str) -> list[dict[str, Any]]:
-        """List volumes and VLANs: their billing items bear no mark, so that the things themselves lead to them."""
-        return [row for kind in (VOLUMES, VLANS) for row in kind.marked(self.api, owner_mark)]
+        beside = {str(each["billingItem"]["id"]): each for each in others.billed(self.api, owner_mark)}
+        charges_of_guests = [
+            charge(row, still_billed=str(row["id"]) in running) for row in rows if str(row["id"]) not in beside
+        ]
+        return (*charges_of_guests, *(charge(row["billingItem"], still_billed=True, of=row) for row in beside.values()))
 
     def _guests_now(self, owner_mark: str, known: Iterable[str]) -> list[dict[str, Any]]:
         """Ask for each guest that may be billed by its id, and believe only what carries the mark."""

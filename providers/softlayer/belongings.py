@@ -9,20 +9,17 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from providers.softlayer import block_volume, cancel, guests, security_group, ssh_key, vlan, vlans
+from providers.softlayer import cancel, guests, others, security_group, ssh_key
 from providers.softlayer import mark as marks
 from providers.softlayer.account import Account
 from providers.softlayer.charges import dated
 from providers.softlayer.errors import ProviderError
-from providers.softlayer.goods import is_billed
 from providers.softlayer.listing import GUEST_MASK
 from providers.softlayer.money import per_hour
-from providers.softlayer.vlans import VLANS
-from providers.softlayer.volumes import VOLUMES
 from providers.softlayer.waiting import Patience
 
 WORKERS = 16
-GUEST, KEY, GROUP, VOLUME, VLAN = "guest", "key", "group", "volume", "vlan"
+GUEST, KEY, GROUP = "guest", "key", "group"
 
 Row = Mapping[str, Any]
 
@@ -40,6 +37,8 @@ class Belonging:
     is_billed: bool
     is_alive: bool
     """False for a guest that is cancelled and listed for a while; one that waits for approval is alive and not billed."""
+    cancel_by_hand: str = ""
+    """The command by which a person cancels it, for what we do not cancel."""
 
     @property
     def label(self) -> str:
@@ -62,6 +61,7 @@ class _Listing:
     owner: Callable[[Row], marks.Owner | None]
     name: Callable[[Row], str]
     filter: Mapping[str, Any] | None = None
+    cancel_by_hand: Callable[[Row], str] = lambda row: ""
 
 
 LISTINGS = (
@@ -90,21 +90,9 @@ LISTINGS = (
         lambda row: marks.owner_in_notes(row.get("description")),
         lambda row: str(row.get("name") or ""),
     ),
-    _Listing(
-        VOLUME,
-        "Account",
-        "getNetworkStorage",
-        VOLUMES.mask,
-        lambda row: marks.owner_in_notes(row.get("notes")) if is_billed(row) else None,
-        lambda row: str(row.get("notes") or ""),
-    ),
-    _Listing(
-        VLAN,
-        "Account",
-        "getNetworkVlans",
-        VLANS.mask,
-        lambda row: vlans.owner(row) if is_billed(row) else None,
-        lambda row: str(row.get("name") or ""),
+    *(
+        _Listing(each.kind, "Account", each.method, each.mask, each.owner, each.name, cancel_by_hand=each.cancel)
+        for each in others.KINDS
     ),
 )
 
@@ -150,7 +138,8 @@ def _belonging(listing: _Listing, row: Row) -> Belonging | None:
     since = dated(row.get("createDate") or (bill or {}).get("createDate"))
     cost = per_hour(bill) if bill else Decimal(0)
     alive = listing.kind != GUEST or guests.is_alive(row)
-    return Belonging(listing.kind, str(row["id"]), listing.name(row), owner, since, cost, bool(bill), alive)
+    by_hand = listing.cancel_by_hand(row)
+    return Belonging(listing.kind, str(row["id"]), listing.name(row), owner, since, cost, bool(bill), alive, by_hand)
 
 
 def _attempt(account: Account, thing: Belonging, patience: Patience, tell: Callable[[str], None]) -> str | None:
@@ -169,7 +158,8 @@ def _remove(account: Account, thing: Belonging, patience: Patience, tell: Callab
         ssh_key.remove(account, thing.id, owner_mark)
     elif thing.kind == GROUP:
         security_group.remove(account, thing.id, owner_mark, patience, tell)
-    elif thing.kind == VOLUME:
-        block_volume.close(account, thing.id, owner_mark, patience, tell)
     else:
-        vlan.close(account, thing.id, owner_mark, patience, tell)
+        raise ProviderError(
+            f"cancelling {thing}: microcluster orders no such thing and cancels none. If it is yours, cancel it with "
+            f"'{thing.cancel_by_hand}' and run the command again; if not, take the mark {owner_mark} off it."
+        )

@@ -45,8 +45,6 @@ class Intent:
     order: str
     """What is ordered, as a digest without secrets."""
     hostname: str | None = None
-    seen: tuple[str, ...] = ()
-    """Orders of look-alikes that were there before, of things that cannot bear a mark when they are ordered."""
     attempt: str = ""
     at: str = ""
     order_id: str = ""

@@ -31,14 +31,6 @@ def rate(item: Item) -> str:
     return f"{per_month(item):.2f} USD a month"
 
 
-def billing(item: Item | None) -> str | None:
-    """Say how something is billed, and for how much."""
-    if not item:
-        return None
-    how = "hourly, until it is deleted" if item.get("hourlyFlag") else "monthly, at least one whole month"
-    return f"{how}: {rate(item)}"
-
-
 def whole(item: Item, amount: str) -> Decimal:
     """Read an amount of an item with everything below it.
 

@@ -43,8 +43,6 @@ class Wanted:
     hostname: str | None = None
     is_unique: bool = False
     """Whether the account refuses a second one, so that a refusal may mean that a lagging list does not show the first."""
-    alike: Callable[[], tuple[str, ...]] = tuple
-    """Returns the orders of look-alikes that are there before ours, of things that cannot bear a mark in their order."""
 
 
 def obtain(op: Operation, account: Account, wanted: Wanted) -> Mapping[str, Any] | str:
@@ -166,8 +164,7 @@ def give_up(account: Account, journal: Journal, intent: Intent) -> None:
 def _order(op: Operation, account: Account, wanted: Wanted) -> str:
     content, send = wanted.prepare()
     account_id = account.identity().account_id
-    seen = wanted.alike()
-    intent = Intent(account_id, wanted.mark, op.name, wanted.kind, digest(content), wanted.hostname, seen)
+    intent = Intent(account_id, wanted.mark, op.name, wanted.kind, digest(content), wanted.hostname)
     return place(op, intent, send)
 
 

@@ -11,16 +11,13 @@ import grpc
 from google.protobuf import any_pb2, empty_pb2
 from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc, status_pb2
 
-from providers.softlayer import block_volume, ledger, security_group, settings, ssh_key, virtual_guest, vlan
+from providers.softlayer import ledger, security_group, settings, ssh_key, virtual_guest
 from providers.softlayer.engine_log import EngineLog, Log
 from providers.softlayer.errors import ApiError, ProviderError, Unfinished
-from providers.softlayer.image import IMAGE
 from providers.softlayer.redaction import redacted
 from providers.softlayer.resource import Resource
-from providers.softlayer.router import ROUTER
 from providers.softlayer.session import EngineLife, Operation, Session
 from providers.softlayer.spec import Problem, difference
-from providers.softlayer.subnet import SUBNET
 from providers.softlayer.values import has_unknown, to_python, to_struct
 from providers.softlayer.waiting import Patience
 
@@ -30,17 +27,7 @@ RESOURCES: Mapping[str, Resource] = {
     "softlayer:index:SshKey": ssh_key,
     "softlayer:index:SecurityGroup": security_group,
     "softlayer:index:VirtualGuest": virtual_guest,
-    "softlayer:index:BlockVolume": block_volume,
-    "softlayer:index:Vlan": vlan,
-    "softlayer:index:Subnet": SUBNET,
-    "softlayer:index:Router": ROUTER,
-    "softlayer:index:Image": IMAGE,
 }
-CAUTIONS: Mapping[str, Callable[[Mapping[str, Any]], str | None]] = {
-    "softlayer:index:BlockVolume": block_volume.caution,
-    "softlayer:index:Vlan": vlan.caution,
-}
-"""What a preview warns of before something is ordered."""
 
 
 def truthful(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -144,7 +131,6 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
         resource, inputs = _resource(request), to_python(request.properties)
         if request.preview or has_unknown(inputs):
             known = {**inputs, **resource.known_outputs(inputs, {})}
-            self._caution(request, inputs)
             return provider_pb2.CreateResponse(properties=to_struct(known))
         made = resource.create(self._operation(request, context, resource), inputs)
         return provider_pb2.CreateResponse(id=made.resource_id, properties=to_struct({**inputs, **made.outputs}))
@@ -182,11 +168,6 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
         """Stop waiting; never undo anything. It also comes at the end of every successful command."""
         self.stop.set()
         return empty_pb2.Empty()
-
-    def _caution(self, request: Any, inputs: Mapping[str, Any]) -> None:
-        caution = CAUTIONS.get(request.type, lambda _: None)(inputs)
-        if caution:
-            Log(self._log, request.urn).warn(caution)
 
     def _operation(self, request: Any, context: grpc.ServicerContext, resource: Resource) -> Operation:
         limit_s = getattr(request, "timeout", 0) or resource.TIMEOUT_S

@@ -7,30 +7,15 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from functools import partial
 
-from providers.softlayer import (
-    belongings,
-    block_volume,
-    cancel,
-    guests,
-    lost_volumes,
-    placing,
-    provision,
-    security_group,
-    ssh_key,
-    vlan,
-)
+from providers.softlayer import belongings, cancel, guests, placing, provision, security_group, ssh_key
 from providers.softlayer.account import Account
 from providers.softlayer.charges import Receipt, receipt
 from providers.softlayer.errors import ProviderError
 from providers.softlayer.session import Operation
 from providers.softlayer.sighting import sight
-from providers.softlayer.vlans import VLANS
-from providers.softlayer.volumes import VOLUMES
 from providers.softlayer.waiting import Pending, wait_until
 
 SWEEPERS = 16
-GOODS_ENDS = {VOLUMES.kind: block_volume.close, VLANS.kind: vlan.close}
-"""How what the journal knows by its order is cancelled: it may bear no mark yet."""
 
 
 def clean(op: Operation, account: Account, owner_mark: str) -> Receipt:
@@ -71,9 +56,6 @@ class _Cleaning:
         failures = self._close_all(provision.KIND, living)
         failures += self._close_all(ssh_key.KIND, self._fresh_ids(ssh_key.KIND))
         failures += self._close_all(security_group.KIND, self._fresh_ids(security_group.KIND))
-        lost_volumes.settle(self._account, self._journal)
-        for kind in GOODS_ENDS:
-            failures += self._close_all(kind, list(self._journal.accepted(self._account.identity().account_id, kind)))
         rest = [each for each in belongings.under(self._account, self._mark) if each.kind != belongings.GUEST]
         failures += belongings.remove_all(self._account, rest, self._op.patience, self._op.log.progress)
         if failures:
@@ -100,8 +82,6 @@ class _Cleaning:
         try:
             if kind == provision.KIND:
                 cancel.close(account, object_id, self._mark, patience, tell)
-            elif kind in GOODS_ENDS:
-                GOODS_ENDS[kind](account, object_id, self._mark, patience, tell)
             elif kind == ssh_key.KIND:
                 ssh_key.remove(account, object_id, self._mark)
             else:

@@ -27,9 +27,6 @@ SETTINGS = {
     "provisioning_s": 300.0,
     "upgrade_s": 120.0,
     "reclaim_s": 180.0,
-    "volume_s": 300.0,
-    "volume_reclaim_s": 120.0,
-    "access_change_s": 60.0,
     "instance_limit": 200,
     "calls_per_second": 0,  # tests ask faster than a person's program would
     "public_subnet": "198.51.100.0/24",
@@ -85,6 +82,10 @@ class AccountEmulator:
     def script(self, method: str, kind: str, **more: Any) -> None:
         """Have the next call of a method meet a fault."""
         self._admin("faults", json.dumps({"method": method, "kind": kind, **more}).encode())
+
+    def order_in_portal(self, kind: str, **wanted: Any) -> dict[str, int]:
+        """Order a volume or a VLAN as a person does in the vendor's portal; see ``emulator.portal.order``."""
+        return json.loads(self._admin(f"portal/{kind}", json.dumps(wanted).encode()))
 
     def _admin(self, path: str, body: bytes | None = None) -> bytes:
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))

@@ -19,7 +19,7 @@ from providers.softlayer.charges import receipt
 from tests.integration.provider_driver import Driver, Resource
 
 CLEAN_TIMEOUT_S = 30
-GOODS = ("getNetworkStorage", "getNetworkVlans", "getPortableStorageVolumes")
+OTHERS = ("getNetworkStorage", "getNetworkVlans")
 LEDGER = {"mark": MARK, "stack": STACK, "nodes": 2, **SIZE}
 KEY = {"mark": MARK, "label": f"{STACK}-{MARK}", "publicKey": PUBLIC_KEY}
 
@@ -73,7 +73,6 @@ class Onlooker:
     def __init__(self, config_file: Path) -> None:
         key = credentials.load(str(config_file))
         self.client = new_client(key)
-        self.block = SoftLayer.BlockStorageManager(self.client)
         self.account = Account(Api(key, threading.Event()))
 
     def guests(self) -> list[dict[str, Any]]:
@@ -101,16 +100,16 @@ class Onlooker:
                 with contextlib.suppress(SoftLayer.SoftLayerAPIError):
                     self.client.call("Virtual_Guest", "deleteObject", id=each["id"])
             threading.Event().wait(0.05)
-        self._cancel_goods(ends)
+        self._cancel_others(ends)
         for key in self.client.call("Account", "getSshKeys"):
             self.client.call("Security_Ssh_Key", "deleteObject", id=key["id"])
         for each in self.client.call("Network_SecurityGroup", "getAllObjects"):
             if each["name"].startswith(f"{STACK}-"):
                 self.client.call("Network_SecurityGroup", "deleteObject", id=each["id"])
 
-    def _cancel_goods(self, ends: float) -> None:
-        """Cancel volumes, VLANs and portable volumes, as soon as the account lets them go."""
-        while billed := [each for getter in GOODS for each in self._listed(getter) if each.get("billingItem")]:
+    def _cancel_others(self, ends: float) -> None:
+        """Cancel volumes and VLANs, as soon as the account lets them go."""
+        while billed := [each for getter in OTHERS for each in self._listed(getter) if each.get("billingItem")]:
             assert time.monotonic() < ends, "the account does not get empty"
             for each in billed:
                 with contextlib.suppress(SoftLayer.SoftLayerAPIError):

@@ -165,11 +165,10 @@ def test_pods_and_datacenters_are_listed(network):
     assert "lon04" in {each["name"] for each in network.get_list_datacenter()}
 
 
-def test_a_vlan_is_ordered_billed_and_cancelled_from_the_command_line(slcli, network):
-    made = slcli.json("vlan", "create", "--name", "typed", "--pod", "lon04.pod02", "--network", "private")
-    assert made["name"] == "typed"
-    (vlan,) = network.list_vlans(name="typed", mask="mask[id,primaryRouter[id],billingItem[id,categoryCode]]")
-    assert (vlan["primaryRouter"]["id"], vlan["billingItem"]["categoryCode"]) == (7002, "network_vlan")
+def test_an_ordered_vlan_is_billed_and_cancelled_from_the_command_line(slcli, network, account_emulator):
+    account_emulator.order_in_portal("vlan", text="typed")
+    (vlan,) = network.list_vlans(name="typed", mask="mask[id,billingItem[id,categoryCode]]")
+    assert vlan["billingItem"]["categoryCode"] == "network_vlan"
     shown = {each["Category Code"] for each in slcli.json("account", "billing-items")}
     assert "network_vlan" in shown
     slcli.text("vlan", "edit", vlan["id"], "--name", "edited")

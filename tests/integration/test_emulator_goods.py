@@ -1,4 +1,4 @@
-"""VLANs, portable volumes and images of the emulated account through the official client, unmodified."""
+"""VLANs and images of the emulated account through the official client, unmodified."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ import SoftLayer
 
 from tests.integration.until import until
 
-VLAN_ORDER = "SoftLayer_Container_Product_Order_Network_Vlan"
-DISK_ORDER = "SoftLayer_Container_Product_Order_Virtual_Disk_Image"
 PRIVATE_IMAGE, PV_IMAGE, PUBLIC_IMAGE, FOREIGN_IMAGE = 2263543, 2263001, 2263700, 2263900
 
 
@@ -18,12 +16,9 @@ def client(onlooker):
 
 
 @pytest.fixture
-def vlan(client):
-    """An ordered private VLAN, as the official command line orders it."""
-    manager = SoftLayer.OrderingManager(client)
-    extras = {"name": "training"}
-    receipt = manager.place_order("NETWORK_VLAN", "lon06", ["PRIVATE_NETWORK_VLAN"], VLAN_ORDER, extras=extras)
-    assert receipt["orderDetails"]["orderContainers"][0]["name"] == "training"
+def vlan(client, account_emulator):
+    """A private VLAN that a person ordered in the portal."""
+    account_emulator.order_in_portal("vlan", text="training", datacenter="lon06")
     (found,) = SoftLayer.NetworkManager(client).list_vlans(name="training", mask="mask[id,name,billingItem[id]]")
     return found
 
@@ -76,71 +71,6 @@ def test_a_vlan_is_renamed_and_tagged_and_its_name_is_short(client, vlan):
     assert (found["name"], [each["tag"]["name"] for each in found["tagReferences"]]) == ("other", ["one", "two"])
     with pytest.raises(SoftLayer.SoftLayerAPIError, match="20 characters"):
         manager.edit(vlan["id"], name="x" * 21)
-
-
-@pytest.fixture
-def disk(client):
-    """A portable volume, ordered on its own."""
-    package = client.call("Product_Package", "getAllObjects", filter=by_key("ADDITIONAL_SERVICES_PORTABLE_STORAGE"))
-    (price,) = [
-        each["prices"][0]
-        for each in client.call("Product_Package", "getItems", id=package[0]["id"], mask="mask[capacity,prices]")
-        if each["capacity"] == "500"
-    ]
-    container = {
-        "complexType": DISK_ORDER,
-        "packageId": package[0]["id"],
-        "location": "lon06",
-        "prices": [{"id": price["id"]}],
-        "diskDescription": "corpus",
-        "useHourlyPricing": True,
-    }
-    client.call("Product_Order", "placeOrder", container)
-    mask = "mask[id,capacity,description,billingItem[id],blockDevices[guest[id]]]"
-    (found,) = client.call("Account", "getPortableStorageVolumes", mask=mask)
-    return found
-
-
-def by_key(name):
-    return {"keyName": {"operation": name}}
-
-
-def attached_guest(client, onlooker, disk):
-    guest = onlooker.order("gpu-0", blockDevices=[])
-    until(lambda: client.call("Virtual_Guest", "getObject", id=guest).get("provisionDate"))
-    SoftLayer.VSManager(client).attach_portable_storage(guest, disk["id"])
-    return guest
-
-
-def test_a_portable_volume_outlives_its_guest_and_goes_on_costing(client, onlooker, disk, account_emulator):
-    guest = attached_guest(client, onlooker, disk)
-    (shown,) = client.call("Account", "getPortableStorageVolumes", mask="mask[id,blockDevices[guest[id]]]")
-    assert shown["blockDevices"][0]["guest"]["id"]
-    cancelled(client, guest)
-    (orphan,) = client.call("Account", "getPortableStorageVolumes", mask="mask[id,blockDevices,billingItem[id]]")
-    assert (orphan["blockDevices"], orphan["billingItem"]["id"]) == ([], disk["billingItem"]["id"])
-    assert account_emulator.status()["open_billing_items"] == 1
-
-
-def test_a_portable_volume_is_on_one_guest_at_a_time_and_cannot_be_cancelled_there(client, onlooker, disk):
-    guest = attached_guest(client, onlooker, disk)
-    until(lambda: not client.call("Virtual_Guest", "getActiveTransactions", id=guest))
-    with pytest.raises(SoftLayer.SoftLayerAPIError, match="is attached to virtual guest"):
-        client.call("Virtual_Guest", "attachDiskImage", disk["id"], id=guest)
-    with pytest.raises(SoftLayer.SoftLayerAPIError, match="is attached to virtual guest"):
-        client.call("Billing_Item", "cancelItem", True, True, "", "", id=disk["billingItem"]["id"])
-    client.call("Virtual_Guest", "detachDiskImage", disk["id"], id=guest)
-    assert (
-        client.call("Virtual_Disk_Image", "getObject", id=disk["id"], mask="mask[blockDevices]")["blockDevices"] == []
-    )
-
-
-def test_a_disk_that_was_ordered_with_its_guest_goes_with_it(client, onlooker):
-    guest = onlooker.order("gpu-0")
-    (disk,) = client.call("Account", "getPortableStorageVolumes", mask="mask[id,capacity,billingItem]")
-    assert (disk["capacity"], disk.get("billingItem")) == (2000, None)
-    cancelled(client, guest)
-    assert client.call("Account", "getPortableStorageVolumes") == []
 
 
 def test_images_are_listed_by_their_owner_and_read_by_id_and_guid(client):

@@ -96,3 +96,13 @@ def test_an_account_that_does_not_answer_is_a_sentence(home, tmp_path):
     assert done.returncode == 1
     assert "python -m emulator start" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_marked_volume_makes_the_receipt_fail_and_is_named_with_the_command_that_cancels_it(home, account_emulator):
+    volume = account_emulator.order_in_portal("volume", text=f"microcluster local-{MARK} [/data] of run 7")
+    open_one = fab(home, "receipt", "--stack", "local")
+    assert open_one.returncode == 1
+    assert f"to be cancelled by hand: volume/{volume['id']}" in open_one.stdout
+    assert f"slcli block volume-cancel --immediate {volume['id']}" in open_one.stdout
+    client_of(account_emulator).call("Billing_Item", "cancelItem", True, True, "", "", id=volume["billing_item"])
+    assert fab(home, "receipt", "--stack", "local").returncode == 0

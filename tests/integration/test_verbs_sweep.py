@@ -51,3 +51,12 @@ def test_the_sweep_lists_what_no_stack_knows_and_cancels_only_what_is_named(home
         "v100-0badcafe.microcluster.example.com",
     ]
     assert sweep(home).returncode == 0
+
+
+def test_the_sweep_names_the_command_for_a_marked_vlan_and_cancels_none(home, onlooker, account_emulator) -> None:
+    vlan = account_emulator.order_in_portal("vlan", text="mc-0badcafe-train", datacenter="lon06")
+    assert f"slcli vlan cancel {vlan['id']}" in sweep(home).stdout
+    refused = sweep(home, "--mark", "0badcafe", "--yes")
+    assert refused.returncode == 1
+    assert f"cancel it with 'slcli vlan cancel {vlan['id']}'" in refused.stderr
+    assert account_emulator.status()["open_billing_items"] == 1

@@ -7,13 +7,9 @@ from typing import Any
 
 import pytest
 
-from emulator import transactions
+from emulator import portal, transactions
 from emulator.faults import Fault
 from tests.unit.emulated import Emulated
-
-LONDON, DALLAS = "1510121", "1854895"
-ORDER = "SoftLayer_Container_Product_Order"
-BLOCK, FILE = [189433, 189443, 193313, 193323], [189433, 189453, 193313, 193323]
 
 
 class Renter(Emulated):
@@ -24,33 +20,11 @@ class Renter(Emulated):
         self.later(30)
         return guest_id
 
-    def place(self, kind: str, **container: Any) -> int:
-        """Order anything else, and return its billing item."""
-        known = set(self.account.store.billing_items)
-        self.call("Product_Order", "placeOrder", {"complexType": f"{ORDER}_{kind}", "quantity": 1, **container})
-        (item_id,) = set(self.account.store.billing_items) - known
-        return item_id
-
-    def volume(self, prices: list[int] = BLOCK, *, hourly: bool = True, location: str = LONDON) -> int:
-        item_id = self.place(
-            "Network_Storage_AsAService",
-            packageId=759,
-            prices=[{"id": each} for each in prices],
-            location=location,
-            useHourlyPricing=hourly,
-            volumeSize=100,
-            osFormatType={"keyName": "LINUX"},
-        )
-        self.later(30)
-        return item_id
+    def volume(self, *, hourly: bool = True, datacenter: str = "lon04") -> int:
+        return portal.order(self.account, portal.VOLUME, "a volume", datacenter, hourly=hourly).id
 
     def vlan(self, *, hourly: bool = True) -> int:
-        vlan = {"packageId": 571, "prices": [{"id": 203719}], "location": LONDON, "routerId": 7002}
-        return self.place("Network_Vlan", **vlan, useHourlyPricing=hourly)
-
-    def disk(self, *, hourly: bool = True) -> int:
-        disk = {"packageId": 198, "prices": [{"id": 20110}], "location": LONDON, "diskDescription": "a disk"}
-        return self.place("Virtual_Disk_Image", **disk, useHourlyPricing=hourly)
+        return portal.order(self.account, portal.VLAN, "training", hourly=hourly).id
 
     def thing(self, item_id: int) -> int:
         return self.account.store.billing_items.peek(item_id).resource_id

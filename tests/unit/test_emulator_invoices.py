@@ -233,5 +233,5 @@ def test_a_month_of_billing_adds_up_and_takes_work_in_proportion_to_what_was_ren
         lived = bench.billing.month(tmp_path / str(rate), guests_per_hour=rate, hours=60)
         # 54 guests lived for six hours, the last six for five hours and less, each started one counted; and ten volumes.
         guests, volumes = 54 * 6 + 5 + 4 + 3 + 2 + 1 + 1, 9 * 6 + 5
-        assert lived.total == rate * (guests * Decimal("4.496") + volumes * Decimal("0.3"))
+        assert lived.total == rate * (guests * Decimal("4.496") + volumes * Decimal("0.03"))
     assert charges[3] == 3 * charges[1]

@@ -12,7 +12,7 @@ import pytest
 
 from emulator.weather import read_one_off
 from tests.unit.emulated import template
-from tests.unit.renter import DALLAS, FILE, Renter
+from tests.unit.renter import Renter
 
 DAY = 24 * 3600.0
 MASK = "mask[id,hostName,categoryCode,cancellationDate,hourlyFlag,hourlyRecurringFee,recurringFee]"
@@ -42,29 +42,6 @@ def cancelled_later(renter: Renter) -> None:
     renter.cancel(renter.item(renter.guest(hourlyBillingFlag=False)), immediate=False)
 
 
-def orphan_disk(renter: Renter, *, hourly: bool = True) -> int:
-    guest_id, item_id = renter.guest(), renter.disk(hourly=hourly)
-    renter.call("Virtual_Guest", "attachDiskImage", renter.thing(item_id), identifier=guest_id)
-    renter.later(30)
-    renter.delete(guest_id)
-    return item_id
-
-
-def attached_disk(renter: Renter) -> None:
-    guest_id, item_id = renter.guest(), renter.disk()
-    renter.call("Virtual_Guest", "attachDiskImage", renter.thing(item_id), identifier=guest_id)
-    renter.refused(lambda: renter.cancel(item_id))
-    renter.later(30)
-    renter.delete(guest_id)
-
-
-def lent_volume(renter: Renter) -> None:
-    guest_id, item_id = renter.guest(), renter.volume()
-    host = {"objectType": "SoftLayer_Virtual_Guest", "id": guest_id}
-    renter.call("Network_Storage", "allowAccessFromHostList", [host], identifier=renter.thing(item_id))
-    renter.delete(guest_id)
-
-
 def inhabited_vlan(renter: Renter) -> None:
     item_id = renter.vlan()
     vlan = {"primaryBackendNetworkComponent": {"networkVlan": {"id": renter.thing(item_id)}}}
@@ -73,7 +50,7 @@ def inhabited_vlan(renter: Renter) -> None:
     renter.delete(guest_id)
 
 
-GUEST, VOLUME, VLAN, DISK = ["guest_core"], ["storage_as_a_service"], ["network_vlan"], ["portable_storage"]
+GUEST, VOLUME, VLAN = ["guest_core"], ["storage_as_a_service"], ["network_vlan"]
 LEAKS = {
     "a guest that nobody cancels": Leak(GUEST, lambda renter: renter.guest()),
     "a guest that is still being built": Leak(GUEST, lambda renter: renter.order()),
@@ -91,21 +68,12 @@ LEAKS = {
     "a monthly guest": Leak(GUEST, lambda renter: renter.guest(hourlyBillingFlag=False)),
     "a monthly guest cancelled on its anniversary": Leak(GUEST, cancelled_later, ahead=1),
     "one of two guests": Leak(GUEST, lambda renter: (renter.guest("gpu-1"), renter.delete(renter.guest()))),
-    "a block volume": Leak(VOLUME, lambda renter: renter.volume()),
-    "a file volume": Leak(VOLUME, lambda renter: renter.volume(FILE)),
+    "a volume": Leak(VOLUME, lambda renter: renter.volume()),
     "a monthly volume": Leak(VOLUME, lambda renter: renter.volume(hourly=False)),
     "a volume cancelled on its anniversary": Leak(
         VOLUME, lambda renter: renter.cancel(renter.volume(hourly=False), immediate=False), ahead=1
     ),
-    "a volume in another datacenter": Leak(VOLUME, lambda renter: renter.volume(location=DALLAS)),
-    "a volume that changed its id": Leak(VOLUME, lambda renter: renter.volume(), {"volume_id_changes": True}),
-    "a volume whose guest is gone": Leak(VOLUME, lent_volume),
-    "a portable volume that was never attached": Leak(DISK, lambda renter: renter.disk()),
-    "a portable volume whose guest is gone": Leak(DISK, orphan_disk),
-    "a portable volume that could not be cancelled while attached": Leak(DISK, attached_disk),
-    "a monthly portable volume cancelled on its anniversary": Leak(
-        DISK, lambda renter: renter.cancel(orphan_disk(renter, hourly=False), immediate=False), ahead=1
-    ),
+    "a volume in another datacenter": Leak(VOLUME, lambda renter: renter.volume(datacenter="dal13")),
     "a VLAN": Leak(VLAN, lambda renter: renter.vlan()),
     "a VLAN that could not be cancelled while inhabited": Leak(VLAN, inhabited_vlan),
     "a VLAN cancelled on its anniversary": Leak(
