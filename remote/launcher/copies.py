@@ -16,6 +16,10 @@ import subprocess
 import sys
 
 MARK = "microcluster-copy "
+NONE = "none"
+"""What a machine says that has no copy; no word at all is no answer."""
+SPOILT = 3
+"""The exit code when the copy arrived and none of its checkpoints is as it was."""
 LINK, SLOTS = "copy", ("copy.a", "copy.b")
 MANIFEST = "manifest.json"
 CURVES = "events."
@@ -31,8 +35,24 @@ INDEX = ".index"
 PIECE = 1 << 20
 
 
+LOOK = """
+import os, sys
+try:
+    os.lstat(sys.argv[1])
+except FileNotFoundError:
+    print(sys.argv[2])
+else:
+    os.execvp(sys.argv[3], sys.argv[3:])
+"""
+"""Whether there is a copy; a disk that cannot be read is another error than a file that is not there."""
+
+
 class CopyFailed(Exception):
     """The copy is not there or not whole; the argument is a sentence."""
+
+
+class Spoilt(CopyFailed):
+    """The copy has changed since it was made; trying again would not help."""
 
 
 def copy(run, node, step, *names):
@@ -52,8 +72,9 @@ def copy(run, node, step, *names):
 
 
 def copied(run, node):
-    """Print the step of the copy that ``node`` has, and nothing when it has none."""
-    print(on(run, node, ["step"]))
+    """Print the step of the copy that ``node`` has, or that it has none; before its first copy it lacks this program too."""
+    look = ["python", "-c", LOOK, os.path.join(run, LINK), MARK + NONE] + program(run, ["step"])
+    print(answer(way(run) + [node, line(look)], node, "step"))
 
 
 def bring(run, node):
@@ -78,7 +99,7 @@ def take_home(run, node, brought):
     spoilt = set(stem(name) for name in files if digest(os.path.join(brought, name)) != files[name][1])
     sound = [name for name in sorted(files) if stem(name) not in spoilt]
     if not any(name.endswith(INDEX) for name in sound):  # Best models hold all variables too.
-        raise CopyFailed(" and ".join(sorted(spoilt)) + " of " + node + " has another hash than when it was copied")
+        raise Spoilt(" and ".join(sorted(spoilt)) + " of " + node + " has another hash than when it was copied")
     for name in (name for name in sound if name.startswith(STILL)):
         go_on_with(os.path.join(brought, name), os.path.join(run, name[len(STILL) :]))
     # The checkpoint last: once it is here, nobody asks for this copy again.
@@ -221,25 +242,40 @@ def digest(path):
     return found.hexdigest()
 
 
+def way(run):
+    """Return the words of the way to another machine."""
+    with open(os.path.join(run, "job.json")) as file:
+        return json.load(file)["ssh"]
+
+
+def line(argv):
+    return " ".join(shlex.quote(word) for word in argv)
+
+
+def program(run, argv):
+    return ["python", os.path.join(run, "copies.py")] + argv
+
+
 def words(run, node, argv):
     """Return the words that run this program on another machine, where everything lies at the same place."""
-    with open(os.path.join(run, "job.json")) as file:
-        way = json.load(file)["ssh"]
-    return way + [node, " ".join(shlex.quote(word) for word in ["python", os.path.join(run, "copies.py")] + argv)]
+    return way(run) + [node, line(program(run, argv))]
 
 
 def on(run, node, argv, given=None):
     """Return what this program printed on another machine; ``given`` is its standard input, a text or a file."""
+    return answer(words(run, node, argv), node, argv[0], given)
+
+
+def answer(command, node, verb, given=None):
+    """Return what a command printed; raise when it failed, whatever the reason."""
     text = given.encode() if isinstance(given, str) else None
     source = given if hasattr(given, "fileno") else subprocess.PIPE
-    child = subprocess.Popen(
-        words(run, node, argv), stdin=source, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, bufsize=0
-    )
+    child = subprocess.Popen(command, stdin=source, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, bufsize=0)
     out, _ = child.communicate(text)
     said = out.decode("utf-8", "replace").strip()
     if child.returncode:
         last = (said.splitlines() or ["no word"])[-1]
-        raise CopyFailed("{}: `{}` ended with exit code {} ({})".format(node, argv[0], child.returncode, last))
+        raise CopyFailed("{}: `{}` ended with exit code {} ({})".format(node, verb, child.returncode, last))
     return said
 
 
@@ -249,6 +285,9 @@ VERBS = {"copy": copy, "copied": copied, "bring": bring, "lacks": lacks, "take":
 def main(verb, *rest):
     try:
         VERBS[verb](os.path.dirname(os.path.abspath(__file__)), *rest)
+    except Spoilt as error:
+        print(error)
+        sys.exit(SPOILT)
     except (CopyFailed, OSError, subprocess.CalledProcessError) as error:
         sys.exit(str(error))
 

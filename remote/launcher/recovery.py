@@ -8,7 +8,8 @@ import time
 
 import checkpoints
 from at_once import at_once
-from copies import MARK
+from copies import MARK, NONE, SPOILT
+from run_files import ASK_TRIES, TOO_SLOW
 
 ASK_TIMEOUT_S = 30
 BRING_TIMEOUT_S = 1800
@@ -18,40 +19,66 @@ UNREADABLE = 3
 
 
 class NotBroughtBack(Exception):
-    """There are copies and none can be had; the argument is a sentence."""
+    """There may be a newer checkpoint on another machine and it cannot be had; the argument is a sentence."""
+
+
+class NoAnswer(Exception):
+    """A machine did not answer; the argument says what came instead."""
 
 
 def bring_back(run):
     """Fetch the copy of another machine when it is newer than anything here, as on a launcher that was replaced.
 
-    A run that has nothing here and cannot get its copies does not begin again: its first checkpoint would take their place.
+    A run goes on only when every machine has said what it has: a silent one may hold the newest copy, which the next copy would
+    replace. Refusing costs nothing, because without that machine the ranks cannot start either.
     """
-    logdir, others = run.path("logdir"), run.job["addresses"][1:]
-    own = checkpoints.newest_whole(logdir)
+    own = checkpoints.newest_whole(run.path("logdir"))
+    others = run.job["addresses"][1:]
+    steps = at_once(lambda address: asked(run, address), others)
+    silent = [(address, step.args[0]) for step, address in zip(steps, others) if isinstance(step, NoAnswer)]
+    if silent:
+        raise NotBroughtBack("; ".join(unknown(run, *one) for one in silent))
+    newer = [pair for pair in zip(steps, others) if pair[0] is not None and pair[0] > (own[0] if own else -1)]
     refused = []
-    steps = at_once(lambda address: step_of_copy(run, address), others)
-    for step, address in sorted(zip(steps, others), reverse=True):
-        if step <= (own[0] if own else -1):
-            break
-        code, said = run.ask(run.job["bring"] + [address], BRING_TIMEOUT_S, marked=False)
-        event = {"step": step, "from": run.name_of(address), "text": said[-300:]}
-        run.tell(dict(event, event="not_brought_back" if code else "brought_back"))
-        if not code:
+    for step, address in sorted(newer, reverse=True):
+        if brought(run, step, address, refused):
             return
-        refused.append("that of step {} on {}: {}".format(step, event["from"], event["text"]))
     if refused and not own:
         raise NotBroughtBack(
-            "fetching the copy of a checkpoint: {}. If none is sound any more, remove {} there, and the run begins again".format(
+            "fetching the copy of a checkpoint: {}. Remove {} there, and the run begins again".format(
                 "; ".join(refused), run.path("copy")
             )
         )
 
 
-def step_of_copy(run, address):
-    """Return the step of the checkpoint that a machine has the copy of; -1 when it has none or does not answer."""
-    code, said = run.ask(run.job["copied"] + [address], ASK_TIMEOUT_S, marked=False)
-    words = said.partition(MARK)[2].split()
-    return int(words[0]) if code == 0 and words else -1
+def unknown(run, address, said):
+    sentence = (
+        "asking {} for the step of its copy: no answer in {} tries ({}). If it will never answer, remove {} there"
+    )
+    return sentence.format(run.name_of(address), ASK_TRIES, said, run.path("copy"))
+
+
+def brought(run, step, address, refused):
+    """Return whether the copy is here now; one that is spoilt there is added to ``refused``, anything else raises."""
+    name = run.name_of(address)
+    code, said = run.ask_again(run.job["bring"] + [address], BRING_TIMEOUT_S, (0, SPOILT, TOO_SLOW), marked=False)
+    run.tell({"event": "not_brought_back" if code else "brought_back", "step": step, "from": name, "text": said[-300:]})
+    if code not in (0, SPOILT):
+        raise NotBroughtBack("fetching the copy of step {} from {}: {}".format(step, name, said[-300:]))
+    if code:
+        refused.append("that of step {} on {}: {}".format(step, name, said[-300:]))
+    return not code
+
+
+def asked(run, address):
+    """Return the step of the checkpoint that a machine has the copy of, None when it says that it has none, or a NoAnswer."""
+    code, said = run.ask_again(run.job["copied"] + [address], ASK_TIMEOUT_S, (0,), marked=False)
+    word = (said.partition(MARK)[2].split() or [""])[0]
+    if code == 0 and word == NONE:
+        return None
+    if code == 0 and word.isdigit():
+        return int(word)
+    return NoAnswer((said.splitlines() or ["exit code " + str(code)])[-1][-300:])
 
 
 def latest_checkpoint(run):

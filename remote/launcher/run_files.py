@@ -9,6 +9,9 @@ import time
 
 LINE_BYTES = 1 << 20
 """A longer line is read in pieces: what never ends a line must not fill the memory."""
+ASK_TRIES, ASK_PAUSE_S = 4, 10
+"""A machine whose sshd restarts, or that is too busy for a moment, answers again within half a minute."""
+TOO_SLOW = 124
 BALLAST_BYTES = 1 << 20
 """What a run keeps in reserve on the disk, so that it can still say that the disk is full."""
 
@@ -85,7 +88,7 @@ class Run:
                 child.terminate()
 
     def ask(self, argv, timeout_s, stdin=b"", marked=True):
-        """Run ``argv`` in the container, beside the log; return (exit code, what it printed); 124 when it was too slow."""
+        """Run ``argv`` in the container, beside the log; return (exit code, what it printed); TOO_SLOW after ``timeout_s``."""
         # Its own environment bears the mark too, and must not hand it to what is asked to look for marked processes.
         environment = dict(pair for pair in os.environ.items() if marked or pair[0] != "MICROCLUSTER_RUN")
         options = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
@@ -95,8 +98,18 @@ class Run:
         except subprocess.TimeoutExpired:
             child.kill()
             child.communicate()
-            return 124, "no answer after " + str(timeout_s) + " s"
+            return TOO_SLOW, "no answer after " + str(timeout_s) + " s"
         return child.returncode, out.decode("utf-8", "replace").strip()
+
+    def ask_again(self, argv, timeout_s, answers, marked=True):
+        """Ask until the exit code is one of ``answers``, a limited number of times; any other code is no answer."""
+        for number in range(ASK_TRIES):
+            if number:
+                time.sleep(ASK_PAUSE_S)
+            code, said = self.ask(argv, timeout_s, marked=marked)
+            if code in answers:
+                break
+        return code, said
 
     def on_node(self, address, argv):
         """Return the words that run ``argv`` in the container of a node; the launcher's own needs no way there."""

@@ -213,8 +213,8 @@ def test_a_copy_of_which_no_checkpoint_is_sound_is_not_brought(here):
     (here.parent / "there" / "copy" / "logdir" / f"{NEWEST}.data-00000-of-00001").write_bytes(b"rot")
     lost(here)
     done = call(here, "bring")
-    assert done.returncode == 1
-    assert f"logdir/{NEWEST} of node has another hash" in done.stderr
+    assert done.returncode == copies.SPOILT
+    assert f"logdir/{NEWEST} of node has another hash" in done.stdout
     assert not (here / "logdir").exists()
 
 
@@ -225,6 +225,25 @@ def test_the_list_of_best_models_that_is_at_home_stays(here):
     assert (here / copies.BEST_POINTER).read_text() == "a newer list"
 
 
-def test_a_machine_without_a_copy_says_nothing(here):
+def test_a_machine_without_a_copy_and_without_this_program_says_that_it_has_none(here):
+    (here.parent / "there" / "copies.py").unlink()
     done = call(here, "copied")
-    assert (done.returncode, done.stdout.strip()) == (0, "")
+    assert (done.returncode, done.stdout) == (0, f"{copies.MARK}{copies.NONE}\n")
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        "echo Connection refused >&2; exit 255",
+        'set -- $1 "$(echo "$2" | sed s,/copy,/copies.py/copy,)"',
+        "rm there/copy/manifest.json",
+    ],
+    ids=["no way", "a path that cannot be read", "no manifest"],
+)
+def test_a_machine_that_cannot_say_what_it_has_is_not_one_without_a_copy(here, trouble, monkeypatch):
+    copy(here, 20, NEWEST)
+    monkeypatch.chdir(here.parent)
+    way(here, trouble)
+    done = call(here, "copied")
+    assert done.returncode == 1
+    assert copies.MARK not in done.stdout

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 
-from test_remote_supervisor import end_run, folder, start, wait_for_end, write_job  # noqa: F401 - a fixture
+import pytest
+from test_remote_supervisor import end_run, folder, hurry, start, wait_for_end, write_job  # noqa: F401 - a fixture
 from tiny_checkpoint import save
 
 from remote.launcher import recovery, run_files
@@ -43,32 +44,110 @@ def test_a_fresh_launcher_takes_the_copy_of_another_machine(folder):  # noqa: F8
     ]
 
 
-def test_when_the_newest_copy_cannot_be_brought_the_next_one_is(folder):  # noqa: F811
-    bring = f"[ $1 = 10.0.0.9 ] && exit 1; touch {folder}/brought"
+THREE = {"addresses": ["10.0.0.0", "10.0.0.1", "10.0.0.9"], "names": ["gpu-0", "gpu-1", "gpu-2"]}
+REFUSED = "echo 'ssh: connect to host $1 port 4444: Connection refused' >&2; exit 255"
+
+
+def on_machines(folder, copied="", bring="", **changes):  # noqa: F811
+    """Let three machines answer; ``$1`` is who is asked, ``$n`` how often anybody was asked the same."""
+    count = f"echo >> {folder}/$0.$1; n=$(wc -l < {folder}/$0.$1)"
+    asked = f"{count}; {copied or f'echo {recovery.MARK}none'}"
+    write_job(
+        folder,
+        copied=["sh", "-c", asked, "copied"],
+        bring=["sh", "-c", f"{count}; {bring}", "bring"],
+        **THREE,
+        **changes,
+    )
+
+
+def events_of(folder, *kinds):  # noqa: F811
+    events = map(json.loads, (folder / "progress.jsonl").read_text().splitlines())
+    return [(event["event"], event["from"], event["step"]) for event in events if event["event"] in kinds]
+
+
+@pytest.fixture
+def run(folder, monkeypatch):  # noqa: F811
+    monkeypatch.setattr(run_files, "ASK_PAUSE_S", 0)
+    return lambda: run_files.Run(str(folder))
+
+
+def test_when_the_newest_copy_is_spoilt_the_next_one_is_brought(folder, run):  # noqa: F811
     copied = f"case $1 in 10.0.0.9) echo {recovery.MARK}30 ;; *) echo {recovery.MARK}20 ;; esac"
-    machines = {"addresses": ["10.0.0.0", "10.0.0.1", "10.0.0.9"], "names": ["gpu-0", "gpu-1", "gpu-2"]}
-    write_job(folder, copied=["sh", "-c", copied, "copied"], bring=["sh", "-c", bring, "bring"], **machines)
-    recovery.bring_back(run_files.Run(str(folder)))
-    events = [json.loads(line) for line in (folder / "progress.jsonl").read_text().splitlines()]
-    assert [(event["event"], event["from"], event["step"]) for event in events] == [
+    on_machines(folder, copied, f"[ $1 = 10.0.0.9 ] && exit {recovery.SPOILT}; touch {folder}/brought")
+    recovery.bring_back(run())
+    assert events_of(folder, "not_brought_back", "brought_back") == [
         ("not_brought_back", "gpu-2", 30),
         ("brought_back", "gpu-1", 20),
     ]
     assert (folder / "brought").exists()
 
 
-def test_a_fresh_launcher_that_cannot_get_the_copy_does_not_begin_again_and_write_over_it(folder):  # noqa: F811
-    write_job(folder, copied=["echo", f"{recovery.MARK}3"], bring=["sh", "-c", "echo cut off; exit 1"])
+def test_when_the_way_to_the_newest_copy_breaks_an_older_one_does_not_take_its_place(folder, run):  # noqa: F811
+    copied = f"case $1 in 10.0.0.9) echo {recovery.MARK}30 ;; *) echo {recovery.MARK}20 ;; esac"
+    on_machines(folder, copied, f"[ $1 = 10.0.0.9 ] && {{ {REFUSED}; }}; touch {folder}/brought")
+    with pytest.raises(recovery.NotBroughtBack, match="step 30 from gpu-2: ssh: .* Connection refused"):
+        recovery.bring_back(run())
+    assert not (folder / "brought").exists()
+    assert len((folder / "bring.10.0.0.9").read_text()) == run_files.ASK_TRIES
+
+
+def test_a_machine_that_refuses_a_while_is_asked_again_until_it_says_what_it_has(folder, run):  # noqa: F811
+    refused = REFUSED.replace("$1", "10.0.0.1")
+    on_machines(folder, f"[ $n -lt 3 ] && {{ {refused}; }}; echo {recovery.MARK}30", f"touch {folder}/brought")
+    recovery.bring_back(run())
+    assert (folder / "brought").exists()
+
+
+@pytest.mark.parametrize("own", [None, 20], ids=["fresh", "with an older checkpoint"])
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (REFUSED, "Connection refused"),
+        ("exec sleep 60", "no answer after 0.2 s"),
+        ("true", "exit code 0"),
+        ("echo 'Error: No such container: box' >&2; exit 1", "No such container"),
+    ],
+    ids=["refused", "too slow", "no word", "Docker"],
+)
+def test_a_silent_machine_is_not_taken_for_one_without_a_copy(folder, run, monkeypatch, own, answer, said):  # noqa: F811, PLR0917
+    """The one that answers may hold the older copy, so that its answer is not enough."""
+    monkeypatch.setattr(recovery, "ASK_TIMEOUT_S", 0.2 if "sleep" in answer else 30)
+    if own:
+        save(folder / "logdir", f"model.ckpt-{own}")
+    on_machines(
+        folder, f"[ $1 = 10.0.0.9 ] && {{ {answer}; exit; }}; echo {recovery.MARK}30", f"touch {folder}/brought"
+    )
+    with pytest.raises(recovery.NotBroughtBack, match=f"gpu-2 .* no answer in 4 tries \\(.*{said}") as failed:
+        recovery.bring_back(run())
+    assert f"remove {folder}/copy there" in str(failed.value)
+    assert not (folder / "brought").exists()
+
+
+def test_a_fresh_launcher_that_reaches_no_other_machine_does_not_train(folder):  # noqa: F811
+    write_job(folder, copied=["sh", "-c", REFUSED, "copied", "10.0.0.1"])
     start(folder)
     outcome = wait_for_end(folder)
     assert (outcome.state, outcome.cause) == ("failed", "not-brought-back")
-    assert "that of step 3 on gpu-1: cut off" in outcome.reason
+    assert "ssh: connect to host" in outcome.reason
+    assert not (folder / "placed").exists()
     assert not list((folder / "logdir").iterdir())
 
 
-def test_a_launcher_that_has_an_older_checkpoint_goes_on_from_it_when_it_cannot_get_the_copy(folder):  # noqa: F811
+@pytest.mark.parametrize("code", [1, recovery.SPOILT], ids=["cut off", "spoilt"])
+def test_a_fresh_launcher_that_cannot_get_the_copy_does_not_begin_again_and_write_over_it(folder, code):  # noqa: F811
+    write_job(folder, copied=["echo", f"{recovery.MARK}3"], bring=["sh", "-c", f"echo said why; exit {code}"])
+    start(folder)
+    outcome = wait_for_end(folder)
+    assert (outcome.state, outcome.cause) == ("failed", "not-brought-back")
+    assert "of step 3 " in outcome.reason
+    assert "gpu-1: said why" in outcome.reason
+    assert not list((folder / "logdir").iterdir())
+
+
+def test_a_launcher_that_has_an_older_checkpoint_goes_on_from_it_when_the_copy_is_spoilt(folder):  # noqa: F811
     save(folder / "logdir", "model.ckpt-2")
-    write_job(folder, copied=["echo", f"{recovery.MARK}3"], bring=["false"])
+    write_job(folder, copied=["echo", f"{recovery.MARK}3"], bring=["sh", "-c", f"exit {recovery.SPOILT}"])
     start(folder)
     assert wait_for_end(folder).state == "finished"
 
