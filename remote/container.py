@@ -7,7 +7,7 @@ from typing import Any
 
 from launchers import image, payload
 from remote.host import Host, RemoteError
-from remote.image import image_id
+from remote.image import image_id, inspected
 from remote.rank_files import FOLDER
 from remote.waiting import wait_until
 
@@ -45,8 +45,8 @@ def ensure_container(host: Host, container: payload.Container, mount_point: str)
 
 
 def _inspect(host: Host, name: str) -> dict[str, Any] | None:
-    done = host.run(("docker", "container", "inspect", name), accept=(0, 1))
-    return json.loads(done.stdout)[0] if done.exit_code == 0 else None
+    text = inspected(host, ("docker", "container", "inspect", name))
+    return json.loads(text)[0] if text else None
 
 
 def _differences(found: dict[str, Any], container: payload.Container, mount_point: str, wanted: str) -> list[str]:

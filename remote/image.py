@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from launchers.payload import Container
@@ -13,6 +14,8 @@ LOGIN_REFUSED = 41
 PULL_FAILED = 42
 PULL_TIMEOUT_S = 3600.0
 DISK_FULL = "no space left on device"
+ABSENT = ("no such image", "no such container")
+"""What Docker says of what it does not have; without its daemon it says "no such file" of the socket."""
 
 
 def pull_base(host: Host, container: Container, exported_key: str | None = None) -> None:
@@ -66,8 +69,21 @@ def image_label(host: Host, image: str, label: str) -> str | None:
 
 
 def _inspect(host: Host, image: str, form: str) -> str | None:
-    done = host.run(("docker", "image", "inspect", "--format", form, image), accept=(0, 1))
-    return done.stdout.strip() if done.exit_code == 0 else None
+    return inspected(host, ("docker", "image", "inspect", "--format", form, image))
+
+
+def inspected(host: Host, argv: Sequence[str]) -> str | None:
+    """Return what Docker prints of an object, or None where it says that there is none; a Docker that is silent says nothing."""
+    done = host.run(argv, accept=(0, 1))
+    if done.exit_code == 0:
+        return done.stdout.strip()
+    if any(words in done.stderr.lower() for words in ABSENT):
+        return None
+    said = " ".join(done.stderr.strip().splitlines()[-1:]) or "no word"
+    raise RemoteError(
+        f"asking Docker on {host} for {argv[-1]}: no answer ({said}). See `fab ssh {host.facts.name} -- docker info`, "
+        "then run the same command again."
+    )
 
 
 def registry_key(container: Container, exported: str | None) -> str | None:

@@ -65,8 +65,8 @@ class FakeMachine(Host):
         words = tuple(argv)
         handler = getattr(self, "_" + words[0].replace(".", "_"))
         answer = handler(words, stdin)
-        code, out = answer if isinstance(answer, tuple) else (0, answer or "")
-        done = Completed(code, out, "")
+        code, out, *err = answer if isinstance(answer, tuple) else (0, answer or "")
+        done = Completed(code, out, "".join(err))
         if code not in accept:
             raise CommandError(str(self), words, done)
         return done
@@ -199,11 +199,12 @@ class FakeMachine(Host):
 
     def _docker_image(self, words):
         known = self.labels if "Labels" in words[4] else self.images
-        return (0, known.get(words[-1], "") + "\n") if words[-1] in self.images else (1, "")
+        there = words[-1] in self.images
+        return (0, known.get(words[-1], "") + "\n") if there else (1, "\n", f"Error: No such image: {words[-1]}\n")
 
     def _docker_container(self, words):
         found = self.containers.get(words[-1])
-        return (0, json.dumps([found])) if found else (1, "")
+        return (0, json.dumps([found])) if found else (1, "[]", f"Error: No such container: {words[-1]}\n")
 
     def _docker_rm(self, words):
         del self.containers[words[-1]]

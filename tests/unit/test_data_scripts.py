@@ -50,12 +50,12 @@ def test_data_are_whole_only_with_their_sums_and_their_name(hosts):
     here, _ = hosts
     assert run(hosts, "whole").returncode == 0
     (here / "data" / "train").write_text("SENTENCES")
-    assert run(hosts, "whole").returncode != 0
+    assert run(hosts, "whole").returncode == 1
     (here / "data" / "ID").write_text("d2\n")
     seal(here / "data")
-    assert run(hosts, "whole").returncode != 0
+    assert run(hosts, "whole").returncode == 1
     shutil.rmtree(here / "data")
-    assert run(hosts, "whole").returncode != 0
+    assert run(hosts, "whole").returncode == 1
 
 
 def test_a_launcher_without_data_takes_them_from_the_host_that_has_them(hosts):
@@ -71,4 +71,22 @@ def test_a_host_whose_data_are_spoilt_has_none(hosts):
     _, there = hosts
     given(hosts)
     (there / "data" / "train").write_text("SENTENCES")
-    assert run(hosts, "has", "other").returncode != 0
+    assert run(hosts, "has", "other").returncode == 1
+
+
+def test_a_host_that_cannot_be_reached_gives_sshs_own_code_and_not_that_of_lacking_data(hosts):
+    here, _ = hosts
+    given(hosts)
+    (here.parent / "ssh").write_text("exit 255\n")
+    assert run(hosts, "has", "other").returncode == 255
+    assert run(hosts, "bring", "other").returncode not in (0, 1)
+
+
+def test_a_stream_that_ends_early_at_the_border_of_two_files_has_not_arrived(hosts):
+    here, there = hosts
+    given(hosts)
+    (here.parent / "ssh").write_text(SSH.format(here=here, there=there) + "\n")
+    cut = (here.parent / "ssh").read_text().replace("exec sh -c", "sh -c").rstrip() + " | head -c 1024; exit 255\n"
+    (here.parent / "ssh").write_text(cut)
+    shutil.rmtree(here / "data")
+    assert run(hosts, "bring", "other").returncode == 255

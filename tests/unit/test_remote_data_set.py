@@ -6,7 +6,7 @@ import json
 
 import pytest
 from test_remote_supervisor import folder as folder  # noqa: PLC0414 - the fixture
-from test_remote_supervisor import start, wait_for_end, write_job
+from test_remote_supervisor import hurry, start, wait_for_end, write_job
 
 from launchers.outcome import judge
 from remote.launcher import observe
@@ -16,16 +16,19 @@ DATA = """
 here={folder}/here; there={folder}/there
 case $1 in
 whole) [ "$(cat $here 2>/dev/null)" = good ] ;;
-has) echo asked >> {folder}/asked; [ -f $there ] ;;
-bring) cat $there > $here; [ ! -f {folder}/mend ] || echo good > $there ;;
+has) echo asked >> {folder}/asked; {trouble}; [ -f $there ] ;;
+bring) {way} && cat $there > $here; [ ! -f {folder}/mend ] || echo good > $there ;;
 esac
 """
 
 
-def with_data(folder, stage="exit 9"):
-    """Give the run hosts of which files tell what they have; ``stage`` is a script that makes them."""
+def with_data(folder, stage="exit 9", trouble=":", way=":"):
+    """Give the run hosts of which files tell what they have; ``stage`` is a script that makes them.
+
+    ``trouble`` comes before another machine's answer, ``way`` before its data.
+    """
     script = folder / "data.sh"
-    script.write_text(DATA.format(folder=folder))
+    script.write_text(DATA.format(folder=folder, trouble=trouble, way=way))
     unstage = ["sh", "-c", f"echo removed >> {folder}/stagings"]
     write_job(folder, data=["sh", str(script)], stage=["sh", "-c", f"cd {folder}; {stage}"], unstage=unstage)
 
@@ -72,6 +75,41 @@ def test_data_that_never_arrive_whole_are_made_anew(folder):
     assert ended(folder).state == "finished"
     assert staging_texts(folder)[-2:] == ["no machine has the data; making them", "cleaning: 5 pairs in 0 s"]
     assert (folder / "stagings").read_text().split() == ["removed", "removed"]
+
+
+@pytest.mark.parametrize(
+    "trouble", ["echo ssh: Connection refused >&2; exit 255", "exec sleep 60"], ids=["refused", "slow"]
+)
+def test_a_machine_that_does_not_say_whether_it_has_the_data_keeps_them_from_being_made_anew(folder, trouble):
+    with_data(folder, trouble=trouble)
+    hurry(folder, "data_set.py", "ASK_TIMEOUT_S = 600", "ASK_TIMEOUT_S = 1")
+    outcome = ended(folder)
+    assert (outcome.state, outcome.cause) == ("failed", "preparing")
+    assert "asking gpu-1 for the data: " in outcome.reason
+    assert ("no answer after 1 s" if "sleep" in trouble else "Connection refused") in outcome.reason
+    assert not (folder / "stagings").exists()
+
+
+def test_a_machine_that_refuses_once_is_asked_again_and_gives_its_data(folder):
+    with_data(folder, trouble=f"[ $(wc -l < {folder}/asked) -gt 2 ] || exit 255")
+    (folder / "there").write_text("good")
+    assert ended(folder).state == "finished"
+    assert staging_texts(folder)[-1] == "the data of gpu-1 are here"
+
+
+def test_data_whose_way_breaks_are_not_made_anew(folder):
+    with_data(folder, way="{ echo ssh: Broken pipe; exit 255; }")
+    (folder / "there").write_text("good")
+    outcome = ended(folder)
+    assert outcome.cause == "preparing"
+    assert "bringing the data from gpu-1: ssh: Broken pipe" in outcome.reason
+    assert not (folder / "stagings").exists()
+
+
+def test_data_of_this_machine_that_cannot_be_compared_are_not_made_anew(folder):
+    write_job(folder, data=["sh", "-c", "echo OCI runtime exec failed; exit 126"])
+    outcome = ended(folder)
+    assert "comparing the data of gpu-0 with their sums: OCI runtime exec failed" in outcome.reason
 
 
 def test_the_reason_of_a_refused_staging_is_the_reason_of_the_failed_run(folder):

@@ -11,7 +11,7 @@ from launchers import image
 from launchers.payload import Container, Payload
 from remote import steps
 from remote.hand_over import hand_over
-from remote.host import RemoteError
+from remote.host import Completed, RemoteError
 from remote.image import _what_to_mend, pull_base
 from remote.image_build import ensure_built
 from remote.image_chain import TAKE_IN
@@ -55,6 +55,15 @@ def cluster(machine, monkeypatch):
 def bring(cluster, container, rank_key):
     payload = Payload("local", "1f3a9c42", container=container, rank_key_file=rank_key)
     return steps.bring_image(cluster, payload)
+
+
+def silent_docker(run, said):
+    """Let every look at an image or a container end as it does without Docker's daemon."""
+
+    def answer(argv, **options):
+        return Completed(1, "", said) if argv[:1] == ("docker",) and "inspect" in argv else run(argv, **options)
+
+    return answer
 
 
 def image_changes(machine):
@@ -135,6 +144,23 @@ def test_a_host_with_an_older_image_of_that_name_gets_the_launchers(cluster, con
     bring(cluster, container, rank_key)
     cluster[2].images[image.tag(container)] = "sha256:old"
     assert bring(cluster, container, rank_key) == ["handed to gpu-2"]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?",
+        "dial unix /var/run/docker.sock: connect: no such file or directory",
+        "",
+    ],
+)
+def test_a_docker_that_does_not_answer_is_not_taken_for_one_without_the_image(cluster, container, rank_key, said):
+    bring(cluster, container, rank_key)
+    changes = [list(machine.changes) for machine in cluster]
+    cluster[0].run = silent_docker(cluster[0].run, said)
+    with pytest.raises(RemoteError, match="asking Docker on gpu-0 .* no answer"):
+        bring(cluster, container, rank_key)
+    assert [machine.changes for machine in cluster] == changes
 
 
 @pytest.mark.parametrize(
