@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from datetime import UTC, datetime
 
 from providers.softlayer import placing, provision, sweep
 from providers.softlayer.account import Account
@@ -47,5 +46,4 @@ def journalled_guests(stack: str, owner_mark: str, account: Account) -> set[str]
 def unanswered(stack: str, owner_mark: str, account: Account, time_scale: float) -> list[Intent]:
     """Return the orders whose answer got lost so recently that what they made may still turn up."""
     found = Journal(stack, owner_mark).unresolved(account.identity().account_id)
-    now = datetime.now(UTC)
-    return [each for each in found if placing.unsettled_s([each], now, time_scale) > 0]
+    return [each for each in found if placing.unsettled_s([each], time_scale) > 0]

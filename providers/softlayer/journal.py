@@ -18,12 +18,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from providers.softlayer import clock
 from providers.softlayer import mark as marks
+from providers.softlayer.clock import Instant
 from providers.softlayer.errors import ProviderError
 from providers.softlayer.home import home
 
 MEMBERS = {
     "intent": ("attempt", "at", "account", "mark", "name", "kind", "order"),
+    "lost": ("attempt",),
     "receipt": ("attempt", "order_id"),
     "ordered": ("attempt", "id"),
     "refused": ("attempt", "code"),
@@ -47,12 +50,11 @@ class Intent:
     hostname: str | None = None
     attempt: str = ""
     at: str = ""
+    """By the wall clock: for people, as nothing is decided by it."""
     order_id: str = ""
     """The account's number of the order, where its receipt named nothing else."""
-
-    def age_s(self, now: datetime) -> float:
-        """Return the seconds since it was written; a clock that was set back makes it new, not younger than new."""
-        return max((now - datetime.fromisoformat(self.at).astimezone(UTC)).total_seconds(), 0.0)
+    ended: Instant | None = None
+    """When the call was over; None if it was killed, or is not over."""
 
 
 class Journal:
@@ -67,7 +69,7 @@ class Journal:
         Raises:
             ProviderError: it cannot be written, so nothing may be ordered.
         """
-        dated = replace(intent, attempt=uuid.uuid4().hex, at=datetime.now(UTC).isoformat())
+        dated = replace(intent, attempt=uuid.uuid4().hex, at=clock.wall().isoformat())
         try:
             self._append({"event": "intent", **{key: value for key, value in asdict(dated).items() if value}})
         except OSError as error:
@@ -77,6 +79,10 @@ class Journal:
                 "command again."
             ) from error
         return dated
+
+    def lost(self, attempt: str) -> None:
+        """Write that the call of an order is over and its answer got lost: the intent stays unresolved."""
+        self._outcome({"event": "lost", "attempt": attempt})
 
     def receipt(self, attempt: str, order_id: str) -> None:
         """Write that an order was accepted whose receipt does not name what it makes: the intent stays unresolved."""
@@ -124,7 +130,7 @@ class Journal:
     def _outcome(self, event: Mapping[str, Any]) -> None:
         # What is ordered is ordered: a disk that is full by now must not make a failure of it. The next look resolves it.
         try:
-            self._append(event)
+            self._append({**event, **asdict(clock.now())})
         except OSError:
             return
 
@@ -147,8 +153,9 @@ def unresolved(events: Iterable[Mapping[str, Any]]) -> list[Intent]:
     for event in events:
         if event["event"] == "intent":
             intents[event["attempt"]] = _intent(event)
-        elif event["event"] == "receipt" and event["attempt"] in intents:
-            intents[event["attempt"]] = replace(intents[event["attempt"]], order_id=event["order_id"])
+        elif event["event"] in ("lost", "receipt") and (intent := intents.get(event["attempt"])):
+            order_id = event.get("order_id", "")
+            intents[event["attempt"]] = replace(intent, order_id=order_id, ended=clock.read(event))
         else:
             intents.pop(event["attempt"], None)
     return list(intents.values())
@@ -169,7 +176,7 @@ def made(events: Iterable[Mapping[str, Any]]) -> dict[str, Intent]:
         if event["event"] == "intent":
             intents[event["attempt"]] = _intent(event)
         elif event["event"] == "ordered" and event["attempt"] in intents:
-            found[event["id"]] = intents[event["attempt"]]
+            found[event["id"]] = replace(intents[event["attempt"]], ended=clock.read(event))
     return found
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
-from providers.softlayer import orders
+from providers.softlayer import clock, orders
 from providers.softlayer.account import Account
 from providers.softlayer.errors import ApiError, ProviderError, UnnamedError, WaitError
 from providers.softlayer.journal import Intent, Journal, digest
@@ -19,13 +17,15 @@ LISTS_LAG_S = 120.0
 """Lists may lag this far behind an accepted order."""
 LONGEST_CALL_S = 60.0
 SETTLED_S = LISTS_LAG_S + LONGEST_CALL_S
-"""So long after its intent whatever an order made is in the lists: the call itself may take as long as its time limit."""
+"""So long after its call has ended whatever an order made is in the lists; one call more, as a gateway may hold it back."""
 ORDER_ATTEMPTS = 3
 PAUSE_S = 5.0
 """Between two attempts, so that a rate limit has passed."""
 ENGINE_GONE = "engine gone"
 NOT_ARRIVED = "not arrived"
 ORDER_MASK = "mask[id,status]"
+_FIRST_READ: dict[str, clock.Instant] = {}
+"""When this process first read of an order whose end it cannot date."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,9 @@ def place(op: Operation, intent: Intent, send: Callable[[], str]) -> str:
         journal.receipt(attempt, error.order_id)
         raise
     except ApiError as error:
-        if not error.is_ambiguous:
+        if error.is_ambiguous:
+            journal.lost(attempt)
+        else:
             journal.refused(attempt, error.code)
         raise
     except ProviderError:
@@ -123,12 +125,9 @@ def resolve(op: Operation, account: Account, wanted: Wanted) -> Mapping[str, Any
     """Look for what is wanted; while an order for it is unresolved, go on looking until it must be in the lists."""
     journal = op.journal(wanted.mark)
     earlier = journal.unresolved(account.identity().account_id, op.name, wanted.kind)
-    settled = (
-        time.monotonic() + unsettled_s(earlier, datetime.now(UTC), op.patience.time_scale) * op.patience.time_scale
-    )
 
     def seen() -> tuple[Mapping[str, Any] | None] | Pending:
-        is_settled = time.monotonic() >= settled
+        is_settled = unsettled_s(earlier, op.patience.time_scale) == 0
         found = wanted.look()
         if found is None and not is_settled:
             return Pending(
@@ -179,10 +178,20 @@ def recent(op: Operation, account: Account, owner_mark: str, kind: str) -> dict[
 
 
 def _unsettled(op: Operation, made: Mapping[str, Intent]) -> dict[str, Intent]:
-    now = datetime.now(UTC)
-    return {each: intent for each, intent in made.items() if unsettled_s([intent], now, op.patience.time_scale) > 0}
+    return {each: intent for each, intent in made.items() if unsettled_s([intent], op.patience.time_scale) > 0}
 
 
-def unsettled_s(intents: Sequence[Intent], now: datetime, time_scale: float) -> float:
+def unsettled_s(intents: Sequence[Intent], time_scale: float) -> float:
     """Return how long, in unscaled seconds, what these orders made may still be missing from the lists."""
-    return max([0.0, *(SETTLED_S - each.age_s(now) / time_scale for each in intents)])
+    return max([0.0, *(SETTLED_S - _over_s(each) / time_scale for each in intents)])
+
+
+def _over_s(intent: Intent) -> float:
+    """Return for how long the call of an order has certainly been over.
+
+    Nobody knows when a killed process's call ended, nor how long ago another boot was: that counts from when we first read of it.
+    """
+    over = clock.since(intent.ended)
+    if over is None:
+        over = clock.since(_FIRST_READ.setdefault(intent.attempt, clock.now()))
+    return over or 0.0

@@ -35,14 +35,22 @@ def main(arguments: list[str]) -> int:
     server.start()
     print(port, flush=True)
 
+    asked = threading.Event()
     threading.Thread(target=_watch_stdin, args=(life,), daemon=True).start()
-    while not life.is_over() and signal.sigtimedwait(ENDING, LOOK_EVERY_S) is None:
+    threading.Thread(target=_watch_signals, args=(asked,), daemon=True).start()
+    while not life.is_over() and not asked.wait(LOOK_EVERY_S):
         pass
     provider.stop.set()
     server.stop(GRACE_S).wait()
     # Threads in a lost call must not keep an orphaned provider alive beyond the grace.
     sys.stdout.flush()
     os._exit(0)
+
+
+def _watch_signals(asked: threading.Event) -> None:
+    # Not sigtimedwait: after a stop that was longer than its timeout it returns as if a signal had come.
+    signal.sigwait(ENDING)
+    asked.set()
 
 
 def _watch_stdin(life: EngineLife) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
 from functools import partial
 
 from providers.softlayer import belongings, cancel, guests, placing, provision, security_group, ssh_key
@@ -39,7 +38,7 @@ class _Cleaning:
     def look(self) -> Receipt | Pending:
         uncertain = self._sweep()
         unresolved = self._journal.unresolved(self._account.identity().account_id)
-        if placing.unsettled_s(unresolved, datetime.now(UTC), self._op.patience.time_scale) > 0:
+        if placing.unsettled_s(unresolved, self._op.patience.time_scale) > 0:
             uncertain.append(f"the answer to the order of {unresolved[-1].name} got lost, and it may still turn up")
         if uncertain:
             return Pending(uncertain[0])

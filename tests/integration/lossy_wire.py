@@ -24,6 +24,8 @@ class LossyWire(ThreadingHTTPServer):
         self.before_reaching: set[str] = set()
         self.held: dict[str, threading.Event] = {}
         """Answers to these methods are kept back until the event: the account has carried them out."""
+        self.kept_back: dict[str, threading.Event] = {}
+        """Calls of these methods do not reach the account before the event."""
         self.misroots = False
         """Whether every filter loses its root on the way, so that the account ignores it and lists everything."""
         self.lock = threading.Lock()
@@ -58,6 +60,8 @@ class _Forward(BaseHTTPRequestHandler):
         ):
             body = body.replace(b"<name>" + root + b"</name>", b"<name>nowhere</name>")
         lost = self.server.loses(method)
+        if method in self.server.kept_back:
+            self.server.kept_back[method].wait(30)
         if lost and method in self.server.before_reaching:
             self.close_connection = True
             return

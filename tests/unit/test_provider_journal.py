@@ -6,17 +6,16 @@ import json
 import os
 import stat
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from providers.softlayer import journal, placing
+from providers.softlayer import clock, journal, placing
+from providers.softlayer.clock import Instant
 from providers.softlayer.errors import ProviderError
 from providers.softlayer.journal import Intent, Journal
 
 MARK = "1f3a9c42"
 INTENT = Intent("278444", MARK, "gpu-0", "VirtualGuest", "digest", "gpu-0")
-NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -39,7 +38,7 @@ def test_what_was_ordered_is_known_by_its_id_until_it_is_closed(book):
     book.ordered(second.attempt, "102")
     book.closed("278444", "VirtualGuest", "101")
     book.closed("278444", "VirtualGuest", "999")
-    assert book.accepted("278444", "VirtualGuest") == {"102": second}
+    assert [each.attempt for each in book.accepted("278444", "VirtualGuest").values()] == [second.attempt]
     assert book.accepted("1", "VirtualGuest") == {}
     assert set(book.made("278444", "VirtualGuest")) == {"101", "102"}
     assert len(book.events()) == 5
@@ -93,9 +92,9 @@ def test_two_things_of_one_number_are_two_things(book):
     key = book.intend(replace(INTENT, kind="SshKey", name="key"))
     book.ordered(guest.attempt, "101")
     book.ordered(key.attempt, "101")
-    assert book.accepted("278444", "VirtualGuest") == {"101": guest}
+    assert book.accepted("278444", "VirtualGuest")["101"].attempt == guest.attempt
     book.closed("278444", "SshKey", "101")
-    assert book.accepted("278444", "VirtualGuest") == {"101": guest}
+    assert book.accepted("278444", "VirtualGuest")["101"].attempt == guest.attempt
     assert book.accepted("278444", "SshKey") == {}
 
 
@@ -133,13 +132,46 @@ def test_the_digest_of_an_order_does_not_depend_on_its_host_key():
     assert journal.digest({"a": 1}) != journal.digest({"a": 2})
 
 
+def over_for(seconds: float, boot: str = "this") -> Intent:
+    """An order whose call ended so long ago."""
+    return replace(INTENT, attempt=f"{boot} {seconds}", ended=Instant(boot, 1000 - seconds))
+
+
+@pytest.fixture
+def steady(monkeypatch):
+    """A clock that nobody sets, as this process reads it."""
+    moments = [Instant("this", 1000.0)]
+    monkeypatch.setattr(clock, "now", lambda: moments[-1])
+    monkeypatch.setattr(placing, "_FIRST_READ", {})
+    return moments
+
+
 @pytest.mark.parametrize(
     ("ages_s", "scale", "left_s"),
     [((), 1, 0), ((0,), 1, 180), ((100, 30), 1, 150), ((500,), 1, 0), ((1,), 0.01, 80), ((-50,), 1, 180)],
 )
-def test_what_an_order_made_may_be_missing_from_the_lists_for_three_minutes(ages_s, scale, left_s):
-    intents = [Intent("1", MARK, "gpu-0", "K", "d", at=(NOW - timedelta(seconds=age)).isoformat()) for age in ages_s]
-    assert placing.unsettled_s(intents, NOW, scale) == pytest.approx(left_s)
+def test_what_an_order_made_may_be_missing_from_the_lists_for_three_minutes(steady, ages_s, scale, left_s):
+    assert placing.unsettled_s([over_for(age) for age in ages_s], scale) == pytest.approx(left_s)
+
+
+@pytest.mark.parametrize("order", [INTENT, over_for(500, boot="another")])
+def test_an_order_whose_end_nobody_can_date_counts_from_when_this_process_first_read_of_it(steady, order):
+    assert placing.unsettled_s([order], 1) == 180
+    steady.append(Instant("this", 1100.0))
+    assert placing.unsettled_s([order], 1) == pytest.approx(80)
+
+
+def test_an_outcome_is_dated_by_the_clock_that_nobody_sets(book, steady):
+    lost, made = book.intend(INTENT), book.intend(INTENT)
+    book.lost(lost.attempt)
+    book.ordered(made.attempt, "101")
+    assert [each.ended for each in book.unresolved("278444")] == [steady[0]]
+    assert book.accepted("278444", "VirtualGuest")["101"].ended == steady[0]
+
+
+def test_an_intent_whose_call_was_never_seen_to_end_has_no_end(book):
+    book.intend(INTENT)
+    assert [each.ended for each in book.unresolved("278444")] == [None]
 
 
 class Orders:
