@@ -30,6 +30,11 @@ def main(arguments: list[str] | None = None) -> int:
     except OSError as error:  # A full disk, a folder that may not be written to.
         say(f"make {given.verb}: {of_the_system(error)}. See to it, then repeat the same command.", sys.stderr)
         return FAILED
+    except Exception as error:  # noqa: BLE001 - the last resort; see its module
+        from setup import unforeseen  # noqa: PLC0415
+
+        say(unforeseen.sentence(f"make {given.verb}", error), sys.stderr)
+        return FAILED
     except KeyboardInterrupt:
         again = f"`make {given.verb} STACK={given.stack}` goes on from there"
         say(f"\nStopped. What was done is kept; {again}.", sys.stderr)

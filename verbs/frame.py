@@ -14,9 +14,10 @@ import invoke
 from config import ConfigError
 from launchers.payload import PayloadError
 from plain_text import say
-from providers.softlayer.account import AccountError
+from providers.softlayer.errors import ProviderError
 from remote.host import RemoteError, UnreachableError
 from remote.waiting import NotReadyError
+from setup import unforeseen
 from setup.environment import PART_OF_MAKE
 from setup.errors import SetupError, of_the_system
 
@@ -31,6 +32,11 @@ class UserMistake(Exception):
 
 class VerbError(Exception):
     """The verb failed; the message is a full sentence with the next command."""
+
+
+MISTAKES = (UserMistake, ConfigError, SetupError)
+FORESEEN = (VerbError, RemoteError, NotReadyError, PayloadError, ProviderError)
+"""Their texts are full sentences."""
 
 
 def verb(function: Callable[..., int | None]) -> invoke.Task:
@@ -64,12 +70,6 @@ def suggest(text: str) -> None:
 def _carefully(function: Callable[..., int | None], *args: Any, **options: Any) -> int:
     try:
         return function(*args, **options) or 0
-    except (UserMistake, ConfigError, SetupError) as error:
-        tell(str(error))
-        return getattr(error, "exit_code", MISTAKE)
-    except (VerbError, RemoteError, NotReadyError, PayloadError, AccountError) as error:
-        tell(sentence(str(error)) + (f" {UNREACHABLE_NEXT}" if isinstance(error, UnreachableError) else ""))
-        return FAILED
     except KeyboardInterrupt as pressed:
         going_on = str(pressed) or "what was begun on the machines may still go on"
         tell(f"\nInterrupted; {going_on}. The same command again takes it up.")
@@ -77,11 +77,25 @@ def _carefully(function: Callable[..., int | None], *args: Any, **options: Any) 
     except BrokenPipeError:
         sys.stdout = None  # type: ignore[assignment] - nobody reads any more, and Python would complain about it
         return FAILED
-    except OSError as error:  # A full disk, a folder that may not be written to.
-        tell(
-            f"fab {function.__name__.replace('_', '-')}: {of_the_system(error)}. See to it, then give the same command again."
-        )
-        return FAILED
+    except Exception as error:  # noqa: BLE001 - the last edge: a traceback helps nobody while money is running
+        tell(_told(error, _command(function)))
+        return getattr(error, "exit_code", MISTAKE) if isinstance(error, MISTAKES) else FAILED
+
+
+def _told(error: Exception, command: str) -> str:
+    if isinstance(error, MISTAKES):
+        return str(error)
+    if isinstance(error, UnreachableError):
+        return f"{sentence(str(error))} {UNREACHABLE_NEXT}"
+    if isinstance(error, FORESEEN):
+        return sentence(str(error))
+    if isinstance(error, OSError):  # A full disk, a folder that may not be written to.
+        return f"{command}: {of_the_system(error)}. See to it, then give the same command again."
+    return unforeseen.sentence(command, error)
+
+
+def _command(function: Callable[..., int | None]) -> str:
+    return f"fab {function.__name__.replace('_', '-')}"
 
 
 def sentence(text: str) -> str:

@@ -11,8 +11,9 @@ from typing import Any
 import config
 from launchers.payload import Payload, PayloadError
 from planning import next_started_hour
-from providers.softlayer.account import Account, AccountError, open_account, reading
+from providers.softlayer.account import Account, open_account, reading
 from providers.softlayer.charges import Charge
+from providers.softlayer.errors import ProviderError
 from setup.withheld import kept
 from verbs.frame import VerbError, sentence, tell
 from verbs.living import find_payload
@@ -79,7 +80,7 @@ def cost_of(payload: Payload, account: Account | None = None, say: Callable[[str
         account = account or open_account(payload.account_config_file, kept())
         with reading(account, "the bill"):
             bill = last_rental(account.charges_listed(payload.mark))
-    except AccountError as error:
+    except ProviderError as error:
         say(sentence(str(error)))
         return Cost(None, None)
     per_hour = sum((row.per_hour for row in bill.open), Decimal(0))

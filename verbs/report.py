@@ -20,8 +20,9 @@ from launchers.rendering import render_page
 from plain_text import say
 from planning import step_law
 from planning.prediction import GRADIENT_BYTES
-from providers.softlayer.account import AccountError, open_account, read_charges
+from providers.softlayer.account import open_account, read_charges
 from providers.softlayer.charges import Charge
+from providers.softlayer.errors import ProviderError
 from remote import job as remote_job
 from remote import run_records
 from remote.run_records import Records
@@ -156,7 +157,7 @@ def _network_chart(payload: Payload, records: Records) -> list[tuple[str, str]]:
 def _bill(payload: Payload) -> list[dict[str, Any]]:
     try:
         charges = read_charges(open_account(payload.account_config_file, kept()), payload.mark)
-    except AccountError as error:
+    except ProviderError as error:
         tell(sentence(str(error)))
         return []
     return [_bill_row(charge) for charge in last_rental(charges).shown]

@@ -21,13 +21,18 @@ PRIVATE_KEYS = re.compile(
 
 def redacted(text: str, *secrets: str) -> str:
     """Take secrets, private keys and control characters out of a text, and cut it to a size that fits a message."""
+    text = without_secrets(text, *secrets)
+    return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}..."
+
+
+def without_secrets(text: str, *secrets: str) -> str:
+    """Take secrets, private keys and control characters out of a text."""
     text = lines(text)  # First, so that no control character splits a secret.
     for secret in secrets:
         # A key as short as the local account's is a word of the language; replacing it would garble every message.
         for form in forms(secret) if len(secret) >= SHORTEST_SECRET else ():
             text = text.replace(form, "(secret)")
-    text = PRIVATE_KEYS.sub("(private key)", text)
-    return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}..."
+    return PRIVATE_KEYS.sub("(private key)", text)
 
 
 def forms(secret: str) -> tuple[str, ...]:

@@ -44,8 +44,14 @@ MAY_IMPORT = {
     "remote": {"launchers", "plain_text", "planning"},
     "verbs": {
         *("config", "launchers", "plain_text", "planning", "remote"),
-        *(f"providers.softlayer.{name}" for name in ("account", "belongings", "by_hand", "charges", "waiting")),
-        *(f"setup.{name}" for name in ("checkpoint", "environment", "errors", "locks", "mend", "orphans", "withheld")),
+        *(
+            f"providers.softlayer.{name}"
+            for name in ("account", "belongings", "by_hand", "charges", "errors", "waiting")
+        ),
+        *(
+            f"setup.{name}"
+            for name in ("checkpoint", "environment", "errors", "locks", "mend", "orphans", "unforeseen", "withheld")
+        ),
     },
 }
 
