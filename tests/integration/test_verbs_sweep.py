@@ -60,3 +60,22 @@ def test_the_sweep_names_the_command_for_a_marked_vlan_and_cancels_none(home, on
     assert refused.returncode == 1
     assert f"cancel it with 'slcli vlan cancel {vlan['id']}'" in refused.stderr
     assert account_emulator.status()["open_billing_items"] == 1
+
+
+NASTY = "old [/data] of run 7 \x85\x9b31m\u202e"
+"""What XML carries of all that a terminal obeys or rich takes for markup."""
+
+
+def test_texts_that_others_wrote_end_no_sweep_and_reach_no_terminal(home, onlooker) -> None:
+    key = {"label": NASTY, "notes": "microcluster v100-0badcafe [/b]", "key": KEY}
+    key_id = onlooker.client.call("Security_Ssh_Key", "createObject", key)["id"]
+    group = {"name": NASTY, "description": "microcluster v100-0badcafe: [/members]"}
+    onlooker.client.call("Network_SecurityGroup", "createObject", group)
+
+    listed = sweep(home)
+    assert (listed.returncode, listed.stderr) == (1, "")
+    assert listed.stdout.count("old [/data] of run 7") == 2
+    assert not set("\x85\x9b\u202e\x1b") & set(listed.stdout)
+    cancelled = sweep(home, "--mark", "0badcafe", "--yes")
+    assert cancelled.returncode == 0, cancelled.stdout + cancelled.stderr
+    assert f"key/{key_id}" in cancelled.stdout
