@@ -33,4 +33,4 @@ def next_step(outcome: Outcome, stack: str) -> str:
 
 def next_for(cause: str, stack: str) -> str:
     """Return what to do about an alarm."""
-    return NEXT[cause].format(stack=stack) + "."
+    return next_step(Outcome("running", cause=cause), stack) + "."

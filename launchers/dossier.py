@@ -15,6 +15,8 @@ Point = tuple[int, float]
 
 LEVEL_SHARE = 0.005
 """A validation loss that falls by less than this share over the last third of the run has levelled off."""
+RATE_POINTS = 200
+"""Of a learning rate that is drawn by its formula."""
 OVERFIT_SHARE = 0.02
 """A validation loss this share above its lowest says that the model began to learn its data by heart."""
 
@@ -68,9 +70,24 @@ def _until(step: float, points: list[Point]) -> list[Point]:
     return [point for point in points if point[0] <= step]
 
 
-def learning_rate(size: Size, step: int) -> float:
-    """Compute the rate at a step by the transformer's policy: it rises for the warm-up and then falls with the root."""
-    number = step + 1
+def rewound(points: Sequence[Point]) -> tuple[Point, ...]:
+    """Drop the points that a later attempt has made again: it begins where its steps go back."""
+    kept: list[Point] = []
+    for point in points:
+        while kept and kept[-1][0] >= point[0]:
+            kept.pop()
+        kept.append(point)
+    return tuple(kept)
+
+
+def planned_rates(size: Size, last: int) -> tuple[Point, ...]:
+    """Return the rates up to a step, by the formula."""
+    return tuple((step, learning_rate(size, step)) for step in range(1, last + 1, max(last // RATE_POINTS, 1)))
+
+
+def learning_rate(size: Size, number: int) -> float:
+    """Compute the rate of an update, counted from 1, by the transformer's policy: it rises, then falls with the root."""
+    number = max(number, 1)
     return size.learning_rate * size.hidden**-0.5 * min(number**-0.5, number * size.warmup_steps**-1.5)
 
 
@@ -137,29 +154,37 @@ def overfitted(found: Curves) -> Answer:
     )
 
 
-def gpus_used(events: Sequence[Event]) -> Answer:
+def gpus_used(events: Sequence[Event], *, emulated: bool = False) -> Answer:
     """Average what the supervisor's samples say."""
     question = "Were the GPUs fully used?"
     values = [percent for event in events if event["event"] == "sample" for percent in event.get("gpus") or []]
     if not values:
         return Answer(question, "Not to be told: nothing sampled them.", {})
     mean = sum(values) / len(values)
+    figures: dict[str, Any] = {"mean_percent": round(mean, 1)}
+    said = f"{mean:.0f} % on average over {len(values)} samples"
+    if emulated:
+        text = f"Not to be told: these GPUs are emulated by processors. Their figure is {said}."
+        return Answer(question, text, figures | {"emulated": True})
     caveat = "waiting for the network counts as use, see the exposed communication"
-    return Answer(
-        question, f"{mean:.0f} % on average over {len(values)} samples; {caveat}.", {"mean_percent": round(mean, 1)}
-    )
+    return Answer(question, f"{said}; {caveat}.", figures)
 
 
-def rate(size: Size, step: int) -> Answer:
-    """Tell the learning rate now and at its peak."""
-    peak = learning_rate(size, size.warmup_steps - 1)
-    now = learning_rate(size, step)
+def rate(size: Size, step: int, recorded: Sequence[Point] = ()) -> Answer:
+    """Tell the learning rate now and at its peak: now as the trainer has recorded it last, else by the formula."""
+    peak = learning_rate(size, size.warmup_steps)
+    step, now = recorded[-1] if recorded else (step, learning_rate(size, step))
+    source = "recorded by the trainer" if recorded else "derived from the formula"
     rises, falls = ("rises", "then falls") if step < size.warmup_steps else ("rose", "falls")
     sentence = (
-        f"{now:.2e} at step {step}; it {rises} to {peak:.2e} over {size.warmup_steps} steps of warm-up and {falls} with the root of "
+        f"{now:.2e} at step {step} ({source}); it {rises} to {peak:.2e} over {size.warmup_steps} steps of warm-up and {falls} with the root of "
         "the step."
     )
-    return Answer("What is the learning rate?", sentence, {"now": now, "peak": peak, "warmup_steps": size.warmup_steps})
+    return Answer(
+        "What is the learning rate?",
+        sentence,
+        {"now": now, "at_step": step, "peak": peak, "warmup_steps": size.warmup_steps},
+    )
 
 
 def _span(seconds: float) -> str:

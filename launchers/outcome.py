@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from launchers.evaluations import evaluations
+from launchers.events import sound
 from launchers.progress import explains
 
 State = Literal["absent", "preparing", "running", "stalled", "failed", "stopped", "finished"]
@@ -56,6 +57,7 @@ def judge(seen: Mapping[str, Any]) -> Outcome:
     """Return where the run stands that ``seen`` (the observation of its folder) shows."""
     if not seen["exists"]:
         return Outcome("absent")
+    seen = {**seen, "events": sound(seen["events"])}
     events, job = seen["events"], seen["job"]
     losses = [event for event in events if event["event"] == "train"]
     evaluated = evaluations(events, job.get("eval_steps"))

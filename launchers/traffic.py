@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
-Event = Mapping[str, Any]
+from launchers.timeline import Event, Log, attempts, log_of, samples_of, step_at
+
 DIRECTIONS = {"in": "rx_bytes", "out": "tx_bytes"}
 MEGABIT_BYTES = 125_000.0
 
@@ -65,7 +64,7 @@ class Traffic:
 
 def measured(events: Sequence[Event]) -> Traffic | None:
     """Return what the cards carried while the last attempt trained that was sampled for long enough, or None."""
-    for attempt in reversed(list(_attempts(events))):
+    for attempt in reversed(list(attempts(events))):
         cards = tuple(_cards(attempt))
         if cards:
             return Traffic(cards)
@@ -75,37 +74,23 @@ def measured(events: Sequence[Event]) -> Traffic | None:
 def rates(events: Sequence[Event], node: str) -> dict[str, list[tuple[int, float]]]:
     """Return megabits a second of a node's card by step, received and sent, of all attempts."""
     found: dict[str, list[tuple[int, float]]] = {"received": [], "sent": []}
-    for attempt in _attempts(events):
-        log = _log(attempt)
+    for attempt in attempts(events):
+        log = log_of(attempt)
         samples = [one for one in _sampled(attempt, log) if one["node"] == node]
         for before, after in pairwise(samples):
-            at = round(_step_at(log, (before["t"] + after["t"]) / 2)[1])
+            at = round(step_at(log, (before["t"] + after["t"]) / 2)[1])
             for name, counter in (("received", "rx_bytes"), ("sent", "tx_bytes")):
                 found[name].append((at, round(_mbps(before, after, counter), 3)))
     return found
 
 
-def _attempts(events: Sequence[Event]) -> Iterator[list[Event]]:
-    """Cut what happened into the times in which ranks trained; samples stand in a file of their own, so times decide."""
-    current: list[Event] | None = None
-    for event in sorted((event for event in events if "t" in event), key=lambda event: event["t"]):
-        if event["event"] in ("phase", "end"):
-            if current:
-                yield current
-            current = [] if event.get("phase") == "training" else None
-        elif current is not None:
-            current.append(event)
-    if current:
-        yield current
-
-
 def _cards(attempt: Sequence[Event]) -> Iterator[Card]:
-    log = _log(attempt)
+    log = log_of(attempt)
     samples = _sampled(attempt, log)
     for node in sorted({one["node"] for one in samples}):
         own = [one for one in samples if one["node"] == node]
         first, last = own[0], own[-1]
-        start, end = _step_at(log, first["t"]), _step_at(log, last["t"])
+        start, end = step_at(log, first["t"]), step_at(log, last["t"])
         fewest = end[0] - start[2]
         if fewest <= 0:  # The log's lines are too far apart, or there is one sample alone.
             continue
@@ -124,27 +109,8 @@ def _cards(attempt: Sequence[Event]) -> Iterator[Card]:
             )
 
 
-def _log(attempt: Sequence[Event]) -> list[tuple[float, int]]:
-    return [(event["t"], event["step"]) for event in attempt if event["event"] == "train"]
-
-
-def _sampled(attempt: Sequence[Event], log: Sequence[tuple[float, int]]) -> list[Event]:
-    """Return the samples between the first and the last step that was logged: before and after them other things move."""
-    if not log:
-        return []
-    return [
-        event
-        for event in attempt
-        if event["event"] == "sample" and "rx_bytes" in event and log[0][0] <= event["t"] <= log[-1][0]
-    ]
-
-
-def _step_at(log: Sequence[tuple[float, int]], t: float) -> tuple[float, float, float]:
-    """Return the step at a moment: the last that was logged by then, the interpolated one, the next that was logged."""
-    number = bisect_right(log, t, key=lambda entry: entry[0])
-    before, after = log[max(number - 1, 0)], log[min(number, len(log) - 1)]
-    share = (t - before[0]) / (after[0] - before[0]) if after[0] > before[0] else 0.0
-    return float(before[1]), before[1] + share * (after[1] - before[1]), float(after[1])
+def _sampled(attempt: Sequence[Event], log: Log) -> list[Event]:
+    return [event for event in samples_of(attempt, log) if "rx_bytes" in event]
 
 
 def _mbps(before: Event, after: Event, counter: str) -> float:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from launchers import openseq2seq
+from launchers import events, openseq2seq
 from launchers.payload import Payload
 from launchers.run_folder import RunFolder
 from remote.host import Host
@@ -17,6 +17,10 @@ COUNT_TIMEOUT_S = 300.0
 """Counting the lines of 2 GB takes seconds, on a busy disk more."""
 
 EVENT_FILES = ("progress.jsonl", "samples.jsonl")
+LEARNING_RATE = "learning_rate"
+"""The scalar's name in the event files, OpenSeq2Seq's own."""
+CONFIG, SCRIPTS, WORKING_FILES = "config.py", (".py", ".sh"), ("ballast", "staging.json")
+"""In the run's folder: the one script that belongs to the run, what else is a program of ours, and what only the supervisor needs."""
 
 
 @dataclass(frozen=True)
@@ -29,14 +33,40 @@ class DataFile:
 
 
 @dataclass(frozen=True)
+class Checkpoint:
+    """One checkpoint on the launcher.
+
+    Attributes:
+        best: an evaluation's model, and not one of the regular checkpoints.
+        sizes: bytes by kind of file: data, meta, index.
+        written: seconds since 1970.
+        flaw: why it cannot be used, or an empty text.
+    """
+
+    name: str
+    step: int
+    best: bool
+    sizes: Mapping[str, int]
+    written: float
+    flaw: str
+
+    @property
+    def size(self) -> int:
+        """The bytes of all its files."""
+        return sum(self.sizes.values())
+
+
+@dataclass(frozen=True)
 class Records:
-    """``files`` are paths below the run's folder with their bytes."""
+    """``files`` are paths below the run's folder with their bytes; ``learning_rate`` is (step, value) as the trainer recorded it."""
 
     events: tuple[Mapping[str, Any], ...]
     config: str
     preflight: str
     files: tuple[tuple[str, int], ...]
     data: tuple[DataFile, ...]
+    checkpoints: tuple[Checkpoint, ...] = ()
+    learning_rate: tuple[tuple[int, float], ...] = ()
 
 
 def read(launcher: Host, payload: Payload) -> Records:
@@ -45,28 +75,51 @@ def read(launcher: Host, payload: Payload) -> Records:
     folder = RunFolder(payload).path
     return Records(
         # The samples of the machines have a file of their own, because there are too many for those who only look.
-        events=tuple(_events("\n".join(launcher.read(f"{folder}/{name}") or "" for name in EVENT_FILES))),
+        events=tuple(events.sound(_lines("\n".join(launcher.read(f"{folder}/{name}") or "" for name in EVENT_FILES)))),
         config=launcher.read(f"{folder}/config.py") or "",
         preflight=launcher.read(f"{folder}/preflight.json") or "",
         files=tuple(_files(launcher, folder)),
         data=tuple(_data(launcher, payload)),
+        checkpoints=tuple(
+            Checkpoint(one["name"], one["step"], one["best"], one["bytes"], one["t"], one["flaw"])
+            for one in _asked(launcher, folder, "checkpoint_list.py", folder)
+        ),
+        learning_rate=tuple(
+            (step, value) for step, value in _asked(launcher, folder, "scalars.py", f"{folder}/logdir", LEARNING_RATE)
+        ),
     )
 
 
-def _events(text: str) -> Iterator[Mapping[str, Any]]:
+def _asked(launcher: Host, folder: str, program: str, *words: str) -> list[Any]:
+    """Return the list that one of the run's programs prints; a run of an older version may not have it."""
+    done = launcher.run(("python3", f"{folder}/{program}", *words), accept=range(256), timeout_s=COUNT_TIMEOUT_S)
+    return json.loads(done.stdout) if done.exit_code == 0 else []
+
+
+def _lines(text: str) -> Iterator[Any]:
     for line in text.split("\n"):
         with contextlib.suppress(ValueError):  # The last line may just be being written.
             yield json.loads(line)
 
 
 def _files(launcher: Host, folder: str) -> Iterator[tuple[str, int]]:
-    """List what the run has made; what Python compiles, and the still pictures of what grows, say nothing of it."""
+    """List what the run has made, without our programs and what Python compiles of them."""
     inner = ("(", "-name", "__pycache__", "-o", "-name", "still", ")", "-prune")
     argv = ("find", folder, *inner, "-o", "-type", "f", "-printf", "%s %P\\n")
     listed = launcher.run(argv, accept=(0, 1)).stdout
     for line in sorted(listed.splitlines(), key=lambda line: line.partition(" ")[2]):
         size, _, path = line.partition(" ")
-        yield path, int(size)
+        if not _is_ours(path):
+            yield path, int(size)
+
+
+def _is_ours(path: str) -> bool:
+    """Return whether a file of the run's folder is there for the supervisor and tells nothing of the run."""
+    return (
+        "/" not in path
+        and path != CONFIG
+        and (path.endswith(SCRIPTS) or path.startswith("supervisor.") or path in WORKING_FILES)
+    )
 
 
 def _data(launcher: Host, payload: Payload) -> Iterator[DataFile]:

@@ -10,13 +10,22 @@ from pygal.style import CleanStyle
 
 STYLE = CleanStyle(
     font_family="system-ui, sans-serif",
-    plot_background="white",
-    guide_stroke_color="#ddd",
-    major_guide_stroke_color="#ddd",
+    background="transparent",
+    plot_background="transparent",
+    foreground="var(--pale)",
+    foreground_strong="var(--ink)",
+    foreground_subtle="var(--pale)",
+    guide_stroke_color="var(--line)",
+    major_guide_stroke_color="var(--line)",
     guide_stroke_dasharray="0",
     major_guide_stroke_dasharray="0",
-    colors=("#1f5fa8", "#d9730d"),
+    label_font_size=11,
+    major_label_font_size=11,
+    title_font_size=12,
+    legend_font_size=12,
+    colors=("var(--line-1)", "var(--line-2)"),
 )
+"""The colors are the page's, which knows whether it is dark."""
 MOST_POINTS = 400
 """More than the picture has room for; a curve of 50,000 steps has 500."""
 
@@ -28,8 +37,8 @@ def curve(name: str, lines: Mapping[str, Sequence[tuple[int, float]]], *, from_z
         disable_xml_declaration=True,
         style=STYLE,
         stroke_style={"width": 2},
-        width=900,
-        height=320,
+        width=720,
+        height=270,
         show_dots=False,
         include_x_axis=from_zero,
         x_title="step",

@@ -31,6 +31,8 @@ class Cost:
     currency: str = "USD"
     next_hour: datetime | None = None
     """When the next hour begins of what has been billed longest; that a started hour is paid whole is an assumption."""
+    emulated: bool = False
+    """Whether the account answers on this computer, so that its machines are emulated and nobody pays."""
 
     def as_json(self) -> dict[str, Any]:
         """Return plain values."""
@@ -38,6 +40,7 @@ class Cost:
             "per_hour": None if self.per_hour is None else str(self.per_hour),
             "so_far": None if self.so_far is None else str(self.so_far.quantize(CENT)),
             "currency": self.currency,
+            "emulated": self.emulated,
             "next_hour": self.next_hour.isoformat() if self.next_hour else None,
         }
 
@@ -46,7 +49,8 @@ class Cost:
         if self.per_hour is None or self.so_far is None:
             return "cost unknown"
         beginning = f", the next one begins at {self.next_hour:%H:%M} UTC" if self.next_hour else ""
-        return f"${self.so_far.quantize(CENT)} so far, ${self.per_hour.normalize():f}/hour{beginning}"
+        payer = " (emulated, nobody pays)" if self.emulated else ""
+        return f"${self.so_far.quantize(CENT)} so far, ${self.per_hour.normalize():f}/hour{beginning}{payer}"
 
 
 @dataclass(frozen=True)
@@ -82,12 +86,12 @@ def cost_of(payload: Payload, account: Account | None = None, say: Callable[[str
             bill = last_rental(account.charges_listed(payload.mark))
     except ProviderError as error:
         say(sentence(str(error)))
-        return Cost(None, None)
+        return Cost(None, None, emulated=bool(account and account.api.credentials.is_local))
     per_hour = sum((row.per_hour for row in bill.open), Decimal(0))
     so_far = sum((row.so_far for row in bill.shown), Decimal(0))
     opened = min((row.opened for row in bill.open if row.hourly), default=None)
     next_hour = next_started_hour(opened, datetime.now(UTC)).astimezone(UTC) if opened else None
-    return Cost(per_hour, so_far, next_hour=next_hour)
+    return Cost(per_hour, so_far, next_hour=next_hour, emulated=account.api.credentials.is_local)
 
 
 def account_and_mark(stack: str) -> tuple[Account, str]:

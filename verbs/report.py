@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import json as json_text
-from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import invoke
 from rich.filesize import decimal
 
-from launchers import bottleneck, dossier, openseq2seq, traffic
+from launchers import bottleneck, dossier, gpu_use, openseq2seq, traffic
 from launchers.bottleneck import Link
 from launchers.dossier import Answer, Curves
 from launchers.outcome import Outcome
 from launchers.payload import Payload
-from launchers.rendering import render_page
 from plain_text import say
 from planning import step_law
 from planning.prediction import GRADIENT_BYTES
@@ -27,12 +26,13 @@ from remote import job as remote_job
 from remote import run_records
 from remote.run_records import Records
 from setup.withheld import kept
-from verbs import charts, words
+from verbs import words
 from verbs.fetch import folder_of
 from verbs.frame import FAILED, STACK, UserMistake, print_json, sentence, tell, verb
 from verbs.job import status_facts
 from verbs.living import launcher_of, payload_of
 from verbs.money import CENT, Cost, cost_of, last_rental
+from verbs.report_page import page
 
 PAGE, FACTS = "report.html", "report.json"
 
@@ -46,11 +46,15 @@ def report(context: invoke.Context, stack: str = STACK, json: bool = False) -> i
     if outcome.state == "absent":
         raise UserMistake(f"Stack {stack} has no run yet. Start it: make up STACK={stack}")
     records, cost, bill = run_records.read(launcher, payload), cost_of(payload), _bill(payload)
-    found = dossier.curves(records.events)
-    answers = answers_of(payload, outcome, records, found)
+    found = dossier.curves(records.events, payload.job.eval_steps if payload.job else None)
+    answers = answers_of(payload, outcome, records, found, emulated=cost.emulated)
     facts = report_facts(stack, payload, outcome, cost) | {
         "answers": [asdict(answer) for answer in answers],
         "curves": asdict(found),
+        "learning_rate": dossier.rewound(records.learning_rate),
+        "gpu_use": gpu_use.by_step(records.events),
+        "emulated": cost.emulated,
+        "checkpoint_files": [asdict(one) for one in records.checkpoints],
         "files": dict(records.files),
         "data": [asdict(file) for file in records.data],
         "bill": bill,
@@ -58,7 +62,8 @@ def report(context: invoke.Context, stack: str = STACK, json: bool = False) -> i
     folder = folder_of(payload)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / FACTS).write_text(json_text.dumps(facts, indent=1, sort_keys=True, default=str) + "\n")
-    (folder / PAGE).write_text(page(payload, outcome, records, found, answers, cost, bill))
+    link = link_of(payload, outcome, records)
+    (folder / PAGE).write_text(page(payload, outcome, records, found, answers, cost, bill, link))
     if json:
         print_json(facts)
     else:
@@ -67,7 +72,9 @@ def report(context: invoke.Context, stack: str = STACK, json: bool = False) -> i
     return 0 if outcome.state == "finished" else FAILED
 
 
-def answers_of(payload: Payload, outcome: Outcome, records: Records, found: Curves) -> list[Answer]:
+def answers_of(
+    payload: Payload, outcome: Outcome, records: Records, found: Curves, *, emulated: bool = False
+) -> list[Answer]:
     """Answer the questions that are asked of every run."""
     assert payload.job
     size, step = openseq2seq.SIZES[payload.job.model], outcome.step or 0
@@ -75,9 +82,9 @@ def answers_of(payload: Payload, outcome: Outcome, records: Records, found: Curv
         dossier.how_long(records.events),
         dossier.trained_enough(found),
         dossier.overfitted(found),
-        dossier.gpus_used(records.events),
+        dossier.gpus_used(records.events, emulated=emulated),
         bottleneck.answer(traffic.measured(records.events), link_of(payload, outcome, records)),
-        dossier.rate(size, step),
+        dossier.rate(size, step, records.learning_rate),
         _data_answer(records),
         _checkpoint_answer(records),
         _pace_answer(outcome),
@@ -102,37 +109,6 @@ def link_of(payload: Payload, outcome: Outcome, records: Records) -> Link:
     )
 
 
-def page(  # noqa: PLR0913, PLR0917 - the parts of the page
-    payload: Payload,
-    outcome: Outcome,
-    records: Records,
-    found: Curves,
-    answers: Sequence[Answer],
-    cost: Cost,
-    bill: Sequence[Mapping[str, Any]],
-) -> str:
-    """Write the page; it opens from a file, with no network."""
-    losses = {"training": found.train, "validation": found.validation}
-    head = ("host", "what", "from", "to", "per hour", "cost")
-    return render_page(
-        "report.html.j2",
-        title=f"Run {outcome.run} of stack {payload.stack}",
-        state=outcome.state,
-        facts=words.report_rows(payload, outcome, cost),
-        answers=answers,
-        charts=[
-            ("Loss by step", charts.curve("loss", losses)),
-            ("Seconds per step", charts.curve("s/step", {"seconds per step": found.pace}, from_zero=True)),
-            *_network_chart(payload, records),
-        ],
-        network=bottleneck.rows(traffic.measured(records.events), link_of(payload, outcome, records)),
-        bill=[head, *([row[key] for key in ("host", "what", "from", "to", "per_hour", "cost")] for row in bill)],
-        files=[(path, decimal(size)) for path, size in records.files],
-        preflight=records.preflight,
-        config=records.config,
-    )
-
-
 def report_facts(stack: str, payload: Payload, outcome: Outcome, cost: Cost) -> dict[str, Any]:
     """Return what the terminal shows, for a program."""
     return {
@@ -144,14 +120,6 @@ def report_facts(stack: str, payload: Payload, outcome: Outcome, cost: Cost) -> 
         "world_size": len(payload.hosts) * payload.slots,
         "image": payload.container.image if payload.container else None,
     }
-
-
-def _network_chart(payload: Payload, records: Records) -> list[tuple[str, str]]:
-    name = payload.hosts[0].name
-    rates = traffic.rates(records.events, name)
-    if not any(rates.values()):
-        return []
-    return [(f"Private network of {name}, Mb/s by its counters", charts.curve("Mb/s", rates, from_zero=True))]
 
 
 def _bill(payload: Payload) -> list[dict[str, Any]]:
@@ -167,11 +135,15 @@ def _bill_row(charge: Charge) -> dict[str, Any]:
     return {
         "host": charge.host,
         "what": charge.description,
-        "from": f"{charge.opened:%Y-%m-%d %H:%M}",
-        "to": f"{charge.closed:%Y-%m-%d %H:%M}" if charge.closed else "still billed",
+        "from": _utc(charge.opened),
+        "to": _utc(charge.closed) if charge.closed else "still billed",
         "per_hour": f"{charge.per_hour:f} {charge.currency}",
         "cost": f"{charge.so_far.quantize(CENT)} {charge.currency}",
     }
+
+
+def _utc(moment: datetime) -> str:
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M}"
 
 
 def _data_answer(records: Records) -> Answer:
@@ -181,12 +153,14 @@ def _data_answer(records: Records) -> Answer:
 
 
 def _checkpoint_answer(records: Records) -> Answer:
-    kept = {path: size for path, size in records.files if ".ckpt-" in path or "val_loss=" in path}
-    text = (
-        "checkpoint (which one is newest), .meta (the graph), .index (where each tensor lies), .data (the weights); "
-        f"{len(kept)} files, {decimal(sum(kept.values()))} in all."
-    )
-    return Answer("Which files make a checkpoint, and how large are they?", text, kept)
+    question = "Which files make a checkpoint, and how large is one?"
+    kinds = "checkpoint (which one is newest), .meta (the graph), .index (where each tensor lies), .data (the weights)"
+    newest = next((one for one in records.checkpoints if not one.flaw and not one.best), None)
+    if newest is None:
+        return Answer(question, f"{kinds}. There is no whole one yet.", {})
+    parts = " + ".join(f"{kind} {decimal(newest.sizes[kind])}" for kind in ("data", "meta", "index"))
+    text = f"{kinds}. One of them, of step {newest.step}: {parts} = {decimal(newest.size)}."
+    return Answer(question, text, {"step": newest.step, "bytes": newest.size, **newest.sizes})
 
 
 def _pace_answer(outcome: Outcome) -> Answer:

@@ -11,6 +11,8 @@ from plain_text import one_line
 from planning import BAND, Bill
 from verbs.money import Cost
 
+EMULATED = "emulated on this computer: its GPU use, network and cost are no figures of SoftLayer"
+
 
 def status(payload: Payload, outcome: Outcome, cost: Cost) -> str:
     """Return a few lines on where the run stands."""
@@ -102,6 +104,7 @@ def report_rows(payload: Payload, outcome: Outcome, cost: Cost) -> list[tuple[st
             if payload.gpu
             else f"{ranks} ranks on {places}",
         ),
+        ("hardware", EMULATED if cost.emulated else None),
         ("steps", f"{'none' if outcome.step is None else outcome.step} of {outcome.max_steps}"),
         (
             "validation loss",
@@ -113,7 +116,7 @@ def report_rows(payload: Payload, outcome: Outcome, cost: Cost) -> list[tuple[st
         ("pace", f"{outcome.seconds_per_step:.3f} s/step" if outcome.seconds_per_step is not None else None),
         ("predicted", _predicted(outcome)),
         ("planned", _planned(payload)),
-        ("throughput", f"{outcome.objects_per_second:.0f} objects/s" if outcome.objects_per_second else None),
+        ("throughput", _throughput(outcome)),
         ("checkpoints", ", ".join(str(step) for step in outcome.checkpoints) or "none"),
         ("best models", ", ".join(outcome.best) or None),
         ("second machine", copy(outcome)),
@@ -142,6 +145,13 @@ def _predicted(outcome: Outcome) -> str | None:
         return text
     off = outcome.seconds_per_step / outcome.predicted_s - 1
     return f"{text}; the run is {abs(off):.0%} {'slower' if off > 0 else 'faster'}"
+
+
+def _throughput(outcome: Outcome) -> str | None:
+    """Say how much was trained in a second; the program's own average counts evaluations and checkpoints in."""
+    if not outcome.objects_per_second:
+        return None
+    return f"{outcome.objects_per_second:.0f} objects/s over all ranks, evaluations and checkpoints included"
 
 
 def _planned(payload: Payload) -> str | None:

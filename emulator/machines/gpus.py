@@ -12,7 +12,7 @@ DRIVER, CUDA = "440.118.02", "10.2"
 
 
 def gpus_json(spec: MachineSpec) -> str:
-    """The GPUs of the guest's flavour; a GPU keeps its identity over reboots."""
+    """The GPUs of the guest's flavour, which say that they are emulated; a GPU keeps its identity over reboots."""
     return json.dumps([_gpu(spec, index) for index in range(spec.gpu_count if spec.gpu_model else 0)], indent=1)
 
 
@@ -22,7 +22,7 @@ def _gpu(spec: MachineSpec, index: int) -> dict[str, object]:
         raise MachineError(f"Preparing machine {spec.guest_id}: no GPU '{spec.gpu_model}' is emulated. Use {known}.")
     return {
         "index": index,
-        "name": spec.gpu_model,
+        "name": f"{spec.gpu_model} (emulated)",
         "uuid": f"GPU-{uuid.uuid5(uuid.NAMESPACE_OID, f'{spec.guest_id}/{index}')}",
         "memory_mib": MEMORY_MIB[spec.gpu_model],
         "driver_version": DRIVER,

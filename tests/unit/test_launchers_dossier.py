@@ -115,6 +115,34 @@ def test_a_run_that_is_still_warming_up_has_not_reached_the_highest_rate() -> No
     assert "it rose to 9.88e-04 over 8000 steps of warm-up and falls" in dossier.rate(BASE, 8000).answer
 
 
+def test_the_learning_rate_now_is_the_recorded_one_and_without_a_record_the_formulas_of_the_update_made_last() -> None:
+    assert (
+        "1.23e-04 at step 291 (recorded by the trainer)" in dossier.rate(BASE, 300, [(1, 1e-7), (291, 1.23e-4)]).answer
+    )
+    derived = dossier.rate(BASE, 8000)
+    assert "at step 8000 (derived from the formula)" in derived.answer
+    assert derived.figures["now"] == derived.figures["peak"], "update 8000 is the last one of the warm-up"
+
+
+def test_a_rate_that_was_recorded_twice_counts_once() -> None:
+    assert dossier.rewound([(1, 0.1), (11, 0.2), (21, 0.3), (11, 0.2), (21, 0.4)]) == ((1, 0.1), (11, 0.2), (21, 0.4))
+
+
+def test_gpu_use_of_emulated_hardware_answers_nothing_and_says_so() -> None:
+    found = dossier.gpus_used([{"event": "sample", "gpus": [20, 30]}], emulated=True)
+    assert found.answer.startswith("Not to be told: these GPUs are emulated")
+    assert found.figures == {"mean_percent": 25, "emulated": True}
+
+
+def test_the_scores_of_the_evaluations_are_a_curve() -> None:
+    events = [
+        {"event": "validation", "loss": 5.0},
+        {"event": "bleu", "score": 0.25},
+        {"event": "train", "step": 1, "loss": 8.0},
+    ]
+    assert dossier.curves(events).bleu == ((1, 0.25),)
+
+
 def test_gpu_use_is_the_mean_of_the_samples() -> None:
     events = [{"event": "sample", "gpus": [90, 100]}, {"event": "sample", "gpus": [50, 60]}]
     assert dossier.gpus_used(events).figures == {"mean_percent": 75}

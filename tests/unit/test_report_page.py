@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from datetime import datetime, timedelta, timezone
 from decimal import Decimal
 
 from fake_machine import FACTS
@@ -13,10 +14,12 @@ from sampled_run import SampledRun
 from launchers.dossier import Answer, Curves
 from launchers.outcome import Outcome
 from launchers.payload import Container, Job, Payload, Prediction
-from remote.run_records import Records
-from verbs import charts
+from providers.softlayer.charges import Charge
+from remote.run_records import Checkpoint, Records
+from verbs import charts, words
 from verbs.money import Cost
-from verbs.report import page
+from verbs.report import _bill_row, _checkpoint_answer, link_of
+from verbs.report_page import page
 
 JOB = Job("openseq2seq", "transformer-tiny", 300, "fp32", 16, 100, 100, "debian-en-de")
 PAYLOAD = Payload("local", "1f3a9c42", (FACTS,), container=Container("c", "r.test/i:t"), job=JOB, run="0123456789ab")
@@ -28,16 +31,36 @@ PAIR = replace(
     prediction=Prediction(1.75, 0.5927, 365_285_376),
 )
 PREFLIGHT = json.dumps({"bandwidth": [{"from": "gpu-0", "to": "gpu-1", "streams": 8, "mbps": 1882.0}]})
+CHECKPOINTS = (
+    Checkpoint(
+        "model.ckpt-300", 300, False, {"data": 813_000_000, "meta": 15_000_000, "index": 20_000}, 1_795_330_377.0, ""
+    ),
+    Checkpoint("val_loss=2.0-step-299", 299, True, {"data": 1, "meta": 1, "index": 1}, 1_795_330_300.0, "lacks .meta"),
+)
+RATES = ((1, 1e-4), (101, 2e-4))
 POINTS = tuple((step, 8.0 - step / 100) for step in range(0, 300, 10))
 
 
-def written(events: tuple[dict[str, object], ...] = (), payload: Payload = PAYLOAD, **changes: object) -> str:
-    records = Records(events, "base_params = {'a': '<b>'}", PREFLIGHT, (("logdir/model.ckpt-300.index", 1000),), ())
-    done = Outcome("finished", "0123456789ab", step=300, max_steps=300, **{"seconds_per_step": 0.1, **changes})
+def written(
+    events: tuple[dict[str, object], ...] = (), payload: Payload = PAYLOAD, *, emulated: bool = False, **changes: object
+) -> str:
+    files = (("logdir/model.ckpt-300.index", 1000),)
+    records = Records(events, "base_params = {'a': '<b>'}", PREFLIGHT, files, (), CHECKPOINTS, RATES)
+    done = Outcome(
+        **{
+            "state": "finished",
+            "run": "0123456789ab",
+            "step": 300,
+            "max_steps": 300,
+            "seconds_per_step": 0.1,
+            **changes,
+        }
+    )
     answers = [Answer("Was there overfitting?", "No <script>alert(1)</script>", {})]
     bill = [{"host": "gpu-0", "what": "AC1", "from": "a", "to": "b", "per_hour": "4.5 USD", "cost": "4.50 USD"}]
-    found = Curves(POINTS, POINTS[::10], POINTS)
-    return page(payload, done, records, found, answers, Cost(Decimal("4.5"), Decimal("4.5")), bill)
+    found = Curves(POINTS, POINTS[::10], POINTS, bleu=((0, 0.1), (100, 0.3)))
+    cost = Cost(Decimal("4.5"), Decimal("4.5"), emulated=emulated)
+    return page(payload, done, records, found, answers, cost, bill, link_of(payload, done, records))
 
 
 def test_the_page_needs_nothing_from_elsewhere() -> None:
@@ -81,6 +104,51 @@ def test_the_page_tells_what_of_the_network_is_measured_derived_and_expected() -
 
 def test_a_run_on_one_machine_has_no_table_of_its_network() -> None:
     assert "<h2>Network</h2>" not in written(tuple(SampledRun().events()))
+
+
+def test_the_page_lists_every_checkpoint_with_its_size_its_time_and_its_state() -> None:
+    rows = written().partition("<h2>Checkpoints")[2].partition("</table>")[0]
+    assert "<td>828.0 MB</td><td>2026-11-22 06:52:57</td><td>whole</td>" in rows
+    assert "<td>best model</td><td>3 bytes</td><td>2026-11-22 06:51:40</td><td>torn: lacks .meta</td>" in rows
+
+
+def test_the_size_of_a_checkpoint_is_that_of_one_whole_regular_one() -> None:
+    records = Records((), "", "", (("logdir/model.ckpt-300.index", 10**12),), (), CHECKPOINTS)
+    answer = _checkpoint_answer(records)
+    assert answer.answer.endswith("of step 300: data 813.0 MB + meta 15.0 MB + index 20.0 kB = 828.0 MB.")
+    assert "no whole one yet" in _checkpoint_answer(replace(records, checkpoints=CHECKPOINTS[1:])).answer
+
+
+def test_learning_rate_bleu_and_gpu_use_are_drawn_and_what_is_emulated_says_so() -> None:
+    captions = re.findall("<figcaption>(.*?)</figcaption>", written(tuple(SampledRun().events())))
+    assert [caption.split(",")[0] for caption in captions][1:3] == ["BLEU by step", "Learning rate by step"]
+    assert "GPU use by step, percent" in captions
+    emulated = written(tuple(SampledRun().events()), emulated=True)
+    assert "GPU use by step, percent, emulated" in emulated
+    assert words.EMULATED in emulated and words.EMULATED not in written()
+    assert "(emulated, nobody pays)" in emulated
+
+
+def test_a_learning_rate_that_nobody_recorded_is_said_to_be_derived(monkeypatch) -> None:
+    assert "Learning rate by step, as the trainer recorded it" in written()
+    monkeypatch.setattr(f"{__name__}.RATES", ())
+    assert "Learning rate by step, derived from its policy&#39;s formula" in written()
+
+
+def test_a_failed_run_has_its_cause_its_lines_and_the_next_command_on_top() -> None:
+    text = written(state="failed", reason="rank 2 on gpu-1 ended", cause="rank-died", last_lines=("its last words",))
+    top = text.partition('<table class="facts">')[0]
+    assert top.index("rank 2 on gpu-1 ended (rank-died)") < top.index("its last words") < top.index("Next: ")
+    assert "trouble" not in written().partition("</style>")[2]
+
+
+def test_the_bill_is_in_utc_whatever_the_offset_of_the_account() -> None:
+    there = timezone(timedelta(hours=-6))
+    opened = datetime(2026, 11, 21, 21, 52, tzinfo=there)
+    fees = (Decimal(3), Decimal(40), Decimal(6), "USD")
+    row = _bill_row(Charge("1", "a guest", "gpu-0", "guest_core", opened, None, None, True, *fees))
+    assert (row["from"], row["to"]) == ("2026-11-22 03:52", "still billed")
+    assert "<th>from (UTC)</th>" in written()
 
 
 def test_a_long_curve_keeps_its_ends_and_few_points() -> None:

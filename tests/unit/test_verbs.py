@@ -228,7 +228,7 @@ def test_the_facts_of_status_are_the_contract():
         "cause": None,
         "alarms": [],
         "nodes": [],
-        "cost": {"per_hour": "8.99", "so_far": "1.50", "currency": "USD", "next_hour": None},
+        "cost": {"per_hour": "8.99", "so_far": "1.50", "currency": "USD", "next_hour": None, "emulated": False},
     }
     assert facts["nodes"][0]["name"] == "gpu-0"
 

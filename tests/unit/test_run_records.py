@@ -1,0 +1,122 @@
+"""What a report reads on the launcher, with the programs that run there and a folder of this computer."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import struct
+import subprocess
+from pathlib import Path
+
+import pytest
+from fake_machine import FakeMachine
+from tiny_checkpoint import DATA, INDEX, save
+from verb_samples import PAYLOAD
+
+from launchers.run_folder import RunFolder
+from remote import run_records
+from remote.host import Completed
+from remote.job import SHIPPED
+from remote.launcher import scalars
+
+
+class Launcher(FakeMachine):
+    """Runs the programs here, in a folder instead of the run's; the data that are counted are not there."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.folder = folder
+
+    def read(self, path: str) -> str | None:
+        file = self.folder / path.rpartition("/")[2]
+        return file.read_text() if file.exists() else None
+
+    def run(self, argv, *, stdin="", timeout_s=None, accept=(0,)):
+        words = [word.replace(RunFolder(PAYLOAD).path, str(self.folder)) for word in argv]
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        return Completed(done.returncode, done.stdout, done.stderr)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for path in SHIPPED:
+        (tmp_path / path.name).write_text(path.read_text())
+    return tmp_path
+
+
+def read(folder):
+    return run_records.read(Launcher(folder), PAYLOAD)
+
+
+def field(number: int, kind: int, content: bytes) -> bytes:
+    """Return a field of a protocol buffer; all numbers and lengths here are below 128."""
+    return bytes([number << 3 | kind]) + (bytes([len(content)]) if kind == 2 else b"") + content
+
+
+def event(step: int, tag: bytes, value: float) -> bytes:
+    inner = field(1, 2, tag) + field(2, 5, struct.pack("<f", value))
+    return field(1, 1, struct.pack("<d", 1.0)) + field(2, 0, bytes([step])) + field(5, 2, field(1, 2, inner))
+
+
+def record(content: bytes) -> bytes:
+    return struct.pack("<QI", len(content), 0) + content + b"\0\0\0\0"
+
+
+def test_every_checkpoint_is_listed_with_its_parts_its_time_and_whether_it_is_whole(folder):
+    save(folder / "logdir", "model.ckpt-100")
+    save(folder / "logdir", "model.ckpt-200", data=DATA[:-1])
+    save(folder / "logdir", "best_models/val_loss=1.5000-step-101")
+    save(folder / "torn", "model.ckpt-90")
+    found = {one.name: one for one in read(folder).checkpoints}
+    whole = found["model.ckpt-100"]
+    assert whole.sizes == {"data": len(DATA), "meta": 5, "index": len(INDEX)}
+    assert (whole.step, whole.best, whole.flaw, whole.size) == (100, False, "", len(DATA) + 5 + len(INDEX))
+    assert whole.written == pytest.approx((folder / "logdir/model.ckpt-100.index").stat().st_mtime, abs=1)
+    assert "instead of" in found["model.ckpt-200"].flaw
+    assert found["val_loss=1.5000-step-101"].best
+    assert found["model.ckpt-90"].flaw == "put aside", "what could not be used is never shown as whole"
+
+
+def test_the_learning_rate_is_read_from_the_event_files_of_all_attempts(folder):
+    logdir = folder / "logdir"
+    logdir.mkdir()
+    graph, half = record(field(4, 2, b"") + bytes(1 << 17)), record(event(31, b"learning_rate", 0.75))[:-9]
+    first = [event(1, b"learning_rate", 0.25), event(11, b"train_loss", 7.0), event(11, b"learning_rate", 0.5)]
+    (logdir / "events.out.tfevents.1.gpu-0").write_bytes(graph + b"".join(map(record, first)) + half)
+    assert read(folder).learning_rate == ((1, 0.25), (11, 0.5))
+
+
+def test_an_event_that_is_no_number_is_passed_over(tmp_path):
+    (tmp_path / "events.out.tfevents.1.gpu-0").write_bytes(record(event(1, b"learning_rate", float("nan"))))
+    assert scalars.scalar(str(tmp_path), "learning_rate") == []
+
+
+def test_a_run_without_these_programs_or_files_has_records_all_the_same(tmp_path):
+    found = read(tmp_path)
+    assert (found.events, found.checkpoints, found.learning_rate, found.files) == ((), (), (), ())
+
+
+def test_our_own_programs_are_not_among_the_runs_files(folder):
+    for name in (
+        "config.py",
+        "job.json",
+        "job.log",
+        "data.sh",
+        "supervisor.pid",
+        "ballast",
+        "logdir/model.ckpt-1.index",
+    ):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text("x")
+    assert [path for path, _ in read(folder).files] == ["config.py", "job.json", "job.log", "logdir/model.ckpt-1.index"]
+
+
+def test_what_is_no_event_among_the_lines_is_passed_over(tmp_path):
+    lines = ['{"event": "train", "step": 1, "loss": 2.0, "t": 3.0}', "5", '"text"', "[]", '{"t": 1}', "{", "null"]
+    wrong = [
+        '{"event": "time", "step": 1, "seconds_per_step": "x", "t": 3.0}',
+        '{"event": "train", "step": null, "t": 1}',
+    ]
+    (tmp_path / "progress.jsonl").write_text("\n".join([*lines, *wrong]))
+    assert [one["event"] for one in read(tmp_path).events] == ["train"]
+    assert json.loads(json.dumps(dataclasses.asdict(read(tmp_path))))["events"]
