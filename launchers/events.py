@@ -1,51 +1,98 @@
-"""The events of a run as its machines wrote them: what is no event, or lacks a number that it must have, is left out. Pure."""
+"""The events of a run as its machines wrote them: what is malformed is left out and counted. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 Event = Mapping[str, Any]
-
-NUMBERS = {
-    "train": ("step",),
-    "time": ("step", "seconds_per_step"),
-    "bleu": ("score",),
-    "checkpoint": ("step",),
-    "copied": ("step",),
-    "restored": ("step",),
-    "parameters": ("value",),
-    "average_seconds_per_step": ("value",),
-    "average_objects_per_second": ("value",),
-    "prediction": ("seconds",),
-}
-"""What an event must have as a number to be of use."""
-TEXTS = {"alarm": ("cause", "text"), "cleared": ("cause",), "sample": ("node",)}
-LOSSES = ("train", "validation")
-TIME = "t"
+LARGEST = 10**18
+"""Beyond it nothing is a time, a count or a size."""
 
 
-def sound(written: Iterable[Any]) -> list[Event]:
-    """Return the events among what was read from a machine; a damaged disk or another program may have written there."""
-    return [event for event in written if isinstance(event, dict) and _is_sound(event)]
+def sound(values: Iterable[object]) -> tuple[tuple[Event, ...], int]:
+    """Return those of ``values`` that are events with all that their readers need, and how many are not."""
+    values = tuple(values)
+    events = tuple(value for value in values if isinstance(value, dict) and _is_sound(value))
+    return events, len(values) - len(events)
 
 
-def _is_sound(event: Event) -> bool:
+def parse(text: str) -> tuple[tuple[Event, ...], int]:
+    """Read the lines of a file of events; the last one may just be being written, and counts only when it is whole."""
+    lines = text.split("\n")
+    if lines and _value(lines[-1]) is None:
+        lines.pop()
+    return sound(_value(line) for line in lines)
+
+
+def _value(line: str) -> object:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _is_sound(event: dict[str, Any]) -> bool:
     kind = event.get("event")
-    if not isinstance(kind, str) or not _is_number(event.get(TIME, 0)):
+    if not isinstance(kind, str):
         return False
-    if kind in LOSSES and not (_is_number(event.get("loss")) or isinstance(event.get("loss"), str)):
-        return False
-    if kind == "sample" and not (isinstance(event.get("gpus"), list) and all(map(_is_number, _samples(event)))):
-        return False
-    return all(isinstance(event.get(key), str) for key in TEXTS.get(kind, ())) and all(
-        _is_number(event.get(key)) for key in NUMBERS.get(kind, ())
-    )
+    there = all(key in event for key in NEEDED.get(kind, ()))
+    return there and all(TYPES[key](value) for key, value in event.items() if key in TYPES) and _is_value(kind, event)
 
 
-def _samples(event: Event) -> list[Any]:
-    return [*event["gpus"], *(event[key] for key in ("rx_bytes", "tx_bytes") if key in event)]
+def _is_value(kind: str, event: Event) -> bool:
+    if kind in MEASURES:
+        return _is_number(event.get("value"))
+    return kind not in NAMES or isinstance(event.get("value"), str)
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < LARGEST
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and _is_number(value)
+
+
+def _is_loss(value: object) -> bool:
+    """Tell whether it is a number, or the word for one that JSON cannot hold."""
+    return _is_number(value) or value in ("nan", "inf", "-inf")
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _are(kind: Callable[[object], bool]) -> Callable[[object], bool]:
+    return lambda value: isinstance(value, list) and all(map(kind, value))
+
+
+NEEDED: Mapping[str, tuple[str, ...]] = {
+    "alarm": ("cause", "text", "t"),
+    "bleu": ("score",),
+    "checkpoint": ("step",),
+    "cleared": ("cause",),
+    "copied": ("step", "to", "best", "lag_s"),
+    "end": ("t",),
+    "phase": ("phase", "t"),
+    "prediction": ("seconds", "source"),
+    "restored": ("step",),
+    "sample": ("node", "t"),
+    "staging": ("text",),
+    "time": ("step", "seconds_per_step"),
+    "train": ("step", "loss"),
+    "validation": ("loss",),
+}
+"""What the readers of each kind of event take for granted."""
+TYPES: Mapping[str, Callable[[object], bool]] = {
+    **dict.fromkeys(("t", "seconds", "seconds_per_step", "lag_s", "score"), _is_number),
+    **dict.fromkeys(("step", "rx_bytes", "tx_bytes", "free_bytes", "bytes"), _is_whole),
+    **dict.fromkeys(("phase", "cause", "text", "source", "node"), _is_text),
+    "loss": _is_loss,
+    "gpus": lambda value: value is None or _are(_is_number)(value),
+    "best": _are(_is_text),
+}
+"""A key means the same in every event that has it."""
+MEASURES = ("average_seconds_per_step", "average_objects_per_second", "parameters")
+NAMES = ("read", "loaded", "stand_in")

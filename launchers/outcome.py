@@ -47,6 +47,8 @@ class Outcome:
     preflight: tuple[Mapping[str, Any], ...] = ()
     checks: tuple[Mapping[str, Any], ...] = ()
     doing: str | None = None
+    malformed: int = 0
+    """How many lines of its events could not be read."""
 
     def as_json(self) -> dict[str, Any]:
         """Return it as plain values."""
@@ -57,8 +59,9 @@ def judge(seen: Mapping[str, Any]) -> Outcome:
     """Return where the run stands that ``seen`` (the observation of its folder) shows."""
     if not seen["exists"]:
         return Outcome("absent")
-    seen = {**seen, "events": sound(seen["events"])}
-    events, job = seen["events"], seen["job"]
+    events, malformed = sound(seen["events"])
+    seen = {**seen, "events": events}
+    job = seen["job"]
     losses = [event for event in events if event["event"] == "train"]
     evaluated = evaluations(events, job.get("eval_steps"))
     seconds = _seconds_per_step(events)
@@ -91,6 +94,7 @@ def judge(seen: Mapping[str, Any]) -> Outcome:
         best=tuple(seen["best"]),
         copied=next((event for event in reversed(events) if event["event"] == "copied"), None),
         stand_in=_last(events, "stand_in"),
+        malformed=malformed,
         preflight=tuple((seen["preflight"] or {}).get("ranks", ())),
         checks=tuple((seen["preflight"] or {}).get("rows", ())),
     )
@@ -113,7 +117,7 @@ def _state(seen: Mapping[str, Any], losses: Sequence[Mapping[str, Any]]) -> tupl
 def _living_state(seen: Mapping[str, Any]) -> tuple[State, str | None, str | None]:
     if seen["phase"] != "training":
         return "preparing", None, None
-    silent_s = seen["now"] - max([seen["beat"], *(event["t"] for event in seen["events"][-1:])])
+    silent_s = seen["now"] - max([seen["beat"], *(event.get("t", 0) for event in seen["events"][-1:])])
     if silent_s > SUPERVISOR_SILENT_S:
         return "stalled", "supervisor-silent", f"its supervisor has written nothing for {silent_s / 60:.0f} minutes"
     stalled = [alarm for alarm in _alarms(seen["events"]) if alarm["cause"] == "stalled"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -67,15 +66,18 @@ class Records:
     data: tuple[DataFile, ...]
     checkpoints: tuple[Checkpoint, ...] = ()
     learning_rate: tuple[tuple[int, float], ...] = ()
+    malformed: int = 0
+    """How many lines of the files of events could not be read."""
 
 
 def read(launcher: Host, payload: Payload) -> Records:
     """Read what is there; what is missing is empty."""
     payload.require("run", "job")
     folder = RunFolder(payload).path
+    # The samples of the machines have a file of their own, because there are too many for those who only look.
+    parsed = [events.parse(launcher.read(f"{folder}/{name}") or "") for name in EVENT_FILES]
     return Records(
-        # The samples of the machines have a file of their own, because there are too many for those who only look.
-        events=tuple(events.sound(_lines("\n".join(launcher.read(f"{folder}/{name}") or "" for name in EVENT_FILES)))),
+        events=tuple(event for found, _ in parsed for event in found),
         config=launcher.read(f"{folder}/config.py") or "",
         preflight=launcher.read(f"{folder}/preflight.json") or "",
         files=tuple(_files(launcher, folder)),
@@ -87,6 +89,7 @@ def read(launcher: Host, payload: Payload) -> Records:
         learning_rate=tuple(
             (step, value) for step, value in _asked(launcher, folder, "scalars.py", f"{folder}/logdir", LEARNING_RATE)
         ),
+        malformed=sum(count for _, count in parsed),
     )
 
 
@@ -94,12 +97,6 @@ def _asked(launcher: Host, folder: str, program: str, *words: str) -> list[Any]:
     """Return the list that one of the run's programs prints; a run of an older version may not have it."""
     done = launcher.run(("python3", f"{folder}/{program}", *words), accept=range(256), timeout_s=COUNT_TIMEOUT_S)
     return json.loads(done.stdout) if done.exit_code == 0 else []
-
-
-def _lines(text: str) -> Iterator[Any]:
-    for line in text.split("\n"):
-        with contextlib.suppress(ValueError):  # The last line may just be being written.
-            yield json.loads(line)
 
 
 def _files(launcher: Host, folder: str) -> Iterator[tuple[str, int]]:

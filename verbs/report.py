@@ -58,12 +58,15 @@ def report(context: invoke.Context, stack: str = STACK, json: bool = False) -> i
         "files": dict(records.files),
         "data": [asdict(file) for file in records.data],
         "bill": bill,
+        "malformed": records.malformed,
     }
     folder = folder_of(payload)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / FACTS).write_text(json_text.dumps(facts, indent=1, sort_keys=True, default=str) + "\n")
     link = link_of(payload, outcome, records)
     (folder / PAGE).write_text(page(payload, outcome, records, found, answers, cost, bill, link))
+    if records.malformed:
+        tell(words.left_out(records.malformed))
     if json:
         print_json(facts)
     else:

@@ -22,6 +22,7 @@ def status(payload: Payload, outcome: Outcome, cost: Cost) -> str:
     for alarm in outcome.alarms:
         lines += [f"  alarm: {alarm['text']} ({alarm['cause']})", f"    {next_for(alarm['cause'], payload.stack)}"]
     lines += [f"  {copy(outcome)}"] if outcome.copied else []
+    lines += [f"  {left_out(outcome.malformed)}"] if outcome.malformed else []
     lines += [f"  {host.name}  {host.public_address}  {host.private_address}" for host in payload.hosts]
     return "\n".join([*lines, f"  {cost}"])
 
@@ -37,6 +38,11 @@ def trouble(outcome: Outcome, stack: str) -> list[str]:
         *(f"  {one_line(line)}" for line in outcome.last_lines),
         f"Next: {next_step(outcome, stack)}.",
     ]
+
+
+def left_out(count: int) -> str:
+    """Say that some of what the machines wrote of the run could not be used."""
+    return f"lines of the run's records that could not be read, and are left out: {count}"
 
 
 def headline(outcome: Outcome) -> str:

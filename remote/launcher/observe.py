@@ -1,6 +1,5 @@
 """Reads one run's folder and prints it as one JSON line; Python 3.5, it travels on standard input. Argument: the folder."""
 
-import contextlib
 import fcntl
 import json
 import os
@@ -38,13 +37,18 @@ def time_of(path):
 
 
 def events_of(folder, name):
-    """Return the whole lines of a file of events."""
-    lines = (text_of(os.path.join(folder, name)) or "").splitlines()
-    events = []
-    for line in lines:
-        with contextlib.suppress(ValueError):  # The last line may just be being written.
-            events.append(json.loads(line))
-    return events
+    """Return the values of a file's lines; None for one that cannot be read, but for the last, which may just be being written."""
+    lines = (text_of(os.path.join(folder, name)) or "").split("\n")
+    values = [value_of(line) for line in lines]
+    return values if values[-1] is not None else values[:-1]
+
+
+def value_of(line):
+    """Return what a line of JSON holds, or None."""
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None
 
 
 def log_tail(folder):

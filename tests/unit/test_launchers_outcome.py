@@ -145,7 +145,7 @@ def test_alarms_are_shown_until_they_are_cleared_or_the_ranks_start_again():
 
 
 def test_the_last_copy_on_another_machine_is_known():
-    copies = [{"event": "copied", "step": step, "to": "gpu-1", "best": [], "t": 3.0} for step in (10, 20)]
+    copies = [{"event": "copied", "step": step, "to": "gpu-1", "best": [], "lag_s": 1.0, "t": 3.0} for step in (10, 20)]
     assert judge(seen(events=seen()["events"] + copies)).copied["step"] == 20
     assert judge(seen()).copied is None
 
