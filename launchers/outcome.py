@@ -13,7 +13,7 @@ from launchers.progress import explains
 
 State = Literal["absent", "preparing", "running", "stalled", "failed", "stopped", "finished"]
 SUPERVISOR_SILENT_S = 120.0
-"""A living supervisor writes a sample of the machines three times a minute; one that is silent hangs itself."""
+"""A living supervisor shows a sign of life every few seconds in every phase; one that is silent hangs itself, or its disk does."""
 
 
 @dataclass(frozen=True)
@@ -115,11 +115,11 @@ def _state(seen: Mapping[str, Any], losses: Sequence[Mapping[str, Any]]) -> tupl
 
 
 def _living_state(seen: Mapping[str, Any]) -> tuple[State, str | None, str | None]:
+    silent_s = seen.get("silent_s") or 0.0
+    if silent_s > SUPERVISOR_SILENT_S:
+        return "stalled", "supervisor-silent", f"its supervisor has shown no sign of life for {silent_s / 60:.0f} minutes"
     if seen["phase"] != "training":
         return "preparing", None, None
-    silent_s = seen["now"] - max([seen["beat"], *(event.get("t", 0) for event in seen["events"][-1:])])
-    if silent_s > SUPERVISOR_SILENT_S:
-        return "stalled", "supervisor-silent", f"its supervisor has written nothing for {silent_s / 60:.0f} minutes"
     stalled = [alarm for alarm in _alarms(seen["events"]) if alarm["cause"] == "stalled"]
     if stalled:
         return "stalled", "stalled", stalled[0]["text"]

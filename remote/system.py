@@ -6,12 +6,15 @@ import time
 from collections.abc import Callable
 
 from remote.host import Host, RemoteError
-from remote.waiting import wait_until
+from remote.waiting import NotReadyError, wait_until
 
 COMMANDS = {"python3": "python3", "curl": "curl", "mkfs.ext4": "e2fsprogs", "wipefs": "util-linux", "cmp": "diffutils",
             "ip": "iproute2", "update-ca-certificates": "ca-certificates"}  # fmt: skip
 INSTALL_TIMEOUT_S = 900.0
 LARGEST_SKEW_S = 60.0
+CLOCK_TIMEOUT_S = 120.0
+SYNCHRONIZED = "synchronized: yes"
+"""What timedatectl says of a clock that a time server has set, after "NTP" or "System clock"."""
 APT_TIMEOUT_S = 600.0
 # Ubuntu 18.04's apt knows no DPkg::Lock::Timeout and fails at once while its own daily update runs, as after a first boot.
 APT_LOCKS = (
@@ -61,7 +64,8 @@ def _ensure_packages(host: Host) -> bool:
 
 
 def _ensure_time(host: Host, clock: Callable[[], float]) -> bool:
-    skew = float(host.run(("date", "+%s.%N")).stdout) - clock()
+    """Let the machine keep its clock, and wait until it is set: it must not step in the middle of a run."""
+    skew = _skew(host, clock)
     if abs(skew) <= LARGEST_SKEW_S:
         return False
     if not has_systemd(host):
@@ -69,4 +73,22 @@ def _ensure_time(host: Host, clock: Callable[[], float]) -> bool:
             f"reading the clock of {host}: it is {skew:+.0f} s off, and nothing there keeps it. Set it, then go on."
         )
     host.run(("timedatectl", "set-ntp", "true"))
+    try:
+        wait_until(
+            f"the clock of {host} to be set",
+            # Where a time server has set it, this computer's clock is the one that is wrong.
+            lambda: abs(_skew(host, clock)) <= LARGEST_SKEW_S or SYNCHRONIZED in host.run(("timedatectl",)).stdout,
+            timeout_s=CLOCK_TIMEOUT_S,
+            usual_s=10,
+        )
+    except NotReadyError as late:
+        raise RemoteError(
+            f"setting the clock of {host}: it is {skew:+.0f} s off, and no time server has answered within "
+            f"{CLOCK_TIMEOUT_S:.0f} s. Set it (fab ssh {host.facts.name} -- date -s TIME), then run the same command again."
+        ) from late
     return True
+
+
+def _skew(host: Host, clock: Callable[[], float]) -> float:
+    """Return by how many seconds the machine's clock is ahead of this computer's."""
+    return float(host.run(("date", "+%s.%N")).stdout) - clock()

@@ -24,8 +24,8 @@ def answers(port):
 
 def ready(child, port):
     """Return whether the port answers before the server dies or the time is over."""
-    deadline = time.time() + READY_TIMEOUT_S
-    while child.poll() is None and time.time() < deadline:
+    deadline = time.monotonic() + READY_TIMEOUT_S
+    while child.poll() is None and time.monotonic() < deadline:
         if answers(port):
             return True
         time.sleep(0.5)

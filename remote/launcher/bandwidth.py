@@ -38,23 +38,23 @@ def drain(connection):
 
 def send(address, port, streams):
     connections = [connected(address, port) for _ in range(streams)]
-    sent, began = [], time.time()
+    sent, began = [], time.monotonic()
     threads = [threading.Thread(target=pour, args=(one, began + SEND_S, sent)) for one in connections]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    print(round(sum(sent) * 8 / (time.time() - began) / 1e6, 1))
+    print(round(sum(sent) * 8 / (time.monotonic() - began) / 1e6, 1))
 
 
 def connected(address, port):
     """Connect as soon as the other side listens."""
-    deadline = time.time() + CONNECT_TIMEOUT_S
+    deadline = time.monotonic() + CONNECT_TIMEOUT_S
     while True:
         try:
             return socket.create_connection((address, port), CONNECT_TIMEOUT_S)
         except OSError:
-            if time.time() >= deadline:
+            if time.monotonic() >= deadline:
                 raise
             time.sleep(0.1)
 
@@ -63,7 +63,7 @@ def pour(connection, until, sent):
     """Send until the time is over, then wait for the other side's end: what lies in buffers has not arrived."""
     count = 0
     with connection:
-        while time.time() < until:
+        while time.monotonic() < until:
             connection.sendall(CHUNK)
             count += len(CHUNK)
         connection.shutdown(socket.SHUT_WR)

@@ -41,7 +41,7 @@ class Copier:
             if newest != self.announced:
                 self._announce(*newest)
             self.announced = newest
-            pausing = self.failed_at is not None and time.time() - self.failed_at < RETRY_S and not last
+            pausing = self.failed_at is not None and time.monotonic() - self.failed_at < RETRY_S and not last
             if (newest, best) != self.kept and self.keepers and not pausing:
                 self._copy(newest, best)
         except OSError:  # The framework has removed it meanwhile, or the disk is full, which others notice.
@@ -62,7 +62,7 @@ class Copier:
         written = os.path.getmtime(self.run.path("logdir", name + ".index"))
         before, refused = self._as_they_are(files), []
         for address in list(self.keepers):
-            began, node = time.time(), self.run.name_of(address)
+            began, node = time.monotonic(), self.run.name_of(address)
             argv = self.run.job["copy"] + [address, str(step)] + ["logdir/" + file for file in files]
             code, said = self.run.ask(argv, COPY_TIMEOUT_S, marked=False)
             if not code:
@@ -70,14 +70,13 @@ class Copier:
                 self.keepers.insert(0, address)
                 self.kept, self.failed_at, self.alarms.not_copied = (newest, best), None, ""
                 told = {"event": "copied", "step": step, "to": node, "best": [os.path.basename(one) for one in best]}
-                now = time.time()
-                lag = {"seconds": round(now - began, 1), "lag_s": round(now - written, 1)}
+                lag = {"seconds": round(time.monotonic() - began, 1), "lag_s": round(time.time() - written, 1)}
                 self.run.tell(dict(told, **dict(lag, **sent(said))))
                 return
             if self._as_they_are(files) != before:
                 return  # The framework has written meanwhile; the next look takes what is there then.
             refused.append("to " + node + ": " + said[-300:])
-        self.failed_at = time.time()
+        self.failed_at = time.monotonic()
         self.alarms.not_copied = "checkpoint {} could not be copied {}".format(step, "; ".join(refused))
 
     def _files(self, name):

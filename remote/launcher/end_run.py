@@ -78,9 +78,9 @@ def end(mode, run, container=None):
     """Send TERM, wait, send KILL, wait, and look again; return what was there and what is left."""
     there = find(mode, run, container)
     for number, wait_s in ((signal.SIGTERM, TERM_WAIT_S), (signal.SIGKILL, KILL_WAIT_S)):
-        deadline = time.time() + wait_s
+        deadline = time.monotonic() + wait_s
         send(find(mode, run, container), number)
-        while find(mode, run, container) and time.time() < deadline:
+        while find(mode, run, container) and time.monotonic() < deadline:
             time.sleep(0.2)
     return there, find(mode, run, container)
 

@@ -31,9 +31,10 @@ def is_alive(folder):
         return True
 
 
-def time_of(path):
-    """Return when a file was last written to, or 0."""
-    return os.path.getmtime(path) if os.path.exists(path) else 0
+def silence(folder):
+    """Return for how many seconds its supervisor has shown no sign of life; None where it has never shown one."""
+    marked = text_of(os.path.join(folder, "alive_at"))
+    return time.monotonic() - float(marked) if marked else None
 
 
 def events_of(folder, name):
@@ -79,7 +80,7 @@ def observe(folder):
         "job": json.loads(job) if job else None,
         "preflight": json.loads(checked) if checked else None,
         "events": events_of(folder, "progress.jsonl"),
-        "beat": time_of(os.path.join(folder, "samples.jsonl")),
+        "silent_s": silence(folder),
         "checkpoints": sorted(int(name[11:-6]) for name in names if re.match(r"model\.ckpt-\d+\.index$", name)),
         "best": sorted(n[:-6] for n in os.listdir(best) if n.endswith(".index")) if os.path.isdir(best) else [],
         "log_tail": log_tail(folder),

@@ -44,9 +44,9 @@ def allreduce(count):
     mine, total = (ctypes.c_float * count)(), (ctypes.c_float * count)()
     mine[0] = 1.0
     mpi.MPI_Barrier(world)
-    began = time.time()
+    began = time.monotonic()
     mpi.MPI_Allreduce(mine, total, ctypes.c_int(count), floats, add, world)
-    seconds = time.time() - began
+    seconds = time.monotonic() - began
     mpi.MPI_Finalize()
     if total[0] != float(os.environ["OMPI_COMM_WORLD_SIZE"]):
         sys.exit("the sum over all ranks is {} instead of {}".format(total[0], os.environ["OMPI_COMM_WORLD_SIZE"]))

@@ -29,7 +29,7 @@ def preflight(run):
         row = preflight_rules.row("preflight", "every node", "skipped", skipped, preflight_rules.NOTE)
         run.write("preflight.json", json.dumps({"ranks": [], "rows": [row], "skipped": skipped}) + "\n")
         return
-    began = time.time()
+    began = time.monotonic()
     found = {"ranks": [], "mesh": [], "nodes": {}, "bandwidth": [], "allreduce_s": None, "seconds_of": {}}
     found["mesh"] = timed(found, "ssh", lambda: mesh(run))
     if not any(pair["said"] for pair in found["mesh"]):
@@ -48,14 +48,14 @@ def preflight(run):
 
 def timed(found, what, act):
     """Return what ``act`` returns; how long it took is kept with what was found."""
-    began = time.time()
+    began = time.monotonic()
     answer = act()
-    found["seconds_of"][what] = round(time.time() - began, 1)
+    found["seconds_of"][what] = round(time.monotonic() - began, 1)
     return answer
 
 
 def keep(run, found, rows, began):
-    document = dict(found, rows=rows, seconds=round(time.time() - began, 1))
+    document = dict(found, rows=rows, seconds=round(time.monotonic() - began, 1))
     run.write("preflight.json", json.dumps(document, sort_keys=True) + "\n")
 
 

@@ -53,7 +53,7 @@ class Spread:
 
     def bring(self, machines):
         """Let all machines have the data, and tell what had to be done; return [(machine, why)] of those that do not have them."""
-        lacking, began = self.lacking(machines), time.time()
+        lacking, began = self.lacking(machines), time.monotonic()
         if not lacking:
             return []
         broken = self.chain(lacking)
@@ -67,7 +67,7 @@ class Spread:
         rest = self.lacking(rest)
         size = sum(os.path.getsize(os.path.join(self.folder, name)) for name in self.names())
         got = [one for one in lacking if one not in rest]
-        tell({"event": "spread", "bytes": size, "to": got, "seconds": round(time.time() - began, 1)})
+        tell({"event": "spread", "bytes": size, "to": got, "seconds": round(time.monotonic() - began, 1)})
         return [(machine, named.get(machine, "its bytes are others than those that were sent")) for machine in rest]
 
 

@@ -60,7 +60,7 @@ class Redirects(urllib.request.HTTPRedirectHandler):
 class Fetcher:
     """Fetches archives into a folder; ``records`` is the file that remembers what each address gave."""
 
-    def __init__(self, folder, records, schemes=("https",), sleep=time.sleep, clock=time.time):
+    def __init__(self, folder, records, schemes=("https",), sleep=time.sleep, clock=time.monotonic):
         self.folder, self.records, self.schemes, self.sleep, self.clock = folder, records, schemes, sleep, clock
         self.opener = urllib.request.build_opener(Redirects(schemes))
         os.makedirs(folder, exist_ok=True)

@@ -20,7 +20,7 @@ def say(text):
 class Progress:
     """Tells every few seconds how far a piece of work is, and at its end how long it took."""
 
-    def __init__(self, what, total, unit, scale=1, clock=time.time):
+    def __init__(self, what, total, unit, scale=1, clock=time.monotonic):
         self.what, self.total, self.unit, self.scale, self.clock = what, total, unit, scale, clock
         self.began = self.said = clock()
         say(what + " ...")

@@ -19,6 +19,7 @@ import end_run
 import recovery
 import spread
 from at_once import at_once
+from liveness import Liveness
 from preflight_checks import PreflightFailed, preflight
 from progress import Reader
 from run_files import Run
@@ -152,7 +153,6 @@ def supervise(folder):
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     while True:
         run = Run(folder)
-        run.write("supervisor.pid", str(os.getpid()) + "\n")
         code = end(run)
         if code or Run(folder).job["max_steps"] <= run.job["max_steps"]:
             return code
@@ -160,8 +160,10 @@ def supervise(folder):
 
 def end(run):
     """Carry out the run and leave behind how it ended."""
-    code, failure = 0, None
+    code, failure, liveness = 0, None, Liveness(run.path("alive_at"))
     try:
+        run.write("supervisor.pid", str(os.getpid()) + "\n")
+        liveness.begin()
         carry_out(run)
     except Failed as failed:
         cause, sentence, code, lines = failed.args
@@ -171,6 +173,7 @@ def end(run):
         run.write("stopped", "")
     except Exception as error:  # noqa: BLE001 - nobody else could tell
         code, failure = 1, explained(error)
+    liveness.stop()
     run.remove("ballast")  # There may be no room for the words that follow.
     if failure:
         run.write("failure.json", json.dumps(failure) + "\n")
@@ -193,13 +196,13 @@ def on_term(number, frame):
 def try_lock(folder, timeout_s):
     """Return the open lock file of a living supervisor, or None when another one has it."""
     file = open(os.path.join(folder, "supervisor.lock"), "w")  # noqa: SIM115 - the lock is the open file
-    deadline = time.time() + timeout_s
+    deadline = time.monotonic() + timeout_s
     while True:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return file
         except OSError:
-            if time.time() >= deadline:
+            if time.monotonic() >= deadline:
                 file.close()
                 return None
             time.sleep(0.1)
@@ -212,8 +215,9 @@ def start(folder):
         print("alive")
         return 0
     ended = os.path.join(folder, "exit_code")
-    if os.path.exists(ended):  # It is of an earlier attempt, and would be taken for the end of this one.
-        os.remove(ended)
+    for left in (ended, os.path.join(folder, "alive_at")):  # Of an earlier attempt, and would be taken for this one's.
+        if os.path.exists(left):
+            os.remove(left)
     lock.close()
     run = os.path.basename(folder)
     argv = [sys.executable, os.path.abspath(__file__), "run", folder]
@@ -228,8 +232,8 @@ def start(folder):
             environment = dict(os.environ, MICROCLUSTER_RUN=run)
             options = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log, "start_new_session": True}
             subprocess.Popen(argv, env=environment, cwd="/", **options)
-    deadline = time.time() + START_TIMEOUT_S
-    while time.time() < deadline:
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while time.monotonic() < deadline:
         lock = try_lock(folder, 0)
         if lock is None or os.path.exists(ended):
             print("started")

@@ -31,13 +31,13 @@ class Watchman:
         self.verdict = self.dead = None
         self.over, self.call = threading.Event(), threading.Event()
         self.lock = threading.Lock()
-        self.raised, self.sampled_at, self.began = {}, 0.0, time.time()
+        self.raised, self.sampled_at, self.began = {}, float("-inf"), time.monotonic()
         job = run.job
         expected = expectation.of(run)
         if expected:
             run.tell(dict(expected, event="prediction"))
         self.alarms = alarms.Alarms(
-            time.time(),
+            time.monotonic(),
             job["stall_s"],
             expected=expected,
             mixed=job["mixed"],
@@ -69,7 +69,7 @@ class Watchman:
                 self.last_lines.setdefault(rank, deque(maxlen=LAST_LINES)).append(line[:LINE_SHOWN])
             events = [self._explained(event) for event in events]
             for event in events:
-                self.alarms.saw(event, time.time())
+                self.alarms.saw(event, time.monotonic())
         self.call.set()
         return events
 
@@ -77,7 +77,7 @@ class Watchman:
         """Return (cause, sentence, lines) once something is wrong that ends the run, else None."""
         if self.verdict is None:
             with self.lock:
-                found = self.alarms.now(time.time())
+                found = self.alarms.now(time.monotonic())
                 cause = alarms.ending(found)
                 if cause:
                     self.verdict = (cause, found[cause], self.lines(cause))
@@ -157,13 +157,13 @@ class Watchman:
             self.call.clear()
 
     def _look(self):
-        now = time.time()
+        now = time.monotonic()
         early = now - self.began < EARLY_S
         if now - self.sampled_at >= self.run.job["sample_every_s"] / (EARLY_TIMES if early else 1.0):
             self.sampled_at = now
             self._sample()
         with self.lock:
-            found = self.alarms.now(time.time())
+            found = self.alarms.now(time.monotonic())
         self._raise(found)
 
     def _raise(self, found):
@@ -178,7 +178,7 @@ class Watchman:
         for address, (code, out) in self._ask_all("facts"):
             name, facts = self.run.name_of(address), None if code else (words_in(out) or [None])[-1]
             with self.lock:
-                self.alarms.sampled(name, facts, time.time())
+                self.alarms.sampled(name, facts, time.monotonic())
             if facts is not None:
                 kept = dict((key, facts[key]) for key in ("free_bytes", "rx_bytes", "tx_bytes") if key in facts)
                 used = [gpu["utilisation"] for gpu in facts["gpus"] if gpu["utilisation"] is not None]

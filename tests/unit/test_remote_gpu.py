@@ -9,9 +9,11 @@ import sys
 import pytest
 from fake_machine import FakeMachine
 
+from remote import system
 from remote.gpu import ensure_gpu
 from remote.host import RemoteError
 from remote.system import APT_IS_FREE, ensure_system
+from remote.waiting import wait_until
 
 UBUNTU = 'NAME="Ubuntu"\nID=ubuntu\nVERSION_ID="18.04"\n'
 DEBIAN = 'NAME="Debian"\nID=debian\nVERSION_ID="12"\n'
@@ -104,3 +106,39 @@ def test_the_question_whether_apt_is_free_tells_a_held_lock_from_a_free_one(tmp_
 def test_a_clock_that_nobody_keeps_and_that_is_wrong_is_refused():
     with pytest.raises(RemoteError, match="-100 s off"):
         ensure_system(Bare(clock=900.0), lambda: 1000.0)
+
+
+class Kept(Bare):
+    """A machine whose clock is 900 s behind and that a time server sets ``after`` so many looks at it."""
+
+    def __init__(self, after: int, says: str = "no"):
+        super().__init__(clock=100.0)
+        self.after, self.says, self.keeps = after, says, False
+
+    def _test(self, words, stdin):
+        return (0, "") if words[2] == "/run/systemd/system" else super()._test(words, stdin)
+
+    def _timedatectl(self, words, stdin):
+        self.keeps = self.keeps or words[1:] == ("set-ntp", "true")
+        return f"System clock synchronized: {self.says}\n"
+
+    def _date(self, words, stdin):
+        self.after -= self.keeps
+        return super()._date(words, stdin) if self.after > 0 else "1000.5"
+
+
+def test_a_clock_that_a_time_server_sets_is_waited_for(monkeypatch):
+    monkeypatch.setattr(system, "wait_until", lambda *args, **options: wait_until(*args, **options, every_s=0))
+    machine = Kept(after=3)
+    assert ensure_system(machine, lambda: 1000.0)
+    assert machine.after == 0
+
+
+def test_where_a_time_server_has_set_the_machines_clock_this_computers_is_the_wrong_one():
+    assert ensure_system(Kept(after=9**9, says="yes"), lambda: 1000.0)
+
+
+def test_a_clock_that_no_time_server_sets_stops_before_anything_is_started(monkeypatch):
+    monkeypatch.setattr(system, "CLOCK_TIMEOUT_S", 0.0)
+    with pytest.raises(RemoteError, match="-900 s off, and no time server has answered.*fab ssh gpu-0 -- date -s TIME"):
+        ensure_system(Kept(after=9**9), lambda: 1000.0)

@@ -5,8 +5,23 @@ from __future__ import annotations
 import json
 import time
 
-from test_remote_supervisor import FACTS, end_run, folder, hold, once_told, start, wait_for_end, write_job  # noqa: F401 - a fixture
+from test_remote_supervisor import (  # noqa: F401 - a fixture
+    FACTS,
+    end_run,
+    folder,
+    hold,
+    hurry,
+    once_told,
+    start,
+    wait_for_end,
+    write_job,
+)
 from tiny_checkpoint import save
+
+from launchers import outcome as judging
+from launchers.outcome import judge
+from remote.launcher import observe
+from remote.waiting import wait_until
 
 
 def trains(folder, *lines, then="sleep 60"):  # noqa: F811
@@ -126,6 +141,20 @@ def test_every_new_checkpoint_is_announced_and_copied_to_the_next_machine(folder
     assert copied["lag_s"] >= copied["seconds"]
 
 
+def test_while_the_last_copy_is_made_the_supervisor_is_not_silent(folder, monkeypatch):  # noqa: F811
+    monkeypatch.setattr(judging, "SUPERVISOR_SILENT_S", 3.0)
+    hurry(folder, "liveness.py", "EVERY_S = 5", "EVERY_S = 0.2")
+    copy = f"touch {folder}/copying; while [ ! -e {folder}/go ]; do sleep 0.1; done"
+    write_job(folder, copy=["sh", "-c", copy, "copy"])
+    start(folder)
+    wait_until("the copy to begin", (folder / "copying").exists, timeout_s=120, every_s=0.05)
+    sampled = (folder / "samples.jsonl").stat().st_mtime
+    wait_until("longer than a silence", lambda: time.time() > sampled + 4, timeout_s=60, every_s=0.1)
+    assert judge(observe.observe(str(folder))).state == "running"
+    (folder / "go").touch()
+    assert wait_for_end(folder).state == "finished"
+
+
 def test_whole_best_models_go_with_the_checkpoint_and_torn_ones_do_not(folder):  # noqa: F811
     save(folder / "logdir", "model.ckpt-2")
     save(folder / "logdir", "best_models/val_loss=2.0000-step-2")
@@ -205,7 +234,7 @@ def test_when_mpirun_crashes_over_a_dead_rank_the_machine_of_the_first_one_names
     said = "\n".join(map(json.dumps, words))
     survivor = "sleep 60 >/dev/null 2>&1 &"
     trains(
-        folder, "[1,3]<stdout>:last words", then=f"echo '{said}' > {folder}/ranks_ended.jsonl; {survivor} kill -SEGV $$"
+        folder, "[1,3]<stdout>:last words", then=f"echo '{said}' > {folder}/ranks_outcome.jsonl; {survivor} kill -SEGV $$"
     )
     start(folder)
     outcome = wait_for_end(folder)

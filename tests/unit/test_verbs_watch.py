@@ -29,7 +29,7 @@ def observation(*, alive: bool, step: int, checkpoints: tuple[int, ...] = (0,)) 
                 "phase": "training",
                 "stopped": False,
                 "failure": None,
-                "beat": 30.0,
+                "silent_s": 1.0,
                 "best": [],
             },
             **{

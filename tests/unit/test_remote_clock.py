@@ -1,0 +1,65 @@
+"""A clock that is set while a run is carried out: nothing ends for it, and who looks is told nothing wrong."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+from test_remote_supervisor import folder, hold, hurry, start, wait_for_end, write_job  # noqa: F401 - a fixture
+
+from launchers.outcome import judge
+from remote.launcher import observe
+from remote.waiting import wait_until
+
+STEPPED = """
+import time
+real = time.time
+def stepped():
+    with open({by!r}) as file:
+        return real() + float(file.read())
+time.time = stepped
+"""
+
+
+def samples(folder):  # noqa: F811
+    path = folder / "samples.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+@pytest.mark.parametrize("step_s", [1200, -1200])
+def test_a_clock_that_steps_by_twenty_minutes_ends_nothing(folder, step_s):  # noqa: F811
+    by = folder / "stepped_by"
+    by.write_text("0")
+    (folder / "stepped.py").write_text(STEPPED.format(by=str(by)))
+    hurry(folder, "supervisor.py", "import alarms\n", "import stepped\nimport alarms\n")
+    held = hold(folder)
+    write_job(folder, stall_s=600, preflight_skipped="the machines' clocks are of no interest here")
+    start(folder)
+    told = folder / "progress.jsonl"
+    wait_until(
+        "a step and a sample", lambda: samples(folder) and '"step": 2' in told.read_text(), timeout_s=120, every_s=0.05
+    )
+    by.with_name("by").write_text(str(step_s))
+    by.with_name("by").rename(by)
+
+    def after_the_step():
+        return [one for one in samples(folder) if abs(one["t"] - time.time() - step_s) < 600]
+
+    wait_until("samples after the step", lambda: len(after_the_step()) >= 4, timeout_s=120, every_s=0.05)
+    assert judge(observe.observe(str(folder))).state == "running"
+    held.unlink()
+    assert wait_for_end(folder).state == "finished"
+    assert '"alarm"' not in (folder / "progress.jsonl").read_text()
+
+
+@pytest.mark.parametrize("step_s", [1200, -1200])
+def test_who_looks_at_a_run_does_not_take_a_step_of_the_clock_for_its_silence(folder, monkeypatch, step_s):  # noqa: F811
+    held = hold(folder)
+    start(folder)
+    wait_until("a sample", lambda: samples(folder), timeout_s=120, every_s=0.05)
+    now = time.time
+    monkeypatch.setattr(time, "time", lambda: now() + step_s)
+    assert judge(observe.observe(str(folder))).state == "running"
+    held.unlink()
+    assert wait_for_end(folder).state == "finished"
