@@ -137,7 +137,7 @@ def _retire_service(name: str, home: Home) -> None:
         program = shutil.which(argv[0], path=system_path(os.environ))
         # Where no init system runs, Debian starts no service on installation, and stopping one that does not run fails.
         if program and (argv[-1] != "stop" or _service_runs(program, name)):
-            what = f"{name}: {argv[-1]} its own service"
+            what = f"turning off the service of {name}, which the emulator starts itself"
             run_logged(Step(what, "1 s", (program, *argv[1:]), home.logs / "service.log", hint), os.environ)
 
 

@@ -56,7 +56,7 @@ def _cached(home: Home) -> Path:
     folder = home.cache / "engine" / fingerprint(versions.CLI, versions.HOST)
     with made_once(folder) as making:
         if making:
-            say(f"==> engine: Pulumi {versions.PULUMI} into {folder}")
+            say(f"    Pulumi {versions.PULUMI} into {folder}")
             reason = _official(making, home)
             if reason:
                 say(f"    the official download cannot be had ({reason}); building it from Go modules instead")

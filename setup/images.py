@@ -21,11 +21,12 @@ from setup.environment import Home
 from setup.host_settings import HostSettingsError
 from setup.image_build import ImageError, build_base, build_dockerfile
 from setup.image_inputs import Image
+from setup.progress import duration
 
 BASE = "base"
 IMAGES = ("machine", "training")
 USUAL_S = {"base": 30, "machine": 60, "training": 300}
-REPEAT_S = 20  # How often a long build says where it is.
+REPEAT_S = 30  # How often a long build says where it is.
 API_TIMEOUT_S = 1800  # One step of a build may be silent for long.
 FAILURES = (ImageError, HostSettingsError, docker.errors.DockerException, requests.exceptions.RequestException)
 
@@ -40,7 +41,7 @@ def ensure(names: tuple[str, ...], home: Path, say: Callable[[str], None]) -> No
             if _missing(client, image.tag):
                 _build(client, image, home, say)
             else:
-                say(f"image {image.name}: already built ({image.hash})")
+                say(f"    image {image.name} is there")
             client.images.get(image.tag).tag(image.current)
 
 
@@ -62,7 +63,7 @@ def _alone(home: Path, say: Callable[[str], None]) -> Iterator[None]:
     try:
         lock.acquire(timeout=0)
     except Timeout:
-        say("images: another build is running; waiting for it")
+        say("    another build of the images is running; waiting for it")
         lock.acquire()
     try:
         yield
@@ -104,10 +105,10 @@ class _Narrator:
         self._thread = threading.Thread(target=self._repeat, daemon=True)
 
     def at(self, step: str) -> None:
-        self._step = f"{step}, "
+        self._step = f", {step}"
 
     def __enter__(self) -> _Narrator:
-        self._say(f"image {self._name}: building; this usually takes {_minutes(USUAL_S[self._name])}")
+        self._say(f"    building image {self._name} (usually {duration(USUAL_S[self._name])})")
         self._thread.start()
         return self
 
@@ -115,19 +116,16 @@ class _Narrator:
         self._done.set()
         self._thread.join()
         if failed is None:
-            self._say(f"image {self._name}: built in {self._elapsed}")
+            self._say(f"    building image {self._name}: done after {self._elapsed}")
 
     @property
     def _elapsed(self) -> str:
-        return _minutes(time.monotonic() - self._start)
+        return duration(time.monotonic() - self._start)
 
     def _repeat(self) -> None:
         while not self._done.wait(REPEAT_S):
-            self._say(f"image {self._name}: {self._step}{self._elapsed} of usually {_minutes(USUAL_S[self._name])}")
-
-
-def _minutes(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 60 else f"{seconds // 60:.0f} min {seconds % 60:.0f} s"
+            usual = duration(USUAL_S[self._name])
+            self._say(f"    building image {self._name}{self._step}: {self._elapsed} so far (usually {usual})")
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -39,19 +39,25 @@ class Rented:
 def start(state: Path, home: Home, stages: Stages) -> None:
     """Have the emulator answer, with all that its machines need."""
     prepare_images(home, stages)
-    with stages.stage("emulator", "the SoftLayer account on this machine"):
+    with stages.stage("emulator", "the emulated SoftLayer account, on this machine"):
         _emulator("start", state, home)
         argv = _argv("publish", state, TRAINING_IMAGE, OFFERED_AS)
         hint = "Repeat the same command; when it fails again, `make images` builds the image."
-        step = Step("offering the training image", "45 s the first time", argv, home.logs / "publish.log", hint)
+        step = Step(
+            "putting the training image into the emulated registry",
+            "45 s the first time",
+            argv,
+            home.logs / "publish.log",
+            hint,
+        )
         run_logged(step, child_environment(home))
 
 
 def prepare_images(home: Home, stages: Stages) -> None:
     """Have Docker, and both images in it."""
-    with stages.stage("docker", "the daemon that plays the machines"):
+    with stages.stage("docker", "in which the emulated machines run"):
         docker.ensure(home)
-    with stages.stage("images", "machine and training image"):
+    with stages.stage("images", "of the emulated machines, and of the training"):
         if run_in_view((str(PYTHON), "-m", "setup.images"), child_environment(home)):
             raise SetupError(
                 "The images are not complete, for the reason above. Repeat the same command; what was built stays."

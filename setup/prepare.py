@@ -19,11 +19,11 @@ def prepare_stacks(home: Home, stages: Stages) -> None:
     with stages.stage("stacks", "state and keys of every stack"):
         names = stacks.names()
         new = state.ensure_stacks(names, home)
-        made = [f"{name}/{key}" for name in names for key in keys.ensure(home.keys / name, name)]
-        if new or made:
-            say(
-                f"    new in {home.root}: {', '.join([*(f'stack {name}' for name in new), *(f'key {key}' for key in made)])}"
-            )
+        made = [name for name in names if keys.ensure(home.keys / name, name)]
+        if new:
+            say(f"    new in {home.root}: the state of {', '.join(new)}")
+        if made:
+            say(f"    new in {home.keys}: ssh keys of {', '.join(made)}")
 
 
 def setup(home: Home) -> int:

@@ -16,7 +16,7 @@ from typing import Any
 from plain_text import say
 from setup.environment import PROJECT
 from setup.errors import SetupError
-from setup.progress import Ticker, duration
+from setup.progress import DONE, Ticker, duration
 
 TAIL_LINES = 15
 POLL_S = 0.5
@@ -51,7 +51,7 @@ def run_logged(step: Step, environment: Mapping[str, str]) -> None:
             stop_group(process)
             ticker.end("interrupted")
             raise
-    ticker.end("done" if code == 0 else "failed")
+    ticker.end(DONE if code == 0 else "failed")
     if code:
         raise SetupError(_failure(step, code))
 
@@ -204,4 +204,4 @@ def wait_until(what: str, ready: Callable[[], bool], limit_s: float, usual: str)
             raise SetupError(f"{what}: not so after {duration(limit_s)}.")
         time.sleep(POLL_S)
         ticker.tick()
-    ticker.end("done")
+    ticker.end(DONE)

@@ -14,6 +14,11 @@ from plain_text import one_line, say
 
 REPEAT_S = 30
 """How often a long silent step says on a plain output that it lives."""
+QUICK_S = 2
+"""A step that is done sooner is not worth a line."""
+
+
+DONE = "done"
 
 
 def duration(seconds: float) -> str:
@@ -34,8 +39,7 @@ class Ticker:
     def __post_init__(self) -> None:
         self._start = self._said = self.now()
         self._drawn = 0
-        if not self.out.isatty():
-            say(f"    {self.what} (usually {self.usual})", self.out)
+        self._begun = False
 
     @property
     def elapsed(self) -> str:
@@ -43,14 +47,21 @@ class Ticker:
 
     def tick(self) -> None:
         """Show the time so far; to be called about once a second."""
+        if self.now() - self._start < QUICK_S:
+            return
         if self.out.isatty():
             self._draw(f"    {self.what}: {self.elapsed} (usually {self.usual})")
+        elif not self._begun:
+            say(f"    {self.what} (usually {self.usual})", self.out)
         elif self.now() - self._said >= REPEAT_S:
             self._said = self.now()
             say(f"    {self.what}: {self.elapsed} so far (usually {self.usual})", self.out)
+        self._begun = True
 
     def end(self, how: str) -> None:
         """Leave the final line: done or failed, and after how long."""
+        if how == DONE and not self._begun and self.now() - self._start < QUICK_S:
+            return
         line = f"    {self.what}: {how} after {self.elapsed}"
         if self.out.isatty():
             self._draw(line)

@@ -18,7 +18,7 @@ from plain_text import say
 from remote.bring_home import RemoteFile, bring, inventory
 from remote.host import Host
 from remote.translation import MAX_LENGTH
-from verbs.frame import STACK, UserMistake, print_json, suggest, tell, verb
+from verbs.frame import STACK, UserMistake, is_part_of_make, print_json, suggest, tell, verb
 from verbs.living import PROJECT, launcher_of, payload_of
 from verbs.screen import PlainConsole
 
@@ -46,7 +46,7 @@ def fetch(context: invoke.Context, stack: str = STACK, json: bool = False) -> in
     if json:
         print_json({"folder": folder, "brought": brought, "files": [asdict(file) for file in files]})
         return 0
-    for file in files:
+    for file in () if is_part_of_make() else files:
         say(f"  {file.what:<17} {decimal(file.size):>9}  {file.path}")
     say(f"run {payload.run} is in {folder}: {len(files)} files, {len(brought)} of them brought now; all hashes agree")
     suggest(f"`fab translate FILE --stack {stack}` translates with it, `make down STACK={stack}` stops the bill.")

@@ -61,9 +61,14 @@ def tell(text: str) -> None:
     say(text, sys.stderr)
 
 
+def is_part_of_make() -> bool:
+    """Return whether make runs this verb as a part of what it does."""
+    return bool(os.environ.get(PART_OF_MAKE))
+
+
 def suggest(text: str) -> None:
-    """Say what to do next, unless this verb is only a part of what make does."""
-    if not os.environ.get(PART_OF_MAKE):
+    """Say what to do next, unless make says it."""
+    if not is_part_of_make():
         say(f"Next: {text}")
 
 

@@ -28,7 +28,7 @@ from remote.run_records import Records
 from setup.withheld import kept
 from verbs import words
 from verbs.fetch import folder_of
-from verbs.frame import FAILED, STACK, UserMistake, print_json, sentence, tell, verb
+from verbs.frame import FAILED, STACK, UserMistake, is_part_of_make, print_json, sentence, tell, verb
 from verbs.job import status_facts
 from verbs.living import launcher_of, payload_of
 from verbs.money import CENT, Cost, cost_of, last_rental
@@ -72,6 +72,8 @@ def report(context: invoke.Context, stack: str = STACK, json: bool = False) -> i
     else:
         say(words.report(payload, outcome, cost))
         say(f"  {'page:':<17}{_short(folder / PAGE)}")
+        if outcome.reason and not is_part_of_make():  # There the watching has said it.
+            say("\n".join(words.trouble(outcome, stack)))
     return 0 if outcome.state == "finished" else FAILED
 
 

@@ -48,7 +48,7 @@ def bring_image(context: invoke.Context) -> int:
     """One training image on every machine: built on the first, handed to the others."""
     payload = _payload()
     done = steps.bring_image(steps.open_hosts(payload), payload, kept().get(REGISTRY_KEY))
-    say(f"image of {payload.stack}: {', '.join(done) or 'nothing to do'}")
+    say(f"training image: {', '.join(done) or 'nothing to do'}")
     return 0
 
 

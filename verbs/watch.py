@@ -31,7 +31,7 @@ COST_EVERY_S = 15.0
 PLAIN_LINE_EVERY_S = 10.0
 LOST_LIMIT_S = 600.0
 ABSENT_LIMIT_S = 60.0
-USUAL_PREPARING = "usually under a minute once the image is there"
+USUAL_PREPARING = "it usually takes less than a minute"
 
 
 class Screen(Protocol):
@@ -54,6 +54,7 @@ def watch(context: invoke.Context, stack: str = STACK) -> int:
             return ended(follow(payload, PlainScreen(), launcher_of(payload)), stack)
         with Live(console=console, auto_refresh=True, transient=True) as live:
             outcome = follow(payload, LiveScreen(live), launcher_of(payload))
+        say(words.headline(outcome))  # The live lines are gone.
         return ended(outcome, stack)
     except KeyboardInterrupt:
         say(
@@ -117,8 +118,7 @@ def _once(note: Callable[[str], None]) -> Callable[[str], None]:
 
 
 def ended(outcome: Outcome, stack: str) -> int:
-    """Say how it ended and what to do next."""
-    say(words.headline(outcome))
+    """Say what to do next where it did not end well; the screen has shown how it ended."""
     if outcome.state == "finished":
         return 0
     tell("\n".join(words.trouble(outcome, stack)))
@@ -126,10 +126,10 @@ def ended(outcome: Outcome, stack: str) -> int:
 
 
 class PlainScreen:
-    """Lines for a file or a pipe: at every change of phase, at every evaluation, and every few seconds."""
+    """Lines for a file or a pipe: at every change of phase, at every evaluation, every few seconds; the cost when it changes."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self.clock, self.last, self.said_at = clock, (), -PLAIN_LINE_EVERY_S
+        self.clock, self.last, self.said_at, self.cost = clock, (), -PLAIN_LINE_EVERY_S, ""
 
     def show(self, outcome: Outcome, cost: Cost) -> None:
         turn = (outcome.state, outcome.phase, len(outcome.evaluations))
@@ -137,14 +137,17 @@ class PlainScreen:
             return
         self.last, self.said_at = turn, self.clock()
         usual = f" ({USUAL_PREPARING})" if outcome.state == "preparing" and not outcome.doing else ""
-        say(f"{words.headline(outcome)}{usual}; {cost}")
+        if str(cost) != self.cost:
+            self.cost = str(cost)
+            say(f"cost: {cost}")
+        say(f"{words.headline(outcome)}{usual}")
 
     def note(self, text: str) -> None:
         say(text)
 
 
 class LiveScreen:
-    """Two lines that are drawn over and over: how far and how fast; how well and for how much."""
+    """Three lines that are drawn over and over: how far and how fast; how well; for how much."""
 
     def __init__(self, live: Live) -> None:
         self.live = live
@@ -160,7 +163,8 @@ class LiveScreen:
         below = words.losses(outcome) or (
             [USUAL_PREPARING] if outcome.state == "preparing" and not outcome.doing else []
         )
-        self.live.update(Group(top, Text("  " + ", ".join([*below, str(cost)]), style="dim")))
+        lines = [", ".join(below), f"cost: {cost}"]
+        self.live.update(Group(top, *(Text(f"  {line}", style="dim") for line in lines if line)))
 
     def note(self, text: str) -> None:
         self.live.console.print(text)

@@ -24,7 +24,7 @@ def status(payload: Payload, outcome: Outcome, cost: Cost) -> str:
     lines += [f"  {copy(outcome)}"] if outcome.copied else []
     lines += [f"  {left_out(outcome.malformed)}"] if outcome.malformed else []
     lines += [f"  {host.name}  {host.public_address}  {host.private_address}" for host in payload.hosts]
-    return "\n".join([*lines, f"  {cost}"])
+    return "\n".join([*lines, f"  cost: {cost}"])
 
 
 def trouble(outcome: Outcome, stack: str) -> list[str]:

@@ -41,6 +41,16 @@ def test_a_long_step_says_every_half_minute_on_a_plain_output_that_it_lives() ->
     ]
 
 
+def test_a_quick_step_that_went_well_says_nothing_and_one_that_failed_says_so() -> None:
+    for how, lines in (("done", 0), ("failed", 1)):
+        out, clock = io.StringIO(), Clock()
+        ticker = Ticker("creating stack local", "2 s", out, clock)
+        clock.seconds = 1
+        ticker.tick()
+        ticker.end(how)
+        assert len(out.getvalue().splitlines()) == lines
+
+
 def test_on_a_terminal_one_line_is_redrawn_and_nothing_of_the_longer_one_is_left() -> None:
     out, clock = Terminal(), Clock()
     ticker = Ticker("building", "4 min", out, clock)

@@ -151,4 +151,14 @@ def test_plain_lines_are_few(capsys):
     for second in range(20):
         now[0] = float(second)
         screen.show(dataclasses.replace(RUNNING, step=second), COST)
-    assert len(capsys.readouterr().out.splitlines()) == 2
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["cost:", "running,", "running,"]
+
+
+def test_the_end_is_shown_once_and_the_cost_only_when_it_changes(capsys):
+    looks = [observation(alive=True, step=10), observation(alive=False, step=29, checkpoints=(0, 30))]
+    outcome = watch.follow(
+        PAYLOAD, watch.PlainScreen(), Launcher(*looks), lambda stack, say: COST, lambda seconds: None
+    )
+    watch.ended(outcome, "local")
+    shown = capsys.readouterr().out
+    assert (shown.count("finished, step 30"), shown.count("$1.50 so far")) == (1, 1)
