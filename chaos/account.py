@@ -1,10 +1,12 @@
-"""One emulated account after the other, behind the wire, in this process."""
+"""One emulated account after the other, behind the wire, in this process; each over http or over https."""
 
 from __future__ import annotations
 
 import json
 import logging
+import shutil
 import socket
+import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,6 +29,7 @@ from emulator.server import application
 from emulator.settings import SETTINGS_FILE, load_settings
 from emulator.status import Status
 from emulator.store import Store
+from emulator.tls import AUTHORITY_FILE, write_identity
 from emulator.weather import Forecast, Sky
 
 CLOCK_RATE = 100
@@ -65,18 +68,45 @@ class Rented:
             return [json.loads(line) for line in (self.folder / HISTORY_FILE).read_text().splitlines()]
 
 
+class _Door:
+    """One port that leads to the wire."""
+
+    def __init__(self, wire: Wire, identity: Path | None = None) -> None:
+        self._socket = socket.create_server(("127.0.0.1", 0), backlog=512)
+        self.port: int = self._socket.getsockname()[1]
+        config = uvicorn.Config(
+            wire,
+            http=BreakableProtocol,
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            ssl_certfile=identity,
+        )
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [self._socket]}, daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._server.should_exit = True
+        self._thread.join(10)
+
+
 class AccountServer:
-    """Listens on a port of its own; whichever account is open answers, over the wire."""
+    """Listens on two ports of its own, one of them with TLS; whichever account is open answers, over the wire."""
 
     def __init__(self) -> None:
         logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
         self.wire = Wire()
-        self._socket = socket.create_server(("127.0.0.1", 0), backlog=512)
-        self.port: int = self._socket.getsockname()[1]
-        config = uvicorn.Config(self.wire, http=BreakableProtocol, log_config=None, access_log=False, lifespan="off")
-        self._server = uvicorn.Server(config)
-        self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [self._socket]}, daemon=True)
-        self._thread.start()
+        self._folder = tempfile.TemporaryDirectory(prefix="microcluster-chaos-")
+        identity = write_identity(Path(self._folder.name))
+        self._authority = identity.with_name(AUTHORITY_FILE)
+        self._plain, self._secure = _Door(self.wire), _Door(self.wire, identity)
+
+    @property
+    def port(self) -> int:
+        """The port without TLS."""
+        return self._plain.port
 
     @contextmanager
     def opened(self, folder: Path, **settings: Any) -> Iterator[Rented]:
@@ -84,7 +114,9 @@ class AccountServer:
         folder.mkdir(parents=True)
         values = {**SETTINGS, **settings}
         (folder / SETTINGS_FILE).write_text("".join(f"{key} = {_toml(value)}\n" for key, value in values.items()))
-        chosen = load_settings(folder, {"port": self.port, "machines": "none"})
+        door = self._secure if values.get("tls") else self._plain
+        chosen = load_settings(folder, {"port": door.port, "machines": "none"})
+        shutil.copy(self._authority, chosen.state)
         write_client_file(chosen)
         account = Account(chosen, Store(chosen.state))
         account.store.flush()
@@ -95,7 +127,7 @@ class AccountServer:
         sky, account.sky = account.sky, Sky(0, Forecast())
         settle(reception)
         account.sky = sky
-        self.wire.lead_to(application(reception, Status(account, self.port)))
+        self.wire.lead_to(application(reception, Status(account, door.port)))
         try:
             yield Rented(account, chosen.state)
         finally:
@@ -106,8 +138,9 @@ class AccountServer:
 
     def close(self) -> None:
         """Stop listening."""
-        self._server.should_exit = True
-        self._thread.join(10)
+        self._plain.close()
+        self._secure.close()
+        self._folder.cleanup()
 
 
 def _toml(value: Any) -> str:

@@ -15,7 +15,7 @@ from chaos.checker import Expected, Verdict, judge, wrong_receipts
 from chaos.command_line import DESTROY, STACK, UP, CommandLine, Running, Said
 from chaos.damage import Damage, inflict
 from chaos.engine import Verb
-from chaos.kill import HOSTNAMES, Blow, Target
+from chaos.kill import HOSTNAMES, Blow, Target, breaking_tls
 from chaos.stage import READS, Theatre
 from chaos.wire import Moment, Strike
 
@@ -47,7 +47,7 @@ class Case:
         verdict = Verdict()
         with tempfile.TemporaryDirectory(prefix="microcluster-chaos-") as folder:
             copy = theatre.copy()
-            with copy.home(theatre.server, Path(folder) / "home") as line:
+            with copy.home(theatre.server, Path(folder) / "home", **breaking_tls(self.number)) as line:
                 _Play(self, theatre, line, verdict).run()
         return verdict
 

@@ -22,6 +22,8 @@ from chaos.wire import Moment, Strike
 HOSTNAMES = ("gpu-0", "gpu-1")
 NAMES = frozenset(f"{hostname}.{DOMAIN}" for hostname in HOSTNAMES)
 LISTS_LAG_S = 120.0
+TLS_EVERY = 5
+BROKEN_SHARE = 0.05
 LONGEST_LIFE_S = 20.0
 """An orphaned provider notices within five seconds and has another four for what is under way; the rest is for a busy computer."""
 
@@ -57,9 +59,9 @@ class Case:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """In a third of the runs the account's lists lag behind."""
+        """In a third of the runs the account's lists lag behind; others are over TLS, which breaks now and then."""
         lag_s = Random(self.seed).uniform(-LISTS_LAG_S * 2, LISTS_LAG_S)
-        return {"list_lag_s": lag_s} if lag_s > 0 else {}
+        return ({"list_lag_s": lag_s} if lag_s > 0 else {}) | breaking_tls(self.seed)
 
     def play(self, theatre: Theatre) -> Verdict:
         """Strike, run the next command, and judge; after an ``up`` a second one must find nothing to do."""
@@ -84,6 +86,12 @@ class Case:
             f"{self.verb} struck with {self.blow} ({self.target}) at call {self.number}, {self.moment.name}; "
             f"then {self.then}; seed {self.seed}"
         )
+
+
+def breaking_tls(seed: int) -> dict[str, Any]:
+    """Choose a part of the cases, and settings by which TLS breaks after a part of their calls was carried out."""
+    is_tls = seed % TLS_EVERY == 0
+    return {"seed": seed, "tls": True, "weather": {"broken_tls": BROKEN_SHARE}} if is_tls else {}
 
 
 def cases(verb: Verb, calls: int, seed: int) -> Iterator[Case]:

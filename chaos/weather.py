@@ -15,6 +15,7 @@ from chaos.stage import Stage, Theatre
 
 SHARE = 0.25
 KINDS = ("error", "lost_call", "lost_reply", "malformed", "slow", "stale", "capacity")
+TLS_KINDS = (*KINDS, "broken_tls")
 SLOW_S = 0.05
 BAD_WORDS = ("Traceback", "This is a bug", "Exception calling application")
 LONGEST_STORM = 3
@@ -29,12 +30,15 @@ class Case:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Rates that add up to a quarter, in a mixture of the seed's own; every second account's lists lag as well."""
+        """Rates that add up to a quarter, in a mixture of the seed's own; half the accounts' lists lag, half have TLS."""
         chance = Random(self.seed)
-        weights = [chance.random() ** 2 for _ in KINDS]
-        rates = {kind: SHARE * weight / sum(weights) for kind, weight in zip(KINDS, weights, strict=True)}
+        is_tls = self.seed % 2 == 1
+        kinds = TLS_KINDS if is_tls else KINDS
+        weights = [chance.random() ** 2 for _ in kinds]
+        rates = {kind: SHARE * weight / sum(weights) for kind, weight in zip(kinds, weights, strict=True)}
         lag_s = max(chance.uniform(-LISTS_LAG_S, LISTS_LAG_S), 0.0)
-        return {"seed": self.seed, "list_lag_s": lag_s, "weather": {**rates, "slow_s": SLOW_S}}
+        weather = {**rates, "slow_s": SLOW_S}
+        return {"seed": self.seed, "list_lag_s": lag_s, "tls": is_tls, "weather": weather}
 
     def play(self, theatre: Theatre) -> Verdict:
         """Go up in the storm, perhaps again, perhaps down; then lift it and reach the goal."""

@@ -15,7 +15,7 @@ from . import approval, portal
 from .account import Account
 from .faults import Fault
 from .settings import LOOPBACK
-from .weather import WeatherError, read_one_off
+from .weather import BROKEN_TLS, WeatherError, read_one_off
 
 WORDS = {"approve": approval.approve, "refuse": approval.refuse}
 Handler = Callable[[Request], Awaitable[Response]]
@@ -27,6 +27,8 @@ def routes(account: Account) -> list[Route]:
     async def add_fault(request: Request) -> Response:
         try:
             one_off = read_one_off(json.loads(await request.body()))
+            if one_off.weather.kind == BROKEN_TLS and not account.settings.tls:
+                raise WeatherError(f"The weather {BROKEN_TLS} needs an account that is served over TLS.")
         except (WeatherError, ValueError, TypeError, AttributeError) as wrong:
             return JSONResponse({"error": str(wrong)}, 400)
         with account.lock:

@@ -12,7 +12,7 @@ from typing import Any
 
 from . import process
 from .account import Account
-from .client_file import CONFIG_FILE, write_client_file
+from .client_file import CONFIG_FILE, served_at, write_client_file
 from .crew import Crew
 from .history import HISTORY_FILE, History
 from .invoice_report import MomentError, readable, report
@@ -25,9 +25,10 @@ from .server import application, serve
 from .settings import LOOPBACK, SETTINGS_FILE, Settings, SettingsError, default_state, load_settings
 from .status import Status, status_of
 from .store import DATABASE_FILE, Store, StoreError
+from .tls import write_identity
 
 DONE, FAILED, WRONG_USE, INTERRUPTED = 0, 1, 2, 130
-OPTIONS = ("port", "machines", "clock_rate", "seed")
+OPTIONS = ("port", "machines", "clock_rate", "seed", "tls")
 
 
 def main(argv: list[str]) -> int:
@@ -56,6 +57,7 @@ def run_serve(settings: Settings, arguments: argparse.Namespace) -> int:
         machines.open()
         if settings.machines == "containers":
             sockets.append(process.listen(gateway(settings.private_subnets[0]), settings.port))
+        identity = write_identity(settings.state) if settings.tls else None
         write_client_file(settings)
         account = Account(settings, Store(settings.state))
         account.store.flush()
@@ -63,7 +65,7 @@ def run_serve(settings: Settings, arguments: argparse.Namespace) -> int:
         app = application(Reception(account, history), Status(account, settings.port))
         print(f"The account is at {settings.endpoint}; clients read {settings.state / CONFIG_FILE}.", flush=True)
         try:
-            serve(app, sockets, Crew(account, machines) if account.waits_for_machines else None)
+            serve(app, sockets, Crew(account, machines) if account.waits_for_machines else None, identity)
         finally:
             machines.close()
             with account.lock:
@@ -76,11 +78,13 @@ def run_start(settings: Settings, arguments: argparse.Namespace) -> int:
     """Start the server in the background."""
     pid = process.running_pid(settings)
     status = process.ask_status(settings) if pid else None
-    if status and status["port"] == settings.port:
-        print(f"The emulator is running already (process {pid}) at {settings.endpoint}.")
+    at = served_at(settings)
+    # Who does not ask for one of both ways takes the account as it is served.
+    if status and status["port"] == settings.port and arguments.tls in (None, at.startswith("https")):
+        print(f"The emulator is running already (process {pid}) at {at}.")
         return DONE
     if pid:
-        where = f"on port {status['port']}, not on {settings.port}" if status else "and does not answer"
+        where = f"at {at}, not at {settings.endpoint}" if status else "and does not answer"
         raise ProcessError(
             f"Starting the emulator: process {pid} serves {settings.state} already, {where}. "
             "Stop it first: python -m emulator stop."
@@ -206,8 +210,9 @@ def _readable(status: dict[str, Any]) -> str:
 
 def _same_options(settings: Settings, arguments: argparse.Namespace) -> list[str]:
     given = {name: getattr(arguments, name) for name in OPTIONS if getattr(arguments, name) is not None}
+    tls = given.pop("tls", None)
     words = [word for name, value in given.items() for word in (f"--{name.replace('_', '-')}", str(value))]
-    return ["--state", str(settings.state), *words]
+    return ["--state", str(settings.state), *words, *([] if tls is None else ["--tls" if tls else "--no-tls"])]
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -232,6 +237,7 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--port", type=int, help="port on the loopback interface (8170)")
         command.add_argument("--machines", choices=("containers", "none"), help="what plays the guests")
         command.add_argument("--clock-rate", type=float, help="seconds of the account's clock per second (1)")
+        command.add_argument("--tls", action=argparse.BooleanOptionalAction, help="serve over https (no)")
         command.add_argument("--seed", type=int, help="of everything that is drawn by chance (0)")
         if name in ("status", "invoice"):
             command.add_argument("--json", action="store_true", help="as one JSON document")

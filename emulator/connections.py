@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
+import struct
 from typing import Any
 
 from starlette.requests import Request
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 CONNECTION = "emulator.connection"
+# What stands in a TLS stream although it is no part of it.
+FOREIGN_BYTES = {
+    "plain_bytes": b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n",
+    "alert": b"\x15\x03\x03\x00\x02\x02\x28",  # fatal: handshake failure
+}
+NO_LINGER = struct.pack("ii", 1, 0)
 
 
 class BreakableProtocol(H11Protocol):
@@ -30,3 +39,14 @@ async def cut(request: Request) -> None:
     """Close the connection of a request without an answer."""
     request.scope[CONNECTION].abort()
     await asyncio.sleep(0)  # uvicorn learns of it before anything else is sent
+
+
+async def break_stream(request: Request, way: str) -> None:
+    """Break the TLS stream of a request: with bytes below TLS, or by its end or a reset without a word."""
+    descriptor = request.scope[CONNECTION].get_extra_info("socket").fileno()
+    with socket.socket(fileno=os.dup(descriptor)) as raw:
+        if way == "reset":
+            raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, NO_LINGER)
+        elif way in FOREIGN_BYTES:
+            raw.send(FOREIGN_BYTES[way])
+    await cut(request)

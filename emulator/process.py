@@ -15,9 +15,10 @@ import urllib.request
 from pathlib import Path
 from typing import IO, Any
 
-from .client_file import served_port
+from .client_file import served_at
 from .machines.waiting import wait_until
-from .settings import LOOPBACK, Settings
+from .settings import Settings
+from .tls import trusting
 
 PID_FILE, LOG_FILE, LOCK_FILE = "emulator.pid", "emulator.log", "emulator.lock"
 START_TIMEOUT_S, STOP_TIMEOUT_S = 120, 60
@@ -129,9 +130,8 @@ def stop(settings: Settings) -> bool:
 
 def ask_status(settings: Settings) -> dict[str, Any] | None:
     """What the running server says about itself, on whichever port; None when it does not answer."""
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
-        with opener.open(f"http://{LOOPBACK}:{served_port(settings)}/status", timeout=10) as answer:
+        with _opener(settings).open(f"{served_at(settings)}/status", timeout=10) as answer:
             status = json.load(answer)
     except (urllib.error.URLError, OSError, ValueError):
         return None
@@ -140,10 +140,9 @@ def ask_status(settings: Settings) -> dict[str, Any] | None:
 
 def tell(settings: Settings, path: str) -> dict[str, Any]:
     """Ask the running server to do something that only this machine may ask for, and return what it says."""
-    request = urllib.request.Request(f"http://{LOOPBACK}:{served_port(settings)}{path}", method="POST")
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    request = urllib.request.Request(f"{served_at(settings)}{path}", method="POST")
     try:
-        with opener.open(request, timeout=10) as answer:
+        with _opener(settings).open(request, timeout=10) as answer:
             return json.load(answer)
     except urllib.error.HTTPError as refused:
         said = json.load(refused).get("error", refused.reason)
@@ -152,6 +151,11 @@ def tell(settings: Settings, path: str) -> dict[str, Any]:
         raise ProcessError(
             f"Asking the emulator for {path}: {unreachable}. Is it running? See: python -m emulator status"
         ) from unreachable
+
+
+def _opener(settings: Settings) -> urllib.request.OpenerDirector:
+    direct = urllib.request.ProxyHandler({})
+    return urllib.request.build_opener(direct, urllib.request.HTTPSHandler(context=trusting(settings)))
 
 
 def _read_pid(settings: Settings) -> int | None:

@@ -6,6 +6,7 @@ import asyncio
 import base64
 import binascii
 import signal
+from pathlib import Path
 
 import uvicorn
 from starlette.applications import Starlette
@@ -16,13 +17,13 @@ from starlette.routing import Route
 
 from . import admin, wire_rest, wire_xmlrpc
 from .calls import TOTAL_HEADER, Answer, Credentials
-from .connections import BreakableProtocol, cut
+from .connections import BreakableProtocol, break_stream, cut
 from .crew import Crew
 from .faults import Fault
 from .reception import Reception
 from .spoiling import spoil
 from .status import Status, status_of
-from .weather import FAIR, Weather
+from .weather import BROKEN_TLS, FAIR, Weather
 
 API_VERSIONS = ("v3.1", "v3")
 XML, JSON = "text/xml", "application/json"
@@ -50,14 +51,15 @@ def application(reception: Reception, status: Status) -> Starlette:
     return Starlette(routes=routes)
 
 
-def serve(app: Starlette, sockets: list, crew: Crew | None) -> None:
-    """Answer calls until a signal ends the process."""
+def serve(app: Starlette, sockets: list, crew: Crew | None, identity: Path | None = None) -> None:
+    """Answer calls until a signal ends the process; over https if it has a certificate."""
     config = uvicorn.Config(
         app,
         http=BreakableProtocol,
         log_config=None,
         access_log=False,
         lifespan="off",
+        ssl_certfile=identity,
         timeout_graceful_shutdown=GRACEFUL_SHUTDOWN_S,
     )
     server = uvicorn.Server(config)
@@ -79,7 +81,9 @@ async def _sent(request: Request, response: Response, weather: Weather) -> Respo
     if weather.kind == "slow":
         await asyncio.sleep(weather.seconds)
     spoiled = spoil(response, weather)
-    if spoiled is None:
+    if weather.kind == BROKEN_TLS:
+        await break_stream(request, weather.way)
+    elif spoiled is None:
         await cut(request)
     return spoiled or response
 

@@ -9,7 +9,7 @@ import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .weather import Forecast, WeatherError, read_forecast
+from .weather import BROKEN_TLS, Forecast, WeatherError, read_forecast
 
 SETTINGS_FILE = "settings.toml"
 LOOPBACK = "127.0.0.1"
@@ -29,6 +29,7 @@ class Settings:
 
     state: Path
     port: int = 8170
+    tls: bool = False  # whether it is served over https; the authority to trust is in authority.pem
     machines: str = "containers"  # or "none": guests without a machine behind them
     clock_rate: float = 1.0
     clock_step_s: float = 0.0  # above 0, each call moves the clock by so much, and real time does not
@@ -72,7 +73,7 @@ class Settings:
     @property
     def endpoint(self) -> str:
         """The XML-RPC endpoint on this machine."""
-        return f"http://{LOOPBACK}:{self.port}/xmlrpc/v3.1/"
+        return f"{'https' if self.tls else 'http'}://{LOOPBACK}:{self.port}/xmlrpc/v3.1/"
 
 
 def default_state() -> Path:
@@ -92,6 +93,8 @@ def load_settings(state: Path, overrides: dict[str, object]) -> Settings:
         raise SettingsError(f"emulator settings: capacity_code is '{settings.capacity_code}'. Use 'new' or 'old'.")
     if settings.approval not in {"auto", "pending"}:
         raise SettingsError(f"emulator settings: approval is '{settings.approval}'. Use 'auto' or 'pending'.")
+    if settings.weather.has(BROKEN_TLS) and not settings.tls:
+        raise SettingsError(f"emulator settings: the weather {BROKEN_TLS} needs TLS. Use tls = true, or --tls.")
     if settings.list_lag_s > KEPT_S:
         raise SettingsError(
             f"emulator settings: list_lag_s is {settings.list_lag_s}. No list lags by more than {KEPT_S:g}."

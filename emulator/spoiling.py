@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from .calls import TOTAL_HEADER, Answer
 from .faults import PUBLIC, Fault, insufficient_capacity, rate_limited
-from .weather import DROP, EMPTY, ERROR_OBJECT, HTML, TRUNCATED, Weather
+from .weather import BROKEN_TLS, DROP, EMPTY, ERROR_OBJECT, HTML, TRUNCATED, Weather
 
 PAGE = "<html><head><title>{0}</title></head><body><center><h1>{0}</h1></center><hr>nginx</body></html>"
 REASONS = {
@@ -47,7 +47,7 @@ def bared(answer: Answer) -> Answer:
 
 def spoil(response: Response, weather: Weather) -> Response | None:
     """The response that the caller gets instead; None when the connection is cut."""
-    if weather.way == DROP:
+    if weather.way == DROP or weather.kind == BROKEN_TLS:
         return None
     if weather.kind == "no_total":
         del response.headers[TOTAL_HEADER]

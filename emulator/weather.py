@@ -11,6 +11,7 @@ from typing import Any
 from .calls import SERVICE_PREFIX, Call
 
 BEFORE, AFTER = "before", "after"  # the call is carried out, or not
+BROKEN_TLS = "broken_tls"
 DROP, HTML, EMPTY, TRUNCATED, ERROR_OBJECT = "drop", "html", "empty", "truncated", "error_object"
 PAGES = ("http_500", "http_502", "http_503", "http_429")
 FAULTS = ("rate_limit", "internal_error", "application_error", "system_error", "public_error")
@@ -19,6 +20,7 @@ WAYS: dict[str, tuple[str, ...]] = {
     "error": ("http_503", "http_500", "http_502", "http_429", *FAULTS),
     "lost_call": (DROP,),
     "lost_reply": (DROP, "http_502", "http_500"),
+    BROKEN_TLS: ("plain_bytes", "alert", "end", "reset"),  # the stream breaks after the call was carried out
     "malformed": (HTML, EMPTY, TRUNCATED, ERROR_OBJECT),
     "slow": ("late",),
     "stale": ("late",),
@@ -63,6 +65,10 @@ class Forecast:
     def rates_of(self, method: str) -> dict[str, float]:
         """The rates for one method."""
         return {**self.rates, **self.methods.get(method, {})}
+
+    def has(self, kind: str) -> bool:
+        """Whether a kind may come at all."""
+        return any(rates.get(kind) for rates in (self.rates, *self.methods.values()))
 
 
 @dataclass

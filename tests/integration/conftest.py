@@ -7,6 +7,7 @@ import json
 import random
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import time
@@ -39,8 +40,9 @@ class AccountEmulator:
     def __init__(self, state: Path, **settings: Any) -> None:
         self.state = state
         self.port = free_port()
-        self.endpoint = f"http://127.0.0.1:{self.port}/xmlrpc/v3.1/"
-        self.rest_endpoint = f"http://127.0.0.1:{self.port}/rest/v3.1/"
+        self.root = f"{'https' if settings.get('tls') else 'http'}://127.0.0.1:{self.port}"
+        self.endpoint = f"{self.root}/xmlrpc/v3.1/"
+        self.rest_endpoint = f"{self.root}/rest/v3.1/"
         self.config_file = state / "softlayer.conf"
         self.clock_rate = settings.pop("clock_rate", 600)
         self._process: subprocess.Popen[bytes] | None = None
@@ -88,8 +90,11 @@ class AccountEmulator:
         return json.loads(self._admin(f"portal/{kind}", json.dumps(wanted).encode()))
 
     def _admin(self, path: str, body: bytes | None = None) -> bytes:
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        with opener.open(f"http://127.0.0.1:{self.port}/{path}", body, timeout=10) as answer:
+        authority = self.state / "authority.pem"
+        context = ssl.create_default_context(cafile=authority) if authority.exists() else None
+        secure = urllib.request.HTTPSHandler(context=context)
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), secure)
+        with opener.open(f"{self.root}/{path}", body, timeout=10) as answer:
             return answer.read()
 
 

@@ -1,0 +1,30 @@
+"""The certificate with which the account proves who it is when it is served over https."""
+
+from __future__ import annotations
+
+import os
+import ssl
+from pathlib import Path
+
+from .machines.certificates import server_identity
+from .settings import LOOPBACK, Settings
+
+AUTHORITY_FILE, IDENTITY_FILE = "authority.pem", "server.pem"
+SERVER_NAME = "localhost"
+
+
+def write_identity(folder: Path) -> Path:
+    """Write a new certificate with its key, and beside it the authority that clients have to trust."""
+    identity = server_identity(SERVER_NAME, LOOPBACK)
+    path = folder / IDENTITY_FILE
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(identity.certificate + identity.key)
+    (folder / AUTHORITY_FILE).write_text(identity.authority)
+    return path
+
+
+def trusting(settings: Settings) -> ssl.SSLContext | None:
+    """What a client on this machine verifies the account with; None while there is no certificate."""
+    path = settings.state / AUTHORITY_FILE
+    return ssl.create_default_context(cafile=path) if path.exists() else None

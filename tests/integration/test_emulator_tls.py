@@ -1,0 +1,101 @@
+"""The account over https: who may trust it, and what is left when its stream breaks after a call was carried out."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import urllib.error
+import urllib.request
+
+import pytest
+import SoftLayer
+
+from providers.softlayer import account as accounts
+from providers.softlayer.calls import Api
+from providers.softlayer.credentials import load
+from providers.softlayer.errors import ApiError
+from tests.integration.conftest import ROOT, AccountEmulator, free_port
+from tests.integration.test_emulator_account import template
+
+WAYS = ["plain_bytes", "alert", "end", "reset"]
+
+
+@pytest.fixture(scope="module")
+def emulator(tmp_path_factory):
+    emulator = AccountEmulator(tmp_path_factory.mktemp("secure"), tls=True)
+    emulator.start()
+    yield emulator
+    emulator.stop()
+
+
+def test_the_clients_file_leads_to_it_and_names_the_authority(emulator):
+    key = load(str(emulator.config_file))
+    assert key.endpoint == emulator.endpoint and key.endpoint.startswith("https://")
+    account = accounts.open_account(str(emulator.config_file), {})
+    assert account.identity().username == "local"
+    client = SoftLayer.create_client_from_env(config_file=str(emulator.config_file), verify=key.authority)
+    assert client.call("Account", "getObject")["id"] == int(account.identity().account_id)
+
+
+def test_another_accounts_authority_is_not_trusted(emulator, emulator_with):
+    other = emulator_with(tls=True)
+    words = emulator.config_file.read_text().replace(str(emulator.state), str(other.state))
+    (other.state / "wrong.conf").write_text(words)
+    with pytest.raises(ApiError, match=r"(?i)certificate"):
+        Api(load(str(other.state / "wrong.conf")), threading.Event()).once("Account", "getObject")
+
+
+@pytest.mark.parametrize("protocol", ["xmlrpc", "rest"])
+@pytest.mark.parametrize("way", WAYS)
+def test_an_order_whose_stream_breaks_was_taken_once(emulator, tmp_path, protocol, way):
+    hostname = f"{way.replace('_', '-')}-{protocol}"
+    config = tmp_path / "client.conf"
+    config.write_text(emulator.config_file.read_text().replace("/xmlrpc/", f"/{protocol}/"))
+    emulator.script("Virtual_Guest::createObject", "broken_tls", way=way, about=f"{hostname}.test-1f3a9c42.microcluster", times=9)
+    with pytest.raises(ApiError) as lost:
+        Api(load(str(config)), threading.Event()).once("Virtual_Guest", "createObject", template(hostname))
+    assert lost.value.is_ambiguous
+    guests = Api(load(str(config)), threading.Event()).read_all("Account", "getVirtualGuests", mask="mask[id,hostname]")
+    assert [guest["hostname"] for guest in guests].count(hostname) == 1
+
+
+def test_a_stream_may_break_by_chance(emulator_with):
+    weather = {"methods": {"Account::getVirtualGuests": {"broken_tls": 1.0}}}
+    emulator = emulator_with(tls=True, weather=weather)
+    api = Api(load(str(emulator.config_file)), threading.Event(), 0.01)
+    for _ in range(4):
+        with pytest.raises(ApiError, match="no answer"):
+            api.once("Account", "getVirtualGuests")
+    assert emulator.status()["weather"]["broken_tls"] == 4
+    assert api.once("Account", "getObject")["id"]
+
+
+def test_an_account_without_tls_refuses_the_fault(account_emulator, tmp_path):
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        account_emulator.script("Account::getObject", "broken_tls")
+    assert "TLS" in json.load(refused.value)["error"]
+    (tmp_path / "settings.toml").write_text("weather = {broken_tls = 0.5}\n")
+    options = ["--state", str(tmp_path), "--port", str(free_port()), "--machines", "none"]
+    line = [sys.executable, "-m", "emulator", "serve", *options]
+    served = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert served.returncode == 2 and "needs TLS" in served.stderr
+
+
+def test_it_is_started_asked_and_stopped_over_https_by_the_same_commands(tmp_path):
+    options = ["--state", str(tmp_path), "--port", str(free_port()), "--machines", "none"]
+
+    def run(command: str, *words: str) -> subprocess.CompletedProcess[str]:
+        line = [sys.executable, "-m", "emulator", command, *options, *words]
+        return subprocess.run(line, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+
+    try:
+        assert "https://127.0.0.1:" in run("start", "--tls").stdout
+        assert "running already" in run("start").stdout
+        assert run("start", "--no-tls").returncode == 1
+        assert json.loads(run("status", "--json").stdout)["running"] is True
+        assert (tmp_path / "server.pem").stat().st_mode & 0o777 == 0o600
+    finally:
+        assert run("stop").returncode == 0
+    assert json.loads(run("status", "--json").stdout)["running"] is False
