@@ -14,7 +14,7 @@ from .faults import BAD_REQUEST, Fault, not_emulated, not_found, not_ready_to_re
 from .services import SERVICES
 from .subjects import subject
 from .timeline import Timeline
-from .views import Listing
+from .views import Listing, View
 
 ANY_USER = "apikey"  # a key of the surrounding cloud says by itself whose it is
 LOG = logging.getLogger("emulator.calls")
@@ -85,6 +85,8 @@ class Dispatcher:
         if isinstance(result, Listing):
             chosen = filters.select(result.views, call.filter, result.root, now)
             tree = filters.rooted(call.filter, result.root)
+            if not filters.is_ordered(tree):
+                chosen = self._shuffled(chosen, call)
         else:
             chosen, tree = result, filters.rooted(call.filter, None)
         narrowing = filters.Narrowing(tree, now) if masks.is_filtered(call.mask) else None
@@ -92,6 +94,10 @@ class Dispatcher:
             return Answer(masks.project(chosen, mask, narrowing))
         page = chosen[call.offset : call.offset + call.limit] if call.limit else chosen
         return Answer(masks.project(page, mask, narrowing), len(chosen))
+
+    def _shuffled(self, views: list[View], call: Call) -> list[View]:
+        """The vendor: without an order in the filter a list may come in another one each time."""
+        return self._account.sky.chance("order", call.name).sample(views, len(views))
 
     def _authenticate(self, credentials: Credentials | None) -> None:
         settings = self._account.settings

@@ -62,6 +62,11 @@ def rooted(tree: Any, root: str | None) -> Filter:
     return below if isinstance(below, dict) else {}
 
 
+def is_ordered(tree: Filter) -> bool:
+    """Whether a filter, below its root, says in which order the objects come."""
+    return any(True for _ in _orders(tree, ()))
+
+
 def select(views: list[View], tree: Any, root: str | None, now: float) -> list[View]:
     """The views that match, in the order the filter asks for; all of them where it cannot be understood."""
     below = rooted(tree, root)

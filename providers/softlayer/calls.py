@@ -10,6 +10,7 @@ import time
 import xmlrpc.client
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 from xml.parsers.expat import ExpatError
 
@@ -18,6 +19,7 @@ import tenacity
 
 from providers.softlayer.credentials import Credentials
 from providers.softlayer.errors import NOT_SENT, ApiError, WaitError
+from providers.softlayer.paging import read_whole
 from providers.softlayer.redaction import redacted
 from providers.softlayer.transport import Deadline, new_client
 
@@ -40,7 +42,6 @@ FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 15.0
 RATE_LIMIT_PAUSE_S = 1.0
 """The limit counts by the second."""
-PAGE_SIZE = 100
 
 
 class Api:
@@ -90,21 +91,8 @@ class Api:
         return self.read(service, method, *args, can_wait=True, **options)
 
     def read_all(self, service: str, method: str, **options: Any) -> list[dict[str, Any]]:
-        """Read a whole list, page by page; the total may be missing, but where it is there it must have come.
-
-        Raises:
-            ApiError: the list is none, or ends before its own total: it must never read as "nothing left".
-        """
-        rows: list[dict[str, Any]] = []
-        while True:
-            page = self.read(service, method, limit=PAGE_SIZE, offset=len(rows), expect=list, **options)
-            rows += page
-            if len(page) < PAGE_SIZE:
-                break
-        total = getattr(page, "total_count", 0)
-        if len(rows) < total:
-            raise ApiError(f"listing {service}::{method}", "truncated list", f"{len(rows)} of {total} came")
-        return rows
+        """Read a whole list; one that ends before its own total, or whose pages do not fit together, is an ApiError."""
+        return read_whole(partial(self.read, expect=list), service, method, self._pause, **options)
 
     def find(self, service: str, object_id: str, mask: str) -> dict[str, Any] | None:
         """Read one object; None when it does not exist."""
@@ -139,6 +127,9 @@ class Api:
             # REST hands an error with status 200 back as a result.
             raise self._error(call, str(answer["code"]), str(answer["error"]))
         return answer
+
+    def _pause(self) -> None:
+        self._stop.wait(FIRST_PAUSE_S * self._time_scale)
 
     def _error(self, call: str, code: str, text: str) -> ApiError:
         error = ApiError(call, code, redacted(text, self.credentials.api_key))

@@ -50,8 +50,7 @@ def guest_list(api: Api) -> SharedList:
     """The guests whose domain carries the mark."""
 
     def fetch(owner_mark: str) -> list[Row]:
-        order = {"id": {"operation": "orderBy", "options": [{"name": "sort", "value": ["ASC"]}]}}
-        rooted = {"virtualGuests": {"domain": _ending(owner_mark), **order}}
+        rooted = {"virtualGuests": {"domain": _ending(owner_mark)}}
         found = api.read_all("Account", "getVirtualGuests", mask=GUEST_MASK, filter=rooted)
         return [guest for guest in found if mark.guest_is(guest, owner_mark)]
 

@@ -53,7 +53,9 @@ def test_an_order_whose_stream_breaks_was_taken_once(emulator, tmp_path, protoco
     hostname = f"{way.replace('_', '-')}-{protocol}"
     config = tmp_path / "client.conf"
     config.write_text(emulator.config_file.read_text().replace("/xmlrpc/", f"/{protocol}/"))
-    emulator.script("Virtual_Guest::createObject", "broken_tls", way=way, about=f"{hostname}.test-1f3a9c42.microcluster", times=9)
+    emulator.script(
+        "Virtual_Guest::createObject", "broken_tls", way=way, about=f"{hostname}.test-1f3a9c42.microcluster", times=9
+    )
     with pytest.raises(ApiError) as lost:
         Api(load(str(config)), threading.Event()).once("Virtual_Guest", "createObject", template(hostname))
     assert lost.value.is_ambiguous

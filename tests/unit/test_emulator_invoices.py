@@ -121,7 +121,7 @@ def test_an_invoice_is_issued_on_the_day_of_the_first_order_every_month(emulated
     assert (first["statusCode"], first["typeCode"]) == ("OPEN", "RECURRING")
     assert Decimal(first["invoiceTotalAmount"]) == (Decimal("4.496") * 31 * 24).quantize(CENT)
     later(emulated, 31 * DAY)
-    assert [each["statusCode"] for each in emulated.call("Account", "getInvoices")] == ["CLOSED", "OPEN"]
+    assert sorted(each["statusCode"] for each in emulated.call("Account", "getInvoices")) == ["CLOSED", "OPEN"]
 
 
 def test_an_item_counts_the_hours_of_the_running_billing_period_and_not_those_that_were_invoiced(emulated):
@@ -194,9 +194,8 @@ def test_what_was_replaced_is_no_part_any_more_but_still_on_the_next_invoice(emu
     }
     assert shown == {"children": ["100 Mb"], "nextInvoiceChildren": ["1 Gbps", "100 Mb"]}
     assert item["hourlyRecurringFee"] == 4.456
-    assert [each["id"] for each in emulated.call("Billing_Item", "getChildren", identifier=item["id"])] == [
-        each["id"] for each in item["children"]
-    ]
+    below = emulated.call("Billing_Item", "getChildren", identifier=item["id"])
+    assert {each["id"] for each in below} == {each["id"] for each in item["children"]}
 
 
 def test_a_report_of_the_past_shows_the_bill_as_it_was(emulated):

@@ -16,7 +16,7 @@ from emulator.rate_limit import RateLimit
 from emulator.settings import SETTINGS_FILE, SettingsError, load_settings
 from emulator.spoiling import spoil
 from emulator.weather import FAIR, Forecast, Sky, Weather, WeatherError, read_forecast, read_one_off
-from tests.unit.emulated import Emulated, template
+from tests.unit.emulated import LOCAL, Emulated, template
 
 READ = Call("SoftLayer_Virtual_Guest", "getObject")
 LIST = Call("SoftLayer_Account", "getVirtualGuests")
@@ -208,3 +208,24 @@ def test_a_bare_receipt_names_no_guest_although_there_is_one(tmp_path):
     receipt = emulated.call("Product_Order", "placeOrder", {"orderContainers": [container]})
     assert receipt["orderDetails"]["orderContainers"][0]["virtualGuests"] == []
     assert len(emulated.account.store.guests) == 1
+
+
+def test_a_list_without_an_order_comes_in_another_one_each_time_and_the_same_ones_by_seed(tmp_path):
+    def listed(name: str, seed: int) -> list[list[int]]:
+        emulated = Emulated(tmp_path / name, seed=seed)
+        pods = [emulated.call("Network_Pod", "getAllObjects") for _ in range(5)]
+        return [[each["name"] for each in page] for page in pods]
+
+    first = listed("first", 1)
+    assert len({tuple(each) for each in first}) > 1
+    assert listed("second", 1) == first
+    assert listed("third", 2) != first
+
+
+def test_a_list_comes_in_the_order_that_is_asked_for(tmp_path):
+    emulated = Emulated(tmp_path)
+    tree = {"name": {"operation": "orderBy", "options": [{"name": "sort", "value": ["ASC"]}]}}
+    call = Call("SoftLayer_Network_Pod", "getAllObjects", filter=tree, credentials=LOCAL)
+    for _ in range(5):
+        names = [each["name"] for each in emulated.reception.reply(call).result.value]
+        assert names == sorted(names) and len(names) > 2
