@@ -72,7 +72,7 @@ def _limits(text: str | None) -> tuple[int | None, int]:
 def _filter(text: str | None) -> Any:
     """The filter, whatever its form; the service does not complain about one that it cannot read."""
     try:
-        return json.loads(text or "null")
+        return _loads(text or "null")
     except ValueError:
         return None
 
@@ -89,9 +89,16 @@ def _arguments(body: bytes) -> tuple[Any, ...]:
 
 def _json(text: str, what: str) -> Any:
     try:
-        return json.loads(text)
+        return _loads(text)
     except ValueError as broken:
         raise Fault(BAD_REQUEST, f"The {what} is not JSON: {broken}.") from broken
+
+
+def _loads(text: str) -> Any:
+    """As PHP reads JSON: half a surrogate pair is an error (JSON_ERROR_UTF16), so that no text of the account holds one."""
+    value = json.loads(text)
+    json.dumps(value, ensure_ascii=False).encode()
+    return value
 
 
 def _number(value: Any) -> float:

@@ -14,6 +14,7 @@ from .faults import NOT_WELL_FORMED, Fault
 
 # The prolog declares iso-8859-1 although clients send UTF-8; a parser that believed it would garble every umlaut.
 _PROLOG = re.compile(r"^\s*<\?xml[^>]*\?>")
+_NOT_XML = re.compile("[\x00-\x08\x0b-\x1f\ufffe\uffff]")
 INT32 = range(-(2**31), 2**31)
 
 
@@ -42,14 +43,19 @@ def read_call(service: str, body: bytes, basic: Credentials | None) -> Call:
 
 def write_answer(answer: Answer) -> bytes:
     """The response body of an answer."""
-    text = xmlrpc.client.dumps((_wire(answer.value),), methodresponse=True, allow_none=True)
-    return text.encode()
+    return _encoded(xmlrpc.client.dumps((_wire(answer.value),), methodresponse=True, allow_none=True))
 
 
 def write_fault(fault: Fault) -> bytes:
     """The response body of a fault; its code has to be a string, or clients do not know it."""
-    text = xmlrpc.client.dumps(xmlrpc.client.Fault(fault.code, fault.text), methodresponse=True, allow_none=True)
-    return text.encode()
+    return _encoded(
+        xmlrpc.client.dumps(xmlrpc.client.Fault(fault.code, fault.text), methodresponse=True, allow_none=True)
+    )
+
+
+def _encoded(text: str) -> bytes:
+    """PHP's writer sends such characters as references, which XML 1.0 forbids just the same: strict parsers give up."""
+    return _NOT_XML.sub(lambda found: f"&#{ord(found[0])};", text).encode()
 
 
 def _headers(parameters: tuple[Any, ...]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from plain_text import lines
+from providers.softlayer import refusals
 
 NOT_SENT = "not sent"
 """The code of a call that never left."""
@@ -54,7 +55,10 @@ class ApiError(ProviderError):
     @property
     def is_weather(self) -> bool:
         """Tell whether the same call may work in a moment."""
-        return self.is_ambiguous or self.is_rate_limit
+        if self.is_rate_limit:
+            return True
+        is_lost = self.code in ("no answer", "unreadable answer", "-32603", "-32500", "-32400", "-32600")
+        return is_lost or self.code.startswith("HTTP 5") or self.text.strip().lower().startswith("internal error")
 
     @property
     def is_rate_limit(self) -> bool:
@@ -63,11 +67,11 @@ class ApiError(ProviderError):
 
     @property
     def is_ambiguous(self) -> bool:
-        """Tell whether the call may have been carried out although no answer says so."""
-        if self.is_rate_limit:
-            return False
-        is_lost = self.code in ("no answer", "unreadable answer", "-32603", "-32500", "-32400", "-32600")
-        return is_lost or self.code.startswith("HTTP 5") or self.text.strip().lower().startswith("internal error")
+        """Tell whether the call may have been carried out although no answer says so: only known refusals are certain.
+
+        A fault that nobody knows is ambiguous and no weather: what it was about is looked for, and not sent again.
+        """
+        return not self.is_rate_limit and (self.is_weather or not refusals.is_known(self.code, self.text))
 
     @property
     def is_unauthorised(self) -> bool:

@@ -17,6 +17,7 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
 from providers.softlayer.credentials import Credentials
+from providers.softlayer.readable import readable_json, readable_xml
 
 CONNECT_TIMEOUT_S = 10.0
 LONGEST_RETRY_AFTER_S = 15.0
@@ -143,8 +144,11 @@ def new_client(credentials: Credentials, hold: Callable[[float], None] = lambda 
     )
     session.trust_env = not credentials.is_local
 
+    readable = readable_json if is_rest else readable_xml
+
     def heard(response: Response, *_: Any, **__: Any) -> None:
         hold(retry_after_s(response.headers))
+        response._content = readable(response.content)  # The client parses it in the call that has read it.
 
     session.hooks["response"].append(heard)
     sign = SoftLayer.BasicHTTPAuthentication if is_rest else SoftLayer.BasicAuthentication

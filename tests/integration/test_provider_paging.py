@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import threading
 
+import pytest
+
 from providers.softlayer.calls import Api
 from providers.softlayer.credentials import load
+from tests.integration.official import client_of
 
 KEYS = 150
 
@@ -33,3 +36,21 @@ def test_a_key_that_is_removed_between_two_pages_takes_no_other_one_with_it(emul
 def _key(api: Api, number: int) -> int:
     text = f"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI{number:043d} neighbour"
     return api.once("Security_Ssh_Key", "createObject", {"label": f"neighbour {number}", "key": text})["id"]
+
+
+@pytest.mark.parametrize("path", ["xmlrpc", "rest"])
+def test_a_stranger_may_write_what_they_like_into_a_label(emulator_with, tmp_path, path):
+    emulator = emulator_with()
+    stranger = client_of(emulator, "rest")
+    texts = ["\x00", "\x01", "\x1b[31m", "\x85", "\x9b31m", "\u202e", "\ufffe", "[/data]", "<b>&amp;", "\r\n"]
+    for number, text in enumerate(texts):
+        key = f"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI{number:043d} x"
+        stranger.call("Security_Ssh_Key", "createObject", {"label": f"{number} {text} end", "key": key, "notes": text})
+    emulator.restart()
+    config = tmp_path / "client.conf"
+    config.write_text(emulator.config_file.read_text().replace("/xmlrpc/", f"/{path}/"))
+    found = Api(load(str(config)), threading.Event(), 0.01).read_all(
+        "Account", "getSshKeys", mask="mask[id,label,notes]"
+    )
+    assert sorted(int(row["label"].split()[0]) for row in found) == list(range(len(texts)))
+    assert all(row["label"].endswith(" end") for row in found)

@@ -103,8 +103,9 @@ def test_the_whole_way_works_over_rest(account_emulator, onlooker, tmp_path):
 
 
 def test_an_image_and_its_disks_come_in_one_order(account_emulator, onlooker):
-    image = next(iter(onlooker.client.call("Account", "getPrivateBlockDeviceTemplateGroups")), None)
-    image = image or onlooker.client.call("Virtual_Guest_Block_Device_Template_Group", "getPublicImages")[0]
+    images = onlooker.client.call("Account", "getPrivateBlockDeviceTemplateGroups")
+    images = images or onlooker.client.call("Virtual_Guest_Block_Device_Template_Group", "getPublicImages")
+    image = min(images, key=lambda each: each["id"])
     wanted = {key: value for key, value in guest("gpu-0", imageId=str(image["id"])).items() if key != "os"}
     with Driver(account_emulator.config_file) as driver:
         made = driver.create("VirtualGuest", "gpu-0", wanted)
@@ -116,10 +117,21 @@ def test_an_image_and_its_disks_come_in_one_order(account_emulator, onlooker):
 
 
 def test_a_receipt_that_names_no_guest_is_no_reason_for_a_second_order(account_emulator, onlooker):
-    image = onlooker.client.call("Virtual_Guest_Block_Device_Template_Group", "getPublicImages")[0]
+    images = onlooker.client.call("Virtual_Guest_Block_Device_Template_Group", "getPublicImages")
+    image = min(images, key=lambda each: each["id"])
     wanted = {key: value for key, value in guest("gpu-0", imageId=str(image["id"])).items() if key != "os"}
     account_emulator.script("Product_Order::placeOrder", "bare_receipt")
     with Driver(account_emulator.config_file) as driver:
         made = driver.create("VirtualGuest", "gpu-0", wanted)
         assert [str(each["id"]) for each in onlooker.guests()] == [made.id]
         driver.delete(made)
+
+
+def test_after_a_refusal_that_nobody_knows_the_order_is_looked_for_and_not_sent_again(over, onlooker):
+    driver, wire = over()
+    pods = onlooker.client.call("Network_Pod", "getAllObjects")
+    elsewhere = next(pod for pod in pods if pod["datacenterName"] != LEDGER["datacenter"])
+    with pytest.raises(Failed, match="is not in datacenter.*The account shows none, so nothing was ordered"):
+        driver.create("VirtualGuest", "gpu-0", guest("gpu-0", backendRouterId=str(elsewhere["backendRouterId"])))
+    assert wire.calls.count("createObject") == 1
+    assert onlooker.guests() == []

@@ -13,7 +13,7 @@ from xml.parsers.expat import ExpatError
 import pytest
 import SoftLayer
 
-from providers.softlayer import calls, transport
+from providers.softlayer import calls, refusals, transport
 from providers.softlayer.calls import Api
 from providers.softlayer.credentials import Credentials, CredentialsError, load
 from providers.softlayer.errors import ApiError, WaitError
@@ -78,15 +78,47 @@ def test_a_read_is_repeated_in_bad_weather(api, weather):
     assert wire.sent == 3
 
 
-@pytest.mark.parametrize(
-    "refused", [REFUSED, SoftLayer.SoftLayerAPIError(500, "no"), SoftLayer.SoftLayerAPIError(400, "no")]
-)
-def test_a_refusal_is_not_repeated(api, refused):
+KNOWN = [
+    SoftLayer.SoftLayerAPIError("SoftLayer_Exception_Order_InvalidData", "no such price"),
+    SoftLayer.SoftLayerAPIError("SoftLayer_Exception_InsufficientCapacity", "no room"),
+    SoftLayer.SoftLayerAPIError("SoftLayer_Exception_Public", "Access Denied. "),
+    SoftLayer.SoftLayerAPIError("SoftLayer_Exception_Public", "Invalid username/password"),
+    SoftLayer.SoftLayerAPIError(500, "Access Denied. "),
+    SoftLayer.SoftLayerAPIError(404, "Unable to find object with id of '1'."),
+    SoftLayer.SoftLayerAPIError(400, "no"),
+    SoftLayer.exceptions.InvalidMethodParameters("-32602", "a parameter is missing"),
+    SoftLayer.TransportError(403, "403 Client Error"),
+    GONE,
+]
+UNKNOWN = [
+    REFUSED,
+    SoftLayer.SoftLayerAPIError("SoftLayer_Exception_Public", "Something went wrong."),
+    SoftLayer.SoftLayerAPIError("SoftLayer_Exception_Order_Unheard_Of", "no"),
+    SoftLayer.SoftLayerAPIError(500, "no"),
+    SoftLayer.TransportError(408, "408 Client Error"),
+]
+
+
+@pytest.mark.parametrize("refused", KNOWN)
+def test_a_known_refusal_is_certain_and_not_repeated(api, refused):
     client, wire = api(refused)
-    with pytest.raises(ApiError, match="calling Account::getObject: no .") as error:
+    with pytest.raises(ApiError) as error:
         client.read("Account", "getObject")
     assert wire.sent == 1
     assert not error.value.is_ambiguous
+
+
+@pytest.mark.parametrize("refused", UNKNOWN)
+def test_after_a_fault_that_nobody_knows_an_order_may_stand_and_nothing_is_repeated(api, refused):
+    client, wire = api(refused)
+    with pytest.raises(ApiError) as error:
+        client.read("Account", "getObject")
+    assert wire.sent == 1
+    assert error.value.is_ambiguous and not error.value.is_weather
+
+
+def test_every_refusal_that_counts_as_known_has_a_source():
+    assert all({**refusals.CODES, **refusals.TEXTS}.values())
 
 
 @pytest.mark.parametrize("weather", [each for each in WEATHER if each not in (LIMITED, WEATHER[4])])
