@@ -95,7 +95,7 @@ def test_orders_are_listed_and_looked_up(client):
     orders = AccountManager(client).get_account_all_billing_orders()
     assert {each["status"] for each in orders} == {"APPROVED"}
     assert {each["orderTotalAmount"] for each in orders} >= {"4.50", "1306.11"}
-    detail = OrderingManager(client).get_order_detail(orders[0]["id"])
+    detail = OrderingManager(client).get_order_detail(min(each["id"] for each in orders))
     assert "2000 GB (SAN)" in {each["description"] for each in detail["items"]}
 
 

@@ -95,7 +95,9 @@ def test_a_key_of_the_surrounding_cloud_needs_no_name(rest):
 
 
 def test_every_list_tells_its_total_and_takes_a_page(client, guest_id, groups):
-    page = client.call("Network_SecurityGroup", "getAllObjects", limit=2, offset=1, mask="mask[id]")
+    by_id = {"id": {"operation": "orderBy", "options": [{"name": "sort", "value": ["ASC"]}]}}
+    options = {"mask": "mask[id]", "filter": by_id}
+    page = client.call("Network_SecurityGroup", "getAllObjects", limit=2, offset=1, **options)
     assert ([each["id"] for each in page], page.total_count) == (groups[1:3], len(groups))
     devices = client.call("Virtual_Guest", "getBlockDevices", id=guest_id, limit=2)
     assert (len(devices), devices.total_count) == (2, 4)
