@@ -4,6 +4,8 @@ What cannot get better ends the run, because its machines cost money: a loss tha
 gone, no progress. What may be on purpose or may pass only raises an alarm: slow steps, GPUs at rest, a disk that fills up.
 """
 
+import errno
+
 NOT_FINITE, RANK_DIED, NODE_LOST, STALLED, DISK_FULL = "nan", "rank-died", "node-lost", "stalled", "disk-full"
 DISK_LOW, GPUS_AT_REST, SLOW, NOT_COPIED = "disk-low", "gpus-at-rest", "slow", "not-copied"
 WAITED_FOR = "waited-for"
@@ -92,6 +94,10 @@ class Alarms:
         if not used or max(used) > REST_PERCENT or node not in self.busy:
             self.busy[node] = now
 
+    def blind(self, now):
+        """Take in that nobody could be asked: it says nothing of the machines."""
+        self.answered = dict((node, now) for node in self.answered)
+
     def now(self, now):
         """Return {cause: sentence} of everything that is wrong at this moment."""
         found = dict(self.final)
@@ -175,6 +181,11 @@ class Alarms:
 def ending(found):
     """Return the cause that ends the run, the one that explains most first, or None."""
     return next((cause for cause in ENDING if cause in found), None)
+
+
+def is_full(error):
+    """Return whether an error says that a disk takes no more."""
+    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 def median(values):

@@ -44,8 +44,11 @@ class Copier:
             pausing = self.failed_at is not None and time.monotonic() - self.failed_at < RETRY_S and not last
             if (newest, best) != self.kept and self.keepers and not pausing:
                 self._copy(newest, best)
-        except OSError:  # The framework has removed it meanwhile, or the disk is full, which others notice.
+        except FileNotFoundError:  # The framework has removed it meanwhile.
             self.announced = None
+        except Exception as error:  # noqa: BLE001 - it may pass, and the next checkpoints are to be copied all the same
+            self.failed_at = time.monotonic()
+            self.alarms.not_copied = "checkpoint {} could not be copied: {}".format(newest[0], error)
 
     def _announce(self, step, name):
         size = sum(os.path.getsize(self.run.path("logdir", file)) for file in self._files(name))

@@ -26,6 +26,7 @@ class Run:
         self.log = open(self.path("job.log"), "ab", 0)  # noqa: SIM115 - as long as the process
         self.events = open(self.path("progress.jsonl"), "a")  # noqa: SIM115 - as long as the process
         self.samples = open(self.path("samples.jsonl"), "a")  # noqa: SIM115 - as long as the process
+        self.cut_off = [file for file in (self.events, self.samples) if is_cut_off(file.name)]
         self.telling = threading.Lock()
 
     def path(self, *names):
@@ -54,6 +55,9 @@ class Run:
 
     def _add(self, file, event):
         with self.telling:
+            if file in self.cut_off:  # The first event must not become a part of the line that a crash has left.
+                self.cut_off.remove(file)
+                file.write("\n")
             file.write(json.dumps(dict(event, t=round(time.time(), 3)), sort_keys=True) + "\n")
             file.flush()
 
@@ -123,3 +127,10 @@ class Run:
         if not os.path.exists(self.path("ballast")):
             with open(self.path("ballast"), "wb") as file:
                 file.write(b"\0" * BALLAST_BYTES)
+
+
+def is_cut_off(path):
+    """Return whether a file ends in the middle of a line."""
+    with open(path, "rb") as file:
+        file.seek(max(0, os.path.getsize(path) - 1))
+        return file.read() not in (b"", b"\n")

@@ -184,7 +184,7 @@ def end(run):
 
 def explained(error):
     """Return an error of our own as a failure."""
-    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+    if alarms.is_full(error):
         return {"cause": alarms.DISK_FULL, "sentence": "no space is left on the launcher's data disk", "lines": []}
     return {"cause": "supervisor-failed", "sentence": "the supervisor failed: " + repr(error), "lines": []}
 

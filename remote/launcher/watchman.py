@@ -4,6 +4,7 @@ Python 3.5, it travels to the launcher.
 """
 
 import contextlib
+import errno
 import json
 import threading
 import time
@@ -18,6 +19,9 @@ from progress import explains, rank_of
 
 LAST_LINES, LINE_SHOWN = 20, 1000
 SAMPLE_TIMEOUT_S = 20
+PASSES_S = 120
+PASSING = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
+"""What a launcher that is short of memory or processes for a moment answers to a new process."""
 EARLY_S, EARLY_TIMES = 120, 4
 """In the first minutes the machines are asked so many times as often, so that a short run is measured as well."""
 
@@ -143,18 +147,28 @@ class Watchman:
         return list(self.last_lines.get(rank) or self.last_lines.get(None) or [])
 
     def _look_on(self):
+        seen_at = time.monotonic()
         while not self.over.is_set():
             try:
                 self._look()
-            except OSError as error:
-                self.alarms.saw({"event": alarms.DISK_FULL, "text": "the launcher could not write: " + str(error)}, 0)
+                seen_at = time.monotonic()
             except Exception as error:  # noqa: BLE001 - ranks that nobody watches cost money unseen
-                self.verdict = ("supervisor-failed", "watching the run failed: " + repr(error), [])
+                self._could_not_look(error, time.monotonic() - seen_at)
             if self.judgement():
                 end_run.end("only", self.run.job["run"])
                 return
             self.call.wait(self.run.job["watch_every_s"])
             self.call.clear()
+
+    def _could_not_look(self, error, for_s):
+        """End the run for what will not pass: a full disk, a mistake of ours, or no memory for a process for minutes."""
+        if alarms.is_full(error):
+            self.alarms.saw({"event": alarms.DISK_FULL, "text": "the launcher could not write: " + str(error)}, 0)
+        elif passes(error) and for_s < PASSES_S:
+            with self.lock:
+                self.alarms.blind(time.monotonic())
+        else:
+            self.verdict = ("supervisor-failed", "watching the run failed: " + repr(error), [])
 
     def _look(self):
         now = time.monotonic()
@@ -183,6 +197,11 @@ class Watchman:
                 kept = dict((key, facts[key]) for key in ("free_bytes", "rx_bytes", "tx_bytes") if key in facts)
                 used = [gpu["utilisation"] for gpu in facts["gpus"] if gpu["utilisation"] is not None]
                 self.run.sample(dict(kept, event="sample", node=name, gpus=used))
+
+
+def passes(error):
+    """Return whether an error may be over soon; a thread that cannot be started is a RuntimeError."""
+    return isinstance(error, (RuntimeError, MemoryError)) or (isinstance(error, OSError) and error.errno in PASSING)
 
 
 def words_in(text):

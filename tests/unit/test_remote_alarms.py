@@ -110,6 +110,13 @@ def test_a_machine_that_is_too_busy_to_answer_is_not_lost_while_its_ranks_go_on(
     assert alarms.now(189.0) == {}
 
 
+def test_a_machine_that_could_not_be_asked_is_not_lost():
+    alarms = watched()
+    alarms.sampled("gpu-1", fact(), 0.0)
+    alarms.blind(60.0)
+    assert alarms.now(149.0) == {}
+
+
 def test_the_death_of_a_machine_explains_the_death_of_its_rank():
     alarms = watched()
     alarms.saw({"event": "rank-died", "text": "rank 2"}, 1.0)

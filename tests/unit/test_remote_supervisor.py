@@ -22,6 +22,7 @@ from remote import job as remote_job
 from remote.launcher import end_run as ending
 from remote.launcher import observe, preflight_checks, spread, supervisor
 from remote.launcher.copies import MARK, NONE
+from remote.launcher.run_files import Run
 
 RANKS = [
     {"rank": n, "address": f"10.0.0.{n // 2}", "config": "c", "allreduce_s": 0.1, "host": f"gpu-{n // 2}"}
@@ -354,6 +355,19 @@ def test_a_supervisor_that_asks_the_machines_something_ends_as_soon_as_it_is_tol
     assert wait_for_end(folder).state == "stopped"
     for pid in asked.read_text().split():
         os.kill(int(pid), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("before", ["", '{"event": "first"}\n', '{"event": "cut'])
+def test_the_first_event_of_an_attempt_has_a_line_of_its_own_after_a_crash_too(folder, before):
+    for name in ("progress.jsonl", "samples.jsonl"):
+        (folder / name).write_text(before)
+    run = Run(str(folder))
+    run.tell({"event": "second"})
+    run.tell({"event": "third"})
+    run.sample({"event": "sample"})
+    told = [event["event"] for event in observe.events_of(str(folder), "progress.jsonl") if event]
+    assert told == [*(["first"] if "first" in before else []), "second", "third"]
+    assert observe.events_of(str(folder), "samples.jsonl")[-1]["event"] == "sample"
 
 
 def test_stopping_what_does_not_run_is_no_error(folder):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 
+import pytest
 from test_remote_supervisor import (  # noqa: F401 - a fixture
     FACTS,
     end_run,
@@ -234,7 +235,9 @@ def test_when_mpirun_crashes_over_a_dead_rank_the_machine_of_the_first_one_names
     said = "\n".join(map(json.dumps, words))
     survivor = "sleep 60 >/dev/null 2>&1 &"
     trains(
-        folder, "[1,3]<stdout>:last words", then=f"echo '{said}' > {folder}/ranks_outcome.jsonl; {survivor} kill -SEGV $$"
+        folder,
+        "[1,3]<stdout>:last words",
+        then=f"echo '{said}' > {folder}/ranks_outcome.jsonl; {survivor} kill -SEGV $$",
     )
     start(folder)
     outcome = wait_for_end(folder)
@@ -320,6 +323,51 @@ def test_a_watch_that_breaks_ends_the_run_instead_of_leaving_it_unwatched(folder
         "watching the run failed: KeyError('free_bytes')",
     )
     assert end_run(folder)["ended"] == 0
+
+
+def fails_to_sample(folder, error, while_there):  # noqa: F811
+    """Let asking the machines raise an error of the launcher itself for as long as a file is there."""
+    raised = f"        if os.path.exists({str(while_there)!r}):\n            raise {error}\n"
+    hurry(folder, "watchman.py", "    def _sample(self):\n", "    def _sample(self):\n" + raised)
+    hurry(folder, "watchman.py", "import errno\n", "import errno\nimport os\n")
+
+
+NO_MEMORY = "OSError(errno.ENOMEM, 'Cannot allocate memory')"
+
+
+@pytest.mark.parametrize("error", [NO_MEMORY, 'RuntimeError("can\'t start new thread")'])
+def test_a_launcher_that_has_no_memory_for_a_moment_goes_on_with_the_run(folder, error):  # noqa: F811
+    (folder / "short").touch()
+    fails_to_sample(folder, error, folder / "short")
+    write_job(folder, train=["sh", "-c", f"sleep 1; rm {folder}/short; {once_sampled(folder)}; exit 3"])
+    start(folder)
+    assert wait_for_end(folder).cause == "training"
+    assert events_of(folder, "alarm") == []
+
+
+def once_sampled(folder):  # noqa: F811
+    return once_told(folder, "").replace("progress.jsonl", "samples.jsonl").replace("grep -q ''", "grep -q sample")
+
+
+def test_a_launcher_that_stays_without_memory_says_so_and_its_disk_is_not_blamed(folder):  # noqa: F811
+    (folder / "short").touch()
+    fails_to_sample(folder, NO_MEMORY, folder / "short")
+    hurry(folder, "watchman.py", "PASSES_S = 120", "PASSES_S = 1")
+    trains(folder)
+    start(folder)
+    outcome = wait_for_end(folder)
+    assert outcome.cause == "supervisor-failed"
+    assert "Cannot allocate memory" in outcome.reason
+    assert end_run(folder)["ended"] == 0
+
+
+@pytest.mark.parametrize("code", ["ENOSPC", "EDQUOT"])
+def test_a_disk_that_takes_no_sample_ends_the_run_as_full(folder, code):  # noqa: F811
+    (folder / "full").touch()
+    fails_to_sample(folder, f"OSError(errno.{code}, 'no room')", folder / "full")
+    trains(folder)
+    start(folder)
+    assert wait_for_end(folder).cause == "disk-full"
 
 
 def test_gpus_at_rest_raise_an_alarm_and_the_run_goes_on(folder):  # noqa: F811
