@@ -237,7 +237,7 @@ def test_when_mpirun_crashes_over_a_dead_rank_the_machine_of_the_first_one_names
     trains(
         folder,
         "[1,3]<stdout>:last words",
-        then=f"echo '{said}' > {folder}/ranks_outcome.jsonl; {survivor} kill -SEGV $$",
+        then=f"echo '{said}' > {folder}/ranks_ended.jsonl; {survivor} kill -SEGV $$",
     )
     start(folder)
     outcome = wait_for_end(folder)
