@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json as json_text
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -83,12 +83,15 @@ def answers_of(
     """Answer the questions that are asked of every run."""
     assert payload.job
     size, step = openseq2seq.SIZES[payload.job.model], outcome.step or 0
+    network = bottleneck.answer(traffic.measured(records.events), link_of(payload, outcome, records))
+    if emulated:
+        network = replace(network, answer=f"{network.answer} The network is emulated.")
     return [
         dossier.how_long(records.events),
         dossier.trained_enough(found),
         dossier.overfitted(found),
         dossier.gpus_used(records.events, emulated=emulated),
-        bottleneck.answer(traffic.measured(records.events), link_of(payload, outcome, records)),
+        network,
         dossier.rate(size, step, records.learning_rate),
         _data_answer(records),
         _checkpoint_answer(records),

@@ -43,6 +43,7 @@ def page(  # noqa: PLR0913, PLR0917 - the parts of the page
         trouble=words.trouble(outcome, payload.stack) if outcome.reason else [],
         facts=words.report_rows(payload, outcome, cost),
         answers=answers,
+        emulated=", emulated" if cost.emulated else "",
         charts=_charts(payload, outcome, records, found, emulated=cost.emulated),
         network=bottleneck.rows(traffic.measured(records.events), link),
         bill=[BILL_HEAD, *([row[key] for key in BILL_KEYS] for row in bill)] if bill else [],
