@@ -95,4 +95,4 @@ TYPES: Mapping[str, Callable[[object], bool]] = {
 }
 """A key means the same in every event that has it."""
 MEASURES = ("average_seconds_per_step", "average_objects_per_second", "parameters")
-NAMES = ("read", "loaded", "stand_in")
+NAMES = ("read", "loaded", "trainer")

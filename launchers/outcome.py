@@ -43,7 +43,8 @@ class Outcome:
     best: tuple[str, ...] = ()
     copied: Mapping[str, Any] | None = None
     """What another machine has last got: step, best models, its name, and how many seconds after it was written."""
-    stand_in: str | None = None
+    trainer: str | None = None
+    """What trains, as its first line says, else as the image was made."""
     preflight: tuple[Mapping[str, Any], ...] = ()
     checks: tuple[Mapping[str, Any], ...] = ()
     doing: str | None = None
@@ -93,7 +94,7 @@ def judge(seen: Mapping[str, Any]) -> Outcome:
         checkpoints=tuple(seen["checkpoints"]),
         best=tuple(seen["best"]),
         copied=next((event for event in reversed(events) if event["event"] == "copied"), None),
-        stand_in=_last(events, "stand_in"),
+        trainer=_last(events, "trainer") or job.get("trainer"),
         malformed=malformed,
         preflight=tuple((seen["preflight"] or {}).get("ranks", ())),
         checks=tuple((seen["preflight"] or {}).get("rows", ())),

@@ -120,7 +120,8 @@ PATTERNS = [
         (r"Total trainable parameters: " + COUNT, _with("parameters", "value", int)),
         (r"\*\*\* Finished (evaluation|inference)", _with("read", "value", str)),
         (r"Loading model from (" + CHECKPOINT + r"\d+)", _with("loaded", "value", str)),
-        (r"\*\*\* (stand-in trainer, not OpenSeq2Seq(?: \(version [^)\s]*\))?)", _with("stand_in", "value", str)),
+        (r"\*\*\* (stand-in trainer, not OpenSeq2Seq(?: \(version [^)\s]*\))?)", _with("trainer", "value", str)),
+        (r"\*\*\* (OpenSeq2Seq .+ through our compatibility module)", _with("trainer", "value", str)),
         # mpirun, of ranks and machines that are gone; rank and exit code stand on two lines.
         (r"process rank " + COUNT + r" with PID \d+ on node (\S+) exited on signal " + COUNT, Reader.killed),
         (r"Process name: \[\[\d+,\d+\]," + COUNT + r"\]", Reader.failed),

@@ -21,6 +21,7 @@ def status(payload: Payload, outcome: Outcome, cost: Cost) -> str:
         lines += [f"  {line}" for line in trouble(outcome, payload.stack)]
     for alarm in outcome.alarms:
         lines += [f"  alarm: {alarm['text']} ({alarm['cause']})", f"    {next_for(alarm['cause'], payload.stack)}"]
+    lines += [f"  trained by {outcome.trainer}"] if outcome.trainer else []
     lines += [f"  {copy(outcome)}"] if outcome.copied else []
     lines += [f"  {left_out(outcome.malformed)}"] if outcome.malformed else []
     lines += [f"  {host.name}  {host.public_address}  {host.private_address}" for host in payload.hosts]
@@ -99,7 +100,7 @@ def report_rows(payload: Payload, outcome: Outcome, cost: Cost) -> list[tuple[st
             f"{outcome.run} on stack {payload.stack}: {outcome.state}"
             + (f" ({outcome.reason})" if outcome.reason else ""),
         ),
-        ("trained by", outcome.stand_in),
+        ("trained by", outcome.trainer),
         (
             "model",
             f"{job.model} on {job.dataset}, {job.precision}, {job.batch_per_gpu} pairs per rank" if job else None,

@@ -47,7 +47,7 @@ EVENTS = {
     "*** Finished evaluation": [{"event": "read", "value": "evaluation"}],
     "*** Finished inference": [{"event": "read", "value": "inference"}],
     "*** stand-in trainer, not OpenSeq2Seq (version 3)": [
-        {"event": "stand_in", "value": "stand-in trainer, not OpenSeq2Seq (version 3)"}
+        {"event": "trainer", "value": "stand-in trainer, not OpenSeq2Seq (version 3)"}
     ],
     "mpirun noticed that process rank 2 with PID 0 on node 10.0.0.1 exited on signal 9 (Killed).": [
         {"event": "rank-died", "rank": 2, "node": "10.0.0.1", "signal": 9}

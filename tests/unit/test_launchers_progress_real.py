@@ -1,0 +1,84 @@
+"""The parser of the training log on what OpenSeq2Seq 8681d381 itself printed: two ranks, this project's configuration, 30 steps.
+
+``real_logs`` holds its lines as mpirun passed them on, with fewer sample sentences, variables and lines of configuration.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from launchers.evaluations import evaluations
+from launchers.progress import Reader, explains
+
+LOGS = Path(__file__).parent / "real_logs"
+NAME = "OpenSeq2Seq 8681d381 on TensorFlow 2.12 through our compatibility module"
+
+
+def events_of(log: str) -> list[dict[str, Any]]:
+    reader = Reader()
+    lines = (LOGS / f"{log}.log").read_text(encoding="utf-8").splitlines()
+    return [event for line in lines for event in reader.read(line)]
+
+
+def values(log: str, event: str, *keys: str) -> list[Any]:
+    found = [tuple(one[key] for key in keys) for one in events_of(log) if one["event"] == event]
+    return [one[0] for one in found] if len(keys) == 1 else found
+
+
+@pytest.mark.parametrize("log", sorted(path.stem for path in LOGS.glob("*.log")))
+def test_the_first_line_says_what_trains(log):
+    assert events_of(log)[0] == {"event": "trainer", "value": NAME}
+
+
+def test_a_training_yields_its_losses_and_its_pace_at_their_steps():
+    assert values("training", "train", "step", "loss") == [(0, 6.9269), (10, 6.5277), (20, 6.1529)]
+    assert values("training", "time", "step", "seconds_per_step") == [(0, 1.631), (10, 1.03), (20, 0.928)]
+
+
+def test_the_evaluations_of_a_training_are_at_its_start_by_the_schedule_and_at_its_end():
+    found = evaluations([*events_of("training"), {"event": "checkpoint", "step": 30}, {"event": "end"}], 20)
+    assert [(one.step, one.loss, one.bleu) for one in found] == [(0, 6.9614, 0.1179), (20, 5.8609, 0), (30, 5.4748, 0)]
+
+
+def test_a_training_begins_and_ends_with_what_the_judgement_rests_on():
+    kinds = [event["event"] for event in events_of("training")]
+    assert kinds[:3] == ["trainer", "started", "parameters"]
+    assert kinds[-3:] == ["finished", "average_seconds_per_step", "average_objects_per_second"]
+
+
+def test_a_resume_counts_its_losses_and_evaluations_from_the_checkpoint():
+    events = [*events_of("training"), {"event": "checkpoint", "step": 30}, {"event": "end"}, *events_of("resume")]
+    assert values("resume", "restored", "step") == [30]
+    assert values("resume", "train", "step") == [30, 40]
+    found = evaluations([*events, {"event": "checkpoint", "step": 45}, {"event": "end"}], 20)
+    assert [one.step for one in found] == [0, 20, 30, 30, 45]
+
+
+def test_a_diverged_training_shows_nan_and_finishes_as_if_all_were_well():
+    assert values("nan", "train", "loss") == [7.0826, "nan"]
+    assert values("nan", "validation", "loss") == ["nan", "nan"]
+    assert values("nan", "finished") == [()]
+
+
+def test_an_evaluation_of_its_own_counts_its_batches_on_every_rank():
+    assert sorted(values("evaluation", "batches", "done", "of")) == [(1, 3), (1, 3), (3, 3), (3, 3)]
+    assert values("evaluation", "read", "value") == ["evaluation"]
+
+
+def test_a_translation_ends_with_a_count_in_batches_of_its_last_size():
+    assert values("translation", "batches", "done", "of") == [(1, 3), (3, 8)]
+    assert values("translation", "loaded", "value") == ["/data/runs/0123456789ab/logdir/model.ckpt-45"]
+
+
+def test_a_killed_rank_is_named_with_its_signal():
+    assert values("killed_rank", "rank-died", "rank", "node", "signal") == [(0, "gpu-0", 9)]
+
+
+def test_sample_sentences_explain_nothing_and_the_words_of_mpirun_do():
+    lines = (LOGS / "killed_rank.log").read_text(encoding="utf-8").splitlines()
+    kept = [line for line in lines if explains(line)]
+    assert not any("EVAL" in line or "Train Source" in line for line in kept)
+    assert any("exited on signal 9" in line for line in kept)
