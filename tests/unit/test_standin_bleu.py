@@ -10,8 +10,9 @@ def test_the_same_sentence_scores_one():
     assert score(counts([5, 6, 7, 8, 9], [5, 6, 7, 8, 9])) == 1.0
 
 
-def test_nothing_in_common_scores_zero():
-    assert score(counts([5, 6, 7, 8], [1, 2, 3, 4])) == 0.0
+def test_nothing_in_common_scores_a_plain_zero_and_too_little_in_common_a_rounded_one():
+    assert str(score(counts([5, 6, 7, 8], [1, 2, 3, 4]))) == "0"
+    assert str(score(counts([1, 2, 7, 8], [1, 2, 3, 4]))) == "0.0"
 
 
 def test_a_short_translation_pays_for_its_brevity():

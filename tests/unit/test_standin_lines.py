@@ -42,6 +42,19 @@ def test_the_progress_names_the_worker_only_under_horovod():
     assert lines.processed(1, 3, None) == "*** Processed 1/3 batches"
 
 
+def test_the_progress_is_told_after_the_first_batch_and_about_ten_times_more():
+    assert [number for number in range(1, 4) if lines.is_told(number, 3)] == [1]
+    assert [number for number in range(1, 26) if lines.is_told(number, 25)] == [1, *range(2, 26, 2)]
+
+
+def test_the_speed_of_an_evaluation_of_its_own_names_the_worker():
+    assert lines.finished_reading(-7, 1.0, 5, 1) == "*** Not enough steps for benchmarking on worker 1"
+    assert lines.finished_reading(10, 0.271, 271, 0).splitlines() == [
+        "*** Avg time per step on worker 0: 0.0271s",
+        "*** Avg objects per second on worker 0: 1000.000",
+    ]
+
+
 def test_the_closing_lines_of_a_run_and_of_one_that_was_too_short():
     assert lines.finished_training(10, 1.86, 22331.86).splitlines() == [
         "*** Finished training",

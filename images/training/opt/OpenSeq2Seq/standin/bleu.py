@@ -17,14 +17,16 @@ def counts(candidate: Sequence[int], reference: Sequence[int]) -> list[int]:
     for order in range(1, MAX_ORDER + 1):
         found, wanted = _ngrams(candidate, order), _ngrams(reference, order)
         matches.append(sum((found & wanted).values()))
-        totals.append(sum(found.values()))
+        totals.append(max(1, sum(found.values())))  # As upstream's nltk: also of a sentence that is too short.
     return [*matches, *totals, len(candidate), len(reference)]
 
 
 def score(total: Sequence[float]) -> float:
-    """BLEU from 0 to 1, of the summed counts of all sentences, rounded to four places."""
+    """BLEU from 0 to 1, of the summed counts of all sentences, rounded to four places; a plain 0 where no piece is right."""
     matches, totals = total[:MAX_ORDER], total[MAX_ORDER : 2 * MAX_ORDER]
     length, reference_length = total[2 * MAX_ORDER :]
+    if matches[0] == 0:
+        return 0
     if min(matches) == 0:
         return 0.0
     precision = sum(math.log(match / all_) for match, all_ in zip(matches, totals, strict=True)) / MAX_ORDER

@@ -8,24 +8,22 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 
-from standin.lines import note, say
-
 KEPT = 5
 
 
 class Checkpoints:
-    """Writes ``model.ckpt-N`` and ``best_models/val_loss=X-step-N``; only the first rank has one."""
+    """Writes ``model.ckpt-N`` and ``best_models/val_loss=X-step-N``; only the first rank has one.
 
-    def __init__(self, params: Mapping[str, Any], restored: str | None) -> None:
+    As upstream's, it knows nothing of what an earlier process wrote: old checkpoints and best models stay beside its own.
+    """
+
+    def __init__(self, params: Mapping[str, Any]) -> None:
         self._folder = params["logdir"]
         kept = params.get("num_checkpoints", KEPT)
         self._saver = tf.train.Saver(max_to_keep=kept, save_relative_paths=True)
         self._best = tf.train.Saver(max_to_keep=kept, save_relative_paths=True)
         self._lowest = float("inf")
         os.makedirs(self._folder, exist_ok=True)
-        if restored:
-            known = tf.train.get_checkpoint_state(self._folder).all_model_checkpoint_paths
-            self._saver.recover_last_checkpoints(known)
 
     def write_graph(self) -> None:
         tf.train.write_graph(tf.get_default_graph(), self._folder, "graph.pbtxt")
@@ -48,8 +46,6 @@ def restore(session: tf.Session, checkpoint: str) -> None:
     tf.train.Saver().restore(session, checkpoint)
 
 
-def restore_for_reading(session: tf.Session, checkpoint: str, *, first: bool) -> None:
+def restore_for_reading(session: tf.Session, checkpoint: str) -> None:
     """Read the model's own variables for an evaluation or inference."""
-    if first:
-        say(note("Restoring from the latest checkpoint"))
     tf.train.Saver(tf.trainable_variables()).restore(session, checkpoint)

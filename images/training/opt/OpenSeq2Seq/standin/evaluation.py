@@ -11,9 +11,11 @@ import tensorflow.compat.v1 as tf
 
 from standin import bleu
 from standin.graphs import EvaluationGraph
-from standin.lines import note, processed, samples, say
+from standin.lines import finished_reading, is_told, processed, samples, say
 from standin.parallel_text import END, Batch, ParallelText
 from standin.world import Alone
+
+BENCH_START = 10  # The first batches are not counted in the average time.
 
 
 @dataclass(frozen=True)
@@ -36,13 +38,18 @@ class Evaluation:
     def run(self, session: tf.Session, *, verbose: bool = False) -> Result:
         """Evaluate once; ``verbose`` tells the progress and the time, as a run of its own does."""
         count = self._data.batches_of(1, whole_file=True)
-        sums, start = numpy.zeros(2 + bleu.COUNTS), time.monotonic()
+        sums, start, objects = numpy.zeros(2 + bleu.COUNTS), time.monotonic(), 0
         for number in range(1, count + 1):
-            sums += self._one(session, next(self._batches))
-            if verbose and number % max(1, count // 10) == 0:
+            batch = next(self._batches)
+            if number == BENCH_START + 1:
+                start = time.monotonic()
+            sums += self._one(session, batch)
+            objects += batch.objects if number > BENCH_START else 0
+            if verbose and is_told(number, count):
                 say(processed(number, count, self._world.worker))
         if verbose:
-            say(note(f"Avg time per step: {(time.monotonic() - start) / max(1, count):.3}s"))
+            say(processed(count, count, self._world.worker))
+            say(finished_reading(count - BENCH_START, time.monotonic() - start, objects, self._world.worker))
         total = session.run(self._all, {self._mine: sums})
         return Result(float(total[0] / max(1.0, total[1])), bleu.score([float(value) for value in total[2:]]))
 

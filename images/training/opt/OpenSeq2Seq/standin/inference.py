@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,11 @@ import tensorflow.compat.v1 as tf
 
 from standin.beam_search import beam_search
 from standin.graphs import TranslationGraph
-from standin.lines import note, processed, say
+from standin.lines import finished_reading, is_told, processed, say
 from standin.parallel_text import END, START, Batch, ParallelText
 from standin.world import Alone
+
+BENCH_START = 10  # The first batches are not counted in the average time.
 
 
 class Inference:
@@ -25,16 +28,30 @@ class Inference:
 
     def run(self, session: tf.Session, output: Path) -> None:
         """Write one line of pieces for each source line."""
-        batches, lines, start = list(self._data.in_order()), [], time.monotonic()
-        for number, batch in enumerate(batches, start=1):
-            lines.append(self._translate(session, batch))
-            if number % max(1, len(batches) // 10) == 0:
-                say(processed(number, len(batches), self._world.worker))
-        say(note(f"Avg time per step: {(time.monotonic() - start) / max(1, len(batches)):.3}s"))
+        lines = self._lines(session)
         shares = self._world.gather(lines, session)
         if self._world.rank == 0:
             ordered = [shares[number % len(shares)][number // len(shares)] for number in range(self._data.lines)]
             output.write_text("".join(f"{line}\n" for line in ordered), encoding="utf-8")
+
+    def _lines(self, session: tf.Session) -> list[str]:
+        """Translate sentence by sentence, and tell the progress in upstream's batches."""
+        worker, lines, objects, start = self._world.worker, [], 0, time.monotonic()
+        batches = list(self._data.in_batches())
+        for number, batch in enumerate(batches, start=1):
+            if number == BENCH_START + 1:
+                start = time.monotonic()
+            lines += [self._translate(session, sentence) for sentence in batch]
+            objects += sum(sentence.objects for sentence in batch) if number > BENCH_START else 0
+            if is_told(number, self._batches_of(batch)):
+                say(processed(number, self._batches_of(batch), worker))
+        if batches:  # Upstream counts all batches in the size of the last one.
+            say(processed(len(batches), self._batches_of(batches[-1]), worker))
+        say(finished_reading(len(batches) - BENCH_START, time.monotonic() - start, objects, worker))
+        return lines
+
+    def _batches_of(self, batch: Sequence[Batch]) -> int:
+        return math.ceil(self._data.lines / len(batch))
 
     def _translate(self, session: tf.Session, batch: Batch) -> str:
         graph = self._graph

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 MARK = "*** "
 INDENT = "    "
+TOLD_TIMES = 10
 
 
 def note(text: str) -> str:
@@ -40,9 +41,27 @@ def samples(kind: str, sentences: dict[str, str]) -> str:
     return "\n".join(detail(f"{kind}{name}[0]:     {text}") for name, text in sentences.items())
 
 
+def on_worker(worker: int | None) -> str:
+    """Which rank says it; nothing without Horovod."""
+    return "" if worker is None else f" on worker {worker}"
+
+
 def processed(batch: int, batches: int, worker: int | None) -> str:
     """The progress of an evaluation or inference that is a run of its own."""
-    return note(f"Processed {batch}/{batches} batches{'' if worker is None else f' on worker {worker}'}")
+    return note(f"Processed {batch}/{batches} batches{on_worker(worker)}")
+
+
+def is_told(batch: int, batches: int) -> bool:
+    """Whether the progress is said after a batch, counted from 1: after the first, and about ten times more."""
+    return batch == 1 or (batches > TOLD_TIMES and batch % (batches // TOLD_TIMES) == 0)
+
+
+def finished_reading(counted_steps: int, seconds: float, objects: float, worker: int | None) -> str:
+    """The speed of an evaluation or inference that is a run of its own."""
+    if counted_steps <= 0:
+        return note(f"Not enough steps for benchmarking{on_worker(worker)}")
+    pace = note(f"Avg time per step{on_worker(worker)}: {seconds / counted_steps:.3}s")
+    return f"{pace}\n{note(f'Avg objects per second{on_worker(worker)}: {objects / seconds:.3f}')}"
 
 
 def finished_training(counted_steps: int, seconds: float, objects: float) -> str:

@@ -6,6 +6,8 @@ import os
 import re
 from pathlib import Path
 
+from standin.lines import note, say
+
 CHECKPOINT_FILE = "checkpoint"
 
 
@@ -21,6 +23,7 @@ def check_logdir(logdir: str, mode: str, *, resume: bool, checkpoints: str) -> s
     if mode in {"eval", "infer"}:
         if not filled:
             raise OSError(f"{checkpoints} does not exist or is empty, can't restore model")
+        say(note("Restoring from the latest checkpoint"))  # On every rank.
         return _valid(checkpoints)
     if not filled:
         if resume:

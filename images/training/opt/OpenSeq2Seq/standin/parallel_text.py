@@ -46,7 +46,7 @@ class ParallelText:
 
     def batches_of(self, ranks: int, *, whole_file: bool) -> int:
         """How many batches make up one pass; ``whole_file`` counts every rank's lines, as upstream's evaluation does."""
-        return self.lines // self._batch_size // (1 if whole_file else ranks)
+        return math.ceil(self.lines / self._batch_size) if whole_file else self.lines // self._batch_size // ranks
 
     def batches(self) -> Iterator[Batch]:
         """Batches without end, or until the lines are used up where the layer does not repeat."""
@@ -59,9 +59,10 @@ class ParallelText:
             if not self._layer["repeat"]:
                 raise EndOfDataError
 
-    def in_order(self) -> Iterator[Batch]:
-        """This rank's lines once, one pair at a time."""
-        return (self._batch([pair]) for pair in self._pairs)
+    def in_batches(self) -> Iterator[list[Batch]]:
+        """This rank's lines once, in batches of single pairs."""
+        for start in range(0, len(self._pairs), self._batch_size):
+            yield [self._batch([pair]) for pair in self._pairs[start : start + self._batch_size]]
 
     def text(self, row: Sequence[int]) -> str:
         """The pieces of a row up to its end mark."""

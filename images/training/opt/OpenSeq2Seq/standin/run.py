@@ -51,11 +51,13 @@ class Run:
         """Train, and evaluate in between where ``params`` has a part for it."""
         data = self._data(params["train"], "train")
         graph = TrainingGraph(params["train"], data.vocabulary_size, self.world)
-        self._built(graph.parameters)
+        self._built()
+        self.note(f"Total trainable parameters: {graph.parameters}")
         evaluation = None
         if "eval" in params:
             evaluation_data = self._data(params["eval"], "eval")
             reader = EvaluationGraph(params["eval"], evaluation_data.vocabulary_size)
+            self._built()
             evaluation = Evaluation(reader, evaluation_data, self.world)
         Training(params["train"], graph, data, evaluation, self.world).run(checkpoint)
 
@@ -65,7 +67,7 @@ class Run:
         evaluation = Evaluation(EvaluationGraph(params, data.vocabulary_size), data, self.world)
         self._built()
         with session() as living:
-            restore_for_reading(living, checkpoint, first=self.first)
+            restore_for_reading(living, checkpoint)
             result = evaluation.run(living, verbose=True)
         if self.first:
             say(detail(f"Eval BLUE score: {result.bleu}"))
@@ -77,7 +79,7 @@ class Run:
         inference = Inference(params, data, self.world)
         self._built()
         with session() as living:
-            restore_for_reading(living, checkpoint, first=self.first)
+            restore_for_reading(living, checkpoint)
             inference.run(living, output)
         self.note("Finished inference")
 
@@ -91,8 +93,6 @@ class Run:
         check_parts(params, batch_size, data.vocabulary_size)
         return data
 
-    def _built(self, parameters: int | None = None) -> None:
+    def _built(self) -> None:
         if self.world.worker is not None:
             say(note(f"Building graph in Horovod rank: {self.world.worker}"))
-        if parameters is not None:
-            self.note(f"Total trainable parameters: {parameters}")

@@ -51,7 +51,7 @@ class Training:
     def run(self, checkpoint: str | None) -> None:
         """Train from ``checkpoint``, or from scratch, to the last step or the end of the data."""
         writes = self._first and self._params.get("save_checkpoint_steps") is not None
-        self._checkpoints = Checkpoints(self._params, checkpoint) if writes else None
+        self._checkpoints = Checkpoints(self._params) if writes else None
         scalars = self._first and self._params.get("save_summaries_steps") is not None
         self._events = Events(self._params["logdir"]) if scalars else None
         start, equalise = tf.global_variables_initializer(), self._world.equalise()
