@@ -101,9 +101,8 @@ def container_of(stack: Stack) -> facts.Container:
     """Return the container as the remote steps see it."""
     container = stack.container
     key_file = _registry_key_file(stack)
-    return facts.Container(
-        container.name, container.image, "nvidia", container.ssh_port, str(key_file) if key_file else None
-    )
+    named = str(key_file) if key_file else None
+    return facts.Container(container.name, container.image, "nvidia", container.ssh_port, named, stack.trainer)
 
 
 def _registry_key_file(stack: Stack) -> Path | None:

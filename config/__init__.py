@@ -20,7 +20,8 @@ from config.model import Cluster, Container, Job, StackFile, keys_at
 from config.owner import Owner, owner, owner_mark
 from config.places import expand, home
 from config.plan import Plan, planned, problems_of_port
-from config.rules import complete, problems_between, problems_of_account
+from config.rules import complete, is_local, problems_between, problems_of_account
+from config.trainer import in_local_image
 from config.yaml_text import TextProblem, printable, read
 from launchers.datasets import DATASETS
 
@@ -82,6 +83,8 @@ class Stack:
     """What the run is expected to take and cost, where anything like it was ever measured."""
     data: Data | None = None
     """Finished data that are brought, where the stack file names some; of a path, the files once it was looked at."""
+    trainer: str | None = None
+    """The OpenSeq2Seq that trains in the local training image; None where the stand-in does, and on every other image."""
 
 
 def load() -> Stack:
@@ -162,7 +165,8 @@ def parse(stack: str, values: Mapping[str, Any], *, ordering: bool = False) -> S
         ConfigError: with every problem, its path and a suggestion.
     """
     written, account = _sections(values, NAMESPACE), _sections(values, "softlayer")
-    completed, reasons = complete(written)
+    trainer = in_local_image()
+    completed, reasons = complete(written, trainer)
     problems = _strange_keys(values) + problems_between(written, ordering=ordering) + problems_of_account(account)
     problems += problems_of_port(completed)
     try:
@@ -176,7 +180,8 @@ def parse(stack: str, values: Mapping[str, Any], *, ordering: bool = False) -> S
     origins = (*_origins(parsed, written, reasons), *(plan.rows() if plan else ()))
     sections = (parsed.cluster, parsed.container, parsed.job)
     data = data_of(parsed.job.data) if parsed.job.data else None
-    return Stack(stack, *sections, of.config_file, of.time_scale, origins, plan, data)
+    real = trainer if is_local(written["container"]) and parsed.job.trainer is None else None
+    return Stack(stack, *sections, of.config_file, of.time_scale, origins, plan, data, real)
 
 
 def _account(written: Mapping[str, Any]) -> Account:
@@ -216,8 +221,6 @@ def _origins(
         for key, value in values.items():
             if key in written[section]:
                 origin = "stack file"
-            elif value is None:
-                origin = "not set"
             else:
-                origin = reasons.get(f"{section}.{key}", "default")
+                origin = reasons.get(f"{section}.{key}", "not set" if value is None else "default")
             yield f"{section}.{key}", str(value), origin

@@ -75,6 +75,7 @@ class Job(_Section):
     batch_per_gpu: Annotated[StrictInt, Field(ge=1, le=4096)]
     eval_steps: Annotated[StrictInt, Field(ge=1, le=MOST_STEPS)]
     checkpoint_steps: Annotated[StrictInt, Field(ge=1, le=5000)]  # Beyond it a crash loses hours.
+    trainer: Literal["stand-in"] | None = None
     preflight: Annotated[StrictStr, AfterValidator(run_or_reason)] = "run"
     data: Annotated[StrictStr, AfterValidator(finished_data)] | None = None
 

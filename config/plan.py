@@ -11,7 +11,8 @@ from pydantic import ValidationError
 
 import catalog
 from config.model import StackFile
-from config.rules import STAND_IN, repository
+from config.rules import repository
+from launchers.image import LOCAL_REPOSITORY
 from planning import BAND, AtRisk, Bill, Prediction, Setting, at_risk, interval, predict
 from planning.checkpoints import MOST_DOLLARS, MOST_MINUTES, WRITE_S
 
@@ -117,7 +118,7 @@ def plan_of(file: StackFile) -> Plan | None:
     )
     price = catalog.price_per_hour(cluster.flavor, (cluster.data_disk_gb,), cluster.port_speed_mbps)
     prediction, bare = predict(setting), predict(setting, cluster.port_speed_mbps)
-    if price is None or prediction is None or bare is None or repository(file.container.image) == STAND_IN:
+    if price is None or prediction is None or bare is None or repository(file.container.image) == LOCAL_REPOSITORY:
         return None
     per_hour = price * cluster.nodes
     usual = interval(prediction.seconds, per_hour)

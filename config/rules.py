@@ -9,14 +9,14 @@ from typing import Any
 import catalog
 from config.errors import unknown_key
 from config.places import problem_of_path
+from config.trainer import ONLY_STAND_IN, STAND_IN
 from config.yaml_text import shown
+from launchers.image import LOCAL_REPOSITORY
 
 DOCUMENTATION_CIDR = "203.0.113.7/32"
 NVIDIAS_IMAGE = "nvcr.io/nvidia/tensorflow"
 PYTHON_3_5 = re.compile(r"18\.\d\d-py3|19\.0[1-5]-py3")
 """The tags of NVIDIA's image with the Python for which templates/Dockerfile pins every package."""
-STAND_IN = "microcluster/training"
-"""The repository of the image that trains with the stand-in, in whatever registry."""
 UNPLANNED_STEPS = 200
 """Between checkpoints of the large model on what nobody has timed: about what the slowest that was timed gets."""
 USUAL_STEPS = {"transformer-tiny": 300, "transformer-base": 50_000}
@@ -25,8 +25,12 @@ CREDENTIALS = ("apiKey", "api_key", "key", "password", "username", "token", "sec
 LONGEST_TIME_SCALE = 1000
 
 
-def complete(written: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Fill in what follows from other values, and say why; what is invalid is left for the validation."""
+def complete(written: Mapping[str, Any], trainer: str | None) -> tuple[dict[str, Any], dict[str, str]]:
+    """Fill in what follows from other values, and say why; what is invalid is left for the validation.
+
+    Args:
+        trainer: the OpenSeq2Seq in the local training image, None where that holds the stand-in alone.
+    """
     sections = {name: dict(value) if isinstance(value, Mapping) else value for name, value in written.items()}
     cluster, job = sections.get("cluster"), sections.get("job")
     reasons: dict[str, str] = {}
@@ -38,8 +42,12 @@ def complete(written: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]
 
     if isinstance(cluster, dict) and "image" not in cluster:
         follow("cluster", cluster, "os", catalog.newest_system(), f"newest system of the catalogue of {catalog.AS_OF}")
-    usual = "transformer-tiny" if _image_repository(sections.get("container")) == STAND_IN else "transformer-base"
-    follow("job", job, "model", usual, "follows from container.image")
+    local = is_local(sections.get("container"))
+    follow("job", job, "model", "transformer-tiny" if local else "transformer-base", "follows from container.image")
+    if local and trainer is None:
+        follow("job", job, "trainer", STAND_IN, ONLY_STAND_IN)
+    elif isinstance(job, dict) and "trainer" not in job:
+        reasons["job.trainer"] = f"not set: {trainer} in the local training image" if local else "not set: OpenSeq2Seq"
     model = job.get("model") if isinstance(job, dict) else None
     tiny = model == "transformer-tiny"
     if str(model) in USUAL_STEPS:
@@ -93,7 +101,17 @@ def problems_between(written: Mapping[str, Any], *, ordering: bool) -> list[str]
         problems.append(
             f"cluster/adminCidrs: {DOCUMENTATION_CIDR} is the documentation's address; put in your own, as `curl ifconfig.me` shows it"
         )
-    return problems + (_problems_of_image(written) if ordering else [])
+    return problems + _problems_of_trainer(written) + (_problems_of_image(written) if ordering else [])
+
+
+def _problems_of_trainer(written: Mapping[str, Any]) -> list[str]:
+    job = written.get("job")
+    if not isinstance(job, Mapping) or job.get("trainer") != STAND_IN or is_local(written.get("container")):
+        return []
+    return [
+        f"job/trainer: only the local training image ({LOCAL_REPOSITORY}) holds the stand-in; leave trainer out, and "
+        "OpenSeq2Seq trains"
+    ]
 
 
 def _problems_of_image(written: Mapping[str, Any]) -> list[str]:
@@ -109,8 +127,10 @@ def _problems_of_image(written: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _image_repository(container: Any) -> str:
-    return repository(str(container.get("image")) if isinstance(container, Mapping) else "")
+def is_local(container: Any) -> bool:
+    """Return whether a section names the image that is built from images/training, in whatever registry."""
+    named = str(container.get("image")) if isinstance(container, Mapping) else ""
+    return repository(named) == LOCAL_REPOSITORY
 
 
 def repository(image: str) -> str:

@@ -17,8 +17,14 @@ COMMIT = "8681d381"
 """The last commit of OpenSeq2Seq's master, of 2020-09-09; its source is pinned to it."""
 FRAMEWORK = f"OpenSeq2Seq {COMMIT}"
 STAND_IN = "stand-in 0.1.0"
-STAND_IN_REPOSITORY = "microcluster/training"
-"""What the image that is built from images/training is offered as, in whatever registry; it trains with the stand-in."""
+LOCAL_REPOSITORY = "microcluster/training"
+"""What the image that is built from images/training is offered as, in whatever registry."""
+TRAINER_FILE = "cache/images/trainer"
+"""Below the home: what the local image of `make images` can train with beside the stand-in; absent where there is nothing."""
+TRAINER = re.compile(r"OpenSeq2Seq (?:[0-9a-f]{8}|of unknown commit, files [0-9a-f]{12})")
+PROGRAM_FOLDER = "/opt/OpenSeq2Seq"
+LOCAL_PROGRAM_FOLDER, STAND_IN_FOLDER = "/opt/microcluster/openseq2seq", "/opt/microcluster/stand-in"
+"""The local image holds both trainers side by side."""
 RECIPE_LABEL = "microcluster.recipe"
 """Of what the image was made: :func:`recipe`."""
 HASH_DIGITS = 12
@@ -33,16 +39,26 @@ STEP = re.compile(r"Step \d+/\d+ : ")
 T = TypeVar("T")
 
 
-def framework(base: str) -> str:
-    """Return name and version of what trains in an image that is built on ``base``."""
-    repository = base.partition("/")[2].partition("@")[0].partition(":")[0]
-    return STAND_IN if repository == STAND_IN_REPOSITORY else FRAMEWORK
+def framework(container: Container) -> str:
+    """Return name and version of what trains in the container."""
+    return (container.trainer or STAND_IN) if _is_local(container) else FRAMEWORK
+
+
+def program_folder(container: Container) -> str:
+    """Return the folder of the ``run.py`` that trains."""
+    if not _is_local(container):
+        return PROGRAM_FOLDER
+    return LOCAL_PROGRAM_FOLDER if container.trainer else STAND_IN_FOLDER
+
+
+def _is_local(container: Container) -> bool:
+    return container.image.partition("/")[2].partition("@")[0].partition(":")[0] == LOCAL_REPOSITORY
 
 
 def dockerfile(container: Container) -> str:
-    """Return the Dockerfile on the container's base image; one that trains with the stand-in holds every package already."""
-    trainer = framework(container.image)
-    return render(TEMPLATE, base=container.image, trainer=trainer, commit=COMMIT, bare=trainer == FRAMEWORK)
+    """Return the Dockerfile on the container's base image; the local one holds every package already."""
+    bare = not _is_local(container)
+    return render(TEMPLATE, base=container.image, trainer=framework(container), commit=COMMIT, bare=bare)
 
 
 def tag(container: Container) -> str:

@@ -13,7 +13,6 @@ from launchers.payload import Job, Payload
 from launchers.rendering import render
 
 CONFIG_TEMPLATE = "transformer_base.py.j2"
-PROGRAM_FOLDER = "/opt/OpenSeq2Seq"
 RUN_ID_DIGITS = 12
 
 

@@ -29,13 +29,18 @@ class Host:
 
 @dataclass(frozen=True)
 class Container:
-    """The training container; ``registry_key_file`` is a path on the operator's computer or None."""
+    """The training container.
+
+    ``registry_key_file`` is a path on the operator's computer or None; ``trainer`` names the OpenSeq2Seq that trains in the
+    local training image, where None is the stand-in.
+    """
 
     name: str
     image: str
     runtime: str = "nvidia"
     ssh_port: int = 4444
     registry_key_file: str | None = None
+    trainer: str | None = None
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from launchers import openseq2seq
+from launchers import image, openseq2seq
 from launchers.payload import Payload
 from launchers.rendering import render
 from remote.bring_home import RemoteFile
@@ -68,13 +68,14 @@ def model_of(files: Sequence[RemoteFile]) -> Model:
 def translate(launcher: Host, payload: Payload, model: Model, sentences: Sequence[str]) -> Translation:
     """Translate; the same sentences and model use the same folder on the data disk again."""
     payload.require("container")
+    assert payload.container
     encoded = _pieces(launcher, payload, model, "encode", sentences)
     name = hashlib.sha256("\n".join((model.checkpoint, *encoded)).encode()).hexdigest()[:12]
     folder = f"{payload.mount_point}/translate/{name}"
     _place(launcher, folder, model, encoded)
     argv = (*openseq2seq.inference(f"{folder}/config.py", f"{folder}/model", f"{folder}/translated"),)
     try:
-        _in_container(launcher, payload, argv, folder=openseq2seq.PROGRAM_FOLDER, timeout_s=TIMEOUT_S)
+        _in_container(launcher, payload, argv, folder=image.program_folder(payload.container), timeout_s=TIMEOUT_S)
     except CommandError as error:
         raise RemoteError(
             f"translating with {model.checkpoint} on {launcher}: run.py ended with {error.exit_code}.\n{error.tail}"

@@ -13,7 +13,7 @@ import docker
 import docker.errors
 
 from setup.host_settings import apt_options, apt_sources, builder_files, proxies
-from setup.image_inputs import Image, write_context
+from setup.image_inputs import HOST_FOLDER, Image, write_context
 from setup.process import stop_group
 from setup.progress import duration
 
@@ -75,7 +75,8 @@ def build_dockerfile(client: docker.DockerClient, image: Image, log: Path, progr
     if image.parent is None or not (image.folder / "Dockerfile").is_file():
         raise ImageError(f"{image.folder / 'Dockerfile'} is missing")
     with tempfile.TemporaryFile() as context, log.open("w", encoding="utf-8") as output:
-        write_context(image.folder, builder_files(), context)
+        settings = {f"{HOST_FOLDER}/{name}": content for name, content in builder_files().items()}
+        write_context(image.folder, {**image.added, **settings}, context)
         context.seek(0)
         lines = client.api.build(
             fileobj=context,

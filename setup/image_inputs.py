@@ -6,7 +6,7 @@ import hashlib
 import io
 import tarfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import IO
@@ -19,10 +19,11 @@ NOT_INPUTS = ("__pycache__", ".pytest_cache", ".ruff_cache")
 
 @dataclass(frozen=True)
 class Image:
-    """One image: the folder it is made from and the image it stands on."""
+    """One image: the folder it is made from, the image it stands on, and files from elsewhere by their name in the context."""
 
     name: str
     parent: Image | None = None
+    added: Mapping[str, bytes] = field(default_factory=dict)
 
     @property
     def folder(self) -> Path:
@@ -31,7 +32,7 @@ class Image:
     @cached_property
     def hash(self) -> str:
         """Changes with any input of the image or of its parent."""
-        return input_hash(self.folder, self.parent.hash if self.parent else "")
+        return input_hash(self.folder, self.parent.hash if self.parent else "", self.added)
 
     @property
     def tag(self) -> str:
@@ -52,24 +53,26 @@ def input_files(folder: Path) -> tuple[Path, ...]:
     return tuple(sorted(path for path in files if not set(NOT_INPUTS) & set(path.relative_to(folder).parts)))
 
 
-def input_hash(folder: Path, parent: str) -> str:
-    """Hash names, modes and contents below ``folder`` together with the parent image's hash."""
+def input_hash(folder: Path, parent: str, added: Mapping[str, bytes] | None = None) -> str:
+    """Hash names, modes and contents below ``folder`` together with the parent image's hash and what is added."""
     digest = hashlib.sha256(parent.encode())
     for path in input_files(folder):
         executable = bool(path.stat().st_mode & 0o100)
         digest.update(f"\0{path.relative_to(folder)}\0{executable}\0".encode())
         digest.update(hashlib.sha256(path.read_bytes()).digest())
+    for name, content in sorted((added or {}).items()):
+        digest.update(f"\0{name}\0".encode() + hashlib.sha256(content).digest())
     return digest.hexdigest()[:HASH_DIGITS]
 
 
-def write_context(folder: Path, host_files: Mapping[str, bytes], target: IO[bytes]) -> None:
+def write_context(folder: Path, added: Mapping[str, bytes], target: IO[bytes]) -> None:
     """Write the build context of ``folder`` as a tar; equal inputs give equal bytes, so Docker's layer cache holds."""
     with tarfile.open(fileobj=target, mode="w") as archive:
         for path in input_files(folder):
             mode = 0o755 if path.stat().st_mode & 0o100 else 0o644
             _add(archive, str(path.relative_to(folder)), path.read_bytes(), mode)
-        for name, content in sorted(host_files.items()):
-            _add(archive, f"{HOST_FOLDER}/{name}", content, 0o644)
+        for name, content in sorted(added.items()):
+            _add(archive, name, content, 0o644)
 
 
 def _add(archive: tarfile.TarFile, name: str, content: bytes, mode: int) -> None:

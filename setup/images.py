@@ -16,15 +16,17 @@ import docker.errors
 import requests.exceptions
 from filelock import FileLock, Timeout
 
+from launchers.image import TRAINER_FILE
 from plain_text import say
 from setup.environment import Home
 from setup.host_settings import HostSettingsError
 from setup.image_build import ImageError, build_base, build_dockerfile
 from setup.image_inputs import Image
 from setup.progress import duration
+from setup.trainer_source import Source, SourceError, find, inputs
 
-BASE = "base"
-IMAGES = ("machine", "training")
+BASE, TRAINING = "base", "training"
+IMAGES = ("machine", TRAINING)
 USUAL_S = {"base": 30, "machine": 60, "training": 300}
 REPEAT_S = 30  # How often a long build says where it is.
 API_TIMEOUT_S = 1800  # One step of a build may be silent for long.
@@ -34,15 +36,28 @@ FAILURES = (ImageError, HostSettingsError, docker.errors.DockerException, reques
 def ensure(names: tuple[str, ...], home: Path, say: Callable[[str], None]) -> None:
     """Build what is missing of the images ``names`` and their base, and point ``:current`` at each."""
     base = Image(BASE)
-    images = (base, *(Image(name, base) for name in names))
     client = _docker()
     with _alone(home, say):
+        source = find(os.environ, home / "cache" / "openseq2seq", say) if TRAINING in names else None
+        added = {TRAINING: inputs(source)}
+        images = (base, *(Image(name, base, added.get(name, {})) for name in names))
         for image in images:
             if _missing(client, image.tag):
                 _build(client, image, home, say)
             else:
                 say(f"    image {image.name} is there")
             client.images.get(image.tag).tag(image.current)
+        if TRAINING in names:
+            _write_trainer(home / TRAINER_FILE, source)
+
+
+def _write_trainer(file: Path, source: Source | None) -> None:
+    """Write down what the image can train with: a preview reads it, and asks neither Docker nor a registry."""
+    if source is None:
+        file.unlink(missing_ok=True)
+        return
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(f"{source.name}\n", encoding="utf-8")
 
 
 def _docker() -> docker.DockerClient:
@@ -138,7 +153,7 @@ def main(arguments: list[str] | None = None) -> int:
     home = Home.of(os.environ).root
     try:
         ensure(names, home, say)
-    except ImageError as error:
+    except (ImageError, SourceError) as error:
         say(str(error), sys.stderr)
         return 1
     except KeyboardInterrupt:

@@ -17,7 +17,7 @@ from setup.progress import Stages
 QUICK_S = 60
 RECLAIM_LIMIT_S = 90
 TRAINING_IMAGE = "microcluster/training:current"
-OFFERED_AS = "microcluster/training:standin"
+OFFERED_AS = "microcluster/training:local"
 """The name under which the emulated image catalogue offers the training image; stacks/Pulumi.local.yaml asks for it."""
 
 

@@ -15,6 +15,7 @@ import docker.errors
 import pytest
 
 from launchers import staging_plan
+from launchers.image import STAND_IN_FOLDER
 from launchers.openseq2seq import render_config
 from launchers.payload import Job
 from remote import job as remote_job
@@ -56,7 +57,7 @@ class Trainer:
         """Run the trainer; return its exit code and output."""
         mpirun = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-np", str(ranks)]
         argv = [*mpirun, "python", "run.py", f"--config_file={config}", "--use_horovod=True", *words]
-        code, output = self.container.exec_run(argv, workdir="/opt/OpenSeq2Seq")
+        code, output = self.container.exec_run(argv, workdir=STAND_IN_FOLDER)
         return code, output.decode()
 
     def logdir(self, name: str) -> Path:
@@ -229,6 +230,14 @@ def test_a_resumed_run_goes_on_from_the_latest_checkpoint(trainer, trained):
     assert (trainer.logdir("trained") / "model.ckpt-40.index").is_file()
 
 
+def test_a_resumed_run_forgets_the_older_checkpoints_which_stay(trainer, trained):
+    """As upstream; needs the run of the test before."""
+    pointer = (trainer.logdir("trained") / "checkpoint").read_text()
+    assert "model.ckpt-30" in pointer
+    assert "model.ckpt-20" not in pointer
+    assert (trainer.logdir("trained") / "model.ckpt-20.index").is_file()
+
+
 def test_a_checkpoint_is_evaluated_on_every_rank(trainer, trained):
     code, log = trainer.run(trained[0], "--mode=eval")
     assert code == 0, log[-3000:]
@@ -301,10 +310,10 @@ def step(prefixes):
     return numpy.log([[row.get(n, 1e-9) for n in range(6)] for row in rows])
 print(*[beam_search(step, 2, 1, beam=beam, alpha=0.0, limit=4) for beam in (1, 2)])
 """
-    _, output = trainer.container.exec_run(["python", "-c", script], workdir="/opt/OpenSeq2Seq")
+    _, output = trainer.container.exec_run(["python", "-c", script], workdir=STAND_IN_FOLDER)
     assert output.decode().strip() == "[4, 4, 1] [5, 1]"
 
 
 def test_a_wrong_literal_for_a_flag_ends_with_code_2(trainer, trained):
     argv = ["python", "run.py", f"--config_file={trained[0]}", "--use_horovod=true"]
-    assert trainer.container.exec_run(argv, workdir="/opt/OpenSeq2Seq").exit_code == 2
+    assert trainer.container.exec_run(argv, workdir=STAND_IN_FOLDER).exit_code == 2

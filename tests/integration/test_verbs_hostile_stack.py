@@ -13,7 +13,7 @@ from tests.integration.rented_project import ROOT, RentedProject, install
 CANARY = Path("/tmp/microcluster-injected-by-command")
 PREVIEW = ("pulumi", "preview", "--non-interactive", "-s", "local")
 DATACENTER, FLAVOR, CIDRS = "datacenter: lon06", "flavor: AC1_16X120X100", "adminCidrs: [203.0.113.1/32]"
-IMAGE = "image: ngc.microcluster.internal:5000/microcluster/training:standin"
+IMAGE = "image: ngc.microcluster.internal:5000/microcluster/training:local"
 KIND = "kind: openseq2seq"
 
 

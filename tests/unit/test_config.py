@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 import config
-from config import rules
 from launchers import image
 
 V100 = {
@@ -227,7 +226,44 @@ def test_model_and_steps_follow_from_what_trains_in_the_image() -> None:
     assert (real.model, real.max_steps) == ("transformer-base", 50_000)
     local = config.parse("dev", written(container__image=standin) | bare).job
     assert (local.model, local.max_steps, local.dataset) == ("transformer-tiny", 300, "debian-en-de")
-    assert image.STAND_IN_REPOSITORY == rules.STAND_IN
+
+
+def trained_by(values: dict[str, Any]) -> tuple[str | None, str | None, str]:
+    """Return the key's value, the OpenSeq2Seq that trains in the local image, and where the value came from."""
+    stack = config.parse("dev", values)
+    (origin,) = (origin for path, _, origin in stack.origins if path == "job.trainer")
+    return stack.job.trainer, stack.trainer, origin
+
+
+LOCAL = {"container__image": "r.test:5000/microcluster/training:local", "job__model": "transformer-tiny"}
+
+
+def test_in_the_local_image_trains_what_the_last_make_images_put_there(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path))
+    assert trained_by(written(**LOCAL))[:2] == ("stand-in", None)
+    assert "OPENSEQ2SEQ_SOURCE" in trained_by(written(**LOCAL))[2]
+    fact = tmp_path / image.TRAINER_FILE
+    fact.parent.mkdir(parents=True)
+    fact.write_text("OpenSeq2Seq 8681d381\n")
+    assert trained_by(written(**LOCAL))[:2] == (None, "OpenSeq2Seq 8681d381")
+    assert "OpenSeq2Seq 8681d381 in the local training image" in trained_by(written(**LOCAL))[2]
+    assert trained_by(written(**LOCAL, job__trainer="stand-in")) == ("stand-in", None, "stack file")
+    assert trained_by(written()) == (None, None, "not set: OpenSeq2Seq"), "NVIDIA's image gets it from its repository"
+
+
+@pytest.mark.parametrize("strange", ["OpenSeq2Seq '; rm -rf /", "", "OpenSeq2Seq 8681d381\nanother"])
+def test_a_fact_that_make_images_did_not_write_counts_as_none(strange: str, tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path))
+    fact = tmp_path / image.TRAINER_FILE
+    fact.parent.mkdir(parents=True)
+    fact.write_text(strange)
+    assert trained_by(written(**LOCAL))[:2] == ("stand-in", None)
+
+
+def test_a_trainer_that_there_is_not_is_refused() -> None:
+    assert problems(written(job__trainer="openseq2seq", **LOCAL)) == ["job/trainer: 'openseq2seq' should be 'stand-in'"]
+    (problem,) = problems(written(job__trainer="stand-in"))
+    assert problem.startswith("job/trainer: only the local training image (microcluster/training) holds the stand-in")
 
 
 def different_keys(one: str, other: str) -> set[str]:

@@ -7,7 +7,7 @@ import tarfile
 
 import pytest
 
-from setup.image_inputs import input_hash, write_context
+from setup.image_inputs import Image, input_hash, write_context
 
 
 @pytest.fixture
@@ -42,6 +42,19 @@ def test_the_hash_changes_with_the_parent_image(folder):
     assert input_hash(folder, "one") != input_hash(folder, "another")
 
 
+def test_the_hash_changes_with_what_is_added_from_elsewhere(folder):
+    hashes = {
+        input_hash(folder, "parent", added)
+        for added in ({}, {".source/TRAINER": b"none\n"}, {".source/TRAINER": b"OpenSeq2Seq 8681d381\n"})
+    }
+    assert len(hashes) == 3
+
+
+def test_an_image_is_built_anew_when_the_source_that_it_holds_changes():
+    images = [Image("training", added={".source/TRAINER": name}) for name in (b"none\n", b"OpenSeq2Seq 8681d381\n")]
+    assert len({image.tag for image in images}) == 2
+
+
 def test_compiled_python_is_no_input(folder):
     before = input_hash(folder, "parent")
     (folder / "opt" / "__pycache__").mkdir()
@@ -51,7 +64,7 @@ def test_compiled_python_is_no_input(folder):
 
 def test_the_context_holds_the_files_and_the_hosts_settings_apart(folder):
     context = io.BytesIO()
-    write_context(folder, {"pip.conf": b"[global]\n"}, context)
+    write_context(folder, {".host/pip.conf": b"[global]\n"}, context)
     context.seek(0)
     with tarfile.open(fileobj=context) as archive:
         assert archive.getnames() == ["Dockerfile", "opt/run.py", ".host/pip.conf"]

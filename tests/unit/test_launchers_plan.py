@@ -181,11 +181,24 @@ def test_the_stand_ins_version_is_that_of_the_image_and_makes_another_run(monkey
     base = "ngc.microcluster.internal:5000/microcluster/training:standin"
     standin = dataclasses.replace(PAYLOAD, container=Container("openseq2seq", base))
     version = Path(__file__).parents[2] / "images/training/opt/OpenSeq2Seq/STANDIN_VERSION"
-    assert f"stand-in {version.read_text().strip()}" == image.STAND_IN == image.framework(base)
+    assert f"stand-in {version.read_text().strip()}" == image.STAND_IN == image.framework(standin.container)
     before, other = openseq2seq.run_id(standin), openseq2seq.run_id(PAYLOAD)
     monkeypatch.setattr(image, "STAND_IN", "stand-in 9")
     assert openseq2seq.run_id(standin) != before
     assert openseq2seq.run_id(PAYLOAD) == other
+
+
+def test_another_trainer_in_the_same_image_is_another_run_in_another_folder():
+    base = "ngc.microcluster.internal:5000/microcluster/training:local"
+    names = (None, "OpenSeq2Seq 8681d381", "OpenSeq2Seq of unknown commit, files 0123456789ab")
+    containers = [Container("openseq2seq", base, trainer=name) for name in names]
+    payloads = [dataclasses.replace(PAYLOAD, container=one) for one in containers]
+    assert len({openseq2seq.run_id(payload) for payload in payloads}) == 3
+    jobs = [RunFolder(dataclasses.replace(payload, run="0" * 12)).job() for payload in payloads]
+    assert [job["trainer"] for job in jobs] == [image.STAND_IN, *names[1:]]
+    folders = [image.STAND_IN_FOLDER, image.LOCAL_PROGRAM_FOLDER, image.LOCAL_PROGRAM_FOLDER]
+    assert [job["program_folder"] for job in jobs] == folders
+    assert RunFolder(dataclasses.replace(PAYLOAD, run="0" * 12)).job()["program_folder"] == "/opt/OpenSeq2Seq"
 
 
 def test_mpirun_is_held_to_the_private_network_and_carries_the_mark():

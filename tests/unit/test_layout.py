@@ -32,8 +32,8 @@ MAY_IMPORT = {
         "providers.softlayer.resources",
         "providers.softlayer.goods_resources",
     },
-    # Which files finished data consist of is known in one place.
-    "config": {"catalog", "launchers.datasets", "planning"},
+    # Which files finished data consist of, and what trains in an image, is known in one place each.
+    "config": {"catalog", "launchers.datasets", "launchers.image", "planning"},
     "emulator": set(),
     "images": set(),
     "launchers": {"plain_text"},

@@ -1,0 +1,18 @@
+"""The names of TensorFlow 1 and of old packages that OpenSeq2Seq imports and TensorFlow 2.12 on Python 3.11 lacks.
+
+``install`` supplies them before upstream's first import, so that its files stay as they are:
+
+- ``tensorflow`` is TensorFlow's own ``tensorflow.compat.v1``, for every file of OpenSeq2Seq (see ``tensorflow.py``);
+- ``tf.contrib`` has what the Transformer needs, and names without content for the rest (``contrib.py``, ``lazy_adam.py``);
+- ``nltk`` is BLEU alone, for ``models/text2text.py`` (``nltk_bleu.py``);
+- packages for speech and figures, which every model imports and the Transformer does not use, are names only (``absent.py``).
+"""
+
+from old_names import absent, nltk_bleu, tensorflow
+
+
+def install() -> None:
+    """Supply the names in this process, once; TensorFlow and Horovod are loaded as they are before that."""
+    absent.install()
+    nltk_bleu.install()
+    tensorflow.install()

@@ -1,0 +1,138 @@
+"""The names that OpenSeq2Seq lacks on TensorFlow 2, in the training image: TensorFlow and Horovod are there, its source need not be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import docker
+import docker.errors
+import pytest
+
+from launchers.image import LOCAL_PROGRAM_FOLDER
+
+pytestmark = pytest.mark.containers
+
+IMAGE = "microcluster/training:current"
+LABEL = {"microcluster.image": "training"}
+INSTALLED = "from old_names import install; install(); import tensorflow as tf\n"
+LAZY_ADAM = """
+import numpy
+def trained(optimizer, steps=3):
+    with tf.Graph().as_default(), tf.Session() as session:
+        table = tf.get_variable("table", initializer=tf.ones([4, 2]))
+        loss = tf.reduce_sum(tf.square(tf.nn.embedding_lookup(table, ROWS)))
+        step = optimizer(learning_rate=0.1, beta1=0.9, beta2=0.997, epsilon=1e-9).minimize(loss)
+        session.run(tf.global_variables_initializer())
+        for number in range(steps):
+            session.run(step)
+        return session.run(table)
+"""
+
+
+@pytest.fixture(scope="module")
+def container() -> Iterator[docker.models.containers.Container]:
+    client = docker.from_env(timeout=300)
+    try:
+        client.images.get(IMAGE)
+    except docker.errors.ImageNotFound:
+        pytest.skip(f"needs the image {IMAGE}: run `make images`")
+    started = client.containers.run(IMAGE, ["sleep", "600"], detach=True, init=True, network_mode="none", labels=LABEL)
+    yield started
+    started.remove(force=True)
+
+
+def python(container: docker.models.containers.Container, script: str) -> str:
+    code, output = container.exec_run(["python", "-c", script], workdir=LOCAL_PROGRAM_FOLDER)
+    assert code == 0, output.decode()[-2000:]
+    return output.decode().strip()
+
+
+def test_tensorflow_has_the_names_of_tensorflow_1_and_horovod_stays_whole(container):
+    script = """
+from tensorflow.python.client import device_lib
+from tensorflow.contrib.cudnn_rnn.python.ops import cudnn_rnn_ops
+import horovod.tensorflow as hvd
+class Cell(tf.contrib.rnn.RNNCell): pass
+hvd.init()
+print(tf.contrib.data.AUTOTUNE, tf.ConfigProto is not None, tf.executing_eagerly(), hvd.size(), tf.compat.v1 is not None)
+print(type(tf.zeros([3]).shape[0]).__name__)
+"""
+    assert python(container, INSTALLED + script).splitlines() == ["-1 True False 1 True", "Dimension"]
+
+
+def test_a_step_is_read_before_its_update_as_on_gpus(container):
+    script = """
+step = tf.train.get_or_create_global_step()
+update = tf.assign_add(step, tf.cast(tf.reduce_sum(tf.random.normal([500, 500]) * 0) + 1, tf.int64))
+with tf.Session() as session:
+    session.run(tf.global_variables_initializer())
+    print(*[session.run([step, update])[0] for _ in range(3)])
+"""
+    assert python(container, INSTALLED + script) == "0 1 2"
+
+
+def test_lazy_adam_is_adam_for_rows_that_every_batch_touches(container):
+    script = """
+ROWS = [0, 1, 2, 3]
+lazy, plain = trained(tf.contrib.opt.LazyAdamOptimizer), trained(tf.train.AdamOptimizer)
+print(numpy.allclose(lazy, plain, atol=1e-6), numpy.all(lazy < 1))
+"""
+    assert python(container, INSTALLED + LAZY_ADAM + script) == "True True"
+
+
+def test_lazy_adam_leaves_rows_alone_that_a_batch_does_not_touch(container):
+    script = """
+ROWS = [0, 2, 2]
+found = trained(tf.contrib.opt.LazyAdamOptimizer)
+print(numpy.all(found[[1, 3]] == 1), numpy.all(found[[0, 2]] < 1))
+"""
+    assert python(container, INSTALLED + LAZY_ADAM + script) == "True True"
+
+
+def test_what_the_image_does_not_have_is_an_error_only_when_it_is_used(container):
+    script = """
+import librosa, pandas, tensorflow.contrib.seq2seq.python.ops.helper
+try:
+    tf.contrib.opt.AdamWOptimizer(learning_rate=1)
+except NotImplementedError as told:
+    print(told)
+"""
+    assert "OpenSeq2Seq asks for tensorflow.contrib.opt.AdamWOptimizer" in python(container, INSTALLED + script)
+
+
+def test_ranks_gather_and_wait_for_each_other_through_mpi4py(container):
+    script = """
+import horovod.tensorflow as hvd; hvd.init()
+import mpi4py.rc; mpi4py.rc.initialize = False
+from mpi4py import MPI
+found = MPI.COMM_WORLD.gather(hvd.rank()); MPI.COMM_WORLD.Barrier()
+print(found) if MPI.COMM_WORLD.Get_rank() == 0 else None
+"""
+    mpirun = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-np", "2", "python", "-c", script]
+    code, output = container.exec_run(mpirun, workdir="/")
+    assert (code, output.decode().strip()) == (0, "[0, 1]")
+
+
+def test_the_program_of_the_source_runs_as_it_is_and_the_first_line_says_what_it_is(container):
+    source = "import sys, tensorflow as tf; print(tf.contrib.data.AUTOTUNE, *sys.argv[1:], sys.path[0])"
+    lay = [
+        "sh",
+        "-c",
+        f"cp -r {LOCAL_PROGRAM_FOLDER} /tmp/real; rm -rf /tmp/real/OpenSeq2Seq; mkdir /tmp/real/OpenSeq2Seq; "
+        f"echo 'OpenSeq2Seq 8681d381' > /tmp/real/TRAINER; printf '%s' \"$0\" > /tmp/real/OpenSeq2Seq/run.py",
+        source,
+    ]
+    assert container.exec_run(lay).exit_code == 0
+    code, output = container.exec_run(["python", "run.py", "--mode=train"], workdir="/tmp/real")
+    assert code == 0, output
+    assert output.decode().splitlines() == [
+        "*** OpenSeq2Seq 8681d381 on TensorFlow 2.12 through our compatibility module",
+        "-1 --mode=train /tmp/real/OpenSeq2Seq",
+    ]
+
+
+def test_an_image_without_the_source_says_so_in_one_sentence(container):
+    bare = f"cp -r {LOCAL_PROGRAM_FOLDER} /tmp/bare; rm -rf /tmp/bare/OpenSeq2Seq; cd /tmp/bare; exec python run.py"
+    code, output = container.exec_run(["sh", "-c", bare])
+    assert code == 1
+    assert output.decode().startswith("This training image holds no OpenSeq2Seq. Run `make up` again")
