@@ -38,7 +38,7 @@ def ensure(names: tuple[str, ...], home: Path, say: Callable[[str], None]) -> No
     base = Image(BASE)
     client = _docker()
     with _alone(home, say):
-        source = find(os.environ, home / "cache" / "openseq2seq", say) if TRAINING in names else None
+        source = _source(home, say) if TRAINING in names else None
         added = {TRAINING: inputs(source)}
         images = (base, *(Image(name, base, added.get(name, {})) for name in names))
         for image in images:
@@ -49,6 +49,13 @@ def ensure(names: tuple[str, ...], home: Path, say: Callable[[str], None]) -> No
             client.images.get(image.tag).tag(image.current)
         if TRAINING in names:
             _write_trainer(home / TRAINER_FILE, source)
+
+
+def _source(home: Path, say: Callable[[str], None]) -> Source | None:
+    source = find(os.environ, home / "cache" / "openseq2seq", lambda line: say(f"    {line}"))
+    if source:
+        say(f"    image training holds {source.name}")
+    return source
 
 
 def _write_trainer(file: Path, source: Source | None) -> None:
