@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from chaos.checker import Expected, Verdict, judge, wrong_receipts
 from chaos.command_line import DESTROY, STACK, UP, CommandLine, Running, Said
@@ -42,12 +43,17 @@ class Case:
     seed: int
     damage: Damage | None = None
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """A part of the runs is over TLS, which breaks now and then."""
+        return breaking_tls(self.number)
+
     def play(self, theatre: Theatre) -> Verdict:
         """Strike a command, recover, run the next one, and judge."""
         verdict = Verdict()
         with tempfile.TemporaryDirectory(prefix="microcluster-chaos-") as folder:
             copy = theatre.copy()
-            with copy.home(theatre.server, Path(folder) / "home", **breaking_tls(self.number)) as line:
+            with copy.home(theatre.server, Path(folder) / "home", **self.settings) as line:
                 _Play(self, theatre, line, verdict).run()
         return verdict
 

@@ -13,7 +13,7 @@ from typing import Any
 from providers.softlayer import charges, credentials, mark, others
 from providers.softlayer.calls import READ_ATTEMPTS, Api
 from providers.softlayer.charges import Charge, charge
-from providers.softlayer.errors import ApiError, ProviderError
+from providers.softlayer.errors import NOT_TRUSTED, ApiError, ProviderError
 from providers.softlayer.listing import GUEST_MASK, bill_list, guest_list, order_list
 
 LOCAL_ATTEMPTS = 3
@@ -149,6 +149,11 @@ def _unreadable(doing: str, error: ApiError, key: credentials.Credentials) -> st
     asked = f"{doing} at {key.endpoint} as {key.username}"
     if error.is_unauthorised:
         return f"{asked}: the API refuses this key ({error.code}: {error.text}). Check the key file or SL_API_KEY."
+    if error.code == NOT_TRUSTED:
+        return (
+            f"{asked}: its certificate is not signed by an authority that is trusted here, so that the key was not sent. "
+            "Name the authority's file as 'verify' in the file of the key, or correct endpoint_url."
+        )
     if error.code == "no answer":
         hint = " If this is the local account, start it with 'python -m emulator start'." if key.is_local else ""
         return f"{asked}: nobody answers.{hint or ' Check the network and run the command again.'}"

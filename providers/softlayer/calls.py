@@ -17,8 +17,9 @@ from xml.parsers.expat import ExpatError
 import SoftLayer
 import tenacity
 
+from providers.softlayer import clock
 from providers.softlayer.credentials import Credentials
-from providers.softlayer.errors import NOT_SENT, ApiError, WaitError
+from providers.softlayer.errors import NOT_SENT, NOT_TRUSTED, ApiError, WaitError
 from providers.softlayer.paging import read_whole
 from providers.softlayer.redaction import redacted
 from providers.softlayer.transport import Deadline, new_client
@@ -110,11 +111,11 @@ class Api:
             can_wait: whether others go first: what is ordered later is ready later, what is labelled later is not.
         """
         call = f"calling {service}::{method}" + (f" of {options['id']}" if options.get("id") else "")
-        began = time.monotonic()
+        began = clock.now().seconds
         if not self._pace.take(self._stop, can_wait=can_wait, limit_s=LONGEST_TURN_S):
             raise ApiError(call, NOT_SENT, f"no turn within {LONGEST_TURN_S:g} s, as the account asks for pauses")
         try:
-            with Deadline(LONGEST_CALL_S - (time.monotonic() - began)):
+            with Deadline(LONGEST_CALL_S - (clock.now().seconds - began)):
                 answer = self._client().call(service, method, *args, **options)
         except TimeoutError as error:
             raise self._error(call, "no answer", str(error)) from None
@@ -151,7 +152,7 @@ def fault_code(error: SoftLayer.SoftLayerAPIError, text: str) -> str:
     """
     code = str(error.faultCode)
     if code == "0":
-        return "no answer"
+        return NOT_TRUSTED if "CERTIFICATE_VERIFY_FAILED" in text else "no answer"
     if isinstance(error, SoftLayer.TransportError) and code.isdigit():
         return f"HTTP {code}"
     is_page = text.lstrip().startswith("<") or text in ("", "Empty response.")

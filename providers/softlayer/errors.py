@@ -9,6 +9,8 @@ from providers.softlayer import refusals
 
 NOT_SENT = "not sent"
 """The code of a call that never left."""
+NOT_TRUSTED = "not trusted"
+"""The code of a call that never left because nobody whom we trust has signed the endpoint's certificate."""
 
 
 class ProviderError(Exception):

@@ -23,6 +23,7 @@ CODES = {
     "SoftLayer_Exception_Network_Storage_Group_MassAccessControlModification": VENDOR,
     "SoftLayer_Exception_EncryptedToken_Expired": VENDOR,
     # Requests that no method ever saw.
+    "not trusted": "RFC 8446, section 4.4: the certificate comes before anything that a client sends",
     "-32700": CLIENT,
     "-32701": CLIENT,
     "-32702": CLIENT,

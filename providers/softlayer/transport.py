@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import socket
 import threading
-import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Self
@@ -16,13 +15,12 @@ from requests.adapters import HTTPAdapter
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
+from providers.softlayer import clock
 from providers.softlayer.credentials import Credentials
 from providers.softlayer.readable import readable_json, readable_xml
 
 CONNECT_TIMEOUT_S = 10.0
 LONGEST_RETRY_AFTER_S = 15.0
-# Suspended time counts as well; systems without this clock stop it for as long.
-BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 _of_thread = threading.local()
 
@@ -39,7 +37,7 @@ class Deadline:
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self._is_over = False
-        self._ends = time.clock_gettime(BOOT_CLOCK) + seconds
+        self._ends = clock.now().seconds + seconds  # A computer may have slept before something is sent.
         self._socket: socket.socket | None = None
         self._lock = threading.Lock()
         self._timer = threading.Timer(max(seconds, 0), self._end)
@@ -63,7 +61,7 @@ class Deadline:
             TimeoutError: it is too late to send anything.
         """
         with self._lock:
-            if self._is_over or time.clock_gettime(BOOT_CLOCK) >= self._ends:
+            if self._is_over or clock.now().seconds >= self._ends:
                 raise TimeoutError("no time is left to send it")
             self._socket = connected
 

@@ -27,6 +27,13 @@ def test_the_sample_strikes_every_call_and_in_every_way(everything, runs):
     assert {(case.verb, case.number) for case in struck} == calls
 
 
+def test_a_part_of_the_runs_is_over_tls_that_breaks(everything, runs):
+    played = [[run.case for run in runs if isinstance(run.case, sweep.Case)] for sweep in (kill, weather)]
+    for cases in (*played, everything.command_lines.values()):
+        secure = [case.settings for case in cases if case.settings.get("tls")]
+        assert any(each["weather"]["broken_tls"] > 0 for each in secure)
+
+
 def test_hardly_a_strike_comes_too_late(runs):
     late = [run for run in runs if isinstance(run.case, kill.Case) and not run.was_struck]
     assert len(late) <= len(runs) // 20

@@ -112,6 +112,29 @@ def test_no_key_is_found_outside_its_file_after_up_failure_and_destroy(project, 
     assert sampler.looks > 20 and not sampler.found
 
 
+OTHER_KEY = "0123456789abcdef0123456789abcdef"
+MALFORMED = f"api_key = {OTHER_KEY}\n"
+COMMANDS = [
+    ("pulumi", "up", "--yes", "--skip-preview", "--refresh", "-s", "local"),
+    ("fab", "receipt", "--stack", "local"),
+    ("fab", "sweep", "--stack", "local"),
+    ("fab", "recover", "--stack", "local", "--yes"),
+]
+
+
+def test_no_malformed_file_of_keys_is_quoted_and_only_the_named_one_is_read(project, account) -> None:
+    (project.home.root / ".softlayer").write_text(MALFORMED)
+    assert project.run(*COMMANDS[0]).returncode == 0
+    assert "still billed" in project.run(*COMMANDS[1]).stdout
+    account.config_file.write_text(MALFORMED)
+    for command in COMMANDS:
+        done = project.run(*command)
+        said = done.stdout + done.stderr
+        assert done.returncode != 0
+        assert "softlayer.conf: not a [softlayer] file" in said, said
+        assert OTHER_KEY[:8] not in said and "Traceback" not in said
+
+
 def test_the_search_finds_what_is_there(project, account) -> None:
     for name, secret in (
         ("raw", API_KEY),

@@ -9,6 +9,7 @@ import time
 import pytest
 
 from providers.softlayer import calls
+from providers.softlayer.account import Account, AccountError
 from providers.softlayer.calls import Api
 from providers.softlayer.credentials import Credentials
 from providers.softlayer.errors import ApiError
@@ -56,8 +57,11 @@ def test_an_order_is_not_sent_again_to_where_an_answer_redirects_it(status):
 def test_a_server_without_the_right_certificate_gets_no_key(tmp_path):
     with breaking_server(BREAKS["end"], tmp_path) as server:
         server.authority = None
-        with pytest.raises(ApiError, match=r"(?i)certificate"):
-            api(server).once("Account", "getObject")
+        with pytest.raises(ApiError, match=r"(?i)certificate") as refused:
+            api(server).once("Virtual_Guest", "createObject", {})
+        assert not refused.value.is_ambiguous and not refused.value.is_weather
+        with pytest.raises(AccountError, match="the key was not sent. Name the authority's file as 'verify'"):
+            Account(api(server)).identity()
     assert server.requests == []
 
 
