@@ -27,6 +27,10 @@ def main(arguments: list[str] | None = None) -> int:
     except SetupError as error:
         say(str(error), sys.stderr)
         return error.exit_code
+    except ModuleNotFoundError as missing:  # `make down` takes .venv as it is, which may be of an older version.
+        again = f"`make setup` installs it, then `make {given.verb} STACK={given.stack}` again"
+        say(f"make {given.verb}: .venv has no Python package {missing.name}. Nothing was done: {again}.", sys.stderr)
+        return FAILED
     except OSError as error:  # A full disk, a folder that may not be written to.
         say(f"make {given.verb}: {of_the_system(error)}. See to it, then repeat the same command.", sys.stderr)
         return FAILED

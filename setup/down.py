@@ -8,7 +8,7 @@ from pathlib import Path
 from providers.softlayer import credentials
 from setup import at_stake, checkpoint, fab, local_account, prepare, stacks, state
 from setup.environment import PULUMI, Home
-from setup.errors import SetupError
+from setup.errors import FAILED, SetupError
 from setup.locks import alone_on, refuse_living_pulumi, stale_lock
 from setup.progress import Stages, say
 from setup.up import NO_OUTPUTS, in_pulumis_words
@@ -25,13 +25,13 @@ def down(home: Home, stack: str) -> int:
     if needs_mending(stack, home):
         _mend(home, stack, emulator, stages)
     with alone_on(stack, "make down", home):
-        prepare.prepare_engine(home, stages)
+        prepare.take_engine(home, stages)
         held = state.holdings(stack, home)
         account = local_account.rented(emulator, home) if emulator else None
-        billed = bool(held.rented or (_has_key(stack) if account is None else not account.nothing))
+        no_key = _why_no_key(stack) if account is None else None
+        billed = bool(held.rented or (no_key is None if account is None else not account.nothing))
         if not (held.resources or billed or (account and account.running)):
-            say(f"Nothing of stack {stack} is up: Pulumi's state in {home.state} holds no resource of it.")
-            return 0
+            return _nothing_here(home, stack, no_key)
         if emulator and billed:
             _have_answer(emulator, home, stages)
         if held.rented:
@@ -55,7 +55,7 @@ def needs_mending(stack: str, home: Home) -> bool:
 
 
 def _mend(home: Home, stack: str, emulator: Path | None, stages: Stages) -> None:
-    prepare.prepare_engine(home, stages)
+    prepare.take_engine(home, stages)
     if emulator and emulator.exists():
         _have_answer(emulator, home, stages)
     with stages.stage("recover", "a command was killed, or the state is damaged; putting it in order first"):
@@ -63,18 +63,30 @@ def _mend(home: Home, stack: str, emulator: Path | None, stages: Stages) -> None
             raise SetupError(f"Nothing was cancelled, for the reason above. `make down STACK={stack}` tries again.")
 
 
-def _has_key(stack: str) -> bool:
-    """Whether the stack's real account can be asked; what no state knows is found there alone."""
+def _why_no_key(stack: str) -> str | None:
+    """Say why the stack's real account cannot be asked, if so; what no state knows is found there alone."""
     try:
         credentials.load(stacks.account_file_of(stack), kept())
-    except credentials.CredentialsError:
-        return False
-    return True
+    except credentials.CredentialsError as missing:
+        return str(missing)
+    return None
+
+
+def _nothing_here(home: Home, stack: str, no_key: str | None) -> int:
+    here = f"Pulumi's state in {home.state} holds no resource of stack {stack}"
+    if no_key is None:
+        say(f"Nothing of stack {stack} is up: {here}.")
+        return 0
+    say(
+        f"{here}, but its account was not asked whether anything with the stack's mark is billed: {no_key} "
+        f"Then `make down STACK={stack}` again."
+    )
+    return FAILED
 
 
 def _have_answer(emulator: Path, home: Home, stages: Stages) -> None:
     if not local_account.rented(emulator, home).running:
-        local_account.start(emulator, home, stages)
+        local_account.answer(emulator, home, stages)
 
 
 def _stop_job(home: Home, stack: str, stages: Stages) -> None:

@@ -53,6 +53,13 @@ def start(state: Path, home: Home, stages: Stages) -> None:
         run_logged(step, child_environment(home))
 
 
+def answer(state: Path, home: Home, stages: Stages) -> None:
+    """Have the emulator answer; what is rented in it goes without images that new machines would need."""
+    with stages.stage("emulator", "the SoftLayer account on this machine"):
+        docker.ensure(home)
+        _emulator("start", state, home)
+
+
 def prepare_images(home: Home, stages: Stages) -> None:
     """Have Docker, and both images in it."""
     with stages.stage("docker", "in which the emulated machines run"):
@@ -65,9 +72,16 @@ def prepare_images(home: Home, stages: Stages) -> None:
 
 
 def rented(state: Path, home: Home) -> Rented:
-    """Ask the emulator; a silent one rents nothing out that could be used."""
-    answer = output_of(_argv("status", state, "--json"), child_environment(home), QUICK_S)
-    return parse_status(json.loads(answer)) if answer else Rented(running=False, machines=0, open_billing_items=0)
+    """Ask the emulator, or its books when it does not run."""
+    said = output_of(_argv("status", state, "--json"), child_environment(home), QUICK_S)
+    if said:
+        return parse_status(json.loads(said))
+    if state.exists():
+        raise SetupError(
+            f"The account on this machine could not be asked what it holds. Its books are in {state}; "
+            "`.venv/bin/python -m emulator status` says what is wrong."
+        )
+    return Rented(running=False, machines=0, open_billing_items=0)
 
 
 def parse_status(status: Mapping[str, Any]) -> Rented:

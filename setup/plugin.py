@@ -35,6 +35,11 @@ def is_there(home: Home) -> bool:
     return (folder / versions.COMMAND_BINARY).exists() and not folder.with_name(f"{folder.name}.partial").exists()
 
 
+def is_any_there(home: Home) -> bool:
+    """Whether some version of the plugin is installed."""
+    return any(home.plugins.glob(f"resource-command-v*/{versions.COMMAND_BINARY}"))
+
+
 def _built(home: Home) -> os.PathLike[str]:
     folder = home.cache / "engine" / f"command-{fingerprint(versions.COMMAND)}"
     with made_once(folder) as making:

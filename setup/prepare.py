@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from setup import engine, keys, plugin, stacks, state
-from setup.environment import Home
+from setup.environment import PULUMI, Home
 from setup.progress import Stages, say
 
 
@@ -12,6 +12,12 @@ def prepare_engine(home: Home, stages: Stages) -> None:
     with stages.stage("engine", "Pulumi's command line and plugins"):
         engine.ensure(home)
         plugin.ensure(home)
+
+
+def take_engine(home: Home, stages: Stages) -> None:
+    """Have an engine without installing anything where there is one: it took the stack up, so it can take it down."""
+    if not (PULUMI.exists() and plugin.is_any_there(home)):
+        prepare_engine(home, stages)
 
 
 def prepare_stacks(home: Home, stages: Stages) -> None:

@@ -7,21 +7,24 @@ import hashlib
 import importlib.util
 import json
 import os
+import shutil
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
+from setup import packages, withheld
 from setup.environment import PROJECT, VENV, Home
 from setup.errors import FAILED, INTERRUPTED, SetupError, of_the_system
-from setup.packages import install
 from setup.process import Step, run_logged
 from setup.progress import say
 
 LOCK_FILE = PROJECT / "requirements.lock"
-STAMP = VENV / ".microcluster.json"
+STAMP = ".microcluster.json"
 OLDEST = (3, 11)
-AGAIN = "Repeat the same command; it begins again from a clean folder."
+AGAIN = "Repeat the same command; it begins again from a clean folder, and what was there before stays."
 
 
 @dataclass(frozen=True)
@@ -32,11 +35,19 @@ class Stamp:
     python: str
     place: str
 
+    def fits(self, want: Stamp) -> bool:
+        """Whether it is as wanted; a patch release of the same Python runs the same packages."""
+        return (self.lock, self.place, self._series) == (want.lock, want.place, want._series)
 
-def wanted() -> Stamp:
-    """The stamp of a ``.venv`` that fits this folder, this lock file and this Python."""
+    @property
+    def _series(self) -> str:
+        return ".".join(self.python.split(".")[:2])
+
+
+def wanted(place: Path) -> Stamp:
+    """The stamp of an environment in ``place`` that fits this lock file and this Python."""
     digest = hashlib.sha256(LOCK_FILE.read_bytes()).hexdigest()
-    return Stamp(digest, ".".join(map(str, sys.version_info[:3])), str(VENV.resolve()))
+    return Stamp(digest, ".".join(map(str, sys.version_info[:3])), str(place.resolve()))
 
 
 def found() -> Stamp | None:
@@ -44,53 +55,77 @@ def found() -> Stamp | None:
     if not (VENV / "bin" / "python").exists():
         return None
     try:
-        return Stamp(**json.loads(STAMP.read_text()))
+        return Stamp(**json.loads((VENV / STAMP).read_text()))
     except (OSError, ValueError, TypeError):
         return None
 
 
-def to_clear(there: Stamp | None, want: Stamp) -> bool:
-    """Whether the folder must be made anew: unfinished, of another Python, or moved. Otherwise pip brings it up to date."""
-    return there is None or (there.python, there.place) != (want.python, want.place)
-
-
 def ensure(home: Home) -> None:
-    """Make or update ``.venv`` unless it fits already."""
-    if found() == wanted():
+    """Make ``.venv`` unless it fits already."""
+    if _fits():
         return
     home.make()
     say("==> python: this folder's virtual environment")
     with _alone():
-        if found() != wanted():
+        if not _fits():
             _make(home)
 
 
+def _fits() -> bool:
+    there = found()
+    return there is not None and there.fits(wanted(VENV))
+
+
 def _make(home: Home) -> None:
-    want = wanted()
-    clear = to_clear(found(), want)
-    STAMP.unlink(missing_ok=True)
+    """Make a new one beside ``.venv``, a link, and point that at it when it is complete: without an index the old one stays."""
+    _have_venv_module(home)
+    _remove_unused()
+    made = Path(tempfile.mkdtemp(prefix=f"{VENV.name}-", dir=VENV.parent))
+    made.chmod(0o755)
+    install(made, home)
+    (made / STAMP).write_text(json.dumps(asdict(wanted(made))))
+    _swap(made)
+
+
+def install(folder: Path, home: Home, python: str = sys.executable) -> None:
+    """Make a virtual environment of ``python`` in ``folder`` with what the lock file names."""
     environment = dict(os.environ)
-    if clear:
-        _have_venv_module(home)
-        argv = (sys.executable, "-m", "venv", "--clear", str(VENV))
-        run_logged(Step("making .venv", "10 s", argv, home.logs / "venv.log", AGAIN), environment)
-    argv = (str(VENV / "bin" / "python"), "-m", "pip", "install", "--require-hashes", "-r", str(LOCK_FILE))
+    argv = (python, "-m", "venv", "--clear", str(folder))
+    run_logged(Step("making the environment", "10 s", argv, home.logs / "venv.log", AGAIN), environment)
+    argv = (str(folder / "bin" / "python"), "-m", "pip", "install", "--require-hashes", "-r", str(LOCK_FILE))
     hint = f"When it could not reach its package index, see to the network first. {AGAIN}"
     run_logged(Step("installing the Python packages", "1 min", argv, home.logs / "pip.log", hint), environment)
-    unfinished = STAMP.with_suffix(".tmp")
-    unfinished.write_text(json.dumps(asdict(want)))
-    unfinished.rename(STAMP)
+
+
+def _swap(made: Path) -> None:
+    engine = VENV / "bin" / "pulumi"
+    if engine.is_symlink():
+        (made / "bin" / "pulumi").symlink_to(os.readlink(engine))
+    link = VENV.with_name(f"{VENV.name}-link")
+    link.symlink_to(made.name)
+    if VENV.is_dir() and not VENV.is_symlink():
+        VENV.rename(VENV.with_name(f"{VENV.name}-before"))
+    link.replace(VENV)
+
+
+def _remove_unused() -> None:
+    """Remove what interrupted runs left, and the one before this; a command may have been running in that at the swap."""
+    for path in VENV.parent.glob(f"{VENV.name}-*"):
+        if path.is_symlink():
+            path.unlink()
+        elif path.resolve() != VENV.resolve():
+            shutil.rmtree(path)
 
 
 def _have_venv_module(home: Home) -> None:
     if importlib.util.find_spec("ensurepip") is None:
-        install(("python3-venv",), "Python's venv module is missing", home)
+        packages.install(("python3-venv",), "Python's venv module is missing", home)
 
 
 @contextmanager
 def _alone() -> Iterator[None]:
     # Beside the folder and not in a home: users with homes of their own may share a clone.
-    with VENV.resolve().with_name(".venv.lock").open("w") as lock:
+    with VENV.with_name(".venv.lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -101,6 +136,7 @@ def _alone() -> Iterator[None]:
 
 def main() -> int:
     """Exit code 0 once ``.venv`` fits."""
+    withheld.withhold()  # pip needs no account, and runs what packages bring.
     try:
         if sys.version_info < OLDEST:
             raise SetupError(

@@ -81,11 +81,17 @@ def test_a_preview_needs_no_account_and_no_emulator(home: Home, stack: str) -> N
     assert not (home.root / "emulator").exists()
 
 
-def test_down_of_a_stack_that_was_never_up_says_so_and_needs_no_account(home: Home) -> None:
-    for stack in ("local", "p100"):
-        done = run(home, "down", stack)
-        assert done.returncode == 0, done.stdout + done.stderr
-        assert f"Nothing of stack {stack} is up" in done.stdout
+def test_down_of_a_local_stack_that_was_never_up_says_so(home: Home) -> None:
+    done = run(home, "down", "local")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Nothing of stack local is up" in done.stdout
+
+
+def test_down_without_a_key_says_that_the_account_was_not_asked_and_fails(home: Home) -> None:
+    done = run(home, "down", "p100")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "its account was not asked" in done.stdout and "SL_API_KEY" in done.stdout
+    assert "Nothing of stack" not in done.stdout
 
 
 def test_an_up_with_a_wrong_stack_file_is_refused_within_seconds_and_leaves_nothing_behind(home: Home) -> None:
@@ -93,7 +99,7 @@ def test_an_up_with_a_wrong_stack_file_is_refused_within_seconds_and_leaves_noth
     assert refused.returncode == 2
     assert refused.stdout == "" and refused.stderr.count("nothing was ordered") == 1
     assert "cluster/adminCidrs" in refused.stderr
-    assert "Nothing of stack p100 is up" in run(home, "down", "p100").stdout
+    assert "holds no resource of stack p100" in run(home, "down", "p100").stdout
 
 
 def test_a_second_up_ends_within_five_seconds_and_names_the_first(home: Home) -> None:

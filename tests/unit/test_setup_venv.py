@@ -1,16 +1,20 @@
-"""The virtual environment: made once, made again only for a reason, never left half."""
+"""The virtual environment: made once, made again only for a reason, never left half, and the old one stays until then."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from setup import venv
-from setup.environment import Home
+from setup import venv, withheld
+from setup.environment import PROJECT, Home
 from setup.errors import SetupError
 from setup.process import Step
+
+MAKE, INSTALL = "making the environment", "installing the Python packages"
 
 
 @pytest.fixture
@@ -19,21 +23,32 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     lock = tmp_path / "requirements.lock"
     lock.write_text("rich==14\n")
     monkeypatch.setattr(venv, "VENV", tmp_path / ".venv")
-    monkeypatch.setattr(venv, "STAMP", tmp_path / ".venv" / "stamp.json")
     monkeypatch.setattr(venv, "LOCK_FILE", lock)
     return tmp_path
 
 
+class Steps(list[str]):
+    """What was run; ``failing`` is the step that ends with an error."""
+
+    failing: BaseException | None = None
+    environment: Mapping[str, str] = {}
+
+    def __call__(self, step: Step, environment: Mapping[str, str]) -> None:
+        self.append(step.what)
+        self.environment = environment
+        if step.what == MAKE:
+            made = Path(step.argv[-1]) / "bin"
+            made.mkdir(parents=True)
+            (made / "python").touch()
+            (made / "number").write_text(str(len(self)))
+        elif self.failing:
+            raise self.failing
+
+
 @pytest.fixture
-def steps(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    seen: list[str] = []
-
-    def run(step: Step, _: object) -> None:
-        seen.append(step.what)
-        (folder / ".venv" / "bin").mkdir(parents=True, exist_ok=True)
-        (folder / ".venv" / "bin" / "python").touch()
-
-    monkeypatch.setattr(venv, "run_logged", run)
+def steps(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Steps:
+    seen = Steps()
+    monkeypatch.setattr(venv, "run_logged", seen)
     return seen
 
 
@@ -41,66 +56,86 @@ def home(folder: Path) -> Home:
     return Home(folder / "home", folder / "home" / "cache")
 
 
-MAKE, INSTALL = "making .venv", "installing the Python packages"
+def in_use(folder: Path) -> str:
+    return (folder / ".venv" / "bin" / "number").read_text()
 
 
-def test_it_is_made_once(folder: Path, steps: list[str]) -> None:
+def test_it_is_made_once(folder: Path, steps: Steps) -> None:
     venv.ensure(home(folder))
     venv.ensure(home(folder))
     assert steps == [MAKE, INSTALL]
 
 
-def test_another_lock_file_is_installed_into_what_is_there(folder: Path, steps: list[str]) -> None:
-    venv.ensure(home(folder))
-    (folder / "requirements.lock").write_text("rich==15\n")
-    venv.ensure(home(folder))
-    assert steps == [MAKE, INSTALL, INSTALL]
+def test_another_lock_file_asks_for_a_new_one_and_leaves_no_more_than_the_one_before(
+    folder: Path, steps: Steps
+) -> None:
+    for version in ("15", "16", "17"):
+        (folder / "requirements.lock").write_text(f"rich=={version}\n")
+        venv.ensure(home(folder))
+    assert steps == [MAKE, INSTALL] * 3
+    assert in_use(folder) == "5"
+    assert len(list(folder.glob(".venv-*"))) == 2
 
 
-def test_one_that_lost_its_python_is_made_from_the_beginning(folder: Path, steps: list[str]) -> None:
+def test_one_that_lost_its_python_is_made_from_the_beginning(folder: Path, steps: Steps) -> None:
     venv.ensure(home(folder))
     (folder / ".venv" / "bin" / "python").unlink()
     venv.ensure(home(folder))
     assert steps == [MAKE, INSTALL, MAKE, INSTALL]
 
 
-def test_one_that_was_interrupted_is_made_from_the_beginning(
-    folder: Path, steps: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("why", [KeyboardInterrupt(), SetupError("pip found no index")])
+def test_the_one_that_is_there_stays_whole_until_the_new_one_is(folder: Path, steps: Steps, why: BaseException) -> None:
     venv.ensure(home(folder))
+    (folder / ".venv" / "bin" / "pulumi").symlink_to("/an/engine")
     (folder / "requirements.lock").write_text("rich==15\n")
-    counting = venv.run_logged
-    monkeypatch.setattr(venv, "run_logged", _interrupted)
-    with pytest.raises(KeyboardInterrupt):
+    steps.failing = why
+    with pytest.raises(type(why)):
         venv.ensure(home(folder))
-    monkeypatch.setattr(venv, "run_logged", counting)
+    assert in_use(folder) == "1"
+    steps.failing = None
     venv.ensure(home(folder))
-    assert steps == [MAKE, INSTALL, MAKE, INSTALL]
+    assert in_use(folder) == "5"
+    assert os.readlink(folder / ".venv" / "bin" / "pulumi") == "/an/engine"
 
 
-def _interrupted(_: Step, __: object) -> None:
-    raise KeyboardInterrupt
+def test_a_plain_folder_of_an_older_version_becomes_a_link(folder: Path, steps: Steps) -> None:
+    (folder / ".venv" / "bin").mkdir(parents=True)
+    (folder / ".venv" / "bin" / "python").touch()
+    venv.ensure(home(folder))
+    assert (folder / ".venv").is_symlink() and in_use(folder) == "1"
 
 
-def test_a_moved_folder_and_another_python_ask_for_a_new_one_and_another_lock_does_not() -> None:
-    there = venv.wanted()
-    assert venv.to_clear(there, replace(there, place="/elsewhere/.venv"))
-    assert venv.to_clear(there, replace(there, python="3.12.0"))
-    assert venv.to_clear(None, there)
-    assert not venv.to_clear(there, replace(there, lock="another"))
+def test_a_moved_folder_another_lock_and_another_python_ask_for_a_new_one_and_a_patch_release_does_not() -> None:
+    there = venv.wanted(PROJECT / ".venv")
+    assert not there.fits(replace(there, place="/elsewhere/.venv"))
+    assert not there.fits(replace(there, python="3.99.0"))
+    assert not there.fits(replace(there, lock="another"))
+    assert there.fits(replace(there, python=there.python.rpartition(".")[0] + ".99"))
 
 
 def test_a_stamp_that_cannot_be_read_is_none(folder: Path) -> None:
-    (folder / ".venv").mkdir()
-    venv.STAMP.write_text('{"lock": "only"}')
+    (folder / ".venv" / "bin").mkdir(parents=True)
+    (folder / ".venv" / "bin" / "python").touch()
+    (folder / ".venv" / venv.STAMP).write_text('{"lock": "only"}')
     assert venv.found() is None
 
 
 def test_a_missing_venv_module_without_root_is_a_sentence(
-    folder: Path, steps: list[str], monkeypatch: pytest.MonkeyPatch
+    folder: Path, steps: Steps, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     with pytest.raises(SetupError, match="venv module is missing.*apt-get install python3-venv"):
         venv.ensure(home(folder))
     assert steps == []
+
+
+def test_pip_sees_no_key_of_an_account(folder: Path, steps: Steps, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MICROCLUSTER_HOME", str(folder / "home"))
+    monkeypatch.setattr(withheld, "_KEPT", {})
+    for name in withheld.NAMES:
+        monkeypatch.setenv(name, "c0ffee")
+    assert venv.main() == 0
+    assert steps == [MAKE, INSTALL]
+    assert not set(withheld.NAMES) & set(steps.environment)

@@ -1,0 +1,42 @@
+"""The Makefile's own decisions: what `make down` needs and what it leaves alone."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+from setup.environment import PROJECT
+
+
+def make(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(("make", *words), cwd=folder, capture_output=True, text=True, check=False)
+
+
+def project(folder: Path, python: str) -> Path:
+    """A folder with the Makefile, and a ``.venv`` whose Python is this script."""
+    shutil.copy(PROJECT / "Makefile", folder)
+    program = folder / ".venv" / "bin" / "python"
+    program.parent.mkdir(parents=True)
+    program.write_text(f"#!/bin/sh\n{python}\n")
+    program.chmod(0o755)
+    return folder
+
+
+def test_down_takes_the_environment_that_is_there_as_it_is(tmp_path: Path) -> None:
+    folder = project(tmp_path, 'echo "$@"')
+    done = make(folder, "down", "STACK=p100", "PYTHON=/there/is/none")
+    assert (done.returncode, done.stdout.strip()) == (0, "-m setup down --stack p100")
+
+
+def test_down_makes_an_environment_only_where_none_runs_and_says_when_it_could_not_ask(tmp_path: Path) -> None:
+    folder = project(tmp_path, "exit 127")
+    done = make(folder, "down", "STACK=p100", "PYTHON=false")
+    assert done.returncode != 0
+    assert "the account of stack p100 was not asked" in done.stdout
+
+
+def test_every_other_target_prepares_the_environment_first(tmp_path: Path) -> None:
+    folder = project(tmp_path, 'echo "$@"')
+    done = make(folder, "up", "PYTHON=echo prepared by")
+    assert done.stdout.splitlines() == ["prepared by -m setup.venv", "-m setup up --stack local"]
