@@ -90,12 +90,9 @@ def _print(bill: Bill, compared: Compared, mark: str, account: Account, stack: s
         (row.id, row.host, row.description, _when(row.opened), _until(row), price(row), _money(row.so_far))
         for row in bill.shown
     ]
-    show_table(
-        COLUMNS,
-        rows,
-        f"Receipt of account {identity.account_id} ({identity.username}), mark {mark}",
-        width=140,
-    )
+    payer = "; emulated, nobody pays" if account.api.credentials.is_local else ""
+    title = f"Receipt of account {identity.account_id} ({identity.username}), mark {mark}{payer}"
+    show_table(COLUMNS, rows, title, width=140)
     say("\n".join([*_sums(bill, mark, stack), *said_of_state(compared, stack)]))
 
 
@@ -120,7 +117,7 @@ def said_of_state(compared: Compared, stack: str) -> list[str]:
     lines = [f"in the account, not in Pulumi's state: {each}" for each in compared.account_only]
     lines += [f"in Pulumi's state, not in the account: {each.name} ({each.id})" for each in compared.state_only]
     lines += [f"being ordered when Pulumi was last ended: {each.name}" for each in compared.under_way]
-    return lines or ["Pulumi's state says the same"]
+    return lines or ["Pulumi's state and the account agree"]
 
 
 def price(row: Charge) -> str:
