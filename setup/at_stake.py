@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from plain_text import one_line
 from setup import fab
-from setup.environment import PROJECT, PULUMI, Home, child_environment
+from setup.environment import PROJECT, PULUMI, Home, with_account
 from setup.errors import MISTAKE, SetupError
-from setup.process import output_of
 from setup.progress import Stages, say
 
 ARTIFACTS = PROJECT / "artifacts"
@@ -61,8 +62,11 @@ def judge(status: Mapping[str, Any], manifest: Mapping[str, Any] | None) -> Stak
     return Stake(status["run"], step, checkpoint, brought, manifest.get("fetched") if manifest else None)
 
 
-def settle(home: Home, stack: str, verb: str, environment: Mapping[str, str], stages: Stages) -> None:
+def settle(home: Home, stack: str, verb: str, environment: Mapping[str, str], stages: Stages, *, why: str = "") -> None:
     """Go on only when nothing is lost, when it is brought home first, or when the person gives it up.
+
+    Args:
+        why: what puts the machines at risk, where the person did not ask for their end.
 
     Raises:
         SetupError: with what would be lost and the two ways on.
@@ -82,23 +86,40 @@ def settle(home: Home, stack: str, verb: str, environment: Mapping[str, str], st
         say(f"Giving up what was not fetched: {stake}.")
         return
     raise SetupError(
-        f"{verb}: stack {stack} would lose something with its machines: {stake}. Nothing was touched, and it costs on. "
+        f"{verb}: {f'{why}. S' if why else 's'}tack {stack} would lose something with its machines: {stake}. Nothing was touched, and it costs on. "
         f"`{verb} STACK={stack} FETCH=1` brings it home first, `{verb} STACK={stack} DISCARD=1` gives it up.",
         MISTAKE,
     )
 
 
-def would_go(home: Home, stack: str) -> bool:
-    """Tell whether an update would take machines away."""
-    argv = (str(PULUMI), "preview", "--json", "--non-interactive", "-s", stack)
-    answer = output_of(argv, child_environment(home), PREVIEW_S)
-    return answer is not None and takes_machines(json.loads(answer))
+def why_machines_may_go(home: Home, stack: str) -> str | None:
+    """Say why an update may take machines away; None when it is known that it takes none.
+
+    It looks at the account as the update will: somebody may have changed there what only a replacement changes back.
+    """
+    argv = (str(PULUMI), "preview", "--refresh", "--run-program", "--json", "--non-interactive", "-s", stack)
+    options = {"cwd": PROJECT, "env": with_account(home), "timeout": PREVIEW_S, "stdin": subprocess.DEVNULL}
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, check=False, **options)
+        preview = json.loads(done.stdout)
+        going = machines_taken(preview)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, subprocess.TimeoutExpired) as error:
+        return f"what an update would replace cannot be told, for its preview failed ({type(error).__name__})"
+    if done.returncode:
+        return f"what an update would replace cannot be told, for its preview failed: {_reason(preview)}"
+    return f"an update would replace or remove {', '.join(going)}" if going else None
 
 
-def takes_machines(preview: Mapping[str, Any]) -> bool:
-    """Read ``pulumi preview --json``."""
+def machines_taken(preview: Mapping[str, Any]) -> list[str]:
+    """Name the guests that ``pulumi preview --json`` takes away."""
     steps = preview.get("steps") or []
-    return any(step["op"] in REMOVING and step["urn"].split("::")[2].endswith(GUEST) for step in steps)
+    taken = {step["urn"] for step in steps if step["op"] in REMOVING and step["urn"].split("::")[2].endswith(GUEST)}
+    return sorted(urn.rpartition("::")[2] for urn in taken)
+
+
+def _reason(preview: Mapping[str, Any]) -> str:
+    errors = [str(one.get("message")) for one in preview.get("diagnostics") or [] if one.get("severity") == "error"]
+    return one_line(errors[0]).strip() if errors else "pulumi gave no reason"
 
 
 def _manifest(stack: str, run: str | None) -> Mapping[str, Any] | None:

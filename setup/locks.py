@@ -9,7 +9,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 from setup.checkpoint import PROJECT_NAME
@@ -49,7 +49,7 @@ def alone_on(stack: str, command: str, home: Home) -> Iterator[None]:
             "pid": os.getpid(),
             "command": command,
             "folder": str(PROJECT),
-            "since": f"{datetime.now():%H:%M:%S}",
+            "since": f"{datetime.now(UTC):%H:%M:%S} UTC",
         }
         file.write(json.dumps(holder))
         file.flush()
@@ -69,7 +69,7 @@ def _busy(stack: str, command: str, holder: str) -> str:
 def pulumi_locks(stack: str, home: Home) -> tuple[PulumiLock, ...]:
     """List the locks on a stack in the file backend."""
     folder = home.state / ".pulumi" / "locks" / "organization" / PROJECT_NAME / stack
-    return tuple(_read(path) for path in sorted(folder.glob("*.json")))
+    return tuple(lock for path in sorted(folder.glob("*.json")) if (lock := _read(path)))
 
 
 def stale_lock(stack: str, home: Home) -> PulumiLock | None:
@@ -102,10 +102,13 @@ def refuse_stale_lock(stack: str, home: Home) -> None:
         )
 
 
-def _read(path: Path) -> PulumiLock:
+def _read(path: Path) -> PulumiLock | None:
+    """Return None for the lock of a pulumi that ended after the folder was listed."""
     try:
-        entry = json.loads(path.read_text())
+        entry = json.loads(path.read_bytes())
         return PulumiLock(int(entry["pid"]), str(entry["username"]), str(entry["hostname"]), str(entry["timestamp"]))
+    except FileNotFoundError:
+        return None
     except (ValueError, KeyError, TypeError):
         # Cut off by the crash that it is left of: it names nobody, and nobody who lives would write such a lock.
         return PulumiLock(0, "unknown", socket.gethostname(), "an unknown time")

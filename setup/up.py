@@ -30,8 +30,8 @@ def up(home: Home, stack: str) -> int:
     with alone_on(stack, "make up", home):
         refuse_unready(home, stack)
         prepare_account(home, stack, stages)
-        if state.holdings(stack, home).rented and at_stake.would_go(home, stack):
-            at_stake.settle(home, stack, "make up", os.environ, stages)
+        if state.holdings(stack, home).rented and (why := at_stake.why_machines_may_go(home, stack)):
+            at_stake.settle(home, stack, "make up", os.environ, stages, why=why)
         with stages.stage(
             "pulumi", f"renting and preparing what stack {stack} describes (usually 1 min here, 10 min on SoftLayer)"
         ):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from setup import at_stake
-from setup.at_stake import Stake, judge, settle, takes_machines
+from setup.at_stake import Stake, judge, machines_taken, settle
 from setup.environment import Home
 from setup.errors import MISTAKE, SetupError
 from setup.progress import Stages
@@ -79,12 +80,67 @@ def test_nothing_is_asked_when_nothing_would_be_lost(monkeypatch: pytest.MonkeyP
     assert settled(monkeypatch, tmp_path, None) == []
 
 
+GUEST = (
+    "urn:pulumi:local::microcluster::microcluster:index:TrainingCluster$microcluster:index:GpuNode$"
+    "softlayer:index:VirtualGuest::gpu-0-guest"
+)
+
+
 @pytest.mark.parametrize(
     ("op", "goes"), [("same", False), ("update", False), ("create", False), ("replace", True), ("delete", True)]
 )
 def test_only_machines_that_go_count(op: str, goes: bool) -> None:
-    parents = "microcluster:index:TrainingCluster$microcluster:index:GpuNode$"
-    guest = f"urn:pulumi:local::microcluster::{parents}softlayer:index:VirtualGuest::gpu-0-guest"
-    group = guest.replace("VirtualGuest::", "SecurityGroup::")
-    steps = [{"op": op, "urn": guest}, {"op": "replace", "urn": group}]
-    assert takes_machines({"steps": steps}) is goes
+    group = GUEST.replace("VirtualGuest::", "SecurityGroup::")
+    steps = [{"op": "refresh", "urn": GUEST}, {"op": op, "urn": GUEST}, {"op": "replace", "urn": group}]
+    assert machines_taken({"steps": steps}) == (["gpu-0-guest"] if goes else [])
+
+
+def previewed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, answer: str, code: int = 0) -> str | None:
+    """Ask with a pulumi that prints this, and keeps its words in a file."""
+    pulumi = tmp_path / "pulumi"
+    pulumi.write_text(f"#!/bin/sh\necho \"$@\" > {tmp_path}/words\ncat <<'END'\n{answer}\nEND\nexit {code}\n")
+    pulumi.chmod(0o755)
+    monkeypatch.setattr(at_stake, "PULUMI", pulumi)
+    return at_stake.why_machines_may_go(Home(tmp_path, tmp_path), "v100")
+
+
+def test_the_preview_looks_at_the_account_as_the_update_will(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert previewed(monkeypatch, tmp_path, '{"steps": []}') is None
+    assert "--refresh --run-program" in (tmp_path / "words").read_text()
+
+
+def test_machines_that_an_update_would_replace_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    steps = json.dumps({"steps": [{"op": "replace", "urn": GUEST}]})
+    assert previewed(monkeypatch, tmp_path, steps) == "an update would replace or remove gpu-0-guest"
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "reason"),
+    [
+        ('{"diagnostics": [{"severity": "error", "message": "no key\\n[/b]"}]}', 255, "no key [/b]"),
+        ("{}", 255, "pulumi gave no reason"),
+        ("panic: at once", 2, "JSONDecodeError"),
+        ('{"steps": [7]}', 0, "TypeError"),
+        ("[]", 0, "AttributeError"),
+    ],
+)
+def test_a_failed_preview_is_no_leave_to_replace_machines(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, answer: str, code: int, reason: str
+) -> None:
+    why = previewed(monkeypatch, tmp_path, answer, code)
+    assert why and "cannot be told" in why and reason in why
+
+
+def test_a_preview_that_hangs_or_is_missing_is_no_leave_either(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(at_stake, "PULUMI", tmp_path / "none")
+    assert "FileNotFoundError" in str(at_stake.why_machines_may_go(Home(tmp_path, tmp_path), "v100"))
+    monkeypatch.setattr(at_stake, "PREVIEW_S", 0)
+    assert "TimeoutExpired" in str(previewed(monkeypatch, tmp_path, "{}"))
+
+
+def test_what_puts_the_machines_at_risk_is_said_before_what_would_be_lost(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(at_stake, "look", lambda home, stack: STAKE)
+    with pytest.raises(SetupError, match="make up: an update would replace gpu-0-guest. Stack v100 would lose"):
+        settle(Home(tmp_path, tmp_path), "v100", "make up", {}, Stages(), why="an update would replace gpu-0-guest")
