@@ -197,4 +197,5 @@ def _spec(account: Account, guest: Guest) -> MachineSpec:
         ssh_keys=tuple(guest.ssh_keys),
         user_data=guest.user_data,
         port_speed_mbps=guest.private.max_speed,
+        root_password=guest.password,
     )

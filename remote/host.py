@@ -114,16 +114,31 @@ class Host:
 
     def shown_key(self) -> str:
         """Return the public line of the host key that the machine shows; nothing of ours is sent, nobody logs in."""
+        with self._stranger() as transport:
+            transport.start_client(timeout=CONNECT_TIMEOUT_S)
+            return host_key.line(transport.get_remote_server_key())
+
+    def offered_logins(self) -> frozenset[str]:
+        """Return the ways to log in that the machine's sshd offers to somebody who shows nothing: "publickey", "password"."""
+        with self._stranger() as transport:
+            transport.connect(hostkey=host_key.parse(self.pinned_key))
+            try:
+                transport.auth_none(self.user)
+            except paramiko.BadAuthenticationType as refused:
+                return frozenset(refused.allowed_types)
+        return frozenset({"none"})
+
+    @contextlib.contextmanager
+    def _stranger(self) -> Iterator[paramiko.Transport]:
+        """A connection of its own on which nobody logs in."""
         try:
             with (
                 socket.create_connection((self.address, self.port), CONNECT_TIMEOUT_S) as way,
                 contextlib.closing(paramiko.Transport(way)) as transport,
             ):
-                transport.start_client(timeout=CONNECT_TIMEOUT_S)
-                key = transport.get_remote_server_key()
+                yield transport
         except (OSError, EOFError, paramiko.SSHException) as error:
             raise UnreachableError(f"connecting to {self}: {_reason(error)}.") from error
-        return host_key.line(key)
 
     def run(
         self,

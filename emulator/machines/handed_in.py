@@ -21,6 +21,7 @@ def files(spec: MachineSpec, disk_lines: str, registry: str, authority: str) -> 
         "disks": disk_lines,
         "gpus.json": gpus_json(spec),
         "registry": f"{registry}\n",
+        "root_password": spec.root_password,
         "ssh_host_ed25519_key": host_key(spec.user_data) or "",
     }
 

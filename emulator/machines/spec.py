@@ -47,6 +47,8 @@ class MachineSpec:
     ssh_keys: tuple[str, ...]
     user_data: str
     port_speed_mbps: int
+    root_password: str = ""
+    """What root can log in with until somebody turns it off, as on every guest; none without it."""
 
 
 class Machines(Protocol):

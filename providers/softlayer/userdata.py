@@ -30,11 +30,13 @@ def make_host_key() -> HostKey:
 def cloud_config(key: HostKey, owner: str, hostname: str) -> str:
     """Write the user data: the mark first, then the host key.
 
-    ``disable_root`` off, because the order's ssh keys are meant for root.
+    ``disable_root`` off, because the order's ssh keys are meant for root. No image has to obey ``ssh_pwauth``:
+    remote/key_login.py turns passwords off and proves it.
     """
     settings = {
         "ssh_deletekeys": True,
         "disable_root": False,
+        "ssh_pwauth": False,
         "ssh_keys": {"ed25519_private": key.private, "ed25519_public": key.public},
     }
     return f"#cloud-config\n# microcluster {owner} {hostname}\n{yaml.safe_dump(settings, sort_keys=True)}"

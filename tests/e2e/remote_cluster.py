@@ -40,7 +40,7 @@ def machines() -> Iterator[ContainerMachines]:
 @pytest.fixture(scope="session")
 def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("keys")
-    for name in ("id_ed25519", "rank_ed25519", "host_0", "host_1", "stranger"):
+    for name in ("id_ed25519", "rank_ed25519", "host_0", "host_1", "host_2", "stranger"):
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", folder / name], check=True)
     (folder / "ngc_key").write_text(key_of(STATE))
     (folder / "wrong_key").write_text("not-the-key-that-was-given")

@@ -1,0 +1,96 @@
+"""Logins by key only: what is written into sshd's configuration, and what its own words prove."""
+
+from __future__ import annotations
+
+import pytest
+from fake_machine import FakeMachine
+
+from remote.host import RemoteError, UnreachableError
+from remote.key_login import BLOCK, CONFIG, ensure_key_login, with_block, wrong_settings
+
+PROVED = """authorizedkeyscommanduser none
+passwordauthentication no
+kbdinteractiveauthentication no
+permitrootlogin without-password
+pubkeyauthentication yes
+authenticationmethods publickey
+"""
+DELIVERED = """passwordauthentication yes
+kbdinteractiveauthentication no
+permitrootlogin yes
+pubkeyauthentication yes
+authenticationmethods any
+"""
+
+
+class Delivered(FakeMachine):
+    """A machine whose sshd takes passwords until it reloads with our block; ``obeys`` says what it makes of the block."""
+
+    def __init__(self, *, obeys: str = PROVED, reloads: bool = True) -> None:
+        super().__init__()
+        self.files[CONFIG] = "Include /etc/ssh/sshd_config.d/*.conf\nPasswordAuthentication yes\n"
+        self.obeys, self.reloads = obeys, reloads
+        self.offers = [{"publickey", "password"}]
+
+    def _sh(self, words, stdin):
+        if words[3:4] == ("sshd-settings",):
+            return "root:\n" + (self.obeys if self.files[CONFIG].startswith(BLOCK) else DELIVERED)
+        if words[3:4] == ("replace-sshd-config",):
+            self.files[CONFIG] = self.files.pop(words[4])
+            self.offers = [UnreachableError("refused"), {"publickey"}] if self.reloads else self.offers
+            self.changes.append("reload sshd")
+            return ""
+        return super()._sh(words, stdin)
+
+    def offered_logins(self):
+        offer = self.offers.pop(0) if len(self.offers) > 1 else self.offers[0]
+        if isinstance(offer, UnreachableError):
+            raise offer
+        return frozenset(offer)
+
+
+def test_a_delivered_machine_is_changed_once_and_proved():
+    machine = Delivered()
+    assert ensure_key_login(machine)
+    assert machine.files[CONFIG].startswith(BLOCK)
+    assert not ensure_key_login(machine)
+    assert machine.changes.count("reload sshd") == 1
+
+
+def test_a_setting_that_does_not_hold_is_named_with_its_user():
+    machine = Delivered(obeys=PROVED.replace("passwordauthentication no", "passwordauthentication yes"))
+    with pytest.raises(RemoteError, match="root: passwordauthentication yes.*Match block.*fab ssh gpu-0"):
+        ensure_key_login(machine)
+
+
+def test_a_running_sshd_that_still_offers_passwords_is_no_proof(monkeypatch):
+    monkeypatch.setattr("remote.key_login.RELOAD_TIMEOUT_S", 0)
+    with pytest.raises(RemoteError, match="running sshd has not read it"):
+        ensure_key_login(Delivered(reloads=False))
+
+
+def test_our_block_stands_once_before_everything_else_whatever_was_written_above_it():
+    once = with_block("Include x\nPort 22\n")
+    assert once == BLOCK + "Include x\nPort 22\n"
+    assert with_block("PermitRootLogin yes\n" + once) == BLOCK + "PermitRootLogin yes\nInclude x\nPort 22\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "other"),
+    [
+        ("passwordauthentication no", "passwordauthentication yes"),
+        ("kbdinteractiveauthentication no", "kbdinteractiveauthentication yes"),
+        ("kbdinteractiveauthentication no", "kbdinteractiveauthentication no\nchallengeresponseauthentication yes"),
+        ("permitrootlogin without-password", "permitrootlogin yes"),
+        ("authenticationmethods publickey", "authenticationmethods any"),
+        ("passwordauthentication no\n", ""),
+    ],
+)
+def test_every_way_around_the_key_is_wrong_for_each_user(line, other):
+    assert wrong_settings(f"root:\n{PROVED}guest:\n{PROVED}") == []
+    [wrong] = wrong_settings(f"root:\n{PROVED}guest:\n{PROVED.replace(line, other)}")
+    assert wrong.startswith("guest: ")
+
+
+def test_an_sshd_that_says_nothing_proves_nothing():
+    assert wrong_settings("")
