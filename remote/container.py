@@ -13,6 +13,9 @@ from remote.waiting import wait_until
 
 COMMAND = ("sh", f"{FOLDER}/start.sh")  # By `sh`: Ubuntu mounts /run without the right to execute files there.
 SSH_TIMEOUT_S = 300.0
+SHM_BYTES = 1 << 30
+LIMITS = {"memlock": -1, "stack": 64 << 20}
+"""As NVIDIA's images ask for: NCCL's buffers between the ranks lie in /dev/shm, and it locks memory."""
 LISTENS = "import socket,sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), 2)"
 
 
@@ -20,6 +23,10 @@ def docker_run(container: payload.Container, mount_point: str) -> tuple[str, ...
     """Return the argv that starts the container."""
     return (
         *("docker", "run", f"--runtime={container.runtime}", "-d", "--name", container.name, "--net=host"),
+        *(
+            f"--shm-size={SHM_BYTES}",
+            *(word for name, most in LIMITS.items() for word in ("--ulimit", f"{name}={most}")),
+        ),
         *("-e", f"SSH_PORT={container.ssh_port}"),
         *("-v", f"{mount_point}:{mount_point}", "-v", f"{FOLDER}:{FOLDER}:ro"),
         *(image.tag(container), *COMMAND),
@@ -52,12 +59,15 @@ def _inspect(host: Host, name: str) -> dict[str, Any] | None:
 def _differences(found: dict[str, Any], container: payload.Container, mount_point: str, wanted: str) -> list[str]:
     """Name what is not as wanted; nothing means that the container can stay."""
     options, settings = found["HostConfig"], found["Config"]
+    limits = sorted((one["Name"], one["Soft"], one["Hard"]) for one in options["Ulimits"] or [])
     facts = {
         "image": (found["Image"], wanted),
         "state": (found["State"]["Running"], True),
         "runtime": (options["Runtime"], container.runtime),
         "network": (options["NetworkMode"], "host"),
         "binds": (sorted(options["Binds"] or []), sorted([f"{mount_point}:{mount_point}", f"{FOLDER}:{FOLDER}:ro"])),
+        "shared memory": (options["ShmSize"], SHM_BYTES),
+        "limits": (limits, sorted((name, most, most) for name, most in LIMITS.items())),
         "command": (settings["Cmd"], list(COMMAND)),
         "port": (f"SSH_PORT={container.ssh_port}" in settings["Env"], True),
     }

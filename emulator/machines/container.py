@@ -12,7 +12,7 @@ from docker.types import EndpointConfig
 
 from emulator.machines.docker_errors import docker_doing
 from emulator.machines.firewall import PRIVATE, PUBLIC
-from emulator.machines.isolation import isolation
+from emulator.machines.isolation import isolation, may_raise_limits
 from emulator.machines.network_access import Attachment
 from emulator.machines.networks import Networks
 from emulator.machines.spec import MachineError, MachineSpec
@@ -157,7 +157,7 @@ class Containers:
                 # A Docker daemon cannot store its layers on the layers of another one.
                 self._volume(spec.guest_id): {"bind": "/var/lib/docker", "mode": "rw"},
             },
-            **isolation(),
+            **isolation(raises_limits=may_raise_limits()),
         )
 
 

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
-from docker.types import LogConfig
+from docker.types import LogConfig, Ulimit
 
 # Enough for mounts, a nested Docker daemon and MPI. --privileged fails on hosts that lack a right themselves.
 CAPABILITIES = ("SYS_ADMIN", "NET_ADMIN", "SYS_PTRACE", "MKNOD", "NET_RAW", "DAC_READ_SEARCH", "IPC_LOCK", "SYS_NICE")
 AF_NETLINK, NETLINK_NETFILTER, SOL_IP, IPT_SO_SET_REPLACE = 16, 12, 0, 64  # linux/{socket,netlink,in,ip_tables}.h
+CAP_SYS_RESOURCE = 24  # linux/capability.h
 
 
-def isolation() -> dict[str, object]:
-    """The options of every machine. A host cannot promise a flavour's cores and memory, so they are not limited."""
+def isolation(*, raises_limits: bool) -> dict[str, object]:
+    """The options of every machine. A host cannot promise a flavour's cores and memory, so they are not limited.
+
+    Args:
+        raises_limits: whether this host may give more locked memory than it has itself, as NCCL's containers ask for.
+    """
     return {
+        "ulimits": [Ulimit(name="memlock", soft=-1, hard=-1)] if raises_limits else [],
         "cap_add": list(CAPABILITIES),
         "security_opt": [f"seccomp={json.dumps(_no_packet_filter())}", "apparmor=unconfined"],
         "device_cgroup_rules": ["b 7:* rwm", "c *:* rwm"],
@@ -23,6 +30,12 @@ def isolation() -> dict[str, object]:
         "dns": ["127.0.0.1"],  # Nothing answers there, so that no name is looked up outside.
         "log_config": LogConfig(type="json-file", config={"max-size": "1m", "max-file": "1"}),
     }
+
+
+def may_raise_limits(status: str = "/proc/self/status") -> bool:
+    """Whether this host's root may raise limits; in some sandboxes it may not."""
+    lines = dict(line.partition(":")[::2] for line in Path(status).read_text().splitlines())
+    return bool(int(lines["CapEff"], 16) >> CAP_SYS_RESOURCE & 1)
 
 
 def _no_packet_filter() -> dict[str, object]:

@@ -7,6 +7,7 @@ import fcntl
 import hashlib
 import json
 import os
+import resource
 import socket
 import struct
 import subprocess
@@ -54,9 +55,10 @@ def free_bytes(path):
     return room.f_bavail * room.f_frsize
 
 
-def size_of(path):
-    room = os.statvfs(path)
-    return room.f_blocks * room.f_frsize
+def memlock_bytes():
+    """Return how much memory a process here may lock; None for any amount."""
+    soft = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
+    return None if soft == resource.RLIM_INFINITY else soft
 
 
 def digest(path):
@@ -97,7 +99,8 @@ def main(interface, folder, data, port):
         "interfaces": sorted(name for name in os.listdir("/sys/class/net") if name != "lo"),
         "gpus": gpus(),
         "free_bytes": free_bytes(folder),
-        "shm_bytes": size_of("/dev/shm"),
+        "shm_free_bytes": free_bytes("/dev/shm"),
+        "memlock_bytes": memlock_bytes(),
         "data": digest(os.path.join(data, "SHA256SUMS")),
         "port": why_not_free(address, int(port)) if address else "",
         "time": time.time(),

@@ -12,8 +12,10 @@ PORT_STOP, PORT_NOTE = 0.3, 0.8
 CLOCK_NOTE_S, CLOCK_STOP_S = 2.0, 60.0
 DRIVER_STOP, DRIVER_NOTE = 384, 418
 """The 19.05 images were made for 418; on Tesla cards they run with 384.111 too."""
-SHM_STOP_BYTES = 60 << 20
-"""Docker's own 64 MB; ranks of one machine talk through it."""
+SHM_BYTES_OF_RANK = 128 << 20
+"""NCCL's buffers between ranks of one machine: up to 16 rings of 4 MB both ways. Docker's default of 64 MB ends in "No space left"."""
+MEMLOCK_NOTE_BYTES = 8 << 20
+"""A container without --ulimit has 64 kB on Ubuntu 18.04; with sockets NCCL locks little, so that this stops nothing."""
 GPU_MEMORY_MIB = 15 * 1024
 """Every GPU that is sold has 16 GB, of which the driver shows a little less."""
 
@@ -104,10 +106,14 @@ def _gpus(name, facts, wanted):
 
 def _room(name, facts, wanted):
     free, needed = facts["free_bytes"], wanted["disk_bytes"]
-    shm = facts["shm_bytes"]
+    shm, shm_needed = facts["shm_free_bytes"], SHM_BYTES_OF_RANK * wanted["slots"]
+    memlock = facts["memlock_bytes"]
+    locked = "unlimited" if memlock is None else _size(memlock)
+    little = memlock is not None and memlock < MEMLOCK_NOTE_BYTES
     return [
         row("disk", name, _size(free) + " free", _size(needed), _if(free < needed)),
-        row("/dev/shm", name, _size(shm), _size(SHM_STOP_BYTES), _if(shm < SHM_STOP_BYTES)),
+        row("/dev/shm", name, _size(shm) + " free", _size(shm_needed), _if(shm < shm_needed)),
+        row("locked memory", name, locked, _size(MEMLOCK_NOTE_BYTES), NOTE if little else OK),
     ]
 
 

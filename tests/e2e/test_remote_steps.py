@@ -130,6 +130,12 @@ def test_starting_the_container_again_changes_nothing(running, hosts):
     assert on_all(hosts, lambda host: steps.start_container(host, running)) == [[], []]
 
 
+def test_the_container_has_the_shared_memory_and_the_limits_that_nccl_needs(running, hosts):
+    for host in hosts:
+        inside = "ulimit -s; df --output=size -B1 /dev/shm | tail -1"
+        assert shell(host, f"docker exec openseq2seq sh -c '{inside}'").split() == ["65536", str(1 << 30)]
+
+
 def test_the_containers_sshd_listens_on_the_private_address_only(running, hosts):
     for host in hosts:
         listeners = shell(host, "ss -Hltn 'sport = :4444'").split()

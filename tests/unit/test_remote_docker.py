@@ -51,6 +51,11 @@ def test_the_container_is_made_once_with_the_options_of_the_procedures(machine, 
         "Runtime": "nvidia",
         "NetworkMode": "host",
         "Binds": ["/data:/data", "/run/microcluster:/run/microcluster:ro"],
+        "ShmSize": 1 << 30,
+        "Ulimits": [
+            {"Name": "memlock", "Soft": -1, "Hard": -1},
+            {"Name": "stack", "Soft": 67108864, "Hard": 67108864},
+        ],
     }
     assert made["Config"] == {"Cmd": ["sh", "/run/microcluster/start.sh"], "Env": ["SSH_PORT=4444"]}
 
@@ -61,6 +66,8 @@ def test_the_container_is_made_once_with_the_options_of_the_procedures(machine, 
         ("State", "Running", False),
         ("HostConfig", "Runtime", "runc"),
         ("HostConfig", "Binds", ["/data:/data"]),
+        ("HostConfig", "ShmSize", 64 << 20),
+        ("HostConfig", "Ulimits", None),
         ("Config", "Env", ["SSH_PORT=22"]),
         ("Config", "Cmd", ["/run/microcluster/start.sh"]),
     ],

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import resource
 
 import pytest
 from test_remote_preflight import WANTED, found
@@ -45,3 +47,14 @@ def test_a_gpu_that_has_failed_stops_the_run_in_the_table_and_not_with_a_crash(s
 def test_a_driver_that_fails_shows_no_gpu(says):
     says("Unable to determine the device handle for GPU 0000:00:05.0: GPU is lost.", code=15)
     assert node_facts.gpus() == []
+
+
+def test_shared_memory_is_what_is_free_and_locked_memory_what_a_process_may_lock(monkeypatch, tmp_path, capsys):
+    room = os.statvfs("/dev/shm")
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (1 << 16, 1 << 20))
+    node_facts.main("lo", str(tmp_path), str(tmp_path), "0")
+    facts = json.loads(capsys.readouterr().out)
+    assert abs(facts["shm_free_bytes"] - room.f_bavail * room.f_frsize) < 1 << 28
+    assert facts["memlock_bytes"] == 1 << 16
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (resource.RLIM_INFINITY,) * 2)
+    assert node_facts.memlock_bytes() is None

@@ -65,7 +65,7 @@ def test_what_was_ordered_passes():
         (found(second={"gpus": []}), "GPUs of gpu-1: none"),
         (found(second={"gpus": [{**GPU, "driver": "375.10"}] * 2}), "driver of gpu-1: 375.10"),
         (found(second={"free_bytes": 10**9}), "disk of gpu-1: 1.0 GB free"),
-        (found(second={"shm_bytes": 10**7}), "/dev/shm of gpu-1: 10 MB"),
+        (found(second={"shm_free_bytes": 64 << 20}), "/dev/shm of gpu-1: 67 MB free instead of 268 MB"),
         (found(second={"clock_off_s": -90.0}), "clock of gpu-1: -90.0 s"),
         (found(second={"data": "def"}), "data of every node: gpu-0 abc, gpu-1 def"),
         (found(second={"port": "Address already in use"}), "port of gpu-1: Address already in use"),
@@ -87,6 +87,7 @@ def test_another_image_on_one_node_stops_the_run():
     [
         (found(second={"clock_off_s": 5.0}), ("clock", "gpu-1")),
         (found(first={"gpus": [{**GPU, "driver": "410.79"}] * 2}), ("driver", "gpu-0")),
+        (found(second={"memlock_bytes": 64 << 10}), ("locked memory", "gpu-1")),
         (found(bandwidth=[sends(600.0, 8)]), ("bandwidth", "gpu-0 to gpu-1, 8 streams")),
     ],
 )

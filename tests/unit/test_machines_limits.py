@@ -1,0 +1,75 @@
+"""Limits that NCCL's containers ask for: given where this host may give them, lowered to what it has where it may not."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import resource
+from pathlib import Path
+
+import pytest
+
+from emulator.machines.isolation import isolation, may_raise_limits
+
+RUNTIME = Path(__file__).parents[2] / "images" / "machine" / "nvidia_container_runtime.py"
+UNLIMITED = 2**64 - 1
+
+
+@pytest.fixture
+def runtime():
+    spec = importlib.util.spec_from_file_location("nvidia_container_runtime", RUNTIME)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def asked_for(memlock):
+    limits = [
+        {"type": "RLIMIT_MEMLOCK", "hard": memlock, "soft": memlock},
+        {"type": "RLIMIT_STACK", "hard": 1 << 20, "soft": 1 << 20},
+    ]
+    return {"args": ["sh"], "rlimits": limits}
+
+
+def test_a_host_that_may_not_raise_a_limit_gives_what_it_has(runtime, monkeypatch):
+    def refuse(*_):
+        raise ValueError("not allowed to raise maximum limit")
+
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (1 << 16, 8 << 20))
+    monkeypatch.setattr(resource, "setrlimit", refuse)
+    given = runtime.with_possible_limits(asked_for(UNLIMITED))
+    assert [(one["hard"], one["soft"]) for one in given["rlimits"]] == [(8 << 20, 8 << 20), (1 << 20, 1 << 20)]
+    assert given["args"] == ["sh"]
+
+
+def test_a_host_that_may_raise_a_limit_raises_its_own_and_gives_what_was_asked_for(runtime, monkeypatch):
+    raised = []
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (1 << 16, 8 << 20))
+    monkeypatch.setattr(resource, "setrlimit", lambda kind, both: raised.append((kind, both)))
+    assert runtime.with_possible_limits(asked_for(UNLIMITED)) == asked_for(UNLIMITED)
+    assert raised == [(resource.RLIMIT_MEMLOCK, (1 << 16, resource.RLIM_INFINITY))]
+
+
+def test_a_process_without_limits_stays_without_them(runtime):
+    assert runtime.with_possible_limits({"args": ["sh"]})["rlimits"] == []
+
+
+def test_limits_are_lowered_for_a_new_container_and_for_what_is_started_in_one(runtime, monkeypatch, tmp_path):
+    bundle, process, became = tmp_path / "config.json", tmp_path / "process", []
+    bundle.write_text(json.dumps({"mounts": [], "process": asked_for(UNLIMITED)}))
+    process.write_text(json.dumps(asked_for(UNLIMITED)))
+    monkeypatch.setattr(runtime, "possible", lambda kind, wanted: 7)
+    monkeypatch.setattr(runtime.os, "execvp", lambda program, words: became.append(words))
+    runtime.main(["--root", "r", "create", "--bundle", str(tmp_path), "name"])
+    runtime.main(["--root", "r", "exec", "--process", str(process), "name"])
+    for limits in (json.loads(bundle.read_text())["process"]["rlimits"], json.loads(process.read_text())["rlimits"]):
+        assert {(one["hard"], one["soft"]) for one in limits} == {(7, 7)}
+    assert [words[0] for words in became] == ["runc", "runc"]
+
+
+@pytest.mark.parametrize(("capabilities", "may"), [("000001ffffffffff", True), ("000001fffeffffff", False)])
+def test_a_machine_gets_all_locked_memory_where_the_host_may_give_it(tmp_path, capabilities, may):
+    (tmp_path / "status").write_text(f"Name:\tpython\nCapEff:\t{capabilities}\n")
+    assert may_raise_limits(str(tmp_path / "status")) is may
+    ulimits = [(one["Name"], one["Soft"], one["Hard"]) for one in isolation(raises_limits=may)["ulimits"]]
+    assert ulimits == ([("memlock", -1, -1)] if may else [])
