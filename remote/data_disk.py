@@ -80,9 +80,12 @@ def _format(host: Host, device: str, disk: DataDisk) -> None:
 
 
 def _refuse_unless_empty(host: Host, device: str, size: int) -> None:
-    signatures = host.run(("wipefs", "--noheadings", "--output", "TYPE,LABEL", device)).stdout.strip()
+    # Lines "offset,uuid,label,type"; the options that print less need a newer util-linux than Ubuntu 16.04 has.
+    lines = host.run(("wipefs", "--parsable", device)).stdout.splitlines()
+    signatures = [line.split(",")[2:] for line in lines if line and not line.startswith("#")]
     if signatures:
-        raise _refusal(host, device, f"it already holds {' '.join(signatures.split())}")
+        held = ", ".join(" ".join(filter(None, (kind, label))) for label, kind in signatures)
+        raise _refusal(host, device, f"it already holds {held}")
     found = host.run(("blkid", "-p", device), accept=(0, BLKID_NOTHING)).stdout.strip()
     if found:
         raise _refusal(host, device, f"it already holds something ({found})")

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-import json
-
 from launchers.rendering import render
+from remote.docker_daemon import daemon_settings, restart_docker, write_daemon_settings
 from remote.host import Host, LoginRefusedError, RemoteError, UnreachableError
+from remote.requirements import RUNTIME, brought
 from remote.ssh_ready import wait_for_ssh
-from remote.system import has_command, wait_for_apt
+from remote.system import apt_get
 from remote.waiting import wait_until
 
-RUNTIME = "nvidia"
 INSTALL_TIMEOUT_S = 1800.0
-DOCKER_TIMEOUT_S = 60.0
 REBOOT_TIMEOUT_S = 300.0
-INSTALLABLE = "18.04"
 DRIVER_BRANCH = "418"  # The branch that the 19.05 images were released for; it knows P100 and V100.
+FOR_SOURCES = ("apt-transport-https", "ca-certificates", "curl", "gnupg")
+DOCKER = ("docker-ce", "docker-ce-cli", "containerd.io", "nvidia-docker2")
+INSTALL = ("install", "--no-install-recommends")
 
 
 def ensure_gpu(host: Host, slots: int) -> bool:
-    """Make ``slots`` GPUs and the container runtime usable; return whether anything changed."""
-    changed = _ensure_docker(host)
-    changed = _ensure_driver(host) or changed
+    """Make ``slots`` GPUs and the container runtime usable; return whether anything changed.
+
+    What cannot be installed here was refused before: remote/requirements.py.
+    """
+    found = brought(host)
+    if not found.has_runtime:
+        _install_docker(host)
+    if not found.has_driver:
+        _install_driver(host)
     seen = host.run(("nvidia-smi", "--query-gpu=name", "--format=csv,noheader")).stdout.split("\n")
     count = len([line for line in seen if line.strip()])
     if count < slots:
@@ -29,42 +35,38 @@ def ensure_gpu(host: Host, slots: int) -> bool:
             f"counting the GPUs of {host}: nvidia-smi shows {count}, the flavor has {slots}. Cancel this machine: "
             "make down, then make up orders another one."
         )
-    return changed
+    return not (found.has_runtime and found.has_driver)
 
 
-def docker_answers(host: Host) -> bool:
-    """Return whether the Docker daemon answers."""
-    return host.run(("docker", "version", "--format", "{{.Server.Version}}"), accept=(0, 1)).exit_code == 0
-
-
-def _ensure_docker(host: Host) -> bool:
-    if has_command(host, "docker"):
-        wait_until(f"Docker on {host}", lambda: docker_answers(host), timeout_s=DOCKER_TIMEOUT_S, usual_s=5)
-        if RUNTIME in json.loads(host.run(("docker", "info", "--format", "{{json .Runtimes}}")).stdout):
-            return False
-    _install(host, "install_docker.sh.j2", "Docker and its nvidia runtime")
-    return True
-
-
-def _ensure_driver(host: Host) -> bool:
-    if has_command(host, "nvidia-smi") and host.run(("nvidia-smi",), accept=range(256)).exit_code == 0:
-        return False
-    _install(host, "install_driver.sh.j2", "the NVIDIA driver", branch=DRIVER_BRANCH)
-    if host.run(("nvidia-smi",), accept=range(256)).exit_code != 0:  # The old module may still be loaded.
-        _reboot(host)
-    return True
-
-
-def _install(host: Host, template: str, what: str, **inputs: str) -> None:
-    release = host.read("/etc/os-release") or ""
-    if f'VERSION_ID="{INSTALLABLE}"' not in release or "ID=ubuntu" not in release:
+def _install_docker(host: Host) -> None:
+    apt_get(host, "update")
+    apt_get(host, *INSTALL, *FOR_SOURCES)
+    # Not on standard input: what the programs in it read there would be missing from the script.
+    host.run(("bash", "-c", render("docker_sources.sh.j2")))
+    apt_get(host, "update")
+    apt_get(host, *INSTALL, *DOCKER, timeout_s=INSTALL_TIMEOUT_S)
+    settings = daemon_settings(host)
+    if RUNTIME not in settings.get("runtimes", {}):  # The image has a file of its own, and kept it.
+        runtime = {"path": "nvidia-container-runtime", "runtimeArgs": []}
+        runtimes = {**settings.get("runtimes", {}), RUNTIME: runtime}
+        write_daemon_settings(host, {**settings, "runtimes": runtimes})
+    restart_docker(host)
+    if not brought(host).has_runtime:
         raise RemoteError(
-            f"installing {what} on {host}: it is missing there, and the system is not Ubuntu {INSTALLABLE}, the only one "
-            "for which we know how. Choose cluster.os UBUNTU_18_64, or an image that has it."
+            f"installing Docker and its {RUNTIME} runtime on {host}: Docker runs and does not know the runtime. "
+            f"See there: fab ssh {host.facts.name}, then docker info"
         )
-    wait_for_apt(host)
-    # Not on standard input: what the packages' own scripts read there would be missing from ours.
-    host.run(("bash", "-c", render(template, **inputs)), timeout_s=INSTALL_TIMEOUT_S)
+
+
+def _install_driver(host: Host) -> None:
+    release = host.run(("uname", "-r")).stdout.strip()
+    apt_get(host, "update")
+    apt_get(host, *INSTALL, f"linux-headers-{release}")
+    packages = (f"nvidia-headless-{DRIVER_BRANCH}-server", f"nvidia-utils-{DRIVER_BRANCH}-server")
+    apt_get(host, *INSTALL, *packages, timeout_s=INSTALL_TIMEOUT_S)
+    host.run(("modprobe", "nvidia"), accept=range(256))
+    if not brought(host).has_driver:  # The old module may still be loaded.
+        _reboot(host)
 
 
 def _reboot(host: Host) -> None:

@@ -14,8 +14,10 @@ from remote.hand_over import hand_over
 from remote.host import Host
 from remote.image import image_id
 from remote.image_build import ensure_built
+from remote.key_login import ensure_key_login
 from remote.on_all import on_all
 from remote.rank_files import ensure_rank_files
+from remote.requirements import ensure_requirements
 from remote.ssh_ready import wait_for_ssh
 from remote.system import ensure_system
 from remote.trust import trusted_key
@@ -38,6 +40,8 @@ def prepare_node(host: Host, payload: Payload) -> list[str]:
     wait_for_ssh(host)
     return _run(
         host,
+        ("logins by key only", lambda: ensure_key_login(host)),
+        ("what the machine brings", lambda: ensure_requirements(host)),
         ("time and packages", lambda: ensure_system(host)),
         ("driver and container runtime", lambda: ensure_gpu(host, payload.slots)),
     )

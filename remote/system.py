@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from remote.host import Host, RemoteError
+from remote.host import CommandError, Host, RemoteError
 from remote.waiting import NotReadyError, wait_until
 
 COMMANDS = {"python3": "python3", "curl": "curl", "mkfs.ext4": "e2fsprogs", "wipefs": "util-linux", "cmp": "diffutils",
@@ -27,7 +27,10 @@ APT_IS_FREE = (
     "import fcntl,os,sys\n"
     "for path in filter(os.path.exists, sys.argv[1:]): fcntl.lockf(open(path, 'a'), fcntl.LOCK_EX | fcntl.LOCK_NB)"
 )
-APT = ("env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q", "-o", "DPkg::Lock::Timeout=300")
+# A configuration file that the image has changed stays: dpkg would ask, and nobody answers.
+KEEP_FILES = ("-o", "Dpkg::Options::=--force-confdef", "-o", "Dpkg::Options::=--force-confold")
+APT = ("env", "DEBIAN_FRONTEND=noninteractive", "LC_ALL=C", "apt-get", "-q", "-y", *KEEP_FILES)
+LOCKED = ("Could not get lock", "Unable to lock", "Unable to acquire the dpkg frontend lock")
 
 
 def ensure_system(host: Host, clock: Callable[[], float] = time.time) -> bool:
@@ -46,20 +49,28 @@ def has_command(host: Host, name: str) -> bool:
     return host.run(("sh", "-c", 'command -v "$1"', "has", name), accept=(0, 1, 127)).exit_code == 0
 
 
-def wait_for_apt(host: Host) -> None:
-    """Return once nobody else installs packages on the host."""
-    free = ("python3", "-c", APT_IS_FREE, *APT_LOCKS)
-    wait_until(
-        f"apt on {host}", lambda: host.run(free, accept=(0, 1, 127)).exit_code != 1, timeout_s=APT_TIMEOUT_S, usual_s=60
-    )
+def apt_get(host: Host, *words: str, timeout_s: float = INSTALL_TIMEOUT_S) -> None:
+    """Run apt-get once nobody else installs packages on the host, and again when somebody was faster."""
+    free, argv = ("python3", "-c", APT_IS_FREE, *APT_LOCKS), (*APT, *words)
+
+    def done() -> bool:
+        if host.run(free, accept=(0, 1, 127)).exit_code == 1:
+            return False
+        ended = host.run(argv, timeout_s=timeout_s, accept=range(256))
+        if ended.exit_code and any(sign in ended.stderr for sign in LOCKED):
+            return False
+        if ended.exit_code:
+            raise CommandError(str(host), argv, ended)
+        return True
+
+    wait_until(f"the end of other installations on {host}", done, timeout_s=APT_TIMEOUT_S, usual_s=60)
 
 
 def _ensure_packages(host: Host) -> bool:
     missing = sorted({package for command, package in COMMANDS.items() if not has_command(host, command)})
     if missing:
-        wait_for_apt(host)
-        host.run((*APT, "update"), timeout_s=INSTALL_TIMEOUT_S)
-        host.run((*APT, "install", "-y", "--no-install-recommends", *missing), timeout_s=INSTALL_TIMEOUT_S)
+        apt_get(host, "update")
+        apt_get(host, "install", "--no-install-recommends", *missing)
     return bool(missing)
 
 

@@ -224,7 +224,9 @@ def start(folder):
     if os.path.isdir(SYSTEMD):
         unit = "microcluster-" + run
         said_in = "journalctl -u " + unit
-        words = ["systemd-run", "--quiet", "--collect", "--unit=" + unit, "--setenv=MICROCLUSTER_RUN=" + run]
+        # An earlier attempt that failed keeps the name; --collect would free it, but Ubuntu 16.04's systemd does not know it.
+        subprocess.call(["systemctl", "reset-failed", unit + ".service"], stderr=subprocess.DEVNULL)
+        words = ["systemd-run", "--quiet", "--unit=" + unit, "--setenv=MICROCLUSTER_RUN=" + run]
         subprocess.check_call(words + argv)
     else:
         said_in = os.path.join(folder, "supervisor.log")

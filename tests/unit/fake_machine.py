@@ -157,7 +157,8 @@ class FakeMachine(Host):
 
     def _wipefs(self, words, stdin):
         disk = self.disks[words[-1]]
-        return disk.signatures or disk.kind
+        found = disk.signatures or disk.kind
+        return f"# offset,uuid,label,type\n0x438,,{disk.label},{found}\n" if found else ""
 
     def _lsblk(self, words, stdin):
         return "\n".join(["xvdc", *(f"xvdc{n}" for n in range(self.disks[words[-1]].partitions))])
@@ -220,7 +221,14 @@ class FakeMachine(Host):
                 "Runtime": words[2].partition("=")[2],
                 "NetworkMode": "host",
                 "Binds": [words[i + 1] for i, word in enumerate(words) if word == "-v"],
+                "ShmSize": next(int(word.partition("=")[2]) for word in words if word.startswith("--shm-size=")),
+                "Ulimits": [_ulimit(words[i + 1]) for i, word in enumerate(words) if word == "--ulimit"],
             },
             "Config": {"Cmd": command, "Env": [words[i + 1] for i, word in enumerate(words) if word == "-e"]},
         }
         self.changes.append(f"run {name}")
+
+
+def _ulimit(word: str) -> dict[str, Any]:
+    name, _, most = word.partition("=")
+    return {"Name": name, "Soft": int(most), "Hard": int(most)}

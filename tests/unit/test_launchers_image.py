@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
 
 import pytest
 
@@ -35,8 +37,8 @@ def test_openseq2seqs_source_is_pinned_to_its_last_commit():
 def test_every_python_package_is_pinned_and_brings_no_other():
     joined = image.dockerfile(NGC).replace("\\\n", " ")
     installs = [line for line in joined.splitlines() if "pip install" in line]
-    words = [word for line in installs for word in line.partition("--no-deps")[2].split()]
-    packages = [word for word in words if not word.startswith("-") and word != "mpi4py"]
+    assert sum(line.count("pip install") for line in installs) == sum(line.count("--no-deps") for line in installs)
+    packages = [word for line in installs for word in line.replace(";", " ").split() if "==" in word]
     assert len(packages) == len(set(packages)) == 24
     assert all(re.fullmatch(r"[a-z0-9_-]+==[0-9][0-9.]*", package) for package in packages)
     assert {"nltk==3.2.5", "pandas==0.23.0", "joblib==0.13.2", "librosa==0.6.3"} <= set(packages)
@@ -92,3 +94,20 @@ def test_of_a_failed_build_its_step_and_the_last_lines_are_told():
     assert told[0] == "Step 2/5 : RUN apt-get update"
     assert told[-2:] == ["E: Unable to locate package", "The command returned a non-zero code: 100"]
     assert len(told) == image.LINES_THAT_MATTER
+
+
+def test_a_package_that_the_base_has_from_ubuntu_is_installed_beside_and_every_other_one_replaced(tmp_path):
+    joined = image.dockerfile(NGC).replace("\\\n", " ")
+    script = next(line for line in joined.splitlines() if "--ignore-installed" in line).removeprefix("RUN ")
+    (tmp_path / "pip").write_text(
+        '#!/bin/sh\nfor last; do :; done\n[ "$last" != "six==1.12.0" ] || case "$*" in *--ignore-installed*) ;; *) exit 1 ;; esac\n'
+        f'echo "$*" >> {tmp_path}/installed\n'
+    )
+    (tmp_path / "pip").chmod(0o755)
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    subprocess.run(["sh", "-c", script], env=environment, check=True)
+    installed = (tmp_path / "installed").read_text().splitlines()
+    assert [line.split()[-1] for line in installed if "--ignore-installed" in line] == ["six==1.12.0"]
+    assert len(installed) == 23
+    (tmp_path / "pip").write_text("#!/bin/sh\nexit 1\n")
+    assert subprocess.run(["sh", "-c", script], env=environment, check=False).returncode != 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import subprocess
 import sys
 
@@ -10,42 +11,79 @@ import pytest
 from fake_machine import FakeMachine
 
 from remote import system
+from remote.docker_daemon import DAEMON_FILE
 from remote.gpu import ensure_gpu
-from remote.host import RemoteError
+from remote.host import CommandError, Completed, RemoteError
+from remote.requirements import ensure_requirements
 from remote.system import APT_IS_FREE, ensure_system
-from remote.waiting import wait_until
+from remote.waiting import NotReadyError, wait_until
 
-UBUNTU = 'NAME="Ubuntu"\nID=ubuntu\nVERSION_ID="18.04"\n'
-DEBIAN = 'NAME="Debian"\nID=debian\nVERSION_ID="12"\n'
+UBUNTU, XENIAL, DEBIAN = "ubuntu 18.04", "ubuntu 16.04", "debian 12"
+DOCKER_PACKAGES = ["docker-ce", "docker-ce-cli", "containerd.io", "nvidia-docker2"]
+LOCKED = "E: Could not get lock /var/lib/dpkg/lock-frontend - open (11: Resource temporarily unavailable)"
 
 
 class Bare(FakeMachine):
-    """A machine on which only some commands are installed; a script given to bash installs all."""
+    """A machine on which only some commands are installed; apt-get installs what it is told."""
 
-    def __init__(self, *missing: str, gpus: int = 2, release: str = UBUNTU, clock: float = 1000.0):
+    def __init__(self, *missing: str, gpus: int = 2, system: str = UBUNTU, clock: float = 1000.0):
         super().__init__()
-        self.missing, self.gpus, self.clock = set(missing), gpus, clock
-        self.files["/etc/os-release"] = release
+        self.missing, self.gpus, self.clock, self.system = set(missing), gpus, clock, system
+        self.python, self.docker = "3.6", "Docker version 19.03.1, build 74b1e89"
         self.asked_apt, self.apt_is_free_at = 0, 1
+        self.apt_ends: list[tuple[int, str]] = []
+        self.own_daemon_file = False
 
     def _sh(self, words, stdin):
         if words[3:4] == ("has",):
             return (127 if words[4] in self.missing else 0), ""
+        if words[3:4] == ("brought",):
+            return self._brought()
         return super()._sh(words, stdin)
 
+    def _brought(self):
+        has = {name: "" if name in self.missing else value for name, value in self._all().items()}
+        return f"system={self.system}\n" + "".join(f"{name}={value}\n" for name, value in has.items())
+
+    def _all(self):
+        runtimes = {"nvidia": {}, "runc": {}} if "nvidia" in self.files.get(DAEMON_FILE, "") else {"runc": {}}
+        known = json.dumps(runtimes) if "docker" not in self.missing else ""
+        return {
+            "python": self.python,
+            "apt": "/usr/bin/apt-get",
+            "docker": self.docker,
+            "runtimes": known,
+            "driver": "works",
+        }
+
     def _bash(self, words, stdin):
-        self.changes.append("docker" if "docker-ce" in words[2] else "driver")
-        self.missing -= {"docker", "nvidia-smi"} if "docker-ce" not in words[2] else {"docker"}
+        self.changes.append("sources")
+
+    def _uname(self, words, stdin):
+        return "4.15.0-200-generic\n"
+
+    def _modprobe(self, words, stdin):
+        return ""
 
     def _nvidia_smi(self, words, stdin):
-        return "Tesla P100-PCIE-16GB\n" * self.gpus if len(words) > 1 else "a table"
-
-    def _docker_info(self, words):
-        return '{"nvidia": {}, "runc": {}}' if "Runtimes" in words[-1] else self.docker_root
+        return "Tesla P100-PCIE-16GB\n" * self.gpus
 
     def _env(self, words, stdin):
-        self.changes.append(words[-1])
-        self.missing.clear()
+        if self.apt_ends:
+            code, said = self.apt_ends.pop(0)
+            if code:
+                return code, said
+        packages = list(words[words.index("--no-install-recommends") + 1 :]) if "install" in words else ["update"]
+        self.changes += packages
+        if packages == DOCKER_PACKAGES:
+            self.missing -= {"docker"}
+            if not self.own_daemon_file:
+                self.files[DAEMON_FILE] = '{"runtimes": {"nvidia": {}}}'
+        elif packages[0].startswith("nvidia-headless"):
+            self.missing -= {"driver"}
+        elif packages != ["update"]:
+            self.missing.clear()
+        return ""
 
     def _python3(self, words, stdin):
         self.asked_apt += 1
@@ -55,11 +93,14 @@ class Bare(FakeMachine):
         return f"{self.clock:.3f}"
 
     def run(self, argv, **options):
-        return super().run(("nvidia_smi", *argv[1:]) if argv[0] == "nvidia-smi" else argv, **options)
+        words = ("nvidia_smi", *argv[1:]) if argv[0] == "nvidia-smi" else argv
+        done = super().run(words, **options)
+        return Completed(done.exit_code, "", done.stdout) if argv[0] == "env" else done
 
 
 def test_a_machine_that_has_everything_is_left_as_it_is():
     machine = Bare()
+    assert not ensure_requirements(machine)
     assert not ensure_gpu(machine, 2)
     assert not ensure_system(machine, lambda: 1000.0)
     assert machine.changes == []
@@ -71,27 +112,103 @@ def test_fewer_gpus_than_the_flavor_has_are_refused():
 
 
 def test_what_a_stock_ubuntu_lacks_is_installed():
-    machine = Bare("docker", "nvidia-smi")
+    machine = Bare("docker", "driver")
+    machine.files.pop(DAEMON_FILE)
+    assert not ensure_requirements(machine)
     assert ensure_gpu(machine, 2)
-    assert machine.changes == ["docker", "driver"]
+    assert [
+        change for change in machine.changes if change in ("sources", "docker-ce", "nvidia-headless-418-server")
+    ] == [
+        "sources",
+        "docker-ce",
+        "nvidia-headless-418-server",
+    ]
+    assert "linux-headers-4.15.0-200-generic" in machine.changes
 
 
-def test_on_another_system_a_missing_driver_is_a_sentence():
-    with pytest.raises(RemoteError, match="not Ubuntu 18.04"):
-        ensure_gpu(Bare("nvidia-smi", release=DEBIAN), 2)
+def test_an_image_with_a_docker_configuration_of_its_own_keeps_it_and_gets_the_runtime():
+    machine = Bare("docker")
+    machine.own_daemon_file = True
+    machine.files[DAEMON_FILE] = '{"log-driver": "journald"}'
+    assert ensure_gpu(machine, 2)
+    settings = json.loads(machine.files[DAEMON_FILE])
+    assert settings["log-driver"] == "journald"
+    assert settings["runtimes"]["nvidia"]["path"] == "nvidia-container-runtime"
+
+
+def test_everything_that_an_image_lacks_is_named_at_once_before_anything_is_done():
+    machine = Bare("driver", system=DEBIAN)
+    machine.python, machine.docker = "3.4", "Docker version 1.12.6, build 78d1802"
+    machine.files[DAEMON_FILE] = "{}"
+    with pytest.raises(RemoteError) as refused:
+        ensure_requirements(machine)
+    for named in (
+        "gpu-0",
+        "Python 3.4 instead of 3.5 or newer",
+        "Docker version 1.12.6 instead of 17.09 or newer",
+        "no nvidia runtime in Docker and no NVIDIA driver that works",
+        "Ubuntu 18.04 only, not on debian 12",
+        "cluster.os UBUNTU_18_64",
+        "cluster.image",
+    ):
+        assert named in str(refused.value)
+    assert machine.changes == []
+
+
+def test_a_machine_without_python_and_apt_is_refused():
+    assert "no Python 3, and no apt-get" in str(
+        pytest.raises(RemoteError, ensure_requirements, Bare("python", "apt")).value
+    )
+
+
+def test_an_older_system_that_has_everything_is_fine():
+    machine = Bare(system=XENIAL)
+    machine.python, machine.docker = "3.5", "Docker version 18.09.7, build 2d0083d"
+    assert not ensure_requirements(machine)
+
+
+def test_a_docker_that_does_not_answer_yet_is_waited_for():
+    machine = Bare()
+    answers = iter([machine._brought().replace('{"nvidia": {}, "runc": {}}', "null"), machine._brought()])
+    machine._brought = lambda: next(answers)
+    assert not ensure_requirements(machine)
+    assert next(answers, "asked twice") == "asked twice"
 
 
 def test_only_missing_packages_are_installed():
     machine = Bare("curl", "wipefs")
     assert ensure_system(machine, lambda: 1000.0)
-    assert machine.changes == ["update", "util-linux"]
+    assert machine.changes == ["update", "curl", "util-linux"]
 
 
 def test_a_machine_that_updates_itself_is_let_finish_before_anything_is_installed():
     machine = Bare("curl")
     machine.apt_is_free_at = 2
     assert ensure_system(machine, lambda: 1000.0)
-    assert (machine.asked_apt, machine.changes) == (2, ["update", "curl"])
+    assert (machine.asked_apt, machine.changes) == (3, ["update", "curl"])
+
+
+def test_an_installation_that_somebody_else_was_faster_than_is_tried_again_at_each_step():
+    machine = Bare("curl")
+    machine.apt_ends = [(0, ""), (100, LOCKED), (100, LOCKED)]
+    assert ensure_system(machine, lambda: 1000.0)
+    assert machine.changes == ["update", "curl"]
+    assert machine.asked_apt == 4
+
+
+def test_waiting_for_other_installations_has_an_end(monkeypatch):
+    monkeypatch.setattr("remote.system.APT_TIMEOUT_S", 0)
+    machine = Bare("curl")
+    machine.apt_is_free_at = 10**9
+    with pytest.raises(NotReadyError, match="other installations on gpu-0"):
+        ensure_system(machine, lambda: 1000.0)
+
+
+def test_an_installation_that_fails_for_another_reason_is_an_error_at_once():
+    machine = Bare("curl")
+    machine.apt_ends = [(100, "E: Unable to locate package curl")]
+    with pytest.raises(CommandError, match="Unable to locate package"):
+        ensure_system(machine, lambda: 1000.0)
 
 
 def test_the_question_whether_apt_is_free_tells_a_held_lock_from_a_free_one(tmp_path):

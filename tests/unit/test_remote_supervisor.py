@@ -33,7 +33,8 @@ FACTS = {
     "interfaces": ["eth0", "eth1"],
     "gpus": [],
     "free_bytes": 1 << 40,
-    "shm_bytes": 1 << 30,
+    "shm_free_bytes": 1 << 30,
+    "memlock_bytes": None,
     "data": "abc",
     "port": "",
 }
@@ -409,3 +410,21 @@ def test_where_there_is_systemd_the_supervisor_is_a_unit_that_bears_the_runs_mar
     assert options[0] == "systemd-run"
     assert {f"--unit=microcluster-{folder.name}", f"--setenv=MICROCLUSTER_RUN={folder.name}"} <= set(options)
     assert words == [sys.executable, supervisor.__file__, "run", str(folder)]
+
+
+def test_below_systemd_a_failed_earlier_attempt_frees_its_name_with_options_that_ubuntu_16_has(tmp_path, monkeypatch):
+    programs, run = tmp_path / "bin", tmp_path / "abc123"
+    programs.mkdir()
+    run.mkdir()
+    log = f'echo "$(basename "$0") $*" >> {tmp_path}/words\n'
+    (programs / "systemctl").write_text(f"#!/bin/sh\n{log}exit 1\n")  # As where no such unit is known.
+    (programs / "systemd-run").write_text(f"#!/bin/sh\n{log}echo 0 > {run}/exit_code\n")
+    for program in programs.iterdir():
+        program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    monkeypatch.setattr(supervisor, "SYSTEMD", str(tmp_path))
+    assert supervisor.start(str(run)) == 0
+    freed, begun = (tmp_path / "words").read_text().splitlines()
+    assert freed == "systemctl reset-failed microcluster-abc123.service"
+    options = [word for word in begun.split() if word.startswith("--")]
+    assert options == ["--quiet", "--unit=microcluster-abc123", "--setenv=MICROCLUSTER_RUN=abc123"]
