@@ -23,7 +23,8 @@ def runtime(monkeypatch):
 
 
 def test_a_container_that_is_made_gets_the_tool_read_only(runtime, tmp_path):
-    (tmp_path / "config.json").write_text(json.dumps({"mounts": [{"destination": "/proc"}], "hostname": "x"}))
+    given = {"mounts": [{"destination": "/proc"}], "hostname": "x", "process": {"args": ["sh"]}}
+    (tmp_path / "config.json").write_text(json.dumps(given))
     arguments = ["--root", "/run", "create", "--bundle", str(tmp_path), "abc"]
     runtime.main(arguments)
     config = json.loads((tmp_path / "config.json").read_text())

@@ -379,7 +379,8 @@ def test_stopping_what_does_not_run_is_no_error(folder):
 def test_a_supervisor_that_does_not_start_is_said_with_where_its_words_are(folder, monkeypatch, capsys, systemd):
     monkeypatch.setattr(supervisor, "SYSTEMD", str(folder if systemd else folder / "nowhere"))
     monkeypatch.setattr(supervisor, "START_TIMEOUT_S", 0.2)
-    nothing = types.SimpleNamespace(check_call=lambda argv: None, Popen=lambda argv, **options: None, DEVNULL=-3)
+    none = dict.fromkeys(("call", "check_call", "Popen"), lambda argv, **options: None)
+    nothing = types.SimpleNamespace(**none, DEVNULL=-3)
     monkeypatch.setattr(supervisor, "subprocess", nothing)
     assert supervisor.start(str(folder)) == 1
     place = f"journalctl -u microcluster-{folder.name}" if systemd else str(folder / "supervisor.log")
@@ -396,23 +397,9 @@ def test_a_supervisor_outlives_the_connection_that_started_it(folder):
     assert wait_for_end(folder).state == "finished"
 
 
-def test_where_there_is_systemd_the_supervisor_is_a_unit_that_bears_the_runs_mark(folder, monkeypatch):
-    started = []
-
-    def launch(argv):
-        started.append(argv)
-        (folder / "exit_code").write_text("0\n")
-
-    monkeypatch.setattr(supervisor, "SYSTEMD", str(folder))
-    monkeypatch.setattr(supervisor, "subprocess", types.SimpleNamespace(check_call=launch))
-    assert supervisor.start(str(folder)) == 0
-    options, words = started[0][:-4], started[0][-4:]
-    assert options[0] == "systemd-run"
-    assert {f"--unit=microcluster-{folder.name}", f"--setenv=MICROCLUSTER_RUN={folder.name}"} <= set(options)
-    assert words == [sys.executable, supervisor.__file__, "run", str(folder)]
-
-
-def test_below_systemd_a_failed_earlier_attempt_frees_its_name_with_options_that_ubuntu_16_has(tmp_path, monkeypatch):
+def test_where_there_is_systemd_the_supervisor_is_a_unit_with_the_runs_mark_and_options_that_ubuntu_16_has(
+    tmp_path, monkeypatch
+):
     programs, run = tmp_path / "bin", tmp_path / "abc123"
     programs.mkdir()
     run.mkdir()
@@ -426,5 +413,5 @@ def test_below_systemd_a_failed_earlier_attempt_frees_its_name_with_options_that
     assert supervisor.start(str(run)) == 0
     freed, begun = (tmp_path / "words").read_text().splitlines()
     assert freed == "systemctl reset-failed microcluster-abc123.service"
-    options = [word for word in begun.split() if word.startswith("--")]
-    assert options == ["--quiet", "--unit=microcluster-abc123", "--setenv=MICROCLUSTER_RUN=abc123"]
+    options = ["--quiet", "--unit=microcluster-abc123", "--setenv=MICROCLUSTER_RUN=abc123"]
+    assert begun.split() == ["systemd-run", *options, sys.executable, supervisor.__file__, "run", str(run)]
