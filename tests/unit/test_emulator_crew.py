@@ -244,3 +244,12 @@ def test_a_boot_that_cannot_be_written_down_is_done_again(bench, monkeypatch):
     until(lambda: len(bench.machines.boots) > 1)
     full.clear()
     until(lambda: bench.provisioned(guest_id))
+
+
+def test_root_logs_in_with_the_password_that_the_account_shows(bench):
+    guest_id = bench.order("gpu-0")
+    until(lambda: bench.provisioned(guest_id))
+    system = bench.call("Virtual_Guest", "getObject", identifier=guest_id, mask="mask[operatingSystem[passwords]]")
+    [shown] = system["operatingSystem"]["passwords"]
+    assert (shown["username"], shown["password"]) == ("root", bench.machines.running[guest_id].root_password)
+    assert len(shown["password"]) >= 8
