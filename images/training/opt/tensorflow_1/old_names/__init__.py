@@ -6,6 +6,8 @@
 - ``tf.contrib`` has what the Transformer needs, and names without content for the rest (``contrib.py``, ``lazy_adam.py``);
 - ``nltk`` is BLEU alone, for ``models/text2text.py`` (``nltk_bleu.py``);
 - packages for speech and figures, which every model imports and the Transformer does not use, are names only (``absent.py``).
+
+NumPy is older than 1.24 and still has its old names; mpi4py, six and h5py are installed.
 """
 
 from old_names import absent, nltk_bleu, tensorflow

@@ -51,12 +51,14 @@ class AbsentModule(ModuleType):
 
 
 class _Finder(MetaPathFinder, Loader):
-    def find_spec(self, fullname, path=None, target=None):
-        wanted = f"{fullname}.".startswith(CONTRIB) or fullname.partition(".")[0] in self.packages
-        return ModuleSpec(fullname, self, is_package=True) if wanted else None
+    """Finds what nobody else has found: it stands last."""
 
     def __init__(self, packages):
         self.packages = packages
+
+    def find_spec(self, fullname, path=None, target=None):
+        wanted = f"{fullname}.".startswith(CONTRIB) or fullname.partition(".")[0] in self.packages
+        return ModuleSpec(fullname, self, is_package=True) if wanted else None
 
     def create_module(self, spec):
         module = AbsentModule(spec.name)
