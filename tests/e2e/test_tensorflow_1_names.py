@@ -14,6 +14,8 @@ pytestmark = pytest.mark.containers
 
 IMAGE = "microcluster/training:current"
 LABEL = {"microcluster.image": "training"}
+QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "TF_ENABLE_ONEDNN_OPTS": "0"}
+"""What run.py sets before TensorFlow is loaded."""
 INSTALLED = "from old_names import install; install(); import tensorflow as tf\n"
 LAZY_ADAM = """
 import numpy
@@ -36,7 +38,9 @@ def container() -> Iterator[docker.models.containers.Container]:
         client.images.get(IMAGE)
     except docker.errors.ImageNotFound:
         pytest.skip(f"needs the image {IMAGE}: run `make images`")
-    started = client.containers.run(IMAGE, ["sleep", "600"], detach=True, init=True, network_mode="none", labels=LABEL)
+    started = client.containers.run(
+        IMAGE, ["sleep", "600"], detach=True, init=True, network_mode="none", labels=LABEL, environment=QUIET
+    )
     yield started
     started.remove(force=True)
 
