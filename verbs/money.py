@@ -14,6 +14,7 @@ from planning import next_started_hour
 from providers.softlayer.account import Account, open_account, reading
 from providers.softlayer.charges import Charge
 from providers.softlayer.errors import ProviderError
+from providers.softlayer.mark import Owner
 from setup.withheld import kept
 from verbs.frame import VerbError, sentence, tell
 from verbs.living import find_payload
@@ -83,7 +84,7 @@ def cost_of(payload: Payload, account: Account | None = None, say: Callable[[str
     try:
         account = account or open_account(payload.account_config_file, kept())
         with reading(account, "the bill"):
-            bill = last_rental(account.charges_listed(payload.mark))
+            bill = last_rental(account.charges_listed(Owner(payload.stack, payload.mark)))
     except ProviderError as error:
         say(sentence(str(error)))
         return Cost(None, None, emulated=bool(account and account.api.credentials.is_local))

@@ -17,6 +17,7 @@ from providers.softlayer.account import Account, read_charges, reading
 from providers.softlayer.belongings import Belonging
 from providers.softlayer.charges import Charge
 from providers.softlayer.charges import receipt as add_up
+from providers.softlayer.mark import Owner
 from setup.environment import Home
 from verbs.compared import Compared, known_guests, with_state
 from verbs.frame import FAILED, STACK, print_json, tell, verb
@@ -35,16 +36,19 @@ def receipt(context: invoke.Context, stack: str = STACK, json: bool = False, all
     account, mark = account_and_mark(stack)
     home = Home.of(os.environ)
     known = known_guests(stack, home) | by_hand.journalled_guests(stack, mark, account)
-    charges = read_charges(account, mark, known)
+    owner = Owner(stack, mark)
+    charges = read_charges(account, owner, known)
     bill = Bill(charges, ()) if all else last_rental(charges)
     with reading(account, "what bears the mark"):
-        found = belongings.under(account, mark)
+        everything = belongings.everything(account)
+    found = [each for each in everything if owner.has(each.owner)]
     compared, to_come = with_state(found, stack, home), expected(found, stack, mark, account)
     if json:
         print_json({**facts(bill, compared, mark, account), "to_come": to_come})
     else:
         _print(bill, compared, mark, account, stack)
         say("".join(f"to come: {each}\n" for each in to_come), end="")
+        say("".join(f"{each}\n" for each in belongings.of_other_stacks(everything, owner)), end="")
         say("".join(f"to be cancelled by hand: {each}\n" for each in by_hand_only(found)), end="")
     if bill.open or to_come:
         tell(f"{'Still billed' if bill.open else 'Not the end yet'}. Cancel it: make down STACK={stack}")
@@ -54,11 +58,9 @@ def receipt(context: invoke.Context, stack: str = STACK, json: bool = False, all
 def expected(found: Sequence[Belonging], stack: str, mark: str, account: Account) -> list[str]:
     """Say what is not billed yet and will be: nothing may be called the end before it is."""
     waiting = [each for each in found if each.is_alive and not each.is_billed and each.kind == belongings.GUEST]
-    unanswered = by_hand.unanswered(stack, mark, account, config.read_account(stack).time_scale)
-    return [f"{each} is ordered and not billed yet, for its order waits" for each in waiting] + [
-        f"the answer to the order of {each.name} at {each.at[:19]} UTC got lost; what it made may still turn up"
-        for each in unanswered
-    ]
+    with reading(account, "the orders"):
+        to_come = by_hand.to_come(Owner(stack, mark), account, config.read_account(stack).time_scale)
+    return [f"{each} is ordered and not billed yet, for its order waits" for each in waiting] + to_come
 
 
 def by_hand_only(found: Sequence[Belonging]) -> list[str]:

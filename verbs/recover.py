@@ -13,6 +13,7 @@ from plain_text import say
 from providers.softlayer import belongings, by_hand
 from providers.softlayer.account import Account, reading
 from providers.softlayer.belongings import Belonging
+from providers.softlayer.mark import Owner
 from setup import checkpoint, locks, mend, orphans
 from setup.environment import PROJECT, PULUMI, Home, child_environment
 from setup.withheld import kept
@@ -97,7 +98,7 @@ def _show(account: Account, mark: str, stack: str, home: Home) -> None:
 
 def _look(account: Account, mark: str, stack: str, home: Home) -> tuple[list[Belonging], Compared]:
     with reading(account, "what bears the mark"):
-        found = [each for each in belongings.under(account, mark) if each.is_alive]
+        found = [each for each in belongings.under(account, Owner(stack, mark)) if each.is_alive]
     return found, with_state(found, stack, home)
 
 

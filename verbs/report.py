@@ -22,6 +22,7 @@ from planning.prediction import GRADIENT_BYTES
 from providers.softlayer.account import open_account, read_charges
 from providers.softlayer.charges import Charge
 from providers.softlayer.errors import ProviderError
+from providers.softlayer.mark import Owner
 from remote import job as remote_job
 from remote import run_records
 from remote.run_records import Records
@@ -132,7 +133,7 @@ def report_facts(stack: str, payload: Payload, outcome: Outcome, cost: Cost) -> 
 
 def _bill(payload: Payload) -> list[dict[str, Any]]:
     try:
-        charges = read_charges(open_account(payload.account_config_file, kept()), payload.mark)
+        charges = read_charges(open_account(payload.account_config_file, kept()), Owner(payload.stack, payload.mark))
     except ProviderError as error:
         tell(sentence(str(error)))
         return []

@@ -104,9 +104,19 @@ def everything(account: Account) -> tuple[Belonging, ...]:
         return tuple(each for found in lists for each in found)
 
 
-def under(account: Account, owner_mark: str) -> tuple[Belonging, ...]:
-    """List what carries exactly this mark."""
-    return tuple(each for each in everything(account) if each.owner.mark == owner_mark)
+def under(account: Account, owner: marks.Owner) -> tuple[Belonging, ...]:
+    """List what carries exactly this stack and mark."""
+    return tuple(each for each in everything(account) if owner.has(each.owner))
+
+
+def of_other_stacks(found: Iterable[Belonging], owner: marks.Owner) -> list[str]:
+    """Say what carries the same mark for another stack: a copied folder of keys does that."""
+    return [
+        f"{each} bears mark {owner.mark} too and is of stack {each.owner.stack}: a copied folder of keys. It is left alone; "
+        "give one of the stacks keys of its own"
+        for each in found
+        if each.owner.mark == owner.mark and not owner.has(each.owner)
+    ]
 
 
 def remove_all(
@@ -151,15 +161,15 @@ def _attempt(account: Account, thing: Belonging, patience: Patience, tell: Calla
 
 
 def _remove(account: Account, thing: Belonging, patience: Patience, tell: Callable[[str], None]) -> None:
-    owner_mark = thing.owner.mark
+    owner = thing.owner
     if thing.kind == GUEST:
-        cancel.close(account, thing.id, owner_mark, patience, tell)
+        cancel.close(account, thing.id, owner, patience, tell)
     elif thing.kind == KEY:
-        ssh_key.remove(account, thing.id, owner_mark)
+        ssh_key.remove(account, thing.id, owner)
     elif thing.kind == GROUP:
-        security_group.remove(account, thing.id, owner_mark, patience, tell)
+        security_group.remove(account, thing.id, owner, patience, tell)
     else:
         raise ProviderError(
             f"cancelling {thing}: microcluster orders no such thing and cancels none. If it is yours, cancel it with "
-            f"'{thing.cancel_by_hand}' and run the command again; if not, take the mark {owner_mark} off it."
+            f"'{thing.cancel_by_hand}' and run the command again; if not, take the mark {owner.mark} off it."
         )

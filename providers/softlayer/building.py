@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from providers.softlayer import guests, orders
+from providers.softlayer import mark as marks
 from providers.softlayer.account import Account
 from providers.softlayer.errors import ApiError, ProviderError
 from providers.softlayer.listing import GUEST_MASK
@@ -29,13 +30,13 @@ class Building:
     def __init__(
         self,
         account: Account,
-        owner_mark: str,
+        owner: marks.Owner,
         guest_id: str,
         time_scale: float,
         is_fresh: Callable[[], bool] = lambda: True,
     ) -> None:
         self._is_fresh = is_fresh
-        self._account, self._mark, self._id, self._scale = account, owner_mark, guest_id, time_scale
+        self._account, self._owner, self._id, self._scale = account, owner, guest_id, time_scale
         self._began = self._seen = self._worked_on = time.monotonic()
         self._order: orders.Order | None = None
         self.guest: dict[str, Any] | None = None
@@ -52,13 +53,20 @@ class Building:
         return state if isinstance(state, Pending) else self._confirmed()
 
     def read(self) -> dict[str, Any] | None:
-        """Read the guest; None while the account does not show it."""
+        """Read the guest; None while the account does not show it.
+
+        Raises:
+            ProviderError: it is not this stack's.
+        """
         try:
-            return self._account.guest(self._id, self._mark, self._age_s)
+            guest = self._account.guest(self._id, self._owner, self._age_s)
         except ApiError as error:
             if error.is_unready:
                 return None
             raise
+        if guest is not None:
+            guests.check_ours(guest, self._owner, "working on")
+        return guest
 
     def judge(self, guest: dict[str, Any]) -> guests.Guest | Pending:
         """Say how far the guest is, as it was read just now."""
@@ -106,7 +114,7 @@ class Building:
         # A fresh guest answers "not found" for a while, and lists lag: its bill or time turns this into a fact.
         if (
             not self._is_fresh()
-            and absence(self._account.bill_list.under(self._mark, self._age_s), self._id, fresh=False) is None
+            and absence(self._account.bill_list.under(self._owner, self._age_s), self._id, fresh=False) is None
         ):
             raise GoneError(
                 f"the account does not know guest {self._id} any more, and nothing is billed for it. {REFRESH}"
@@ -120,7 +128,7 @@ class Building:
         )
 
     def _order_of(self, guest: dict[str, Any]) -> orders.Order | None:
-        listed = [] if guests.is_billed(guest) else self._account.order_list.under(self._mark, self._age_s)
+        listed = [] if guests.is_billed(guest) else self._account.order_list.under(self._owner, self._age_s)
         return orders.of_guest(guest, listed)
 
     def _since(self, moment: float) -> float:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from providers.softlayer import placing, provision, sweep
+from providers.softlayer import mark as marks
+from providers.softlayer import orders, placing, provision, sweep
 from providers.softlayer.account import Account
 from providers.softlayer.charges import Receipt
 from providers.softlayer.engine_log import EngineLog, Log
-from providers.softlayer.journal import Intent, Journal
+from providers.softlayer.journal import Journal
 from providers.softlayer.session import Operation, Session
 from providers.softlayer.waiting import Patience
 
@@ -35,7 +36,7 @@ def cancel_all(
     urn = f"urn:pulumi:{stack}::microcluster::softlayer:index:Ledger::{stack}"
     log = Log(_Screen(tell), urn)
     op = Operation(urn, Session(None, time_scale, stop), Patience(LIMIT_S, stop, time_scale), log)
-    return sweep.clean(op, account, owner_mark)
+    return sweep.clean(op, account, marks.Owner(stack, owner_mark))
 
 
 def journalled_guests(stack: str, owner_mark: str, account: Account) -> set[str]:
@@ -43,7 +44,14 @@ def journalled_guests(stack: str, owner_mark: str, account: Account) -> set[str]
     return set(Journal(stack, owner_mark).accepted(account.identity().account_id, provision.KIND))
 
 
-def unanswered(stack: str, owner_mark: str, account: Account, time_scale: float) -> list[Intent]:
-    """Return the orders whose answer got lost so recently that what they made may still turn up."""
-    found = Journal(stack, owner_mark).unresolved(account.identity().account_id)
-    return [each for each in found if placing.unsettled_s([each], time_scale) > 0]
+def to_come(owner: marks.Owner, account: Account, time_scale: float) -> list[str]:
+    """Say which orders may still make something that the account does not show."""
+    said = []
+    for each in Journal(owner.stack, owner.mark).unresolved(account.identity().account_id):
+        order = placing.standing(account, each)
+        if order is not None:
+            said.append(f"{each.name}: {orders.described(order)}, and the account shows nothing of it yet")
+        elif placing.unsettled_s([each], time_scale) > 0:
+            said.append(f"the answer to the order of {each.name} at {each.at[:19]} UTC got lost; it may still turn up")
+    waiting = orders.waiting_unshown(account.order_list.under(owner), account.guest_list.under(owner))
+    return said + ([f"{orders.described(waiting)}, and the account shows no guest of it"] if waiting else [])

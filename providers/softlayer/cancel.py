@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from providers.softlayer import guests, money
+from providers.softlayer import mark as marks
 from providers.softlayer.account import Account
 from providers.softlayer.errors import ApiError, ProviderError, WaitError
 from providers.softlayer.sighting import sight
@@ -13,6 +15,8 @@ from providers.softlayer.waiting import Patience, Pending, wait_until
 
 Tell = Callable[[str], None]
 
+REFUSED_FOR_S = 10 * 60.0
+"""A refusal that lasts so long, while nothing is done on the guest, has another reason than work that has to end first."""
 REASON = "No longer needed"
 NOTE = "cancelled by microcluster"
 
@@ -20,7 +24,7 @@ NOTE = "cancelled by microcluster"
 def close(
     account: Account,
     guest_id: str,
-    owner_mark: str,
+    owner: marks.Owner,
     patience: Patience,
     tell: Tell,
     *,
@@ -34,7 +38,7 @@ def close(
     Raises:
         ProviderError: it is still billed; the text has its id and its price.
     """
-    cancellation = _Cancellation(account, guest_id, owner_mark, is_fresh)
+    cancellation = _Cancellation(account, guest_id, owner, is_fresh, patience.time_scale)
     try:
         wait_until(f"guest {guest_id} cancelled", cancellation.look, patience, tell)
     except (WaitError, ApiError) as error:
@@ -46,25 +50,31 @@ def close(
 class _Cancellation:
     """One cancellation on its way: detach, wait out transactions, cancel, look until it is closed."""
 
-    def __init__(self, account: Account, guest_id: str, owner_mark: str, is_fresh: Callable[[], bool]) -> None:
+    def __init__(
+        self, account: Account, guest_id: str, owner: marks.Owner, is_fresh: Callable[[], bool], time_scale: float
+    ) -> None:
         self._account = account
         self._id = guest_id
-        self._mark = owner_mark
+        self._owner = owner
         self._is_fresh = is_fresh
         self._accepted = False
         self._in_transaction = False
+        self._time_scale = time_scale
+        self._refused_since: float | None = None
         self.cost = ""
 
     def look(self) -> bool | Pending:
         guest = self._read()
         if guest is None or isinstance(guest, Pending):
             return guest or True
+        guests.check_ours(guest, self._owner, "cancelling")
         if guests.is_cancelled(guest) or (self._accepted and not guests.is_billed(guest)):
             return True
         self.cost = _cost(guest)
         transaction = guests.transaction_name(guest)
         self._in_transaction = bool(transaction) and not self._accepted
         if self._in_transaction:
+            self._refused_since = None
             return Pending(f"in transaction {transaction}, which has to end first")
         if self._accepted:
             return Pending(f"cancelled, its billing item is {_end(guest)}")
@@ -74,11 +84,11 @@ class _Cancellation:
     def _read(self) -> dict[str, Any] | Pending | None:
         # Lists lag behind cancellations, so that only the guest itself proves one; what is merely waited for is in the list.
         if self._in_transaction:
-            listed = self._account.guest_list.under(self._mark)
+            listed = self._account.guest_list.under(self._owner)
             found = next((guest for guest in listed if str(guest["id"]) == self._id), None)
             if found is not None:
                 return found
-        return sight(self._account, self._mark, self._id, self._is_fresh)
+        return sight(self._account, self._owner, self._id, self._is_fresh)
 
     def _cancel(self, guest: dict[str, Any]) -> bool | Pending:
         try:
@@ -89,10 +99,32 @@ class _Cancellation:
                     f"cancelling {guests.described(guest)}: it was cancelled before, for {_end_date(guest)}, and the API does "
                     f"not end it sooner ({error.text}). {self.cost}Ask the vendor's support to end it now."
                 ) from error
+            if error.is_forbidden or self._is_final(error):
+                raise ProviderError(self._refused(guest, error)) from error
             # Refused because work began in between, lost on the way, or done already: the next look tells which.
             return Pending(f"the API did not accept the cancellation ({error.text})")
         self._accepted = True
         return self.look()
+
+    def _is_final(self, error: ApiError) -> bool:
+        """Tell whether the API has refused for so long, with no work on the guest in sight, that it will go on."""
+        if error.is_weather:
+            self._refused_since = None
+            return False
+        now = time.monotonic()
+        self._refused_since = self._refused_since or now
+        return now - self._refused_since > REFUSED_FOR_S * self._time_scale
+
+    def _refused(self, guest: guests.Guest, error: ApiError) -> str:
+        user, what = self._account.api.credentials.username, guests.described(guest)
+        if not error.is_forbidden:
+            return (
+                f"cancelling {what}: the API refuses it ({error.text}). {self.cost}Ask the vendor's support to end it."
+            )
+        return (
+            f"cancelling {what}: user {user} may not ({error.text}). {self.cost}Grant it with 'slcli user edit-permissions "
+            f"{user} --enable -p SERVER_CANCEL', or let another user cancel it, and run 'pulumi destroy' again."
+        )
 
 
 def _send(account: Account, guest: Mapping[str, Any]) -> None:

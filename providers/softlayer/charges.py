@@ -67,11 +67,11 @@ def receipt(charges: Iterable[Charge]) -> Receipt:
     return Receipt(rows, sum((row.so_far for row in rows), Decimal(0)), sum(row.is_open for row in rows))
 
 
-def listed(api: Api, owner_mark: str) -> list[Row]:
-    """List the billing items of the guests that carry the mark, closed ones included."""
-    ending = {"allTopLevelBillingItems": {"domainName": {"operation": f"$= -{owner_mark}.{mark.ZONE}"}}}
+def listed(api: Api, owner: mark.Owner) -> list[Row]:
+    """List the billing items of the guests that carry stack and mark, closed ones included."""
+    ending = {"allTopLevelBillingItems": {"domainName": {"operation": f"$= {owner}.{mark.ZONE}"}}}
     rows = api.read_all("Account", "getAllTopLevelBillingItems", mask=CHARGE_MASK, filter=ending)
-    return [row for row in rows if mark.domain_is(row.get("domainName"), owner_mark)]
+    return [row for row in rows if mark.owner_in_domain(row.get("domainName")) == owner]
 
 
 def by_id(api: Api, item_ids: Iterable[str]) -> dict[str, Row]:

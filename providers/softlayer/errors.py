@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from plain_text import lines
@@ -74,6 +75,18 @@ class ApiError(ProviderError):
         A fault that nobody knows is ambiguous and no weather: what it was about is looked for, and not sent again.
         """
         return not self.is_rate_limit and (self.is_weather or not refusals.is_known(self.code, self.text))
+
+    @property
+    def is_forbidden(self) -> bool:
+        """Tell whether this user may not do it: no repetition helps."""
+        return (
+            re.search(r"access denied|permission|not (authorized|authorised|allowed to)", self.text.lower()) is not None
+        )
+
+    @property
+    def is_no_room(self) -> bool:
+        """Tell whether the datacenter is full; the fault had another name until about 2018."""
+        return re.search(r"insufficient ?(capacity|resources)", f"{self.code} {self.text}".lower()) is not None
 
     @property
     def is_unauthorised(self) -> bool:

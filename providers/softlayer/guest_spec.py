@@ -31,6 +31,13 @@ class GuestSpec(Placed):
     private_security_group_ids: tuple[ObjectId, ...] = pydantic.Field((), max_length=GROUPS_PER_INTERFACE)
     tags: tuple[str, ...] = ()
 
+    @property
+    def owner(self) -> marks.Owner:
+        """The stack and mark in the domain."""
+        found = marks.owner_in_domain(self.domain)
+        assert found is not None, "the domain was checked"
+        return found
+
     @pydantic.field_validator("data_disks_gb")
     @classmethod
     def _sold(cls, sizes: tuple[int, ...]) -> tuple[int, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from providers.softlayer import mark, money
+from providers.softlayer.errors import ProviderError
 from providers.softlayer.waiting import Pending
 
 Guest = Mapping[str, Any]
@@ -144,9 +145,19 @@ def described(guest: Guest) -> str:
     return f"guest {guest['id']} ({guest['hostname']}.{guest['domain']})"
 
 
-def owner(guest: Guest) -> str:
-    """Name the stack and mark in the guest's domain."""
-    return mark.owner_of(str(guest["domain"]))
+def check_ours(guest: Guest, owner: mark.Owner, doing: str) -> None:
+    """Refuse a guest that bears another stack or mark, or none: an id alone proves nothing.
+
+    Raises:
+        ProviderError: it is somebody else's, or somebody renamed it; nothing was done to it.
+    """
+    if not mark.guest_is(guest, owner):
+        raise ProviderError(
+            f"{doing} {described(guest)}: its domain is not {owner}.{mark.ZONE}, so it is not this stack's, or was renamed. "
+            "Nothing was done to it, and it may be billed. If it is yours, name it back with "
+            f"'slcli vs edit {guest['id']} --domain {owner}.{mark.ZONE}' and run the command again; if not, take it out of "
+            "the state with 'pulumi state delete'."
+        )
 
 
 def _usual_s(status: Mapping[str, Any]) -> float | None:

@@ -25,6 +25,7 @@ from providers.softlayer.errors import ProviderError
 from providers.softlayer.home import home
 
 MEMBERS = {
+    "begun": ("journal",),
     "intent": ("attempt", "at", "account", "mark", "name", "kind", "order"),
     "lost": ("attempt",),
     "receipt": ("attempt", "order_id"),
@@ -33,7 +34,9 @@ MEMBERS = {
     "closed": ("attempt", "id"),
 }
 """What a line of each kind holds at least; anything else is none of ours."""
+JOURNAL_DIGITS = 8
 _LOCK = threading.Lock()
+_BEGINNING = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -70,15 +73,22 @@ class Journal:
             ProviderError: it cannot be written, so nothing may be ordered.
         """
         dated = replace(intent, attempt=uuid.uuid4().hex, at=clock.wall().isoformat())
-        try:
-            self._append({"event": "intent", **{key: value for key, value in asdict(dated).items() if value}})
-        except OSError as error:
-            raise ProviderError(
-                f"writing down the order of {intent.kind} {intent.name} in {self.path}: {error.strerror or error}. "
-                "Nothing was ordered. Make the folder writable, or set MICROCLUSTER_HOME to one that is, and run the "
-                "command again."
-            ) from error
+        event = {"event": "intent", **{key: value for key, value in asdict(dated).items() if value}}
+        self._must_append(event, f"the order of {intent.kind} {intent.name}")
         return dated
+
+    def identity(self) -> str:
+        """Return the journal's own name, which another one, or one that was lost and begun anew, does not have.
+
+        Raises:
+            ProviderError: it has none yet, and none can be written.
+        """
+        with _BEGINNING:
+            named = next((event["journal"] for event in self.events() if event["event"] == "begun"), None)
+            if named is None:
+                named = uuid.uuid4().hex[:JOURNAL_DIGITS]
+                self._must_append({"event": "begun", "journal": named}, "the journal's name")
+        return named
 
     def lost(self, attempt: str) -> None:
         """Write that the call of an order is over and its answer got lost: the intent stays unresolved."""
@@ -127,6 +137,15 @@ class Journal:
         """Return whatever was ordered in this account, closed or not, by the id of what was made."""
         return made(_of(self.events(), account_id, kind))
 
+    def _must_append(self, event: Mapping[str, Any], what: str) -> None:
+        try:
+            self._append(event)
+        except OSError as error:
+            raise ProviderError(
+                f"writing down {what} in {self.path}: {error.strerror or error}. Nothing was ordered. Make the folder "
+                "writable, or set MICROCLUSTER_HOME to one that is, and run the command again."
+            ) from error
+
     def _outcome(self, event: Mapping[str, Any]) -> None:
         # What is ordered is ordered: a disk that is full by now must not make a failure of it. The next look resolves it.
         try:
@@ -157,7 +176,7 @@ def unresolved(events: Iterable[Mapping[str, Any]]) -> list[Intent]:
             order_id = event.get("order_id", "")
             intents[event["attempt"]] = replace(intent, order_id=order_id, ended=clock.read(event))
         else:
-            intents.pop(event["attempt"], None)
+            intents.pop(event.get("attempt", ""), None)
     return list(intents.values())
 
 
@@ -190,8 +209,8 @@ def _of(events: Iterable[Mapping[str, Any]], account_id: str, kind: str) -> list
     """Keep what is about one kind of thing in one account: a key and a guest may have the same number."""
     events = list(events)
     wanted = (account_id, kind)
-    intents = {each["attempt"] for each in events if (each.get("account"), each.get("kind")) == wanted}
-    return [each for each in events if each["attempt"] in intents]
+    intents = {each.get("attempt") for each in events if (each.get("account"), each.get("kind")) == wanted}
+    return [each for each in events if each.get("attempt") in intents]
 
 
 def _intent(event: Mapping[str, Any]) -> Intent:

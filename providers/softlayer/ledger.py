@@ -111,8 +111,8 @@ def update(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapp
 def delete(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapping[str, Any]) -> None:
     """Cancel whatever in the account still bears the mark, prove that nothing is billed, and log the receipt."""
     account = op.account(old.get("accountId"))
-    owner_mark = str(inputs["mark"])
-    op.log.told(told(sweep.clean(op, account, owner_mark), owner_mark))
+    owner = marks.Owner(str(inputs["stack"]), str(inputs["mark"]))
+    op.log.told(told(sweep.clean(op, account, owner), owner.mark))
 
 
 def told(found: Receipt, owner_mark: str) -> str:
@@ -132,7 +132,7 @@ def _when(moment: datetime) -> str:
 
 def _checked(op: Operation, account: Account, spec: LedgerSpec, router: str | None) -> dict[str, Any]:
     identity = account.identity()
-    living = [guest for guest in account.guest_list.under(spec.mark) if guests.is_alive(guest)]
+    living = [guest for guest in account.guest_list.under(marks.Owner(spec.stack, spec.mark)) if guests.is_alive(guest)]
     chosen = (
         routers.of_vlan(account.api, spec.datacenter, spec.private_vlan_id)
         if spec.private_vlan_id

@@ -1,10 +1,10 @@
-"""What the account lists under one owner mark, read once for everyone who waits for any of it."""
+"""What the account lists under one stack and mark, read once for everyone who waits for any of it."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 from providers.softlayer import mark
@@ -28,60 +28,70 @@ Row = dict[str, Any]
 
 
 class SharedList:
-    """A list by owner mark; simultaneous askers share one request, and nobody gets an answer older than asked for."""
+    """A list by owner; simultaneous askers share one request, and nobody gets an answer older than asked for."""
 
-    def __init__(self, fetch: Callable[[str], list[Row]]) -> None:
+    def __init__(self, fetch: Callable[[Any], list[Row]]) -> None:
         self._fetch = fetch
         self._lock = threading.Lock()
-        self._read: dict[str, tuple[float, list[Row]]] = {}
+        self._read: dict[Hashable, tuple[float, list[Row]]] = {}
 
-    def under(self, owner_mark: str, max_age_s: float = 0.0) -> list[Row]:
-        """List what carries exactly this mark, cancelled things included."""
+    def under(self, owner: Hashable, max_age_s: float = 0.0) -> list[Row]:
+        """List what carries exactly this stack and mark, cancelled things included."""
         not_before = time.monotonic() - max_age_s
         with self._lock:
-            began, rows = self._read.get(owner_mark, (float("-inf"), []))
+            began, rows = self._read.get(owner, (float("-inf"), []))
             if began < not_before:
-                began, rows = time.monotonic(), self._fetch(owner_mark)
-                self._read[owner_mark] = (began, rows)
+                began, rows = time.monotonic(), self._fetch(owner)
+                self._read[owner] = (began, rows)
         return rows
 
 
 def guest_list(api: Api) -> SharedList:
-    """The guests whose domain carries the mark."""
+    """The guests whose domain carries stack and mark."""
 
-    def fetch(owner_mark: str) -> list[Row]:
-        rooted = {"virtualGuests": {"domain": _ending(owner_mark)}}
+    def fetch(owner: mark.Owner) -> list[Row]:
+        rooted = {"virtualGuests": {"domain": _ending(owner)}}
         found = api.read_all("Account", "getVirtualGuests", mask=GUEST_MASK, filter=rooted)
-        return [guest for guest in found if mark.guest_is(guest, owner_mark)]
+        return [guest for guest in found if mark.guest_is(guest, owner)]
 
     return SharedList(fetch)
 
 
 def order_list(api: Api) -> SharedList:
-    """The orders with an item whose domain carries the mark."""
+    """The orders with an item whose domain carries stack and mark."""
 
-    def fetch(owner_mark: str) -> list[Row]:
-        rooted = {"orders": {"items": {"domainName": _ending(owner_mark)}}}
+    def fetch(owner: mark.Owner) -> list[Row]:
+        rooted = {"orders": {"items": {"domainName": _ending(owner)}}}
         found = api.read_all("Account", "getOrders", mask=ORDER_MASK, filter=rooted)
-        return [order for order in found if any(_is_under(item, owner_mark) for item in order.get("items") or [])]
+        return [order for order in found if any(_is_under(item, owner) for item in order.get("items") or [])]
 
     return SharedList(fetch)
 
 
 def bill_list(api: Api) -> SharedList:
-    """The top-level billing items of guests whose domain carries the mark, closed ones included."""
+    """The top-level billing items of guests whose domain carries stack and mark, closed ones included."""
 
-    def fetch(owner_mark: str) -> list[Row]:
-        rooted = {"allTopLevelBillingItems": {"domainName": _ending(owner_mark)}}
+    def fetch(owner: mark.Owner) -> list[Row]:
+        rooted = {"allTopLevelBillingItems": {"domainName": _ending(owner)}}
         found = api.read_all("Account", "getAllTopLevelBillingItems", mask=BILL_MASK, filter=rooted)
-        return [item for item in found if _is_under(item, owner_mark)]
+        return [item for item in found if _is_under(item, owner)]
 
     return SharedList(fetch)
 
 
-def _ending(owner_mark: str) -> dict[str, str]:
-    return {"operation": f"$= -{owner_mark}.{mark.ZONE}"}
+def key_by_id(api: Api) -> SharedList:
+    """One ssh key by its id, or none."""
+
+    def fetch(key_id: str) -> list[Row]:
+        found = api.find("Security_Ssh_Key", key_id, "mask[id,notes]")
+        return [found] if found else []
+
+    return SharedList(fetch)
 
 
-def _is_under(item: Row, owner_mark: str) -> bool:
-    return mark.domain_is(item.get("domainName"), owner_mark)
+def _ending(owner: mark.Owner) -> dict[str, str]:
+    return {"operation": f"$= {owner}.{mark.ZONE}"}
+
+
+def _is_under(item: Row, owner: mark.Owner) -> bool:
+    return mark.owner_in_domain(item.get("domainName")) == owner

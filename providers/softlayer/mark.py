@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 ZONE = "microcluster"
+ANY_STACK = "unknown"
+"""The stack of what bears a mark alone."""
 _OWNER = r"(?P<stack>[A-Za-z0-9_.-]+)-(?P<mark>[0-9a-f]{8})"
 
 
@@ -22,6 +24,10 @@ class Owner:
     def __str__(self) -> str:
         """Name both as they stand on what they own."""
         return owner(self.stack, self.mark)
+
+    def has(self, other: Owner) -> bool:
+        """Tell whether what bears the other is this stack's; what has room for a mark alone is of any stack with it."""
+        return self.mark == other.mark and other.stack in (self.stack, ANY_STACK)
 
 
 def owner(stack: str, mark: str) -> str:
@@ -69,17 +75,18 @@ def domain_is(domain: Any, mark: str) -> bool:
     return re.fullmatch(rf"[A-Za-z0-9-]+-{re.escape(mark)}\.{ZONE}", str(domain or "")) is not None
 
 
-def notes_are(text: Any, mark: str) -> bool:
-    """Tell whether notes or a description begin with exactly this mark."""
-    return re.match(rf"{ZONE} [A-Za-z0-9_.-]*-{re.escape(mark)}(?![0-9A-Za-z-])", str(text or "")) is not None
+def notes_are(text: Any, owner: Owner) -> bool:
+    """Tell whether notes or a description begin with exactly this stack and mark."""
+    return owner_in_notes(text) == owner
 
 
-def guest_is(guest: Mapping[str, Any], mark: str, hostname: str | None = None) -> bool:
+def guest_is(guest: Mapping[str, Any], owner: Owner, hostname: str | None = None) -> bool:
     """Tell whether a guest is this stack's, and if asked this node: filters are checked again here, always.
 
-    A mis-rooted filter is ignored by the service and returns every guest of the account.
+    A mis-rooted filter is ignored by the service and returns every guest of the account. The stack counts as well as the
+    mark: a copied folder of keys gives two stacks one mark.
     """
-    return domain_is(guest.get("domain"), mark) and hostname in (None, guest.get("hostname"))
+    return owner_in_domain(guest.get("domain")) == owner and hostname in (None, guest.get("hostname"))
 
 
 def owner_in_domain(domain: Any) -> Owner | None:

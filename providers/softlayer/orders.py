@@ -28,6 +28,19 @@ def is_refused(order: Order | None) -> bool:
     return bool(_status(order)) and not is_waiting(order) and "APPROVED" not in _status(order)
 
 
+def waiting_unshown(listed: Sequence[Order], guests: Sequence[Mapping[str, Any]]) -> Order | None:
+    """Find an order that waits for a person and of which no guest is shown."""
+    shown = {(each.get("hostname"), each.get("domain")) for each in guests}
+    return next(
+        (
+            order
+            for order in listed
+            if is_waiting(order) and any(_name(item) not in shown for item in order.get("items") or [])
+        ),
+        None,
+    )
+
+
 def described(order: Order | None) -> str:
     """Name the order and its status for a person."""
     return f"its order {order['id']} is {_status(order)}" if order else "its order is in no list"

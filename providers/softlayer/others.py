@@ -40,13 +40,13 @@ class OtherKind:
         return (self.marked_by(row) or _owner_of_item(item)) if item else None
 
 
-def billed(api: Api, owner_mark: str) -> list[dict[str, Any]]:
-    """List the volumes and VLANs with exactly this mark that are billed."""
+def billed(api: Api, owner: marks.Owner) -> list[dict[str, Any]]:
+    """List the volumes and VLANs with exactly this stack and mark that are billed."""
     return [
         row
         for kind in KINDS
         for row in api.read_all("Account", kind.method, mask=kind.mask)
-        if (owner := kind.owner(row)) and owner.mark == owner_mark
+        if (found := kind.owner(row)) and owner.has(found)
     ]
 
 
@@ -58,7 +58,7 @@ def _owner_of_vlan(vlan: Row) -> marks.Owner | None:
     """Read the tags, or the mark alone from the name: a VLAN has no notes, and its name has room for no stack."""
     tags = [str((each.get("tag") or {}).get("name")) for each in vlan.get("tagReferences") or []]
     named = re.match(r"mc-([0-9a-f]{8})(?![0-9A-Za-z])", str(vlan.get("name") or ""))
-    return marks.owner_in_tags(tags) or (marks.Owner("unknown", named[1]) if named else None)
+    return marks.owner_in_tags(tags) or (marks.Owner(marks.ANY_STACK, named[1]) if named else None)
 
 
 def _cancel_volume(volume: Row) -> str:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from providers.softlayer import clock, orders
+from providers.softlayer import claim, clock, orders
+from providers.softlayer import mark as marks
 from providers.softlayer.account import Account
 from providers.softlayer.errors import ApiError, ProviderError, UnnamedError, WaitError
 from providers.softlayer.journal import Intent, Journal, digest
@@ -43,6 +44,10 @@ class Wanted:
     hostname: str | None = None
     is_unique: bool = False
     """Whether the account refuses a second one, so that a refusal may mean that a lagging list does not show the first."""
+    advice: Callable[[ApiError], str | None] = lambda error: None
+    """Returns the next step after a refusal that it knows."""
+    key_ids: Sequence[str] | None = None
+    """For what costs money: the ssh keys that its order names. Only one computer orders for a stack at a time."""
 
 
 def obtain(op: Operation, account: Account, wanted: Wanted) -> Mapping[str, Any] | str:
@@ -61,15 +66,20 @@ def obtain(op: Operation, account: Account, wanted: Wanted) -> Mapping[str, Any]
         if attempt == ORDER_ATTEMPTS or (lost and not lost.is_weather):
             break
         try:
-            return _order(op, account, wanted)
+            made = _order(op, account, wanted)
         except ApiError as error:
             lost = error
+        else:
+            if made is not None:
+                return made
+            continue
         if lost.is_weather:
             op.patience.pause(PAUSE_S)
         elif wanted.is_unique and (there := _shown_late(op, wanted)):
             return there
     raise ProviderError(
-        f"ordering {wanted.what}: {lost}. The account shows none, so nothing was ordered. {_next_step(lost)}"
+        f"ordering {wanted.what}: {lost}. The account shows none, so nothing was ordered. "
+        f"{(lost and wanted.advice(lost)) or _next_step(lost)}"
     ) from lost
 
 
@@ -150,8 +160,8 @@ def give_up(account: Account, journal: Journal, intent: Intent) -> None:
     Raises:
         ProviderError: the account gave the order a number and has not refused it, so it may still make something.
     """
-    order = account.api.find("Billing_Order", intent.order_id, ORDER_MASK) if intent.order_id else None
-    if order is not None and not orders.is_refused(order):
+    order = standing(account, intent)
+    if order is not None:
         raise ProviderError(
             f"ordering {intent.kind} {intent.name}: the account accepted it at {intent.at[:19]} UTC and shows nothing of it "
             f"since; {orders.described(order)}. Nothing is ordered a second time while it stands. Ask the vendor what became "
@@ -160,8 +170,18 @@ def give_up(account: Account, journal: Journal, intent: Intent) -> None:
     journal.refused(intent.attempt, NOT_ARRIVED)
 
 
-def _order(op: Operation, account: Account, wanted: Wanted) -> str:
+def standing(account: Account, intent: Intent) -> orders.Order | None:
+    """Read the order that the account accepted for an intent, unless it was refused since; None if it gave none a number."""
+    order = account.api.find("Billing_Order", intent.order_id, ORDER_MASK) if intent.order_id else None
+    return None if order is None or orders.is_refused(order) else order
+
+
+def _order(op: Operation, account: Account, wanted: Wanted) -> str | None:
+    """Order it and return its id; None if the lists have to be looked at again before."""
     content, send = wanted.prepare()
+    owner = marks.Owner(op.stack, wanted.mark)
+    if wanted.key_ids is not None and not claim.is_held(op, account, owner, wanted.key_ids, SETTLED_S):
+        return None
     account_id = account.identity().account_id
     intent = Intent(account_id, wanted.mark, op.name, wanted.kind, digest(content), wanted.hostname)
     return place(op, intent, send)

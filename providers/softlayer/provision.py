@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+import catalog
 from providers.softlayer import guests, order, placing, userdata
 from providers.softlayer import mark as marks
 from providers.softlayer.account import Account
-from providers.softlayer.errors import ProviderError
+from providers.softlayer.errors import ApiError, ProviderError
 from providers.softlayer.guest_spec import GuestSpec
 from providers.softlayer.listing import GUEST_MASK
 from providers.softlayer.session import Operation
@@ -36,7 +37,16 @@ def adopt_or_order(op: Operation, account: Account, spec: GuestSpec) -> tuple[st
     def look() -> dict[str, Any] | Pending | None:
         return _living(op, account, spec)
 
-    wanted = placing.Wanted(order.full_name(spec), spec.mark, KIND, look, prepare, spec.hostname)
+    wanted = placing.Wanted(
+        order.full_name(spec),
+        spec.mark,
+        KIND,
+        look,
+        prepare,
+        spec.hostname,
+        advice=partial(_where_else, op, spec),
+        key_ids=spec.ssh_key_ids,
+    )
     made = placing.obtain(op, account, wanted)
     return (made, key.public) if isinstance(made, str) else _adopt(op, account, spec, made)
 
@@ -46,16 +56,31 @@ def host_key(account: Account, guest_id: str) -> str | None:
     return _public_key(account.api.find("Virtual_Guest", guest_id, "mask[id,userData[value]]") or {})
 
 
+def _where_else(op: Operation, spec: GuestSpec, error: ApiError) -> str | None:
+    """Say where the flavor is sold, where its datacenter is full."""
+    if not error.is_no_room:
+        return None
+    others = [each for each in catalog.FLAVORS[spec.flavor].datacenters if each != spec.datacenter]
+    start = f"{spec.datacenter} has no room for {spec.flavor} now"
+    if not others:
+        return f"{start}, and it is sold nowhere else. Run the command again later, or choose another flavor."
+    return (
+        f"{start}; it is also sold in {', '.join(others)} (catalog of {catalog.AS_OF}). Change it with 'pulumi config set "
+        f"--path microcluster:cluster.datacenter {others[0]} -s {op.stack}' (cluster.datacenter in the stack file) and run the "
+        "command again: all nodes move there. Or wait, and run it again as it is."
+    )
+
+
 def _living(op: Operation, account: Account, spec: GuestSpec) -> dict[str, Any] | Pending | None:
     """Return the living guest of this name, with its user data.
 
     Lists lag behind orders and cancellations: who may live is known from the list and the journal, who does from itself.
     """
-    seen = [sight(account, spec.mark, each, lambda: True, ADOPTED_MASK) for each in _candidates(op, account, spec)]
+    seen = [sight(account, spec.owner, each, lambda: True, ADOPTED_MASK) for each in _candidates(op, account, spec)]
     named = [
         each
         for each in seen
-        if isinstance(each, dict) and marks.guest_is(each, spec.mark, spec.hostname) and guests.is_alive(each)
+        if isinstance(each, dict) and marks.guest_is(each, spec.owner, spec.hostname) and guests.is_alive(each)
     ]
     if len(named) > 1:
         raise ProviderError(
@@ -67,9 +92,9 @@ def _living(op: Operation, account: Account, spec: GuestSpec) -> dict[str, Any] 
 
 
 def _candidates(op: Operation, account: Account, spec: GuestSpec) -> list[str]:
-    listed = account.guest_list.under(spec.mark)
+    listed = account.guest_list.under(spec.owner)
     named = [
-        str(each["id"]) for each in listed if marks.guest_is(each, spec.mark, spec.hostname) and guests.is_alive(each)
+        str(each["id"]) for each in listed if marks.guest_is(each, spec.owner, spec.hostname) and guests.is_alive(each)
     ]
     fresh = placing.fresh(op, account, spec.mark, KIND)
     return sorted({*named, *(each for each, intent in fresh.items() if intent.hostname == spec.hostname)})

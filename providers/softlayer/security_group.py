@@ -95,23 +95,29 @@ def update(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapp
 def delete(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapping[str, Any]) -> None:
     """Remove the group as soon as the last guest has let go of it."""
     account = op.account(old.get("accountId"))
-    owner_mark = str(inputs.get("mark") or old.get("mark"))
-    remove(account, resource_id, owner_mark, op.patience, op.log.progress)
-    op.journal(owner_mark).closed(account.identity().account_id, KIND, resource_id)
+    owner = marks.Owner(op.stack, str(inputs.get("mark") or old.get("mark")))
+    remove(account, resource_id, owner, op.patience, op.log.progress)
+    op.journal(owner.mark).closed(account.identity().account_id, KIND, resource_id)
 
 
-def remove(account: Account, group_id: str, owner_mark: str, patience: Patience, tell: Any) -> None:
+def remove(account: Account, group_id: str, owner: marks.Owner, patience: Patience, tell: Any) -> None:
     """Remove a group that bears the mark; a group that is gone, or somebody else's by now, is left alone."""
 
     def look() -> bool | Pending:
         group = account.api.find("Network_SecurityGroup", group_id, GROUP_MASK)
-        if group is None or not marks.notes_are(group.get("description"), owner_mark):
+        if group is None or not marks.notes_are(group.get("description"), owner):
             return True
         try:
-            _detach(account, group, owner_mark)
+            _detach(account, group, owner)
             account.api.once("Network_SecurityGroup", "deleteObject", id=int(group_id))
         except ApiError as error:
-            foreign = _foreign_wearers(group, owner_mark)
+            if error.is_forbidden:
+                user = account.api.credentials.username
+                raise ProviderError(
+                    f"removing security group {group_id}: user {user} may not ({error.text}); nothing is billed for it. Grant "
+                    f"it with 'slcli user edit-permissions {user} --enable -p MANAGE_SECURITY_GROUPS' and run the command again."
+                ) from error
+            foreign = _foreign_wearers(group, owner)
             users = f"by {', '.join(foreign)}, not ours" if foreign else "while cancelled guests are reclaimed"
             return Pending(f"still in use {users}; nothing is billed for it ({error.text})")
         return True
@@ -119,19 +125,20 @@ def remove(account: Account, group_id: str, owner_mark: str, patience: Patience,
     wait_until(f"security group {group_id} removed", look, patience, tell)
 
 
-def marked(account: Account, owner_mark: str) -> list[str]:
+def marked(account: Account, owner: marks.Owner) -> list[str]:
     """List the ids of the account's groups that bear the mark."""
     found = account.api.read_all("Network_SecurityGroup", "getAllObjects", mask="mask[id,name,description]")
-    return [str(group["id"]) for group in found if marks.notes_are(group.get("description"), owner_mark)]
+    return [str(group["id"]) for group in found if marks.notes_are(group.get("description"), owner)]
 
 
 def _same_group(op: Operation, account: Account, spec: GroupSpec) -> dict[str, Any] | None:
     """Return the group of this name and mark; ids come from the list and the journal, as the list may lag."""
     groups = account.api.read_all("Network_SecurityGroup", "getAllObjects", mask="mask[id,name,description]")
-    ids = {str(group["id"]) for group in groups if _is_ours(group, spec)}
+    owner = marks.Owner(op.stack, spec.mark)
+    ids = {str(group["id"]) for group in groups if _is_ours(group, spec, owner)}
     ids |= {made for made, intent in placing.fresh(op, account, spec.mark, KIND).items() if intent.name == op.name}
     seen = [account.api.find("Network_SecurityGroup", each, GROUP_MASK) for each in sorted(ids)]
-    ours = [group for group in seen if group and _is_ours(group, spec)]
+    ours = [group for group in seen if group and _is_ours(group, spec, owner)]
     if len(ours) > 1:
         listed = ", ".join(str(group["id"]) for group in ours)
         raise ProviderError(
@@ -141,8 +148,8 @@ def _same_group(op: Operation, account: Account, spec: GroupSpec) -> dict[str, A
     return ours[0] if ours else None
 
 
-def _is_ours(group: Mapping[str, Any], spec: GroupSpec) -> bool:
-    return group.get("name") == spec.name and marks.notes_are(group.get("description"), spec.mark)
+def _is_ours(group: Mapping[str, Any], spec: GroupSpec, owner: marks.Owner) -> bool:
+    return group.get("name") == spec.name and marks.notes_are(group.get("description"), owner)
 
 
 def _with_rules(op: Operation, account: Account, spec: GroupSpec, group_id: str) -> dict[str, Any]:
@@ -195,17 +202,17 @@ def _head(op: Operation, spec: GroupSpec) -> dict[str, Any]:
     return {"name": spec.name, "description": mark_first}
 
 
-def _detach(account: Account, group: Mapping[str, Any], owner_mark: str) -> None:
+def _detach(account: Account, group: Mapping[str, Any], owner: marks.Owner) -> None:
     """Take our own guests out of the group; what somebody else put it on is theirs to take off."""
     bindings = group.get("networkComponentBindings") or []
-    ours = [int(each["networkComponentId"]) for each in bindings if marks.guest_is(_wearer(each), owner_mark)]
+    ours = [int(each["networkComponentId"]) for each in bindings if marks.guest_is(_wearer(each), owner)]
     if ours:
         account.api.once("Network_SecurityGroup", "detachNetworkComponents", ours, id=int(group["id"]))
 
 
-def _foreign_wearers(group: Mapping[str, Any], owner_mark: str) -> list[str]:
+def _foreign_wearers(group: Mapping[str, Any], owner: marks.Owner) -> list[str]:
     wearers = [_wearer(each) for each in group.get("networkComponentBindings") or []]
-    foreign = [each for each in wearers if each and not marks.guest_is(each, owner_mark)]
+    foreign = [each for each in wearers if each and not marks.guest_is(each, owner)]
     return sorted({f"guest {each['id']} ({each['hostname']}.{each['domain']})" for each in foreign})
 
 

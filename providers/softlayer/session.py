@@ -13,6 +13,7 @@ from providers.softlayer.calls import Api
 from providers.softlayer.engine_log import Log
 from providers.softlayer.errors import ProviderError
 from providers.softlayer.journal import Journal
+from providers.softlayer.mark import Owner
 from providers.softlayer.redaction import redacted
 from providers.softlayer.waiting import Patience
 
@@ -34,6 +35,9 @@ class Session:
         """Another stack's mark whose things may be imported."""
         self._lock = threading.Lock()
         self._account: Account | None = None
+        self.claim_lock = threading.Lock()
+        self.claimed: dict[Owner, float] = {}
+        """The stacks for which this process may order, and when it had waited for the lists."""
         self.secrets: tuple[str, ...] = ()
         """What was read of the key's file and must not be printed."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from providers.softlayer import mark as marks
 from providers.softlayer.account import Account
 from providers.softlayer.errors import ApiError
 from providers.softlayer.listing import GUEST_MASK
@@ -12,7 +13,7 @@ from providers.softlayer.waiting import Pending
 
 
 def sight(
-    account: Account, owner_mark: str, guest_id: str, is_fresh: Callable[[], bool], mask: str = GUEST_MASK
+    account: Account, owner: marks.Owner, guest_id: str, is_fresh: Callable[[], bool], mask: str = GUEST_MASK
 ) -> dict[str, Any] | Pending | None:
     """Ask the account for a guest; None when it is certainly gone.
 
@@ -25,7 +26,7 @@ def sight(
         if error.is_unready:
             return Pending(f"guest {guest_id} is too fresh to be shown")
         raise
-    return guest or absence(account.bill_list.under(owner_mark), guest_id, fresh=is_fresh())
+    return guest or absence(account.bill_list.under(owner), guest_id, fresh=is_fresh())
 
 
 def absence(items: Sequence[Mapping[str, Any]], guest_id: str, *, fresh: bool) -> Pending | None:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import pydantic
 
-from providers.softlayer import importing, placing
+from providers.softlayer import claim, importing, placing
 from providers.softlayer import mark as marks
 from providers.softlayer.account import Account
 from providers.softlayer.calls import made_id
@@ -59,7 +59,7 @@ def create(op: Operation, inputs: Mapping[str, Any]) -> Created:
     template = {
         "key": spec.public_key,
         "label": spec.label,
-        "notes": marks.notes(marks.owner(op.stack, spec.mark)),
+        "notes": claim.notes(op, spec.mark),
     }
 
     def upload() -> str:
@@ -73,10 +73,11 @@ def create(op: Operation, inputs: Mapping[str, Any]) -> Created:
     found = placing.obtain(op, account, wanted)
     if isinstance(found, str):
         return Created(found, _outputs({"id": found, "fingerprint": fingerprint(spec.public_key)}, account))
-    if not marks.notes_are(found.get("notes"), spec.mark):
+    if not marks.notes_are(found.get("notes"), marks.Owner(op.stack, spec.mark)):
         raise ProviderError(
             f"uploading the ssh key {spec.label}: the account has the same key already as {found['id']} "
-            f"('{found.get('label')}'), without our mark. Nothing was touched; remove that one, or use another key pair."
+            f"('{found.get('label')}'), {_whose(found, spec.mark)}. Nothing was touched; remove that one, or use another key "
+            "pair."
         )
     return Created(str(found["id"]), _outputs(found, account))
 
@@ -107,15 +108,15 @@ def update(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapp
 def delete(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapping[str, Any]) -> None:
     """Remove the key if it is still ours."""
     account = op.account(old.get("accountId"))
-    owner_mark = str(inputs.get("mark") or old.get("mark"))
-    remove(account, resource_id, owner_mark)
-    op.journal(owner_mark).closed(account.identity().account_id, KIND, resource_id)
+    owner = marks.Owner(op.stack, str(inputs.get("mark") or old.get("mark")))
+    remove(account, resource_id, owner)
+    op.journal(owner.mark).closed(account.identity().account_id, KIND, resource_id)
 
 
-def remove(account: Account, key_id: str, owner_mark: str) -> None:
+def remove(account: Account, key_id: str, owner: marks.Owner) -> None:
     """Remove a key that bears the mark; a key that is gone, or somebody else's by now, is left alone."""
     found = account.api.find("Security_Ssh_Key", key_id, KEY_MASK)
-    if found is None or not marks.notes_are(found.get("notes"), owner_mark):
+    if found is None or not marks.notes_are(found.get("notes"), owner):
         return
     try:
         account.api.ensure("Security_Ssh_Key", "deleteObject", id=int(key_id))
@@ -126,10 +127,10 @@ def remove(account: Account, key_id: str, owner_mark: str) -> None:
             ) from error
 
 
-def marked(account: Account, owner_mark: str) -> list[str]:
+def marked(account: Account, owner: marks.Owner) -> list[str]:
     """List the ids of the account's keys that bear the mark."""
     found = account.api.read_all("Account", "getSshKeys", mask=KEY_MASK)
-    return [str(key["id"]) for key in found if marks.notes_are(key.get("notes"), owner_mark)]
+    return [str(key["id"]) for key in found if marks.notes_are(key.get("notes"), owner)]
 
 
 def fingerprint(public_key: str) -> str | None:
@@ -146,6 +147,13 @@ def _same_key(account: Account, spec: KeySpec) -> dict[str, Any] | None:
     same = next((key for key in keys if _material(str(key.get("key"))) == _material(spec.public_key)), None)
     # The list may lag behind a removal; the key itself does not.
     return same and account.api.find("Security_Ssh_Key", str(same["id"]), KEY_MASK)
+
+
+def _whose(found: Mapping[str, Any], mark: str) -> str:
+    owner = marks.owner_in_notes(found.get("notes"))
+    if owner is None or owner.mark != mark:
+        return "without our mark"
+    return f"of stack {owner.stack}, whose folder of keys was copied"
 
 
 def _outputs(found: Mapping[str, Any], account: Account) -> dict[str, Any]:

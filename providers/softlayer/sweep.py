@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from providers.softlayer import belongings, cancel, guests, placing, provision, security_group, ssh_key
+from providers.softlayer import mark as marks
 from providers.softlayer.account import Account
 from providers.softlayer.charges import Receipt, receipt
 from providers.softlayer.errors import ProviderError
@@ -17,23 +19,24 @@ from providers.softlayer.waiting import Pending, wait_until
 SWEEPERS = 16
 
 
-def clean(op: Operation, account: Account, owner_mark: str) -> Receipt:
+def clean(op: Operation, account: Account, owner: marks.Owner) -> Receipt:
     """Cancel what no state knows, wait until nothing more can turn up, and return the receipt.
 
     Raises:
         ProviderError: something is still billed, or cannot be removed; the text has every failure.
     """
-    cleaning = _Cleaning(op, account, owner_mark)
-    return wait_until(f"nothing with mark {owner_mark} is billed", cleaning.look, op.patience, op.log.progress)
+    cleaning = _Cleaning(op, account, owner)
+    return wait_until(f"nothing with mark {owner.mark} is billed", cleaning.look, op.patience, op.log.progress)
 
 
 class _Cleaning:
     """Sweeps and looks until the account is clean and every order that was sent is known to have made nothing more."""
 
-    def __init__(self, op: Operation, account: Account, owner_mark: str) -> None:
-        self._op, self._account, self._mark = op, account, owner_mark
-        self._journal = op.journal(owner_mark)
+    def __init__(self, op: Operation, account: Account, owner: marks.Owner) -> None:
+        self._op, self._account, self._owner = op, account, owner
+        self._journal = op.journal(owner.mark)
         self._swept_at = time.monotonic()
+        self._reported = False
 
     def look(self) -> Receipt | Pending:
         uncertain = self._sweep()
@@ -48,14 +51,16 @@ class _Cleaning:
 
     def _sweep(self) -> list[str]:
         """Cancel and remove, and return what cannot be known yet."""
-        seen = [(each, sight(self._account, self._mark, each, lambda: True)) for each in self._guest_ids()]
+        seen = [(each, sight(self._account, self._owner, each, lambda: True)) for each in self._guest_ids()]
         living = [each for each, guest in seen if isinstance(guest, dict) and guests.is_alive(guest)]
         if living:
             self._op.log.warn(f"Cancels guests that no state file knows: {', '.join(living)}.")
         failures = self._close_all(provision.KIND, living)
         failures += self._close_all(ssh_key.KIND, self._fresh_ids(ssh_key.KIND))
         failures += self._close_all(security_group.KIND, self._fresh_ids(security_group.KIND))
-        rest = [each for each in belongings.under(self._account, self._mark) if each.kind != belongings.GUEST]
+        found = belongings.everything(self._account)
+        self._report_other_stacks(found)
+        rest = [each for each in found if self._owner.has(each.owner) and each.kind != belongings.GUEST]
         failures += belongings.remove_all(self._account, rest, self._op.patience, self._op.log.progress)
         if failures:
             raise ProviderError("\n".join(failures))
@@ -63,13 +68,19 @@ class _Cleaning:
             self._swept_at = time.monotonic()
         return [guest.detail for _, guest in seen if isinstance(guest, Pending)]
 
+    def _report_other_stacks(self, found: Iterable[belongings.Belonging]) -> None:
+        alike = belongings.of_other_stacks(found, self._owner)
+        if alike and not self._reported:
+            self._op.log.warn("\n".join(alike))
+        self._reported = True
+
     def _guest_ids(self) -> list[str]:
         """List what may be alive: by the list, which may lag, and by the journal, which may be lost."""
-        listed = [str(each["id"]) for each in self._account.guest_list.under(self._mark) if guests.is_alive(each)]
+        listed = [str(each["id"]) for each in self._account.guest_list.under(self._owner) if guests.is_alive(each)]
         return sorted({*listed, *self._fresh_ids(provision.KIND)})
 
     def _fresh_ids(self, kind: str) -> list[str]:
-        return list(placing.fresh(self._op, self._account, self._mark, kind))
+        return list(placing.fresh(self._op, self._account, self._owner.mark, kind))
 
     def _close_all(self, kind: str, ids: list[str]) -> list[str]:
         """Act on all, and return the sentences of those that failed: one that cannot be cleaned does not keep the rest."""
@@ -80,11 +91,11 @@ class _Cleaning:
         account, patience, tell = self._account, self._op.patience, self._op.log.progress
         try:
             if kind == provision.KIND:
-                cancel.close(account, object_id, self._mark, patience, tell)
+                cancel.close(account, object_id, self._owner, patience, tell)
             elif kind == ssh_key.KIND:
-                ssh_key.remove(account, object_id, self._mark)
+                ssh_key.remove(account, object_id, self._owner)
             else:
-                security_group.remove(account, object_id, self._mark, patience, tell)
+                security_group.remove(account, object_id, self._owner, patience, tell)
         except ProviderError as error:
             return str(error)
         self._journal.closed(account.identity().account_id, kind, object_id)
@@ -92,18 +103,18 @@ class _Cleaning:
 
     def _proof(self) -> Receipt | Pending:
         # A receipt without them would be clean, and untrue about the money.
-        listed = {str(item.get("resourceTableId")) for item in self._account.bill_list.under(self._mark)}
-        unlisted = sorted(set(placing.recent(self._op, self._account, self._mark, provision.KIND)) - listed)
+        listed = {str(item.get("resourceTableId")) for item in self._account.bill_list.under(self._owner)}
+        unlisted = sorted(set(placing.recent(self._op, self._account, self._owner.mark, provision.KIND)) - listed)
         if unlisted:
             return Pending(f"the account's list of charges does not show guest {', '.join(unlisted)} yet")
-        found = receipt(self._account.charges(self._mark, self._fresh_ids(provision.KIND)))
+        found = receipt(self._account.charges(self._owner, self._fresh_ids(provision.KIND)))
         still_open = [f"{row.id} ({row.host}, {row.per_hour:f} an hour)" for row in found.rows if row.is_open]
         if not still_open:
             return found
         # Lists show a cancellation as late as an order.
         if (time.monotonic() - self._swept_at) / self._op.patience.time_scale > placing.SETTLED_S:
             raise ProviderError(
-                f"proving that nothing is billed any more: billing item {', '.join(still_open)} of mark {self._mark} is "
+                f"proving that nothing is billed any more: billing item {', '.join(still_open)} of mark {self._owner.mark} is "
                 "open, and nothing that could be cancelled is behind it. Run 'fab receipt', and ask the vendor to close it."
             )
         return Pending(f"still billed: {', '.join(still_open)}")

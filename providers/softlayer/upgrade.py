@@ -52,7 +52,7 @@ def grow_disks(op: Operation, account: Account, owner_mark: str, guest: Guest, w
         found = _read(account, guest_id)
         return Pending("its new disks are not there yet") if _missing(found, wanted_gb) else guests.readiness(found)
 
-    placing.obtain(op, account, placing.Wanted(f"disks for {name}", owner_mark, KIND, look, prepare))
+    placing.obtain(op, account, placing.Wanted(f"disks for {name}", owner_mark, KIND, look, prepare, key_ids=()))
     return wait_until(f"the disks of {name}", grown, op.patience, op.log.progress)
 
 

@@ -62,17 +62,19 @@ def create(op: Operation, inputs: Mapping[str, Any]) -> Created:
 def read(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapping[str, Any]) -> Live | None:
     """Read the guest; a cancelled one is gone, one that is not ready is a partial failure."""
     account = op.account(old.get("accountId"))
-    owner_mark = str(inputs.get("mark") or old.get("mark") or "")
+    owner = _owner(op, inputs)
     try:
-        guest = _known(op, account, owner_mark, resource_id)
+        guest = _known(op, account, owner, resource_id)
     except WaitError as error:
         raise Unfinished(resource_id, dict(old), str(error), dict(inputs)) from error
     if guest is None or guests.is_cancelled(guest):
         return None
+    if inputs:
+        guests.check_ours(guest, owner, "reading")
     live = _inputs_of(op, guest, inputs)
     host_key = old.get("hostKey") or provision.host_key(account, resource_id)
     outputs = guests.outputs(guest, host_key, account.identity().account_id)
-    building = Building(account, marks.of_domain(guest["domain"]), resource_id, op.patience.time_scale)
+    building = Building(account, marks.owner_in_domain(guest["domain"]) or owner, resource_id, op.patience.time_scale)
     try:
         state = building.judge(guest)
     except ProviderError as error:
@@ -82,12 +84,17 @@ def read(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mappin
     return Live(live, outputs)
 
 
-def _known(op: Operation, account: Account, owner_mark: str, guest_id: str) -> dict[str, Any] | None:
+def _owner(op: Operation, inputs: Mapping[str, Any]) -> marks.Owner:
+    """Read from the inputs whose guest it is; in an import there are none."""
+    return marks.owner_in_domain(inputs.get("domain")) or marks.Owner(op.stack, str(inputs.get("mark") or ""))
+
+
+def _known(op: Operation, account: Account, owner: marks.Owner, guest_id: str) -> dict[str, Any] | None:
     """Look until it is certain whether the guest exists: forgetting one that was ordered only now would order it twice."""
-    fresh = partial(_is_fresh, op, account, owner_mark, guest_id)
+    fresh = partial(_is_fresh, op, account, owner.mark, guest_id)
 
     def look() -> tuple[dict[str, Any] | None] | Pending:
-        seen = sight(account, owner_mark, guest_id, fresh)
+        seen = sight(account, owner, guest_id, fresh)
         return seen if isinstance(seen, Pending) else (seen,)
 
     patience = op.patience.within(2 * placing.SETTLED_S)
@@ -105,10 +112,10 @@ def update(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapp
 def delete(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapping[str, Any]) -> None:
     """Cancel the guest and return when the account shows that it is billed no more."""
     account = op.account(old.get("accountId"))
-    owner_mark = str(inputs.get("mark") or old.get("mark"))
-    fresh = partial(_is_fresh, op, account, owner_mark, resource_id)
-    cancel.close(account, resource_id, owner_mark, op.patience, op.log.progress, is_fresh=fresh)
-    op.journal(owner_mark).closed(account.identity().account_id, provision.KIND, resource_id)
+    owner = _owner(op, inputs)
+    fresh = partial(_is_fresh, op, account, owner.mark, resource_id)
+    cancel.close(account, resource_id, owner, op.patience, op.log.progress, is_fresh=fresh)
+    op.journal(owner.mark).closed(account.identity().account_id, provision.KIND, resource_id)
 
 
 def _is_fresh(op: Operation, account: Account, owner_mark: str, guest_id: str) -> bool:
@@ -119,7 +126,7 @@ def _finish(op: Operation, account: Account, spec: GuestSpec, guest_id: str, hos
     """From here on the guest costs money, so that whatever happens its id reaches the state."""
     known: dict[str, Any] = {"guestId": guest_id, "hostKey": host_key, "accountId": account.identity().account_id}
     fresh = partial(_is_fresh, op, account, spec.mark, guest_id)
-    building = Building(account, spec.mark, guest_id, op.patience.time_scale, fresh)
+    building = Building(account, spec.owner, guest_id, op.patience.time_scale, fresh)
     try:
         _label(account, spec, building.read())
         ready = wait_until(f"guest {guest_id} ({spec.hostname}) ready", building.look, op.patience, op.log.progress)

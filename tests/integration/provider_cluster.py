@@ -16,11 +16,13 @@ from providers.softlayer import credentials
 from providers.softlayer.account import Account
 from providers.softlayer.calls import Api, new_client
 from providers.softlayer.charges import receipt
+from providers.softlayer.mark import Owner
 from tests.integration.provider_driver import Driver, Resource
 
 CLEAN_TIMEOUT_S = 30
 OTHERS = ("getNetworkStorage", "getNetworkVlans")
 LEDGER = {"mark": MARK, "stack": STACK, "nodes": 2, **SIZE}
+OWNER = Owner(STACK, MARK)
 KEY = {"mark": MARK, "label": f"{STACK}-{MARK}", "publicKey": PUBLIC_KEY}
 
 
@@ -87,9 +89,9 @@ class Onlooker:
         """List the guests that cost money."""
         return [each for each in self.guests() if each.get("billingItem")]
 
-    def open_count(self, mark: str = MARK) -> int:
+    def open_count(self, mark: str = MARK, stack: str = STACK) -> int:
         """Count the open billing items of a mark."""
-        return receipt(self.account.charges(mark)).open_count
+        return receipt(self.account.charges(Owner(stack, mark))).open_count
 
     def clean(self) -> None:
         """Cancel and remove everything, so that the next test finds an empty account."""

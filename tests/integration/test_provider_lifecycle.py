@@ -16,6 +16,7 @@ from tests.integration.provider_cluster import (
     KEY,
     LEDGER,
     MARK,
+    OWNER,
     PUBLIC_KEY,
     STACK,
     TAGS,
@@ -105,7 +106,7 @@ def test_a_guest_whose_create_was_killed_is_adopted_and_not_ordered_again(slow):
 def test_a_living_guest_that_differs_is_refused_and_not_touched(driver, onlooker):
     data = cloud_config(make_host_key(), f"{STACK}-{MARK}", "gpu-0")
     onlooker.order("gpu-0", user_data=data, blockDevices=[])
-    _until(lambda: is_ready(onlooker.account.guest_list.under(MARK)[0]))
+    _until(lambda: is_ready(onlooker.account.guest_list.under(OWNER)[0]))
     with pytest.raises(Failed, match=r"dataDisksGb is \[\] there and \[2000\] here"):
         driver.create("VirtualGuest", "gpu-0", guest("gpu-0"))
     assert len(onlooker.billed()) == 1
@@ -220,7 +221,7 @@ def test_a_guest_that_somebody_cancelled_for_its_anniversary_is_a_failure_at_onc
     emulator = emulator_with()
     onlooker = Onlooker(emulator.config_file)
     monthly = onlooker.order("gpu-0", hourlyBillingFlag=False)
-    _until(lambda: is_ready(onlooker.account.guest_list.under(MARK)[0]))
+    _until(lambda: is_ready(onlooker.account.guest_list.under(OWNER)[0]))
     item = onlooker.client.call("Virtual_Guest", "getBillingItem", id=int(monthly))["id"]
     onlooker.client.call("Billing_Item", "cancelItem", False, True, "", "", id=item)
     date = onlooker.client.call("Billing_Item", "getObject", id=item)["cancellationDate"]

@@ -9,7 +9,7 @@ import pytest
 from providers.softlayer import order
 from providers.softlayer.guest_spec import GuestSpec
 from providers.softlayer.userdata import cloud_config, make_host_key
-from tests.integration.provider_cluster import LEDGER, MARK, STACK, Onlooker, guest
+from tests.integration.provider_cluster import LEDGER, MARK, OWNER, STACK, Onlooker, guest
 from tests.integration.provider_driver import Driver, Failed
 
 FOREIGN = "other-00000000.microcluster"
@@ -73,4 +73,4 @@ def test_a_vlan_that_cannot_be_used_is_refused_before_anything_is_ordered(driver
     ):
         with pytest.raises(Failed, match=f"checking the private VLAN {vlan}: {words}"):
             driver.create("Ledger", "ledger", {**LEDGER, "privateVlanId": vlan})
-    assert onlooker.account.guest_list.under(MARK) == []
+    assert onlooker.account.guest_list.under(OWNER) == []

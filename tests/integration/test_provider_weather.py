@@ -134,3 +134,16 @@ def test_after_a_refusal_that_nobody_knows_the_order_is_looked_for_and_not_sent_
         driver.create("VirtualGuest", "gpu-0", guest("gpu-0", backendRouterId=str(elsewhere["backendRouterId"])))
     assert wire.calls.count("createObject") == 1
     assert onlooker.guests() == []
+
+
+@pytest.mark.parametrize("code", ["new", "old"])
+def test_a_full_datacenter_names_those_that_sell_the_flavor_and_the_command_that_changes_it(emulator_with, code):
+    full = emulator_with(capacity={"lon06/AC1_16X120X100": 0}, capacity_code=code)
+    said = (
+        r"lon06 has no room for AC1_16X120X100 now; it is also sold in \w+.*pulumi config set --path "
+        r"microcluster:cluster.datacenter \w+ -s test"
+    )
+    with Driver(full.config_file) as driver, pytest.raises(Failed, match=said) as refused:
+        driver.create("VirtualGuest", "gpu-0", guest("gpu-0"))
+    assert refused.value.unfinished is None
+    assert full.status()["machines"] == []

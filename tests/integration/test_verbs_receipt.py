@@ -106,3 +106,35 @@ def test_a_marked_volume_makes_the_receipt_fail_and_is_named_with_the_command_th
     assert f"slcli block volume-cancel --immediate {volume['id']}" in open_one.stdout
     client_of(account_emulator).call("Billing_Item", "cancelItem", True, True, "", "", id=volume["billing_item"])
     assert fab(home, "receipt", "--stack", "local").returncode == 0
+
+
+def journalled(home: Path, account_emulator, order_id: str) -> None:
+    """Write down, long ago, an order that the account accepted without naming what it makes."""
+    account = client_of(account_emulator).call("Account", "getObject")["id"]
+    intent = {"event": "intent", "attempt": "a", "at": "2026-01-01T00:00:00+00:00", "account": str(account)}
+    more = {"mark": MARK, "name": "gpu-0", "kind": "VirtualGuest", "order": "x", "hostname": "gpu-0"}
+    receipt = {"event": "receipt", "attempt": "a", "order_id": order_id, "boot": "an old one", "seconds": 1}
+    path = home / "journal" / f"local-{MARK}.jsonl"
+    path.parent.mkdir()
+    path.write_text(f"{json.dumps(intent | more)}\n{json.dumps(receipt)}\n")
+
+
+def test_an_order_that_stands_makes_the_receipt_fail_and_is_named_however_old_it_is(home, account_emulator):
+    guest = rent(account_emulator, "00000000", "strangers")
+    order = client_of(account_emulator).call("Account", "getOrders", mask="mask[id]")[-1]["id"]
+    journalled(home, account_emulator, str(order))
+    stands = fab(home, "receipt", "--stack", "local")
+    assert stands.returncode == 1
+    assert f"to come: gpu-0: its order {order} is APPROVED, and the account shows nothing of it yet" in stands.stdout
+    cancel(account_emulator, guest)
+
+
+def test_what_bears_the_mark_for_another_stack_is_told_and_not_counted(home, account_emulator):
+    client = client_of(account_emulator)
+    key = client.call(
+        "Security_Ssh_Key", "createObject", {"key": KEY, "label": "x", "notes": f"microcluster p100-{MARK}"}
+    )
+    told = fab(home, "receipt", "--stack", "local")
+    assert told.returncode == 0
+    assert f"key/{key['id']} (x) bears mark {MARK} too and is of stack p100" in told.stdout
+    client.call("Security_Ssh_Key", "deleteObject", id=key["id"])

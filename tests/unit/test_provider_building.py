@@ -9,11 +9,13 @@ import pytest
 from providers.softlayer import building, orders
 from providers.softlayer.building import Building
 from providers.softlayer.errors import ProviderError
+from providers.softlayer.mark import Owner
 from providers.softlayer.sighting import absence
 from providers.softlayer.waiting import Pending
 from tests.unit.test_provider_guests import READY, transaction
 
 UNBILLED = {key: value for key, value in READY.items() if key not in ("billingItem", "provisionDate")}
+OWNER = Owner("local", "1f3a9c42")
 ITEMS = [{"hostName": "gpu-0", "domainName": "local-1f3a9c42.microcluster"}]
 
 
@@ -36,7 +38,7 @@ def clock(monkeypatch):
 
 
 def looking_at(account: Shown) -> Building:
-    return Building(account, "1f3a9c42", "101", 1.0)
+    return Building(account, OWNER, "101", 1.0)
 
 
 def order(status: str, number: int = 7) -> dict:

@@ -7,13 +7,14 @@ import pytest
 from providers.softlayer import mark, resources
 
 OURS = "1f3a9c42"
+LOCAL = mark.Owner("local", OURS)
 
 
 def test_a_guest_is_ours_by_its_domain_and_hostname():
     guest = {"hostname": "gpu-0", "domain": f"local-{OURS}.microcluster"}
-    assert mark.guest_is(guest, OURS)
-    assert mark.guest_is(guest, OURS, "gpu-0")
-    assert not mark.guest_is(guest, OURS, "gpu-1")
+    assert mark.guest_is(guest, LOCAL)
+    assert mark.guest_is(guest, LOCAL, "gpu-0")
+    assert not mark.guest_is(guest, LOCAL, "gpu-1")
 
 
 @pytest.mark.parametrize(
@@ -25,32 +26,45 @@ def test_a_guest_is_ours_by_its_domain_and_hostname():
         f"local-{OURS}0.microcluster",
         f"local-{OURS}xmicrocluster",
         f"local-{OURS}.example.com",
+        f"p100-{OURS}.microcluster",
         "",
         None,
     ],
 )
 def test_a_domain_that_only_looks_like_ours_is_foreign(domain):
-    assert not mark.guest_is({"hostname": "gpu-0", "domain": domain}, OURS)
+    assert not mark.guest_is({"hostname": "gpu-0", "domain": domain}, LOCAL)
 
 
 @pytest.mark.parametrize(
-    "notes", [f"microcluster local-{OURS}", f"microcluster my.stack-{OURS} gpu-0", f"microcluster s-{OURS}: d"]
+    ("stack", "notes"),
+    [
+        ("local", f"microcluster local-{OURS}"),
+        ("my.stack", f"microcluster my.stack-{OURS} gpu-0"),
+        ("s", f"microcluster s-{OURS}: d"),
+    ],
 )
-def test_notes_that_begin_with_the_mark_are_ours(notes):
-    assert mark.notes_are(notes, OURS)
+def test_notes_that_begin_with_stack_and_mark_are_ours(stack, notes):
+    assert mark.notes_are(notes, mark.Owner(stack, OURS))
 
 
 @pytest.mark.parametrize(
     "notes",
-    ["", None, OURS, f"copy of microcluster local-{OURS}", f"microcluster local-{OURS}a", f"microcluster {OURS}"],
+    ["", None, OURS, f"copy of microcluster local-{OURS}", f"microcluster local-{OURS}a", f"microcluster {OURS}"]
+    + [f"microcluster p100-{OURS}"],
 )
-def test_notes_that_only_mention_the_mark_are_foreign(notes):
-    assert not mark.notes_are(notes, OURS)
+def test_notes_that_only_mention_the_mark_or_bear_it_for_another_stack_are_foreign(notes):
+    assert not mark.notes_are(notes, LOCAL)
+
+
+def test_what_has_room_for_a_mark_alone_is_of_every_stack_with_it():
+    assert LOCAL.has(LOCAL)
+    assert LOCAL.has(mark.Owner(mark.ANY_STACK, OURS))
+    assert not LOCAL.has(mark.Owner("p100", OURS))
 
 
 def test_what_the_program_orders_for_an_owner_carries_the_mark_that_the_provider_looks_for():
     domain = resources.owner_domain("v100", OURS)
     assert mark.owner_of(domain) == f"v100-{OURS}"
     assert mark.domain_is(domain, OURS)
-    assert mark.notes_are(resources.owner_label("v100", OURS), OURS)
+    assert mark.notes_are(resources.owner_label("v100", OURS), mark.Owner("v100", OURS))
     assert resources.owner_tags("v100", OURS) == ("microcluster", f"mc-mark-{OURS}", "mc-stack-v100")

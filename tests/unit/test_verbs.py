@@ -21,6 +21,7 @@ import config
 from config import ConfigError, Owner
 from launchers.outcome import Outcome
 from launchers.payload import PayloadError, Prediction
+from providers.softlayer import mark as marks
 from providers.softlayer.account import AccountError, read_charges
 from providers.softlayer.charges import Charge
 from providers.softlayer.credentials import Credentials
@@ -152,7 +153,7 @@ class Falling:
         self.api = self
         self.credentials = Credentials("somebody", "a-key-of-an-account", "https://api.test", 1.0)
 
-    def charges(self, owner_mark, known_guests=()):
+    def charges(self, owner, known_guests=()):
         raise ApiError("calling Account::getAllTopLevelBillingItems", "500", "a bad day")
 
     charges_listed = charges
@@ -160,7 +161,7 @@ class Falling:
 
 def test_a_bill_that_cannot_be_read_is_a_sentence_and_does_not_end_the_watching(capsys):
     with pytest.raises(AccountError, match="reading the bill at https://api.test as somebody: a bad day"):
-        read_charges(Falling(), "1f3a9c42")
+        read_charges(Falling(), marks.Owner("local", "1f3a9c42"))
     assert money.cost_of(PAYLOAD, Falling()) == Cost(None, None)
     assert "a bad day" in capsys.readouterr().err
 

@@ -1,0 +1,138 @@
+"""A second computer with the same folder of keys, or a journal that is lost: one machine each."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from providers.softlayer.placing import SETTLED_S
+from tests.integration.provider_cluster import KEY, guest
+from tests.integration.provider_driver import Driver, Failed
+
+CLOCK_RATE = 60
+TIME_SCALE = 0.05
+SETTLED_REAL_S = SETTLED_S * TIME_SCALE
+LAG_REAL_S = SETTLED_REAL_S - 3
+WAITS = "Waits 9 s, once, until whatever was ordered is in the account's lists"
+
+
+@dataclass
+class Computers:
+    """Computers with one folder of keys between them, and an account whose lists lag nearly as far as they may."""
+
+    account: Any
+    folder: Path
+    running: list[Driver]
+
+    def driver(self, computer: str) -> Driver:
+        """Start a provider on a computer."""
+        home = {"MICROCLUSTER_HOME": str(self.folder / computer)}
+        self.running.append(Driver(self.account.config_file, TIME_SCALE, environment=home))
+        return self.running[-1]
+
+    def lose_journal(self, computer: str) -> None:
+        shutil.rmtree(self.folder / computer / "journal")
+
+    def machines(self) -> list[str]:
+        """List the guests as they are, whatever the account's lists show."""
+        return [str(each["guest_id"]) for each in self.account.status()["machines"]]
+
+
+@pytest.fixture
+def computers(emulator_with, tmp_path):
+    account = emulator_with(clock_rate=CLOCK_RATE, list_lag_s=LAG_REAL_S * CLOCK_RATE, provisioning_s=30)
+    found = Computers(account, tmp_path, [])
+    yield found
+    for driver in found.running:
+        driver.leave()
+
+
+def up(driver: Driver, hostname: str = "gpu-0") -> str:
+    """Make the key and a guest, as a program would."""
+    key = driver.create("SshKey", "key", KEY)
+    return driver.create("VirtualGuest", hostname, guest(hostname, sshKeyIds=[key.id])).id
+
+
+def killed_with_a_machine(computers: Computers, computer: str) -> None:
+    """Kill a provider as soon as the account has accepted its order."""
+    driver = computers.driver(computer)
+
+    def create() -> None:
+        with contextlib.suppress(Failed, ValueError):
+            up(driver)
+
+    creating = threading.Thread(target=create, daemon=True)
+    creating.start()
+    ends = time.monotonic() + 30
+    while not computers.machines():
+        assert time.monotonic() < ends, "nothing was ordered"
+        time.sleep(0.02)
+    driver.kill()
+    creating.join(30)
+
+
+@pytest.mark.parametrize("is_second", [False, True])
+def test_a_lost_journal_and_a_second_computer_wait_for_the_lists_and_order_nothing_twice(computers, is_second):
+    killed_with_a_machine(computers, "first")
+    if not is_second:
+        computers.lose_journal("first")
+    driver = computers.driver("second" if is_second else "first")
+    made = up(driver)
+    assert computers.machines() == [made]
+
+
+def test_who_has_waited_once_does_not_wait_again_and_the_other_computer_does(computers):
+    up(computers.driver("first"))
+    time.sleep(LAG_REAL_S)
+    second = computers.driver("second")
+    up(second, "gpu-1")
+    assert WAITS in second.said()
+    began, again = time.monotonic(), computers.driver("second")
+    up(again, "gpu-2")
+    assert WAITS not in again.said()
+    assert time.monotonic() - began < SETTLED_REAL_S
+    first = computers.driver("first")
+    up(first, "gpu-3")
+    assert WAITS in first.said()
+
+
+def test_a_first_up_and_one_with_its_journal_do_not_wait(computers):
+    began, driver = time.monotonic(), computers.driver("first")
+    up(driver)
+    assert "Waits" not in driver.said()
+    again = computers.driver("first")
+    again.create("VirtualGuest", "gpu-1", guest("gpu-1"))
+    assert "Waits" not in again.said()
+    assert time.monotonic() - began < SETTLED_REAL_S
+
+
+def test_two_computers_at_the_same_time_make_one_machine(computers):
+    def attempt(computer: str) -> str:
+        try:
+            return up(computers.driver(computer))
+        except Failed as failed:
+            return str(failed)
+
+    with ThreadPoolExecutor(2) as pool:
+        said = list(pool.map(attempt, ["first", "second"]))
+    (machine,) = computers.machines()
+    assert machine in said
+    assert all(each == machine or "another computer orders for stack" in each for each in said)
+
+
+def test_a_computer_whose_stack_another_one_has_taken_over_orders_nothing_more(computers):
+    first = computers.driver("first")
+    up(first)
+    time.sleep(LAG_REAL_S)
+    up(computers.driver("second"), "gpu-1")
+    with pytest.raises(Failed, match=r"another computer orders for stack test now .*Nothing was ordered from here"):
+        up(first, "gpu-2")
+    assert len(computers.machines()) == 2

@@ -1,0 +1,94 @@
+"""Whose a guest is, read from the guest itself: an id in a state, or a mark alone, proves nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.integration.provider_cluster import KEY, LEDGER, MARK, STACK, group, guest
+from tests.integration.provider_driver import Driver, Failed, Resource
+
+OTHER_STACK = f"p100-{MARK}.microcluster"
+
+
+@pytest.fixture(scope="module")
+def running(account_emulator):
+    with Driver(account_emulator.config_file) as driver:
+        yield driver
+
+
+@pytest.fixture
+def driver(running, onlooker):
+    running.ears.said.clear()
+    return running
+
+
+def shown(onlooker, guest_id: str) -> dict:
+    """What could have been changed or ended of a guest."""
+    mask = "mask[id,hostname,domain,notes,billingItem[id],tagReferences[tag[name]]]"
+    return onlooker.client.call("Virtual_Guest", "getObject", id=int(guest_id), mask=mask)
+
+
+def actions(driver, resource):
+    return {
+        "read": lambda: driver.read(resource),
+        "update": lambda: driver.update(resource, guest("gpu-0", tags=["changed"])),
+        "delete": lambda: driver.delete(resource),
+    }
+
+
+@pytest.mark.parametrize("action", ["read", "update", "delete"])
+@pytest.mark.parametrize("domain", ["example.com", OTHER_STACK, f"{STACK}-00000000.microcluster"])
+def test_a_strangers_guest_whose_id_stands_in_our_state_is_neither_changed_nor_cancelled(
+    driver, onlooker, domain, action
+):
+    stranger = onlooker.order("gpu-0", domain)
+    before = shown(onlooker, stranger)
+    act = actions(driver, Resource("VirtualGuest", "gpu-0", stranger, guest("gpu-0"), {}))[action]
+    with pytest.raises(Failed, match=rf"guest {stranger} \(gpu-0.*slcli vs edit {stranger} --domain {STACK}-{MARK}"):
+        act()
+    assert shown(onlooker, stranger) == before
+
+
+@pytest.mark.parametrize("action", ["read", "update", "delete"])
+def test_a_guest_that_a_person_renamed_out_of_the_mark_is_left_alone_and_named(driver, onlooker, action):
+    made = driver.create("VirtualGuest", "gpu-0", guest("gpu-0"))
+    onlooker.client.call("Virtual_Guest", "editObject", {"domain": "example.com"}, id=int(made.id))
+    before = shown(onlooker, made.id)
+    with pytest.raises(Failed, match=f"guest {made.id} .*Nothing was done to it, and it may be billed"):
+        actions(driver, made)[action]()
+    assert shown(onlooker, made.id) == before
+    onlooker.client.call("Virtual_Guest", "editObject", {"domain": f"{STACK}-{MARK}.microcluster"}, id=int(made.id))
+    driver.delete(made)
+
+
+def test_a_ledger_leaves_what_bears_its_mark_for_another_stack_and_says_so(driver, onlooker):
+    ledger = driver.create("Ledger", "ledger", LEDGER)
+    other = onlooker.order("gpu-0", OTHER_STACK)
+    template = {"key": KEY["publicKey"], "label": "theirs", "notes": f"microcluster p100-{MARK}"}
+    key = onlooker.client.call("Security_Ssh_Key", "createObject", template)
+    driver.delete(ledger)
+    assert [str(each["id"]) for each in onlooker.billed()] == [other]
+    assert [each["id"] for each in onlooker.client.call("Account", "getSshKeys")] == [key["id"]]
+    assert f"guest/{other} (gpu-0.{OTHER_STACK}) bears mark {MARK} too and is of stack p100" in driver.said()
+    assert f"open billing items with mark {MARK}: 0" in driver.said()
+
+
+def test_another_stacks_guest_of_the_same_mark_and_name_is_not_adopted(driver, onlooker):
+    other = onlooker.order("gpu-0", OTHER_STACK)
+    made = driver.create("VirtualGuest", "gpu-0", guest("gpu-0"))
+    assert made.id != other
+    driver.delete(made)
+    assert [str(each["id"]) for each in onlooker.billed()] == [other]
+
+
+def test_another_stacks_copy_of_our_key_is_refused_and_named_and_its_group_is_not_taken_over(driver, onlooker):
+    notes = f"microcluster p100-{MARK}"
+    onlooker.client.call(
+        "Security_Ssh_Key", "createObject", {"key": KEY["publicKey"], "label": "theirs", "notes": notes}
+    )
+    with pytest.raises(Failed, match="of stack p100, whose folder of keys was copied"):
+        driver.create("SshKey", "key", KEY)
+    named = {"name": group("members")["name"], "description": notes}
+    theirs = onlooker.client.call("Network_SecurityGroup", "createObject", named)
+    made = driver.create("SecurityGroup", "group", group("members"))
+    assert made.id != str(theirs["id"])

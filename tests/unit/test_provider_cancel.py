@@ -1,0 +1,71 @@
+"""A cancellation that the API refuses: waited for where work has to end first, told at once where nothing helps."""
+
+from __future__ import annotations
+
+import threading
+from types import SimpleNamespace
+
+import pytest
+
+from providers.softlayer import cancel
+from providers.softlayer.errors import ApiError, ProviderError
+from providers.softlayer.mark import Owner
+from providers.softlayer.waiting import Patience
+from tests.unit.test_provider_guests import READY
+
+OWNER = Owner("local", "1f3a9c42")
+PRICE = {"id": 9, "hourlyFlag": True, "hourlyRecurringFee": "4.4"}
+SCALE = 0.001
+LIMIT_S = 90 * 60.0
+
+
+class Refusing:
+    """An account that shows one guest, and refuses each cancellation."""
+
+    def __init__(self, text: str, code: str = "SoftLayer_Exception_Public", **guest) -> None:
+        self.api, self.refusals = self, 0
+        self.credentials = SimpleNamespace(username="somebody")
+        self._guest = READY | {"billingItem": PRICE} | guest
+        self._error = ApiError("calling Virtual_Guest::deleteObject of 101", code, text)
+
+    def find(self, *_):
+        return self._guest
+
+    def once(self, service: str, method: str, *_, **__):
+        if method == "deleteObject":
+            self.refusals += 1
+            raise self._error
+
+
+def close(account: Refusing, limit_s: float = LIMIT_S) -> None:
+    cancel.close(account, "101", OWNER, Patience(limit_s, threading.Event(), SCALE), lambda _: None)
+
+
+@pytest.mark.parametrize("text", ["Access Denied. ", "You do not have permission to cancel this server."])
+def test_a_user_who_may_not_cancel_is_told_at_once_with_the_price_and_the_right(text):
+    account = Refusing(text)
+    with pytest.raises(
+        ProviderError, match=r"guest 101 .*user somebody may not .*still billed at 4\.4 USD an hour.*-p SERVER_CANCEL"
+    ):
+        close(account)
+    assert account.refusals == 1
+
+
+def test_a_refusal_that_lasts_although_nothing_is_done_on_the_guest_ends_the_wait_long_before_its_limit():
+    account = Refusing("This is not possible.")
+    with pytest.raises(ProviderError, match=r"the API refuses it .This is not possible.*Ask the vendor's support"):
+        close(account)
+    assert account.refusals > 1
+
+
+def test_a_refusal_that_may_be_about_work_on_the_guest_is_waited_for():
+    account = Refusing("This is not possible.")
+    with pytest.raises(ProviderError, match="did not accept the cancellation"):
+        close(account, limit_s=cancel.REFUSED_FOR_S / 2)
+
+
+def test_a_guest_of_another_stack_is_not_cancelled_whatever_its_id():
+    account = Refusing("", domain="p100-1f3a9c42.microcluster")
+    with pytest.raises(ProviderError, match="cancelling guest 101 .*Nothing was done to it"):
+        close(account)
+    assert account.refusals == 0
