@@ -13,6 +13,7 @@ from random import Random
 from typing import Any
 
 from chaos.checker import Expected, Verdict
+from chaos.clocks import disturb
 from chaos.engine import Command, Verb
 from chaos.program import DOMAIN, MARK
 from chaos.provider import Provider
@@ -64,12 +65,13 @@ class Case:
         return ({"list_lag_s": lag_s} if lag_s > 0 else {}) | breaking_tls(self.seed)
 
     def play(self, theatre: Theatre) -> Verdict:
-        """Strike, run the next command, and judge; after an ``up`` a second one must find nothing to do."""
+        """Strike, disturb the clocks, run the next command, and judge; after an ``up`` a second one must find nothing to do."""
         chance, verdict = Random(self.seed), Verdict()
         with theatre.stage(**self.settings) as stage:
             if self.verb is Verb.DESTROY:
                 stage.succeeds(Verb.UP, verdict)
             strike(stage, self, chance, verdict)
+            disturb(stage.home / "journal", Random(self.seed))
             stage.pass_hours(chance.randrange(4))
             # What a struck destroy has removed may still be in the state, and only a refresh looks: as `make up` and recover do.
             refresh = self.then is Verb.UP and (self.verb is Verb.DESTROY or chance.random() < 0.5)

@@ -122,13 +122,21 @@ def _approved(record: Order) -> float | None:
     return record.approved or (record.created if record.status == "APPROVED" else None)
 
 
+PERMISSIONS = ("ACCESS_ALL_GUEST", "SERVER_ADD", "SERVER_CANCEL", "VIRTUAL_GUEST_VIEW")
+
+
 def user(account: Account) -> View:
     """The only user of the account."""
     name = account.settings.username
     email = f"{name}@example.com"
     return View(
-        {"id": USER_ID, "username": name, "displayName": name, "firstName": name, "lastName": "", "email": email},
-        {"userStatus": lambda: {"id": 1001, "keyName": "ACTIVE", "name": "Active"}},
+        {"id": USER_ID, "username": name, "displayName": name, "firstName": name, "lastName": "", "email": email}
+        | {"isMasterUserFlag": False},
+        {
+            "userStatus": lambda: {"id": 1001, "keyName": "ACTIVE", "name": "Active"},
+            "hasFullVirtualGuestAccessFlag": lambda: True,
+            "permissions": lambda: [{"keyName": each} for each in PERMISSIONS],
+        },
     )
 
 

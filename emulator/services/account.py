@@ -134,7 +134,7 @@ def get_orders(account: Account, call: Call) -> Listing:
 
 
 def get_current_user(account: Account, call: Call) -> View:
-    """Who is calling."""
+    """Who is calling, with rights and access to devices."""
     return bills.user(account)
 
 

@@ -17,6 +17,7 @@ from providers.softlayer.errors import NOT_TRUSTED, ApiError, ProviderError
 from providers.softlayer.listing import GUEST_MASK, bill_list, guest_list, key_by_id, order_list
 
 LOCAL_ATTEMPTS = 3
+USER_MASK = "mask[id,username,isMasterUserFlag,hasFullVirtualGuestAccessFlag,permissions[keyName]]"
 
 
 class AccountError(ProviderError):
@@ -41,6 +42,7 @@ class Account:
         self.guest_list, self.order_list, self.bill_list = guest_list(api), order_list(api), bill_list(api)
         self.key = key_by_id(api)
         self._identity: Identity | None = None
+        self._user: dict[str, Any] | None = None
         self._lock = threading.Lock()
 
     def identity(self) -> Identity:
@@ -49,6 +51,13 @@ class Account:
             if self._identity is None:
                 self._identity = self._ask_identity()
             return self._identity
+
+    def user(self) -> dict[str, Any]:
+        """Ask once what the key's user may do and see."""
+        with self._lock:
+            if self._user is None:
+                self._user = self.api.read("Account", "getCurrentUser", mask=USER_MASK, expect=dict)
+            return self._user
 
     def guest(self, guest_id: str, owner: mark.Owner, max_age_s: float = 0.0) -> dict[str, Any] | None:
         """Read one guest, from the list that all waiters share; what no list shows is asked for by its id."""

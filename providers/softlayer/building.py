@@ -12,7 +12,7 @@ from providers.softlayer.account import Account
 from providers.softlayer.errors import ApiError, ProviderError
 from providers.softlayer.listing import GUEST_MASK
 from providers.softlayer.placing import SETTLED_S
-from providers.softlayer.sighting import absence
+from providers.softlayer.sighting import missing
 from providers.softlayer.waiting import Pending, pause_s
 
 IDLE_S = 30 * 60.0
@@ -112,20 +112,17 @@ class Building:
             if orders.is_refused(self._order):
                 raise ProviderError(f"guest {self._id} will not be built: {orders.described(self._order)}. {REFRESH}")
         # A fresh guest answers "not found" for a while, and lists lag: its bill or time turns this into a fact.
-        if (
-            not self._is_fresh()
-            and absence(self._account.bill_list.under(self._owner, self._age_s), self._id, fresh=False) is None
-        ):
+        state = missing(self._account, self._owner, self._id, fresh=self._is_fresh(), max_age_s=self._age_s)
+        if state is None:
             raise GoneError(
                 f"the account does not know guest {self._id} any more, and nothing is billed for it. {REFRESH}"
             )
         if self._since(self._seen) > SETTLED_S:
             raise ProviderError(
-                f"the account has not shown guest {self._id} for {SETTLED_S:.0f} s: it is gone. {REFRESH}"
+                f"the account has not shown guest {self._id} for {SETTLED_S:.0f} s: {state.detail}. It may be billed, so nothing "
+                "is ordered instead of it. Run the command again; if this stays, ask the vendor what became of it."
             )
-        return Pending(
-            "the account does not show it yet" if self.guest is None else "the account does not show it any more"
-        )
+        return state
 
     def _order_of(self, guest: dict[str, Any]) -> orders.Order | None:
         listed = [] if guests.is_billed(guest) else self._account.order_list.under(self._owner, self._age_s)

@@ -64,6 +64,7 @@ class Journal:
     """The journal file of one stack and mark; every line is on the disk before the call returns."""
 
     def __init__(self, stack: str, owner_mark: str) -> None:
+        self.owner = marks.Owner(stack, owner_mark)
         self.path = home() / "journal" / f"{marks.owner(stack, owner_mark)}.jsonl"
 
     def intend(self, intent: Intent) -> Intent:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import pydantic
 
 import catalog
-from providers.softlayer import guests, order, routers, sweep
+from providers.softlayer import guests, order, rights, routers, sweep
 from providers.softlayer import mark as marks
 from providers.softlayer.account import Account
 from providers.softlayer.charges import Receipt
@@ -132,6 +132,7 @@ def _when(moment: datetime) -> str:
 
 def _checked(op: Operation, account: Account, spec: LedgerSpec, router: str | None) -> dict[str, Any]:
     identity = account.identity()
+    rights.check_to_order(account)
     living = [guest for guest in account.guest_list.under(marks.Owner(spec.stack, spec.mark)) if guests.is_alive(guest)]
     chosen = (
         routers.of_vlan(account.api, spec.datacenter, spec.private_vlan_id)

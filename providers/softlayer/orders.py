@@ -41,6 +41,11 @@ def waiting_unshown(listed: Sequence[Order], guests: Sequence[Mapping[str, Any]]
     )
 
 
+def names(order: Order, hostname: str) -> bool:
+    """Tell whether something of this host name is in the order."""
+    return any(item.get("hostName") == hostname for item in order.get("items") or [])
+
+
 def described(order: Order | None) -> str:
     """Name the order and its status for a person."""
     return f"its order {order['id']} is {_status(order)}" if order else "its order is in no list"

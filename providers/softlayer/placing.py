@@ -160,12 +160,12 @@ def give_up(account: Account, journal: Journal, intent: Intent) -> None:
     Raises:
         ProviderError: the account gave the order a number and has not refused it, so it may still make something.
     """
-    order = standing(account, intent)
+    order = standing(account, intent) or _waiting(account, journal.owner, intent)
     if order is not None:
         raise ProviderError(
             f"ordering {intent.kind} {intent.name}: the account accepted it at {intent.at[:19]} UTC and shows nothing of it "
             f"since; {orders.described(order)}. Nothing is ordered a second time while it stands. Ask the vendor what became "
-            f"of order {intent.order_id}, or have it cancelled; then run the command again."
+            f"of order {order['id']}, or have it cancelled; then run the command again."
         )
     journal.refused(intent.attempt, NOT_ARRIVED)
 
@@ -174,6 +174,14 @@ def standing(account: Account, intent: Intent) -> orders.Order | None:
     """Read the order that the account accepted for an intent, unless it was refused since; None if it gave none a number."""
     order = account.api.find("Billing_Order", intent.order_id, ORDER_MASK) if intent.order_id else None
     return None if order is None or orders.is_refused(order) else order
+
+
+def _waiting(account: Account, owner: marks.Owner, intent: Intent) -> orders.Order | None:
+    """Find an order of this name that waits for a person; nothing of it may be shown before it is approved."""
+    if intent.hostname is None:
+        return None
+    listed = [each for each in account.order_list.under(owner) if orders.names(each, intent.hostname)]
+    return orders.waiting_unshown(listed, account.guest_list.under(owner))
 
 
 def _order(op: Operation, account: Account, wanted: Wanted) -> str | None:

@@ -12,6 +12,7 @@ from providers.softlayer import mark as marks
 from providers.softlayer.account import Account
 from providers.softlayer.errors import ApiError, ProviderError
 from providers.softlayer.guest_spec import GuestSpec
+from providers.softlayer.journal import Intent
 from providers.softlayer.listing import GUEST_MASK
 from providers.softlayer.session import Operation
 from providers.softlayer.sighting import sight
@@ -76,7 +77,7 @@ def _living(op: Operation, account: Account, spec: GuestSpec) -> dict[str, Any] 
 
     Lists lag behind orders and cancellations: who may live is known from the list and the journal, who does from itself.
     """
-    seen = [sight(account, spec.owner, each, lambda: True, ADOPTED_MASK) for each in _candidates(op, account, spec)]
+    seen = _seen(op, account, spec)
     named = [
         each
         for each in seen
@@ -91,13 +92,24 @@ def _living(op: Operation, account: Account, spec: GuestSpec) -> dict[str, Any] 
     return next(iter([*named, *uncertain]), None)
 
 
-def _candidates(op: Operation, account: Account, spec: GuestSpec) -> list[str]:
+def _seen(op: Operation, account: Account, spec: GuestSpec) -> list[dict[str, Any] | Pending]:
+    """Read all that may be this guest; whose end the account proves stands in the journal as closed from then on."""
+    found = {}
+    accepted = op.journal(spec.mark).accepted(account.identity().account_id, KIND)
+    settled = set(accepted) - set(placing.fresh(op, account, spec.mark, KIND))
+    for each in _candidates(account, spec, accepted):
+        found[each] = sight(account, spec.owner, each, partial(settled.isdisjoint, [each]), ADOPTED_MASK)
+        if found[each] is None:
+            op.journal(spec.mark).closed(account.identity().account_id, KIND, each)
+    return [each for each in found.values() if each is not None]
+
+
+def _candidates(account: Account, spec: GuestSpec, accepted: Mapping[str, Intent]) -> list[str]:
     listed = account.guest_list.under(spec.owner)
     named = [
         str(each["id"]) for each in listed if marks.guest_is(each, spec.owner, spec.hostname) and guests.is_alive(each)
     ]
-    fresh = placing.fresh(op, account, spec.mark, KIND)
-    return sorted({*named, *(each for each, intent in fresh.items() if intent.hostname == spec.hostname)})
+    return sorted({*named, *(each for each, intent in accepted.items() if intent.hostname == spec.hostname)})
 
 
 def _adopt(op: Operation, account: Account, spec: GuestSpec, guest: Mapping[str, Any]) -> tuple[str, str]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from providers.softlayer import mark as marks
+from providers.softlayer import orders, rights
 from providers.softlayer.account import Account
 from providers.softlayer.errors import ApiError
 from providers.softlayer.listing import GUEST_MASK
@@ -26,7 +27,26 @@ def sight(
         if error.is_unready:
             return Pending(f"guest {guest_id} is too fresh to be shown")
         raise
-    return guest or absence(account.bill_list.under(owner), guest_id, fresh=is_fresh())
+    return guest or missing(account, owner, guest_id, fresh=is_fresh())
+
+
+def missing(
+    account: Account, owner: marks.Owner, guest_id: str, *, fresh: bool, max_age_s: float = 0.0
+) -> Pending | None:
+    """Decide what it means that the account does not show a guest; None: it is gone, and this user would see it.
+
+    Raises:
+        ProviderError: this user does not see all guests, so that it may be there.
+    """
+    state = absence(account.bill_list.under(owner, max_age_s), guest_id, fresh=fresh)
+    if state is not None:
+        return state
+    listed = account.order_list.under(owner, max_age_s)
+    waiting = orders.waiting_unshown(listed, account.guest_list.under(owner, max_age_s))
+    if waiting is not None:
+        return Pending(f"the account does not show guest {guest_id}, and {orders.described(waiting)}")
+    rights.check_to_see(account, guest_id)
+    return None
 
 
 def absence(items: Sequence[Mapping[str, Any]], guest_id: str, *, fresh: bool) -> Pending | None:

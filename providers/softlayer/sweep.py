@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from typing import Any
 
 from providers.softlayer import belongings, cancel, guests, placing, provision, security_group, ssh_key
 from providers.softlayer import mark as marks
@@ -36,7 +37,7 @@ class _Cleaning:
         self._op, self._account, self._owner = op, account, owner
         self._journal = op.journal(owner.mark)
         self._swept_at = time.monotonic()
-        self._reported = False
+        self._warned: set[str] = set()
 
     def look(self) -> Receipt | Pending:
         uncertain = self._sweep()
@@ -51,8 +52,8 @@ class _Cleaning:
 
     def _sweep(self) -> list[str]:
         """Cancel and remove, and return what cannot be known yet."""
-        seen = [(each, sight(self._account, self._owner, each, lambda: True)) for each in self._guest_ids()]
-        living = [each for each, guest in seen if isinstance(guest, dict) and guests.is_alive(guest)]
+        seen = self._seen()
+        living = [each for each, guest in seen.items() if isinstance(guest, dict) and guests.is_alive(guest)]
         if living:
             self._op.log.warn(f"Cancels guests that no state file knows: {', '.join(living)}.")
         failures = self._close_all(provision.KIND, living)
@@ -66,18 +67,33 @@ class _Cleaning:
             raise ProviderError("\n".join(failures))
         if living or rest:
             self._swept_at = time.monotonic()
-        return [guest.detail for _, guest in seen if isinstance(guest, Pending)]
+        return [guest.detail for guest in seen.values() if isinstance(guest, Pending)]
 
     def _report_other_stacks(self, found: Iterable[belongings.Belonging]) -> None:
-        alike = belongings.of_other_stacks(found, self._owner)
-        if alike and not self._reported:
-            self._op.log.warn("\n".join(alike))
-        self._reported = True
+        for each in belongings.of_other_stacks(found, self._owner):
+            self._warn(f"{each}.")
 
-    def _guest_ids(self) -> list[str]:
-        """List what may be alive: by the list, which may lag, and by the journal, which may be lost."""
+    def _warn(self, sentence: str) -> None:
+        if sentence not in self._warned:
+            self._op.log.warn(sentence)
+        self._warned.add(sentence)
+
+    def _seen(self) -> dict[str, dict[str, Any] | Pending]:
+        """Read what may be alive: by the list, which may lag, and by the journal, which may be lost."""
         listed = [str(each["id"]) for each in self._account.guest_list.under(self._owner) if guests.is_alive(each)]
-        return sorted({*listed, *self._fresh_ids(provision.KIND)})
+        account_id = self._account.identity().account_id
+        accepted = set(self._journal.accepted(account_id, provision.KIND))
+        settled = accepted - set(self._fresh_ids(provision.KIND))
+        seen: dict[str, dict[str, Any] | Pending] = {}
+        for each in sorted({*listed, *accepted}):
+            guest = sight(self._account, self._owner, each, partial(settled.isdisjoint, [each]))
+            if guest is None and each in settled:
+                self._journal.closed(account_id, provision.KIND, each)
+            elif isinstance(guest, dict) and each in settled and not marks.guest_is(guest, self._owner):
+                self._warn(f"{guests.described(guest)} was ordered for this stack and renamed. It is left alone.")
+            elif guest is not None:
+                seen[each] = guest
+        return seen
 
     def _fresh_ids(self, kind: str) -> list[str]:
         return list(placing.fresh(self._op, self._account, self._owner.mark, kind))

@@ -25,6 +25,9 @@ class Shown:
     def __init__(self, guest=None, *listed) -> None:
         self.seen, self.listed = guest, list(listed)
         self.order_list = SimpleNamespace(under=lambda *_: self.listed)
+        self.guest_list = SimpleNamespace(under=lambda *_: [])
+        self.items: list[dict] = []
+        self.bill_list = SimpleNamespace(under=lambda *_: self.items)
 
     def guest(self, *_):
         return self.seen
@@ -94,8 +97,19 @@ def test_a_guest_that_is_not_shown_is_waited_for_as_long_as_lists_may_lag(clock)
     watched = looking_at(Shown())
     assert isinstance(watched.look(), Pending)
     clock.now += building.SETTLED_S + 1
-    with pytest.raises(ProviderError, match="has not shown guest 101 for 180 s"):
+    with pytest.raises(ProviderError, match="has not shown guest 101 for 180 s.*It may be billed"):
         watched.look()
+
+
+def test_a_guest_that_is_not_shown_and_whose_billing_item_is_open_is_never_called_gone(clock):
+    account = Shown()
+    account.items = [OPEN]
+    watched = Building(account, OWNER, "101", 1.0, lambda: False)
+    assert isinstance(watched.look(), Pending)
+    clock.now += building.SETTLED_S + 1
+    with pytest.raises(ProviderError, match="its billing item is open. It may be billed") as told:
+        watched.look()
+    assert "gone" not in str(told.value)
 
 
 @pytest.mark.parametrize("gone", [transaction("RECLAIM_NETWORK"), {"billingItem": None}])

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import stat
+from contextlib import nullcontext
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -179,6 +181,9 @@ class Orders:
 
     def __init__(self, status: str | None) -> None:
         self.api, self._status = self, status
+        self.waiting: list[dict] = []
+        self.order_list = SimpleNamespace(under=lambda owner: self.waiting)
+        self.guest_list = SimpleNamespace(under=lambda owner: [])
 
     def find(self, service: str, object_id: str, mask: str) -> dict[str, str] | None:
         return {"id": object_id, "status": self._status} if self._status else None
@@ -207,6 +212,17 @@ def test_an_accepted_order_of_which_nothing_shows_is_never_taken_for_one_that_di
 def test_an_order_that_the_account_has_refused_since_made_nothing(book, status):
     placing.give_up(Orders(status), book, accepted_without_a_name(book))
     assert book.unresolved("278444") == []
+
+
+@pytest.mark.parametrize(("hostname", "is_ours"), [("gpu-0", True), ("gpu-1", False)])
+def test_an_order_without_any_receipt_is_not_given_up_while_one_of_its_name_waits_for_approval(book, hostname, is_ours):
+    account = Orders(None)
+    items = [{"hostName": hostname, "domainName": f"dev-{MARK}.microcluster"}]
+    account.waiting = [{"id": 7, "status": "PENDING_APPROVAL", "items": items}]
+    book.intend(INTENT)
+    with pytest.raises(ProviderError, match="its order 7 is PENDING_APPROVAL") if is_ours else nullcontext():
+        placing.give_up(account, book, *book.unresolved("278444"))
+    assert len(book.unresolved("278444")) == is_ours
 
 
 def test_an_order_without_any_receipt_is_given_up_without_a_question(book):

@@ -1,0 +1,72 @@
+"""What the key's user may do and see: asked before the first order, and before an absence is believed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from providers.softlayer.account import Account
+from providers.softlayer.errors import ProviderError
+
+ALL_DEVICES = "ACCESS_ALL_GUEST"
+VIEW = "VIRTUAL_GUEST_VIEW"
+NAMES = {
+    "SERVER_ADD": "Add Server",
+    "SERVER_CANCEL": "Cancel Server",
+    VIEW: "View Virtual Server Details",
+    ALL_DEVICES: "access to all virtual servers, also to new ones",
+}
+"""The key names, and what the vendor's console calls them."""
+PORTAL = "Manage > Access (IAM) > Users > the user > Classic infrastructure"
+
+
+def check_to_order(account: Account) -> None:
+    """Refuse to order with a user who could not see or cancel what was ordered.
+
+    Raises:
+        ProviderError: the text names what is missing, and where it is granted.
+    """
+    missing = lacking(account.user(), NAMES)
+    if missing:
+        raise ProviderError(
+            f"checking the rights of {_user(account)}: it lacks {_named(missing)}. Nothing was ordered. {_grant(account, missing)}"
+        )
+
+
+def check_to_see(account: Account, guest_id: str) -> None:
+    """Refuse to take a guest for gone because a user who does not see all guests does not see it.
+
+    Raises:
+        ProviderError: the text names what is missing, and where it is granted.
+    """
+    missing = lacking(account.user(), (VIEW, ALL_DEVICES))
+    if missing:
+        raise ProviderError(
+            f"looking for guest {guest_id}: the account shows neither it nor a charge for it, but {_user(account)} lacks "
+            f"{_named(missing)}, so it may run and be billed. Nothing is ordered instead of it. {_grant(account, missing)}"
+        )
+
+
+def lacking(user: Mapping[str, Any], needed: Iterable[str]) -> list[str]:
+    """Return the rights that a user lacks; the master user has all."""
+    if user.get("isMasterUserFlag"):
+        return []
+    has = {str(each.get("keyName")) for each in user.get("permissions") or []}
+    has |= {ALL_DEVICES} if user.get("hasFullVirtualGuestAccessFlag") else set()
+    return [each for each in needed if each not in has]
+
+
+def _named(missing: Iterable[str]) -> str:
+    return ", ".join(f"'{NAMES[each]}' ({each})" for each in missing)
+
+
+def _grant(account: Account, missing: Iterable[str]) -> str:
+    wanted = " ".join(f"-p {each}" for each in missing)
+    return (
+        f"Have it granted ({PORTAL}, or 'slcli user edit-permissions {account.api.credentials.username} --enable {wanted}') "
+        "and run the command again."
+    )
+
+
+def _user(account: Account) -> str:
+    return f"user {account.api.credentials.username} at {account.api.credentials.endpoint}"

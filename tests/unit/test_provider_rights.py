@@ -1,0 +1,52 @@
+"""What the key's user has to be allowed before anything is ordered, and before an absence is believed."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from providers.softlayer import rights
+from providers.softlayer.errors import ProviderError
+
+ALL = [{"keyName": each} for each in rights.NAMES]
+KEY = SimpleNamespace(username="somebody", endpoint="https://api.test")
+
+
+def account(**user) -> SimpleNamespace:
+    return SimpleNamespace(api=SimpleNamespace(credentials=KEY), user=lambda: user)
+
+
+def without(*names: str) -> dict:
+    return {"permissions": [each for each in ALL if each["keyName"] not in names]}
+
+
+@pytest.mark.parametrize(
+    "user",
+    [
+        {"permissions": ALL},
+        {**without(rights.ALL_DEVICES), "hasFullVirtualGuestAccessFlag": True},
+        {"isMasterUserFlag": True},
+    ],
+)
+def test_a_user_with_all_rights_may_order_and_is_believed(user):
+    rights.check_to_order(account(**user))
+    rights.check_to_see(account(**user), "101")
+
+
+@pytest.mark.parametrize("name", rights.NAMES)
+def test_a_missing_right_is_named_before_the_first_order_with_where_to_grant_it(name):
+    said = rf"user somebody at https://api.test: it lacks '{rights.NAMES[name]}' \({name}\)\. Nothing was ordered.*"
+    with pytest.raises(ProviderError, match=rf"{said}slcli user edit-permissions somebody --enable -p {name}'"):
+        rights.check_to_order(account(**without(name)))
+
+
+def test_all_missing_rights_are_named_together():
+    with pytest.raises(ProviderError, match="SERVER_ADD.*SERVER_CANCEL.*VIRTUAL_GUEST_VIEW.*ACCESS_ALL_GUEST"):
+        rights.check_to_order(account())
+
+
+@pytest.mark.parametrize("name", [rights.VIEW, rights.ALL_DEVICES])
+def test_a_user_who_does_not_see_all_guests_is_not_believed_that_one_is_gone(name):
+    with pytest.raises(ProviderError, match="looking for guest 101: .*so it may run and be billed. Nothing is ordered"):
+        rights.check_to_see(account(**without(name)), "101")

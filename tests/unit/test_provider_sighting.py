@@ -1,0 +1,52 @@
+"""What it means that the account does not show a guest."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from providers.softlayer.errors import ProviderError
+from providers.softlayer.mark import Owner
+from providers.softlayer.sighting import missing
+from providers.softlayer.waiting import Pending
+
+OWNER = Owner("local", "1f3a9c42")
+NAME = {"hostName": "gpu-0", "domainName": "local-1f3a9c42.microcluster"}
+SEES_ALL = {"hasFullVirtualGuestAccessFlag": True, "permissions": [{"keyName": "VIRTUAL_GUEST_VIEW"}]}
+KEY = SimpleNamespace(username="somebody", endpoint="https://api.test")
+
+
+def account(user=SEES_ALL, orders=(), guests=()) -> SimpleNamespace:
+    """An account in which nothing is billed."""
+
+    def listed(rows) -> SimpleNamespace:
+        return SimpleNamespace(under=lambda *_: list(rows))
+
+    lists = {"bill_list": listed([]), "order_list": listed(orders), "guest_list": listed(guests)}
+    return SimpleNamespace(**lists, user=lambda: user, api=SimpleNamespace(credentials=KEY))
+
+
+def waiting(**name: str) -> dict:
+    return {"id": 7, "status": "PENDING_APPROVAL", "items": [NAME | name]}
+
+
+def test_a_guest_of_which_nothing_is_left_is_gone_for_a_user_who_sees_all_guests():
+    assert missing(account(), OWNER, "101", fresh=False) is None
+
+
+@pytest.mark.parametrize("user", [{}, {"permissions": SEES_ALL["permissions"]}])
+def test_for_a_user_who_does_not_see_all_guests_none_is_ever_gone(user):
+    with pytest.raises(ProviderError, match="looking for guest 101: .*so it may run and be billed"):
+        missing(account(user), OWNER, "101", fresh=False)
+
+
+def test_while_an_order_waits_for_approval_and_shows_no_guest_none_is_gone():
+    state = missing(account(orders=[waiting()]), OWNER, "101", fresh=False)
+    assert isinstance(state, Pending)
+    assert "its order 7 is PENDING_APPROVAL" in state.detail
+
+
+def test_an_order_that_waits_with_its_guest_says_nothing_about_another_one():
+    there = {"hostname": "gpu-1", "domain": NAME["domainName"]}
+    assert missing(account(orders=[waiting(hostName="gpu-1")], guests=[there]), OWNER, "101", fresh=False) is None
