@@ -98,6 +98,8 @@ def _next_step(lost: ApiError | None) -> str:
         return "Run the command again."
     if lost.is_gone:
         return "Something that it names is gone: run 'pulumi up --refresh'."
+    if lost.is_forbidden:
+        return "Have this user granted the right, or use another one, and run the command again."
     return "Correct the stack file, or ask the vendor."
 
 
