@@ -19,6 +19,8 @@ NEXT = {
     "supervisor-gone": GO_ON + ", and ends what is left of the old attempt first",
     "supervisor-silent": "fab stop --stack {stack}, then " + GO_ON,
     "not-brought-back": "make up STACK={stack} replaces a machine that is gone; fab resume --stack {stack} tries again",
+    "preparing-stalled": "See the disk of the node that it names: fab ssh gpu-0 --stack {stack} -- df -h /data; then "
+    + GO_ON,
     "placing": "fab resume --stack {stack} gives every machine the keys of the ranks again and brings what it lacks",
     "preflight": "Mend what the table says, then: make up STACK={stack}",
     "incomplete": "See how it ended: " + LOOK + ". " + GO_ON,

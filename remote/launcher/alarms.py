@@ -7,6 +7,7 @@ gone, no progress. What may be on purpose or may pass only raises an alarm: slow
 import errno
 
 NOT_FINITE, RANK_DIED, NODE_LOST, STALLED, DISK_FULL = "nan", "rank-died", "node-lost", "stalled", "disk-full"
+PREPARING_STALLED = "preparing-stalled"
 DISK_LOW, GPUS_AT_REST, SLOW, NOT_COPIED = "disk-low", "gpus-at-rest", "slow", "not-copied"
 WAITED_FOR = "waited-for"
 """What Horovod says of a rank that keeps the others waiting; no cause by itself, but it names the culprit of a stall."""

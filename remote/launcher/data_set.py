@@ -38,6 +38,7 @@ def is_whole(run):
 
 def answer(run, words, what):
     """Return whether the data are whole where ``words`` look for them; raise when that cannot be told."""
+    run.doing = what
     code, said = run.ask_again(run.job["data"] + words, ASK_TIMEOUT_S, (WHOLE, LACKING))
     if code not in (WHOLE, LACKING):
         raise NotKnown(what + said_last(said.splitlines()), code, said.splitlines()[-20:])
@@ -76,6 +77,7 @@ def arrived(run, address):
     name, code, lines = run.name_of(address), 0, []
     for _ in range(TRIES):
         note(run, "bringing the data from " + name + ", which has them whole")
+        run.doing = "bringing the data from " + name
         code = run.in_container(run.job["data"] + ["bring", address], lines.append)
         if code == 0 and is_whole(run):
             note(run, "the data of " + name + " are here")
@@ -98,6 +100,7 @@ def stage(run, lines):
         if line.startswith(SAID):
             run.tell({"event": "staging", "text": line[len(SAID) :]})
 
+    run.doing = "preparing the data set"
     run.on_host(run.job["unstage"])  # A killed launcher may have left one.
     try:
         return run.on_host(run.job["stage"], heard)

@@ -34,6 +34,7 @@ def bring_back(run):
     """
     own = checkpoints.newest_whole(run.path("logdir"))
     others = run.job["addresses"][1:]
+    run.doing = "asking the other machines for their copies"
     steps = at_once(lambda address: asked(run, address), others)
     silent = [(address, step.args[0]) for step, address in zip(steps, others) if isinstance(step, NoAnswer)]
     if silent:
@@ -61,7 +62,8 @@ def unknown(run, address, said):
 def brought(run, step, address, refused):
     """Return whether the copy is here now; one that is spoilt there is added to ``refused``, anything else raises."""
     name = run.name_of(address)
-    code, said = run.ask_again(run.job["bring"] + [address], BRING_TIMEOUT_S, (0, SPOILT, TOO_SLOW), marked=False)
+    run.doing = "fetching the copy of step {} from {}".format(step, name)
+    code, said = run.ask_again(run.job["bring"] + [address], BRING_TIMEOUT_S, (0, SPOILT, TOO_SLOW))
     run.tell({"event": "not_brought_back" if code else "brought_back", "step": step, "from": name, "text": said[-300:]})
     if code not in (0, SPOILT):
         raise NotBroughtBack("fetching the copy of step {} from {}: {}".format(step, name, said[-300:]))
@@ -72,7 +74,7 @@ def brought(run, step, address, refused):
 
 def asked(run, address):
     """Return the step of the checkpoint that a machine has the copy of, None when it says that it has none, or a NoAnswer."""
-    code, said = run.ask_again(run.job["copied"] + [address], ASK_TIMEOUT_S, (0,), marked=False)
+    code, said = run.ask_again(run.job["copied"] + [address], ASK_TIMEOUT_S, (0,))
     word = (said.partition(MARK)[2].split() or [""])[0]
     if code == 0 and word == NONE:
         return None
@@ -104,7 +106,8 @@ def latest_checkpoint(run):
 def is_readable(run, name):
     """Return whether the framework can read the checkpoint; a failure of another kind is no verdict on it."""
     argv = run.job["read"] + [run.path("logdir", name)]
-    return run.ask(argv, READ_TIMEOUT_S, marked=False)[0] != UNREADABLE
+    run.doing = "reading checkpoint " + name + " back"
+    return run.ask(argv, READ_TIMEOUT_S)[0] != UNREADABLE
 
 
 def make_room(run, name):

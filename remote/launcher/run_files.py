@@ -1,5 +1,6 @@
 """One run's folder on the launcher, and its words in the container; Python 3.5, it travels to the launcher."""
 
+import contextlib
 import json
 import os
 import shlex
@@ -12,6 +13,7 @@ LINE_BYTES = 1 << 20
 ASK_TRIES, ASK_PAUSE_S = 4, 10
 """A machine whose sshd restarts, or that is too busy for a moment, answers again within half a minute."""
 TOO_SLOW = 124
+KILLED_TIMEOUT_S = 5
 BALLAST_BYTES = 1 << 20
 """What a run keeps in reserve on the disk, so that it can still say that the disk is full."""
 
@@ -28,6 +30,7 @@ class Run:
         self.samples = open(self.path("samples.jsonl"), "a")  # noqa: SIM115 - as long as the process
         self.cut_off = [file for file in (self.events, self.samples) if is_cut_off(file.name)]
         self.telling = threading.Lock()
+        self.doing, self.stuck = "preparing", None
 
     def path(self, *names):
         return os.path.join(self.folder, *names)
@@ -101,7 +104,8 @@ class Run:
             out, _ = child.communicate(stdin, timeout=timeout_s)
         except subprocess.TimeoutExpired:
             child.kill()
-            child.communicate()
+            with contextlib.suppress(subprocess.TimeoutExpired):  # On a disk that hangs not even that ends a process.
+                child.communicate(timeout=KILLED_TIMEOUT_S)
             return TOO_SLOW, "no answer after " + str(timeout_s) + " s"
         return child.returncode, out.decode("utf-8", "replace").strip()
 
@@ -111,7 +115,7 @@ class Run:
             if number:
                 time.sleep(ASK_PAUSE_S)
             code, said = self.ask(argv, timeout_s, marked=marked)
-            if code in answers:
+            if code in answers or self.doing == self.stuck:
                 break
         return code, said
 

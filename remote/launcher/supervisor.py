@@ -19,6 +19,7 @@ import end_run
 import recovery
 import spread
 from at_once import at_once
+from idle import IdleWatch
 from liveness import Liveness
 from preflight_checks import PreflightFailed, preflight
 from progress import Reader
@@ -49,6 +50,26 @@ def carry_out(run):
     run.remove("exit_code", "stopped", "failure.json", "preflight.json", "ranks_ended.jsonl")
     run.enter("preparing")
     run.keep_ballast()
+    idle = IdleWatch(run)
+    idle.begin()
+    try:
+        checkpoint = prepare(run)
+    except Failed as failed:
+        verdict = idle.verdict()
+        raise Failed(*(verdict + failed.args[2:] if verdict else failed.args)) from failed
+    finally:
+        idle.leave()
+    run.enter("preflight")
+    try:
+        preflight(run)
+    except PreflightFailed as failed:
+        raise Failed("preflight", failed.args[0], 1, failed.args[1]) from failed
+    run.enter("training")
+    train(run, run.job["resume"] if checkpoint else run.job["train"])
+
+
+def prepare(run):
+    """Have data, checkpoint and configuration where the ranks look for them; return the files of the checkpoint."""
     wrong = data_set.ensure(run)
     if wrong:
         what, code, lines = wrong
@@ -61,26 +82,17 @@ def carry_out(run):
         raise Failed("not-brought-back", failed.args[0], 1, []) from failed
     checkpoint = recovery.latest_checkpoint(run)
     place(run, checkpoint)
-    run.enter("preflight")
-    try:
-        preflight(run)
-    except PreflightFailed as failed:
-        raise Failed("preflight", failed.args[0], 1, failed.args[1]) from failed
-    run.enter("training")
-    train(run, run.job["resume"] if checkpoint else run.job["train"])
+    return checkpoint
 
 
 def place(run, checkpoint):
     """Bring configuration, programs and data to the other machines; the data go from each to the next."""
     others = run.job["addresses"][1:]
     for address in others:
-        must(
-            run,
-            "placing",
-            "bringing the configuration to " + run.name_of(address),
-            run.job["place"] + [address] + checkpoint,
-        )
+        run.doing = "bringing the configuration to " + run.name_of(address)
+        must(run, "placing", run.doing, run.job["place"] + [address] + checkpoint)
     lines = []
+    run.doing = "bringing the data to " + " and ".join(run.name_of(address) for address in others)
     code = run.in_container(run.job["spread"] + others, lines.append) if others else 0
     for event in (json.loads(line[len(spread.MARK) :]) for line in lines if line.startswith(spread.MARK)):
         run.tell(dict(event, to=[run.name_of(address) for address in event["to"]]))
