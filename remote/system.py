@@ -29,7 +29,10 @@ APT_IS_FREE = (
 )
 # A configuration file that the image has changed stays: dpkg would ask, and nobody answers.
 KEEP_FILES = ("-o", "Dpkg::Options::=--force-confdef", "-o", "Dpkg::Options::=--force-confold")
-APT = ("env", "DEBIAN_FRONTEND=noninteractive", "LC_ALL=C", "apt-get", "-q", "-y", *KEEP_FILES)
+QUIETLY = ("env", "DEBIAN_FRONTEND=noninteractive", "LC_ALL=C")
+APT = (*QUIETLY, "apt-get", "-q", "-y", *KEEP_FILES)
+CONFIGURE = ("dpkg", "--force-confdef", "--force-confold", "--configure", "-a")
+INTERRUPTED = "dpkg was interrupted"
 LOCKED = ("Could not get lock", "Unable to lock", "Unable to acquire the dpkg frontend lock")
 
 
@@ -58,6 +61,9 @@ def apt_get(host: Host, *words: str, timeout_s: float = INSTALL_TIMEOUT_S) -> No
             return False
         ended = host.run(argv, timeout_s=timeout_s, accept=range(256))
         if ended.exit_code and any(sign in ended.stderr for sign in LOCKED):
+            return False
+        if ended.exit_code and INTERRUPTED in ended.stderr:  # By a connection that was lost in the middle.
+            host.run((*QUIETLY, *CONFIGURE), timeout_s=timeout_s)
             return False
         if ended.exit_code:
             raise CommandError(str(host), argv, ended)

@@ -146,4 +146,6 @@ def _bandwidth(one, ordered):
 
 
 def _size(count):
-    return "{:.1f} GB".format(count / 1e9) if count >= 1e9 else "{:.0f} MB".format(count / 1e6)
+    if count >= 1e9:
+        return "{:.1f} GB".format(count / 1e9)
+    return "{:.0f} MB".format(count / 1e6) if count >= 1e6 else "{:.0f} kB".format(count / 1e3)

@@ -69,6 +69,9 @@ class Bare(FakeMachine):
         return "Tesla P100-PCIE-16GB\n" * self.gpus
 
     def _env(self, words, stdin):
+        if "--configure" in words:
+            self.changes.append("configure")
+            return ""
         if self.apt_ends:
             code, said = self.apt_ends.pop(0)
             if code:
@@ -202,6 +205,13 @@ def test_waiting_for_other_installations_has_an_end(monkeypatch):
     machine.apt_is_free_at = 10**9
     with pytest.raises(NotReadyError, match="other installations on gpu-0"):
         ensure_system(machine, lambda: 1000.0)
+
+
+def test_an_installation_that_was_broken_off_is_completed_first():
+    machine = Bare("curl")
+    machine.apt_ends = [(0, ""), (100, "E: dpkg was interrupted, you must manually run 'dpkg --configure -a'")]
+    assert ensure_system(machine, lambda: 1000.0)
+    assert machine.changes == ["update", "configure", "curl"]
 
 
 def test_an_installation_that_fails_for_another_reason_is_an_error_at_once():

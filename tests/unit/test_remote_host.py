@@ -159,6 +159,15 @@ def test_only_the_stacks_key_is_tried_whatever_the_person_has_in_the_home_folder
     assert set(server.tries[before:]) == {f"root {load(keys, 'stranger').get_fingerprint().hex()}"}
 
 
+def test_what_a_machine_offers_to_a_stranger_is_asked_without_logging_in(host, server, keys):
+    before = len(server.tries)
+    assert host.offered_logins() == {"publickey", "password"}
+    other = Host(facts(keys, "other"), "root", str(keys / "stack"), port=server.port)
+    with pytest.raises(UnreachableError, match="Bad host key"):
+        other.offered_logins()
+    assert len(server.tries) == before
+
+
 def test_nobody_listening_is_unreachable(keys):
     with pytest.raises(UnreachableError, match="gpu-0 \\(guest 101") as silent:
         Host(facts(keys, "host"), "root", str(keys / "stack"), port=1).connect()

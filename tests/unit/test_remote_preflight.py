@@ -95,6 +95,11 @@ def test_what_is_only_worth_knowing_is_noted(what, row):
     assert verdicts(what)[row] == "note"
 
 
+def test_a_limit_of_some_kilobytes_is_shown_as_such():
+    rows = preflight_rules.judge(found(second={"memlock_bytes": 64 << 10}), WANTED)
+    assert [row["found"] for row in rows if row["check"] == "locked memory"] == ["unlimited", "66 kB"]
+
+
 def test_a_clock_that_may_only_look_wrong_for_a_slow_answer_is_left_alone():
     assert verdicts(found(second={"clock_off_s": 5.0, "clock_error_s": 4.0}))["clock", "gpu-1"] == "ok"
 
