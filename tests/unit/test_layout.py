@@ -46,7 +46,7 @@ MAY_IMPORT = {
         *("config", "launchers", "plain_text", "planning", "remote"),
         *(
             f"providers.softlayer.{name}"
-            for name in ("account", "belongings", "by_hand", "charges", "errors", "waiting")
+            for name in ("account", "belongings", "by_hand", "charges", "errors", "mark", "waiting")
         ),
         *(
             f"setup.{name}"
