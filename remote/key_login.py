@@ -10,7 +10,8 @@ from remote.waiting import NotReadyError, wait_until
 CONFIG = "/etc/ssh/sshd_config"
 BEGIN, END = "# microcluster: logins by key only", "# microcluster: end"
 # At the top of the file, since sshd takes the first value of a keyword: before any Include, which Ubuntu 18.04 does not know.
-# AuthenticationMethods holds also where a Match block further down allows passwords. A dead peer is noticed within a minute.
+# AuthenticationMethods holds also where a Match block further down allows passwords. A session whose other end died, as in a
+# hand-over, ends after five minutes; one whose program was only suspended for a while does not.
 BLOCK = f"""{BEGIN}
 PasswordAuthentication no
 KbdInteractiveAuthentication no
@@ -19,7 +20,7 @@ PermitRootLogin prohibit-password
 PubkeyAuthentication yes
 AuthenticationMethods publickey
 ClientAliveInterval 15
-ClientAliveCountMax 4
+ClientAliveCountMax 20
 {END}
 """
 WANTED = {
