@@ -15,7 +15,7 @@ LOOK_EVERY = 10000
 def learn(prefix, size, flags, files):
     import sentencepiece  # noqa: PLC0415 - only the image has it
 
-    progress = Progress("learning " + size + " pieces, which says nothing on its way", None, "pieces")
+    progress = Progress("learning " + size + " sentence pieces (no output until it is done)", None, "pieces")
     given = "--input={} --model_prefix={} --vocab_size={} ".format(",".join(files), prefix, size)
     sentencepiece.SentencePieceTrainer.Train(given + flags)
     progress.over(count_lines(prefix + ".vocab"))
