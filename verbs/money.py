@@ -50,8 +50,8 @@ class Cost:
         if self.per_hour is None or self.so_far is None:
             return "unknown"
         beginning = f", the next one begins at {self.next_hour:%H:%M} UTC" if self.next_hour else ""
-        payer = " (emulated, nobody pays)" if self.emulated else ""
-        return f"${self.so_far.quantize(CENT)} so far, ${self.per_hour.normalize():f}/hour{beginning}{payer}"
+        label = " (emulated)" if self.emulated else ""
+        return f"${self.so_far.quantize(CENT)} so far, ${self.per_hour.normalize():f}/hour{beginning}{label}"
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,8 @@ MARKS = {"ok": "ok", "note": "NOTE", "stop": "STOP"}
 NODE = re.compile(r"(.*-)(\d+)")
 HASH = re.compile(r"(sha256:[0-9a-f]{12})[0-9a-f]{52}")
 """An image's id; its beginning tells images apart, and leaves room for the other columns."""
+WIDEST = 26
+"""A longer cell moves the rest of its own row only, so that the others fit on a narrow screen."""
 HEAD = ("", "check", "where", "found", "wanted")
 
 
@@ -40,6 +42,7 @@ def rows(checks: Sequence[Check]) -> list[Row]:
     places: dict[Row, list[str]] = {}
     for one in checks:
         check, where, found, wanted = (_shown(one[key]) for key in ("check", "where", "found", "wanted"))
+        wanted = "the same" if wanted == found else wanted
         alike = (MARKS[one["verdict"]], check, "" if NODE.fullmatch(where) else where, found, wanted)
         places.setdefault(alike, []).append(where)
     return [(mark, check, _range(names), found, wanted) for (mark, check, _, found, wanted), names in places.items()]
@@ -63,5 +66,5 @@ def _count(checks: Sequence[Check]) -> str:
 
 def _lines(found: Sequence[Row]) -> list[str]:
     shown = [HEAD, *found]
-    widths = [max(len(row[column]) for row in shown) for column in range(4)]
+    widths = [min(max(len(row[column]) for row in shown), WIDEST) for column in range(4)]
     return ["  " + "  ".join(cell.ljust(width) for cell, width in zip(row, [*widths, 0], strict=True)) for row in shown]

@@ -11,7 +11,7 @@ from plain_text import one_line
 from planning import BAND, Bill
 from verbs.money import Cost
 
-EMULATED = "emulated on this computer: its GPU use, network and cost are no figures of SoftLayer"
+EMULATED = "emulated on this computer: nobody pays, and GPU use and network are no figures of SoftLayer"
 
 
 def status(payload: Payload, outcome: Outcome, cost: Cost) -> str:

@@ -126,7 +126,7 @@ def test_learning_rate_bleu_and_gpu_use_are_drawn_and_what_is_emulated_says_so()
     emulated = written(tuple(SampledRun().events()), emulated=True)
     assert "GPU use by step, percent, emulated" in emulated
     assert words.EMULATED in emulated and words.EMULATED not in written()
-    assert "(emulated, nobody pays)" in emulated and "<h2>Cost, emulated</h2>" in emulated
+    assert "$4.5/hour (emulated)" in emulated and "<h2>Cost, emulated</h2>" in emulated
 
 
 def test_a_learning_rate_that_nobody_recorded_is_said_to_be_derived(monkeypatch) -> None:
