@@ -103,4 +103,6 @@ def _end_runs(host: Host, payload: Payload, mode: str) -> str:
     found = json.loads(done.stdout)
     if found["ended"]:
         say(f"{host}: {found['ended']} processes ended")
-    return f"{host}: processes {found['left']} would not end" if found["left"] else ""
+    left = f"processes {found['left']} would not end" if found["left"] else ""
+    unclear = "; ".join(filter(None, (left, found["unseen"])))
+    return f"{host}: {unclear}" if unclear else ""

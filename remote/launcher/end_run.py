@@ -6,9 +6,9 @@ that was found (same start time), and never by its name. Arguments: the runs' fo
 the container's name where there is one.
 """
 
-import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -19,6 +19,13 @@ TOOL = b"MICROCLUSTER_TOOL="
 TERM_WAIT_S = 15
 KILL_WAIT_S = 5
 DOCKER_TIMEOUT_S = 5
+MARK_TIMEOUT_S = 3
+NOT_FOUND, TOO_SLOW = 127, 124
+ABSENT = "no such container"
+DAEMON_FILE, DOCKER_FOLDER = "/etc/docker/daemon.json", "/var/lib/docker"
+CONTAINERS = 'for file in "$0"/containers/*/config.v2.json; do cat "$file" && echo || exit 1; done'
+"""Prints one line of JSON for each container; without any of them it fails, as where the folder is another one."""
+STOPPED = '[ ! -d "$0" ] || [ -e "$0/exit_code" ] || : > "$0/stopped"'
 
 
 def start_time(pid):
@@ -49,13 +56,50 @@ def find(mode, run, container=None):
 
 
 def container_of(name):
-    """Return (id, number of the first process) of a container that runs, or None."""
-    argv = ["docker", "inspect", "--format", "{{.Id}} {{.State.Pid}}", name]
+    """Return a container as (id, number of its first process) or None, and why that is not known, where it is not.
+
+    Where Docker does not answer, its containers run on; what it has written of them stands in its folder.
+    """
+    argv = ["docker", "inspect", "--type=container", "--format", "{{.Id}} {{.State.Pid}}", name]
+    code, said = asked(argv, DOCKER_TIMEOUT_S)
+    if code == 0:
+        words = said.splitlines()[-1].split()  # A warning may come before.
+        return (words[0], int(words[1])), ""
+    if code == NOT_FOUND or ABSENT in said.lower():
+        return None, ""
+    code, written = asked(["sh", "-c", CONTAINERS, docker_folder()], DOCKER_TIMEOUT_S)
+    known = [json.loads(line) for line in written.splitlines() if line.startswith("{")] if code == 0 else []
+    found = [one for one in known if one["Name"] == "/" + name]
+    if found:
+        return (found[0]["ID"], found[0]["State"]["Pid"]), ""
+    why = "Docker does not answer ({}), so the processes in container {} without the run's mark were not looked at"
+    return None, why.format((said.splitlines() or ["exit code " + str(code)])[-1], name)
+
+
+def docker_folder():
+    """Return where Docker keeps what it knows."""
     try:
-        words = subprocess.check_output(argv, stderr=subprocess.DEVNULL, timeout=DOCKER_TIMEOUT_S).decode().split()
-    except (OSError, subprocess.SubprocessError):
-        return None  # No Docker or no such container; where Docker hangs, the marks alone have to do.
-    return words[0], int(words[1])
+        with open(DAEMON_FILE) as file:
+            return json.load(file).get("data-root", DOCKER_FOLDER)
+    except (OSError, ValueError):
+        return DOCKER_FOLDER
+
+
+def asked(argv, timeout_s):
+    """Return (exit code, what was printed), TOO_SLOW after the limit; what hangs in the kernel is left behind."""
+    options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    try:
+        child = subprocess.Popen(argv, **options)
+    except FileNotFoundError:
+        return NOT_FOUND, ""
+    except OSError as error:
+        return 1, str(error)
+    try:
+        out, _ = child.communicate(timeout=timeout_s)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        return TOO_SLOW, "no answer after " + str(timeout_s) + " s"
+    return child.returncode, out.decode("utf-8", "replace")
 
 
 def is_inside(pid, container):
@@ -86,30 +130,22 @@ def end(mode, run, container=None):
 
 
 def mark_stopped(runs, names):
-    """Leave a word for those who ask later, also when the supervisor could not."""
+    """Leave a word for those who ask later, also when the supervisor could not; no disk may keep anybody from ending a run."""
     for name in set(names):
-        folder = os.path.join(runs, name)
-        if os.path.isdir(folder) and not os.path.exists(os.path.join(folder, "exit_code")):
-            with contextlib.suppress(OSError):  # No disk may keep anybody from ending what costs money.
-                open(os.path.join(folder, "stopped"), "w").close()
+        asked(["sh", "-c", STOPPED, os.path.join(runs, name)], MARK_TIMEOUT_S)
 
 
 def remove_staging(run):
-    """Remove the container in which a run's data are made, which may just be starting."""
-    listing = ["docker", "ps", "-aq", "--filter", "label=microcluster.staging=" + run]
-    try:
-        names = subprocess.check_output(listing, stderr=subprocess.DEVNULL, timeout=DOCKER_TIMEOUT_S).decode().split()
-        if names:
-            quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-            subprocess.call(["docker", "rm", "-f"] + names, timeout=DOCKER_TIMEOUT_S, **quiet)
-    except (OSError, subprocess.SubprocessError):
-        pass  # No Docker, or one that hangs: what is left shows in the processes.
+    """Remove the container in which a run's data are made, which may just be starting; what is left shows in the processes."""
+    _, names = asked(["docker", "ps", "-aq", "--filter", "label=microcluster.staging=" + run], DOCKER_TIMEOUT_S)
+    if names and re.match(r"[0-9a-f\s]+$", names):
+        asked(["docker", "rm", "-f"] + names.split(), DOCKER_TIMEOUT_S)
 
 
 if __name__ == "__main__":
-    inside_of = container_of(sys.argv[4]) if sys.argv[4:] else None
     mark_stopped(sys.argv[1], find(sys.argv[2], sys.argv[3]).values())
+    inside_of, unseen = container_of(sys.argv[4]) if sys.argv[4:] else (None, "")
     ended, left = end(sys.argv[2], sys.argv[3], inside_of)
     if sys.argv[2] == "only":
         remove_staging(sys.argv[3])
-    print(json.dumps({"ended": len(ended), "left": sorted(pid for pid, _ in left)}))
+    print(json.dumps({"ended": len(ended), "left": sorted(pid for pid, _ in left), "unseen": unseen}))

@@ -285,13 +285,46 @@ def test_a_mistake_of_our_own_while_it_trains_ends_the_ranks_everywhere(folder):
     assert end_run(folder)["ended"] == 0
 
 
-def test_where_docker_hangs_the_processes_that_bear_the_mark_end_all_the_same(tmp_path, monkeypatch):
-    docker = tmp_path / "docker"
-    docker.write_text("#!/bin/sh\nexec sleep 60\n")
+def docker_that(folder, does, monkeypatch):
+    """Let Docker do something else than answer, with its own folder in place of the system's."""
+    docker = folder / "docker"
+    docker.write_text(f"#!/bin/sh\n{does}\n")
     docker.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    monkeypatch.setattr(ending, "DOCKER_TIMEOUT_S", 0.5)
-    assert ending.container_of("box") is None
+    (folder / "daemon.json").write_text(json.dumps({"data-root": str(folder / "root")}))
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    monkeypatch.setattr(ending, "DAEMON_FILE", str(folder / "daemon.json"))
+    monkeypatch.setattr(ending, "DOCKER_TIMEOUT_S", 1)
+
+
+SILENT = [
+    ("exec sleep 60", "no answer after 1 s"),
+    ("echo 'Cannot connect to the Docker daemon at unix:///var/run/docker.sock.' >&2; exit 1", "Cannot connect"),
+]
+
+
+@pytest.mark.parametrize(("does", "said"), SILENT)
+def test_where_docker_does_not_answer_it_is_said_what_was_not_looked_at(tmp_path, monkeypatch, does, said):
+    docker_that(tmp_path, does, monkeypatch)
+    found, why = ending.container_of("box")
+    assert found is None
+    assert f"Docker does not answer ({said}" in why
+    assert why.endswith("the processes in container box without the run's mark were not looked at")
+
+
+@pytest.mark.parametrize(("does", "said"), SILENT)
+def test_where_docker_does_not_answer_its_containers_are_known_from_its_folder(tmp_path, monkeypatch, does, said):
+    docker_that(tmp_path, does, monkeypatch)
+    for identity, name in (("aa11", "/other"), ("bb22", "/box")):
+        (tmp_path / "root" / "containers" / identity).mkdir(parents=True)
+        known = {"ID": identity, "Name": name, "State": {"Pid": 77}}
+        (tmp_path / "root" / "containers" / identity / "config.v2.json").write_text(json.dumps(known))
+    assert ending.container_of("box") == (("bb22", 77), "")
+
+
+@pytest.mark.parametrize("does", ["echo 'Error: No such container: box' >&2; exit 1", "exit 127"])
+def test_a_machine_without_the_container_has_nothing_in_it_that_could_be_left(tmp_path, monkeypatch, does):
+    docker_that(tmp_path, does, monkeypatch)
+    assert ending.container_of("box") == (None, "")
 
 
 def test_a_disk_that_takes_no_word_does_not_keep_a_run_from_being_stopped(folder):
@@ -412,7 +445,7 @@ def test_the_first_event_of_an_attempt_has_a_line_of_its_own_after_a_crash_too(f
 
 
 def test_stopping_what_does_not_run_is_no_error(folder):
-    assert end_run(folder) == {"ended": 0, "left": []}
+    assert end_run(folder) == {"ended": 0, "left": [], "unseen": ""}
 
 
 @pytest.mark.parametrize("systemd", [True, False])

@@ -377,3 +377,12 @@ def test_an_unreachable_machine_comes_with_what_to_look_at(capsys):
     with pytest.raises(SystemExit):
         frame.verb(fails)(frame.invoke.Context())
     assert "guest 7" in (said := capsys.readouterr().err) and "adminCidrs" in said
+
+
+def test_stopping_says_which_machine_was_not_looked_at_because_docker_did_not_answer():
+    class Hanging(FakeMachine):
+        def _python3(self, words, stdin):
+            return json.dumps({"ended": 2, "left": [], "unseen": "Docker does not answer"})
+
+    (answer,) = remote_job.stop_job([Hanging()], PAYLOAD).values()
+    assert answer.endswith(": Docker does not answer")
