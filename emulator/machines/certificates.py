@@ -16,6 +16,20 @@ VALID_FOR = timedelta(days=3650)
 CLOCKS_DIFFER_BY = timedelta(days=1)
 
 
+# Python 3.13 verifies strictly (RFC 5280) and asks for this and both key identifiers.
+_SIGNS_CERTIFICATES = x509.KeyUsage(
+    digital_signature=False,
+    content_commitment=False,
+    key_encipherment=False,
+    data_encipherment=False,
+    key_agreement=False,
+    key_cert_sign=True,
+    crl_sign=True,
+    encipher_only=False,
+    decipher_only=False,
+)
+
+
 @dataclass(frozen=True)
 class ServerIdentity:
     """PEM texts; the authority's own key is thrown away, for it signs only once."""
@@ -32,12 +46,15 @@ def server_identity(name: str, address: str) -> ServerIdentity:
     root = (
         _certificate(authority, authority, authority_key.public_key())
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(_SIGNS_CERTIFICATES, critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(authority_key.public_key()), critical=False)
         .sign(authority_key, hashes.SHA256())
     )
     alternatives = [x509.DNSName(name), x509.IPAddress(ipaddress.ip_address(address))]
     certificate = (
         _certificate(_named(name), authority, key.public_key())
         .add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key()), critical=False)
         .sign(authority_key, hashes.SHA256())
     )
     return ServerIdentity(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import threading
 import time
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -124,3 +126,13 @@ def test_a_call_that_gets_no_turn_in_time_is_not_sent_and_may_be_repeated(monkey
         time.sleep(1.5)
         assert client.once("Virtual_Guest", "createObject", {}) == {"id": 7}
     assert len(server.requests) == 1
+
+
+def test_the_certificate_of_the_emulated_account_stands_strict_verification(tmp_path):
+    with breaking_server(lambda connection: connection.sendall(ANSWER), tmp_path) as server:
+        context = ssl.create_default_context(cafile=server.authority)
+        context.verify_flags |= ssl.VERIFY_X509_STRICT  # Python 3.13 does so by itself.
+        address = urlsplit(server.endpoint(""))
+        for name in ("127.0.0.1", "localhost"):
+            with socket.create_connection((address.hostname, address.port), 10) as raw:
+                assert context.wrap_socket(raw, server_hostname=name).version()
