@@ -12,6 +12,7 @@ MAGIC = 0xDB4775248B80FB57
 BLOCK_TRAILER_BYTES = 5
 MASK = 0xA282EAD8
 """LevelDB rotates its checksums and adds this, so that a checksum of data that holds checksums stays a good one."""
+GLOBAL_STEP = b"global_step"
 DATA = "{}.data-{:05d}-of-{:05d}"
 
 
@@ -34,22 +35,36 @@ def flaw(prefix):
 
 def data_sizes(prefix):
     """Return {path of a data file: its size in bytes} as the index says."""
+    tensors, ends = table_of(prefix), {}
+    shards = tensors.pop(b"", {}).get(1, 1)
+    for fields in tensors.values():
+        shard = fields.get(3, 0)
+        ends[shard] = max(ends.get(shard, 0), fields.get(4, 0) + fields.get(5, 0))
+    return dict((DATA.format(prefix, shard, shards), ends.get(shard, 0)) for shard in range(shards))
+
+
+def global_step(prefix):
+    """Return the number of updates that a checkpoint holds; there is a KeyError where it does not say."""
+    tensors = table_of(prefix)
+    place = tensors[GLOBAL_STEP]
+    with open(DATA.format(prefix, place.get(3, 0), tensors.get(b"", {}).get(1, 1)), "rb") as file:
+        file.seek(place.get(4, 0))
+        written = file.read(8)
+    if place.get(5, 0) != 8 or len(written) != 8:
+        raise Torn("its step is no whole number")
+    return struct.unpack("<q", written)[0]
+
+
+def table_of(prefix):
+    """Return {name of a tensor: the fields of its place}; the empty name stands for the checkpoint."""
     with open(prefix + ".index", "rb") as file:
         table = file.read()
     if len(table) < FOOTER_BYTES or struct.unpack("<Q", table[-8:])[0] != MAGIC:
         raise Torn("it has no end")
     footer = table[-FOOTER_BYTES:]
     _, at = varint(footer, varint(footer, 0)[1])
-    shards, ends = 1, {}
-    for _, handle in entries(block(table, footer, at)):
-        for key, value in entries(block(table, handle, 0)):
-            fields = message(value)
-            if key:
-                shard = fields.get(3, 0)
-                ends[shard] = max(ends.get(shard, 0), fields.get(4, 0) + fields.get(5, 0))
-            else:
-                shards = fields.get(1, 1)
-    return dict((DATA.format(prefix, shard, shards), ends.get(shard, 0)) for shard in range(shards))
+    blocks = [entries(block(table, handle, 0)) for _, handle in entries(block(table, footer, at))]
+    return dict((key, message(value)) for found in blocks for key, value in found)
 
 
 def block(table, handle, at):

@@ -8,15 +8,18 @@ import os
 import re
 import shutil
 
-from bundle import flaw
+from bundle import Torn, flaw, global_step
 
 PARTS = (".index", ".meta", ".data-00000-of-00001")
 REGULAR = re.compile(r"model\.ckpt-(\d+)\.index$")
 BEST = re.compile(r"val_loss=.*-step-(\d+)\.index$")
+LOSS = re.compile(r"val_loss=(\d+(?:\.\d+)?)-step-")
+HALF_WRITTEN = re.compile(r"\.tempstate\d+$")
+"""How TensorFlow names a file until it is whole; a rank that is killed meanwhile leaves it, as large as a checkpoint."""
 BEST_FOLDER = "best_models"
 POINTER = "checkpoint"
 KEPT = 2
-"""How many checkpoints stay when the disk is nearly full: the newest one, and the one before in case that it is bad."""
+"""How many checkpoints of earlier attempts stay: the newest one, and the one before in case that it is bad."""
 
 
 def all_of(logdir):
@@ -69,12 +72,21 @@ def choose(logdir, aside, readable):
     for step, name in all_of(logdir):
         why = flaw_of(logdir, name) or ("" if readable(name) else name + ": its tensors cannot be read back")
         if not why:
-            return (step, name), passed
+            return (step_in(logdir, name, step), name), passed
         if not passed:
             shutil.rmtree(aside, ignore_errors=True)
         passed.append(why)
         put_aside(logdir, name, aside)
     return None, passed
+
+
+def step_in(logdir, name, named):
+    """Return how many updates a checkpoint holds: OpenSeq2Seq names a best model by the step after its own."""
+    try:
+        step = global_step(os.path.join(logdir, name))
+    except (Torn, OSError, KeyError):
+        return named
+    return step if step == named - 1 else named
 
 
 def put_aside(logdir, name, aside):
@@ -95,10 +107,34 @@ def pointer(logdir, name):
     return "\n".join(lines + ['all_model_checkpoint_paths: "' + old + '"' for old in regular]) + "\n"
 
 
-def prune(logdir, kept=KEPT):
-    """Remove old regular checkpoints and return their names; the newest whole ones always stay."""
+def prune(logdir, stays=None, kept=KEPT):
+    """Remove what earlier attempts have left and return the names: a new attempt of OpenSeq2Seq forgets their checkpoints.
+
+    The newest regular ones stay, the best model with the lowest loss and the newest one, and ``stays``, which is gone on from.
+    """
     whole = [name for _, name in all_of(logdir) if not name.startswith(BEST_FOLDER) and not flaw_of(logdir, name)]
-    for name in whole[kept:]:
+    best = best_whole(logdir)
+    stay = [stays] + whole[:kept] + best[:1] + sorted(best, key=loss_of)[:1]
+    old = [name for name in whole + best if name not in stay]
+    for name in old:
         for file in files_of(logdir, name):
             os.remove(os.path.join(logdir, file))
-    return whole[kept:]
+    return old + half_written(logdir)
+
+
+def half_written(logdir):
+    """Remove the files that a killed rank was writing, and return their names; no rank may be at work."""
+    found = []
+    for folder in ("", BEST_FOLDER):
+        path = os.path.join(logdir, folder)
+        names = os.listdir(path) if os.path.isdir(path) else []
+        found += [os.path.join(folder, name) for name in names if HALF_WRITTEN.search(name)]
+    for name in found:
+        os.remove(os.path.join(logdir, name))
+    return found
+
+
+def loss_of(name):
+    """Return the validation loss in the name of a best model."""
+    match = LOSS.search(name)
+    return float(match.group(1)) if match else float("inf")

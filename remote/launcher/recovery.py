@@ -14,7 +14,6 @@ from run_files import ASK_TRIES, TOO_SLOW
 ASK_TIMEOUT_S = 30
 BRING_TIMEOUT_S = 1800
 READ_TIMEOUT_S = 600
-LOW_DISK_FACTOR = 2
 UNREADABLE = 3
 
 
@@ -97,7 +96,10 @@ def latest_checkpoint(run):
         os.makedirs(logdir)
         return []
     step, name = chosen
-    make_room(run, name)
+    removed = checkpoints.prune(logdir, name)
+    if removed:
+        run.tell({"event": "pruned", "names": removed})
+    run.resumed = step
     run.write("logdir/" + checkpoints.POINTER, checkpoints.pointer(logdir, name))
     run.tell({"event": "resuming", "step": step, "from": name})
     return ["logdir/" + checkpoints.POINTER, "logdir/" + name + ".index"]
@@ -108,14 +110,3 @@ def is_readable(run, name):
     argv = run.job["read"] + [run.path("logdir", name)]
     run.doing = "reading checkpoint " + name + " back"
     return run.ask(argv, READ_TIMEOUT_S)[0] != UNREADABLE
-
-
-def make_room(run, name):
-    """Remove old checkpoints where the next ones would not fit, never the one to go on from."""
-    logdir = run.path("logdir")
-    size = sum(os.path.getsize(os.path.join(logdir, file)) for file in checkpoints.files_of(logdir, name))
-    room = os.statvfs(logdir)
-    if room.f_bavail * room.f_frsize < LOW_DISK_FACTOR * size:
-        removed = [one for one in checkpoints.prune(logdir) if one != name]
-        if removed:
-            run.tell({"event": "pruned", "names": removed})

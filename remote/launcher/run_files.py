@@ -30,7 +30,7 @@ class Run:
         self.samples = open(self.path("samples.jsonl"), "a")  # noqa: SIM115 - as long as the process
         self.cut_off = [file for file in (self.events, self.samples) if is_cut_off(file.name)]
         self.telling = threading.Lock()
-        self.doing, self.stuck = "preparing", None
+        self.doing, self.stuck, self.resumed = "preparing", None, None
 
     def path(self, *names):
         return os.path.join(self.folder, *names)

@@ -123,6 +123,8 @@ class Watchman:
         """Add to what mpirun says of a rank or machine where that is, in names that a person knows."""
         if event["event"] == alarms.WAITED_FOR:
             return dict(event, text="rank {} on {}".format(event["rank"], self._node_of(event["rank"])))
+        if event["event"] == "restored" and self.run.resumed is not None:
+            return dict(event, step=self.run.resumed)  # The log has it from the file's name.
         if event["event"] == alarms.RANK_DIED:
             node = self._node_of(event["rank"])
             how = "signal " + str(event["signal"]) if "signal" in event else "exit code " + str(event["exit_code"])

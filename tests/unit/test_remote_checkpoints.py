@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+
 import pytest
 from tiny_checkpoint import DATA, INDEX, save
 
@@ -86,3 +88,45 @@ def test_pruning_keeps_the_newest_whole_ones_whatever_is_newer_and_torn(logdir):
     save(logdir, "model.ckpt-5", data=b"")
     assert checkpoints.prune(str(logdir)) == ["model.ckpt-2", "model.ckpt-1"]
     assert checkpoints.newest_whole(str(logdir)) == (4, "model.ckpt-4")
+
+
+def test_pruning_keeps_the_best_model_the_newest_one_and_what_is_gone_on_from(logdir):
+    for name in (
+        "val_loss=1.5000-step-11",
+        "val_loss=1.2000-step-21",
+        "val_loss=1.9000-step-31",
+        "val_loss=1.8000-step-41",
+    ):
+        save(logdir, f"best_models/{name}")
+    for step in (10, 20, 30):
+        save(logdir, f"model.ckpt-{step}")
+    removed = checkpoints.prune(str(logdir), "best_models/val_loss=1.9000-step-31")
+    assert removed == ["model.ckpt-10", "best_models/val_loss=1.5000-step-11"]
+    assert sorted(path.stem for path in (logdir / "best_models").glob("*.index")) == [
+        "val_loss=1.2000-step-21",
+        "val_loss=1.8000-step-41",
+        "val_loss=1.9000-step-31",
+    ]
+
+
+def test_what_a_killed_rank_was_just_writing_goes_and_nothing_else(logdir):
+    save(logdir, "model.ckpt-10")
+    for name in (
+        "model.ckpt-20.data-00000-of-00001.tempstate1234567890",
+        "best_models/val_loss=1.0000-step-21.index.tempstate99",
+    ):
+        (logdir / name).parent.mkdir(exist_ok=True)
+        (logdir / name).write_bytes(b"half")
+    before = sorted(path.name for path in logdir.glob("model.ckpt-10*"))
+    assert len(checkpoints.prune(str(logdir))) == 2
+    assert sorted(path.name for path in logdir.iterdir() if path.is_file()) == before
+    assert list((logdir / "best_models").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("held", "step"), [(150, 150), (151, 151), (0, 151)], ids=["OpenSeq2Seq", "stand-in", "neither"]
+)
+def test_the_step_of_a_best_model_is_the_one_that_it_holds(logdir, held, step):
+    save(logdir, "best_models/val_loss=1.6200-step-151", data=DATA[:12] + struct.pack("<q", held))
+    assert bundle.global_step(str(logdir / "best_models" / "val_loss=1.6200-step-151")) == held
+    assert choose(logdir)[0] == (step, "best_models/val_loss=1.6200-step-151")
