@@ -57,6 +57,7 @@ def run_serve(settings: Settings, arguments: argparse.Namespace) -> int:
         machines.open()
         if settings.machines == "containers":
             sockets.append(process.listen(gateway(settings.private_subnets[0]), settings.port))
+            machines.require_way_to(settings.port)
         identity = write_identity(settings.state) if settings.tls else None
         write_client_file(settings)
         account = Account(settings, Store(settings.state))

@@ -76,13 +76,17 @@ def listen(address: str, port: int) -> socket.socket:
     return listener
 
 
-def port_owner(port: int) -> str | None:
-    """The id and the command of the process that listens on a port, where this user may know it."""
+def port_owner(port: int, *, everywhere: bool = False) -> str | None:
+    """The id and the command of the process that listens on a port, where this user may know it.
+
+    Args:
+        everywhere: look for one that listens on all addresses of this computer.
+    """
     inodes = set()
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         with contextlib.suppress(OSError):
             rows = [line.split() for line in Path(table).read_text().splitlines()[1:]]
-            inodes |= {row[9] for row in rows if row[3] == TCP_LISTEN and int(row[1].split(":")[1], 16) == port}
+            inodes |= {row[9] for row in rows if row[3] == TCP_LISTEN and _is_at(row[1], port, everywhere=everywhere)}
     wanted = {f"socket:[{inode}]" for inode in inodes}
     for folder in Path("/proc").iterdir():
         with contextlib.suppress(OSError):
@@ -90,6 +94,11 @@ def port_owner(port: int) -> str | None:
                 command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode().strip()
                 return f"{folder.name} ({command[:80]})"
     return None
+
+
+def _is_at(entry: str, port: int, *, everywhere: bool) -> bool:
+    address, _, number = entry.partition(":")
+    return int(number, 16) == port and not (everywhere and int(address, 16))
 
 
 def start(settings: Settings, arguments: list[str]) -> dict[str, Any]:

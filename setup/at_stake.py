@@ -13,7 +13,7 @@ from plain_text import one_line
 from setup import fab
 from setup.environment import PROJECT, PULUMI, Home, with_account
 from setup.errors import MISTAKE, SetupError
-from setup.progress import Stages, say
+from setup.progress import Stages, moment, say
 
 ARTIFACTS = PROJECT / "artifacts"
 FETCH, DISCARD = "FETCH", "DISCARD"
@@ -40,7 +40,7 @@ class Stake:
         home = (
             "nothing of it was fetched"
             if self.fetched is None
-            else f"fetched last at step {self.fetched_step}, {self.fetched}"
+            else f"fetched last at step {self.fetched_step}, {moment(self.fetched)}"
         )
         return f"run {self.run} lies on its machines only: step {self.step}, {saved}; {home}"
 

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from emulator.process import port_owner
+from emulator.settings import SETTINGS_FILE, SettingsError, load_settings
 from setup import docker
 from setup.environment import PYTHON, Home, child_environment
-from setup.errors import SetupError
+from setup.errors import MISTAKE, SetupError
 from setup.process import Step, output_of, run_in_view, run_logged, wait_until
 from setup.progress import Stages
 
@@ -38,6 +40,7 @@ class Rented:
 
 def start(state: Path, home: Home, stages: Stages) -> None:
     """Have the emulator answer, with all that its machines need."""
+    refuse_taken_port(state)
     prepare_images(home, stages)
     with stages.stage("emulator", "the emulated SoftLayer account, on this machine"):
         _emulator("start", state, home)
@@ -55,9 +58,27 @@ def start(state: Path, home: Home, stages: Stages) -> None:
 
 def answer(state: Path, home: Home, stages: Stages) -> None:
     """Have the emulator answer; what is rented in it goes without images that new machines would need."""
+    refuse_taken_port(state)
     with stages.stage("emulator", "the SoftLayer account on this machine"):
         docker.ensure(home)
         _emulator("start", state, home)
+
+
+def refuse_taken_port(state: Path) -> None:
+    """Raise while another program listens everywhere on the port of the account's registry, which needs one address only."""
+    try:
+        port = load_settings(state, {}).registry_port
+    except SettingsError as wrong:
+        raise SetupError(str(wrong), MISTAKE) from wrong
+    owner = port_owner(port, everywhere=True)
+    if owner:
+        raise SetupError(
+            f"Starting the account on this machine: its registry needs port {port}, and process {owner} has it on every "
+            "address. If that is the service of Debian's package docker-registry and nobody uses it, "
+            "`service docker-registry stop` frees the port, and `update-rc.d docker-registry disable` keeps it free. "
+            f"Or choose another port: `registry_port = {port + 1}` in {state / SETTINGS_FILE}, and the same number in "
+            "`container.image` of the stack file. Then repeat."
+        )
 
 
 def prepare_images(home: Home, stages: Stages) -> None:

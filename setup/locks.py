@@ -15,6 +15,7 @@ from pathlib import Path
 from setup.checkpoint import PROJECT_NAME
 from setup.environment import PROJECT, Home
 from setup.errors import SetupError
+from setup.progress import moment
 
 DEAD = ("Z", "X")  # States of a process that has ended and that nobody has waited for yet.
 
@@ -106,7 +107,8 @@ def _read(path: Path) -> PulumiLock | None:
     """Return None for the lock of a pulumi that ended after the folder was listed."""
     try:
         entry = json.loads(path.read_bytes())
-        return PulumiLock(int(entry["pid"]), str(entry["username"]), str(entry["hostname"]), str(entry["timestamp"]))
+        since = moment(str(entry["timestamp"]))  # Pulumi writes it with the offset of its computer.
+        return PulumiLock(int(entry["pid"]), str(entry["username"]), str(entry["hostname"]), since)
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError):

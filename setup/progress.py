@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import TextIO
 
 from plain_text import one_line, say
@@ -25,6 +26,15 @@ def duration(seconds: float) -> str:
     """A time as a person says it: 8 s, 3 min 05 s."""
     whole = round(seconds)
     return f"{whole} s" if whole < 60 else f"{whole // 60} min {whole % 60:02d} s"
+
+
+def moment(text: str) -> str:
+    """A time that a program wrote, as a person reads it, in UTC; what is no time with an offset stays as it is."""
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        return text
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC" if at.tzinfo else text
 
 
 @dataclass

@@ -74,9 +74,10 @@ def resume(context: invoke.Context, stack: str = STACK) -> int:
 
 @verb
 def ssh(context: invoke.Context, node: str, stack: str = STACK) -> None:
-    """Open a shell on NODE, or run the words after `--` there."""
+    """Open a shell on NODE, or run the words after `--` there, as ssh does: joined by spaces, for the shell over there."""
     payload = payload_of(stack)
-    _become(ssh_argv(host_named(payload, node), open_hosts(payload), words_after_dashes(sys.argv)))
+    line = " ".join(words_after_dashes(sys.argv))
+    _become((*ssh_argv(host_named(payload, node), open_hosts(payload)), *([line] if line else [])))
 
 
 def _become(argv: Sequence[str]) -> NoReturn:

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import docker
 
-from emulator.machines import handed_in, host_tools, network_access
+from emulator.machines import handed_in, host_tools, network_access, reachability
 from emulator.machines.access_file import AccessFile
-from emulator.machines.container import Containers, Machine
+from emulator.machines.container import IMAGE, Containers, Machine
 from emulator.machines.disks import DiskFolder
 from emulator.machines.docker_errors import connect
 from emulator.machines.firewall import firewall_text
@@ -58,6 +58,11 @@ class ContainerMachines:
         if self._watch is None:
             self._watch = StartWatch(self._docker, self._containers.label, self._let_all_in, self._let_in)
             self._watch.open()
+
+    def require_way_to(self, port: int) -> None:
+        """Refuse to serve machines that this host's firewall keeps from the API on ``port``, or from the registry."""
+        network = self._networks.private_name(next(iter(self._subnets)))
+        reachability.require(self._docker, IMAGE, network, self._networks.services, (port, self._registry_port))
 
     def boot(self, spec: MachineSpec) -> None:
         """Create or start the machine and return once its sshd listens; may be repeated."""

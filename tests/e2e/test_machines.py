@@ -331,3 +331,18 @@ def test_reset_leaves_nothing_on_the_host(machines, keys):
     machines.boot(spec(keys, 1))
     machines.reset()
     assert left_on_host() == dict.fromkeys(left_on_host(), [])
+
+
+def test_a_firewall_that_keeps_machines_from_this_host_is_found_before_any_is_ordered(
+    machines: ContainerMachines,
+) -> None:
+    with socket.create_server(("10.113.7.1", 0)) as api:
+        port = api.getsockname()[1]
+        machines.require_way_to(port)
+        rule = ("INPUT", "-s", SUBNETS[1], "-p", "tcp", "--dport", str(port), "-j", "DROP")
+        subprocess.run(("iptables", "-I", *rule), check=True)
+        try:
+            with pytest.raises(MachineError, match=f"10.113.7.1, port {port}: no answer.*-s 10.113.7.0/26 .*ACCEPT"):
+                machines.require_way_to(port)
+        finally:
+            subprocess.run(("iptables", "-D", *rule), check=True)

@@ -66,7 +66,7 @@ def interrupted(product: Product) -> dict[str, tuple[Interrupted, str]]:
 def supervisor_of(product: Product) -> str:
     """Return the number of the supervisor that lives on the launcher."""
     look = "for f in /data/runs/*/supervisor.pid; do p=$(cat $f); test -d /proc/$p && echo $p; done"
-    return product.plain(f"fab ssh --stack local gpu-0 -- sh -c '{look}'", 60).stdout.strip()
+    return product.plain(f"fab ssh --stack local gpu-0 -- '{look}'", 60).stdout.strip()
 
 
 @pytest.fixture(scope="module")
@@ -135,7 +135,7 @@ def test_the_run_outlives_every_ctrl_c_with_one_supervisor(interrupted) -> None:
 def test_what_was_interrupted_left_nothing_on_the_machines(product: Product, up: str) -> None:
     look = "ls -d /run/microcluster-login.* /root/.ssh/authorized_keys2 2>/dev/null; docker ps -aq --no-trunc --format {{.Names}}"
     for host in ("gpu-0", "gpu-1"):
-        assert product.plain(f"fab ssh --stack local {host} -- sh -c '{look}'").stdout.split() == ["openseq2seq"]
+        assert product.plain(f"fab ssh --stack local {host} -- '{look}'").stdout.split() == ["openseq2seq"]
     assert not runs("docker save", "microcluster/openseq2seq")
     assert not runs("docker build", "microcluster/openseq2seq")
 
@@ -170,7 +170,7 @@ def test_one_machine_asked_the_registry_and_the_other_has_the_very_same_image_fr
     product: Product, up: str
 ) -> None:
     listing = "docker image ls --no-trunc --format '{{.Repository}} {{.ID}}'"
-    shown = [product.plain(f"fab ssh --stack local gpu-{number} -- {listing}").stdout for number in (0, 1)]
+    shown = [product.plain(f'fab ssh --stack local gpu-{number} -- "{listing}"').stdout for number in (0, 1)]
     launcher, other = (dict(line.split() for line in text.splitlines()) for text in shown)
     assert other.keys() == {"microcluster/openseq2seq"}
     assert launcher["microcluster/openseq2seq"] == other["microcluster/openseq2seq"]
@@ -204,7 +204,7 @@ def test_no_secret_is_left_on_a_machine_or_in_the_state(product: Product, up: st
         search = (
             f"grep -rlF --exclude-dir=proc --exclude-dir=sys --exclude-dir=docker -- {secret} {places}; echo searched"
         )
-        assert product.plain(f"fab ssh --stack local {host} -- sh -c '{search}'").stdout.split() == ["searched"]
+        assert product.plain(f"fab ssh --stack local {host} -- '{search}'").stdout.split() == ["searched"]
 
 
 def test_the_run_comes_home_and_does_not_travel_twice(product: Product, up: str) -> None:
@@ -302,7 +302,7 @@ def test_a_v100_stack_runs_beside_it_on_the_same_account_and_shares_nothing(prod
     assert float(other["pricePerHour"]) > float(before["pricePerHour"])
     for fact in ("mark", "key_file", "rank_key_file", "hosts"):
         assert ours[fact] != theirs[fact]
-    probe = "fab ssh --stack v100-local gpu-0 -- timeout 2 bash -c '</dev/tcp/{}/22'"
+    probe = "fab ssh --stack v100-local gpu-0 -- \"timeout 2 bash -c '</dev/tcp/{}/22'\""
     reached = [product.plain(probe.format(one["hosts"][1]["private_address"])).returncode for one in (theirs, ours)]
     assert reached[0] == 0 and reached[1] != 0
     down = product.run("make down STACK=v100-local DISCARD=1")
@@ -336,13 +336,13 @@ def test_a_launcher_that_is_gone_is_replaced_and_the_run_goes_on_from_the_copy_o
 def curves_of(product: Product, run: str) -> list[str]:
     """Return the names of the files that TensorBoard draws from, and the beginnings of the two that `fab report` does."""
     wanted = f"cd /data/runs/{run} && ls logdir/events.* && head -n 1 progress.jsonl && head -n 1 samples.jsonl"
-    return product.plain(f"fab ssh --stack local gpu-0 -- sh -c '{wanted}'").stdout.splitlines()
+    return product.plain(f"fab ssh --stack local gpu-0 -- '{wanted}'").stdout.splitlines()
 
 
 def best_models(product: Product, run: str) -> set[str]:
     """Return the hash and the name of every file of the best models that the launcher has."""
     hashes = f"cd /data/runs/{run}/logdir/best_models && sha256sum val_loss=*"
-    return set(product.plain(f'fab ssh --stack local gpu-0 -- sh -c "{hashes}"').stdout.splitlines())
+    return set(product.plain(f'fab ssh --stack local gpu-0 -- "{hashes}"').stdout.splitlines())
 
 
 def guests_of(product: Product) -> dict[str, str]:

@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from setup.progress import Stages, Ticker, duration
+from setup.progress import Stages, Ticker, duration, moment
 
 
 class Clock:
@@ -70,3 +70,16 @@ def test_the_summary_names_a_stage_that_failed_too() -> None:
     with pytest.raises(RuntimeError), stages.stage("images", "second"):
         raise RuntimeError
     assert stages.summary() == "engine 0 s, images 0 s"
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("2026-11-21T14:40:08.123456789+01:00", "2026-11-21 13:40:08 UTC"),
+        ("2026-11-21T13:40:08Z", "2026-11-21 13:40:08 UTC"),
+        ("2026-11-21T13:40:08", "2026-11-21T13:40:08"),
+        ("an unknown time", "an unknown time"),
+    ],
+)
+def test_a_time_that_a_program_wrote_is_shown_in_utc(written: str, shown: str) -> None:
+    assert moment(written) == shown

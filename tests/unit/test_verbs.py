@@ -209,6 +209,26 @@ def test_the_words_after_the_dashes_are_for_the_machine():
     assert words_after_dashes(["fab", "ssh", "gpu-0"]) == ()
 
 
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (("echo a; echo b",), ["echo a; echo b"]),
+        (("grep", "-c", "a b", "job.log"), ["grep -c a b job.log"]),
+        (("ls", "/data/*"), ["ls /data/*"]),
+        ((), []),
+    ],
+)
+def test_what_stands_after_the_dashes_reaches_the_machines_shell_as_with_ssh(words, line, monkeypatch, tmp_path):
+    up = dataclasses.replace(PAYLOAD, key_file=str(tmp_path / "key"))
+    became = []
+    monkeypatch.setattr(living, "_outputs", lambda stack: {living.OUTPUT: up.to_json()})
+    monkeypatch.setattr(sys, "argv", ["fab", "ssh", "gpu-0", *(["--", *words] if words else [])])
+    monkeypatch.setattr(job.os, "execvp", lambda program, argv: became.extend(argv))
+    with pytest.raises(SystemExit):
+        job.ssh(frame.invoke.Context(), "gpu-0")
+    assert became[became.index("root@198.51.100.7") + 1 :] == line
+
+
 def test_the_facts_of_status_are_the_contract():
     facts = json.loads(json.dumps(status_facts("local", PAYLOAD, RUNNING, COST)))
     assert facts | {"nodes": [], "phase": None} == {

@@ -1,0 +1,55 @@
+"""What stands in the way of the account on this machine is told before anything is built or ordered."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from emulator.machines.reachability import remedy
+from emulator.process import port_owner
+from setup import local_account
+from setup.environment import Home
+from setup.errors import SetupError
+
+
+@pytest.fixture(params=["0.0.0.0", "127.0.0.1"])
+def listener(request: pytest.FixtureRequest) -> Iterator[tuple[str, int]]:
+    with socket.create_server((request.param, 0)) as server:
+        yield request.param, server.getsockname()[1]
+
+
+def test_a_program_that_has_the_registrys_port_everywhere_is_named_and_left_alone(listener, tmp_path: Path) -> None:
+    address, port = listener
+    (tmp_path / "settings.toml").write_text(f"registry_port = {port}\n")
+    assert str(port_owner(port)).startswith(f"{os.getpid()} (")
+    if address == "127.0.0.1":  # Ours listens on one address too, and both go together.
+        local_account.refuse_taken_port(tmp_path)
+        return
+    with pytest.raises(
+        SetupError, match=f"needs port {port}, and process {os.getpid()} .*service docker-registry stop"
+    ):
+        local_account.refuse_taken_port(tmp_path)
+
+
+@pytest.mark.parametrize("begin", [local_account.start, local_account.answer])
+def test_a_taken_port_is_told_before_docker_and_images_are_prepared(begin, tmp_path: Path) -> None:
+    with socket.create_server(("", 0)) as server:
+        (tmp_path / "settings.toml").write_text(f"registry_port = {server.getsockname()[1]}\n")
+        with pytest.raises(SetupError, match="registry_port"):
+            begin(tmp_path, Home(tmp_path, tmp_path), None)
+
+
+@pytest.mark.parametrize(
+    ("firewall", "command"),
+    [
+        ("ufw", "ufw allow proto tcp from 10.0.0.0/24 to 10.0.0.1 port 8170,5000"),
+        ("firewalld", "firewall-cmd --zone=trusted --add-source=10.0.0.0/24 && firewall-cmd --runtime-to-permanent"),
+        ("", "iptables -I INPUT -p tcp -s 10.0.0.0/24 -d 10.0.0.1 -m multiport --dports 8170,5000 -j ACCEPT"),
+    ],
+)
+def test_the_command_that_lets_machines_in_is_that_of_the_firewall_in_charge(firewall: str, command: str) -> None:
+    assert remedy("10.0.0.0/24", "10.0.0.1", (8170, 5000), firewall) == command
