@@ -16,6 +16,12 @@ SCALING_NAMES = ("backoff", "logmax")
 MOST_STEPS_AT_RISK = 5000
 """What the procedures recommend at most between checkpoints; at 1.7 s a step a crash then costs more than two hours."""
 EIGHT = 8
+SECTIONS = (
+    *("base_params", "train_params", "eval_params", "data_layer_params"),
+    *("encoder_params", "decoder_params", "loss_params", "lr_policy_params"),
+)
+COUNTS = ("print_loss_steps", "print_samples_steps", "save_checkpoint_steps", "eval_steps", "iter_size", "max_length")
+"""What the rules compare and divide by."""
 
 Params = Mapping[str, Any]
 
@@ -40,17 +46,42 @@ class Parameters:
 def problems(text: str) -> list[str]:
     """Say what is wrong with a configuration, each with its reason; an empty list means that it may travel."""
     try:
-        defined = _defined(ast.parse(text, feature_version=PYTHON))
+        tree = ast.parse(text, feature_version=PYTHON)
     except SyntaxError as error:
-        return [f"line {error.lineno} is no Python {PYTHON[0]}.{PYTHON[1]}, which the image has: {error.msg}"]
+        return [_too_new(error.lineno, error.msg)]
+    # From Python 3.12 on the parser takes f-strings whatever version it is asked for.
+    if formatted := next((node for node in ast.walk(tree) if isinstance(node, ast.JoinedStr)), None):
+        return [_too_new(formatted.lineno, "an f-string")]
+    defined = _defined(tree)
     missing = [name for name in ("base_params", "base_model") if name not in defined]
     if missing:
         return [f"{name} is missing, and the loader asks for it" for name in missing]
+    wrong = [problem for name, value in defined.items() for problem in _of_kinds(name, value)]
+    if wrong:
+        return wrong
     base = defined["base_params"]
     train, evaluation = (_merged(base, defined.get(name, {})) for name in ("train_params", "eval_params"))
     merged = Parameters(defined.get("data_root"), base, train, evaluation)
     rules = (_of_length, _of_checkpoints, _of_evaluation, _of_precision, _of_files, _of_types, _of_shapes)
     return [problem for rule in rules for problem in rule(merged)]
+
+
+def _too_new(line: int | None, what: str) -> str:
+    return f"line {line} is no Python {PYTHON[0]}.{PYTHON[1]}, which the image has: {what}"
+
+
+def _of_kinds(name: str, value: Any, path: str = "") -> Iterator[str]:
+    """Refuse what the other rules cannot judge: a name or a call where a value has to be written out."""
+    where = f"{path}{name}"
+    if name == "data_root" and not isinstance(value, str):
+        yield f"{where} is {_shown(value)} and has to be a text that is written out"
+    if name in SECTIONS and not isinstance(value, Mapping):
+        yield f"{where} is {_shown(value)} and has to be a dict that is written out"
+    if name in COUNTS and value is not None and not isinstance(value, int):
+        yield f"{where} is {_shown(value)} and has to be a whole number"
+    if name in SECTIONS and isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _of_kinds(str(key), inner, f"{where}: ")
 
 
 def _of_length(found: Parameters) -> Iterator[str]:
@@ -151,7 +182,8 @@ def _values(found: Parameters) -> Iterator[tuple[str, str, Any]]:
 
 
 def _merged(base: Params, over: Params) -> Params:
-    both = {key: _merged(base[key], over[key]) for key in base.keys() & over if isinstance(over[key], Mapping)}
+    sections = [key for key in base.keys() & over if isinstance(base[key], Mapping) and isinstance(over[key], Mapping)]
+    both = {key: _merged(base[key], over[key]) for key in sections}
     return {**base, **over, **both}
 
 
@@ -168,7 +200,8 @@ def _value(node: ast.expr, known: Params) -> Any:
         case ast.Constant(value=value):
             return value
         case ast.Dict(keys=keys, values=values):
-            return {_value(key, known): _value(value, known) for key, value in zip(keys, values, strict=True) if key}
+            pairs = zip(keys, values, strict=True)
+            return {_value(key, known): _value(value, known) for key, value in pairs if isinstance(key, ast.Constant)}
         case ast.List(elts=members) | ast.Tuple(elts=members):
             return [_value(member, known) for member in members]
         case ast.Name(id=name) if name in known:

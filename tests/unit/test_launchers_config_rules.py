@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
 import pytest
 
@@ -60,6 +61,20 @@ def test_each_trap_is_refused_with_its_reason(before: str, after: str, reason: s
     text = rendered()
     assert before in text
     assert any(reason in problem for problem in problems(text.replace(before, after)))
+
+
+@pytest.mark.parametrize("instead", ["somewhere.name", "call(1)", "[1]", '"text"', "None", "{}", "1.5", "{[1]: 2}"])
+def test_no_value_makes_the_judging_itself_fail(instead: str) -> None:
+    lines = [line for line in rendered().splitlines() if re.match(r"\s+\"\w+\": .+,$", line)]
+    assert len(lines) > 30
+    for line in lines:
+        problems(rendered().replace(line, f"{line.partition(':')[0]}: {instead},"))
+
+
+@pytest.mark.parametrize("name", ["data_root", "base_params", "train_params", "eval_params"])
+def test_a_name_where_a_value_has_to_be_written_out_is_refused(name: str) -> None:
+    found = problems(f"{rendered()}\n{name} = tf.somewhere\n")
+    assert len(found) == 1 and f"{name} is tf.somewhere and has to be" in found[0]
 
 
 @pytest.mark.parametrize(("scaling", "reason"), [("512", "512 crashes"), ('"Twice"', "'Backoff', 'LogMax' or a float")])
