@@ -18,6 +18,7 @@ VARIABLE = b"MICROCLUSTER_RUN="
 TOOL = b"MICROCLUSTER_TOOL="
 TERM_WAIT_S = 15
 KILL_WAIT_S = 5
+EXEC_LOOKS, EXEC_PAUSE_S = 10, 0.002
 DOCKER_TIMEOUT_S = 5
 MARK_TIMEOUT_S = 3
 NOT_FOUND, TOO_SLOW = 127, 124
@@ -34,6 +35,23 @@ def start_time(pid):
     return fields[19], fields[0]
 
 
+def environment(pid):
+    """Return the words of a process's environment; one that is just starting another program shows none for a moment."""
+    for _ in range(EXEC_LOOKS):
+        with open("/proc/" + pid + "/environ", "rb") as file:
+            words = file.read().split(b"\0")
+        if words != [b""] or not has_memory(pid):
+            break
+        time.sleep(EXEC_PAUSE_S)
+    return words
+
+
+def has_memory(pid):
+    """Return whether it is neither one of the kernel's own nor a zombie: these never show an environment."""
+    with open("/proc/" + pid + "/statm") as file:
+        return not file.read().startswith("0 ")
+
+
 def find(mode, run, container=None):
     """Return {(pid, start time): run} of the living processes that are meant."""
     found = {}
@@ -41,8 +59,7 @@ def find(mode, run, container=None):
         if not pid.isdigit() or int(pid) == os.getpid():
             continue
         try:
-            with open("/proc/" + pid + "/environ", "rb") as file:
-                words = file.read().split(b"\0")
+            words = environment(pid)
             started, state = start_time(pid)
             inside = container and is_inside(pid, container)
         except OSError:
@@ -124,7 +141,8 @@ def end(mode, run, container=None):
     for number, wait_s in ((signal.SIGTERM, TERM_WAIT_S), (signal.SIGKILL, KILL_WAIT_S)):
         deadline = time.monotonic() + wait_s
         send(find(mode, run, container), number)
-        while find(mode, run, container) and time.monotonic() < deadline:
+        # Two looks: what was started while the first listed the processes shows in the second.
+        while (find(mode, run, container) or find(mode, run, container)) and time.monotonic() < deadline:
             time.sleep(0.2)
     return there, find(mode, run, container)
 

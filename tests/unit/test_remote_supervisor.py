@@ -488,3 +488,18 @@ def test_where_there_is_systemd_the_supervisor_is_a_unit_with_the_runs_mark_and_
     assert freed == "systemctl reset-failed microcluster-abc123.service"
     options = ["--quiet", "--unit=microcluster-abc123", "--setenv=MICROCLUSTER_RUN=abc123"]
     assert begun.split() == ["systemd-run", *options, sys.executable, supervisor.__file__, "run", str(run)]
+
+
+AGAIN = (
+    "import os, sys; left = int(sys.argv[1]); left and os.execv(sys.executable, [*sys.orig_argv[:-1], str(left - 1)])"
+)
+
+
+def test_a_process_that_is_just_starting_another_program_is_found(tmp_path):
+    argv = [sys.executable, "-S", "-E", "-c", AGAIN, "100000"]
+    with subprocess.Popen(argv, env={**os.environ, "MICROCLUSTER_RUN": tmp_path.name}) as restless:
+        try:
+            looks = [[pid for pid, _ in ending.find("only", tmp_path.name)] for _ in range(150)]
+        finally:
+            restless.kill()
+    assert looks == [[restless.pid]] * 150
