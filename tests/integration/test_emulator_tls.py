@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -17,6 +18,7 @@ from providers.softlayer.calls import Api
 from providers.softlayer.credentials import load
 from providers.softlayer.errors import ApiError
 from tests.integration.conftest import ROOT, AccountEmulator, free_port
+from tests.integration.official import Slcli
 from tests.integration.test_emulator_account import template
 
 WAYS = ["plain_bytes", "alert", "end", "reset"]
@@ -30,6 +32,12 @@ def emulator(tmp_path_factory):
     emulator.stop()
 
 
+@pytest.fixture(autouse=True)
+def environment(monkeypatch):
+    """The official client exports what it reads as ``verify``; no later test may inherit that."""
+    monkeypatch.setenv("SSL_CERT_FILE", os.environ.get("SSL_CERT_FILE", ""))
+
+
 def test_the_clients_file_leads_to_it_and_names_the_authority(emulator):
     key = load(str(emulator.config_file))
     assert key.endpoint == emulator.endpoint and key.endpoint.startswith("https://")
@@ -37,6 +45,20 @@ def test_the_clients_file_leads_to_it_and_names_the_authority(emulator):
     assert account.identity().username == "local"
     client = SoftLayer.create_client_from_env(config_file=str(emulator.config_file), verify=key.authority)
     assert client.call("Account", "getObject")["id"] == int(account.identity().account_id)
+
+
+def test_slcli_needs_the_authority_in_its_environment(emulator, monkeypatch):
+    slcli = Slcli(emulator.config_file)
+    assert "CERTIFICATE_VERIFY_FAILED" in slcli.refused("vs", "list")
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(emulator.state / "authority.pem"))
+    assert slcli.json("vs", "list") == []
+
+
+def test_a_proxy_in_the_home_leads_no_official_client_away_from_it(account_emulator, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / ".softlayer").write_text("[softlayer]\nproxy = http://127.0.0.1:9\n")
+    client = SoftLayer.create_client_from_env(config_file=str(account_emulator.config_file))
+    assert client.call("Account", "getObject")["id"]
 
 
 def test_another_accounts_authority_is_not_trusted(emulator, emulator_with):
