@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 
 from providers.softlayer import mark as marks
-from providers.softlayer import orders, placing, provision, sweep
+from providers.softlayer import orders, placing, provision, rights, sweep
 from providers.softlayer.account import Account
 from providers.softlayer.charges import Receipt
 from providers.softlayer.engine_log import EngineLog, Log
@@ -45,7 +45,7 @@ def journalled_guests(stack: str, owner_mark: str, account: Account) -> set[str]
 
 
 def to_come(owner: marks.Owner, account: Account, time_scale: float) -> list[str]:
-    """Say which orders may still make something that the account does not show."""
+    """Say what may be billed, or will be, that the account does not show."""
     said = []
     for each in Journal(owner.stack, owner.mark).unresolved(account.identity().account_id):
         order = placing.standing(account, each)
@@ -54,4 +54,6 @@ def to_come(owner: marks.Owner, account: Account, time_scale: float) -> list[str
         elif placing.unsettled_s([each], time_scale) > 0:
             said.append(f"the answer to the order of {each.name} at {each.at[:19]} UTC got lost; it may still turn up")
     waiting = orders.waiting_unshown(account.order_list.under(owner), account.guest_list.under(owner))
-    return said + ([f"{orders.described(waiting)}, and the account shows no guest of it"] if waiting else [])
+    said += [f"{orders.described(waiting)}, and the account shows no guest of it"] if waiting else []
+    hidden = rights.unseen(account)
+    return said + ([hidden] if hidden else [])

@@ -47,6 +47,25 @@ def check_to_see(account: Account, guest_id: str) -> None:
         )
 
 
+def check_to_prove(account: Account) -> None:
+    """Refuse to call an account clean for a user who does not see all of it.
+
+    Raises:
+        ProviderError: the text names what is missing, and where it is granted.
+    """
+    hidden = unseen(account)
+    if hidden:
+        raise ProviderError(f"proving that nothing is billed any more: {hidden}")
+
+
+def unseen(account: Account) -> str | None:
+    """Say why machines may be billed that this user does not see; None if it sees all."""
+    missing = lacking(account.user(), (VIEW, ALL_DEVICES))
+    if not missing:
+        return None
+    return f"{_user(account)} lacks {_named(missing)}, so machines that it does not see may be billed. {_grant(account, missing)}"
+
+
 def lacking(user: Mapping[str, Any], needed: Iterable[str]) -> list[str]:
     """Return the rights that a user lacks; the master user has all."""
     if user.get("isMasterUserFlag"):

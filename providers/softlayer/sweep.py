@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
-from providers.softlayer import belongings, cancel, guests, placing, provision, security_group, ssh_key
+from providers.softlayer import belongings, cancel, guests, placing, provision, rights, security_group, ssh_key
 from providers.softlayer import mark as marks
 from providers.softlayer.account import Account
 from providers.softlayer.charges import Receipt, receipt
@@ -126,6 +126,7 @@ class _Cleaning:
         found = receipt(self._account.charges(self._owner, self._fresh_ids(provision.KIND)))
         still_open = [f"{row.id} ({row.host}, {row.per_hour:f} an hour)" for row in found.rows if row.is_open]
         if not still_open:
+            rights.check_to_prove(self._account)
             return found
         # Lists show a cancellation as late as an order.
         if (time.monotonic() - self._swept_at) / self._op.patience.time_scale > placing.SETTLED_S:

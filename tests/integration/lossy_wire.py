@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import urllib.request
+import xmlrpc.client
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -26,6 +27,8 @@ class LossyWire(ThreadingHTTPServer):
         """Answers to these methods are kept back until the event: the account has carried them out."""
         self.kept_back: dict[str, threading.Event] = {}
         """Calls of these methods do not reach the account before the event."""
+        self.says: dict[str, object] = {}
+        """What is answered to a method of a service instead of the account's answer: a value, or a fault."""
         self.misroots = False
         """Whether every filter loses its root on the way, so that the account ignores it and lists everything."""
         self.lock = threading.Lock()
@@ -69,6 +72,11 @@ class _Forward(BaseHTTPRequestHandler):
         request = urllib.request.Request(f"{self.server.endpoint}/{service}", body, {"Content-Type": "application/xml"})
         with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=30) as answer:
             content = answer.read()
+        service_method = f"{service.removeprefix('SoftLayer_')}::{method}"
+        if service_method in self.server.says:
+            said = self.server.says[service_method]
+            answer = said if isinstance(said, xmlrpc.client.Fault) else (said,)
+            content = xmlrpc.client.dumps(answer, methodresponse=True, allow_none=True).encode()
         if method in self.server.held:
             self.server.held[method].wait(30)
         if lost:

@@ -1,0 +1,65 @@
+"""A user who may order and does not see what was ordered: nothing is ordered twice, and nothing is called gone."""
+
+from __future__ import annotations
+
+import time
+import xmlrpc.client
+
+import pytest
+
+from providers.softlayer.placing import SETTLED_S
+from tests.integration.lossy_wire import lossy_wire
+from tests.integration.provider_cluster import LEDGER, guest
+from tests.integration.provider_driver import Driver, Failed, Resource
+
+TIME_SCALE = 0.02
+UNSEEN = xmlrpc.client.Fault("SoftLayer_Exception_ObjectNotFound", "Unable to find object with id of '101'.")
+HIDDEN = {
+    "Virtual_Guest::getObject": UNSEEN,
+    "Account::getVirtualGuests": [],
+    "Account::getAllTopLevelBillingItems": [],
+    "Account::getOrders": [],
+    "Account::getCurrentUser": {"id": 7, "permissions": [{"keyName": "SERVER_ADD"}]},
+}
+
+
+@pytest.fixture
+def wire(account_emulator, onlooker):
+    with lossy_wire(account_emulator.endpoint, {}) as running:
+        running.says = dict(HIDDEN)
+        yield running
+
+
+@pytest.fixture
+def driver(wire, account_emulator, tmp_path):
+    with Driver(wire.config(account_emulator.config_file, tmp_path), TIME_SCALE) as running:
+        yield running
+
+
+def test_the_ledger_names_the_missing_rights_before_anything_is_ordered(driver, onlooker):
+    with pytest.raises(Failed, match=r"it lacks .*\(SERVER_CANCEL\).*\(ACCESS_ALL_GUEST\)\. Nothing was ordered"):
+        driver.create("Ledger", "ledger", LEDGER)
+    assert onlooker.guests() == []
+
+
+def test_an_accepted_order_that_this_user_cannot_see_is_an_error_in_all_that_follows(driver, wire, onlooker):
+    with pytest.raises(Failed, match="the account has not shown guest [0-9]+ for 180 s.*It may be billed") as late:
+        driver.create("VirtualGuest", "gpu-0", guest("gpu-0"))
+    known = late.value.unfinished
+    assert known.id == str(onlooker.guests()[0]["id"])
+    time.sleep(SETTLED_S * TIME_SCALE)
+    for act in (
+        lambda: driver.create("VirtualGuest", "gpu-0", guest("gpu-0")),
+        lambda: driver.read(known),
+        lambda: driver.delete(known),
+        lambda: driver.delete(Resource("Ledger", "ledger", "x", LEDGER, {})),
+    ):
+        with pytest.raises(Failed, match=r"\(ACCESS_ALL_GUEST\), so it may run and be billed. Nothing is ordered"):
+            act()
+    assert wire.calls.count("createObject") == 1
+
+
+def test_with_its_journal_lost_a_ledger_does_not_call_clean_what_its_user_cannot_see(driver, onlooker):
+    onlooker.order("gpu-0")
+    with pytest.raises(Failed, match="proving that nothing is billed any more: .*does not see may be billed"):
+        driver.delete(Resource("Ledger", "ledger", "x", LEDGER, {}))
