@@ -62,8 +62,10 @@ def up(driver: Driver, hostname: str = "gpu-0") -> str:
 
 
 def killed_with_a_machine(computers: Computers, computer: str) -> None:
-    """Kill a provider as soon as the account has accepted its order."""
+    """Kill a provider as soon as the account has accepted its order, when the lists show its key and not its machine."""
     driver = computers.driver(computer)
+    driver.create("SshKey", "key", KEY)
+    time.sleep(LAG_REAL_S)
 
     def create() -> None:
         with contextlib.suppress(Failed, ValueError):
@@ -95,23 +97,21 @@ def test_who_has_waited_once_does_not_wait_again_and_the_other_computer_does(com
     second = computers.driver("second")
     up(second, "gpu-1")
     assert WAITS in second.said()
-    began, again = time.monotonic(), computers.driver("second")
+    again = computers.driver("second")
     up(again, "gpu-2")
     assert WAITS not in again.said()
-    assert time.monotonic() - began < SETTLED_REAL_S
     first = computers.driver("first")
     up(first, "gpu-3")
     assert WAITS in first.said()
 
 
 def test_a_first_up_and_one_with_its_journal_do_not_wait(computers):
-    began, driver = time.monotonic(), computers.driver("first")
+    driver = computers.driver("first")
     up(driver)
     assert "Waits" not in driver.said()
     again = computers.driver("first")
     again.create("VirtualGuest", "gpu-1", guest("gpu-1"))
     assert "Waits" not in again.said()
-    assert time.monotonic() - began < SETTLED_REAL_S
 
 
 def test_two_computers_at_the_same_time_make_one_machine(computers):
