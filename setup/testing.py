@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
 
-from setup import docker, local_account, prepare
+from setup import docker, local_account, prepare, pythons
 from setup.environment import PYTHON, Home, child_environment
 from setup.errors import SetupError
 from setup.process import STOPPED_BY_LIMIT, run_in_view
@@ -22,10 +24,12 @@ class Suite:
     name: str
     usual: str
     limit_s: int
+    python: Path = PYTHON
+    stage: str = ""
 
     @property
     def argv(self) -> tuple[str, ...]:
-        return (str(PYTHON), "-m", "pytest", f"tests/{self.name}")
+        return (str(self.python), "-m", "pytest", f"tests/{self.name}")
 
 
 UNIT = Suite("unit", "2 min", 8 * MINUTE_S)
@@ -39,6 +43,7 @@ def test(home: Home) -> int:
     stages = Stages()
     prepare.prepare_engine(home, stages)
     failed = [suite.name for suite in (UNIT, INTEGRATION, CHAOS) if not _passes(suite, home, stages)]
+    failed += [suite.stage for suite in _on_other_pythons(home, stages) if not _passes(suite, home, stages)]
     obstacle = docker.why_no_containers()
     if obstacle and os.environ.get("CI"):
         raise SetupError(f"The container tests cannot run: {obstacle}. In CI they must: give it root and Docker.")
@@ -52,12 +57,25 @@ def test(home: Home) -> int:
     return FAILED if failed else 0
 
 
+def _on_other_pythons(home: Home, stages: Stages) -> Iterator[Suite]:
+    for series, program in pythons.others().items():
+        with stages.stage(f"python {series}", "its environment for the unit tests (usually 1 min the first time)"):
+            try:
+                python = pythons.prepared(series, program, home)
+            except SetupError as error:
+                if os.environ.get("CI"):
+                    raise
+                say(f"Left out: the unit tests on Python {series}: {error}")
+                continue
+        yield replace(UNIT, python=python, stage=f"{UNIT.name} on {series}")
+
+
 def _passes(suite: Suite, home: Home, stages: Stages) -> bool:
     limit = duration(suite.limit_s)
-    with stages.stage(suite.name, f"tests (usually {suite.usual}, at most {limit})"):
+    with stages.stage(suite.stage or suite.name, f"tests (usually {suite.usual}, at most {limit})"):
         code = run_in_view(suite.argv, child_environment(home), suite.limit_s)
     if code == STOPPED_BY_LIMIT:
         say(
-            f"The {suite.name} tests were not over after {limit} and were stopped. Next: `.venv/bin/pytest -v tests/{suite.name}` shows where they hang."
+            f"The {suite.name} tests were not over after {limit} and were stopped. Next: `{' '.join(suite.argv)} -v` shows where they hang."
         )
     return code == 0

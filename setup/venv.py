@@ -23,7 +23,8 @@ from setup.progress import say
 
 LOCK_FILE = PROJECT / "requirements.lock"
 STAMP = ".microcluster.json"
-OLDEST = (3, 11)
+OLDEST, NEWEST = (3, 11), (3, 13)
+"""For which the lock file's packages are known to be there."""
 AGAIN = "Repeat the same command; it begins again from a clean folder, and what was there before stays."
 
 
@@ -138,9 +139,9 @@ def main() -> int:
     """Exit code 0 once ``.venv`` fits."""
     withheld.withhold()  # pip needs no account, and runs what packages bring.
     try:
-        if sys.version_info < OLDEST:
+        if not OLDEST <= sys.version_info[:2] <= NEWEST:
             raise SetupError(
-                f"Python {sys.version.split()[0]} is too old. Install 3.11 or newer, or name one: make PYTHON=python3.11"
+                f"Python {sys.version.split()[0]} is not supported; 3.11 to 3.13 are. Name one: make PYTHON=python3.13"
             )
         ensure(Home.of(os.environ))
     except SetupError as error:

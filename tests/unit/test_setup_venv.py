@@ -139,3 +139,18 @@ def test_pip_sees_no_key_of_an_account(folder: Path, steps: Steps, monkeypatch: 
     assert venv.main() == 0
     assert steps == [MAKE, INSTALL]
     assert not set(withheld.NAMES) & set(steps.environment)
+
+
+@pytest.mark.parametrize(("version", "code"), [((3, 10, 12), 1), ((3, 11, 2), 0), ((3, 13, 9), 0), ((3, 14, 0), 1)])
+def test_a_python_that_the_packages_do_not_know_is_a_sentence(
+    folder: Path,
+    steps: Steps,
+    monkeypatch: pytest.MonkeyPatch,
+    version: tuple[int, ...],
+    code: int,
+) -> None:
+    monkeypatch.setenv("MICROCLUSTER_HOME", str(folder / "home"))
+    monkeypatch.setattr(venv.withheld, "withhold", lambda: None)
+    monkeypatch.setattr(venv.sys, "version_info", version)
+    assert venv.main() == code
+    assert bool(steps) is (code == 0)
