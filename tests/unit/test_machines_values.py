@@ -79,6 +79,11 @@ def test_gpus_keep_their_identity_and_differ_between_machines():
     assert len(identities) == 4
 
 
+def test_every_gpu_says_by_its_name_that_it_is_emulated():
+    names = {gpu["name"] for gpu in json.loads(gpus_json(spec()))}
+    assert names == {"Tesla P100-PCIE-16GB (emulated)"}
+
+
 def test_an_unknown_gpu_is_refused_with_the_known_ones():
     with pytest.raises(MachineError, match=r"machine 101: no GPU 'Voodoo'.*Tesla V100-PCIE-16GB"):
         gpus_json(spec(gpu_model="Voodoo"))
