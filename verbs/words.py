@@ -7,10 +7,13 @@ from decimal import Decimal
 from launchers.causes import next_for, next_step
 from launchers.outcome import Outcome
 from launchers.payload import Payload
+from launchers.progress import TAG
 from plain_text import one_line
 from planning import BAND, Bill
 from verbs.money import Cost
 
+RANK = r"rank \1: "
+"""In place of the tag that mpirun puts before each line of a rank."""
 EMULATED = "emulated on this computer: nobody pays, and GPU use and network are no figures of SoftLayer"
 
 
@@ -36,7 +39,7 @@ def trouble(outcome: Outcome, stack: str) -> list[str]:
     return [
         f"The job {how}{why}{cause}.",
         *(["Last lines of the log:"] if outcome.last_lines else []),
-        *(f"  {one_line(line)}" for line in outcome.last_lines),
+        *(f"  {TAG.sub(RANK, one_line(line))}" for line in outcome.last_lines),
         f"Next: {next_step(outcome, stack)}.",
     ]
 

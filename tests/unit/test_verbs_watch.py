@@ -116,7 +116,11 @@ def test_ctrl_c_ends_the_watching_and_says_that_the_job_goes_on_and_costs(monkey
 
 
 FAILED = dataclasses.replace(
-    RUNNING, state="failed", cause="rank-died", reason="rank 2 on gpu-1 ended", last_lines=("its last words",)
+    RUNNING,
+    state="failed",
+    cause="rank-died",
+    reason="rank 2 on gpu-1 ended",
+    last_lines=("[1,2]<stderr>:its last words",),
 )
 
 
@@ -125,7 +129,7 @@ def test_of_a_failed_run_the_cause_comes_first_then_the_lines_that_matter_then_t
     assert said[:3] == [
         "The job failed: rank 2 on gpu-1 ended (rank-died).",
         "Last lines of the log:",
-        "  its last words",
+        "  rank 2: its last words",
     ]
     assert said[3].startswith("Next: ") and "fab resume --stack local" in said[3]
 
