@@ -40,6 +40,7 @@ def curve(name: str, lines: Mapping[str, Sequence[tuple[int, float]]], *, from_z
         width=720,
         height=270,
         show_dots=False,
+        max_scale=8,  # More labels of an axis would lie on each other.
         include_x_axis=from_zero,
         x_title="step",
         y_title=name,
