@@ -79,9 +79,7 @@ class ApiError(ProviderError):
     @property
     def is_forbidden(self) -> bool:
         """Tell whether this user may not do it: no repetition helps."""
-        return (
-            re.search(r"access denied|permission|not (authorized|authorised|allowed to)", self.text.lower()) is not None
-        )
+        return re.search(r"access denied|permission|not authorized", self.text.lower()) is not None
 
     @property
     def is_no_room(self) -> bool:
