@@ -73,7 +73,7 @@ def _end_guest(account: Account, item: BillingItem) -> None:
     """The guest is no longer its owner's; the clock begins to reclaim it."""
     guest = account.store.guests[item.resource_id]
     guest.cancelled = account.now
-    guest.upgrade = None
+    guest.finish_upgrade()
 
 
 ENDINGS: dict[str, Ending] = {

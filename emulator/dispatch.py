@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from . import filters, masks, transactions
+from . import filters, masks, transactions, types
 from .account import Account
 from .calls import Answer, Call, Credentials
 from .faults import BAD_REQUEST, Fault, not_emulated, not_found, not_ready_to_read, unauthorised
@@ -81,19 +81,21 @@ class Dispatcher:
 
     def _shaped(self, result: Any, call: Call) -> Answer:
         """The answer after filter, page and mask."""
-        mask, now = masks.parse_mask(call.mask), self._account.now
+        declared, now = types.result_of(call.service, call.method), self._account.now
+        mask = masks.read_mask(call.mask, declared)
         if isinstance(result, Listing):
-            chosen = filters.select(result.views, call.filter, result.root, now)
             tree = filters.rooted(call.filter, result.root)
+            filters.check(tree, declared)
+            chosen = filters.select(result.views, call.filter, result.root, now)
             if not filters.is_ordered(tree):
                 chosen = self._shuffled(chosen, call)
         else:
             chosen, tree = result, filters.rooted(call.filter, None)
         narrowing = filters.Narrowing(tree, now) if masks.is_filtered(call.mask) else None
         if not isinstance(chosen, list):
-            return Answer(masks.project(chosen, mask, narrowing))
+            return Answer(masks.project(chosen, mask, narrowing, declared))
         page = chosen[call.offset : call.offset + call.limit] if call.limit else chosen
-        return Answer(masks.project(page, mask, narrowing), len(chosen))
+        return Answer(masks.project(page, mask, narrowing, declared), len(chosen))
 
     def _shuffled(self, views: list[View], call: Call) -> list[View]:
         """The vendor: without an order in the filter a list may come in another one each time."""

@@ -8,6 +8,7 @@ INVALID_VALUE = "SoftLayer_Exception_InvalidValue"
 MISSING_PROPERTY = "SoftLayer_Exception_MissingCreationProperty"
 ORDER_INVALID = "SoftLayer_Exception_Order_InvalidData"
 ORDER_LOCATION = "SoftLayer_Exception_Order_InvalidLocation"
+OBJECT_MASK = "SoftLayer_Exception_WebService_ObjectMask"
 NO_CAPACITY = "SoftLayer_Exception_InsufficientCapacity"
 NO_CAPACITY_OLD = "SoftLayer_Exception_Virtual_Host_Pool_InsufficientResources"  # what it was called until about 2018
 RATE_LIMIT = "SoftLayer_Exception_WebService_RateLimitExceeded"
@@ -56,6 +57,21 @@ def invalid_value(property_name: str, why: str) -> Fault:
 def missing(property_name: str) -> Fault:
     """A property that an order needs is absent."""
     return Fault(MISSING_PROPERTY, f"The property '{property_name}' must be set to create an instance of this type.")
+
+
+def no_such_property(name: str, owner: str) -> Fault:
+    """A mask or a filter names what the type has not, in the vendor's words."""
+    return Fault(OBJECT_MASK, f"Property '{name}' not valid for 'SoftLayer_{owner}'")
+
+
+def not_modelled(name: str, owner: str | None) -> Fault:
+    """A mask names a real property that this emulator does not know; louder than SoftLayer would be."""
+    return Fault(METHOD_NOT_FOUND, f"The emulator does not emulate property '{name}' of SoftLayer_{owner}.")
+
+
+def not_real(name: str, owner: str) -> Fault:
+    """A mistake of the emulator: it was about to show what no such object has."""
+    return Fault(BAD_REQUEST, f"The emulator was about to show '{name}', which SoftLayer_{owner} has not.")
 
 
 def insufficient_capacity(text: str, code: str) -> Fault:

@@ -1,4 +1,4 @@
-"""Object filters: which views match, and in which order they come; what cannot be applied is ignored, as in reality."""
+"""Object filters: which views match, and in which order they come; what has another root is ignored, as in reality."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from . import faults, types
 from .clock import CENTRAL
 from .views import MISSING, View
 
@@ -65,6 +66,17 @@ def rooted(tree: Any, root: str | None) -> Filter:
 def is_ordered(tree: Filter) -> bool:
     """Whether a filter, below its root, says in which order the objects come."""
     return any(True for _ in _orders(tree, ()))
+
+
+def check(tree: Filter, declared: str | None) -> None:
+    """Refuse a property that the listed objects have not; the service itself ignores most such filters and lists everything."""
+    known = types.find(declared)
+    for name, below in tree.items() if known else ():
+        found = known.property_type(name)
+        if found is None:
+            raise faults.no_such_property(name, known.name)
+        if isinstance(below, dict) and "operation" not in below:
+            check(below, found)
 
 
 def select(views: list[View], tree: Any, root: str | None, now: float) -> list[View]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from . import faults
+from . import faults, types
 from .filters import Narrowing
 from .properties import LEFT_OUT
 from .views import MISSING, View
@@ -14,11 +14,33 @@ Mask = dict[str, "Mask"]
 
 _TOKEN = re.compile(r"\s*(?:([A-Za-z_]\w*)|(\([^)]*\))|([\[\],.]))")
 _ROOTS = {"mask", "filteredMask"}
+CAST = "("
+"""How the name of a cast begins, which holds what is asked of objects of its type."""
 
 
 def is_filtered(mask: str | dict[str, Any] | None) -> bool:
     """Whether the caller wants the lists below narrowed by the filter as well."""
     return isinstance(mask, str) and mask.strip().startswith("filteredMask")
+
+
+def read_mask(mask: str | dict[str, Any] | None, declared: str | None) -> Mask:
+    """Read a mask for an object of this type; a property that the type has not is a fault."""
+    tree = parse_mask(mask)
+    check(tree, declared)
+    return _without_casts(tree)
+
+
+def check(tree: Mask, declared: str | None) -> None:
+    """Refuse what is no property of its object; relations are followed by their declared type, casts by theirs."""
+    known = types.find(declared)
+    for name, below in tree.items():
+        if name.startswith(CAST):
+            check(below, name.strip("()"))
+            continue
+        found = known.property_type(name) if known else None
+        if known and found is None:
+            raise faults.no_such_property(name, known.name)
+        check(below, found)
 
 
 def parse_mask(mask: str | dict[str, Any] | None) -> Mask:
@@ -34,14 +56,15 @@ def parse_mask(mask: str | dict[str, Any] | None) -> Mask:
     return _without_roots(tree)
 
 
-def project(value: Any, mask: Mask, narrowing: Narrowing | None = None) -> Any:
-    """The plain data that a caller gets of ``value`` under ``mask``; a property that no such object has is a fault.
+def project(value: Any, mask: Mask, narrowing: Narrowing | None = None, declared: str | None = None) -> Any:
+    """The plain data that a caller gets of ``value`` under ``mask``.
 
     Args:
         narrowing: what a filteredMask leaves of the lists below.
+        declared: the type of what is shown; a property that it has not is a mistake of the emulator.
     """
     if isinstance(value, list | tuple):
-        return [project(each, mask, narrowing) for each in value]
+        return [project(each, mask, narrowing, declared) for each in value]
     if isinstance(value, dict):
         value = View(value)
     if not isinstance(value, View):
@@ -49,20 +72,33 @@ def project(value: Any, mask: Mask, narrowing: Narrowing | None = None) -> Any:
     names = set(mask)
     # Naming one local property restricts the level to the named ones; naming only relations adds them.
     shown = [name for name in value.local if not names & value.local.keys() or name in names]
-    answer = {name: project(value.local[name], mask.get(name, {})) for name in shown}
+    answer = {name: project(value.local[name], mask.get(name, {}), None, _type_of(declared, name)) for name in shown}
     for name in names - value.local.keys():
         found = value.read(name)
         if found is not MISSING:
             below = narrowing.below(name) if narrowing else None
-            answer[name] = project(below.of(found) if below else found, mask[name], below)
+            answer[name] = project(below.of(found) if below else found, mask[name], below, _type_of(declared, name))
         elif not value.knows(name) and name not in LEFT_OUT:
-            raise faults.public(f"Property '{name}' is not valid in this object mask; there are {_sample(value)}.")
+            raise faults.not_modelled(name, str(declared).removeprefix(types.PREFIX))
     return answer
 
 
-def _sample(view: View) -> str:
-    """Some properties by which a person recognises the object that was meant."""
-    return ", ".join(sorted({*view.local, *view.relations})[:8]) + ", ..."
+def _type_of(declared: str | None, name: str) -> str | None:
+    """The type of a property that is about to be shown."""
+    if types.find(declared) is None:
+        return None
+    found = types.shown_as(str(declared), name)
+    if found is None:
+        raise faults.not_real(name, str(declared).removeprefix(types.PREFIX))
+    return found
+
+
+def _without_casts(tree: Mask) -> Mask:
+    flat: Mask = {}
+    for name, below in tree.items():
+        deeper = _without_casts(below)
+        _merge(flat, deeper if name.startswith(CAST) else {name: deeper})
+    return flat
 
 
 def _without_roots(tree: Mask) -> Mask:
@@ -108,7 +144,9 @@ class _Parser:
         if name is None or not (name[0].isalpha() or name[0] == "_"):
             raise self._unreadable()
         self._advance()
-        while self.token is not None and self.token.startswith("("):
+        cast = ""
+        while self.token is not None and self.token.startswith(CAST):
+            cast = self.token
             self._advance()
         below: Mask = {}
         if self.token == ".":
@@ -116,7 +154,7 @@ class _Parser:
             below = self._member()
         elif self.token == "[":
             below = self._bracket()
-        return {name: below}
+        return {name: {cast: below} if cast else below}
 
     def _bracket(self) -> Mask:
         self._advance()

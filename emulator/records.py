@@ -95,7 +95,8 @@ class Guest:
     transaction: Transaction | None = None
     last_transaction: Transaction | None = None
     reload_transaction_id: int | None = None
-    upgrade: Upgrade | None = None
+    upgrade: Upgrade | None = None  # the open one
+    finished_upgrades: list[Upgrade] = field(default_factory=list)
     later: LaterWork | None = None
     # The machine behind the guest: it has to be started ``boots_wanted`` times and has been ``boots_done`` times.
     boots_wanted: int = 1
@@ -112,6 +113,11 @@ class Guest:
     def public(self) -> Component | None:
         """The interface on the public network, unless the guest is private only."""
         return self.components[1] if len(self.components) > 1 else None
+
+    def finish_upgrade(self) -> None:
+        """Close the open upgrade request; it stays listed."""
+        self.finished_upgrades += [self.upgrade] if self.upgrade else []
+        self.upgrade = None
 
     @property
     def is_begun(self) -> bool:
@@ -183,6 +189,7 @@ class Order:
     status: str = "APPROVED"
     approved: float | None = None  # when a person approved it; None where nobody had to
     held: list[BillingItem] = field(default_factory=list)  # what is billed once it is approved
+    held_upgrade: Upgrade | None = None  # what is done once it is approved
 
 
 @dataclass

@@ -61,7 +61,9 @@ class Settings:
     stuck_rate: float = 0.0  # of transactions that stay in one step for ``stuck_s`` longer
     stuck_s: float = 3600.0
     late_work_rate: float = 0.0  # of guests that get one more transaction, half a minute after they are ready
-    approval: str = "auto"  # or "pending": orders of guests wait for `python -m emulator approve|refuse ORDER`
+    approval: str = (
+        "auto"  # or "pending": orders of guests and upgrades wait for `python -m emulator approve|refuse ORDER`
+    )
     read_lag_s: float = 0.0  # a fresh object cannot be read by its id for so long
     list_lag_s: float = 0.0  # the account's lists show everything so much later: orders as well as cancellations
 

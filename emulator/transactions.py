@@ -168,7 +168,8 @@ def _end_setup(account: Account, guest: Guest) -> None:
 
 def _end_upgrade(account: Account, guest: Guest) -> None:
     upgrade, catalogue = guest.upgrade, account.catalogue
-    guest.upgrade, guest.modified = None, account.now
+    guest.finish_upgrade()
+    guest.modified = account.now
     item = account.store.billing_items[guest.billing_item_id]
     prices = [catalogue.disks[DISK_CATEGORIES[device - 1], size] for device, size in upgrade.disks.items()]
     if upgrade.port_speed is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from . import approval
 from .account import Account
 from .catalogue import DISK_CATEGORIES, Flavour, Price
 from .containers import totals, write_price
@@ -62,13 +63,13 @@ def verified_upgrade(account: Account, container: dict[str, Any], order: Upgrade
 
 
 def place_upgrade(account: Account, order: UpgradeOrder) -> Order:
-    """Accept an upgrade; its transaction starts a little later."""
+    """Accept an upgrade; its transaction starts a little later, or once a person has approved the order."""
     guest = order.guest
     total = account.catalogue.cost(order.prices, hourly=guest.hourly)
     lines = lines_of(order.prices, guest.hostname, guest.domain)
     record = Order(account.next_id(), account.now, str(total), guest.hourly, lines, [guest.id], kind="upgrade")
     account.store.orders[record.id] = record
-    guest.upgrade = Upgrade(
+    upgrade = Upgrade(
         id=account.next_id(),
         order_id=record.id,
         ordered=account.now,
@@ -78,6 +79,10 @@ def place_upgrade(account: Account, order: UpgradeOrder) -> Order:
         preset_id=order.flavour.id if order.flavour else None,
         never=strikes(account, "never", guest),
     )
+    if account.settings.approval == "pending":
+        record.status, record.held_upgrade = approval.PENDING, upgrade
+    else:
+        guest.upgrade = upgrade
     return record
 
 

@@ -64,7 +64,6 @@ def child_view(account: Account, item: BillingItem, fee: Fee) -> View:
             "createDate": iso(fee.opened),
             "cycleStartDate": iso(max(fee.opened, begun)),
             "cancellationDate": iso(end),
-            "amount": float(charge),
         }
     )
     none_below = dict.fromkeys(("children", "nextInvoiceChildren", "activeChildren"), list)
@@ -170,7 +169,6 @@ def _local(account: Account, item: BillingItem, fee: Fee) -> dict[str, Any]:
         "description": fee.description,
         "categoryCode": fee.category,
         "orderItemId": item.order_item_id,
-        "currencyShortName": account.catalogue.currency,
     }
 
 
@@ -199,7 +197,7 @@ def _item_relations(account: Account, item: BillingItem) -> dict[str, Any]:
         "nextInvoiceChildren": lambda: children(item.fees),
         "package": lambda: goods.package(account),
         "resourceTableId": lambda: item.resource_id,
-        "virtualGuest": lambda: _guest(account, item),
+        "resource": lambda: _guest(account, item),
     }
 
 

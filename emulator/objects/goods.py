@@ -28,7 +28,6 @@ def package(account: Account) -> View:
     return View(
         local,
         {
-            "statusCode": lambda: "ACTIVE",
             "type": lambda: {"keyName": "VIRTUAL_SERVER_INSTANCE"},
             "categories": lambda: [category(account, "guest_core")],
             "items": lambda: items(account),
@@ -89,7 +88,6 @@ def price(account: Account, record: Price) -> View:
         | {
             "categories": lambda: written["categories"],
             "item": lambda: _item(account, record.item_id, [record]),
-            "package": lambda: package(account),
         },
     )
 
@@ -143,8 +141,6 @@ def image(account: Account, record: Image) -> View:
             "status": lambda: {"name": "Active", "keyName": "ACTIVE"},
             "accountReferences": list,
             "datacenters": lambda: [places.datacenter(each) for each in sold_in(account)],
-            "cloudInitFlag": lambda: record.cloud_init,
-            "bootMode": lambda: record.virtualization,
         },
     )
 

@@ -7,12 +7,12 @@ from typing import Any
 from .. import transactions
 from ..account import Account
 from ..clock import iso
-from ..records import Component, Guest, Transaction
+from ..records import Component, Guest, Transaction, Upgrade
 from ..views import View
 from . import bills, goods, places, security
 
 SWAP_GB, METADATA_MB = 2, 64
-ACTIVE = {"id": 1001, "keyName": "ACTIVE", "name": "Active"}
+ACTIVE_ID = 1001
 
 
 def guest(account: Account, record: Guest) -> View:
@@ -34,7 +34,7 @@ def guest(account: Account, record: Guest) -> View:
         "maxCpuUnits": "CORE",
         "maxMemory": flavour.memory_gb * 1024,
         "notes": record.notes,
-        "statusId": ACTIVE["id"],
+        "statusId": ACTIVE_ID,
         "dedicatedAccountHostOnlyFlag": False,
         "privateNetworkOnlyFlag": record.public is None,
         "postInstallScriptUri": record.post_install_uri,
@@ -144,7 +144,6 @@ def _scalars(account: Account, record: Guest) -> dict[str, Any]:
         "pendingMigrationFlag": lambda: False,
         "gpuCount": lambda: flavour.gpu_count,
         "gpuType": lambda: flavour.gpu_type,
-        "cloudInitFlag": lambda: True,
     }
 
 
@@ -160,7 +159,7 @@ def _relations(account: Account, record: Guest) -> dict[str, Any]:
         return component(account, record, by_port[port]) if port in by_port else None
 
     return {
-        "status": lambda: ACTIVE,
+        "status": lambda: {"keyName": "ACTIVE", "name": "Active"},
         "deviceStatus": lambda: {"id": 1, "name": "Active", "keyName": "ACTIVE"},
         "powerState": lambda: power,
         "lastKnownPowerState": lambda: power,
@@ -188,20 +187,29 @@ def _relations(account: Account, record: Guest) -> dict[str, Any]:
         "tagReferences": lambda: security.tag_references(record.tags),
         "userData": lambda: [{"value": record.user_data}] if record.user_data else [],
         "sshKeys": lambda: _ssh_keys(account, record),
-        "upgradeRequest": lambda: upgrade(record),
+        "upgradeRequest": lambda: next(iter(upgrades(account, record)), None),
         "networkMonitors": list,
         "allowedNetworkStorage": list,
     }
 
 
-def upgrade(record: Guest) -> View | None:
-    """The open upgrade request of a guest."""
-    pending = record.upgrade
-    if pending is None:
-        return None
-    local = {"id": pending.id, "orderId": pending.order_id, "virtualGuestId": record.id}
-    dates = {"createDate": iso(pending.ordered), "maintenanceStartTimeUtc": iso(pending.starts)}
-    return View(local | dates, {"status": lambda: {"name": "Pending", "statusCode": "PENDING"}})
+def upgrades(account: Account, record: Guest) -> list[View]:
+    """The upgrade requests of a guest, the newest first; a finished one stays."""
+    opened = [_upgrade(account, record, record.upgrade, "Pending")] if record.upgrade else []
+    return opened + [_upgrade(account, record, each, "Completed") for each in reversed(record.finished_upgrades)]
+
+
+def _upgrade(account: Account, record: Guest, request: Upgrade, status: str) -> View:
+    local = {
+        "id": request.id,
+        "accountId": account.id,
+        "orderId": request.order_id,
+        "guestId": record.id,
+        "completedFlag": status == "Completed",
+        "createDate": iso(request.ordered),
+        "maintenanceStartTimeUtc": iso(request.starts),
+    }
+    return View(local, {"status": lambda: {"name": status, "statusCode": status.upper()}})
 
 
 def _ssh_keys(account: Account, record: Guest) -> list[View]:

@@ -35,7 +35,7 @@ def region(place: Datacenter) -> View:
     local = {"keyname": place.name.upper(), "description": f"{place.name.upper()} - {place.long_name}", "sortOrder": 0}
     # The official client reads the datacenter in it without asking for it, so the real service shows it always.
     location = View(
-        {"id": place.id, "locationId": place.id, "isAvailable": 1, "location": datacenter(place)},
+        {"locationId": place.id, "location": datacenter(place)},
         {"locationPackageDetails": list},
     )
     return View(local | {"location": location}, {"locations": lambda: [location]})
@@ -50,14 +50,12 @@ def router(account: Account, device: Router) -> View:
         "fullyQualifiedDomainName": f"{device.hostname}.emulator.microcluster",
     }
     behind = [each for each in account.store.vlans.values() if each.router_id == device.id]
-    kind = "Router_Backend" if device.private else "Router_Frontend"
     return View(
         local,
         {
             "datacenter": lambda: datacenter(device.datacenter),
             "datacenterName": lambda: device.datacenter.long_name,
             "topLevelLocation": lambda: datacenter(device.datacenter),
-            "routerType": lambda: kind,
             "hardwareStatus": lambda: {"id": 5, "status": "ACTIVE"},
             "networkVlans": lambda: [vlan(account, each) for each in behind],
         },

@@ -119,8 +119,9 @@ def get_portable_volumes(account: Account, call: Call) -> Listing:
 
 
 def get_upgrade_requests(account: Account, call: Call) -> Listing:
-    """The open upgrade requests of all guests."""
-    return Listing([guests.upgrade(each) for each in account.store.guests.values() if each.upgrade], "upgradeRequests")
+    """The upgrade requests of all guests, finished ones included."""
+    requests = [each for guest in account.store.guests.values() for each in guests.upgrades(account, guest)]
+    return Listing(requests, "upgradeRequests")
 
 
 def get_security_groups(account: Account, call: Call) -> Listing:
@@ -168,12 +169,12 @@ def _counts(account: Account) -> dict[str, int]:
         "virtualGuests": len(account.store.guests),
         "networkVlans": len(account.store.vlans),
         "subnets": len(account.store.vlans),
-        "networkStorages": len(account.store.volumes),
+        "networkStorage": len(account.store.volumes),
         "sshKeys": len(account.store.ssh_keys),
         "users": 1,
         "blockDeviceTemplateGroups": sum(image.private and not image.foreign for image in account.catalogue.images),
     }
-    absent = ("dedicatedHosts", "domains", "hardwares", "openTickets")
+    absent = ("dedicatedHosts", "domains", "hardware", "openTickets")
     return sizes | dict.fromkeys(absent, 0)
 
 

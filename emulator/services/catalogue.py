@@ -110,12 +110,12 @@ def get_public_images(account: Account, call: Call) -> Listing:
 
 def image_is_cloud_init(account: Account, call: Call) -> bool:
     """Whether guests of this image read their user data."""
-    return bool(get_image(account, call).read("cloudInitFlag"))
+    return find_image(account, identifier(call)).cloud_init
 
 
 def image_boot_mode(account: Account, call: Call) -> str:
     """How guests of this image boot: HVM or PV."""
-    return str(get_image(account, call).read("bootMode"))
+    return find_image(account, identifier(call)).virtualization
 
 
 def image_locations(account: Account, call: Call) -> list[Any]:

@@ -22,7 +22,7 @@ GUEST_MASK = (
     "orderItem[id,order[id,status],preset[keyName]]]]"
 )
 ORDER_MASK = "mask[id,status,createDate,items[hostName,domainName]]"
-BILL_MASK = "mask[id,domainName,hostName,cancellationDate,resourceTableId]"
+BILL_MASK = "mask[id,domainName,hostName,cancellationDate]"
 
 Row = dict[str, Any]
 

@@ -12,6 +12,8 @@ from providers.softlayer.errors import ApiError
 from providers.softlayer.listing import GUEST_MASK
 from providers.softlayer.waiting import Pending
 
+Row = Mapping[str, Any]
+
 
 def sight(
     account: Account, owner: marks.Owner, guest_id: str, is_fresh: Callable[[], bool], mask: str = GUEST_MASK
@@ -38,25 +40,34 @@ def missing(
     Raises:
         ProviderError: this user does not see all guests, so that it may be there.
     """
-    state = absence(account.bill_list.under(owner, max_age_s), guest_id, fresh=fresh)
+    listed = account.guest_list.under(owner, max_age_s)
+    state = absence(account.bill_list.under(owner, max_age_s), listed, guest_id, fresh=fresh)
     if state is not None:
         return state
-    listed = account.order_list.under(owner, max_age_s)
-    waiting = orders.waiting_unshown(listed, account.guest_list.under(owner, max_age_s))
+    waiting = orders.waiting_unshown(account.order_list.under(owner, max_age_s), listed)
     if waiting is not None:
         return Pending(f"the account does not show guest {guest_id}, and {orders.described(waiting)}")
     rights.check_to_see(account, guest_id)
     return None
 
 
-def absence(items: Sequence[Mapping[str, Any]], guest_id: str, *, fresh: bool) -> Pending | None:
-    """Decide what it means that the account does not show a guest, by its billing items; None: it is gone.
+def absence(items: Sequence[Row], listed: Sequence[Row], guest_id: str, *, fresh: bool) -> Pending | None:
+    """Decide by billing items and by the guests that are listed what it means that a guest is not shown; None: it is gone.
 
     Right after its order a guest answers "not found" and is in no list, so that its absence alone proves nothing.
     """
-    own = [item for item in items if str(item.get("resourceTableId")) == guest_id]
-    if any(not item.get("cancellationDate") for item in own):
-        return Pending(f"the account does not show guest {guest_id}, but its billing item is open")
-    if not own and fresh:
+    if fresh:
         return Pending(f"the account does not show guest {guest_id} yet, as it was ordered only now")
+    unclaimed = open_without_guest(items, listed)
+    if unclaimed:
+        return Pending(f"the account does not show guest {guest_id}, but billing item {', '.join(unclaimed)} is open")
     return None
+
+
+def open_without_guest(items: Sequence[Row], listed: Sequence[Row]) -> list[str]:
+    """Return the open billing items that no listed guest names as its own.
+
+    SoftLayer_Billing_Item names no guest (only its subtype for guests has ``resourceTableId``), but a guest names its item.
+    """
+    claimed = {str((guest.get("billingItem") or {}).get("id")) for guest in listed}
+    return [str(each["id"]) for each in items if not each.get("cancellationDate") and str(each["id"]) not in claimed]

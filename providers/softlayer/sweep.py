@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -119,8 +120,7 @@ class _Cleaning:
 
     def _proof(self) -> Receipt | Pending:
         # A receipt without them would be clean, and untrue about the money.
-        listed = {str(item.get("resourceTableId")) for item in self._account.bill_list.under(self._owner)}
-        unlisted = sorted(set(placing.recent(self._op, self._account, self._owner.mark, provision.KIND)) - listed)
+        unlisted = self._without_charge()
         if unlisted:
             return Pending(f"the account's list of charges does not show guest {', '.join(unlisted)} yet")
         found = receipt(self._account.charges(self._owner, self._fresh_ids(provision.KIND)))
@@ -135,3 +135,13 @@ class _Cleaning:
                 "open, and nothing that could be cancelled is behind it. Run 'fab receipt', and ask the vendor to close it."
             )
         return Pending(f"still billed: {', '.join(still_open)}")
+
+    def _without_charge(self) -> list[str]:
+        """Return what was ordered only now under a name that the list of charges shows less often than it was ordered."""
+        charged = Counter(str(item.get("hostName")) for item in self._account.bill_list.under(self._owner))
+        made = self._journal.made(self._account.identity().account_id, provision.KIND)
+        ordered = Counter(str(intent.hostname) for intent in made.values())
+        recent = placing.recent(self._op, self._account, self._owner.mark, provision.KIND)
+        return sorted(
+            each for each, intent in recent.items() if charged[str(intent.hostname)] < ordered[str(intent.hostname)]
+        )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from providers.softlayer import guests, placing
+from providers.softlayer import guests, orders, placing
+from providers.softlayer import mark as marks
 from providers.softlayer.account import Account
 from providers.softlayer.calls import made_id
 from providers.softlayer.errors import ProviderError
@@ -15,7 +16,9 @@ from providers.softlayer.session import Operation
 from providers.softlayer.waiting import Pending, wait_until
 
 KIND = "DiskUpgrade"
+REQUEST_MASK = "mask[id,orderId,completedFlag]"
 UPGRADE_ORDER = "SoftLayer_Container_Product_Order_Virtual_Guest_Upgrade"
+Row = Mapping[str, Any]
 PRICE_MASK = "mask[id,locationGroupId,categories[id,categoryCode],item[keyName,capacity,units,description]]"
 
 
@@ -30,30 +33,68 @@ def categories(live_gb: Sequence[int], wanted_gb: Sequence[int]) -> dict[str, in
     return {f"guest_disk{n}": size for n, size in enumerate(wanted_gb, start=1) if size != padded[n - 1]}
 
 
-def grow_disks(op: Operation, account: Account, owner_mark: str, guest: Guest, wanted_gb: Sequence[int]) -> Guest:
+def grow_disks(op: Operation, account: Account, owner: marks.Owner, guest: Guest, wanted_gb: Sequence[int]) -> Guest:
     """Order the missing and larger disks, which restarts the guest, and return the guest once they are there."""
     guest_id, name = int(guest["id"]), guests.described(guest)
     if not _missing(guest, wanted_gb):
         return guest
 
     def look() -> Guest | Pending | None:
-        """Judge by disks and open requests; a transaction may begin late, or be over already."""
+        """Judge by disks, open requests and orders that wait; a transaction may begin late, or be over already."""
         found = _read(account, guest_id)
-        if not _missing(found, wanted_gb) or account.api.read("Virtual_Guest", "getUpgradeRequest", id=guest_id):
+        if not _missing(found, wanted_gb) or _is_open(_request(account, guest_id)):
             return found
         transaction = guests.transaction_name(found)
-        return Pending(f"in transaction {transaction}, which has to end first") if transaction else None
+        if transaction:
+            return Pending(f"in transaction {transaction}, which has to end first")
+        order = waiting_order(account.order_list.under(owner), found) or newest_order()
+        return _awaited(order) if orders.is_waiting(order) else None
 
     def prepare() -> tuple[Any, Callable[[], str]]:
         container = _container(account, guest_id, _missing(_read(account, guest_id), wanted_gb))
         return container, lambda: _send(account, container)
 
     def grown() -> Guest | Pending:
+        request = _request(account, guest_id)
         found = _read(account, guest_id)
-        return Pending("its new disks are not there yet") if _missing(found, wanted_gb) else guests.readiness(found)
+        if not _missing(found, wanted_gb):
+            return guests.readiness(found)
+        order = newest_order()
+        closed = request is not None and order is not None and request.get("orderId") == order["id"]
+        if orders.is_refused(order) or (closed and not _is_open(request) and not guests.transaction_name(found)):
+            raise ProviderError(
+                f"growing the disks of {name}: {orders.described(order)}, and its upgrade ended without them. "
+                "Run the command again, or ask the vendor."
+            )
+        return _awaited(order) if orders.is_waiting(order) else Pending("its new disks are not there yet")
 
-    placing.obtain(op, account, placing.Wanted(f"disks for {name}", owner_mark, KIND, look, prepare, key_ids=()))
+    def newest_order() -> Row | None:
+        """Read the last order of this guest's disks that was accepted."""
+        made = op.journal(owner.mark).accepted(account.identity().account_id, KIND)
+        numbers = [each for each, intent in made.items() if intent.name == op.name]
+        return account.api.find("Billing_Order", numbers[-1], placing.ORDER_MASK) if numbers else None
+
+    placing.obtain(op, account, placing.Wanted(f"disks for {name}", owner.mark, KIND, look, prepare, key_ids=()))
     return wait_until(f"the disks of {name}", grown, op.patience, op.log.progress)
+
+
+def _request(account: Account, guest_id: int) -> Row | None:
+    """Read the guest's newest upgrade request; a finished one stays listed."""
+    return account.api.read("Virtual_Guest", "getUpgradeRequest", id=guest_id, mask=REQUEST_MASK) or None
+
+
+def _is_open(request: Row | None) -> bool:
+    return bool(request) and not request.get("completedFlag")
+
+
+def waiting_order(listed: Sequence[Row], guest: Guest) -> Row | None:
+    """Find an order for this guest that waits for a person; nothing of it shows on the guest before it is approved."""
+    name = {key: guest.get(key) for key in ("hostname", "domain")}
+    return orders.of_guest(name, [each for each in listed if orders.is_waiting(each)])
+
+
+def _awaited(order: Row | None) -> Pending:
+    return Pending(f"{orders.described(order)}, which a person at the vendor or in the account has to approve")
 
 
 def _missing(guest: Guest, wanted_gb: Sequence[int]) -> dict[str, int]:

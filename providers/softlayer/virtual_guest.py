@@ -133,7 +133,7 @@ def _finish(op: Operation, account: Account, spec: GuestSpec, guest_id: str, hos
         _set_port_speed(account, spec, ready)
         ready = wearing.settle(op, account, ready, spec)
         _label(account, spec, ready)
-        building.guest = upgrade.grow_disks(op, account, spec.mark, ready, spec.data_disks_gb)
+        building.guest = upgrade.grow_disks(op, account, spec.owner, ready, spec.data_disks_gb)
     except GoneError as error:
         raise Unfinished(guest_id, known, f"guest {guest_id} ({spec.hostname}): {error}") from error
     except Exception as error:  # noqa: BLE001  # Whatever it is.

@@ -243,7 +243,7 @@ def test_an_upgrade_order_adds_a_disk_after_a_restart_and_shrinking_is_refused(a
 
     before = client.call("Virtual_Guest", "getBillingItem", id=guest_id)["hourlyRecurringFee"]
     client.call("Product_Order", "placeOrder", upgrade(2000))
-    until(lambda: not client.call("Virtual_Guest", "getUpgradeRequest", id=guest_id))
+    until(lambda: client.call("Virtual_Guest", "getUpgradeRequest", id=guest_id)["completedFlag"])
     devices = client.call("Virtual_Guest", "getBlockDevices", id=guest_id, mask="mask[device,diskImage]")
     assert {each["device"]: each["diskImage"]["capacity"] for each in devices}["2"] == 2000
     after = client.call("Virtual_Guest", "getBillingItem", id=guest_id)["hourlyRecurringFee"]

@@ -317,6 +317,15 @@ def test_disks_and_port_speed_and_tags_change_in_place(driver, onlooker):
     assert float(changed.outputs["pricePerHour"]) > float(made.outputs["pricePerHour"])
 
 
+def test_a_disk_grows_a_second_time_although_the_first_upgrade_request_stays_listed(driver, onlooker):
+    made = driver.create("VirtualGuest", "gpu-0", guest("gpu-0", dataDisksGb=[100]))
+    once = driver.update(made, guest("gpu-0", dataDisksGb=[500]))
+    twice = driver.update(once, guest("gpu-0", dataDisksGb=[1000]))
+    assert driver.read(twice).inputs["dataDisksGb"] == [1000]
+    orders = onlooker.client.call("Account", "getUpgradeRequests", mask="mask[id,completedFlag,guestId]")
+    assert [each["completedFlag"] for each in orders if str(each["guestId"]) == made.id] == [True, True]
+
+
 def test_sixty_four_creates_at_once_make_sixty_four_guests_while_checks_are_still_answered(emulator_with):
     emulator = emulator_with(
         instance_limit=64, private_subnets=["10.113.0.0/24", "10.113.1.0/24"], public_subnet="198.51.100.0/24"

@@ -185,7 +185,7 @@ def test_what_was_replaced_is_no_part_any_more_but_still_on_the_next_invoice(emu
     upgrade = {"complexType": UPGRADE, "virtualGuests": [{"id": guest_id}], "prices": [{"id": 273}]}
     emulated.call("Product_Order", "placeOrder", upgrade)
     later(emulated, 2 * HOUR)
-    while emulated.call("Virtual_Guest", "getUpgradeRequest", identifier=guest_id):
+    while not emulated.call("Virtual_Guest", "getUpgradeRequest", identifier=guest_id)["completedFlag"]:
         later(emulated, 10)
     item = emulated.call("Virtual_Guest", "getBillingItem", identifier=guest_id, mask="children,nextInvoiceChildren")
     shown = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from emulator.faults import Fault
-from emulator.filters import Narrowing
-from emulator.masks import parse_mask, project
+from emulator.filters import Narrowing, check
+from emulator.masks import project, read_mask
 from emulator.views import View
 
 GUEST = View(
@@ -20,8 +20,11 @@ GUEST = View(
 )
 
 
+TYPE = "SoftLayer_Virtual_Guest"
+
+
 def shown(mask: str | dict | None) -> dict:
-    return project(GUEST, parse_mask(mask))
+    return project(GUEST, read_mask(mask, TYPE), None, TYPE)
 
 
 def test_without_a_mask_only_local_properties_are_shown():
@@ -66,13 +69,51 @@ def test_every_list_has_a_count():
 
 def test_a_mask_that_does_not_end_is_refused_with_its_text():
     with pytest.raises(Fault, match=r"mask\[id"):
-        parse_mask("mask[id,datacenter[name]")
+        read_mask("mask[id,datacenter[name]", TYPE)
 
 
 @pytest.mark.parametrize("mask", ["mask[id,hostnam]", "mask[datacenter[nam]]", "mask[blockDevices[devise]]"])
 def test_a_property_that_no_such_object_has_is_refused_by_name(mask):
-    with pytest.raises(Fault, match="'(hostnam|nam|devise)' is not valid"):
+    with pytest.raises(Fault, match="WebService_ObjectMask: Property '(hostnam|nam|devise)' not valid for 'SoftLayer_"):
         shown(mask)
+
+
+@pytest.mark.parametrize(
+    ("declared", "mask"),
+    [
+        ("SoftLayer_Billing_Item", "mask[id,resourceTableId]"),
+        ("SoftLayer_Virtual_Guest", "mask[billingItem[children[resourceTableId]]]"),
+        ("SoftLayer_Virtual_Guest", "mask[billingItem.orderItem.order.items.guestId]"),
+        ("SoftLayer_Virtual_Guest", "mask(SoftLayer_Billing_Item)[resourceTableId]"),
+    ],
+)
+def test_what_only_a_subtype_has_is_refused_of_its_base_and_below_every_relation(declared, mask):
+    with pytest.raises(
+        Fault, match="Property '(resourceTableId|guestId)' not valid for 'SoftLayer_Billing_(Order_)?Item'"
+    ):
+        read_mask(mask, declared)
+
+
+def test_what_a_subtype_has_is_taken_where_the_subtype_is_declared_or_cast():
+    assert read_mask("mask[billingItem[resourceTableId]]", TYPE) == {"billingItem": {"resourceTableId": {}}}
+    cast = "mask[id],mask(SoftLayer_Billing_Item_Virtual_Guest)[resourceTableId]"
+    assert read_mask(cast, "SoftLayer_Billing_Item") == {"id": {}, "resourceTableId": {}}
+
+
+def test_a_real_property_that_is_not_emulated_is_refused_loudly():
+    with pytest.raises(Fault, match="does not emulate property 'host' of SoftLayer_Virtual_Guest"):
+        shown("mask[id,host[id]]")
+
+
+def test_the_emulator_never_shows_what_no_such_object_has():
+    with pytest.raises(Fault, match="'colour', which SoftLayer_Virtual_Guest has not"):
+        project(View({"id": 7, "colour": "red"}), {}, None, TYPE)
+
+
+def test_a_filter_by_what_no_such_object_has_is_refused_under_the_right_root_alone():
+    check({"hostname": {"operation": "x"}, "datacenter": {"name": {"operation": "x"}}}, TYPE)
+    with pytest.raises(Fault, match="Property 'nam' not valid for 'SoftLayer_Location'"):
+        check({"datacenter": {"nam": {"operation": "x"}}}, TYPE)
 
 
 def test_a_property_that_the_real_object_has_and_the_emulated_one_never_is_left_out():
@@ -85,7 +126,7 @@ def test_a_cast_says_nothing_about_the_object():
 
 def test_a_filtered_mask_narrows_the_lists_below_as_well():
     narrowing = Narrowing({"blockDevices": {"device": {"operation": "2"}}}, 0.0)
-    assert project(GUEST, parse_mask("filteredMask[id,blockDevices]"), narrowing) == {
+    assert project(GUEST, read_mask("filteredMask[id,blockDevices]", TYPE), narrowing) == {
         "id": 7,
         "blockDevices": [{"device": "2"}],
     }

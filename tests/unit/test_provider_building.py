@@ -10,7 +10,7 @@ from providers.softlayer import building, orders
 from providers.softlayer.building import Building
 from providers.softlayer.errors import ProviderError
 from providers.softlayer.mark import Owner
-from providers.softlayer.sighting import absence
+from providers.softlayer.sighting import open_without_guest
 from providers.softlayer.waiting import Pending
 from tests.unit.test_provider_guests import READY, transaction
 
@@ -107,7 +107,7 @@ def test_a_guest_that_is_not_shown_and_whose_billing_item_is_open_is_never_calle
     watched = Building(account, OWNER, "101", 1.0, lambda: False)
     assert isinstance(watched.look(), Pending)
     clock.now += building.SETTLED_S + 1
-    with pytest.raises(ProviderError, match="its billing item is open. It may be billed") as told:
+    with pytest.raises(ProviderError, match="billing item 5 is open. It may be billed") as told:
         watched.look()
     assert "gone" not in str(told.value)
 
@@ -126,19 +126,20 @@ def test_of_several_orders_for_one_name_the_newest_counts():
     assert orders.of_guest(UNBILLED | {"hostname": "gpu-1"}, [order("APPROVED")]) is None
 
 
-OPEN, CLOSED = {"resourceTableId": 101, "cancellationDate": ""}, {"resourceTableId": "101", "cancellationDate": "2026"}
+OPEN, CLOSED = {"id": 5, "cancellationDate": ""}, {"id": 5, "cancellationDate": "2026"}
+OTHER = {"id": 102, "billingItem": {"id": 5}}
 
 
 @pytest.mark.parametrize(
-    ("items", "fresh", "gone"),
+    ("items", "listed", "unclaimed"),
     [
-        ([], False, True),
-        ([], True, False),
-        ([OPEN], False, False),
-        ([CLOSED], True, True),
-        ([CLOSED, OPEN], True, False),
-        ([OPEN | {"resourceTableId": 102}], False, True),
+        ([], [], []),
+        ([OPEN], [], ["5"]),
+        ([CLOSED], [], []),
+        ([CLOSED, OPEN | {"id": 6}], [OTHER], ["6"]),
+        ([OPEN], [OTHER], []),
+        ([OPEN], [{"id": 102}], ["5"]),
     ],
 )
-def test_a_guest_that_is_not_shown_is_gone_when_its_bill_or_time_says_so(items, fresh, gone):
-    assert (absence(items, "101", fresh=fresh) is None) is gone
+def test_an_open_billing_item_that_no_guest_claims_may_be_that_of_a_guest_that_is_not_shown(items, listed, unclaimed):
+    assert open_without_guest(items, listed) == unclaimed
