@@ -12,6 +12,9 @@ import checkpoints
 from copies import MARK
 
 COPY_TIMEOUT_S = 1800
+KILL_AFTER_S = 10
+LIMITED = ["timeout", "--kill-after=" + str(KILL_AFTER_S), str(COPY_TIMEOUT_S)]
+"""Inside the container: a copy that was only given up outside of it would write beside the next one."""
 RETRY_S = 60
 
 
@@ -66,8 +69,8 @@ class Copier:
         before, refused = self._as_they_are(files), []
         for address in list(self.keepers):
             began, node = time.monotonic(), self.run.name_of(address)
-            argv = self.run.job["copy"] + [address, str(step)] + ["logdir/" + file for file in files]
-            code, said = self.run.ask(argv, COPY_TIMEOUT_S, marked=False)
+            argv = LIMITED + self.run.job["copy"] + [address, str(step)] + ["logdir/" + file for file in files]
+            code, said = self.run.ask(argv, COPY_TIMEOUT_S + 2 * KILL_AFTER_S, marked=False)
             if not code:
                 self.keepers.remove(address)
                 self.keepers.insert(0, address)

@@ -16,6 +16,8 @@ from at_once import at_once
 
 MARK = "microcluster-spread "
 LIST = "SHA256SUMS"
+SSH_FAILED = 255
+TRIES, PAUSE_S = 3, 5
 
 
 class Spread:
@@ -23,6 +25,7 @@ class Spread:
 
     def __init__(self, folder, way):
         self.folder, self.way = folder, way
+        self.silent = {}
         with open(os.path.join(folder, LIST), "rb") as file:
             self.sums = file.read()
 
@@ -35,10 +38,17 @@ class Spread:
         return [machine for machine, code in zip(machines, codes) if code]
 
     def _verified(self, machine):
+        """Return 0 when a machine has every file; where it cannot be asked, its last word on that is kept."""
         line = "cd {} && sha256sum -c --status -".format(shlex.quote(self.folder))
         options = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-        child = subprocess.Popen(self.way + [machine, line], **options)
-        child.communicate(self.sums)
+        for number in range(TRIES):
+            time.sleep(PAUSE_S if number else 0)
+            child = subprocess.Popen(self.way + [machine, line], **options)
+            out, _ = child.communicate(self.sums)
+            if child.returncode != SSH_FAILED:
+                self.silent.pop(machine, None)
+                break
+            self.silent[machine] = (out.decode("utf-8", "replace").splitlines() or ["ssh failed"])[-1]
         return child.returncode
 
     def chain(self, machines):
@@ -68,6 +78,7 @@ class Spread:
         size = sum(os.path.getsize(os.path.join(self.folder, name)) for name in self.names())
         got = [one for one in lacking if one not in rest]
         tell({"event": "spread", "bytes": size, "to": got, "seconds": round(time.monotonic() - began, 1)})
+        named = dict(named, **self.silent)
         return [(machine, named.get(machine, "its bytes are others than those that were sent")) for machine in rest]
 
 

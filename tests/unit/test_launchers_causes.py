@@ -11,7 +11,8 @@ from launchers.outcome import Outcome
 from remote.launcher import alarms
 
 OF_ALARMS = (*alarms.ENDING, alarms.DISK_LOW, alarms.GPUS_AT_REST, alarms.SLOW, alarms.NOT_COPIED)
-OF_SUPERVISORS = ("supervisor-gone", "supervisor-silent", "not-brought-back", "placing", "preflight", "incomplete")
+OF_PREPARING = ("not-brought-back", alarms.PREPARING_STALLED, "placing", "preflight")
+OF_SUPERVISORS = ("supervisor-gone", "supervisor-silent", "incomplete", *OF_PREPARING)
 
 
 def test_every_cause_that_the_launcher_names_has_a_next_step_and_no_other_has():

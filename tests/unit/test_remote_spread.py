@@ -25,6 +25,8 @@ def launcher(tmp_path):
         (tmp_path / name).mkdir()
         for module in (relay, spread, sys.modules["at_once"]):
             shutil.copy(module.__file__, tmp_path / name)
+        program = tmp_path / name / "spread.py"
+        program.write_text(program.read_text().replace("TRIES, PAUSE_S = 3, 5", "TRIES, PAUSE_S = 3, 0.1"))
     data = tmp_path / "n0" / "data"
     data.mkdir()
     for name in ("a", "b"):
@@ -101,6 +103,23 @@ def test_a_link_that_breaks_is_named_and_those_behind_it_get_the_data_all_the_sa
     assert (broken["event"], broken["to"], broken["text"]) == ("chain_broken", ["n2"], "no route to host")
     assert whole["to"] == list(MACHINES)
     assert "n3 n4" in ways(launcher)
+
+
+def only_questions(does):
+    """Let the ways on which a machine is asked for its files fail, and none on which data go."""
+    return f'case "$2" in *sha256sum*) {does} ;; esac'
+
+
+def test_a_machine_that_refuses_once_is_not_taken_for_one_that_lacks_the_data(launcher):
+    bring(launcher)
+    once = launcher.parent / "refused"
+    done = bring(launcher, only_questions(f'[ "$1" != n2 ] || [ -e {once} ] || {{ touch {once}; exit 255; }}'))
+    assert (done.returncode, events(done)) == (0, [])
+
+
+def test_a_machine_that_cannot_be_asked_for_its_data_is_named_with_what_ssh_said(launcher):
+    done = bring(launcher, only_questions('[ "$1" != n2 ] || { echo ssh: no route to host; exit 255; }'))
+    assert (done.returncode, done.stderr) == (1, "the data did not arrive whole on n2 (ssh: no route to host)\n")
 
 
 def test_a_machine_that_cannot_keep_the_data_is_named_and_holds_up_nobody_else(launcher):

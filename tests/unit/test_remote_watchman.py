@@ -191,6 +191,25 @@ def test_a_copy_that_fails_is_an_alarm_and_the_run_goes_on(folder):  # noqa: F81
     assert any("no route to host" in alarm["text"] for alarm in events_of(folder, "alarm"))
 
 
+def test_a_copy_that_takes_too_long_is_ended_before_the_next_one_begins(folder):  # noqa: F811
+    save(folder / "logdir", "model.ckpt-1")
+    hurry(folder, "copier.py", "COPY_TIMEOUT_S = 1800", "COPY_TIMEOUT_S = 1")
+    hurry(folder, "copier.py", "RETRY_S = 60", "RETRY_S = 0")
+    script = folder / "copy.sh"
+    script.write_text(
+        f"[ -e {folder}/pid ] || {{ sleep 60 & echo $! > {folder}/pid; wait; }}\n! grep -q sleep /proc/$(cat {folder}/pid)/cmdline"
+    )
+    write_job(
+        folder,
+        train=["sh", "-c", "exit 3"],
+        resume=["sh", "-c", once_told(folder, '"event": "copied"') + "; exit 3"],
+        copy=["sh", str(script)],
+    )
+    start(folder)
+    wait_for_end(folder)
+    assert [event["step"] for event in events_of(folder, "copied")][:1] == [1]
+
+
 def test_when_the_next_machine_takes_no_copy_the_one_after_it_does_and_goes_on_doing_it(folder):  # noqa: F811
     save(folder / "logdir", "model.ckpt-1")
     tried = f'echo "$1 $2" >> {folder}/copies; [ $1 != 10.0.0.1 ] && rm -f {hold(folder)}'
