@@ -20,6 +20,10 @@ class PlainConsole(Console):
     def __init__(self, **options: Any) -> None:
         super().__init__(markup=False, emoji=False, highlight=False, **options)
 
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Clean a whole text first: rich's own Text drops single characters of a control sequence."""
+        return super().render_str(lines(text), **options)
+
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """Clean the text of each segment; rich adds its own colors later."""
         for segment in super().render(renderable, options):

@@ -11,8 +11,8 @@ from rich.console import Group
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.spinner import Spinner
+from rich.styled import Styled
 from rich.table import Table
-from rich.text import Text
 
 from launchers.causes import next_for
 from launchers.outcome import Outcome
@@ -164,7 +164,7 @@ class LiveScreen:
             [USUAL_PREPARING] if outcome.state == "preparing" and not outcome.doing else []
         )
         lines = [", ".join(below), f"cost: {cost}"]
-        self.live.update(Group(top, *(Text(f"  {line}", style="dim") for line in lines if line)))
+        self.live.update(Group(top, *(Styled(f"  {line}", "dim") for line in lines if line)))
 
     def note(self, text: str) -> None:
         self.live.console.print(text)
