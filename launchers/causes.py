@@ -18,7 +18,8 @@ NEXT = {
     "not-copied": "Losing the first machine would now lose the run; see the other one: fab ssh gpu-1 --stack {stack}",
     "supervisor-gone": GO_ON + ", and ends what is left of the old attempt first",
     "supervisor-silent": "fab stop --stack {stack}, then " + GO_ON,
-    "not-brought-back": "make up STACK={stack} replaces a machine that is gone; fab resume --stack {stack} tries again",
+    "not-brought-back": "fab resume --stack {stack} gives every machine the keys of the ranks again and asks once more; "
+    "make up STACK={stack} replaces a machine that is gone",
     "preparing-stalled": "See the disk of the node that it names: fab ssh gpu-0 --stack {stack} -- df -h /data; then "
     + GO_ON,
     "placing": "fab resume --stack {stack} gives every machine the keys of the ranks again and brings what it lacks",

@@ -90,8 +90,8 @@ def test_a_machine_with_another_key_of_the_ranks_is_named_and_the_next_step_mend
     hosts[1].put("/run/microcluster/authorized_keys", (keys / "stranger.pub").read_text(), "0600")
     assert job.start_job(hosts, checked) == "started"
     ended = end_of(hosts, checked)
-    assert ended.cause == "placing"
-    assert "to gpu-1: " in ended.reason and "Permission denied" in ended.reason
+    assert ended.cause == "not-brought-back"
+    assert "asking gpu-1 for " in ended.reason and "Permission denied" in ended.reason
     assert "fab resume" in next_step(ended, "test")
     assert steps.start_container(hosts[1], checked) == ["files of the ranks"]  # As `fab resume` does.
 
