@@ -50,7 +50,8 @@ __all__ = [
 ]
 
 NAMESPACE = "microcluster"
-STACK_NAME = r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}"
+STACK_NAME = r"(?=.{1,40}$)[A-Za-z0-9]+(-[A-Za-z0-9]+)*"
+"""It stands in the domain of every machine, and the vendor takes no underscore there and no two dashes together."""
 SECTIONS = (f"{NAMESPACE}:cluster", f"{NAMESPACE}:container", f"{NAMESPACE}:job", "softlayer:configFile")
 TOP_LEVEL = ("config", "encryptionsalt", "encryptedkey", "secretsprovider")
 HASHES = "data-hashes.json"
@@ -125,7 +126,12 @@ def read_account(stack: str) -> Account:
 def path_of(stack: str) -> Path:
     """Return the place of a stack's file, or raise ConfigError where there is none."""
     path = STACKS / f"Pulumi.{stack}.yaml"
-    if not re.fullmatch(STACK_NAME, stack) or not path.is_file():
+    if not re.fullmatch(STACK_NAME, stack):
+        raise ConfigError(
+            f"There is no stack '{printable(stack)}', and there can be none: its name is part of the machines' domain. "
+            "Use letters, digits and single dashes between them, at most 40."
+        )
+    if not path.is_file():
         names = ", ".join(sorted(file.name.split(".")[1] for file in STACKS.glob("Pulumi.*.yaml")))
         raise ConfigError(
             f"There is no stack '{printable(stack)}': stacks/Pulumi.{printable(stack)}.yaml does not exist. Stacks: {names}."

@@ -7,11 +7,12 @@ from typing import Any
 
 from .account import Account
 from .catalogue import Datacenter, Flavour, Image, System
-from .faults import ORDER_INVALID, ORDER_LOCATION, Fault, invalid_value, missing, not_found, public
+from .faults import ORDER_INVALID, ORDER_LOCATION, Fault, invalid_hostname, invalid_value, missing, not_found, public
 from .orders import BOOT_DEVICE, DEFAULT_PORT_SPEED, SWAP_DEVICE, GuestOrder, Placement, check
 
-_HOSTNAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?(\.[A-Za-z0-9-]+)*")
-_DOMAIN = re.compile(r"([A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)+[A-Za-z][A-Za-z0-9-]*[A-Za-z0-9]")
+_LABEL = re.compile(r"[A-Za-z0-9]+(-[A-Za-z0-9]+)*")
+_TOP_LEVEL = re.compile(r"[A-Za-z]{2,24}")
+LABEL_LENGTH, FULL_NAME_LENGTH = 63, 253
 
 
 def read_template(account: Account, template: Any) -> GuestOrder:
@@ -46,12 +47,19 @@ def read_template(account: Account, template: Any) -> GuestOrder:
 
 def read_name(guest: dict[str, Any]) -> tuple[str, str]:
     """Hostname and domain of a guest structure."""
-    for key, pattern in (("hostname", _HOSTNAME), ("domain", _DOMAIN)):
+    for key in ("hostname", "domain"):
         if not guest.get(key):
             raise missing(key)
-        if not pattern.fullmatch(str(guest[key])):
-            raise invalid_value(key, f"'{guest[key]}' is not a valid {key}.")
-    return guest["hostname"], guest["domain"]
+    hostname, domain = str(guest["hostname"]), str(guest["domain"])
+    *labels, last = f"{hostname}.{domain}".split(".")
+    top_level = "." in domain and _TOP_LEVEL.fullmatch(last)
+    if not top_level or not all(map(_is_label, labels)) or len(f"{hostname}.{domain}") > FULL_NAME_LENGTH:
+        raise invalid_hostname()
+    return hostname, domain
+
+
+def _is_label(text: str) -> bool:
+    return bool(_LABEL.fullmatch(text)) and not text.isdigit() and len(text) <= LABEL_LENGTH
 
 
 def find_datacenter(account: Account, key: Any) -> Datacenter:

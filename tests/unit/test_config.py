@@ -360,3 +360,9 @@ def test_leaving_out_the_preflight_needs_a_reason() -> None:
     )
     for careless in ("skip", "skip: ", "skip: no", "off", ""):
         assert "with a reason" in problems(written(job__preflight=careless))[0]
+
+
+@pytest.mark.parametrize("stack", ["a_b", "a--b", "a-", "-a", "a.b", "x" * 41, ""])
+def test_a_stack_whose_name_no_machine_could_bear_is_refused(stack):
+    with pytest.raises(config.ConfigError, match="there can be none: its name is part of the machines' domain"):
+        config.path_of(stack)
