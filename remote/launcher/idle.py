@@ -73,8 +73,12 @@ def usage(run):
 
 
 def bytes_of(pid):
-    with open("/proc/{}/io".format(pid)) as file:
-        numbers = dict(line.split(": ") for line in file.read().splitlines())
+    """Return what a process has read and written; nothing where the kernel does not count it, whose processor time has to do."""
+    try:
+        with open("/proc/{}/io".format(pid)) as file:
+            numbers = dict(line.split(": ") for line in file.read().splitlines())
+    except OSError:
+        return 0
     return int(numbers["rchar"]) + int(numbers["wchar"])
 
 
