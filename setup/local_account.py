@@ -59,7 +59,7 @@ def start(state: Path, home: Home, stages: Stages) -> None:
 def answer(state: Path, home: Home, stages: Stages) -> None:
     """Have the emulator answer; what is rented in it goes without images that new machines would need."""
     refuse_taken_port(state)
-    with stages.stage("emulator", "the SoftLayer account on this machine"):
+    with stages.stage("emulator", "the emulated SoftLayer account, on this machine"):
         docker.ensure(home)
         _emulator("start", state, home)
 
