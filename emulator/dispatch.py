@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from . import filters, masks, transactions, types
+from . import filters, masks, transactions, types, users
 from .account import Account
 from .calls import Answer, Call, Credentials
 from .faults import BAD_REQUEST, Fault, not_emulated, not_found, not_ready_to_read, unauthorised
@@ -46,13 +46,15 @@ class Dispatcher:
     def _carry_out(self, call: Call, behind_s: float) -> Answer:
         account = self._account
         self._authenticate(call.credentials)
+        user = users.of(account.settings, call.credentials)
+        users.check(user, call)
         method = find_method(call.service, call.method)
         if transactions.advance(account):
             account.changed()
         if call.is_read:
             self._check_age(call)
             try:
-                return self._shaped(method(self._seen_by(call, behind_s), call), call)
+                return self._shaped(method(users.seen_by(self._seen_by(call, behind_s), user), call), call)
             finally:
                 account.store.unmark()
         try:
@@ -105,7 +107,8 @@ class Dispatcher:
         settings = self._account.settings
         given = (credentials.username, credentials.api_key) if credentials else ("", "")
         by_key_alone = given[0] == ANY_USER
-        wanted = (ANY_USER if by_key_alone else settings.username, settings.api_key)
+        known = given[0] if given[0] and given[0] == settings.restricted_user else settings.username
+        wanted = (ANY_USER if by_key_alone else known, settings.api_key)
         if not all(hmac.compare_digest(a.encode(), b.encode()) for a, b in zip(given, wanted, strict=True)):
             raise unauthorised()
 

@@ -37,6 +37,8 @@ class Settings:
     seed: int = 0  # of the ids and of everything that is drawn by chance
     username: str = "local"
     api_key: str = "local"
+    restricted_user: str = ""  # a second user, with the same key, who may do only this:
+    restricted_permissions: tuple[str, ...] = ()  # key names, as in users.py
     company: str = "microcluster emulator"
     provisioning_s: float = 10.0
     gap_s: float = 0.5  # of these, between two transactions, when nothing seems to happen; at most half of them

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from .. import billing, invoices
+from .. import billing, invoices, users
 from ..account import USER_ID, Account
 from ..clock import iso
 from ..records import BillingItem, Fee, Guest, Order
+from ..users import User
 from ..views import View
 from . import goods, guests, places
 
@@ -121,20 +122,18 @@ def _approved(record: Order) -> float | None:
     return record.approved or (record.created if record.status == "APPROVED" else None)
 
 
-PERMISSIONS = ("ACCESS_ALL_GUEST", "SERVER_ADD", "SERVER_CANCEL", "VIRTUAL_GUEST_VIEW")
-
-
-def user(account: Account) -> View:
-    """The only user of the account."""
-    name = account.settings.username
+def user(account: Account, who: User | None = None) -> View:
+    """A user of the account; the one whose name it bears unless it is told."""
+    who = who or users.of(account.settings, None)
+    name = who.name
     email = f"{name}@example.com"
     return View(
         {"id": USER_ID, "username": name, "displayName": name, "firstName": name, "lastName": "", "email": email}
         | {"isMasterUserFlag": False},
         {
             "userStatus": lambda: {"id": 1001, "keyName": "ACTIVE", "name": "Active"},
-            "hasFullVirtualGuestAccessFlag": lambda: True,
-            "permissions": lambda: [{"keyName": each} for each in PERMISSIONS],
+            "hasFullVirtualGuestAccessFlag": lambda: users.ALL_GUESTS in who.permissions,
+            "permissions": lambda: [{"keyName": each} for each in sorted(who.permissions)],
         },
     )
 

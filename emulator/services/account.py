@@ -6,7 +6,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
-from .. import invoices
+from .. import invoices, users
 from ..account import Account
 from ..billing import CENT
 from ..calls import Call
@@ -136,7 +136,7 @@ def get_orders(account: Account, call: Call) -> Listing:
 
 def get_current_user(account: Account, call: Call) -> View:
     """Who is calling, with rights and access to devices."""
-    return bills.user(account)
+    return bills.user(account, users.of(account.settings, call.credentials))
 
 
 def nothing(root: str) -> Callable[[Account, Call], Listing]:

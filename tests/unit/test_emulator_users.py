@@ -1,0 +1,68 @@
+"""A user with few rights: what may not be seen is not found, and what may not be done is denied."""
+
+from __future__ import annotations
+
+import pytest
+
+from emulator import users
+from emulator.calls import Call, Credentials
+from emulator.dispatch import Dispatcher
+from emulator.faults import Fault
+from tests.unit.emulated import Emulated, template
+
+
+def limited(tmp_path, *missing: str):
+    """An account with one guest, and a function that calls as a user who lacks some rights."""
+    rights = tuple(sorted(users.PERMISSIONS - set(missing)))
+    emulated = Emulated(tmp_path, restricted_user="limited", restricted_permissions=rights)
+    dispatcher, guest_id = Dispatcher(emulated.account), emulated.ready()
+    who = Credentials("limited", emulated.account.settings.api_key)
+
+    def call(service: str, method: str, *arguments, identifier=None, mask=None):
+        name = f"SoftLayer_{service}"
+        return dispatcher.answer(Call(name, method, arguments, identifier, mask, credentials=who)).value
+
+    return emulated, guest_id, call
+
+
+@pytest.mark.parametrize("missing", [users.ALL_GUESTS, users.VIEW])
+def test_a_device_that_a_user_may_not_see_is_in_no_list_and_not_found(tmp_path, missing):
+    emulated, guest_id, call = limited(tmp_path, missing)
+    assert call("Account", "getVirtualGuests") == []
+    for method in ("getObject", "deleteObject"):
+        with pytest.raises(Fault, match="ObjectNotFound"):
+            call("Virtual_Guest", method, identifier=guest_id)
+    assert call("Account", "getAllTopLevelBillingItems")
+    assert len(emulated.call("Account", "getVirtualGuests")) == 1
+
+
+def test_what_a_user_has_just_ordered_is_not_shown_without_access_to_new_devices(tmp_path):
+    emulated, _, call = limited(tmp_path, users.ALL_GUESTS)
+    made = call("Virtual_Guest", "createObject", template("gpu-1"))["id"]
+    with pytest.raises(Fault, match="ObjectNotFound"):
+        call("Virtual_Guest", "getObject", identifier=made)
+    assert len(emulated.account.store.guests) == 2
+
+
+def test_without_the_right_to_see_bills_none_is_shown(tmp_path):
+    _, guest_id, call = limited(tmp_path, users.BILLING)
+    assert call("Account", "getAllTopLevelBillingItems") == []
+    guest = call("Virtual_Guest", "getObject", identifier=guest_id, mask="mask[id,billingItem[id]]")
+    assert guest == {"id": guest_id}
+
+
+def test_ordering_and_cancelling_are_rights_of_their_own(tmp_path):
+    emulated, guest_id, call = limited(tmp_path, users.ADD, users.CANCEL)
+    with pytest.raises(Fault, match="Access Denied"):
+        call("Virtual_Guest", "createObject", template("gpu-1"))
+    with pytest.raises(Fault, match="Access Denied"):
+        call("Virtual_Guest", "deleteObject", identifier=guest_id)
+    assert len(emulated.account.store.guests) == 1
+
+
+def test_a_user_is_told_the_own_rights(tmp_path):
+    _, _, call = limited(tmp_path, users.ALL_GUESTS)
+    mask = "mask[username,hasFullVirtualGuestAccessFlag,permissions[keyName]]"
+    shown = call("Account", "getCurrentUser", mask=mask)
+    assert (shown["username"], shown["hasFullVirtualGuestAccessFlag"]) == ("limited", False)
+    assert {each["keyName"] for each in shown["permissions"]} == users.PERMISSIONS - {users.ALL_GUESTS}
