@@ -111,13 +111,15 @@ class Building:
             self._order = self._order_of(self.guest or {})
             if orders.is_refused(self._order):
                 raise ProviderError(f"guest {self._id} will not be built: {orders.described(self._order)}. {REFRESH}")
+        # Taken before the look: what is overdue by then is not fresh any more.
+        is_overdue = self._since(self._seen) > SETTLED_S
         # A fresh guest answers "not found" for a while, and lists lag: its bill or time turns this into a fact.
         state = missing(self._account, self._owner, self._id, fresh=self._is_fresh(), max_age_s=self._age_s)
         if state is None:
             raise GoneError(
                 f"the account does not know guest {self._id} any more, and nothing is billed for it. {REFRESH}"
             )
-        if self._since(self._seen) > SETTLED_S:
+        if is_overdue:
             raise ProviderError(
                 f"the account has not shown guest {self._id} for {SETTLED_S:.0f} s: {state.detail}. It may be billed, so nothing "
                 "is ordered instead of it. Run the command again; if this stays, ask the vendor what became of it."

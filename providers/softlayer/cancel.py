@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from providers.softlayer import guests, money
+from providers.softlayer import guests, money, rights
 from providers.softlayer import mark as marks
 from providers.softlayer.account import Account
 from providers.softlayer.errors import ApiError, ProviderError, WaitError
@@ -69,6 +69,7 @@ class _Cancellation:
             return guest or True
         guests.check_ours(guest, self._owner, "cancelling")
         if guests.is_cancelled(guest) or (self._accepted and not guests.is_billed(guest)):
+            rights.check_cancelled(self._account, guest)
             return True
         self.cost = _cost(guest)
         transaction = guests.transaction_name(guest)

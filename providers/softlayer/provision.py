@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 import catalog
-from providers.softlayer import guests, order, placing, userdata
+from providers.softlayer import guests, order, placing, rights, userdata
 from providers.softlayer import mark as marks
 from providers.softlayer.account import Account
 from providers.softlayer.errors import ApiError, ProviderError
@@ -19,6 +19,8 @@ from providers.softlayer.sighting import sight
 from providers.softlayer.spec import difference
 from providers.softlayer.waiting import Pending
 
+LIST_AGE_S = 60.0
+"""The list that was read for this look is young enough."""
 KIND = "VirtualGuest"
 CHANGED_LATER = ("publicSecurityGroupIds", "privateSecurityGroupIds")
 """What is put right after the adoption, as in any update."""
@@ -78,6 +80,9 @@ def _living(op: Operation, account: Account, spec: GuestSpec) -> dict[str, Any] 
     Lists lag behind orders and cancellations: who may live is known from the list and the journal, who does from itself.
     """
     seen = _seen(op, account, spec)
+    for each in account.guest_list.under(spec.owner, LIST_AGE_S):
+        if each.get("hostname") == spec.hostname:
+            rights.check_cancelled(account, each)
     named = [
         each
         for each in seen

@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from providers.softlayer import guests
 from providers.softlayer.account import Account
 from providers.softlayer.errors import ProviderError
 
 ALL_DEVICES = "ACCESS_ALL_GUEST"
 VIEW = "VIRTUAL_GUEST_VIEW"
+BILLS = "ACCOUNT_SUMMARY_VIEW"
 NAMES = {
     "SERVER_ADD": "Add Server",
     "SERVER_CANCEL": "Cancel Server",
     VIEW: "View Virtual Server Details",
+    BILLS: "View Account Summary",
     ALL_DEVICES: "access to all virtual servers, also to new ones",
 }
 """The key names, and what the vendor's console calls them."""
+SEEING = (VIEW, BILLS, ALL_DEVICES)
 PORTAL = "Manage > Access (IAM) > Users > the user > Classic infrastructure"
 
 
@@ -39,12 +43,22 @@ def check_to_see(account: Account, guest_id: str) -> None:
     Raises:
         ProviderError: the text names what is missing, and where it is granted.
     """
-    missing = lacking(account.user(), (VIEW, ALL_DEVICES))
+    missing = lacking(account.user(), SEEING)
     if missing:
         raise ProviderError(
             f"looking for guest {guest_id}: the account shows neither it nor a charge for it, but {_user(account)} lacks "
             f"{_named(missing)}, so it may run and be billed. Nothing is ordered instead of it. {_grant(account, missing)}"
         )
+
+
+def check_cancelled(account: Account, guest: guests.Guest) -> None:
+    """Refuse to take a guest for cancelled because a user who sees no billing items sees none of it.
+
+    Raises:
+        ProviderError: the text names what is missing, and where it is granted.
+    """
+    if guests.is_cancelled(guest) and not guests.is_reclaimed(guest):
+        check_to_see(account, str(guest["id"]))
 
 
 def check_to_prove(account: Account) -> None:
@@ -60,7 +74,7 @@ def check_to_prove(account: Account) -> None:
 
 def unseen(account: Account) -> str | None:
     """Say why machines may be billed that this user does not see; None if it sees all."""
-    missing = lacking(account.user(), (VIEW, ALL_DEVICES))
+    missing = lacking(account.user(), SEEING)
     if not missing:
         return None
     return f"{_user(account)} lacks {_named(missing)}, so machines that it does not see may be billed. {_grant(account, missing)}"

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 import catalog
-from providers.softlayer import cancel, guests, importing, placing, provision, upgrade, wearing
+from providers.softlayer import cancel, guests, importing, placing, provision, rights, upgrade, wearing
 from providers.softlayer import mark as marks
 from providers.softlayer.account import Account
 from providers.softlayer.building import Building, GoneError
@@ -67,6 +67,8 @@ def read(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mappin
         guest = _known(op, account, owner, resource_id)
     except WaitError as error:
         raise Unfinished(resource_id, dict(old), str(error), dict(inputs)) from error
+    if guest is not None:
+        rights.check_cancelled(account, guest)
     if guest is None or guests.is_cancelled(guest):
         return None
     if inputs:

@@ -9,7 +9,7 @@ import pytest
 
 from providers.softlayer.placing import SETTLED_S
 from tests.integration.lossy_wire import lossy_wire
-from tests.integration.provider_cluster import LEDGER, guest
+from tests.integration.provider_cluster import LEDGER, Onlooker, guest
 from tests.integration.provider_driver import Driver, Failed, Resource
 
 TIME_SCALE = 0.02
@@ -63,3 +63,24 @@ def test_with_its_journal_lost_a_ledger_does_not_call_clean_what_its_user_cannot
     onlooker.order("gpu-0")
     with pytest.raises(Failed, match="proving that nothing is billed any more: .*does not see may be billed"):
         driver.delete(Resource("Ledger", "ledger", "x", LEDGER, {}))
+
+
+def test_a_user_who_sees_no_bills_takes_no_living_guest_for_cancelled(emulator_with, tmp_path):
+    """Such a user is shown the guest without its billing item, as if it were cancelled."""
+    rights = ["ACCESS_ALL_GUEST", "SERVER_ADD", "SERVER_CANCEL", "VIRTUAL_GUEST_VIEW"]
+    emulator = emulator_with(restricted_user="limited", restricted_permissions=rights)
+    owner = Onlooker(emulator.config_file)
+    with Driver(emulator.config_file, TIME_SCALE) as full:
+        made = full.create("VirtualGuest", "gpu-0", guest("gpu-0"))
+    limited = tmp_path / "limited.conf"
+    limited.write_text(emulator.config_file.read_text().replace("username = local", "username = limited"))
+    with Driver(limited, TIME_SCALE) as driver:
+        for act in (
+            lambda: driver.read(made),
+            lambda: driver.delete(made),
+            lambda: driver.create("VirtualGuest", "gpu-0", guest("gpu-0")),
+            lambda: driver.create("Ledger", "ledger", LEDGER),
+        ):
+            with pytest.raises(Failed, match=r"lacks .*\(ACCOUNT_SUMMARY_VIEW\)"):
+                act()
+    assert [str(each["id"]) for each in owner.billed()] == [made.id]

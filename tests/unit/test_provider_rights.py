@@ -46,13 +46,13 @@ def test_all_missing_rights_are_named_together():
         rights.check_to_order(account())
 
 
-@pytest.mark.parametrize("name", [rights.VIEW, rights.ALL_DEVICES])
+@pytest.mark.parametrize("name", rights.SEEING)
 def test_a_user_who_does_not_see_all_guests_is_not_believed_that_one_is_gone(name):
     with pytest.raises(ProviderError, match="looking for guest 101: .*so it may run and be billed. Nothing is ordered"):
         rights.check_to_see(account(**without(name)), "101")
 
 
-@pytest.mark.parametrize("name", [rights.VIEW, rights.ALL_DEVICES])
+@pytest.mark.parametrize("name", rights.SEEING)
 def test_an_account_is_not_called_clean_for_a_user_who_does_not_see_all_of_it(name):
     with pytest.raises(ProviderError, match="proving that nothing is billed any more: user somebody .*does not see"):
         rights.check_to_prove(account(**without(name)))

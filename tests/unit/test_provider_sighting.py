@@ -13,7 +13,10 @@ from providers.softlayer.waiting import Pending
 
 OWNER = Owner("local", "1f3a9c42")
 NAME = {"hostName": "gpu-0", "domainName": "local-1f3a9c42.microcluster"}
-SEES_ALL = {"hasFullVirtualGuestAccessFlag": True, "permissions": [{"keyName": "VIRTUAL_GUEST_VIEW"}]}
+SEES_ALL = {
+    "hasFullVirtualGuestAccessFlag": True,
+    "permissions": [{"keyName": "VIRTUAL_GUEST_VIEW"}, {"keyName": "ACCOUNT_SUMMARY_VIEW"}],
+}
 KEY = SimpleNamespace(username="somebody", endpoint="https://api.test")
 
 
