@@ -109,7 +109,7 @@ def test_the_lock_of_a_killed_pulumi_is_explained_with_the_command_that_clears_i
 def test_the_number_of_a_dead_pulumi_that_another_program_got_is_dead_too(tmp_path: Path) -> None:
     leave_pulumi_lock(home(tmp_path), os.getpid(), socket.gethostname())
     assert locks.stale_lock("local", home(tmp_path)) == locks.PulumiLock(
-        os.getpid(), "root", socket.gethostname(), "2026-11-21T13:40:08Z"
+        os.getpid(), "root", socket.gethostname(), "2026-11-21 13:40:08 UTC"
     )
 
 
