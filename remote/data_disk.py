@@ -84,7 +84,7 @@ def _refuse_unless_empty(host: Host, device: str, size: int) -> None:
     lines = host.run(("wipefs", "--parsable", device)).stdout.splitlines()
     signatures = [line.split(",")[2:] for line in lines if line and not line.startswith("#")]
     if signatures:
-        held = ", ".join(" ".join(filter(None, (kind, label))) for label, kind in signatures)
+        held = ", ".join(" ".join(filter(None, (kind, ",".join(label)))) for *label, kind in signatures)
         raise _refusal(host, device, f"it already holds {held}")
     found = host.run(("blkid", "-p", device), accept=(0, BLKID_NOTHING)).stdout.strip()
     if found:

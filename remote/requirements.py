@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 
 from remote.host import Host, RemoteError
-from remote.waiting import wait_until
+from remote.waiting import NotReadyError, wait_until
 
 RUNTIME = "nvidia"
 INSTALLABLE = ("ubuntu", "18.04")
@@ -68,7 +68,7 @@ def lacks(brought: Brought) -> list[str]:
         found.append("no Python 3, and no apt-get to install it")
     if brought.docker and _version(brought.docker) < _version(OLDEST_DOCKER):
         found.append(f"{brought.docker.partition(',')[0]} instead of {OLDEST_DOCKER} or newer")
-    if tuple(brought.system.split()) == INSTALLABLE:
+    if _is_installable(brought):
         return found
     missing = []
     if not brought.docker:
@@ -91,13 +91,29 @@ def brought(host: Host) -> Brought:
 
 
 def _brought_with_docker(host: Host) -> Brought:
-    """Ask again while an installed Docker does not answer yet, as after a boot."""
+    """Ask again while an installed Docker does not answer yet, as after a boot.
+
+    Where we can install, a Docker that never answers is one whose installation was broken off; installing completes it.
+    """
 
     def answered() -> Brought | None:
         found = brought(host)
         return found if found.runtimes not in ("", "null") or not found.docker else None
 
-    return wait_until(f"Docker on {host}", answered, timeout_s=DOCKER_TIMEOUT_S, usual_s=5)
+    try:
+        return wait_until(f"Docker on {host}", answered, timeout_s=DOCKER_TIMEOUT_S, usual_s=5)
+    except NotReadyError as late:
+        found = brought(host)
+        if _is_installable(found):
+            return found
+        raise RemoteError(
+            f"{late} Docker is installed there: see why it does not run with fab ssh {host.facts.name} -- journalctl -u docker, "
+            "then run the same command again."
+        ) from late
+
+
+def _is_installable(found: Brought) -> bool:
+    return tuple(found.system.split()) == INSTALLABLE
 
 
 def _version(text: str) -> tuple[int, ...]:

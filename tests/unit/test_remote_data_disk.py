@@ -40,6 +40,7 @@ def test_after_a_reboot_without_its_mount_the_disk_is_mounted_and_not_formatted(
     ("disk", "reason"),
     [
         (Disk(2000 * GIB, kind="ext4", label="somebody"), "holds ext4"),
+        (Disk(2000 * GIB, kind="ext4", label="a,b"), "holds ext4 a,b"),
         (Disk(2000 * GIB, signatures="gpt"), "holds gpt"),
         (Disk(2000 * GIB, partitions=1), "partitions"),
         (Disk(2000 * GIB, dirty="first"), "first 64 MiB"),

@@ -10,7 +10,7 @@ import sys
 import pytest
 from fake_machine import FakeMachine
 
-from remote import system
+from remote import requirements, system
 from remote.docker_daemon import DAEMON_FILE
 from remote.gpu import ensure_gpu
 from remote.host import CommandError, Completed, RemoteError
@@ -176,6 +176,34 @@ def test_a_docker_that_does_not_answer_yet_is_waited_for():
     machine._brought = lambda: next(answers)
     assert not ensure_requirements(machine)
     assert next(answers, "asked twice") == "asked twice"
+
+
+def halfway(machine):
+    """Let a lost connection have left Docker's programs without the daemon that apt sets up last."""
+    plain = machine._brought
+    machine._brought = lambda: plain() if DOCKER_PACKAGES[0] in machine.changes else _without_daemon(plain())
+    machine.files.pop(DAEMON_FILE)
+    return machine
+
+
+def _without_daemon(brought):
+    return "".join(
+        f"{line}\n" if not line.startswith("runtimes=") else "runtimes=null\n" for line in brought.splitlines()
+    )
+
+
+def test_an_installation_of_docker_that_was_broken_off_is_gone_on_with(monkeypatch):
+    monkeypatch.setattr(requirements, "DOCKER_TIMEOUT_S", 0)
+    machine = halfway(Bare())
+    assert not ensure_requirements(machine)
+    assert ensure_gpu(machine, 2)
+    assert set(DOCKER_PACKAGES) <= set(machine.changes)
+
+
+def test_where_we_cannot_install_it_a_docker_that_never_answers_is_refused_with_where_to_look(monkeypatch):
+    monkeypatch.setattr(requirements, "DOCKER_TIMEOUT_S", 0)
+    with pytest.raises(RemoteError, match="fab ssh gpu-0 -- journalctl -u docker"):
+        ensure_requirements(halfway(Bare(system=DEBIAN)))
 
 
 def test_only_missing_packages_are_installed():
