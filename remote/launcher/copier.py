@@ -36,22 +36,24 @@ class Copier:
 
     def look(self, last=False):
         """Announce a new checkpoint, and copy it and the best models where anything of that is new."""
-        logdir = self.run.path("logdir")
-        newest, best = checkpoints.newest_whole(logdir), checkpoints.best_whole(logdir)
-        if not newest:
-            return
         try:
-            if newest != self.announced:
-                self._announce(*newest)
-            self.announced = newest
-            pausing = self.failed_at is not None and time.monotonic() - self.failed_at < RETRY_S and not last
-            if (newest, best) != self.kept and self.keepers and not pausing:
-                self._copy(newest, best)
+            logdir = self.run.path("logdir")
+            newest, best = checkpoints.newest_whole(logdir), checkpoints.best_whole(logdir)
+            if newest:
+                self._take_care(newest, best, last)
         except FileNotFoundError:  # The framework has removed it meanwhile.
             self.announced = None
         except Exception as error:  # noqa: BLE001 - it may pass, and the next checkpoints are to be copied all the same
             self.failed_at = time.monotonic()
-            self.alarms.not_copied = "checkpoint {} could not be copied: {}".format(newest[0], error)
+            self.alarms.not_copied = "the newest checkpoint could not be copied: {}".format(error)
+
+    def _take_care(self, newest, best, last):
+        if newest != self.announced:
+            self._announce(*newest)
+        self.announced = newest
+        pausing = self.failed_at is not None and time.monotonic() - self.failed_at < RETRY_S and not last
+        if (newest, best) != self.kept and self.keepers and not pausing:
+            self._copy(newest, best)
 
     def _announce(self, step, name):
         size = sum(os.path.getsize(self.run.path("logdir", file)) for file in self._files(name))

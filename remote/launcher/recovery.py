@@ -88,9 +88,10 @@ def latest_checkpoint(run):
     if not os.path.isdir(logdir) or not os.listdir(logdir):
         os.makedirs(logdir, exist_ok=True)
         return []
-    chosen, passed = checkpoints.choose(logdir, run.path("torn"), lambda name: is_readable(run, name))
-    for why in passed:
-        run.tell({"event": "passed_over", "text": why})
+    chosen, passed = choose(run)
+    if passed:  # A copy of what was put aside may be sound.
+        bring_back(run)
+        chosen, _ = choose(run)
     if not chosen:
         os.rename(logdir, logdir + ".without-checkpoint-" + str(int(time.time())))
         os.makedirs(logdir)
@@ -103,6 +104,14 @@ def latest_checkpoint(run):
     run.write("logdir/" + checkpoints.POINTER, checkpoints.pointer(logdir, name))
     run.tell({"event": "resuming", "step": step, "from": name})
     return ["logdir/" + checkpoints.POINTER, "logdir/" + name + ".index"]
+
+
+def choose(run):
+    """Return (step, name) of what the run goes on from or None, and what was put aside for it."""
+    chosen, passed = checkpoints.choose(run.path("logdir"), run.path("torn"), lambda name: is_readable(run, name))
+    for why in passed:
+        run.tell({"event": "passed_over", "text": why})
+    return chosen, passed
 
 
 def is_readable(run, name):

@@ -129,8 +129,12 @@ class Run:
 
     def keep_ballast(self):
         if not os.path.exists(self.path("ballast")):
-            with open(self.path("ballast"), "wb") as file:
-                file.write(b"\0" * BALLAST_BYTES)
+            try:
+                with open(self.path("ballast"), "wb") as file:
+                    file.write(b"\0" * BALLAST_BYTES)
+            except OSError:
+                self.remove("ballast")
+                raise
 
 
 def is_cut_off(path):

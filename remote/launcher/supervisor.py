@@ -4,6 +4,7 @@
 FOLDER/job.json; everything it says goes to job.log, progress.jsonl, phase, exit_code and failure.json in the same folder.
 """
 
+import contextlib
 import errno
 import fcntl
 import json
@@ -49,7 +50,8 @@ def carry_out(run):
     """Take the run from where it stands to its end."""
     run.remove("exit_code", "stopped", "failure.json", "preflight.json", "ranks_ended.jsonl")
     run.enter("preparing")
-    run.keep_ballast()
+    with contextlib.suppress(OSError):  # On a full disk, removing old checkpoints makes room before it is tried again.
+        run.keep_ballast()
     idle = IdleWatch(run)
     idle.begin()
     try:
@@ -78,9 +80,10 @@ def prepare(run):
         )
     try:
         recovery.bring_back(run)
+        checkpoint = recovery.latest_checkpoint(run)
     except recovery.NotBroughtBack as failed:
         raise Failed("not-brought-back", failed.args[0], 1, []) from failed
-    checkpoint = recovery.latest_checkpoint(run)
+    run.keep_ballast()
     place(run, checkpoint)
     return checkpoint
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import struct
+import sys
+import types
 
 import pytest
 from test_remote_supervisor import end_run, folder, hurry, start, wait_for_end, write_job  # noqa: F401 - a fixture
 from tiny_checkpoint import DATA, save
 
-from remote.launcher import recovery, run_files
+from remote.launcher import readable, recovery, run_files
 
 
 def test_every_rank_gets_the_pointer_and_the_index_of_what_was_chosen(folder):  # noqa: F811
@@ -170,6 +172,64 @@ def test_going_on_removes_what_earlier_attempts_have_left_but_never_what_is_gone
     assert "model.ckpt-1" not in (folder / "logdir" / "checkpoint").read_text()
     told = [json.loads(line) for line in (folder / "progress.jsonl").read_text().splitlines()]
     assert [event["names"] for event in told if event["event"] == "pruned"] == [["model.ckpt-2", "model.ckpt-1"]]
+
+
+@pytest.mark.parametrize("older", [False, True], ids=["alone", "with an older one"])
+def test_a_checkpoint_that_cannot_be_read_back_is_taken_from_the_copy_of_the_same_step(folder, run, older):  # noqa: F811
+    kept, brought = folder.parent / "kept", folder / "brought"
+    save(kept, "model.ckpt-30")
+    for step in (20, 30) if older else (30,):
+        save(folder / "logdir", f"model.ckpt-{step}")
+    on_machines(
+        folder,
+        f"echo {recovery.MARK}30",
+        f"cp {kept}/* {folder}/logdir; touch {brought}",
+        read=["sh", "-c", f"case $0 in *-30) [ -e {brought} ] || exit {recovery.UNREADABLE} ;; esac"],
+    )
+    assert recovery.latest_checkpoint(run()) == ["logdir/checkpoint", "logdir/model.ckpt-30.index"]
+
+
+def test_a_checkpoint_that_cannot_be_read_back_and_whose_copy_does_not_come_does_not_begin_the_run_again(folder):  # noqa: F811
+    save(folder / "logdir", "model.ckpt-3")
+    unread = ["sh", "-c", f"exit {recovery.UNREADABLE}"]
+    write_job(folder, copied=["echo", f"{recovery.MARK}3"], bring=["sh", "-c", "exit 255"], read=unread)
+    start(folder)
+    outcome = wait_for_end(folder)
+    assert (outcome.cause, outcome.step) == ("not-brought-back", None)
+
+
+def tensorflow_whose_reading(raises):
+    """Return what readable.py needs of TensorFlow."""
+
+    def load_checkpoint(prefix):
+        raise raises
+
+    errors = types.SimpleNamespace(ResourceExhaustedError=ConnectionAbortedError)
+    return types.SimpleNamespace(errors=errors, train=types.SimpleNamespace(load_checkpoint=load_checkpoint))
+
+
+@pytest.mark.parametrize("error", [MemoryError(), ConnectionAbortedError()], ids=["Python's", "TensorFlow's"])
+def test_a_launcher_without_memory_calls_no_checkpoint_unreadable(monkeypatch, error):
+    monkeypatch.setitem(sys.modules, "tensorflow", tensorflow_whose_reading(error))
+    with pytest.raises(type(error)):
+        readable.main("model.ckpt-3")
+
+
+def test_bytes_that_are_wrong_make_a_checkpoint_unreadable(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tensorflow", tensorflow_whose_reading(ValueError("Checksum does not match")))
+    assert readable.main("model.ckpt-3") == recovery.UNREADABLE
+
+
+def test_on_a_full_disk_what_earlier_attempts_have_left_makes_room_before_the_run_gives_up(folder):  # noqa: F811
+    for step in (1, 2, 3):
+        save(folder / "logdir", f"model.ckpt-{step}")
+    first = folder / "logdir" / "model.ckpt-1.index"
+    write = 'file.write(b"\\0" * BALLAST_BYTES)'
+    full = f'os.path.exists("{first}") and os.write(os.open("/dev/full", os.O_WRONLY), b"x")'
+    hurry(folder, "run_files.py", write, full)
+    write_job(folder, last=6)
+    start(folder)
+    assert wait_for_end(folder).state == "finished"
 
 
 def test_the_step_of_a_resume_is_the_one_in_the_checkpoint_and_not_that_of_its_name(folder):  # noqa: F811
