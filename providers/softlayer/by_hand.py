@@ -48,7 +48,7 @@ def to_come(owner: marks.Owner, account: Account, time_scale: float) -> list[str
     """Say what may be billed, or will be, that the account does not show."""
     said = []
     for each in Journal(owner.stack, owner.mark).unresolved(account.identity().account_id):
-        order = placing.standing(account, each)
+        order = placing.standing(account, owner, each)
         if order is not None:
             said.append(f"{each.name}: {orders.described(order)}, and the account shows nothing of it yet")
         elif placing.unsettled_s([each], time_scale) > 0:

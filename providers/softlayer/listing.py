@@ -22,7 +22,7 @@ GUEST_MASK = (
     "orderItem[id,order[id,status],preset[keyName]]]]"
 )
 ORDER_MASK = "mask[id,status,createDate,items[hostName,domainName]]"
-BILL_MASK = "mask[id,domainName,hostName,cancellationDate]"
+BILL_MASK = "mask[id,domainName,hostName,cancellationDate,orderItem[order[id]]]"
 
 Row = dict[str, Any]
 

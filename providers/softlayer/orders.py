@@ -10,7 +10,7 @@ Order = Mapping[str, Any]
 
 def of_guest(guest: Mapping[str, Any], listed: Sequence[Order]) -> Order | None:
     """Find the order that a guest came from: the one its billing item names, else the newest for its name."""
-    named = ((guest.get("billingItem") or {}).get("orderItem") or {}).get("order")
+    named = _order_of(guest.get("billingItem") or {})
     if named:
         return named
     name = (guest.get("hostname"), guest.get("domain"))
@@ -26,6 +26,12 @@ def is_waiting(order: Order | None) -> bool:
 def is_refused(order: Order | None) -> bool:
     """Tell whether it was refused or withdrawn: a status that is neither waiting nor approved."""
     return bool(_status(order)) and not is_waiting(order) and "APPROVED" not in _status(order)
+
+
+def is_over(order: Order, items: Sequence[Mapping[str, Any]]) -> bool:
+    """Tell whether all that an order made was cancelled: its billing items are listed, and each has its end."""
+    its = [each for each in items if str(_order_of(each).get("id")) == str(order["id"])]
+    return bool(its) and all(each.get("cancellationDate") for each in its)
 
 
 def waiting_unshown(listed: Sequence[Order], guests: Sequence[Mapping[str, Any]]) -> Order | None:
@@ -48,7 +54,13 @@ def names(order: Order, hostname: str) -> bool:
 
 def described(order: Order | None) -> str:
     """Name the order and its status for a person."""
-    return f"its order {order['id']} is {_status(order)}" if order else "its order is in no list"
+    if not order:
+        return "its order is in no list"
+    return f"its order {order['id']} {f'is {_status(order)}' if _status(order) else 'cannot be read'}"
+
+
+def _order_of(item: Mapping[str, Any]) -> Order:
+    return (item.get("orderItem") or {}).get("order") or {}
 
 
 def _status(order: Order | None) -> str:

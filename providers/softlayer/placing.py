@@ -9,6 +9,7 @@ from typing import Any
 from providers.softlayer import claim, clock, orders
 from providers.softlayer import mark as marks
 from providers.softlayer.account import Account
+from providers.softlayer.calls import LONGEST_CALL_S
 from providers.softlayer.errors import ApiError, ProviderError, UnnamedError, WaitError
 from providers.softlayer.journal import Intent, Journal, digest
 from providers.softlayer.session import Operation
@@ -16,7 +17,6 @@ from providers.softlayer.waiting import Pending, wait_until
 
 LISTS_LAG_S = 120.0
 """Lists may lag this far behind an accepted order."""
-LONGEST_CALL_S = 60.0
 SETTLED_S = LISTS_LAG_S + LONGEST_CALL_S
 """So long after its call has ended whatever an order made is in the lists; one call more, as a gateway may hold it back."""
 ORDER_ATTEMPTS = 3
@@ -160,9 +160,9 @@ def give_up(account: Account, journal: Journal, intent: Intent) -> None:
     """Write that an order made nothing, as nothing of it can turn up any more.
 
     Raises:
-        ProviderError: the account gave the order a number and has not refused it, so it may still make something.
+        ProviderError: the account gave the order a number, has not refused it, and shows no end of what it made.
     """
-    order = standing(account, intent) or _waiting(account, journal.owner, intent)
+    order = standing(account, journal.owner, intent) or _waiting(account, journal.owner, intent)
     if order is not None:
         raise ProviderError(
             f"ordering {intent.kind} {intent.name}: the account accepted it at {intent.at[:19]} UTC and shows nothing of it "
@@ -172,10 +172,15 @@ def give_up(account: Account, journal: Journal, intent: Intent) -> None:
     journal.refused(intent.attempt, NOT_ARRIVED)
 
 
-def standing(account: Account, intent: Intent) -> orders.Order | None:
-    """Read the order that the account accepted for an intent, unless it was refused since; None if it gave none a number."""
-    order = account.api.find("Billing_Order", intent.order_id, ORDER_MASK) if intent.order_id else None
-    return None if order is None or orders.is_refused(order) else order
+def standing(account: Account, owner: marks.Owner, intent: Intent) -> orders.Order | None:
+    """Read the order that the account accepted for an intent; None if it gave it no number, or it is refused or over by now."""
+    if not intent.order_id:
+        return None
+    # It was accepted, so that one which cannot be read is no refused one.
+    order = account.api.find("Billing_Order", intent.order_id, ORDER_MASK) or {"id": intent.order_id}
+    if orders.is_refused(order) or orders.is_over(order, account.bill_list.under(owner)):
+        return None
+    return order
 
 
 def _waiting(account: Account, owner: marks.Owner, intent: Intent) -> orders.Order | None:

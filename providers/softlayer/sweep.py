@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
-from providers.softlayer import belongings, cancel, guests, placing, provision, rights, security_group, ssh_key
+from providers.softlayer import belongings, cancel, guests, orders, placing, provision, rights, security_group, ssh_key
 from providers.softlayer import mark as marks
 from providers.softlayer.account import Account
 from providers.softlayer.charges import Receipt, receipt
@@ -48,6 +48,9 @@ class _Cleaning:
         if uncertain:
             return Pending(uncertain[0])
         for each in unresolved:
+            order = placing.standing(self._account, self._owner, each)
+            if order is not None and not self._is_settled():
+                return Pending(f"{orders.described(order)}, and the account does not show that what it made is over")
             placing.give_up(self._account, self._journal, each)
         return self._proof()
 
@@ -128,13 +131,16 @@ class _Cleaning:
         if not still_open:
             rights.check_to_prove(self._account)
             return found
-        # Lists show a cancellation as late as an order.
-        if (time.monotonic() - self._swept_at) / self._op.patience.time_scale > placing.SETTLED_S:
+        if self._is_settled():
             raise ProviderError(
                 f"proving that nothing is billed any more: billing item {', '.join(still_open)} of mark {self._owner.mark} is "
                 "open, and nothing that could be cancelled is behind it. Run 'fab receipt', and ask the vendor to close it."
             )
         return Pending(f"still billed: {', '.join(still_open)}")
+
+    def _is_settled(self) -> bool:
+        """Tell whether the lists must show the last cancellation by now: they show one as late as an order."""
+        return (time.monotonic() - self._swept_at) / self._op.patience.time_scale > placing.SETTLED_S
 
     def _without_charge(self) -> list[str]:
         """Return what was ordered only now under a name that the list of charges shows less often than it was ordered."""

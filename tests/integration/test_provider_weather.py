@@ -126,6 +126,28 @@ def test_a_receipt_that_names_no_guest_is_no_reason_for_a_second_order(account_e
         driver.delete(made)
 
 
+@pytest.mark.parametrize("cancelled_by", ["the ledger", "a person"])
+def test_a_ledger_ends_although_a_receipt_named_no_guest_and_the_order_stays_approved(
+    account_emulator, onlooker, cancelled_by
+):
+    images = onlooker.client.call("Virtual_Guest_Block_Device_Template_Group", "getPublicImages")
+    image = min(images, key=lambda each: each["id"])
+    wanted = {key: value for key, value in guest("gpu-0", imageId=str(image["id"])).items() if key != "os"}
+    account_emulator.script("Product_Order::placeOrder", "bare_receipt")
+    with Driver(account_emulator.config_file) as driver:
+        ledger = driver.create("Ledger", "ledger", LEDGER)
+        made = driver.create("VirtualGuest", "gpu-0", wanted)
+    (journal,) = (account_emulator.config_file.parent / "home" / "journal").glob("*.jsonl")
+    kept = [line for line in journal.read_text().splitlines() if '"event": "ordered"' not in line]
+    journal.write_text("".join(f"{line}\n" for line in kept))  # As if it had been killed before it looked.
+    if cancelled_by == "a person":
+        onlooker.client.call("Virtual_Guest", "deleteObject", id=int(made.id))
+    with Driver(account_emulator.config_file) as driver:
+        driver.delete(ledger)
+        assert "open billing items with mark" in driver.said()
+    assert onlooker.open_count() == 0
+
+
 def test_after_a_refusal_that_nobody_knows_the_order_is_looked_for_and_not_sent_again(over, onlooker):
     driver, wire = over()
     pods = onlooker.client.call("Network_Pod", "getAllObjects")

@@ -183,7 +183,9 @@ class Orders:
         self.api, self._status = self, status
         self.waiting: list[dict] = []
         self.order_list = SimpleNamespace(under=lambda owner: self.waiting)
+        self.bills: list[dict] = []
         self.guest_list = SimpleNamespace(under=lambda owner: [])
+        self.bill_list = SimpleNamespace(under=lambda owner: self.bills)
 
     def find(self, service: str, object_id: str, mask: str) -> dict[str, str] | None:
         return {"id": object_id, "status": self._status} if self._status else None
@@ -199,19 +201,30 @@ def test_a_receipt_without_a_name_keeps_the_intent_open_and_the_orders_number(bo
     assert accepted_without_a_name(book).order_id == "7001"
 
 
-@pytest.mark.parametrize("status", ["APPROVED", "PENDING_APPROVAL"])
-def test_an_accepted_order_of_which_nothing_shows_is_never_taken_for_one_that_did_not_arrive(book, status):
-    with pytest.raises(
-        ProviderError, match=f"its order 7001 is {status}.*Nothing is ordered a second time.*order 7001"
-    ):
+@pytest.mark.parametrize(
+    ("status", "shown"), [("APPROVED", "is APPROVED"), ("PENDING_APPROVAL", "is PENDING"), (None, "cannot be read")]
+)
+def test_an_accepted_order_of_which_nothing_shows_is_never_taken_for_one_that_did_not_arrive(book, status, shown):
+    with pytest.raises(ProviderError, match=f"its order 7001 {shown}.*Nothing is ordered a second time.*order 7001"):
         placing.give_up(Orders(status), book, accepted_without_a_name(book))
     assert len(book.unresolved("278444")) == 1
 
 
-@pytest.mark.parametrize("status", ["CANCELLED", None])
-def test_an_order_that_the_account_has_refused_since_made_nothing(book, status):
-    placing.give_up(Orders(status), book, accepted_without_a_name(book))
+def test_an_order_that_the_account_has_refused_since_made_nothing(book):
+    placing.give_up(Orders("CANCELLED"), book, accepted_without_a_name(book))
     assert book.unresolved("278444") == []
+
+
+@pytest.mark.parametrize(
+    ("ends", "is_over"), [(("2026-07-01",), True), (("2026-07-01", None), False), ((None,), False), ((), False)]
+)
+def test_an_accepted_order_is_over_once_all_that_it_made_is_cancelled(book, ends, is_over):
+    account = Orders("APPROVED")
+    account.bills = [{"id": 5, "cancellationDate": end, "orderItem": {"order": {"id": 7001}}} for end in ends]
+    account.bills.append({"id": 6, "cancellationDate": "2026-07-01", "orderItem": {"order": {"id": 7002}}})
+    with nullcontext() if is_over else pytest.raises(ProviderError, match="order 7001"):
+        placing.give_up(account, book, accepted_without_a_name(book))
+    assert len(book.unresolved("278444")) == (not is_over)
 
 
 @pytest.mark.parametrize(("hostname", "is_ours"), [("gpu-0", True), ("gpu-1", False)])
