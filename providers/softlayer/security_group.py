@@ -88,6 +88,12 @@ def update(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapp
     """Change description and rules in place."""
     spec = GroupSpec.of(inputs)
     account = op.account(old.get("accountId"))
+    found = account.api.find("Network_SecurityGroup", resource_id, "mask[id,name,description]")
+    if found is not None and spec.name != found["name"] and not _bears(found, op, spec):
+        raise ProviderError(
+            f"changing security group {resource_id} ('{found['name']}'): neither its name nor its description is this stack's, "
+            "so it is somebody else's. Nothing was done to it. Take it out of the state with 'pulumi state delete'."
+        )
     account.api.ensure("Network_SecurityGroup", "editObject", _head(op, spec), id=int(resource_id))
     return _with_rules(op, account, spec, resource_id)
 
@@ -134,11 +140,10 @@ def marked(account: Account, owner: marks.Owner) -> list[str]:
 def _same_group(op: Operation, account: Account, spec: GroupSpec) -> dict[str, Any] | None:
     """Return the group of this name and mark; ids come from the list and the journal, as the list may lag."""
     groups = account.api.read_all("Network_SecurityGroup", "getAllObjects", mask="mask[id,name,description]")
-    owner = marks.Owner(op.stack, spec.mark)
-    ids = {str(group["id"]) for group in groups if _is_ours(group, spec, owner)}
+    ids = {str(group["id"]) for group in groups if _is_ours(group, op, spec)}
     ids |= {made for made, intent in placing.fresh(op, account, spec.mark, KIND).items() if intent.name == op.name}
     seen = [account.api.find("Network_SecurityGroup", each, GROUP_MASK) for each in sorted(ids)]
-    ours = [group for group in seen if group and _is_ours(group, spec, owner)]
+    ours = [group for group in seen if group and _is_ours(group, op, spec)]
     if len(ours) > 1:
         listed = ", ".join(str(group["id"]) for group in ours)
         raise ProviderError(
@@ -148,8 +153,12 @@ def _same_group(op: Operation, account: Account, spec: GroupSpec) -> dict[str, A
     return ours[0] if ours else None
 
 
-def _is_ours(group: Mapping[str, Any], spec: GroupSpec, owner: marks.Owner) -> bool:
-    return group.get("name") == spec.name and marks.notes_are(group.get("description"), owner)
+def _is_ours(group: Mapping[str, Any], op: Operation, spec: GroupSpec) -> bool:
+    return group.get("name") == spec.name and _bears(group, op, spec)
+
+
+def _bears(group: Mapping[str, Any], op: Operation, spec: GroupSpec) -> bool:
+    return marks.notes_are(group.get("description"), marks.Owner(op.stack, spec.mark))
 
 
 def _with_rules(op: Operation, account: Account, spec: GroupSpec, group_id: str) -> dict[str, Any]:
