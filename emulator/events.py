@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-ORDERED = ("guests", "orders", "volumes")
 FIRST = {"guests": "ordered", "orders": "ordered", "volumes": "ordered", "billing_items": "opened"}
 LAST = {"guests": "gone", "volumes": "gone"}
 MOMENTS = {"provisioned": "provisioned", "cancelled": "cancelled", "closed": "closed"}  # a field that gets its moment

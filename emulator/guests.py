@@ -9,8 +9,6 @@ from .faults import public
 from .orders import GuestOrder, Placement, billed_prices, check_room, cost, lines_of
 from .records import BillingItem, Component, Guest, GuestDisk, Order
 
-MEBI = 1024
-
 
 def place(account: Account, orders: list[GuestOrder]) -> tuple[Order, list[Guest]]:
     """Accept an order whole or not at all: its guests are billed and being built from now on, or wait for a person."""

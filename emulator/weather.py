@@ -13,7 +13,6 @@ from .calls import SERVICE_PREFIX, Call
 BEFORE, AFTER = "before", "after"  # the call is carried out, or not
 BROKEN_TLS = "broken_tls"
 DROP, HTML, EMPTY, TRUNCATED, ERROR_OBJECT = "drop", "html", "empty", "truncated", "error_object"
-PAGES = ("http_500", "http_502", "http_503", "http_429")
 FAULTS = ("rate_limit", "internal_error", "application_error", "system_error", "public_error")
 # How each kind may show; the first is what a scripted one-off is unless it says otherwise.
 WAYS: dict[str, tuple[str, ...]] = {

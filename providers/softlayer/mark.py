@@ -65,11 +65,6 @@ def of_public_key(line: str) -> str:
     return hashlib.sha256(" ".join(line.split()[:2]).encode()).hexdigest()[:8]
 
 
-def of_domain(domain: str) -> str:
-    """Read the mark ``1f3a9c42`` from ``v100-1f3a9c42.microcluster``."""
-    return owner_of(domain).rpartition("-")[2]
-
-
 def domain_is(domain: Any, mark: str) -> bool:
     """Tell whether a domain carries exactly this mark."""
     return re.fullmatch(rf"[A-Za-z0-9-]+-{re.escape(mark)}\.{ZONE}", str(domain or "")) is not None

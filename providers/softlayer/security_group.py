@@ -131,12 +131,6 @@ def remove(account: Account, group_id: str, owner: marks.Owner, patience: Patien
     wait_until(f"security group {group_id} removed", look, patience, tell)
 
 
-def marked(account: Account, owner: marks.Owner) -> list[str]:
-    """List the ids of the account's groups that bear the mark."""
-    found = account.api.read_all("Network_SecurityGroup", "getAllObjects", mask="mask[id,name,description]")
-    return [str(group["id"]) for group in found if marks.notes_are(group.get("description"), owner)]
-
-
 def _same_group(op: Operation, account: Account, spec: GroupSpec) -> dict[str, Any] | None:
     """Return the group of this name and mark; ids come from the list and the journal, as the list may lag."""
     groups = account.api.read_all("Network_SecurityGroup", "getAllObjects", mask="mask[id,name,description]")

@@ -127,12 +127,6 @@ def remove(account: Account, key_id: str, owner: marks.Owner) -> None:
             ) from error
 
 
-def marked(account: Account, owner: marks.Owner) -> list[str]:
-    """List the ids of the account's keys that bear the mark."""
-    found = account.api.read_all("Account", "getSshKeys", mask=KEY_MASK)
-    return [str(key["id"]) for key in found if marks.notes_are(key.get("notes"), owner)]
-
-
 def fingerprint(public_key: str) -> str | None:
     """Compute the fingerprint that the account shows for a key: SHA-256 in hexadecimal pairs."""
     material = _material(public_key)
