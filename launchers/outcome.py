@@ -118,7 +118,11 @@ def _state(seen: Mapping[str, Any], losses: Sequence[Mapping[str, Any]]) -> tupl
 def _living_state(seen: Mapping[str, Any]) -> tuple[State, str | None, str | None]:
     silent_s = seen.get("silent_s") or 0.0
     if silent_s > SUPERVISOR_SILENT_S:
-        return "stalled", "supervisor-silent", f"its supervisor has shown no sign of life for {silent_s / 60:.0f} minutes"
+        return (
+            "stalled",
+            "supervisor-silent",
+            f"its supervisor has shown no sign of life for {silent_s / 60:.0f} minutes",
+        )
     if seen["phase"] != "training":
         return "preparing", None, None
     stalled = [alarm for alarm in _alarms(seen["events"]) if alarm["cause"] == "stalled"]

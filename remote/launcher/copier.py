@@ -40,14 +40,14 @@ class Copier:
             logdir = self.run.path("logdir")
             newest, best = checkpoints.newest_whole(logdir), checkpoints.best_whole(logdir)
             if newest:
-                self._take_care(newest, best, last)
+                self._announce_and_copy(newest, best, last)
         except FileNotFoundError:  # The framework has removed it meanwhile.
             self.announced = None
         except Exception as error:  # noqa: BLE001 - it may pass, and the next checkpoints are to be copied all the same
             self.failed_at = time.monotonic()
             self.alarms.not_copied = "the newest checkpoint could not be copied: {}".format(error)
 
-    def _take_care(self, newest, best, last):
+    def _announce_and_copy(self, newest, best, last):
         if newest != self.announced:
             self._announce(*newest)
         self.announced = newest

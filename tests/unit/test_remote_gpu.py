@@ -139,6 +139,15 @@ def test_an_image_with_a_docker_configuration_of_its_own_keeps_it_and_gets_the_r
     assert settings["runtimes"]["nvidia"]["path"] == "nvidia-container-runtime"
 
 
+def test_dpkg_asks_nobody_about_a_configuration_file_that_the_image_has_changed():
+    machine, calls = Bare("docker", "driver"), []
+    apt = machine._env
+    machine._env = lambda words, stdin: calls.append(words) or apt(words, stdin)
+    assert ensure_gpu(machine, 2)
+    assert calls
+    assert all("Dpkg::Options::=--force-confold" in words for words in calls)
+
+
 def test_everything_that_an_image_lacks_is_named_at_once_before_anything_is_done():
     machine = Bare("driver", system=DEBIAN)
     machine.python, machine.docker = "3.4", "Docker version 1.12.6, build 78d1802"

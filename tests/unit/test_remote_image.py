@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from dataclasses import replace
 
 import pytest
@@ -9,6 +11,7 @@ from fake_machine import FACTS, FakeMachine
 
 from launchers import image
 from launchers.payload import Container, Payload
+from launchers.rendering import render
 from remote import steps
 from remote.hand_over import hand_over
 from remote.host import Completed, RemoteError
@@ -235,3 +238,18 @@ def test_a_missing_key_file_is_a_sentence(machine):
     lost = Container("openseq2seq", BASE, registry_key_file="/nowhere/key")
     with pytest.raises(RemoteError, match="/nowhere/key"):
         pull_base(machine, lost)
+
+
+def test_an_image_is_pulled_with_options_that_the_oldest_docker_knows(tmp_path):
+    """Docker 18.09, as on Ubuntu 16.04, has no `pull --quiet`."""
+    programs = {
+        "docker": 'case "$*" in *--quiet*) echo "unknown flag: --quiet" >&2; exit 125 ;; *pull*) echo layers ;; esac',
+        "mktemp": f"mkdir {tmp_path}/login && echo {tmp_path}/login",
+    }
+    for name, line in programs.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{line}\n")
+        (tmp_path / name).chmod(0o755)
+    argv = ["sh", "-c", render("pull.sh.j2"), "pull", "registry.invalid", "registry.invalid/some:1"]
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    done = subprocess.run(argv, input="", capture_output=True, text=True, check=False, timeout=60, env={"PATH": path})
+    assert (done.returncode, done.stdout) == (0, "")
