@@ -41,7 +41,9 @@ def waiting_unshown(listed: Sequence[Order], guests: Sequence[Mapping[str, Any]]
         (
             order
             for order in listed
-            if is_waiting(order) and any(_name(item) not in shown for item in order.get("items") or [])
+            # The parts of an order may bear no name of their own.
+            if is_waiting(order)
+            and any(item.get("hostName") and _name(item) not in shown for item in order.get("items") or [])
         ),
         None,
     )

@@ -41,14 +41,19 @@ def grow_disks(op: Operation, account: Account, owner: marks.Owner, guest: Guest
 
     def look() -> Guest | Pending | None:
         """Judge by disks, open requests and orders that wait; a transaction may begin late, or be over already."""
-        found = _read(account, guest_id)
-        if not _missing(found, wanted_gb) or _is_open(_request(account, guest_id)):
-            return found
+        found, request = _read(account, guest_id), _request(account, guest_id)
+        if not _missing(found, wanted_gb) or _is_open(request):
+            return {"id": request["orderId"]} if request else found
         transaction = guests.transaction_name(found)
         if transaction:
             return Pending(f"in transaction {transaction}, which has to end first")
         order = waiting_order(account.order_list.under(owner), found) or newest_order()
-        return _awaited(order) if orders.is_waiting(order) else None
+        if orders.is_waiting(order):
+            return _awaited(order)
+        return _unshown(order, request) if order and str(order["id"]) in fresh() else None
+
+    def fresh() -> set[str]:
+        return set(placing.fresh(op, account, owner.mark, KIND))
 
     def prepare() -> tuple[Any, Callable[[], str]]:
         container = _container(account, guest_id, _missing(_read(account, guest_id), wanted_gb))
@@ -91,6 +96,13 @@ def waiting_order(listed: Sequence[Row], guest: Guest) -> Row | None:
     """Find an order for this guest that waits for a person; nothing of it shows on the guest before it is approved."""
     name = {key: guest.get(key) for key in ("hostname", "domain")}
     return orders.of_guest(name, [each for each in listed if orders.is_waiting(each)])
+
+
+def _unshown(order: Row, request: Row | None) -> Pending | None:
+    """Wait for the upgrade of an order that was accepted only now; None if it ended already, or the order was refused."""
+    if orders.is_refused(order) or (request and request.get("orderId") == order["id"]):
+        return None
+    return Pending(f"{orders.described(order)}, and its upgrade is not shown yet")
 
 
 def _awaited(order: Row | None) -> Pending:

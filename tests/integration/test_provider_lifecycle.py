@@ -9,7 +9,9 @@ from dataclasses import replace
 
 import pytest
 
-from providers.softlayer import guests
+from providers.softlayer import guests, upgrade
+from providers.softlayer.journal import Intent, Journal
+from providers.softlayer.listing import GUEST_MASK
 from providers.softlayer.userdata import cloud_config, make_host_key
 from providers.softlayer.waiting import Pending
 from tests.integration.provider_cluster import (
@@ -324,6 +326,25 @@ def test_a_disk_grows_a_second_time_although_the_first_upgrade_request_stays_lis
     assert driver.read(twice).inputs["dataDisksGb"] == [1000]
     orders = onlooker.client.call("Account", "getUpgradeRequests", mask="mask[id,completedFlag,guestId]")
     assert [each["completedFlag"] for each in orders if str(each["guestId"]) == made.id] == [True, True]
+
+
+def test_a_disk_is_not_ordered_again_while_the_upgrade_of_an_accepted_order_may_not_be_shown_yet(
+    driver, onlooker, account_emulator, monkeypatch
+):
+    made = driver.create("VirtualGuest", "gpu-0", guest("gpu-0", dataDisksGb=[100]))
+    order = onlooker.client.call("Virtual_Guest", "getObject", id=int(made.id), mask=GUEST_MASK)["billingItem"][
+        "orderItem"
+    ]
+    monkeypatch.setenv("MICROCLUSTER_HOME", str(account_emulator.config_file.parent / "home"))
+    journal = Journal(STACK, MARK)
+    intent = journal.intend(Intent(made.outputs["accountId"], MARK, "gpu-0", upgrade.KIND, "x"))
+    journal.ordered(
+        intent.attempt, str(order["order"]["id"])
+    )  # Another order that was approved, as if it were its own.
+    driver.update(made, guest("gpu-0", dataDisksGb=[500]))
+    assert f"its order {order['order']['id']} is APPROVED, and its upgrade is not shown yet" in driver.said()
+    upgrades = onlooker.client.call("Account", "getUpgradeRequests", mask="mask[guestId]")
+    assert [str(each["guestId"]) for each in upgrades].count(made.id) == 1
 
 
 def test_sixty_four_creates_at_once_make_sixty_four_guests_while_checks_are_still_answered(emulator_with):

@@ -52,4 +52,6 @@ def test_while_an_order_waits_for_approval_and_shows_no_guest_none_is_gone():
 
 def test_an_order_that_waits_with_its_guest_says_nothing_about_another_one():
     there = {"hostname": "gpu-1", "domain": NAME["domainName"]}
-    assert missing(account(orders=[waiting(hostName="gpu-1")], guests=[there]), OWNER, "101", fresh=False) is None
+    order = waiting(hostName="gpu-1")
+    order["items"].append({"hostName": "", "domainName": NAME["domainName"]})
+    assert missing(account(orders=[order], guests=[there]), OWNER, "101", fresh=False) is None
