@@ -137,18 +137,17 @@ def new_client(credentials: Credentials, hold: Callable[[float], None] = lambda 
     session = transport.client
     for scheme in ("http://", "https://"):
         session.mount(scheme, OnceAdapter())
-    session.max_redirects = (
-        0  # A redirected order would be sent twice, with the key, to whatever address an answer names.
-    )
+    # A redirected order would be sent twice, with the key, to whatever address an answer names.
+    session.max_redirects = 0
     session.trust_env = not credentials.is_local
 
     readable = readable_json if is_rest else readable_xml
 
-    def heard(response: Response, *_: Any, **__: Any) -> None:
+    def prepare(response: Response, *_: Any, **__: Any) -> None:
         hold(retry_after_s(response.headers))
         response._content = readable(response.content)  # The client parses it in the call that has read it.
 
-    session.hooks["response"].append(heard)
+    session.hooks["response"].append(prepare)
     sign = SoftLayer.BasicHTTPAuthentication if is_rest else SoftLayer.BasicAuthentication
     # The client reads ~/.softlayer unless it is given another file.
     auth = sign(credentials.username, credentials.api_key)
