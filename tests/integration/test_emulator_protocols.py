@@ -113,7 +113,6 @@ def test_a_page_behind_the_last_one_is_empty_and_keeps_the_total(client, groups)
     [
         {"hostname": {"operation": "_= wired"}},  # no root
         {"sshKeys": {"label": {"operation": "x"}}},  # another root
-        {"virtualGuests": {"hostnam": {"operation": "x"}}},
         {"virtualGuests": {"hostname": "wired2"}},
         {"virtualGuests": {"hostname": {"operation": "in", "options": "nonsense"}}},
         {"virtualGuests": []},
