@@ -211,12 +211,12 @@ def test_a_copy_that_takes_too_long_is_ended_before_the_next_one_begins(folder):
     hurry(folder, "copier.py", "RETRY_S = 60", "RETRY_S = 0")
     script = folder / "copy.sh"
     script.write_text(
-        f"[ -e {folder}/pid ] || {{ sleep 60 & echo $! > {folder}/pid; wait; }}\n! grep -q sleep /proc/$(cat {folder}/pid)/cmdline"
+        f"[ -e {folder}/pid ] || {{ sleep 600 & echo $! > {folder}/pid; wait; }}\n! grep -q sleep /proc/$(cat {folder}/pid)/cmdline"
     )
     write_job(
         folder,
         train=["sh", "-c", "exit 3"],
-        resume=["sh", "-c", once_told(folder, '"event": "copied"') + "; exit 3"],
+        resume=["sh", "-c", once_told(folder, '"event": "copied"').replace("1200", "400") + "; exit 3"],
         copy=["sh", str(script)],
     )
     start(folder)
