@@ -184,9 +184,10 @@ def _price(account: Account, spec: LedgerSpec, router: str, *, missing: int) -> 
     try:
         answer = order.verify(account.api, planned)
     except ApiError as error:
+        advice = order.where_else(spec.stack, planned[0], error)
         raise ProviderError(
             f"verifying the order of {missing} x {spec.flavor} in {spec.datacenter}: {error.text} ({error.code}). "
-            "Nothing was ordered. Correct the stack file, or choose another datacenter or flavour."
+            f"Nothing was ordered. {advice or 'Correct the stack file, or choose another datacenter or flavor.'}"
         ) from error
     whole = Decimal(str(answer.get("postTaxRecurringHourly") or answer.get("preTaxRecurringHourly") or 0))
     return (whole / missing * spec.nodes).normalize(), str(answer.get("currencyShortName") or "USD")

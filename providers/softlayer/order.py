@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import catalog
 from providers.softlayer import mark
 from providers.softlayer.calls import Api, made_id
-from providers.softlayer.errors import ProviderError, UnnamedError
+from providers.softlayer.errors import ApiError, ProviderError, UnnamedError
 
 STOCK_SYSTEM = "UBUNTU_LATEST_64"
 FIRST_DATA_DEVICE = 2
@@ -108,6 +109,22 @@ def verify(api: Api, specs: Sequence[Ordered]) -> dict[str, Any]:
     described = [{"hostname": spec.hostname, "domain": spec.domain, **_lost(template)} for spec in specs]
     whole = {**container, "quantity": len(specs), "useHourlyPricing": True, "virtualGuests": described}
     return api.read("Product_Order", "verifyOrder", whole)
+
+
+def where_else(stack: str, spec: Ordered, error: ApiError) -> str | None:
+    """Say where the flavor is sold, where its datacenter is full; None for any other error."""
+    if not error.is_no_room:
+        return None
+    flavor = catalog.FLAVORS.get(spec.flavor)
+    others = [each for each in flavor.datacenters if each != spec.datacenter] if flavor else []
+    start = f"{spec.datacenter} has no room for {spec.flavor} now"
+    if not others:
+        return f"{start}, and the catalog knows no other that sells it. Run the command again later, or choose another flavor."
+    return (
+        f"{start}; it is also sold in {', '.join(others)} (catalog of {catalog.AS_OF}). Change it with 'pulumi config set "
+        f"--path microcluster:cluster.datacenter {others[0]} -s {stack}' (cluster.datacenter in the stack file) and run the "
+        "command again: all nodes move there. Or wait, and run it again as it is."
+    )
 
 
 def _container_with_image(api: Api, image_id: str, template: Template) -> dict[str, Any]:

@@ -6,11 +6,10 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-import catalog
 from providers.softlayer import guests, order, placing, rights, userdata
 from providers.softlayer import mark as marks
 from providers.softlayer.account import Account
-from providers.softlayer.errors import ApiError, ProviderError
+from providers.softlayer.errors import ProviderError
 from providers.softlayer.guest_spec import GuestSpec
 from providers.softlayer.journal import Intent
 from providers.softlayer.listing import GUEST_MASK
@@ -47,7 +46,7 @@ def adopt_or_order(op: Operation, account: Account, spec: GuestSpec) -> tuple[st
         look,
         prepare,
         spec.hostname,
-        advice=partial(_where_else, op, spec),
+        advice=partial(order.where_else, op.stack, spec),
         key_ids=spec.ssh_key_ids,
     )
     made = placing.obtain(op, account, wanted)
@@ -57,21 +56,6 @@ def adopt_or_order(op: Operation, account: Account, spec: GuestSpec) -> tuple[st
 def host_key(account: Account, guest_id: str) -> str | None:
     """Derive the public host key from the user data that the guest was ordered with."""
     return _public_key(account.api.find("Virtual_Guest", guest_id, "mask[id,userData[value]]") or {})
-
-
-def _where_else(op: Operation, spec: GuestSpec, error: ApiError) -> str | None:
-    """Say where the flavor is sold, where its datacenter is full."""
-    if not error.is_no_room:
-        return None
-    others = [each for each in catalog.FLAVORS[spec.flavor].datacenters if each != spec.datacenter]
-    start = f"{spec.datacenter} has no room for {spec.flavor} now"
-    if not others:
-        return f"{start}, and it is sold nowhere else. Run the command again later, or choose another flavor."
-    return (
-        f"{start}; it is also sold in {', '.join(others)} (catalog of {catalog.AS_OF}). Change it with 'pulumi config set "
-        f"--path microcluster:cluster.datacenter {others[0]} -s {op.stack}' (cluster.datacenter in the stack file) and run the "
-        "command again: all nodes move there. Or wait, and run it again as it is."
-    )
 
 
 def _living(op: Operation, account: Account, spec: GuestSpec) -> dict[str, Any] | Pending | None:

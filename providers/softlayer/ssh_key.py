@@ -101,6 +101,12 @@ def update(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapp
     """Rename the key."""
     spec = KeySpec.of(inputs)
     account = op.account(old.get("accountId"))
+    found = account.api.find("Security_Ssh_Key", resource_id, KEY_MASK)
+    if found is not None and _material(str(found.get("key"))) != _material(spec.public_key):
+        raise ProviderError(
+            f"renaming ssh key {resource_id} ('{found.get('label')}'): it is not this stack's key, so it is somebody else's. "
+            "Nothing was done to it. Take it out of the state with 'pulumi state delete'."
+        )
     account.api.ensure("Security_Ssh_Key", "editObject", {"label": spec.label}, id=int(resource_id))
     return {key: old.get(key) for key in ("keyId", "fingerprint", "accountId")}
 

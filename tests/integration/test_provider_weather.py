@@ -183,3 +183,13 @@ def test_a_full_datacenter_names_those_that_sell_the_flavor_and_the_command_that
         driver.create("VirtualGuest", "gpu-0", guest("gpu-0"))
     assert refused.value.unfinished is None
     assert full.status()["machines"] == []
+
+
+def test_a_ledger_that_finds_a_full_datacenter_names_the_others_too(emulator_with):
+    full = emulator_with()
+    full.script("Product_Order::verifyOrder", "capacity")
+    said = (
+        r"Nothing was ordered. lon06 has no room for AC1_16X120X100 now; it is also sold in \w+.*datacenter \w+ -s test"
+    )
+    with Driver(full.config_file) as driver, pytest.raises(Failed, match=said):
+        driver.create("Ledger", "ledger", LEDGER)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ed25519
 
 from tests.integration.provider_cluster import KEY, LEDGER, MARK, STACK, group, guest
 from tests.integration.provider_driver import Driver, Failed, Resource
@@ -105,3 +107,13 @@ def test_a_strangers_group_whose_id_stands_in_our_state_is_not_changed(driver, o
     mask = "mask[name,description,rules[id]]"
     after = onlooker.client.call("Network_SecurityGroup", "getObject", id=theirs["id"], mask=mask)
     assert after == {"name": "web", "description": "open to all", "rules": []}
+
+
+def test_a_strangers_key_whose_id_stands_in_our_state_is_not_renamed(driver, onlooker):
+    key = ed25519.Ed25519PrivateKey.generate().public_key()
+    public = key.public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH).decode()
+    theirs = onlooker.client.call("Security_Ssh_Key", "createObject", {"label": "laptop", "key": public})
+    with pytest.raises(Failed, match=f"renaming ssh key {theirs['id']} .*somebody else's. Nothing was done to it"):
+        driver.update(Resource("SshKey", "key", str(theirs["id"]), KEY, {}), KEY)
+    after = onlooker.client.call("Security_Ssh_Key", "getObject", id=theirs["id"], mask="mask[label]")
+    assert after == {"label": "laptop"}
