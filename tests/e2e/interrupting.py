@@ -15,6 +15,8 @@ from product import Product
 MOMENT_LIMIT_S = 300
 END_LIMIT_S = 120
 PLUGINS_LIMIT_S = 20
+AS_IN_A_TERMINAL = ("env", "--default-signal=INT")
+"""A shell in the background lets its children ignore Ctrl-C; a terminal does not."""
 OURS = ("/fab", "pulumi", "setup up")
 """What a command starts on this computer and may not leave behind; the emulated account lives on by itself."""
 
@@ -33,7 +35,7 @@ def interrupt(product: Product, command: str, moment: Callable[[str], bool]) -> 
     screen = product.home / "screen"
     with screen.open("w") as out:
         process = subprocess.Popen(
-            ["bash", "-c", command],
+            [*AS_IN_A_TERMINAL, "bash", "-c", command],
             cwd=product.folder,
             env=product.env,
             stdin=subprocess.DEVNULL,

@@ -138,7 +138,8 @@ def test_an_unknown_stack_is_the_users_mistake(home: Home) -> None:
 
 @pytest.mark.parametrize("after_s", [0, 0.5, 1.2])
 def test_a_ctrl_c_at_any_stage_is_a_sentence(home: Home, after_s: float) -> None:
-    argv = (sys.executable, "-m", "setup", "preview", "--stack", "v100")
+    # As in a terminal: a shell in the background lets its children ignore Ctrl-C.
+    argv = ("env", "--default-signal=INT", sys.executable, "-m", "setup", "preview", "--stack", "v100")
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     making = subprocess.Popen(argv, cwd=PROJECT, env=environment(home), text=True, **pipes)
     assert making.stdout and making.stdout.readline().startswith("==> engine")
