@@ -24,18 +24,22 @@ class Suite:
     name: str
     usual: str
     limit_s: int
+    spread: tuple[str, ...] = ()
+    """How pytest-xdist spreads the tests over processes."""
     python: Path = PYTHON
     stage: str = ""
 
     @property
     def argv(self) -> tuple[str, ...]:
-        return (str(self.python), "-m", "pytest", f"tests/{self.name}")
+        return (str(self.python), "-m", "pytest", *self.spread, f"tests/{self.name}")
 
 
-UNIT = Suite("unit", "2 min", 8 * MINUTE_S)
-INTEGRATION = Suite("integration", "10 min", 22 * MINUTE_S)
+UNIT = Suite("unit", "2 min", 8 * MINUTE_S, ("-n", "3"))
+INTEGRATION = Suite("integration", "5 min", 22 * MINUTE_S, ("-n", "3", "--dist", "loadfile"))
+"""An emulated account is shared by the tests of one file."""
 CHAOS = Suite("chaos", "2 min", 10 * MINUTE_S)
-E2E = Suite("e2e", "25 min", 42 * MINUTE_S)
+E2E = Suite("e2e", "20 min", 42 * MINUTE_S, ("-n", "2", "--dist", "loadgroup"))
+"""Machines are shared by the tests of one group, see tests/e2e/conftest.py."""
 
 
 def test(home: Home) -> int:

@@ -12,12 +12,18 @@ from emulator.machines.container import IMAGE
 
 pytest_plugins = ["remote_cluster"]
 
+OF_THE_PRODUCT = ("test_whole_way",)
+"""Files whose tests have an account of their own; all others share the two machines of `remote_cluster`."""
+
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "containers: needs root, a Docker daemon and the machine image")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        group = "product" if item.path.stem in OF_THE_PRODUCT else "machines"
+        item.add_marker(pytest.mark.xdist_group(group))
     of_containers = [item for item in items if item.get_closest_marker("containers")]
     if of_containers and (reason := why_not()):
         for item in of_containers:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -10,7 +11,8 @@ from setup.environment import PROJECT
 
 
 def make(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(("make", *words), cwd=folder, capture_output=True, text=True, check=False)
+    plain = {name: text for name, text in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+    return subprocess.run(("make", *words), cwd=folder, env=plain, capture_output=True, text=True, check=False)
 
 
 def project(folder: Path, python: str) -> Path:
