@@ -1,4 +1,4 @@
-# Each target but down prepares .venv and calls `python -m setup <target>`; make alone prints what there is.
+# Each target but down prepares .venv and calls `python -m microcluster <target>`; make alone prints what there is.
 STACK ?= local
 PYTHON ?= python3
 VERBS := setup preview up down test chaos bench images engine emulator
@@ -22,13 +22,13 @@ help:
 	@echo "For the plain commands (pulumi ..., fab ...):  . ./env.sh"
 
 venv:
-	@$(PYTHON) -m setup.venv
+	@$(PYTHON) -m microcluster.setup.venv
 
 $(filter-out down,$(VERBS)): venv
-	@.venv/bin/python -m setup $@ --stack "$(STACK)"
+	@.venv/bin/python -m microcluster $@ --stack "$(STACK)"
 
 # Ending a bill needs what is installed and nothing else: no newer Python, no other lock file, no package index.
 down:
-	@.venv/bin/python -c "" >/dev/null 2>&1 || $(PYTHON) -m setup.venv || \
+	@.venv/bin/python -c "" >/dev/null 2>&1 || $(PYTHON) -m microcluster.setup.venv || \
 		{ echo "make down: nothing was cancelled, and the account of stack $(STACK) was not asked."; exit 1; }
-	@.venv/bin/python -m setup down --stack "$(STACK)"
+	@.venv/bin/python -m microcluster down --stack "$(STACK)"

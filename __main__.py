@@ -4,9 +4,9 @@ import sys
 
 import pulumi
 
-import config
 from components.cluster import TrainingCluster, TrainingClusterArgs
 from components.job import TrainingJob, TrainingJobArgs
+from microcluster import config
 
 ALREADY_SAID = 32
 """With this exit code of a program Pulumi's language host adds no sentence of its own."""

@@ -1,6 +1,6 @@
 # Source this in the project folder, in sh, dash, bash or zsh:  . ./env.sh
 # Afterwards the plain commands work: pulumi up -s local, pulumi preview -s p100, fab --list.
-if [ -f ./setup/environment.env ]; then
+if [ -f ./microcluster/setup/environment.env ]; then
     MICROCLUSTER_HOME=${MICROCLUSTER_HOME:-$HOME/.microcluster}
     case $MICROCLUSTER_HOME in
         /*) ;;
@@ -8,7 +8,7 @@ if [ -f ./setup/environment.env ]; then
     esac
     export MICROCLUSTER_HOME
     set -a
-    . ./setup/environment.env
+    . ./microcluster/setup/environment.env
     set +a
     case :$PATH: in
         *":$PWD/.venv/bin:"*) ;;

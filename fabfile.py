@@ -1,13 +1,13 @@
 """The verbs of Fabric: `fab --list` shows them, `fab --help VERB` documents one; `. ./env.sh` first."""
 
-from setup import withheld
+from microcluster.setup import secret_env
 
-withheld.withhold()  # Before anything else is imported or started: no child of fab needs the account's variables.
+secret_env.withhold()  # Before anything else is imported or started: no child of fab needs the account's variables.
 
 from fabric.main import program  # noqa: E402
 from invoke import Collection  # noqa: E402
 
-from verbs import (  # noqa: E402
+from microcluster.verbs import (  # noqa: E402
     explain,
     fetch,
     job,

@@ -11,9 +11,9 @@ from components.container import TrainingContainer, TrainingContainerArgs
 from components.image import TrainingImage, TrainingImageArgs
 from components.network import PrivateNetwork, PrivateNetworkArgs
 from components.node import GpuNode, GpuNodeArgs
-from config import Owner, Stack, expand, home
-from launchers import payload as facts
-from providers.softlayer.resources import Ledger, LedgerArgs, SshKey, SshKeyArgs, owner_label
+from microcluster.config import Owner, Stack, expand, home
+from microcluster.jobs import cluster_facts as facts
+from providers.softlayer.pulumi_resources import Ledger, LedgerArgs, SshKey, SshKeyArgs, owner_label
 
 REGISTRY_KEY = "ngc_key"
 """The file with the registry's key, beside the account's credentials or in the home, for stacks that name no other."""

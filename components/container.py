@@ -9,8 +9,8 @@ import pulumi
 from components.image import TrainingImage
 from components.node import GpuNode
 from components.steps import step
-from config import Owner
-from launchers import payload as facts
+from microcluster.config import Owner
+from microcluster.jobs import cluster_facts as facts
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ import pulumi
 
 from components.node import GpuNode
 from components.steps import step
-from launchers import image
-from launchers import payload as facts
+from microcluster.jobs import cluster_facts as facts
+from microcluster.jobs import image
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ import pulumi
 
 from components.cluster import TrainingCluster, cluster_payload, hostnames
 from components.steps import step
-from config import Owner, Stack
-from launchers import openseq2seq
-from launchers import payload as facts
+from microcluster.config import Owner, Stack
+from microcluster.jobs import cluster_facts as facts
+from microcluster.jobs import openseq2seq
 
 UNPLANNED = "no prediction: nothing like this model on this hardware was ever timed"
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import pulumi
 
-import catalog
-from providers.softlayer.resources import RuleArgs, SecurityGroup, SecurityGroupArgs
+from microcluster import catalog
+from providers.softlayer.pulumi_resources import RuleArgs, SecurityGroup, SecurityGroupArgs
 
 
 @dataclass(frozen=True)

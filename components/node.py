@@ -9,9 +9,9 @@ import pulumi
 from components.network import PrivateNetwork
 from components.steps import step
 from components.storage import DataVolume, DataVolumeArgs
-from config import Cluster, Owner
-from launchers.payload import Host, Payload
-from providers.softlayer.resources import VirtualGuest, VirtualGuestArgs, owner_domain, owner_tags
+from microcluster.config import Cluster, Owner
+from microcluster.jobs.cluster_facts import Host, Payload
+from providers.softlayer.pulumi_resources import VirtualGuest, VirtualGuestArgs, owner_domain, owner_tags
 
 
 @dataclass(frozen=True)

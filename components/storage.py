@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import pulumi
 
 from components.steps import step
-from launchers.payload import Payload
+from microcluster.jobs.cluster_facts import Payload
 
 
 @dataclass(frozen=True)

@@ -10,22 +10,22 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from . import process
-from .account import Account
-from .client_file import CONFIG_FILE, served_at, write_client_file
-from .crew import Crew
-from .history import HISTORY_FILE, History
-from .invoice_report import MomentError, readable, report
-from .machines import ContainerMachines, MachineError, Machines, NoMachines, publish
-from .methods import method_list
-from .networks import gateway
-from .process import ProcessError
-from .reception import Reception
-from .server import application, serve
-from .settings import LOOPBACK, SETTINGS_FILE, Settings, SettingsError, default_state, load_settings
-from .status import Status, status_of
-from .store import DATABASE_FILE, Store, StoreError
-from .tls import write_identity
+from emulator import process
+from emulator.machines import ContainerMachines, MachineError, Machines, NoMachines, publish
+from emulator.process import ProcessError
+from emulator.settings import LOOPBACK, SETTINGS_FILE, Settings, SettingsError, default_state, load_settings
+from emulator.softlayer.account import Account
+from emulator.softlayer.client_file import CONFIG_FILE, served_at, write_client_file
+from emulator.softlayer.history import HISTORY_FILE, History
+from emulator.softlayer.invoice_report import MomentError, readable, report
+from emulator.softlayer.machine_reconciler import Crew
+from emulator.softlayer.methods import method_list
+from emulator.softlayer.middleware import Reception
+from emulator.softlayer.networks import gateway
+from emulator.softlayer.server import application, serve
+from emulator.softlayer.status import Status, status_of
+from emulator.softlayer.store import DATABASE_FILE, Store, StoreError
+from emulator.tls import write_identity
 
 DONE, FAILED, WRONG_USE, INTERRUPTED = 0, 1, 2, 130
 OPTIONS = ("port", "machines", "clock_rate", "seed", "tls")

@@ -15,10 +15,10 @@ import urllib.request
 from pathlib import Path
 from typing import IO, Any
 
-from .client_file import served_at
-from .machines.waiting import wait_until
-from .settings import Settings
-from .tls import trusting
+from emulator.machines.waiting import wait_until
+from emulator.settings import Settings
+from emulator.softlayer.client_file import served_at
+from emulator.tls import trusting
 
 PID_FILE, LOG_FILE, LOCK_FILE = "emulator.pid", "emulator.log", "emulator.lock"
 START_TIMEOUT_S, STOP_TIMEOUT_S = 120, 60

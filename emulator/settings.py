@@ -9,7 +9,7 @@ import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .weather import BROKEN_TLS, Forecast, WeatherError, read_forecast
+from emulator.softlayer.fault_injection import BROKEN_TLS, Forecast, WeatherError, read_forecast
 
 SETTINGS_FILE = "settings.toml"
 LOOPBACK = "127.0.0.1"

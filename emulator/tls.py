@@ -6,8 +6,8 @@ import os
 import ssl
 from pathlib import Path
 
-from .machines.certificates import server_identity
-from .settings import LOOPBACK, Settings
+from emulator.machines.certificates import server_identity
+from emulator.settings import LOOPBACK, Settings
 
 AUTHORITY_FILE, IDENTITY_FILE = "authority.pem", "server.pem"
 SERVER_NAME = "localhost"

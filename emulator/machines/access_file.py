@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from emulator.machines.firewall import firewall_text
-from emulator.machines.handed_in import write_private
+from emulator.machines.machine_mount import write_private
 from emulator.machines.network_access import Access
 
 OPEN = firewall_text(None, None)

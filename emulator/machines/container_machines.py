@@ -12,7 +12,7 @@ from pathlib import Path
 
 import docker
 
-from emulator.machines import handed_in, host_tools, network_access, reachability
+from emulator.machines import host_tools, machine_mount, network_access, reachability
 from emulator.machines.access_file import AccessFile
 from emulator.machines.container import IMAGE, Containers, Machine
 from emulator.machines.disks import DiskFolder
@@ -21,8 +21,8 @@ from emulator.machines.firewall import firewall_text
 from emulator.machines.network_access import Attachment
 from emulator.machines.networks import Networks
 from emulator.machines.registry import KEY_FILE, Registry
+from emulator.machines.restart_watch import StartWatch
 from emulator.machines.spec import MachineError, MachineSpec, Rule
-from emulator.machines.starts import StartWatch
 from emulator.machines.waiting import wait_until
 
 AT_THE_SAME_TIME = 8  # Starts and removals beyond this only make Docker slower.
@@ -68,9 +68,9 @@ class ContainerMachines:
         """Create or start the machine and return once its sshd listens; may be repeated."""
         with self._lock(spec.guest_id), self._starting:
             disk_lines = self._disks.attach(spec.guest_id, spec.disks)
-            given = handed_in.files(spec, disk_lines, self._registry.reference, self._registry.authority)
+            given = machine_mount.files(spec, disk_lines, self._registry.reference, self._registry.authority)
             folder = self._folder(spec.guest_id) / "given"
-            handed_in.write(folder, given)
+            machine_mount.write(folder, given)
             access = AccessFile(self._folder(spec.guest_id))
             access.write(access.read(otherwise_mbps=spec.port_speed_mbps))
             self._containers.start(Machine(spec, folder, self._registry_name))
@@ -158,11 +158,11 @@ class ContainerMachines:
         """Give a started machine its rules, then open its gate; one that has them already is left alone."""
         with self._lock(guest_id):
             machine = self._containers.attachment(guest_id)
-            gate = self._folder(guest_id) / "given" / handed_in.GATE
+            gate = self._folder(guest_id) / "given" / machine_mount.GATE
             if machine is None or (gate.exists() and gate.read_text() == network_access.this_start(machine.pid)):
                 return
             self._apply(machine)
-            handed_in.write_private(gate, network_access.this_start(machine.pid))
+            machine_mount.write_private(gate, network_access.this_start(machine.pid))
 
     def _refresh(self, guest_id: int) -> None:
         if machine := self._containers.attachment(guest_id):

@@ -14,7 +14,7 @@ CAP_SYS_RESOURCE = 24  # linux/capability.h
 
 
 def isolation(*, raises_limits: bool) -> dict[str, object]:
-    """The options of every machine. A host cannot promise a flavour's cores and memory, so they are not limited.
+    """The options of every machine. A host cannot promise a flavor's cores and memory, so they are not limited.
 
     Args:
         raises_limits: whether this host may give more locked memory than it has itself, as NCCL's containers ask for.

@@ -8,8 +8,8 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from emulator.machines.handed_in import write_private
 from emulator.machines.host_tools import find
+from emulator.machines.machine_mount import write_private
 from emulator.machines.waiting import wait_until
 
 END_S = 5

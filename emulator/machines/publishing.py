@@ -14,7 +14,7 @@ import yaml
 from filelock import FileLock
 
 from emulator.machines.docker_errors import connect, docker_doing
-from emulator.machines.handed_in import write_private
+from emulator.machines.machine_mount import write_private
 from emulator.machines.processes import KeptProcess
 from emulator.machines.registry import storage_of
 from emulator.machines.spec import MachineError

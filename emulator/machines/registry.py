@@ -12,7 +12,7 @@ import bcrypt
 import yaml
 
 from emulator.machines.certificates import server_identity
-from emulator.machines.handed_in import write_private
+from emulator.machines.machine_mount import write_private
 from emulator.machines.processes import KeptProcess
 from emulator.machines.spec import MachineError
 from emulator.machines.waiting import wait_until

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Show the GPUs that the machine's flavour would have, in the words of NVIDIA's tool.
+"""Show the GPUs that the machine's flavor would have, in the words of NVIDIA's tool.
 
 A GPU is as busy as the processors that play it: those of the rank that would have it.
 """

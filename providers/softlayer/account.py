@@ -10,11 +10,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from providers.softlayer import charges, credentials, mark, others
+from providers.softlayer import billing, credentials, others, owner_mark
+from providers.softlayer.billing import Charge, charge
+from providers.softlayer.cached_lists import GUEST_MASK, bill_list, guest_list, key_by_id, order_list
 from providers.softlayer.calls import READ_ATTEMPTS, Api
-from providers.softlayer.charges import Charge, charge
 from providers.softlayer.errors import NOT_TRUSTED, ApiError, ProviderError
-from providers.softlayer.listing import GUEST_MASK, bill_list, guest_list, key_by_id, order_list
 
 LOCAL_ATTEMPTS = 3
 USER_MASK = "mask[id,username,isMasterUserFlag,hasFullVirtualGuestAccessFlag,permissions[keyName]]"
@@ -59,14 +59,14 @@ class Account:
                 self._user = self.api.read("Account", "getCurrentUser", mask=USER_MASK, expect=dict)
             return self._user
 
-    def guest(self, guest_id: str, owner: mark.Owner, max_age_s: float = 0.0) -> dict[str, Any] | None:
+    def guest(self, guest_id: str, owner: owner_mark.Owner, max_age_s: float = 0.0) -> dict[str, Any] | None:
         """Read one guest, from the list that all waiters share; what no list shows is asked for by its id."""
         for guest in self.guest_list.under(owner, max_age_s):
             if str(guest["id"]) == guest_id:
                 return guest
         return self.api.find("Virtual_Guest", guest_id, GUEST_MASK)
 
-    def charges(self, owner: mark.Owner, known_guests: Iterable[str] = ()) -> tuple[Charge, ...]:
+    def billing(self, owner: owner_mark.Owner, known_guests: Iterable[str] = ()) -> tuple[Charge, ...]:
         """List what was and is billed under this stack and mark, oldest first, as it is at this moment.
 
         The lists of the account lag behind orders and cancellations, so that whatever may be open is asked for by its id.
@@ -75,30 +75,30 @@ class Account:
             known_guests: ids that the journal or a state knows; the lists may not show them yet.
         """
         guests = self._guests_now(owner, known_guests)
-        rows = {str(row["id"]): row for row in charges.listed(self.api, owner)}
+        rows = {str(row["id"]): row for row in billing.listed(self.api, owner)}
         billed = [each for each in guests if each.get("billingItem")] + others.billed(self.api, owner)
         running = {str(each["billingItem"]["id"]): each for each in billed}
         doubtful = {item for item, row in rows.items() if not row.get("cancellationDate")} | set(running)
-        rows |= charges.by_id(self.api, doubtful)
+        rows |= billing.by_id(self.api, doubtful)
         found = [charge(row, still_billed=item in running, of=running.get(item)) for item, row in rows.items()]
         return tuple(sorted(found, key=lambda each: (each.opened, each.host)))
 
-    def charges_listed(self, owner: mark.Owner) -> tuple[Charge, ...]:
+    def charges_listed(self, owner: owner_mark.Owner) -> tuple[Charge, ...]:
         """List the same from the lists alone: four calls, and up to two minutes behind."""
         running = {str((guest.get("billingItem") or {}).get("id")) for guest in self.guest_list.under(owner)}
-        rows = charges.listed(self.api, owner)
+        rows = billing.listed(self.api, owner)
         beside = {str(each["billingItem"]["id"]): each for each in others.billed(self.api, owner)}
         charges_of_guests = [
             charge(row, still_billed=str(row["id"]) in running) for row in rows if str(row["id"]) not in beside
         ]
         return (*charges_of_guests, *(charge(row["billingItem"], still_billed=True, of=row) for row in beside.values()))
 
-    def _guests_now(self, owner: mark.Owner, known: Iterable[str]) -> list[dict[str, Any]]:
+    def _guests_now(self, owner: owner_mark.Owner, known: Iterable[str]) -> list[dict[str, Any]]:
         """Ask for each guest that may be billed by its id, and believe only what is this stack's."""
         listed = {str(each["id"]) for each in self.guest_list.under(owner) if each.get("billingItem")}
-        with ThreadPoolExecutor(charges.WORKERS) as pool:
+        with ThreadPoolExecutor(billing.WORKERS) as pool:
             found = pool.map(self._guest_now, sorted({*listed, *known}))
-            return [guest for guest in found if guest and mark.guest_is(guest, owner)]
+            return [guest for guest in found if guest and owner_mark.guest_is(guest, owner)]
 
     def _guest_now(self, guest_id: str) -> dict[str, Any] | None:
         try:
@@ -136,7 +136,7 @@ def open_account(config_file: str | None = None, exported: Mapping[str, str] = o
     return account
 
 
-def read_charges(account: Account, owner: mark.Owner, known_guests: Iterable[str] = ()) -> tuple[Charge, ...]:
+def read_charges(account: Account, owner: owner_mark.Owner, known_guests: Iterable[str] = ()) -> tuple[Charge, ...]:
     """List what was and is billed under this stack and mark, as ``Account.charges`` does.
 
     Raises:

@@ -17,11 +17,11 @@ from xml.parsers.expat import ExpatError
 import SoftLayer
 import tenacity
 
-from providers.softlayer import clock
+from providers.grpc.redaction import redacted
+from providers.rental import clock
 from providers.softlayer.credentials import Credentials
 from providers.softlayer.errors import NOT_SENT, NOT_TRUSTED, ApiError, WaitError
 from providers.softlayer.paging import read_whole
-from providers.softlayer.redaction import redacted
 from providers.softlayer.transport import Deadline, new_client
 
 CALLS_PER_SECOND = 40

@@ -12,12 +12,12 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from providers.softlayer import clock
-from providers.softlayer import mark as marks
+from providers.rental import clock
+from providers.rental.waiting import Pending, wait_until
+from providers.softlayer import owner_mark as marks
 from providers.softlayer.account import Account
 from providers.softlayer.errors import ProviderError
 from providers.softlayer.session import Operation
-from providers.softlayer.waiting import Pending, wait_until
 
 KEY_MASK = "mask[id,notes]"
 KNOWN_FOR_S = 10.0

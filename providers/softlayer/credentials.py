@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 
 import SoftLayer
 
+from providers.rental.home import home
 from providers.softlayer.errors import ProviderError
-from providers.softlayer.home import home
 
 CALL_TIMEOUT_S = 60.0
 """Longest wait for one answer; a call without a limit hangs a deployment for good when one packet is lost."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from plain_text import lines
+from microcluster.plain_text import lines
 from providers.softlayer import refusals
 
 NOT_SENT = "not sent"

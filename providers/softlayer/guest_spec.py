@@ -6,9 +6,9 @@ from typing import Annotated, Self
 
 import pydantic
 
-import catalog
-from providers.softlayer import mark as marks
-from providers.softlayer.spec import MARK_PATTERN, ObjectId, Placed
+from microcluster import catalog
+from providers.grpc.spec import MARK_PATTERN, ObjectId, Placed
+from providers.softlayer import owner_mark as marks
 
 GROUPS_PER_INTERFACE = 5
 _Name = Annotated[str, pydantic.StringConstraints(pattern=r"^[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?$", max_length=63)]
@@ -52,7 +52,7 @@ class GuestSpec(Placed):
     def _sold_there(self) -> Self:
         flavor = catalog.FLAVORS.get(self.flavor)
         if flavor is None:
-            raise ValueError(f"no flavor {self.flavor} is in the catalogue of {catalog.AS_OF}")
+            raise ValueError(f"no flavor {self.flavor} is in the catalog of {catalog.AS_OF}")
         if self.datacenter not in flavor.datacenters:
             raise ValueError(
                 f"{self.flavor} is not sold in {self.datacenter}; it is in {', '.join(flavor.datacenters)}"

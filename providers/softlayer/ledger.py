@@ -9,22 +9,22 @@ from typing import Annotated, Any
 
 import pydantic
 
-import catalog
-from providers.softlayer import guests, order, rights, routers, sweep
-from providers.softlayer import mark as marks
+from microcluster import catalog
+from providers.grpc.resource_protocol import Created, Live
+from providers.grpc.spec import MARK_PATTERN, Placed, Problem, problems
+from providers.softlayer import guest_view, order_template, rights, routers, sweep
+from providers.softlayer import owner_mark as marks
 from providers.softlayer.account import Account
-from providers.softlayer.charges import Receipt
+from providers.softlayer.billing import Receipt
 from providers.softlayer.errors import ApiError, ProviderError
-from providers.softlayer.resource import Created, Live
 from providers.softlayer.session import Operation
-from providers.softlayer.spec import MARK_PATTERN, Placed, Problem, problems
 
 REPLACE_ON: frozenset[str] = frozenset()
 """Never replaced: it is the first resource of a stack and the last to go."""
 TIMEOUT_S = 90 * 60.0
 USUAL_INSTANCE_LIMIT = 20
 IMAGES = "Virtual_Guest_Block_Device_Template_Group"
-CATALOGUE_PRICE = f"estimate from the catalogue of {catalog.AS_OF}"
+CATALOG_PRICE = f"estimate from the catalog of {catalog.AS_OF}"
 ACCOUNT_PRICE = "the account's answer to verifyOrder"
 OUTPUTS = ("accountId", "endpoint", "username", "backendRouterId", "pricePerHour", "priceSource", "currency")
 
@@ -74,9 +74,9 @@ def check(inputs: Mapping[str, Any], old_inputs: Mapping[str, Any]) -> list[Prob
 
 
 def known_outputs(inputs: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:
-    """Price the cluster by the catalogue, and keep the router as long as datacenter and VLAN stay."""
-    price = _catalogue_price(inputs)
-    known = {"pricePerHour": price, "priceSource": CATALOGUE_PRICE, "currency": "USD"} if price else {}
+    """Price the cluster by the catalog, and keep the router as long as datacenter and VLAN stay."""
+    price = _catalog_price(inputs)
+    known = {"pricePerHour": price, "priceSource": CATALOG_PRICE, "currency": "USD"} if price else {}
     router = inputs.get("backendRouterId")
     same_vlan = inputs.get("privateVlanId") in (None, old.get("privateVlanId"))
     if old and not router and same_vlan and old.get("datacenter") == inputs.get("datacenter"):
@@ -88,7 +88,7 @@ def known_outputs(inputs: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str
 
 
 def create(op: Operation, inputs: Mapping[str, Any]) -> Created:
-    """Check the key, the catalogue, the network and the price of the whole cluster; order nothing."""
+    """Check the key, the catalog, the network and the price of the whole cluster; order nothing."""
     spec = LedgerSpec.of(inputs)
     return Created(marks.owner(spec.stack, spec.mark), _checked(op, op.account(), spec, None))
 
@@ -133,7 +133,9 @@ def _when(moment: datetime) -> str:
 def _checked(op: Operation, account: Account, spec: LedgerSpec, router: str | None) -> dict[str, Any]:
     identity = account.identity()
     rights.check_to_order(account)
-    living = [guest for guest in account.guest_list.under(marks.Owner(spec.stack, spec.mark)) if guests.is_alive(guest)]
+    living = [
+        guest for guest in account.guest_list.under(marks.Owner(spec.stack, spec.mark)) if guest_view.is_alive(guest)
+    ]
     chosen = (
         routers.of_vlan(account.api, spec.datacenter, spec.private_vlan_id)
         if spec.private_vlan_id
@@ -182,9 +184,9 @@ def _price(account: Account, spec: LedgerSpec, router: str, *, missing: int) -> 
     ordered = {**spec.model_dump(include=alike), "domain": domain, "backend_router_id": router}
     planned = [_Planned(hostname=f"planned-{each}", **ordered) for each in range(missing)]
     try:
-        answer = order.verify(account.api, planned)
+        answer = order_template.verify(account.api, planned)
     except ApiError as error:
-        advice = order.where_else(spec.stack, planned[0], error)
+        advice = order_template.where_else(spec.stack, planned[0], error)
         raise ProviderError(
             f"verifying the order of {missing} x {spec.flavor} in {spec.datacenter}: {error.text} ({error.code}). "
             f"Nothing was ordered. {advice or 'Correct the stack file, or choose another datacenter or flavor.'}"
@@ -193,7 +195,7 @@ def _price(account: Account, spec: LedgerSpec, router: str, *, missing: int) -> 
     return (whole / missing * spec.nodes).normalize(), str(answer.get("currencyShortName") or "USD")
 
 
-def _catalogue_price(inputs: Mapping[str, Any]) -> str | None:
+def _catalog_price(inputs: Mapping[str, Any]) -> str | None:
     try:
         disks = tuple(int(size) for size in inputs.get("dataDisksGb") or ())
         price = catalog.price_per_hour(str(inputs["flavor"]), disks, int(inputs["portSpeedMbps"]))

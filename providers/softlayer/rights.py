@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from providers.softlayer import guests
+from providers.softlayer import guest_view
 from providers.softlayer.account import Account
 from providers.softlayer.errors import ProviderError
 
@@ -51,13 +51,13 @@ def check_to_see(account: Account, guest_id: str) -> None:
         )
 
 
-def check_cancelled(account: Account, guest: guests.Guest) -> None:
+def check_cancelled(account: Account, guest: guest_view.Guest) -> None:
     """Refuse to take a guest for cancelled because a user who sees no billing items sees none of it.
 
     Raises:
         ProviderError: the text names what is missing, and where it is granted.
     """
-    if guests.is_cancelled(guest) and not guests.is_reclaimed(guest):
+    if guest_view.is_cancelled(guest) and not guest_view.is_reclaimed(guest):
         check_to_see(account, str(guest["id"]))
 
 

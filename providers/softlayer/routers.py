@@ -7,7 +7,7 @@ from typing import Any
 
 from providers.softlayer.calls import Api
 from providers.softlayer.errors import ProviderError
-from providers.softlayer.guests import Guest, live_inputs
+from providers.softlayer.guest_view import Guest, live_inputs
 
 CLOSING = "CLOSURE_ANNOUNCED"
 VLAN_MASK = "mask[id,networkSpace,primaryRouter[id,datacenter[name]]]"

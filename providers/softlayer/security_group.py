@@ -7,16 +7,16 @@ from typing import Annotated, Any
 
 import pydantic
 
-from providers.softlayer import importing, placing, security_rule
-from providers.softlayer import mark as marks
+from providers.grpc.resource_protocol import Created, Live
+from providers.grpc.spec import MARK_PATTERN, Problem, Spec, problems
+from providers.rental.waiting import Patience, Pending, wait_until
+from providers.softlayer import idempotent_order, import_guard, security_rule
+from providers.softlayer import owner_mark as marks
 from providers.softlayer.account import Account
 from providers.softlayer.calls import made_id
 from providers.softlayer.errors import ApiError, ProviderError, Unfinished
-from providers.softlayer.resource import Created, Live
 from providers.softlayer.security_rule import RuleSpec
 from providers.softlayer.session import Operation
-from providers.softlayer.spec import MARK_PATTERN, Problem, Spec, problems
-from providers.softlayer.waiting import Patience, Pending, wait_until
 
 KIND = "SecurityGroup"
 REPLACE_ON = frozenset({"mark", "name"})
@@ -56,14 +56,14 @@ def create(op: Operation, inputs: Mapping[str, Any]) -> Created:
         answer = account.api.once("Network_SecurityGroup", "createObject", _head(op, spec))
         return made_id(answer, "Network_SecurityGroup::createObject")
 
-    wanted = placing.Wanted(
+    wanted = idempotent_order.Wanted(
         f"security group {spec.name}",
         spec.mark,
         KIND,
         lambda: _same_group(op, account, spec),
         lambda: (_head(op, spec), make),
     )
-    made = placing.obtain(op, account, wanted)
+    made = idempotent_order.obtain(op, account, wanted)
     group_id = made if isinstance(made, str) else str(made["id"])
     return Created(group_id, _with_rules(op, account, spec, group_id))
 
@@ -76,7 +76,7 @@ def read(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mappin
         return None
     owner = marks.owner_in_notes(group.get("description"))
     if not inputs:
-        importing.permit(op, f"security group {resource_id} ('{group.get('name')}')", owner)
+        import_guard.permit(op, f"security group {resource_id} ('{group.get('name')}')", owner)
     description = str(group.get("description") or "").partition(": ")[2]
     live = {"mark": owner.mark if owner else "", **inputs, "name": str(group["name"]), "description": description}
     if not inputs or not _same_rules(GroupSpec.of(inputs), group):
@@ -135,7 +135,9 @@ def _same_group(op: Operation, account: Account, spec: GroupSpec) -> dict[str, A
     """Return the group of this name and mark; ids come from the list and the journal, as the list may lag."""
     groups = account.api.read_all("Network_SecurityGroup", "getAllObjects", mask="mask[id,name,description]")
     ids = {str(group["id"]) for group in groups if _is_ours(group, op, spec)}
-    ids |= {made for made, intent in placing.fresh(op, account, spec.mark, KIND).items() if intent.name == op.name}
+    ids |= {
+        made for made, intent in idempotent_order.fresh(op, account, spec.mark, KIND).items() if intent.name == op.name
+    }
     seen = [account.api.find("Network_SecurityGroup", each, GROUP_MASK) for each in sorted(ids)]
     ours = [group for group in seen if group and _is_ours(group, op, spec)]
     if len(ours) > 1:
@@ -160,7 +162,7 @@ def _with_rules(op: Operation, account: Account, spec: GroupSpec, group_id: str)
 
     def look() -> bool | Pending:
         group = account.api.find("Network_SecurityGroup", group_id, GROUP_MASK)
-        if group is None and group_id in placing.fresh(op, account, spec.mark, KIND):
+        if group is None and group_id in idempotent_order.fresh(op, account, spec.mark, KIND):
             return Pending("the account does not show it yet, as it was made only now")
         if group is None:
             raise ProviderError("the account does not show it any more. Run 'pulumi up --refresh'.")

@@ -7,15 +7,15 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from providers.grpc.engine_log import Log
+from providers.grpc.redaction import redacted
+from providers.rental.journal import Journal
+from providers.rental.waiting import Patience
 from providers.softlayer import credentials
 from providers.softlayer.account import Account
 from providers.softlayer.calls import Api
-from providers.softlayer.engine_log import Log
 from providers.softlayer.errors import ProviderError
-from providers.softlayer.journal import Journal
-from providers.softlayer.mark import Owner
-from providers.softlayer.redaction import redacted
-from providers.softlayer.waiting import Patience
+from providers.softlayer.owner_mark import Owner
 
 
 class EngineGoneError(ProviderError):

@@ -10,14 +10,14 @@ from typing import Annotated, Any
 
 import pydantic
 
-from providers.softlayer import claim, importing, placing
-from providers.softlayer import mark as marks
+from providers.grpc.resource_protocol import Created, Live
+from providers.grpc.spec import MARK_PATTERN, Problem, Spec, problems
+from providers.softlayer import claim, idempotent_order, import_guard
+from providers.softlayer import owner_mark as marks
 from providers.softlayer.account import Account
 from providers.softlayer.calls import made_id
 from providers.softlayer.errors import ApiError, ProviderError
-from providers.softlayer.resource import Created, Live
 from providers.softlayer.session import Operation
-from providers.softlayer.spec import MARK_PATTERN, Problem, Spec, problems
 
 KIND = "SshKey"
 REPLACE_ON = frozenset({"mark", "publicKey"})
@@ -69,8 +69,10 @@ def create(op: Operation, inputs: Mapping[str, Any]) -> Created:
     def look() -> dict[str, Any] | None:
         return _same_key(account, spec)
 
-    wanted = placing.Wanted(f"ssh key {spec.label}", spec.mark, KIND, look, lambda: (template, upload), is_unique=True)
-    found = placing.obtain(op, account, wanted)
+    wanted = idempotent_order.Wanted(
+        f"ssh key {spec.label}", spec.mark, KIND, look, lambda: (template, upload), is_unique=True
+    )
+    found = idempotent_order.obtain(op, account, wanted)
     if isinstance(found, str):
         return Created(found, _outputs({"id": found, "fingerprint": fingerprint(spec.public_key)}, account))
     if not marks.notes_are(found.get("notes"), marks.Owner(op.stack, spec.mark)):
@@ -93,7 +95,7 @@ def read(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mappin
         live["publicKey"] = inputs["publicKey"]
     owner = marks.owner_in_notes(found.get("notes"))
     if not inputs:
-        importing.permit(op, f"ssh key {resource_id} ('{found.get('label')}')", owner)
+        import_guard.permit(op, f"ssh key {resource_id} ('{found.get('label')}')", owner)
     return Live({"mark": owner.mark if owner else "", **inputs, **live}, _outputs(found, account))
 
 

@@ -9,14 +9,24 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
-from providers.softlayer import belongings, cancel, guests, orders, placing, provision, rights, security_group, ssh_key
-from providers.softlayer import mark as marks
+from providers.rental.waiting import Pending, wait_until
+from providers.softlayer import (
+    cancel_guest,
+    guest_view,
+    idempotent_order,
+    marked_inventory,
+    order_guest,
+    order_status,
+    rights,
+    security_group,
+    ssh_key,
+)
+from providers.softlayer import owner_mark as marks
 from providers.softlayer.account import Account
-from providers.softlayer.charges import Receipt, receipt
+from providers.softlayer.billing import Receipt, receipt
 from providers.softlayer.errors import ProviderError
+from providers.softlayer.guest_lookup import sight
 from providers.softlayer.session import Operation
-from providers.softlayer.sighting import sight
-from providers.softlayer.waiting import Pending, wait_until
 
 SWEEPERS = 16
 
@@ -43,38 +53,40 @@ class _Cleaning:
     def look(self) -> Receipt | Pending:
         uncertain = self._sweep()
         unresolved = self._journal.unresolved(self._account.identity().account_id)
-        if placing.unsettled_s(unresolved, self._op.patience.time_scale) > 0:
+        if idempotent_order.unsettled_s(unresolved, self._op.patience.time_scale) > 0:
             uncertain.append(f"the answer to the order of {unresolved[-1].name} got lost, and it may still turn up")
         if uncertain:
             return Pending(uncertain[0])
         for each in unresolved:
-            order = placing.standing(self._account, self._owner, each)
+            order = idempotent_order.standing(self._account, self._owner, each)
             if order is not None and not self._is_settled():
-                return Pending(f"{orders.described(order)}, and the account does not show that what it made is over")
-            placing.give_up(self._account, self._journal, each)
+                return Pending(
+                    f"{order_status.described(order)}, and the account does not show that what it made is over"
+                )
+            idempotent_order.give_up(self._account, self._journal, each)
         return self._proof()
 
     def _sweep(self) -> list[str]:
         """Cancel and remove, and return what cannot be known yet."""
         seen = self._seen()
-        living = [each for each, guest in seen.items() if isinstance(guest, dict) and guests.is_alive(guest)]
+        living = [each for each, guest in seen.items() if isinstance(guest, dict) and guest_view.is_alive(guest)]
         if living:
             self._op.log.warn(f"Cancels guests that no state file knows: {', '.join(living)}.")
-        failures = self._close_all(provision.KIND, living)
+        failures = self._close_all(order_guest.KIND, living)
         failures += self._close_all(ssh_key.KIND, self._fresh_ids(ssh_key.KIND))
         failures += self._close_all(security_group.KIND, self._fresh_ids(security_group.KIND))
-        found = belongings.everything(self._account)
+        found = marked_inventory.everything(self._account)
         self._report_other_stacks(found)
-        rest = [each for each in found if self._owner.has(each.owner) and each.kind != belongings.GUEST]
-        failures += belongings.remove_all(self._account, rest, self._op.patience, self._op.log.progress)
+        rest = [each for each in found if self._owner.has(each.owner) and each.kind != marked_inventory.GUEST]
+        failures += marked_inventory.remove_all(self._account, rest, self._op.patience, self._op.log.progress)
         if failures:
             raise ProviderError("\n".join(failures))
         if living or rest:
             self._swept_at = time.monotonic()
         return [guest.detail for guest in seen.values() if isinstance(guest, Pending)]
 
-    def _report_other_stacks(self, found: Iterable[belongings.Belonging]) -> None:
-        for each in belongings.of_other_stacks(found, self._owner):
+    def _report_other_stacks(self, found: Iterable[marked_inventory.Belonging]) -> None:
+        for each in marked_inventory.of_other_stacks(found, self._owner):
             self._warn(f"{each}.")
 
     def _warn(self, sentence: str) -> None:
@@ -84,23 +96,23 @@ class _Cleaning:
 
     def _seen(self) -> dict[str, dict[str, Any] | Pending]:
         """Read what may be alive: by the list, which may lag, and by the journal, which may be lost."""
-        listed = [str(each["id"]) for each in self._account.guest_list.under(self._owner) if guests.is_alive(each)]
+        listed = [str(each["id"]) for each in self._account.guest_list.under(self._owner) if guest_view.is_alive(each)]
         account_id = self._account.identity().account_id
-        accepted = set(self._journal.accepted(account_id, provision.KIND))
-        settled = accepted - set(self._fresh_ids(provision.KIND))
+        accepted = set(self._journal.accepted(account_id, order_guest.KIND))
+        settled = accepted - set(self._fresh_ids(order_guest.KIND))
         seen: dict[str, dict[str, Any] | Pending] = {}
         for each in sorted({*listed, *accepted}):
             guest = sight(self._account, self._owner, each, partial(settled.isdisjoint, [each]))
             if guest is None and each in settled:
-                self._journal.closed(account_id, provision.KIND, each)
+                self._journal.closed(account_id, order_guest.KIND, each)
             elif isinstance(guest, dict) and each in settled and not marks.guest_is(guest, self._owner):
-                self._warn(f"{guests.described(guest)} was ordered for this stack and renamed. It is left alone.")
+                self._warn(f"{guest_view.described(guest)} was ordered for this stack and renamed. It is left alone.")
             elif guest is not None:
                 seen[each] = guest
         return seen
 
     def _fresh_ids(self, kind: str) -> list[str]:
-        return list(placing.fresh(self._op, self._account, self._owner.mark, kind))
+        return list(idempotent_order.fresh(self._op, self._account, self._owner.mark, kind))
 
     def _close_all(self, kind: str, ids: list[str]) -> list[str]:
         """Act on all, and return the sentences of those that failed: one that cannot be cleaned does not keep the rest."""
@@ -110,8 +122,8 @@ class _Cleaning:
     def _close(self, kind: str, object_id: str) -> str | None:
         account, patience, tell = self._account, self._op.patience, self._op.log.progress
         try:
-            if kind == provision.KIND:
-                cancel.close(account, object_id, self._owner, patience, tell)
+            if kind == order_guest.KIND:
+                cancel_guest.close(account, object_id, self._owner, patience, tell)
             elif kind == ssh_key.KIND:
                 ssh_key.remove(account, object_id, self._owner)
             else:
@@ -126,7 +138,7 @@ class _Cleaning:
         unlisted = self._without_charge()
         if unlisted:
             return Pending(f"the account's list of charges does not show guest {', '.join(unlisted)} yet")
-        found = receipt(self._account.charges(self._owner, self._fresh_ids(provision.KIND)))
+        found = receipt(self._account.charges(self._owner, self._fresh_ids(order_guest.KIND)))
         still_open = [f"{row.id} ({row.host}, {row.per_hour:f} an hour)" for row in found.rows if row.is_open]
         if not still_open:
             rights.check_to_prove(self._account)
@@ -140,14 +152,14 @@ class _Cleaning:
 
     def _is_settled(self) -> bool:
         """Tell whether the lists must show the last cancellation by now: they show one as late as an order."""
-        return (time.monotonic() - self._swept_at) / self._op.patience.time_scale > placing.SETTLED_S
+        return (time.monotonic() - self._swept_at) / self._op.patience.time_scale > idempotent_order.SETTLED_S
 
     def _without_charge(self) -> list[str]:
         """Return what was ordered only now under a name that the list of charges shows less often than it was ordered."""
         charged = Counter(str(item.get("hostName")) for item in self._account.bill_list.under(self._owner))
-        made = self._journal.made(self._account.identity().account_id, provision.KIND)
+        made = self._journal.made(self._account.identity().account_id, order_guest.KIND)
         ordered = Counter(str(intent.hostname) for intent in made.values())
-        recent = placing.recent(self._op, self._account, self._owner.mark, provision.KIND)
+        recent = idempotent_order.recent(self._op, self._account, self._owner.mark, order_guest.KIND)
         return sorted(
             each for each, intent in recent.items() if charged[str(intent.hostname)] < ordered[str(intent.hostname)]
         )

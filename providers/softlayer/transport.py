@@ -15,7 +15,7 @@ from requests.adapters import HTTPAdapter
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
-from providers.softlayer import clock
+from providers.rental import clock
 from providers.softlayer.credentials import Credentials
 from providers.softlayer.readable import readable_json, readable_xml
 

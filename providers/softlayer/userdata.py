@@ -31,7 +31,7 @@ def cloud_config(key: HostKey, owner: str, hostname: str) -> str:
     """Write the user data: the mark first, then the host key.
 
     ``disable_root`` off, because the order's ssh keys are meant for root. No image has to obey ``ssh_pwauth``:
-    remote/key_login.py turns passwords off and proves it.
+    microcluster/remote/key_login.py turns passwords off and proves it.
     """
     settings = {
         "ssh_deletekeys": True,

@@ -6,19 +6,28 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-import catalog
-from providers.softlayer import cancel, guests, importing, placing, provision, rights, upgrade, wearing
-from providers.softlayer import mark as marks
+from microcluster import catalog
+from providers.grpc.resource_protocol import Created, Live
+from providers.grpc.spec import Problem, difference, problems
+from providers.grpc.values import has_unknown
+from providers.rental.waiting import Pending, wait_until
+from providers.softlayer import (
+    cancel_guest,
+    disk_upgrade,
+    guest_view,
+    idempotent_order,
+    import_guard,
+    order_guest,
+    rights,
+    security_group_attachment,
+)
+from providers.softlayer import owner_mark as marks
 from providers.softlayer.account import Account
-from providers.softlayer.building import Building, GoneError
 from providers.softlayer.errors import ApiError, ProviderError, Unfinished, WaitError
+from providers.softlayer.guest_lookup import sight
+from providers.softlayer.guest_readiness import Building, GoneError
 from providers.softlayer.guest_spec import GuestSpec
-from providers.softlayer.resource import Created, Live
 from providers.softlayer.session import Operation
-from providers.softlayer.sighting import sight
-from providers.softlayer.spec import Problem, difference, problems
-from providers.softlayer.values import has_unknown
-from providers.softlayer.waiting import Pending, wait_until
 
 REPLACE_ON = frozenset(
     {"mark", "hostname", "domain", "datacenter", "flavor", "os", "imageId"}
@@ -35,7 +44,7 @@ def check(inputs: Mapping[str, Any], old_inputs: Mapping[str, Any]) -> list[Prob
     old_gb, new_gb = old_inputs.get("dataDisksGb") or [], inputs.get("dataDisksGb") or []
     if found or not old_inputs or changed.replacing or has_unknown(new_gb):
         return found
-    if upgrade.is_shrinking(old_gb, new_gb):
+    if disk_upgrade.is_shrinking(old_gb, new_gb):
         sentence = (
             f"cannot shrink from {old_gb} to {new_gb}: the service only adds and grows disks. Replace the guest instead"
         )
@@ -44,10 +53,10 @@ def check(inputs: Mapping[str, Any], old_inputs: Mapping[str, Any]) -> list[Prob
 
 
 def known_outputs(inputs: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:
-    """Price a new guest by the catalogue; a living one keeps what it has."""
+    """Price a new guest by the catalog; a living one keeps what it has."""
     if old:
-        return {key: old.get(key) for key in guests.OUTPUTS}
-    price = _catalogue_price(inputs)
+        return {key: old.get(key) for key in guest_view.OUTPUTS}
+    price = _catalog_price(inputs)
     return {"pricePerHour": price} if price else {}
 
 
@@ -55,7 +64,7 @@ def create(op: Operation, inputs: Mapping[str, Any]) -> Created:
     """Adopt the guest that an interrupted run ordered, else order it; return it ready."""
     spec = GuestSpec.of(inputs)
     account = op.account()
-    guest_id, host_key = provision.adopt_or_order(op, account, spec)
+    guest_id, host_key = order_guest.adopt_or_order(op, account, spec)
     return Created(guest_id, _finish(op, account, spec, guest_id, host_key))
 
 
@@ -69,20 +78,20 @@ def read(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mappin
         raise Unfinished(resource_id, dict(old), str(error), dict(inputs)) from error
     if guest is not None:
         rights.check_cancelled(account, guest)
-    if guest is None or guests.is_cancelled(guest):
+    if guest is None or guest_view.is_cancelled(guest):
         return None
     if inputs:
-        guests.check_ours(guest, owner, "reading")
+        guest_view.check_ours(guest, owner, "reading")
     live = _inputs_of(op, guest, inputs)
-    host_key = old.get("hostKey") or provision.host_key(account, resource_id)
-    outputs = guests.outputs(guest, host_key, account.identity().account_id)
+    host_key = old.get("hostKey") or order_guest.host_key(account, resource_id)
+    outputs = guest_view.outputs(guest, host_key, account.identity().account_id)
     building = Building(account, marks.owner_in_domain(guest["domain"]) or owner, resource_id, op.patience.time_scale)
     try:
         state = building.judge(guest)
     except ProviderError as error:
         raise Unfinished(resource_id, outputs, str(error), live) from error
     if isinstance(state, Pending):
-        raise Unfinished(resource_id, outputs, f"{guests.described(guest)} is not ready: {state.detail}.", live)
+        raise Unfinished(resource_id, outputs, f"{guest_view.described(guest)} is not ready: {state.detail}.", live)
     return Live(live, outputs)
 
 
@@ -99,7 +108,7 @@ def _known(op: Operation, account: Account, owner: marks.Owner, guest_id: str) -
         seen = sight(account, owner, guest_id, fresh)
         return seen if isinstance(seen, Pending) else (seen,)
 
-    patience = op.patience.within(2 * placing.SETTLED_S)
+    patience = op.patience.within(2 * idempotent_order.SETTLED_S)
     (guest,) = wait_until(f"certainty about guest {guest_id}", look, patience, op.log.progress)
     return guest
 
@@ -108,7 +117,7 @@ def update(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapp
     """Go on with a guest that was not ready, and change in place what can be changed in place."""
     spec = GuestSpec.of(inputs)
     account = op.account(old.get("accountId"))
-    return _finish(op, account, spec, resource_id, old.get("hostKey") or provision.host_key(account, resource_id))
+    return _finish(op, account, spec, resource_id, old.get("hostKey") or order_guest.host_key(account, resource_id))
 
 
 def delete(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapping[str, Any]) -> None:
@@ -116,12 +125,12 @@ def delete(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapp
     account = op.account(old.get("accountId"))
     owner = _owner(op, inputs)
     fresh = partial(_is_fresh, op, account, owner.mark, resource_id)
-    cancel.close(account, resource_id, owner, op.patience, op.log.progress, is_fresh=fresh)
-    op.journal(owner.mark).closed(account.identity().account_id, provision.KIND, resource_id)
+    cancel_guest.close(account, resource_id, owner, op.patience, op.log.progress, is_fresh=fresh)
+    op.journal(owner.mark).closed(account.identity().account_id, order_guest.KIND, resource_id)
 
 
 def _is_fresh(op: Operation, account: Account, owner_mark: str, guest_id: str) -> bool:
-    return bool(owner_mark) and guest_id in placing.fresh(op, account, owner_mark, provision.KIND)
+    return bool(owner_mark) and guest_id in idempotent_order.fresh(op, account, owner_mark, order_guest.KIND)
 
 
 def _finish(op: Operation, account: Account, spec: GuestSpec, guest_id: str, host_key: str | None) -> dict[str, Any]:
@@ -133,9 +142,9 @@ def _finish(op: Operation, account: Account, spec: GuestSpec, guest_id: str, hos
         _label(account, spec, building.read())
         ready = wait_until(f"guest {guest_id} ({spec.hostname}) ready", building.look, op.patience, op.log.progress)
         _set_port_speed(account, spec, ready)
-        ready = wearing.settle(op, account, ready, spec)
+        ready = security_group_attachment.settle(op, account, ready, spec)
         _label(account, spec, ready)
-        building.guest = upgrade.grow_disks(op, account, spec.owner, ready, spec.data_disks_gb)
+        building.guest = disk_upgrade.grow_disks(op, account, spec.owner, ready, spec.data_disks_gb)
     except GoneError as error:
         raise Unfinished(guest_id, known, f"guest {guest_id} ({spec.hostname}): {error}") from error
     except Exception as error:  # noqa: BLE001  # Whatever it is.
@@ -144,25 +153,25 @@ def _finish(op: Operation, account: Account, spec: GuestSpec, guest_id: str, hos
     return known | _shown(building.guest, known)
 
 
-def _shown(guest: guests.Guest | None, known: Mapping[str, Any]) -> dict[str, Any]:
-    return guests.outputs(guest, known["hostKey"], known["accountId"]) if guest else {}
+def _shown(guest: guest_view.Guest | None, known: Mapping[str, Any]) -> dict[str, Any]:
+    return guest_view.outputs(guest, known["hostKey"], known["accountId"]) if guest else {}
 
 
-def _standing(guest: guests.Guest | None) -> str:
+def _standing(guest: guest_view.Guest | None) -> str:
     return (
         "ordered, and not billed before it is approved"
-        if guest and not guests.is_billed(guest)
+        if guest and not guest_view.is_billed(guest)
         else "ordered and billed"
     )
 
 
-def _label(account: Account, spec: GuestSpec, guest: guests.Guest | None) -> None:
+def _label(account: Account, spec: GuestSpec, guest: guest_view.Guest | None) -> None:
     """Give the guest its tags and notes as soon as it is shown; one that is still too fresh gets them when it is ready."""
-    if guest is None or guests.is_cancelled(guest):
+    if guest is None or guest_view.is_cancelled(guest):
         return
     guest_id, notes = int(guest["id"]), _notes(spec.domain, spec.hostname)
     try:
-        if guests.tags(guest) != set(spec.tags):
+        if guest_view.tags(guest) != set(spec.tags):
             account.api.ensure("Virtual_Guest", "setTags", ",".join(spec.tags), id=guest_id)
         if guest.get("notes") != notes:
             account.api.ensure("Virtual_Guest", "editObject", {"notes": notes}, id=guest_id)
@@ -176,7 +185,7 @@ def _notes(domain: str, hostname: str) -> str:
     return f"{marks.notes(marks.owner_of(domain))} {hostname}"
 
 
-def _set_port_speed(account: Account, spec: GuestSpec, guest: guests.Guest) -> None:
+def _set_port_speed(account: Account, spec: GuestSpec, guest: guest_view.Guest) -> None:
     sides = {"primaryNetworkComponent": "Public", "primaryBackendNetworkComponent": "Private"}
     for side, name in sides.items():
         if (guest.get(side) or {}).get("maxSpeed") not in (None, spec.port_speed_mbps):
@@ -185,14 +194,14 @@ def _set_port_speed(account: Account, spec: GuestSpec, guest: guests.Guest) -> N
 
 
 def _inputs_of(op: Operation, guest: dict[str, Any], inputs: Mapping[str, Any]) -> dict[str, Any]:
-    live = guests.live_inputs(guest)
+    live = guest_view.live_inputs(guest)
     if inputs:
         return {**inputs, **_drift(guest, live, inputs)}
     owner = marks.owner_in_domain(guest.get("domain"))
-    importing.permit(op, guests.described(guest), owner)
-    ordered = op.account().api.find("Virtual_Guest", str(guest["id"]), guests.IMPORT_MASK) or {}
+    import_guard.permit(op, guest_view.described(guest), owner)
+    ordered = op.account().api.find("Virtual_Guest", str(guest["id"]), guest_view.IMPORT_MASK) or {}
     live.pop("privateVlanId", None)  # A guest names one of the two, and by default the program names the router.
-    return {**live, **guests.ordered_inputs({**guest, **ordered}), "mark": owner.mark if owner else ""}
+    return {**live, **guest_view.ordered_inputs({**guest, **ordered}), "mark": owner.mark if owner else ""}
 
 
 def _drift(guest: dict[str, Any], live: Mapping[str, Any], inputs: Mapping[str, Any]) -> dict[str, Any]:
@@ -201,15 +210,15 @@ def _drift(guest: dict[str, Any], live: Mapping[str, Any], inputs: Mapping[str, 
     for key in ("publicSecurityGroupIds", "privateSecurityGroupIds"):
         if set(found.get(key) or ()) == set(inputs.get(key) or ()):
             found.pop(key, None)
-    if guests.tags(guest) != set(inputs.get("tags") or ()):
-        found["tags"] = sorted(guests.tags(guest))
+    if guest_view.tags(guest) != set(inputs.get("tags") or ()):
+        found["tags"] = sorted(guest_view.tags(guest))
     if guest.get("notes") != _notes(str(inputs["domain"]), str(inputs["hostname"])):
         # Notes are no input of ours: one that turns up in the state shows as a change, which the next update takes back.
         found["notes"] = str(guest.get("notes") or "")
     return found
 
 
-def _catalogue_price(inputs: Mapping[str, Any]) -> str | None:
+def _catalog_price(inputs: Mapping[str, Any]) -> str | None:
     try:
         disks = tuple(int(size) for size in inputs.get("dataDisksGb") or ())
         price = catalog.price_per_hour(str(inputs["flavor"]), disks, int(inputs["portSpeedMbps"]))

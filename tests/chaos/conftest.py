@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from chaos.campaign import Played, played
-from chaos.sweep import Sweep, counted
+from tools.chaos.campaign import Played, played
+from tools.chaos.sweep import Sweep, counted
 
 SEED = 4
 

@@ -6,13 +6,13 @@ from itertools import product
 
 import pytest
 
-from chaos import cli, kill, loss, weather
-from chaos.engine import Verb
-from chaos.kill import Blow, Target
-from chaos.wire import Moment
+from tools.chaos import cli, faults, kill, loss
+from tools.chaos.engine import Verb
+from tools.chaos.kill import Blow, Target
+from tools.chaos.wire import Moment
 
 
-@pytest.mark.parametrize("sweep", [kill, loss, weather, cli], ids=["kill", "loss", "weather", "command line"])
+@pytest.mark.parametrize("sweep", [kill, loss, faults, cli], ids=["kill", "loss", "weather", "command line"])
 def test_whatever_happens_account_bill_and_state_are_as_wanted_in_the_end(runs, sweep):
     of_sweep = [run for run in runs if isinstance(run.case, sweep.Case)]
     assert of_sweep
@@ -28,7 +28,7 @@ def test_the_sample_strikes_every_call_and_in_every_way(everything, runs):
 
 
 def test_a_part_of_the_runs_is_over_tls_that_breaks(everything, runs):
-    played = [[run.case for run in runs if isinstance(run.case, sweep.Case)] for sweep in (kill, weather)]
+    played = [[run.case for run in runs if isinstance(run.case, sweep.Case)] for sweep in (kill, faults)]
     for cases in (*played, everything.command_lines.values()):
         secure = [case.settings for case in cases if case.settings.get("tls")]
         assert any(each["weather"]["broken_tls"] > 0 for each in secure)

@@ -13,12 +13,12 @@ import docker
 import pytest
 
 from emulator.machines import ContainerMachines, Disk, MachineSpec, key_of, publish
-from launchers import openseq2seq, payload
-from launchers.payload import Payload
-from remote import steps
-from remote.host import Host
-from remote.image_build import ensure_built
-from remote.on_all import on_all
+from microcluster.jobs import cluster_facts, openseq2seq
+from microcluster.jobs.cluster_facts import Payload
+from microcluster.remote import steps
+from microcluster.remote.host import Host
+from microcluster.remote.image_build import ensure_built
+from microcluster.remote.parallel import on_all
 
 ACCOUNT, STATE = "acct-test-remote", Path(tempfile.gettempdir()) / "microcluster-test-remote"
 SUBNET, PUBLIC = "10.113.20.0/26", "198.51.100.192/26"
@@ -62,8 +62,8 @@ def cluster(machines: ContainerMachines, keys: Path) -> Payload:
         gpu="P100",
         port_speed_mbps=1000,
         data_disk_gb=DISK_GB,
-        container=payload.Container("openseq2seq", base, registry_key_file=str(keys / "ngc_key")),
-        job=payload.Job("openseq2seq", "transformer-tiny", 100_000, "fp32", 16, 50, 50, "debian-en-de"),
+        container=cluster_facts.Container("openseq2seq", base, registry_key_file=str(keys / "ngc_key")),
+        job=cluster_facts.Job("openseq2seq", "transformer-tiny", 100_000, "fp32", 16, 50, 50, "debian-en-de"),
     )
     return dataclasses.replace(known, run=openseq2seq.run_id(known))
 
@@ -120,9 +120,9 @@ def machine(number: int, keys: Path) -> MachineSpec:
     )
 
 
-def facts(number: int, keys: Path) -> payload.Host:
+def facts(number: int, keys: Path) -> cluster_facts.Host:
     spec, key = machine(number, keys), (keys / f"host_{number}.pub").read_text().strip()
-    return payload.Host(spec.hostname, str(spec.guest_id), spec.public_address or "", spec.private_address, key)
+    return cluster_facts.Host(spec.hostname, str(spec.guest_id), spec.public_address or "", spec.private_address, key)
 
 
 def shell(host: Host, line: str) -> str:

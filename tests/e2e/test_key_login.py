@@ -12,8 +12,8 @@ from remote_cluster import facts, machine, shell
 
 from emulator.machines import ContainerMachines
 from emulator.machines.spec import MachineSpec
-from remote.host import Host, RemoteError
-from remote.key_login import CONFIG, ensure_key_login
+from microcluster.remote.host import Host, RemoteError
+from microcluster.remote.key_login import CONFIG, ensure_key_login
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(180)]
 

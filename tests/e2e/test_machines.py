@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from emulator.machines import ContainerMachines, Disk, MachineError, MachineSpec, Rule, key_of, publish
-from emulator.machines.starts import StartWatch
+from emulator.machines.restart_watch import StartWatch
 from emulator.machines.waiting import wait_until
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(180)]
@@ -159,7 +159,7 @@ def test_the_second_disk_has_the_ordered_size_and_is_empty(machines, keys):
     assert keys.told(address, "wipefs --no-act /dev/xvdc") == ""
 
 
-def test_nvidia_smi_shows_the_gpus_of_the_flavour(machines, keys):
+def test_nvidia_smi_shows_the_gpus_of_the_flavor(machines, keys):
     machines.boot(spec(keys))
     lines = keys.told(spec(keys).public_address, "nvidia-smi -L").splitlines()
     assert [line.split(" (")[0] for line in lines] == ["GPU 0: Tesla P100-PCIE-16GB", "GPU 1: Tesla P100-PCIE-16GB"]

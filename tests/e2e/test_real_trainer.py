@@ -14,15 +14,15 @@ import docker
 import docker.errors
 import pytest
 
-from launchers import staging_plan
-from launchers.evaluations import evaluations
-from launchers.image import LOCAL_PROGRAM_FOLDER
-from launchers.openseq2seq import inference, program, render_config
-from launchers.payload import Job
-from launchers.progress import Reader
-from launchers.rendering import render
-from remote import job as remote_job
-from setup import trainer_source
+from agent.log_parser import Reader
+from microcluster.analysis.evaluations import evaluations
+from microcluster.jobs import staging_plan
+from microcluster.jobs.cluster_facts import Job
+from microcluster.jobs.image import LOCAL_PROGRAM_FOLDER
+from microcluster.jobs.openseq2seq import inference, program, render_config
+from microcluster.jobs.rendering import render
+from microcluster.remote import job as remote_job
+from microcluster.setup import trainer_source
 
 pytestmark = pytest.mark.containers
 

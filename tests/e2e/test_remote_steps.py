@@ -8,14 +8,14 @@ import pytest
 from remote_cluster import NAME, PLAIN, PORT, REGISTRY, STATE, facts, machine, processes_of, shell
 
 from emulator.machines import key_of
-from launchers import image
-from remote import job, steps
-from remote.data_disk import DiskRefusedError
-from remote.hand_over import hand_over
-from remote.host import Host, HostKeyError, RemoteError
-from remote.image_build import ensure_built
-from remote.on_all import on_all
-from remote.waiting import wait_until
+from microcluster.jobs import image
+from microcluster.remote import job, steps
+from microcluster.remote.data_disk import DiskRefusedError
+from microcluster.remote.hand_over import hand_over
+from microcluster.remote.host import Host, HostKeyError, RemoteError
+from microcluster.remote.image_build import ensure_built
+from microcluster.remote.parallel import on_all
+from microcluster.remote.waiting import wait_until
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(420)]
 

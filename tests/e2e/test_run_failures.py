@@ -14,14 +14,14 @@ import docker
 import pytest
 from remote_cluster import ACCOUNT, machine, processes_of, shell
 
-import config
-from launchers import openseq2seq, payload
-from launchers.causes import next_step
-from launchers.outcome import Outcome
-from launchers.payload import Payload
-from remote import job, steps
-from remote.host import Host
-from remote.waiting import wait_until
+from microcluster import config
+from microcluster.analysis.failure_hints import next_step
+from microcluster.analysis.run_state import Outcome
+from microcluster.jobs import cluster_facts, openseq2seq
+from microcluster.jobs.cluster_facts import Payload
+from microcluster.remote import job, steps
+from microcluster.remote.host import Host
+from microcluster.remote.waiting import wait_until
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(600)]
 
@@ -71,7 +71,7 @@ def rank_pid(host: Host, run: Payload, local_rank: int) -> str:
     """Return the process of one rank on a host, not the one that waits for its end."""
     mark, rank = f"^MICROCLUSTER_RUN={run.run}$", f"^OMPI_COMM_WORLD_LOCAL_RANK={local_rank}$"
     marked = f"grep -slz '{mark}' /proc/[0-9]*/environ | xargs grep -slz '{rank}'"
-    return shell(host, f"{marked} | sed s/environ/cmdline/ | xargs grep -sLz '/rank.py$' | cut -d/ -f3").strip()
+    return shell(host, f"{marked} | sed s/environ/cmdline/ | xargs grep -sLz '/rank_wrapper.py$' | cut -d/ -f3").strip()
 
 
 def events_of(host: Host, run: Payload, kind: str) -> list[dict[str, object]]:
@@ -286,7 +286,7 @@ def test_finished_data_of_this_computer_are_sent_and_trained_on(run, hosts, tmp_
     assert [shell(host, f"cat {folder}/ID").strip() for host in hosts] == [made.id] * 2
 
 
-def job_data(hosts: list[Host], run: Payload, folder: Path) -> payload.Data:
+def job_data(hosts: list[Host], run: Payload, folder: Path) -> cluster_facts.Data:
     """Return the small data set as an operator has it who has made it before."""
     started(hosts, run)
     assert job.stop_job(hosts, run) == {}
@@ -296,8 +296,8 @@ def job_data(hosts: list[Host], run: Payload, folder: Path) -> payload.Data:
         size = int(shell(hosts[0], f"stat -c %s {there}/{name}"))
         (folder / name).write_bytes(b"".join(hosts[0].pieces(f"{there}/{name}", 0, size)))
     found = config.looked_at(config.Data(path=folder), names, (), folder / "memory.json")
-    files = tuple(payload.SentFile(file.name, file.size, file.sha256) for file in found.files)
-    return payload.Data(found.id, path=str(folder), is_tar=False, files=files)
+    files = tuple(cluster_facts.SentFile(file.name, file.size, file.sha256) for file in found.files)
+    return cluster_facts.Data(found.id, path=str(folder), is_tar=False, files=files)
 
 
 def test_a_loss_that_is_no_number_ends_the_run_at_once(run, hosts, monkeypatch):

@@ -14,11 +14,11 @@ import docker
 import docker.errors
 import pytest
 
-from launchers import staging_plan
-from launchers.image import STAND_IN_FOLDER
-from launchers.openseq2seq import render_config
-from launchers.payload import Job
-from remote import job as remote_job
+from microcluster.jobs import staging_plan
+from microcluster.jobs.cluster_facts import Job
+from microcluster.jobs.image import STAND_IN_FOLDER
+from microcluster.jobs.openseq2seq import render_config
+from microcluster.remote import job as remote_job
 
 pytestmark = pytest.mark.containers
 
@@ -134,7 +134,7 @@ def test_one_rare_character_in_a_large_text_gets_a_piece_of_its_own_as_upstream_
     text = "".join(f"ein haus am see {number % 10}\n" for number in range(20000)) + "zwei €\n"
     (trainer.folder / "rare.txt").write_text(text)
     flags = " ".join(staging_plan.plan(JOB, "/data")["pieces"])
-    argv = ["python", "/runs/staging_pieces.py", "learn", "/runs/rare", "40", flags, "/runs/rare.txt"]
+    argv = ["python", "/runs/sentencepiece_stage.py", "learn", "/runs/rare", "40", flags, "/runs/rare.txt"]
     code, output = trainer.container.exec_run(argv)
     assert code == 0, output.decode()
     pieces = [line.split("\t")[0] for line in (trainer.folder / "rare.vocab").read_text().splitlines()]

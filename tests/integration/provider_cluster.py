@@ -11,13 +11,13 @@ from typing import Any
 
 import SoftLayer
 
-from chaos.program import DOMAIN, MARK, PUBLIC_KEY, RULES, SIZE, STACK, TAGS
 from providers.softlayer import credentials
 from providers.softlayer.account import Account
+from providers.softlayer.billing import receipt
 from providers.softlayer.calls import Api, new_client
-from providers.softlayer.charges import receipt
-from providers.softlayer.mark import Owner
+from providers.softlayer.owner_mark import Owner
 from tests.integration.provider_driver import Driver, Resource
+from tools.chaos.program import DOMAIN, MARK, PUBLIC_KEY, RULES, SIZE, STACK, TAGS
 
 CLEAN_TIMEOUT_S = 30
 OTHERS = ("getNetworkStorage", "getNetworkVlans")

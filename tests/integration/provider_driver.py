@@ -6,9 +6,9 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from chaos.process import Process
-from chaos.provider import Failed, Provider
-from chaos.state import Resource
+from tools.chaos.process import Process
+from tools.chaos.provider import Failed, Provider
+from tools.chaos.state import Resource
 
 __all__ = ["Driver", "Failed", "Resource"]
 EXECUTABLE = Path(__file__).parents[2] / "providers" / "pulumi-resource-softlayer"

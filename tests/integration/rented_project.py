@@ -8,7 +8,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from setup.environment import Home, child_environment
+from microcluster.setup.environment import Home, child_environment
 from tests.integration.conftest import AccountEmulator
 
 ROOT = Path(__file__).parents[2]
@@ -21,10 +21,10 @@ import config
 from components.cluster import hostnames, ledger_args, network_args
 from components.network import PrivateNetwork
 from components.node import GpuNodeArgs, guest_args
-from providers.softlayer.resources import Ledger, SshKey, SshKeyArgs, VirtualGuest, owner_label
+from providers.softlayer.pulumi_resources import Ledger, SshKey, SshKeyArgs, VirtualGuest, owner_label
 
 stack = config.load()
-owner = config.owner(stack.name)
+owner = microcluster.config.owner(stack.name)
 ledger = Ledger("ledger", ledger_args(stack, owner))
 after = pulumi.ResourceOptions(depends_on=[ledger], delete_before_replace=True)
 key = SshKey("key", SshKeyArgs(owner.mark, owner_label(stack.name, owner.mark), owner.public_key), after)
@@ -57,7 +57,7 @@ class RentedProject:
 
     def make(self, verb: str) -> subprocess.CompletedProcess[str]:
         """Run a target of the Makefile on the local stack."""
-        return self.run(str(self.folder / ".venv" / "bin" / "python"), "-m", "setup", verb, "--stack", "local")
+        return self.run(str(self.folder / ".venv" / "bin" / "python"), "-m", "microcluster", verb, "--stack", "local")
 
     @property
     def state_file(self) -> Path:

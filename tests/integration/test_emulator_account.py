@@ -39,7 +39,7 @@ def template(hostname: str = "gpu-0", **changes: Any) -> dict[str, Any]:
     return {key: value for key, value in (wanted | changes).items() if value is not ...}
 
 
-def flavour(name: str) -> dict[str, str]:
+def flavor(name: str) -> dict[str, str]:
     return {"flavorKeyName": name}
 
 
@@ -138,14 +138,14 @@ def test_cancelling_during_a_transaction_is_refused(emulator_with):
             "2048",
         ),
         (
-            {"supplementalCreateObjectOptions": flavour("AC3_1X1X1")},
+            {"supplementalCreateObjectOptions": flavor("AC3_1X1X1")},
             "SoftLayer_Exception_Order_InvalidData",
             "AC3_1X1X1",
         ),
         ({"datacenter": {"name": "dal10"}}, "SoftLayer_Exception_Order_InvalidLocation", "dal10"),
         ({"datacenter": {"name": "lon99"}}, "SoftLayer_Exception_Order_InvalidLocation", "lon99"),
         (
-            {"supplementalCreateObjectOptions": flavour("ACL1_8X60X100"), "localDiskFlag": True},
+            {"supplementalCreateObjectOptions": flavor("ACL1_8X60X100"), "localDiskFlag": True},
             "SoftLayer_Exception_Order_InvalidData",
             "SAN",
         ),

@@ -14,9 +14,9 @@ import pytest
 import SoftLayer
 
 from emulator import cli, process
-from emulator.account import Account
 from emulator.settings import Settings
-from emulator.store import Store
+from emulator.softlayer.account import Account
+from emulator.softlayer.store import Store
 from tests.integration.conftest import free_port
 from tests.unit.emulated import template
 

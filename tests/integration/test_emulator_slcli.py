@@ -34,7 +34,7 @@ def until(probe: Callable[[], bool]) -> None:
     assert any(probe() for _ in range(30)), "it did not happen in time"
 
 
-def test_the_catalogue_is_shown_with_flavours_systems_and_disks(slcli):
+def test_the_catalog_is_shown_with_flavors_systems_and_disks(slcli):
     text = slcli("vs", "create-options", "lon04", raw=True)
     assert {"AC1_16X120X100", "AC2_16X120X100", "UBUNTU_18_64", "GUEST_DISK_2000_GB_SAN"} <= set(text.split('"'))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from providers.softlayer import mark as marks
+from providers.softlayer import owner_mark as marks
 from tests.integration.provider_cluster import KEY, MARK, TAGS, Cluster, group, guest
 from tests.integration.provider_driver import Driver, Failed, Resource
 

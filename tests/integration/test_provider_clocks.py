@@ -15,12 +15,13 @@ from typing import Any
 
 import pytest
 
-from providers.softlayer import clock, provision
-from providers.softlayer.engine_log import EngineLog, Log
+from providers.grpc.engine_log import EngineLog, Log
+from providers.rental import clock
+from providers.rental.waiting import Patience
+from providers.softlayer import order_guest
 from providers.softlayer.guest_spec import GuestSpec
-from providers.softlayer.placing import SETTLED_S
+from providers.softlayer.idempotent_order import SETTLED_S
 from providers.softlayer.session import Operation, Session
-from providers.softlayer.waiting import Patience
 from tests.integration.lossy_wire import LossyWire, lossy_wire
 from tests.integration.provider_cluster import MARK, STACK, guest
 from tests.integration.provider_driver import Driver, Failed
@@ -164,6 +165,6 @@ def test_a_clock_that_is_set_in_one_living_process_orders_nothing_twice(world, m
     urn = f"urn:pulumi:{STACK}::microcluster::softlayer:index:VirtualGuest::gpu-0"
     session = Session(str(world.config), TIME_SCALE, stop)
     op = Operation(urn, session, Patience(600, stop, TIME_SCALE), Log(EngineLog(""), urn))
-    made, _ = provision.adopt_or_order(op, op.account(), GuestSpec.of(guest("gpu-0")))
+    made, _ = order_guest.adopt_or_order(op, op.account(), GuestSpec.of(guest("gpu-0")))
     assert world.machines() == [made]
     assert world.wire.calls.count("createObject") == 1

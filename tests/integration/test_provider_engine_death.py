@@ -14,7 +14,7 @@ import grpc
 import pytest
 from google.protobuf import empty_pb2
 
-from providers.softlayer.journal import Journal, accepted, unresolved
+from providers.rental.journal import Journal, accepted, unresolved
 from tests.integration.lossy_wire import LossyWire, lossy_wire
 from tests.integration.provider_cluster import MARK, STACK, guest
 from tests.integration.provider_driver import Driver, Failed

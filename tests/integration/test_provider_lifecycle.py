@@ -9,11 +9,11 @@ from dataclasses import replace
 
 import pytest
 
-from providers.softlayer import guests, upgrade
-from providers.softlayer.journal import Intent, Journal
-from providers.softlayer.listing import GUEST_MASK
+from providers.rental.journal import Intent, Journal
+from providers.rental.waiting import Pending
+from providers.softlayer import disk_upgrade, guest_view
+from providers.softlayer.cached_lists import GUEST_MASK
 from providers.softlayer.userdata import cloud_config, make_host_key
-from providers.softlayer.waiting import Pending
 from tests.integration.provider_cluster import (
     KEY,
     LEDGER,
@@ -337,7 +337,7 @@ def test_a_disk_is_not_ordered_again_while_the_upgrade_of_an_accepted_order_may_
     ]
     monkeypatch.setenv("MICROCLUSTER_HOME", str(account_emulator.config_file.parent / "home"))
     journal = Journal(STACK, MARK)
-    intent = journal.intend(Intent(made.outputs["accountId"], MARK, "gpu-0", upgrade.KIND, "x"))
+    intent = journal.intend(Intent(made.outputs["accountId"], MARK, "gpu-0", disk_upgrade.KIND, "x"))
     journal.ordered(
         intent.attempt, str(order["order"]["id"])
     )  # Another order that was approved, as if it were its own.
@@ -366,7 +366,7 @@ def test_sixty_four_creates_at_once_make_sixty_four_guests_while_checks_are_stil
 
 
 def is_ready(guest) -> bool:
-    return not isinstance(guests.readiness(guest), Pending)
+    return not isinstance(guest_view.readiness(guest), Pending)
 
 
 def _until(look, limit_s: float = 20) -> None:

@@ -9,9 +9,9 @@ import pytest
 from google.protobuf import empty_pb2, struct_pb2
 from pulumi.runtime.proto import provider_pb2
 
-from chaos.provider import named
-from providers.softlayer.values import UNKNOWN, to_struct
+from providers.grpc.values import UNKNOWN, to_struct
 from tests.integration.provider_driver import Driver, Failed, Resource
+from tools.chaos.provider import named
 
 NOWHERE = "/nonexistent/softlayer.conf"
 MARK = "1f3a9c42"

@@ -6,10 +6,10 @@ import time
 
 import pytest
 
-from providers.softlayer import upgrade
+from providers.rental.journal import Journal
+from providers.softlayer import disk_upgrade
 from providers.softlayer.calls import READ_ATTEMPTS
-from providers.softlayer.journal import Journal
-from providers.softlayer.placing import SETTLED_S
+from providers.softlayer.idempotent_order import SETTLED_S
 from tests.integration.lossy_wire import lossy_wire
 from tests.integration.provider_cluster import KEY, LEDGER, MARK, STACK, Cluster, group, guest
 from tests.integration.provider_driver import Driver, Failed
@@ -137,7 +137,9 @@ def test_an_upgrade_whose_answer_got_lost_stands_in_the_journal_under_its_orders
     assert wire.calls.count("placeOrder") == 1
     (request,) = onlooker.client.call("Account", "getUpgradeRequests", mask="mask[orderId]")
     monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path / "home"))
-    assert list(Journal(STACK, MARK).accepted(made.outputs["accountId"], upgrade.KIND)) == [str(request["orderId"])]
+    assert list(Journal(STACK, MARK).accepted(made.outputs["accountId"], disk_upgrade.KIND)) == [
+        str(request["orderId"])
+    ]
 
 
 @pytest.mark.parametrize("cancelled_by", ["the ledger", "a person"])

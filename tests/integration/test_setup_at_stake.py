@@ -13,9 +13,9 @@ from tests.integration.rented_project import RentedProject, install
 pytestmark = pytest.mark.timeout(300)
 ASK = """
 import os
-from setup import at_stake
-from setup.environment import Home
-print(at_stake.why_machines_may_go(Home.of(os.environ), "local"))
+from microcluster.lifecycle import unsaved_work
+from microcluster.setup.environment import Home
+print(unsaved_work.why_machines_may_go(Home.of(os.environ), "local"))
 """
 
 

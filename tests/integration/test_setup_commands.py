@@ -12,8 +12,8 @@ import time
 
 import pytest
 
-from setup.environment import PROJECT, PYTHON, Home, child_environment
-from setup.locks import alone_on, pulumi_locks
+from microcluster.lifecycle.locks import alone_on, pulumi_locks
+from microcluster.setup.environment import PROJECT, PYTHON, Home, child_environment
 
 pytestmark = pytest.mark.timeout(120)
 STACKS = ("local", "p100", "p100-local", "v100", "v100-local")
@@ -35,7 +35,7 @@ def environment(home: Home) -> dict[str, str]:
 
 
 def run(home: Home, verb: str, stack: str = "local") -> subprocess.CompletedProcess[str]:
-    argv = (str(PYTHON), "-m", "setup", verb, "--stack", stack)
+    argv = (str(PYTHON), "-m", "microcluster", verb, "--stack", stack)
     return subprocess.run(
         argv, cwd=PROJECT, env=environment(home), capture_output=True, text=True, timeout=300, check=False
     )
@@ -77,7 +77,7 @@ def test_a_preview_needs_no_account_and_no_emulator(home: Home, stack: str) -> N
     done = run(home, "preview", stack)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "VirtualGuest" in done.stdout and "to create" in done.stdout
-    assert "estimate from the catalogue of" in done.stdout
+    assert "estimate from the catalog of" in done.stdout
     assert not (home.root / "emulator").exists()
 
 
@@ -139,7 +139,7 @@ def test_an_unknown_stack_is_the_users_mistake(home: Home) -> None:
 @pytest.mark.parametrize("after_s", [0, 0.5, 1.2])
 def test_a_ctrl_c_at_any_stage_is_a_sentence(home: Home, after_s: float) -> None:
     # As in a terminal: a shell in the background lets its children ignore Ctrl-C.
-    argv = ("env", "--default-signal=INT", sys.executable, "-m", "setup", "preview", "--stack", "v100")
+    argv = ("env", "--default-signal=INT", sys.executable, "-m", "microcluster", "preview", "--stack", "v100")
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     making = subprocess.Popen(argv, cwd=PROJECT, env=environment(home), text=True, **pipes)
     assert making.stdout and making.stdout.readline().startswith("==> engine")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from setup import checkpoint, locks, orphans
+from microcluster.lifecycle import locks, orphans, pulumi_state
 from tests.integration.conftest import AccountEmulator
 from tests.integration.rented_project import RentedProject, install
 
@@ -112,7 +112,7 @@ def test_recover_after_a_killed_up_leaves_no_process_no_lock_and_no_open_questio
     recovered = project.run("fab", "recover", "--yes")
     assert recovered.returncode == 0, recovered.stdout + recovered.stderr
     assert not orphans.find("local", project.home) and not locks.pulumi_locks("local", project.home)
-    assert checkpoint.read("local", project.home).pending_creates == 0
+    assert pulumi_state.read("local", project.home).pending_creates == 0
     assert rented(project) == ["gpu-0", "gpu-1"]
     again = project.run("fab", "recover", "--yes")
     assert again.returncode == 0 and "ended:" not in again.stdout, "recovering twice is recovering once"
@@ -136,7 +136,11 @@ def test_without_a_yes_nothing_is_changed(project: RentedProject, slow_account: 
 
 def test_a_pulumi_that_lives_is_named_and_left_alone(project: RentedProject, slow_account: AccountEmulator) -> None:
     up = start_up(project)
-    for command in (("fab", "recover", "--yes"), ("python", "-m", "setup", "up"), ("python", "-m", "setup", "down")):
+    for command in (
+        ("fab", "recover", "--yes"),
+        ("python", "-m", "microcluster", "up"),
+        ("python", "-m", "setup", "down"),
+    ):
         began = time.monotonic()
         refused = project.run(*command)
         assert refused.returncode == 1 and f"process {up.pid} of" in refused.stderr, refused.stderr

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from setup.locks import alone_on
+from microcluster.lifecycle.locks import alone_on
 from tests.integration.conftest import AccountEmulator
 from tests.integration.rented_project import RentedProject, install
 

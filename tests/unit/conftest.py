@@ -7,8 +7,7 @@ from pathlib import Path
 
 from hypothesis import HealthCheck, settings
 
-from launchers import progress
-from planning import step_law
+from agent import log_parser, step_time_model
 
 # No clock decides over a test: the machines that run them are slow and have other work.
 settings.register_profile("no clock", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -17,5 +16,5 @@ settings.load_profile("no clock")
 TRAINING = Path(__file__).parents[2] / "images" / "training"
 
 sys.path += [str(TRAINING / "opt" / "OpenSeq2Seq"), str(TRAINING / "corpus")]
-sys.modules.setdefault("progress", progress)  # Both lie beside the supervisor there.
-sys.modules.setdefault("step_law", step_law)
+sys.modules.setdefault("log_parser", log_parser)  # Both lie beside the supervisor there.
+sys.modules.setdefault("step_time_model", step_time_model)

@@ -6,13 +6,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-from emulator.account import Account
-from emulator.calls import Call, Credentials
-from emulator.faults import Fault
-from emulator.history import HISTORY_FILE, History
-from emulator.reception import Reception, Reply
 from emulator.settings import Settings
-from emulator.store import Store
+from emulator.softlayer.account import Account
+from emulator.softlayer.calls import Call, Credentials
+from emulator.softlayer.faults import Fault
+from emulator.softlayer.history import HISTORY_FILE, History
+from emulator.softlayer.middleware import Reception, Reply
+from emulator.softlayer.store import Store
 
 LOCAL = Credentials("local", "local")
 SETTINGS = {

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from launchers import payload
-from remote.host import CommandError, Completed, Host
-from remote.image_chain import TAKE_IN
-from remote.launcher.relay import MARK
+from agent.chain_copy import MARK
+from microcluster.jobs import cluster_facts
+from microcluster.remote.host import CommandError, Completed, Host
+from microcluster.remote.image_chain import TAKE_IN
 
-FACTS = payload.Host("gpu-0", "101", "198.51.100.7", "10.112.7.2", "ssh-ed25519 AAAA")
+FACTS = cluster_facts.Host("gpu-0", "101", "198.51.100.7", "10.112.7.2", "ssh-ed25519 AAAA")
 GIB = 1024**3
 
 
@@ -46,7 +46,7 @@ class FakeMachine(Host):
     containers: dict[str, dict[str, Any]] = field(default_factory=dict)
     changes: list[str] = field(default_factory=list)
     labels: dict[str, str] = field(default_factory=dict)
-    facts: payload.Host = FACTS
+    facts: cluster_facts.Host = FACTS
     network: dict[str, FakeMachine] = field(default_factory=dict)
     build_ends: tuple[int, str] = (0, "Successfully built")
     way_ends: int = 0

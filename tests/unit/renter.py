@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from emulator import portal, transactions
-from emulator.faults import Fault
+from emulator.softlayer import portal, transactions
+from emulator.softlayer.faults import Fault
 from tests.unit.emulated import Emulated
 
 

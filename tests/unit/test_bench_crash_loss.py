@@ -6,7 +6,7 @@ import statistics
 
 import pytest
 
-from bench import crash_loss
+from tools.bench import crash_loss
 
 
 def test_what_a_crash_costs_is_half_an_interval_where_writing_and_copying_take_no_time(monkeypatch):

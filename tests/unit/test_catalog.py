@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-import catalog
+from microcluster import catalog
 
 
 @pytest.mark.parametrize(("flavor", "dollars"), [("AC1_16X120X100", 9), ("AC2_16X120X100", 13)])

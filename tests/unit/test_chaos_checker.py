@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chaos.checker import Expected, judge, wrong_receipts
+from tools.chaos.checker import Expected, judge, wrong_receipts
 
 MARK = "1f3a9c42"
 NAME = f"gpu-0.test-{MARK}.microcluster"

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-import config
-from launchers import image
+from microcluster import config
+from microcluster.jobs import image
 
 V100 = {
     "microcluster:cluster": {"datacenter": "lon04", "flavor": "AC2_16X120X100", "adminCidrs": ["198.51.100.7/32"]},

@@ -8,8 +8,8 @@ import tarfile
 import pytest
 from test_config import problems, written
 
-import config
-from launchers.datasets import DATASETS
+from microcluster import config
+from microcluster.jobs.datasets import DATASETS
 
 SHA256 = "ab" * 32
 ADDRESS = "https://example.com/sets/wmt16.tar.gz"
@@ -136,7 +136,7 @@ def test_a_file_that_cannot_be_read_is_a_sentence_with_its_path(folder):
 def test_a_file_is_read_once_and_again_when_it_has_changed(folder, tmp_path, monkeypatch):
     tar = tar_of(folder, tmp_path / "t.tar")
     first = looked_at(tar)
-    monkeypatch.setattr("config.data_files._members", lambda path: pytest.fail("it was read again"))
+    monkeypatch.setattr("microcluster.config.data_files._members", lambda path: pytest.fail("it was read again"))
     monkeypatch.setattr("hashlib.file_digest", lambda *words: pytest.fail("it was read again"))
     assert looked_at(tar) == first
     monkeypatch.undo()

@@ -10,7 +10,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import config
+from microcluster import config
 
 ROOT = Path(__file__).parents[2]
 GOOD = {

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from launchers.rendering import render
+from microcluster.jobs.rendering import render
 
 SSH = """#!/bin/sh
 # Plays the other host: its files lie below {there}.

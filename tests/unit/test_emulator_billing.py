@@ -7,11 +7,11 @@ from decimal import Decimal
 
 import pytest
 
-from emulator.billing import CENT, charged, hours_used, per_hour, started_hours
 from emulator.clock import CENTRAL
-from emulator.months import anniversary, begun_before, next_anniversary
-from emulator.price_list import load_catalogue
-from emulator.records import BillingItem, Fee
+from emulator.softlayer.billing import CENT, charged, hours_used, per_hour, started_hours
+from emulator.softlayer.months import anniversary, begun_before, next_anniversary
+from emulator.softlayer.price_list import load_catalog
+from emulator.softlayer.records import BillingItem, Fee
 
 HOUR = 3600.0
 DAY = 24 * HOUR
@@ -45,19 +45,19 @@ def test_a_replaced_part_no_longer_counts_per_hour():
     assert per_hour(grown) == Decimal("3.9")
 
 
-@pytest.mark.parametrize(("flavour", "dollars"), [("AC1_16X120X100", 9), ("AC2_16X120X100", 13)])
-def test_a_pair_with_two_terabytes_and_one_gigabit_costs_what_people_report(flavour, dollars):
-    catalogue = load_catalogue()
-    each = catalogue.flavour(flavour).hourly
-    each += catalogue.disks["guest_disk1", 2000].hourly + catalogue.port_speeds[1000, False].hourly
+@pytest.mark.parametrize(("flavor", "dollars"), [("AC1_16X120X100", 9), ("AC2_16X120X100", 13)])
+def test_a_pair_with_two_terabytes_and_one_gigabit_costs_what_people_report(flavor, dollars):
+    catalog = load_catalog()
+    each = catalog.flavor(flavor).hourly
+    each += catalog.disks["guest_disk1", 2000].hourly + catalog.port_speeds[1000, False].hourly
     assert round(2 * each) == dollars
 
 
 def test_every_price_id_is_unique():
-    catalogue = load_catalogue()
-    assert len(catalogue.prices) == len({price.id for price in catalogue.prices.values()})
-    listed = [*catalogue.disks.values(), *catalogue.port_speeds.values(), *catalogue.included]
-    assert all(catalogue.prices[price.id] == price for price in listed)
+    catalog = load_catalog()
+    assert len(catalog.prices) == len({price.id for price in catalog.prices.values()})
+    listed = [*catalog.disks.values(), *catalog.port_speeds.values(), *catalog.included]
+    assert all(catalog.prices[price.id] == price for price in listed)
 
 
 def monthly(**ends: float) -> BillingItem:

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from emulator import transactions
-from emulator.billing import bill
 from emulator.clock import iso
-from emulator.faults import Fault
+from emulator.softlayer import transactions
+from emulator.softlayer.billing import bill
+from emulator.softlayer.faults import Fault
 from tests.unit.emulated import Emulated
 
 HOUR = 3600.0

@@ -12,17 +12,18 @@ from typing import Any
 
 import pytest
 
-from emulator import cli, crew, transactions
-from emulator.account import Account
-from emulator.calls import Call, Credentials
-from emulator.crew import Crew
-from emulator.dispatch import Dispatcher
-from emulator.faults import Fault
+from emulator import cli
 from emulator.machines import MachineError, MachineSpec, NoMachines, Rule
-from emulator.records import Guest
 from emulator.settings import Settings
-from emulator.status import status_of
-from emulator.store import Store
+from emulator.softlayer import machine_reconciler, transactions
+from emulator.softlayer.account import Account
+from emulator.softlayer.calls import Call, Credentials
+from emulator.softlayer.dispatch import Dispatcher
+from emulator.softlayer.faults import Fault
+from emulator.softlayer.machine_reconciler import Crew
+from emulator.softlayer.records import Guest
+from emulator.softlayer.status import status_of
+from emulator.softlayer.store import Store
 
 FAR_S = 40
 LOCAL = Credentials("local", "local")
@@ -211,9 +212,9 @@ def test_a_clock_that_fails_is_logged_and_shown_and_goes_on_where_it_was(bench, 
         guest.hostname = "half-changed"
         raise OSError("no space left on device")
 
-    monkeypatch.setattr(crew, "IDLE_TICK_S", 0.05)
+    monkeypatch.setattr(machine_reconciler, "IDLE_TICK_S", 0.05)
     monkeypatch.setitem(transactions._ENDINGS, transactions.PROVISION, broken)
-    with caplog.at_level(logging.ERROR, "emulator.crew"):
+    with caplog.at_level(logging.ERROR, "emulator.softlayer.machine_reconciler"):
         guest_id = bench.order("gpu-0")
         until(lambda: bench.account.trouble)
     assert "Traceback" in caplog.text and "no space left on device" in caplog.text
@@ -227,8 +228,8 @@ def test_a_clock_that_fails_is_logged_and_shown_and_goes_on_where_it_was(bench, 
 
 
 def test_a_boot_that_cannot_be_written_down_is_done_again(bench, monkeypatch):
-    monkeypatch.setattr(crew, "RETRY_S", 0.05)
-    monkeypatch.setattr(crew, "IDLE_TICK_S", 0.05)
+    monkeypatch.setattr(machine_reconciler, "RETRY_S", 0.05)
+    monkeypatch.setattr(machine_reconciler, "IDLE_TICK_S", 0.05)
     flush, full = bench.account.store.flush, threading.Event()
 
     def flush_while_there_is_room() -> bool:

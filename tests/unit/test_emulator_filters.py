@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from emulator.filters import select
-from emulator.views import View
+from emulator.softlayer.filters import select
+from emulator.softlayer.views import View
 
 NOW = 1_700_000_000.0
 

@@ -7,8 +7,8 @@ import sqlite3
 import pytest
 
 from emulator.cli import main
-from emulator.faults import Fault
-from emulator.store import DATABASE_FILE, Store
+from emulator.softlayer.faults import Fault
+from emulator.softlayer.store import DATABASE_FILE, Store
 from tests.unit.emulated import Emulated
 
 KEY = {"label": "test-1f3a9c42", "notes": "microcluster test-1f3a9c42"}

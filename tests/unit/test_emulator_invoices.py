@@ -13,15 +13,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import bench.billing
-from emulator import billing, invoice_report, invoices, transactions
-from emulator.billing import CENT
 from emulator.clock import iso
-from emulator.price_list import load_catalogue
-from emulator.records import BillingItem, Fee
+from emulator.softlayer import billing, invoice_report, invoices, transactions
+from emulator.softlayer.billing import CENT
+from emulator.softlayer.price_list import load_catalog
+from emulator.softlayer.records import BillingItem, Fee
 from emulator.table import Table
-from providers.softlayer import charges
+from providers.softlayer import billing as charges
 from tests.unit.emulated import Emulated
+from tools.bench.billing import month
 
 HOUR = 3600.0
 DAY = 24 * HOUR
@@ -171,10 +171,10 @@ def test_the_next_invoice_of_the_account_is_the_sum_of_its_items_next_amounts(em
     )
 
 
-@pytest.mark.parametrize("flavour", [each.key_name for each in load_catalogue().flavours if "lon04" in each.sold_in])
+@pytest.mark.parametrize("flavor", [each.key_name for each in load_catalog().flavors if "lon04" in each.sold_in])
 @pytest.mark.parametrize("hourly", [True, False])
-def test_an_order_costs_what_its_item_is_billed_to_the_cent(emulated, flavour, hourly):
-    preset = {"supplementalCreateObjectOptions": {"flavorKeyName": flavour}, "blockDevices": []}
+def test_an_order_costs_what_its_item_is_billed_to_the_cent(emulated, flavor, hourly):
+    preset = {"supplementalCreateObjectOptions": {"flavorKeyName": flavor}, "blockDevices": []}
     emulated.order(**preset, hourlyBillingFlag=hourly)
     (order,) = emulated.account.store.orders.look()
     assert billing.bill(emulated.account) == Decimal(order.total).quantize(CENT)
@@ -229,7 +229,7 @@ def test_a_month_of_billing_adds_up_and_takes_work_in_proportion_to_what_was_ren
 
     monkeypatch.setattr(billing, "charged_for", counted)
     for rate in (1, 3):
-        lived = bench.billing.month(tmp_path / str(rate), guests_per_hour=rate, hours=60)
+        lived = month(tmp_path / str(rate), guests_per_hour=rate, hours=60)
         # 54 guests lived for six hours, the last six for five hours and less, each started one counted; and ten volumes.
         guests, volumes = 54 * 6 + 5 + 4 + 3 + 2 + 1 + 1, 9 * 6 + 5
         assert lived.total == rate * (guests * Decimal("4.496") + volumes * Decimal("0.03"))

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from emulator.weather import read_one_off
+from emulator.softlayer.fault_injection import read_one_off
 from tests.unit.emulated import template
 from tests.unit.renter import Renter
 

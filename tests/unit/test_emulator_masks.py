@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from emulator.faults import Fault
-from emulator.filters import Narrowing, check
-from emulator.masks import project, read_mask
-from emulator.views import View
+from emulator.softlayer.faults import Fault
+from emulator.softlayer.filters import Narrowing, check
+from emulator.softlayer.masks import project, read_mask
+from emulator.softlayer.views import View
 
 GUEST = View(
     {"id": 7, "hostname": "gpu-0"},

@@ -7,14 +7,16 @@ from pathlib import Path
 import pytest
 
 from emulator.cli import main
-from emulator.methods import method_list
-from emulator.services import SERVICES
+from emulator.softlayer.methods import method_list
+from emulator.softlayer.services import SERVICES
 
-LIST = Path(__file__).parents[2] / "emulator" / "METHODS.md"
+LIST = Path(__file__).parents[2] / "emulator" / "softlayer" / "METHODS.md"
 
 
 def test_the_committed_list_is_what_the_code_has():
-    assert LIST.read_text() == method_list(), "Write it again: python -m emulator methods > emulator/METHODS.md"
+    assert LIST.read_text() == method_list(), (
+        "Write it again: python -m emulator methods > emulator/softlayer/METHODS.md"
+    )
 
 
 @pytest.mark.parametrize("service", sorted(SERVICES))

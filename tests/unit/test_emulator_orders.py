@@ -6,8 +6,8 @@ import dataclasses
 
 import pytest
 
-from emulator import approval
-from emulator.faults import Fault
+from emulator.softlayer import approval
+from emulator.softlayer.faults import Fault
 from tests.unit.emulated import Emulated, template
 
 READY = "id,provisionDate,primaryIpAddress,status[keyName],billingItem[id],activeTransaction[transactionGroup[name]]"

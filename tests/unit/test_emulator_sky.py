@@ -9,13 +9,13 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import Response
 
-from emulator.admin import routes
-from emulator.calls import Answer, Call
-from emulator.faults import Fault
 from emulator.rate_limit import RateLimit
 from emulator.settings import SETTINGS_FILE, SettingsError, load_settings
-from emulator.spoiling import spoil
-from emulator.weather import FAIR, Forecast, Sky, Weather, WeatherError, read_forecast, read_one_off
+from emulator.softlayer.admin import routes
+from emulator.softlayer.calls import Answer, Call
+from emulator.softlayer.fault_injection import FAIR, Forecast, Sky, Weather, WeatherError, read_forecast, read_one_off
+from emulator.softlayer.faults import Fault
+from emulator.softlayer.response_faults import spoil
 from tests.unit.emulated import LOCAL, Emulated, template
 
 READ = Call("SoftLayer_Virtual_Guest", "getObject")
@@ -151,7 +151,7 @@ def test_a_fresh_guest_cannot_be_read_for_a_while_but_can_be_changed(tmp_path):
     assert emulated.call("Virtual_Guest", "getObject", identifier=guest_id)["id"] == guest_id
 
 
-def test_room_is_limited_per_datacenter_and_per_flavour_in_it(tmp_path):
+def test_room_is_limited_per_datacenter_and_per_flavor_in_it(tmp_path):
     emulated = Emulated(tmp_path, capacity={"lon04/AC1_16X120X100": 1}, capacity_code="old")
     emulated.order("gpu-0")
     with pytest.raises(Fault) as refused:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from emulator import users
-from emulator.calls import Call, Credentials
-from emulator.dispatch import Dispatcher
-from emulator.faults import Fault
+from emulator.softlayer import users
+from emulator.softlayer.calls import Call, Credentials
+from emulator.softlayer.dispatch import Dispatcher
+from emulator.softlayer.faults import Fault
 from tests.unit.emulated import Emulated, template
 
 

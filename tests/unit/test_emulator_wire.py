@@ -7,9 +7,9 @@ import xmlrpc.client
 
 import pytest
 
-from emulator import wire_rest, wire_xmlrpc
-from emulator.calls import Answer
-from emulator.faults import Fault, not_found
+from emulator.softlayer import wire_rest, wire_xmlrpc
+from emulator.softlayer.calls import Answer
+from emulator.softlayer.faults import Fault, not_found
 
 HEADERS = {
     "authenticate": {"username": "local", "apiKey": "local"},

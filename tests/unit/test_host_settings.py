@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from setup.host_settings import (
+from microcluster.setup.image_build import ImageError, _run
+from microcluster.setup.package_sources import (
     HostSettingsError,
     apt_options,
     apt_sources,
@@ -16,7 +17,6 @@ from setup.host_settings import (
     proxies,
     told,
 )
-from setup.image_build import ImageError, _run
 
 STANZAS = """\
 Types: deb

@@ -7,7 +7,7 @@ import tarfile
 
 import pytest
 
-from setup.image_inputs import Image, input_hash, write_context
+from microcluster.setup.image_inputs import Image, input_hash, write_context
 
 
 @pytest.fixture

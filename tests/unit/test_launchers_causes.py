@@ -6,12 +6,18 @@ import re
 
 import pytest
 
-from launchers.causes import NEXT, next_for, next_step
-from launchers.outcome import Outcome
-from remote.launcher import alarms
+from agent import health_rules
+from microcluster.analysis.failure_hints import NEXT, next_for, next_step
+from microcluster.analysis.run_state import Outcome
 
-OF_ALARMS = (*alarms.ENDING, alarms.DISK_LOW, alarms.GPUS_AT_REST, alarms.SLOW, alarms.NOT_COPIED)
-OF_PREPARING = ("not-brought-back", alarms.PREPARING_STALLED, "placing", "preflight")
+OF_ALARMS = (
+    *health_rules.ENDING,
+    health_rules.DISK_LOW,
+    health_rules.GPUS_AT_REST,
+    health_rules.SLOW,
+    health_rules.NOT_COPIED,
+)
+OF_PREPARING = ("not-brought-back", health_rules.PREPARING_STALLED, "placing", "preflight")
 OF_SUPERVISORS = ("supervisor-gone", "supervisor-silent", "incomplete", *OF_PREPARING)
 
 

@@ -7,10 +7,10 @@ import re
 
 import pytest
 
-from launchers import openseq2seq
-from launchers.config_rules import problems
-from launchers.payload import Container, Job, Payload, PayloadError
-from launchers.run_folder import RunFolder
+from microcluster.jobs import openseq2seq
+from microcluster.jobs.cluster_facts import Container, Job, Payload, PayloadError
+from microcluster.jobs.config_lint import problems
+from microcluster.jobs.run_spec import RunFolder
 
 JOB = Job("openseq2seq", "transformer-base", 50_000, "fp32", 128, 4001, 2000, "wmt16-en-de")
 MIXED = dataclasses.replace(JOB, precision="mixed", batch_per_gpu=256)

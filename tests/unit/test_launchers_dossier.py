@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from launchers import dossier
-from launchers.openseq2seq import SIZES
+from microcluster.analysis import run_questions
+from microcluster.jobs.openseq2seq import SIZES
 
 BASE = SIZES["transformer-base"]
 
 
-def evaluated(*losses: float) -> dossier.Curves:
+def evaluated(*losses: float) -> run_questions.Curves:
     points = tuple((100 * number, loss) for number, loss in enumerate(losses))
-    return dossier.Curves(train=points, validation=points, pace=())
+    return run_questions.Curves(train=points, validation=points, pace=())
 
 
 def test_a_validation_loss_belongs_to_the_step_whose_line_follows_it() -> None:
@@ -23,7 +23,7 @@ def test_a_validation_loss_belongs_to_the_step_whose_line_follows_it() -> None:
         {"event": "validation", "loss": 4.0},
         {"event": "train", "step": 200, "loss": 6.0},
     ]
-    assert dossier.curves(events).validation == ((0, 5.0), (200, 4.0))
+    assert run_questions.curves(events).validation == ((0, 5.0), (200, 4.0))
 
 
 @pytest.mark.parametrize(
@@ -38,40 +38,40 @@ def test_the_evaluation_at_the_end_of_a_training_stands_at_its_last_checkpoint(t
         {"event": "finished"},
         {"event": "checkpoint", "step": 300},
     ]
-    assert dossier.curves([*events, *then]).validation == ((200, 5.0), (300, 4.0))
+    assert run_questions.curves([*events, *then]).validation == ((200, 5.0), (300, 4.0))
 
 
 def test_times_that_hold_start_up_or_an_evaluation_are_no_pace() -> None:
     times = [{"event": "time", "step": step, "seconds_per_step": 1.0 + step} for step in (0, 1, 2, 3)]
     events = [{"event": "started"}, *times[:2], {"event": "validation", "loss": 4.0}, *times[2:]]
-    assert [step for step, _ in dossier.curves(events).pace] == [1, 3]
+    assert [step for step, _ in run_questions.curves(events).pace] == [1, 3]
 
 
 def test_a_loss_that_is_no_number_is_in_no_curve() -> None:
-    assert dossier.curves([{"event": "train", "step": 0, "loss": "nan"}]).train == ()
+    assert run_questions.curves([{"event": "train", "step": 0, "loss": "nan"}]).train == ()
 
 
 def test_the_learning_rate_peaks_at_the_end_of_the_warm_up() -> None:
-    assert dossier.learning_rate(BASE, 7999) == pytest.approx(9.88e-4, rel=0.001)
-    assert dossier.learning_rate(BASE, 50_000) == pytest.approx(3.95e-4, rel=0.001)
+    assert run_questions.learning_rate(BASE, 7999) == pytest.approx(9.88e-4, rel=0.001)
+    assert run_questions.learning_rate(BASE, 50_000) == pytest.approx(3.95e-4, rel=0.001)
 
 
 def test_a_loss_that_still_falls_is_not_fully_trained() -> None:
-    assert dossier.trained_enough(evaluated(5, 4, 3, 2.5, 2.2, 2.0)).answer.startswith("No:")
+    assert run_questions.trained_enough(evaluated(5, 4, 3, 2.5, 2.2, 2.0)).answer.startswith("No:")
 
 
 def test_a_loss_that_has_levelled_off_is_trained_as_far_as_it_goes() -> None:
-    assert dossier.trained_enough(evaluated(5, 3, 2, 1.62, 1.615, 1.614)).answer.startswith("As far as")
+    assert run_questions.trained_enough(evaluated(5, 3, 2, 1.62, 1.615, 1.614)).answer.startswith("As far as")
 
 
 def test_a_validation_loss_that_rises_again_is_overfitting_and_names_the_step() -> None:
-    answer = dossier.overfitted(evaluated(5, 3, 1.6, 1.7, 1.9)).answer
+    answer = run_questions.overfitted(evaluated(5, 3, 1.6, 1.7, 1.9)).answer
     assert answer.startswith("Yes: the validation loss was lowest at step 200 (1.6000)")
 
 
 def test_a_validation_loss_that_rises_is_not_said_to_fall() -> None:
-    assert "the validation loss rose by 11.8%" in dossier.trained_enough(evaluated(5, 3, 1.6, 1.7, 1.9)).answer
-    assert dossier.trained_enough(evaluated(0.0, 0.0, 0.0)).answer.startswith("As far as")
+    assert "the validation loss rose by 11.8%" in run_questions.trained_enough(evaluated(5, 3, 1.6, 1.7, 1.9)).answer
+    assert run_questions.trained_enough(evaluated(0.0, 0.0, 0.0)).answer.startswith("As far as")
 
 
 def test_what_was_lost_with_an_attempt_is_in_no_curve() -> None:
@@ -79,23 +79,23 @@ def test_what_was_lost_with_an_attempt_is_in_no_curve() -> None:
         return [{"event": "train", "step": step, "loss": float(step)} for step in steps]
 
     crashed = [*lines(0, 100, 200), {"event": "validation", "loss": 9.0}, *lines(300)]
-    found = dossier.curves([{"event": "started"}, *crashed, {"event": "restored", "step": 200}, *lines(300, 400)])
+    found = run_questions.curves([{"event": "started"}, *crashed, {"event": "restored", "step": 200}, *lines(300, 400)])
     assert [step for step, _ in found.train] == [0, 100, 200, 300, 400]
     assert found.validation == ()
-    again = dossier.curves([*crashed, {"event": "started"}, *lines(0, 100)])
+    again = run_questions.curves([*crashed, {"event": "started"}, *lines(0, 100)])
     assert [step for step, _ in again.train] == [0, 100]
 
 
 def test_two_evaluations_tell_nothing() -> None:
-    assert "fewer than three" in dossier.trained_enough(evaluated(5, 4)).answer
-    assert "fewer than three" in dossier.overfitted(evaluated(5, 4)).answer
+    assert "fewer than three" in run_questions.trained_enough(evaluated(5, 4)).answer
+    assert "fewer than three" in run_questions.overfitted(evaluated(5, 4)).answer
 
 
 def test_the_time_of_all_attempts_counts_and_what_lies_between_them_does_not() -> None:
     phases = [("preparing", 0), ("training", 10), ("preparing", 90), ("training", 100)]
     events = [{"event": "phase", "phase": phase, "t": t} for phase, t in phases]
     events += [{"event": "end", "t": 70}, {"event": "end", "t": 130}]
-    assert dossier.how_long(events).figures == {"training_s": 90, "whole_s": 130}
+    assert run_questions.how_long(events).figures == {"training_s": 90, "whole_s": 130}
 
 
 def test_a_training_that_nobody_saw_end_counts_to_its_last_sign_of_life() -> None:
@@ -105,31 +105,36 @@ def test_a_training_that_nobody_saw_end_counts_to_its_last_sign_of_life() -> Non
         {"event": "phase", "phase": "training", "t": 40_100},
     ]
     samples = [{"event": "sample", "t": 60}, {"event": "sample", "t": 40_130}]
-    found = dossier.how_long([*crashed, *resumed, {"event": "end", "t": 40_150}, *samples])
+    found = run_questions.how_long([*crashed, *resumed, {"event": "end", "t": 40_150}, *samples])
     assert found.figures == {"training_s": 110, "whole_s": 40_150}
     assert found.answer.startswith("1 min 50 s of training in 11 h 9 min")
 
 
 def test_a_run_that_is_still_warming_up_has_not_reached_the_highest_rate() -> None:
-    assert "it rises to 9.88e-04 over 8000 steps of warm-up and then falls" in dossier.rate(BASE, 300).answer
-    assert "it rose to 9.88e-04 over 8000 steps of warm-up and falls" in dossier.rate(BASE, 8000).answer
+    assert "it rises to 9.88e-04 over 8000 steps of warm-up and then falls" in run_questions.rate(BASE, 300).answer
+    assert "it rose to 9.88e-04 over 8000 steps of warm-up and falls" in run_questions.rate(BASE, 8000).answer
 
 
 def test_the_learning_rate_now_is_the_recorded_one_and_without_a_record_the_formulas_of_the_update_made_last() -> None:
     assert (
-        "1.23e-04 at step 291 (recorded by the trainer)" in dossier.rate(BASE, 300, [(1, 1e-7), (291, 1.23e-4)]).answer
+        "1.23e-04 at step 291 (recorded by the trainer)"
+        in run_questions.rate(BASE, 300, [(1, 1e-7), (291, 1.23e-4)]).answer
     )
-    derived = dossier.rate(BASE, 8000)
+    derived = run_questions.rate(BASE, 8000)
     assert "at step 8000 (derived from the formula)" in derived.answer
     assert derived.figures["now"] == derived.figures["peak"], "update 8000 is the last one of the warm-up"
 
 
 def test_a_rate_that_was_recorded_twice_counts_once() -> None:
-    assert dossier.rewound([(1, 0.1), (11, 0.2), (21, 0.3), (11, 0.2), (21, 0.4)]) == ((1, 0.1), (11, 0.2), (21, 0.4))
+    assert run_questions.rewound([(1, 0.1), (11, 0.2), (21, 0.3), (11, 0.2), (21, 0.4)]) == (
+        (1, 0.1),
+        (11, 0.2),
+        (21, 0.4),
+    )
 
 
 def test_gpu_use_of_emulated_hardware_answers_nothing_and_says_so() -> None:
-    found = dossier.gpus_used([{"event": "sample", "gpus": [20, 30]}], emulated=True)
+    found = run_questions.gpus_used([{"event": "sample", "gpus": [20, 30]}], emulated=True)
     assert found.answer.startswith("Not to be told: these GPUs are emulated")
     assert found.figures == {"mean_percent": 25, "emulated": True}
 
@@ -140,10 +145,10 @@ def test_the_scores_of_the_evaluations_are_a_curve() -> None:
         {"event": "bleu", "score": 0.25},
         {"event": "train", "step": 1, "loss": 8.0},
     ]
-    assert dossier.curves(events).bleu == ((1, 0.25),)
+    assert run_questions.curves(events).bleu == ((1, 0.25),)
 
 
 def test_gpu_use_is_the_mean_of_the_samples() -> None:
     events = [{"event": "sample", "gpus": [90, 100]}, {"event": "sample", "gpus": [50, 60]}]
-    assert dossier.gpus_used(events).figures == {"mean_percent": 75}
-    assert "nothing sampled them" in dossier.gpus_used([]).answer
+    assert run_questions.gpus_used(events).figures == {"mean_percent": 75}
+    assert "nothing sampled them" in run_questions.gpus_used([]).answer

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from launchers.evaluations import evaluations
+from microcluster.analysis.evaluations import evaluations
 
 
 def train(*steps):

@@ -15,12 +15,12 @@ from sampled_run import SampledRun
 from test_launchers_outcome import seen
 from verb_samples import COST, PAYLOAD
 
-from launchers import dossier, events, traffic
-from launchers.outcome import judge
-from remote import run_records
-from verbs import words
+from microcluster.analysis import events, network_usage, run_questions
+from microcluster.analysis.run_state import judge
+from microcluster.remote import run_export
+from microcluster.verbs import run_text
 
-OBSERVE = Path(__file__).parents[2] / "remote" / "launcher" / "observe.py"
+OBSERVE = Path(__file__).parents[2] / "agent" / "run_snapshot.py"
 RUN = SampledRun(steps=300).events()
 KINDS = sorted({*events.NEEDED, *events.MEASURES, *events.NAMES, "started", "finished", "evaluation"})
 KEYS = sorted({"event", "value", "to", *events.TYPES})
@@ -66,20 +66,20 @@ def test_no_value_makes_a_reader_fail(values: list[object]) -> None:
     found, left_out = events.sound(mixed)
     assert len(found) + left_out == len(mixed)
     outcome = judge(seen(events=mixed, alive=True, exit_code=None, now=9e9))
-    words.status(PAYLOAD, outcome, COST)
-    words.report(PAYLOAD, outcome, COST)
-    dossier.curves(found, 100)
-    dossier.how_long(found)
-    dossier.gpus_used(found)
-    traffic.measured(found)
-    traffic.rates(found, "gpu-0")
+    run_text.status(PAYLOAD, outcome, COST)
+    run_text.report(PAYLOAD, outcome, COST)
+    run_questions.curves(found, 100)
+    run_questions.how_long(found)
+    run_questions.gpus_used(found)
+    network_usage.measured(found)
+    network_usage.rates(found, "gpu-0")
 
 
 def test_status_says_how_many_lines_were_left_out() -> None:
     outcome = judge(seen(events=[*seen()["events"], None, 7]))
     assert outcome.malformed == 2
-    assert "could not be read, and are left out: 2" in words.status(PAYLOAD, outcome, COST)
-    assert "left out" not in words.status(PAYLOAD, judge(seen()), COST)
+    assert "could not be read, and are left out: 2" in run_text.status(PAYLOAD, outcome, COST)
+    assert "left out" not in run_text.status(PAYLOAD, judge(seen()), COST)
 
 
 def test_the_report_reads_over_a_value_that_is_no_number(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,10 +87,10 @@ def test_the_report_reads_over_a_value_that_is_no_number(monkeypatch: pytest.Mon
     folder = f"/data/runs/{PAYLOAD.run}"
     machine.files[f"{folder}/progress.jsonl"] = '{"event": "train", "step": "ten", "loss": [], "t": 1}\n'
     machine.files[f"{folder}/samples.jsonl"] = '{"event": "sample", "node": "gpu-0", "t": 1, "gpus": ["all"]}\n{}\n'
-    monkeypatch.setattr(run_records, "_files", lambda launcher, folder: [])
-    monkeypatch.setattr(run_records, "_data", lambda launcher, payload: [])
-    monkeypatch.setattr(run_records, "_asked", lambda *_: [])
-    records = run_records.read(machine, PAYLOAD)
+    monkeypatch.setattr(run_export, "_files", lambda launcher, folder: [])
+    monkeypatch.setattr(run_export, "_data", lambda launcher, payload: [])
+    monkeypatch.setattr(run_export, "_asked", lambda *_: [])
+    records = run_export.read(machine, PAYLOAD)
     assert (records.events, records.malformed) == ((), 3)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sampled_run import SampledRun
 
-from launchers import gpu_use
+from microcluster.analysis import gpu_use
 
 TRAINED = [
     {"event": "phase", "phase": "training", "t": 0.0},

@@ -8,8 +8,8 @@ import subprocess
 
 import pytest
 
-from launchers import image
-from launchers.payload import Container
+from microcluster.jobs import image
+from microcluster.jobs.cluster_facts import Container
 
 NGC = Container("openseq2seq", "nvcr.io/nvidia/tensorflow:19.05-py3")
 LOCAL = Container("openseq2seq", "ngc.microcluster.internal:5000/microcluster/training:standin")

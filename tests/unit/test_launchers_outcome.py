@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from launchers.outcome import judge
+from microcluster.analysis.run_state import judge
 
 JOB = {"run": "abcdef012345", "max_steps": 30}
 

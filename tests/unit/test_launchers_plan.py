@@ -16,10 +16,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from launchers import datasets, image, openseq2seq, rendering, staging_plan
-from launchers.horovod import World, mpirun
-from launchers.payload import Container, Data, Host, Job, Payload, PayloadError, Prediction, SentFile
-from launchers.run_folder import RunFolder
+from microcluster.jobs import datasets, image, openseq2seq, rendering, staging_plan
+from microcluster.jobs.cluster_facts import Container, Data, Host, Job, Payload, PayloadError, Prediction, SentFile
+from microcluster.jobs.mpirun import World, mpirun
+from microcluster.jobs.run_spec import RunFolder
 
 JOB = Job("openseq2seq", "transformer-tiny", 300, "fp32", 16, 100, 100, "debian-en-de")
 HOSTS = tuple(Host(f"gpu-{n}", str(n), f"198.51.100.{n}", f"10.112.7.{n}", "ssh-ed25519 AAAA") for n in (2, 3))
@@ -248,7 +248,7 @@ def test_the_run_folder_holds_everything_the_supervisor_reads():
     ]
     assert job["resume"][-1] == "--continue_learning"
     words = "/data/runs/abcdef012345/ranks_ended.jsonl"
-    assert job["train"][-8:-3] == ["python", "/data/runs/abcdef012345/rank.py", words, "python", "run.py"]
+    assert job["train"][-8:-3] == ["python", "/data/runs/abcdef012345/rank_wrapper.py", words, "python", "run.py"]
     assert job["ended"] == ["cat", words]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from launchers.progress import Reader, rank_of
+from agent.log_parser import Reader, rank_of
 
 EVENTS = {
     "*** Starting training from scratch": [{"event": "started"}],

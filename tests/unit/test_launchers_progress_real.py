@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from launchers.evaluations import evaluations
-from launchers.progress import Reader, explains
+from agent.log_parser import Reader, explains
+from microcluster.analysis.evaluations import evaluations
 
 LOGS = Path(__file__).parent / "real_logs"
 NAME = "OpenSeq2Seq 8681d381 on TensorFlow 2.12 through our compatibility module"

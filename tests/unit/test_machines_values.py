@@ -14,7 +14,7 @@ from emulator.machines.cloud_config import host_key
 from emulator.machines.disks import Loop, device_name, parse_loops
 from emulator.machines.docker_errors import connect
 from emulator.machines.gpus import gpus_json
-from emulator.machines.handed_in import files, write
+from emulator.machines.machine_mount import files, write
 from emulator.machines.network_access import Access
 from emulator.machines.networks import gateway
 from emulator.machines.processes import KeptProcess

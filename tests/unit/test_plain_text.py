@@ -11,20 +11,20 @@ import pytest
 from rich.table import Table
 from rich.text import Text
 
-from launchers import rendering
-from plain_text import lines, one_line, say
-from providers.softlayer.engine_log import EngineLog
+from microcluster.jobs import rendering
+from microcluster.plain_text import lines, one_line, say
+from microcluster.verbs import command
+from microcluster.verbs.screen import PlainConsole, show_table
+from providers.grpc.engine_log import EngineLog
+from providers.grpc.redaction import redacted
 from providers.softlayer.errors import ApiError, ProviderError
-from providers.softlayer.redaction import redacted
-from verbs import frame
-from verbs.screen import PlainConsole, show_table
 
 ROOT = Path(__file__).parents[2]
 NASTY = "old [/data] of run 7 \x1b[2J\x1b]0;title\x07\x9b31m\u202e\u2066\u200f\x7f\x00 :skull: \udc80end"
 CLEAN = "old [/data] of run 7  :skull: \ufffdend"
 PRINTERS = {"print", "Console", "Table"}
-MAY_PRINT = {"plain_text/__init__.py", "verbs/screen.py", "verbs/frame.py"}
-"""``verbs/frame.py`` prints JSON, whose own escapes stand for every control character."""
+MAY_PRINT = {"microcluster/plain_text.py", "microcluster/verbs/screen.py", "microcluster/verbs/command.py"}
+"""``microcluster/verbs/command.py`` prints JSON, whose own escapes stand for every control character."""
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_a_cell_stays_one_line(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_json_for_a_program_shows_no_control_character(capsys: pytest.CaptureFixture[str]) -> None:
-    frame.print_json({NASTY: NASTY})
+    command.print_json({NASTY: NASTY})
     assert capsys.readouterr().out.rstrip("\n").replace("\n", "").isprintable()
 
 
@@ -109,14 +109,14 @@ def test_the_engines_log_gets_plain_text(monkeypatch: pytest.MonkeyPatch) -> Non
         def Log(self, request: object, timeout: float) -> None:
             sent.append(request.message)
 
-    monkeypatch.setattr("providers.softlayer.engine_log.engine_pb2_grpc.EngineStub", Stub)
+    monkeypatch.setattr("providers.grpc.engine_log.engine_pb2_grpc.EngineStub", Stub)
     EngineLog("127.0.0.1:1").say("urn", NASTY)
     assert sent == [CLEAN]
 
 
-@pytest.mark.parametrize("folder", ["verbs", "setup", "plain_text"])
+@pytest.mark.parametrize("folder", ["", "verbs", "setup", "lifecycle"])
 def test_nothing_prints_but_through_the_functions_that_clean(folder: str) -> None:
-    for file in (ROOT / folder).glob("*.py"):
+    for file in (ROOT / "microcluster" / folder).glob("*.py"):
         if str(file.relative_to(ROOT)) in MAY_PRINT:
             continue
         tree = ast.parse(file.read_text())
@@ -132,13 +132,13 @@ def test_nothing_prints_but_through_the_functions_that_clean(folder: str) -> Non
             if node.value.attr in ("stdout", "stderr")
         }
         assert not called & PRINTERS, (
-            f"{file} calls {called & PRINTERS}; say() and verbs/screen.py clean what they print"
+            f"{file} calls {called & PRINTERS}; say() and microcluster/verbs/screen.py clean what they print"
         )
         assert not streams, f"{file} writes to a standard stream by itself"
 
 
 def test_the_frame_prints_nothing_but_json() -> None:
-    tree = ast.parse((ROOT / "verbs" / "frame.py").read_text())
+    tree = ast.parse((ROOT / "microcluster" / "verbs" / "command.py").read_text())
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "print"]
     assert [ast.unparse(call.args[0])[:10] for call in calls] == ["json.dumps"]
 

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import catalog
-from planning import BAND, Bill, Setting, at_risk, interval, next_started_hour, predict, step_law
+from agent import step_time_model
+from microcluster import catalog
+from microcluster.planning import BAND, Bill, Setting, at_risk, interval, next_started_hour, predict
 
 V100 = Setting("V100", 2, 2, 1000, "transformer-base", "wmt16-en-de", "mixed", 256)
 P100 = Setting("P100", 2, 2, 1000, "transformer-base", "wmt16-en-de", "fp32", 256)
@@ -56,8 +57,8 @@ def test_published_runs_are_predicted_within_the_band(setting, link, predicted, 
     ],
 )
 def test_the_law_of_the_ring_holds_on_shaped_links(mbps, ranks, parameter_bytes, measured_s) -> None:
-    volume = step_law.ring_bytes(parameter_bytes, ranks, 2)
-    assert volume / step_law.bytes_per_s(mbps) == pytest.approx(measured_s, rel=BAND)
+    volume = step_time_model.ring_bytes(parameter_bytes, ranks, 2)
+    assert volume / step_time_model.bytes_per_s(mbps) == pytest.approx(measured_s, rel=BAND)
 
 
 @pytest.mark.parametrize(
@@ -110,9 +111,9 @@ def test_what_was_never_measured_has_no_prediction(unknown) -> None:
 
 
 def test_a_link_is_held_to_what_was_measured_on_it_and_never_to_less_than_the_order() -> None:
-    two, one, tenth = (step_law.expected_bytes_per_s(1000, measured) for measured in (1882, 941, 94))
+    two, one, tenth = (step_time_model.expected_bytes_per_s(1000, measured) for measured in (1882, 941, 94))
     assert two == pytest.approx(235e6, rel=0.01)
-    assert one == tenth == step_law.expected_bytes_per_s(1000, None) == pytest.approx(117.6e6, rel=0.001)
+    assert one == tenth == step_time_model.expected_bytes_per_s(1000, None) == pytest.approx(117.6e6, rel=0.001)
 
 
 @pytest.mark.parametrize("setting", [V100, dataclasses.replace(P100, batch_per_gpu=128), P100])

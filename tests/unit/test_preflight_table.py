@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from verb_samples import COST, PAYLOAD, RUNNING
 
-from verbs import frame, job, preflight_table
+from microcluster.verbs import command, job, preflight_table
 
 NODES = [f"gpu-{number}" for number in range(8)]
 
@@ -52,5 +52,5 @@ def test_status_shows_every_check_to_who_asks_for_it(asked, monkeypatch, capsys)
     outcome = job.Outcome(**{**vars(RUNNING), "checks": tuple(GOOD)})
     monkeypatch.setattr(job.remote_job, "observe", lambda launcher, payload: outcome)
     with pytest.raises(SystemExit):
-        job.status(frame.invoke.Context(), preflight=asked)
+        job.status(command.invoke.Context(), preflight=asked)
     assert ("gpu-0 .. gpu-7" in capsys.readouterr().out) is asked

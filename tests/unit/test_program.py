@@ -9,10 +9,10 @@ import pytest
 from pulumi.runtime import mocks as pulumi_mocks
 from test_config import written
 
-import config
 from components.cluster import TrainingCluster, TrainingClusterArgs, container_of
 from components.job import TrainingJob, TrainingJobArgs, job_of, run_id
-from config import Owner
+from microcluster import config
+from microcluster.config import Owner
 
 OWNER = Owner("1f3a9c42", "ssh-ed25519 AAAA", "/keys/dev/id_ed25519", "/keys/dev/rank_ed25519")
 

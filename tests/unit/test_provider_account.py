@@ -7,8 +7,8 @@ from decimal import Decimal
 
 import pytest
 
-from providers.softlayer import charges, ledger
-from providers.softlayer.charges import Charge, receipt
+from providers.softlayer import billing, ledger
+from providers.softlayer.billing import Charge, receipt
 
 NOW = datetime.now(UTC)
 ROW = {
@@ -25,7 +25,7 @@ ROW = {
 
 
 def charge(**changes) -> Charge:
-    return charges.charge({**ROW, **changes}, still_billed=changes.get("still_billed", False))
+    return billing.charge({**ROW, **changes}, still_billed=changes.get("still_billed", False))
 
 
 def test_a_charge_speaks_for_its_children():

@@ -6,12 +6,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from providers.softlayer import building, orders
-from providers.softlayer.building import Building
+from providers.rental.waiting import Pending
+from providers.softlayer import guest_readiness, order_status
 from providers.softlayer.errors import ProviderError
-from providers.softlayer.mark import Owner
-from providers.softlayer.sighting import open_without_guest
-from providers.softlayer.waiting import Pending
+from providers.softlayer.guest_lookup import open_without_guest
+from providers.softlayer.guest_readiness import Building
+from providers.softlayer.owner_mark import Owner
 from tests.unit.test_provider_guests import READY, transaction
 
 UNBILLED = {key: value for key, value in READY.items() if key not in ("billingItem", "provisionDate")}
@@ -36,7 +36,7 @@ class Shown:
 @pytest.fixture
 def clock(monkeypatch):
     moment = SimpleNamespace(now=1000.0)
-    monkeypatch.setattr(building.time, "monotonic", lambda: moment.now)
+    monkeypatch.setattr(guest_readiness.time, "monotonic", lambda: moment.now)
     return moment
 
 
@@ -55,7 +55,7 @@ def test_an_order_that_waits_for_a_person_is_waited_for_and_named_however_long(c
         state = watched.look()
         assert isinstance(state, Pending)
         assert state.detail.startswith(f"its order 7 is {status}, which a person")
-        clock.now += building.IDLE_S
+        clock.now += guest_readiness.IDLE_S
 
 
 @pytest.mark.parametrize("status", ["CANCELLED", "REFUSED", "DENIED"])
@@ -78,7 +78,7 @@ def test_an_approved_order_on_which_nobody_works_ends_in_a_sentence_that_names_i
         Shown(READY | {"provisionDate": ""} | {"billingItem": {"orderItem": {"order": order("APPROVED")}}})
     )
     assert isinstance(watched.look(), Pending)
-    clock.now += building.IDLE_S + 1
+    clock.now += guest_readiness.IDLE_S + 1
     with pytest.raises(ProviderError, match="its order 7 is APPROVED, and nothing has been done on it for 30 minutes"):
         watched.look()
 
@@ -86,7 +86,7 @@ def test_an_approved_order_on_which_nobody_works_ends_in_a_sentence_that_names_i
 def test_a_gap_between_two_transactions_is_neither_ready_nor_an_end(clock):
     account = Shown(READY | {"provisionDate": ""} | transaction("POWER_ON"))
     watched = looking_at(account)
-    clock.now += building.IDLE_S - 10
+    clock.now += guest_readiness.IDLE_S - 10
     watched.look()
     account.seen = READY | {"provisionDate": ""}
     clock.now += 60
@@ -96,7 +96,7 @@ def test_a_gap_between_two_transactions_is_neither_ready_nor_an_end(clock):
 def test_a_guest_that_is_not_shown_is_waited_for_as_long_as_lists_may_lag(clock):
     watched = looking_at(Shown())
     assert isinstance(watched.look(), Pending)
-    clock.now += building.SETTLED_S + 1
+    clock.now += guest_readiness.SETTLED_S + 1
     with pytest.raises(ProviderError, match="has not shown guest 101 for 180 s.*It may be billed"):
         watched.look()
 
@@ -106,7 +106,7 @@ def test_a_guest_that_is_not_shown_and_whose_billing_item_is_open_is_never_calle
     account.items = [OPEN]
     watched = Building(account, OWNER, "101", 1.0, lambda: False)
     assert isinstance(watched.look(), Pending)
-    clock.now += building.SETTLED_S + 1
+    clock.now += guest_readiness.SETTLED_S + 1
     with pytest.raises(ProviderError, match="billing item 5 is open. It may be billed") as told:
         watched.look()
     assert "gone" not in str(told.value)
@@ -120,10 +120,12 @@ def test_a_guest_that_somebody_cancelled_ends_the_wait_at_once(clock, gone):
 
 def test_of_several_orders_for_one_name_the_newest_counts():
     assert (
-        orders.of_guest(UNBILLED, [order("CANCELLED", 9), order("PENDING_APPROVAL", 11), order("APPROVED", 10)])["id"]
+        order_status.of_guest(UNBILLED, [order("CANCELLED", 9), order("PENDING_APPROVAL", 11), order("APPROVED", 10)])[
+            "id"
+        ]
         == 11
     )
-    assert orders.of_guest(UNBILLED | {"hostname": "gpu-1"}, [order("APPROVED")]) is None
+    assert order_status.of_guest(UNBILLED | {"hostname": "gpu-1"}, [order("APPROVED")]) is None
 
 
 OPEN, CLOSED = {"id": 5, "cancellationDate": ""}, {"id": 5, "cancellationDate": "2026"}

@@ -13,11 +13,11 @@ from xml.parsers.expat import ExpatError
 import pytest
 import SoftLayer
 
+from providers.grpc.redaction import redacted
 from providers.softlayer import calls, refusals, transport
 from providers.softlayer.calls import Api
 from providers.softlayer.credentials import Credentials, CredentialsError, load
 from providers.softlayer.errors import ApiError, WaitError
-from providers.softlayer.redaction import redacted
 
 KEY = "a-key-of-some-length-0123456789"
 

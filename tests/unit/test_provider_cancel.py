@@ -7,10 +7,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from providers.softlayer import cancel
+from providers.rental.waiting import Patience
+from providers.softlayer import cancel_guest
 from providers.softlayer.errors import ApiError, ProviderError
-from providers.softlayer.mark import Owner
-from providers.softlayer.waiting import Patience
+from providers.softlayer.owner_mark import Owner
 from tests.unit.test_provider_guests import READY
 
 OWNER = Owner("local", "1f3a9c42")
@@ -38,7 +38,7 @@ class Refusing:
 
 
 def close(account: Refusing, limit_s: float = LIMIT_S) -> None:
-    cancel.close(account, "101", OWNER, Patience(limit_s, threading.Event(), SCALE), lambda _: None)
+    cancel_guest.close(account, "101", OWNER, Patience(limit_s, threading.Event(), SCALE), lambda _: None)
 
 
 @pytest.mark.parametrize("text", ["Access Denied. ", "You do not have permission to cancel this server."])
@@ -61,7 +61,7 @@ def test_a_refusal_that_lasts_although_nothing_is_done_on_the_guest_ends_the_wai
 def test_a_refusal_that_may_be_about_work_on_the_guest_is_waited_for():
     account = Refusing("This is not possible.")
     with pytest.raises(ProviderError, match="did not accept the cancellation"):
-        close(account, limit_s=cancel.REFUSED_FOR_S / 2)
+        close(account, limit_s=cancel_guest.REFUSED_FOR_S / 2)
 
 
 def test_a_guest_of_another_stack_is_not_cancelled_whatever_its_id():

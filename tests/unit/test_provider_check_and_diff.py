@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from providers.softlayer import ledger, security_group, ssh_key, upgrade, virtual_guest
-from providers.softlayer.spec import difference
-from providers.softlayer.values import UNKNOWN
+from providers.grpc.spec import difference
+from providers.grpc.values import UNKNOWN
+from providers.softlayer import disk_upgrade, ledger, security_group, ssh_key, virtual_guest
 
 PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGZpZnR5LW9uZS1ieXRlcy1vZi1ub3RoaW5nLWF0LWFs someone@somewhere"
 GUEST = {
@@ -47,7 +47,7 @@ def test_good_inputs_pass():
         ({"dataDisksGb": [2048]}, "dataDisksGb", "no disk of 2048 GB is sold"),
         ({"dataDisksGb": [100] * 5}, "dataDisksGb", "at most 4"),
         ({"dataDisksGb": [100, 2000, 100, 25, 10, 10]}, "dataDisksGb", "at most 4"),
-        ({"flavor": "AC9_16X120X100"}, "", "no flavor AC9_16X120X100 is in the catalogue"),
+        ({"flavor": "AC9_16X120X100"}, "", "no flavor AC9_16X120X100 is in the catalog"),
         ({"datacenter": "par01"}, "", "AC1_16X120X100 is not sold in par01"),
         ({"flavor": "ACL1_16X120X100"}, "", "no SAN disk of 2000 GB"),
         ({"imageId": "12"}, "", "either os or imageId"),
@@ -129,9 +129,9 @@ def test_a_guest_that_is_replaced_may_have_smaller_disks_and_one_that_stays_larg
 
 
 def test_only_missing_and_larger_disks_are_ordered_under_their_own_categories():
-    assert upgrade.categories([2000], [2000, 100]) == {"guest_disk2": 100}
-    assert upgrade.categories([100, 50], [2000, 50]) == {"guest_disk1": 2000}
-    assert upgrade.categories([2000], [2000]) == {}
+    assert disk_upgrade.categories([2000], [2000, 100]) == {"guest_disk2": 100}
+    assert disk_upgrade.categories([100, 50], [2000, 50]) == {"guest_disk1": 2000}
+    assert disk_upgrade.categories([2000], [2000]) == {}
 
 
 def test_nothing_replaces_the_ledger():

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from providers.softlayer import guests
-from providers.softlayer.waiting import Pending
+from providers.rental.waiting import Pending
+from providers.softlayer import guest_view
 
 READY = {
     "id": 101,
@@ -37,7 +37,7 @@ def transaction(name: str, **more) -> dict:
 
 
 def test_a_guest_is_ready_when_it_is_provisioned_idle_and_addressed():
-    assert guests.readiness(READY) is READY
+    assert guest_view.readiness(READY) is READY
 
 
 @pytest.mark.parametrize(
@@ -50,28 +50,28 @@ def test_a_guest_is_ready_when_it_is_provisioned_idle_and_addressed():
     ],
 )
 def test_anything_less_is_pending_and_says_why(change, detail):
-    state = guests.readiness({**READY, **change})
+    state = guest_view.readiness({**READY, **change})
     assert isinstance(state, Pending)
     assert state.detail == detail
 
 
 def test_a_transaction_tells_how_long_it_usually_takes():
-    state = guests.readiness({**READY, **transaction("POWER_ON", averageDuration="1.5")})
+    state = guest_view.readiness({**READY, **transaction("POWER_ON", averageDuration="1.5")})
     assert isinstance(state, Pending)
     assert state.usual_s == 90
 
 
 @pytest.mark.parametrize("name", ["CLOUD_INSTANCE_NETWORK_RECLAIM", "RECLAIM_NETWORK", "CLOUD_ISO_BOOT_TEAR_DOWN"])
 def test_a_guest_that_is_being_reclaimed_is_not_alive(name):
-    assert not guests.is_alive({**READY, **transaction(name)})
+    assert not guest_view.is_alive({**READY, **transaction(name)})
 
 
 def test_a_guest_without_billing_item_is_not_alive():
-    assert not guests.is_alive({key: value for key, value in READY.items() if key != "billingItem"})
+    assert not guest_view.is_alive({key: value for key, value in READY.items() if key != "billingItem"})
 
 
 def test_the_ordered_properties_are_read_back():
-    assert guests.live_inputs(READY) == {
+    assert guest_view.live_inputs(READY) == {
         "hostname": "gpu-0",
         "domain": "local-1f3a9c42.microcluster",
         "datacenter": "lon06",
@@ -84,14 +84,14 @@ def test_the_ordered_properties_are_read_back():
 
 def test_the_vlan_is_read_back_beside_its_router():
     vlan = {"networkVlan": {"id": 1234, "primaryRouter": {"id": 11}}}
-    live = guests.live_inputs({**READY, "primaryBackendNetworkComponent": vlan})
+    live = guest_view.live_inputs({**READY, "primaryBackendNetworkComponent": vlan})
     assert (live["privateVlanId"], live["backendRouterId"]) == ("1234", "11")
 
 
 def test_the_price_is_that_of_the_whole_billing_item():
-    assert guests.outputs(READY, "ssh-ed25519 A", "1")["pricePerHour"] == "4.4"
+    assert guest_view.outputs(READY, "ssh-ed25519 A", "1")["pricePerHour"] == "4.4"
 
 
 def test_a_guest_that_shows_hardly_anything_has_hardly_any_outputs():
-    shown = guests.outputs({"id": 101}, None, "1")
+    shown = guest_view.outputs({"id": 101}, None, "1")
     assert {key for key, value in shown.items() if value is not None} == {"guestId", "accountId"}

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from providers.softlayer import mark, resources
+from providers.softlayer import owner_mark, pulumi_resources
 
 OURS = "1f3a9c42"
-LOCAL = mark.Owner("local", OURS)
+LOCAL = owner_mark.Owner("local", OURS)
 
 
 def test_a_guest_is_ours_by_its_domain_and_hostname():
     guest = {"hostname": "gpu-0", "domain": f"local-{OURS}.microcluster"}
-    assert mark.guest_is(guest, LOCAL)
-    assert mark.guest_is(guest, LOCAL, "gpu-0")
-    assert not mark.guest_is(guest, LOCAL, "gpu-1")
+    assert owner_mark.guest_is(guest, LOCAL)
+    assert owner_mark.guest_is(guest, LOCAL, "gpu-0")
+    assert not owner_mark.guest_is(guest, LOCAL, "gpu-1")
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_a_guest_is_ours_by_its_domain_and_hostname():
     ],
 )
 def test_a_domain_that_only_looks_like_ours_is_foreign(domain):
-    assert not mark.guest_is({"hostname": "gpu-0", "domain": domain}, LOCAL)
+    assert not owner_mark.guest_is({"hostname": "gpu-0", "domain": domain}, LOCAL)
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_a_domain_that_only_looks_like_ours_is_foreign(domain):
     ],
 )
 def test_notes_that_begin_with_stack_and_mark_are_ours(stack, notes):
-    assert mark.notes_are(notes, mark.Owner(stack, OURS))
+    assert owner_mark.notes_are(notes, owner_mark.Owner(stack, OURS))
 
 
 @pytest.mark.parametrize(
@@ -53,18 +53,18 @@ def test_notes_that_begin_with_stack_and_mark_are_ours(stack, notes):
     + [f"microcluster p100-{OURS}"],
 )
 def test_notes_that_only_mention_the_mark_or_bear_it_for_another_stack_are_foreign(notes):
-    assert not mark.notes_are(notes, LOCAL)
+    assert not owner_mark.notes_are(notes, LOCAL)
 
 
 def test_what_has_room_for_a_mark_alone_is_of_every_stack_with_it():
     assert LOCAL.has(LOCAL)
-    assert LOCAL.has(mark.Owner(mark.ANY_STACK, OURS))
-    assert not LOCAL.has(mark.Owner("p100", OURS))
+    assert LOCAL.has(owner_mark.Owner(owner_mark.ANY_STACK, OURS))
+    assert not LOCAL.has(owner_mark.Owner("p100", OURS))
 
 
 def test_what_the_program_orders_for_an_owner_carries_the_mark_that_the_provider_looks_for():
-    domain = resources.owner_domain("v100", OURS)
-    assert mark.owner_of(domain) == f"v100-{OURS}"
-    assert mark.domain_is(domain, OURS)
-    assert mark.notes_are(resources.owner_label("v100", OURS), mark.Owner("v100", OURS))
-    assert resources.owner_tags("v100", OURS) == ("microcluster", f"mc-mark-{OURS}", "mc-stack-v100")
+    domain = pulumi_resources.owner_domain("v100", OURS)
+    assert owner_mark.owner_of(domain) == f"v100-{OURS}"
+    assert owner_mark.domain_is(domain, OURS)
+    assert owner_mark.notes_are(pulumi_resources.owner_label("v100", OURS), owner_mark.Owner("v100", OURS))
+    assert pulumi_resources.owner_tags("v100", OURS) == ("microcluster", f"mc-mark-{OURS}", "mc-stack-v100")

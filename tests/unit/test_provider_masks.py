@@ -4,27 +4,36 @@ from __future__ import annotations
 
 import pytest
 
-from emulator.filters import check as check_filter
-from emulator.masks import read_mask
-from providers.softlayer import belongings, charges, guests, listing, others, placing, routers, upgrade
+from emulator.softlayer.filters import check as check_filter
+from emulator.softlayer.masks import read_mask
+from providers.softlayer import (
+    billing,
+    cached_lists,
+    disk_upgrade,
+    guest_view,
+    idempotent_order,
+    marked_inventory,
+    others,
+    routers,
+)
 
 OF_GUEST = "Virtual_Guest"
 MASKS = {
-    "guests": (listing.GUEST_MASK, OF_GUEST),
-    "imported guests": (guests.IMPORT_MASK, OF_GUEST),
-    "orders": (listing.ORDER_MASK, "Billing_Order"),
-    "one order": (placing.ORDER_MASK, "Billing_Order"),
-    "bills": (listing.BILL_MASK, "Billing_Item"),
-    "charges": (charges.CHARGE_MASK, "Billing_Item"),
-    "prices of an upgrade": (upgrade.PRICE_MASK, "Product_Item_Price"),
-    "upgrade requests": (upgrade.REQUEST_MASK, "Product_Upgrade_Request"),
+    "guests": (cached_lists.GUEST_MASK, OF_GUEST),
+    "imported guests": (guest_view.IMPORT_MASK, OF_GUEST),
+    "orders": (cached_lists.ORDER_MASK, "Billing_Order"),
+    "one order": (idempotent_order.ORDER_MASK, "Billing_Order"),
+    "bills": (cached_lists.BILL_MASK, "Billing_Item"),
+    "charges": (billing.CHARGE_MASK, "Billing_Item"),
+    "prices of an upgrade": (disk_upgrade.PRICE_MASK, "Product_Item_Price"),
+    "upgrade requests": (disk_upgrade.REQUEST_MASK, "Product_Upgrade_Request"),
     "a VLAN": (routers.VLAN_MASK, "Network_Vlan"),
     "volumes": (others.KINDS[0].mask, "Network_Storage"),
     "VLANs": (others.KINDS[1].mask, "Network_Vlan"),
     **{
         each.kind: (each.mask, kind)
         for each, kind in zip(
-            belongings.LISTINGS, (OF_GUEST, "Security_Ssh_Key", "Network_SecurityGroup"), strict=False
+            marked_inventory.LISTINGS, (OF_GUEST, "Security_Ssh_Key", "Network_SecurityGroup"), strict=False
         )
     },
 }
@@ -36,6 +45,8 @@ def test_a_mask_names_only_what_its_type_has(name):
     assert read_mask(mask, declared)
 
 
-@pytest.mark.parametrize("each", [each for each in belongings.LISTINGS if each.filter], ids=lambda each: each.kind)
+@pytest.mark.parametrize(
+    "each", [each for each in marked_inventory.LISTINGS if each.filter], ids=lambda each: each.kind
+)
 def test_a_filter_names_only_what_its_type_has(each):
     check_filter(each.filter, "Account")

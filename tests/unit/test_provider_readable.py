@@ -8,9 +8,9 @@ import xmlrpc.client
 
 import pytest
 
-from emulator import wire_rest, wire_xmlrpc
-from emulator.calls import Answer
-from emulator.faults import Fault
+from emulator.softlayer import wire_rest, wire_xmlrpc
+from emulator.softlayer.calls import Answer
+from emulator.softlayer.faults import Fault
 from providers.softlayer.calls import Api
 from providers.softlayer.credentials import Credentials
 from providers.softlayer.readable import readable_json, readable_xml

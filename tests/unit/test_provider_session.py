@@ -7,15 +7,15 @@ import threading
 import pytest
 from pulumi.runtime.proto import provider_pb2
 
+from providers.grpc.engine_log import EngineLog, Log
+from providers.grpc.servicer import Provider
+from providers.grpc.values import to_struct
+from providers.rental.waiting import Patience
 from providers.softlayer import virtual_guest
 from providers.softlayer.account import Identity
 from providers.softlayer.calls import Api
-from providers.softlayer.engine_log import EngineLog, Log
 from providers.softlayer.errors import Unfinished
-from providers.softlayer.servicer import Provider
 from providers.softlayer.session import EngineGoneError, EngineLife, Operation, Session
-from providers.softlayer.values import to_struct
-from providers.softlayer.waiting import Patience
 
 URN = "urn:pulumi:v100::microcluster::softlayer:index:VirtualGuest::gpu-0"
 
@@ -101,7 +101,7 @@ class Broken:
 
 
 def test_whatever_goes_wrong_after_an_order_its_id_reaches_the_state(monkeypatch):
-    monkeypatch.setattr(virtual_guest.provision, "adopt_or_order", lambda *_: ("101", "ssh-ed25519 A"))
+    monkeypatch.setattr(virtual_guest.order_guest, "adopt_or_order", lambda *_: ("101", "ssh-ed25519 A"))
     op = operation(EngineLife())
     op.session._account, op.session.secrets = Broken(), ("a-long-secret-key",)
     with pytest.raises(Unfinished, match=r"is ordered.*RuntimeError: \w+: \(secret\). This is a bug.") as unfinished:

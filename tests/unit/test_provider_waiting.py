@@ -7,8 +7,8 @@ import time
 
 import pytest
 
+from providers.rental.waiting import Patience, Pending, wait_until
 from providers.softlayer.errors import ProviderError, WaitError
-from providers.softlayer.waiting import Patience, Pending, wait_until
 
 
 def patience(limit_s: float = 1000, stop: threading.Event | None = None) -> Patience:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from remote.launcher.alarms import Alarms, ending
+from agent.health_rules import Alarms, ending
 
 GPUS = [{"utilisation": 90}, {"utilisation": 80}]
 

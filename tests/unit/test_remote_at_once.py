@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from remote.launcher.at_once import at_once
+from agent.parallel import at_once
 
 
 def test_the_answers_come_in_the_order_of_the_things_whoever_is_first():

@@ -14,8 +14,8 @@ import pytest
 from fake_machine import FakeMachine
 from test_launchers_plan import PAYLOAD
 
-from remote.bring_home import INVENTORY, RemoteFile, bring, inventory
-from remote.host import RemoteError, UnreachableError
+from microcluster.remote.download_run import INVENTORY, RemoteFile, bring, inventory
+from microcluster.remote.host import RemoteError, UnreachableError
 
 CONTENT = b"0123456789" * 100
 FILE = RemoteFile("/data/runs/x/model", "logdir/model", len(CONTENT), hashlib.sha256(CONTENT).hexdigest(), "best model")

@@ -8,9 +8,9 @@ import time
 import pytest
 from test_remote_supervisor import folder, hold, hurry, start, wait_for_end, write_job  # noqa: F401 - a fixture
 
-from launchers.outcome import judge
-from remote.launcher import observe
-from remote.waiting import wait_until
+from agent import run_snapshot
+from microcluster.analysis.run_state import judge
+from microcluster.remote.waiting import wait_until
 
 STEPPED = """
 import time
@@ -32,7 +32,7 @@ def test_a_clock_that_steps_by_twenty_minutes_ends_nothing(folder, step_s):  # n
     by = folder / "stepped_by"
     by.write_text("0")
     (folder / "stepped.py").write_text(STEPPED.format(by=str(by)))
-    hurry(folder, "supervisor.py", "import alarms\n", "import stepped\nimport alarms\n")
+    hurry(folder, "supervisor.py", "import health_rules\n", "import stepped\nimport health_rules\n")
     held = hold(folder)
     write_job(folder, stall_s=600, preflight_skipped="the machines' clocks are of no interest here")
     start(folder)
@@ -47,7 +47,7 @@ def test_a_clock_that_steps_by_twenty_minutes_ends_nothing(folder, step_s):  # n
         return [one for one in samples(folder) if abs(one["t"] - time.time() - step_s) < 600]
 
     wait_until("samples after the step", lambda: len(after_the_step()) >= 4, timeout_s=120, every_s=0.05)
-    assert judge(observe.observe(str(folder))).state == "running"
+    assert judge(run_snapshot.observe(str(folder))).state == "running"
     held.unlink()
     assert wait_for_end(folder).state == "finished"
     assert '"alarm"' not in (folder / "progress.jsonl").read_text()
@@ -60,6 +60,6 @@ def test_who_looks_at_a_run_does_not_take_a_step_of_the_clock_for_its_silence(fo
     wait_until("a sample", lambda: samples(folder), timeout_s=120, every_s=0.05)
     now = time.time
     monkeypatch.setattr(time, "time", lambda: now() + step_s)
-    assert judge(observe.observe(str(folder))).state == "running"
+    assert judge(run_snapshot.observe(str(folder))).state == "running"
     held.unlink()
     assert wait_for_end(folder).state == "finished"

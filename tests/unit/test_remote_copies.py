@@ -11,7 +11,7 @@ import sys
 import pytest
 from tiny_checkpoint import DATA, save
 
-from remote.launcher import copies
+from agent import replica_store
 
 CURVES = "logdir/events.out.tfevents.1560000000.gpu-0"
 NEWEST, OLD, BETTER = "model.ckpt-20", "best_models/val_loss=2.0000-step-11", "best_models/val_loss=1.0000-step-21"
@@ -23,7 +23,7 @@ def here(tmp_path, monkeypatch):
     here, there, tools = tmp_path / "here", tmp_path / "there", tmp_path / "bin"
     for folder in (here, there):
         folder.mkdir()
-        shutil.copy(copies.__file__, folder / "copies.py")
+        shutil.copy(replica_store.__file__, folder / "replica_store.py")
     tools.mkdir()
     (tools / "python").symlink_to(sys.executable)
     monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
@@ -33,7 +33,7 @@ def here(tmp_path, monkeypatch):
     save(here / "logdir", OLD)
     (here / "samples.jsonl").write_text('{"event": "sample"}\n')
     (here / CURVES).write_bytes(DATA)
-    (here / "logdir" / copies.BEST_POINTER.removeprefix("logdir/")).write_text("the framework's list")
+    (here / "logdir" / replica_store.BEST_POINTER.removeprefix("logdir/")).write_text("the framework's list")
     return here
 
 
@@ -45,20 +45,20 @@ def way(here, *before):
 
 
 def call(here, verb, *rest):
-    argv = (sys.executable, here / "copies.py", verb, "node", *rest)
+    argv = (sys.executable, here / "replica_store.py", verb, "node", *rest)
     return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
 
 
 def copy(here, step, *names):
     files = [f"logdir/{name}{part}" for name in names for part in (".index", ".meta", ".data-00000-of-00001")]
     if any(name.startswith("best") for name in names):
-        files.append(copies.BEST_POINTER)
+        files.append(replica_store.BEST_POINTER)
     return call(here, "copy", str(step), *files)
 
 
 def sent(done):
     assert done.returncode == 0, done.stdout + done.stderr
-    return json.loads(done.stdout.partition(copies.MARK)[2])["files"]
+    return json.loads(done.stdout.partition(replica_store.MARK)[2])["files"]
 
 
 def kept(here):
@@ -76,11 +76,11 @@ def lost(here):
 def test_a_fresh_launcher_gets_checkpoint_best_model_its_list_and_the_records_back(here):
     assert sent(copy(here, 20, NEWEST, OLD)) == 10
     lost(here)
-    assert copies.MARK + "20" in call(here, "copied").stdout
+    assert replica_store.MARK + "20" in call(here, "copied").stdout
     assert call(here, "bring").returncode == 0
     for name in (NEWEST, OLD):
         assert (here / "logdir" / f"{name}.data-00000-of-00001").read_bytes() == DATA
-    assert (here / copies.BEST_POINTER).read_text() == "the framework's list"
+    assert (here / replica_store.BEST_POINTER).read_text() == "the framework's list"
     assert (here / "progress.jsonl").read_text() == '{"event": "first"}\n{"event": "later"}\n'
     assert (here / "samples.jsonl").read_text() == '{"event": "sample"}\n'
     assert (here / CURVES).read_bytes() == DATA
@@ -175,7 +175,7 @@ def test_what_was_cut_off_or_changed_on_the_way_leaves_the_copy_before_in_its_pl
     assert done.returncode == 1
     assert "`take` ended with exit code" in done.stderr
     way(here, "")
-    assert copies.MARK + "20" in call(here, "copied").stdout
+    assert replica_store.MARK + "20" in call(here, "copied").stdout
     lost(here)
     assert call(here, "bring").returncode == 0
     assert (here / "logdir" / f"{NEWEST}.index").exists()
@@ -213,29 +213,29 @@ def test_a_copy_of_which_no_checkpoint_is_sound_is_not_brought(here):
     (here.parent / "there" / "copy" / "logdir" / f"{NEWEST}.data-00000-of-00001").write_bytes(b"rot")
     lost(here)
     done = call(here, "bring")
-    assert done.returncode == copies.SPOILT
+    assert done.returncode == replica_store.SPOILT
     assert f"logdir/{NEWEST} of node has another hash" in done.stdout
     assert not (here / "logdir").exists()
 
 
 def test_the_list_of_best_models_that_is_at_home_stays(here):
     copy(here, 20, NEWEST, OLD)
-    (here / copies.BEST_POINTER).write_text("a newer list")
+    (here / replica_store.BEST_POINTER).write_text("a newer list")
     call(here, "bring")
-    assert (here / copies.BEST_POINTER).read_text() == "a newer list"
+    assert (here / replica_store.BEST_POINTER).read_text() == "a newer list"
 
 
 def test_a_machine_without_a_copy_and_without_this_program_says_that_it_has_none(here):
-    (here.parent / "there" / "copies.py").unlink()
+    (here.parent / "there" / "replica_store.py").unlink()
     done = call(here, "copied")
-    assert (done.returncode, done.stdout) == (0, f"{copies.MARK}{copies.NONE}\n")
+    assert (done.returncode, done.stdout) == (0, f"{replica_store.MARK}{replica_store.NONE}\n")
 
 
 @pytest.mark.parametrize(
     "trouble",
     [
         "echo Connection refused >&2; exit 255",
-        'set -- $1 "$(echo "$2" | sed s,/copy,/copies.py/copy,)"',
+        'set -- $1 "$(echo "$2" | sed s,/copy,/replica_store.py/copy,)"',
         "rm there/copy/manifest.json",
     ],
     ids=["no way", "a path that cannot be read", "no manifest"],
@@ -246,4 +246,4 @@ def test_a_machine_that_cannot_say_what_it_has_is_not_one_without_a_copy(here, t
     way(here, trouble)
     done = call(here, "copied")
     assert done.returncode == 1
-    assert copies.MARK not in done.stdout
+    assert replica_store.MARK not in done.stdout

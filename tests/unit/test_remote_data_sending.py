@@ -8,9 +8,9 @@ import subprocess
 import pytest
 from fake_machine import FakeMachine
 
-from launchers.payload import Data, Job, Payload, SentFile
-from remote.data_sending import send_data
-from remote.host import Completed, RemoteError, UnreachableError
+from microcluster.jobs.cluster_facts import Data, Job, Payload, SentFile
+from microcluster.remote.host import Completed, RemoteError, UnreachableError
+from microcluster.remote.upload_data import send_data
 
 CONTENT = bytes(range(256)) * 4000
 

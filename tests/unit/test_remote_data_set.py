@@ -8,9 +8,9 @@ import pytest
 from test_remote_supervisor import folder as folder  # noqa: PLC0414 - the fixture
 from test_remote_supervisor import hurry, start, wait_for_end, write_job
 
-from launchers.outcome import judge
-from remote.launcher import observe
-from remote.waiting import wait_until
+from agent import run_snapshot
+from microcluster.analysis.run_state import judge
+from microcluster.remote.waiting import wait_until
 
 DATA = """
 here={folder}/here; there={folder}/there
@@ -82,7 +82,7 @@ def test_data_that_never_arrive_whole_are_made_anew(folder):
 )
 def test_a_machine_that_does_not_say_whether_it_has_the_data_keeps_them_from_being_made_anew(folder, trouble):
     with_data(folder, trouble=trouble)
-    hurry(folder, "data_set.py", "ASK_TIMEOUT_S = 600", "ASK_TIMEOUT_S = 1")
+    hurry(folder, "ensure_data.py", "ASK_TIMEOUT_S = 600", "ASK_TIMEOUT_S = 1")
     outcome = ended(folder)
     assert (outcome.state, outcome.cause) == ("failed", "preparing")
     assert "asking gpu-1 for the data: " in outcome.reason
@@ -134,7 +134,7 @@ def test_what_is_being_done_shows_while_the_data_are_prepared(folder, text):
     with_data(folder, stage=f"echo 'staging: {text}'; while [ ! -f go ]; do sleep 0.05; done; echo good > here")
     start(folder)
     wait_until("the staging", lambda: text in (folder / "progress.jsonl").read_text(), timeout_s=120, every_s=0.05)
-    seen = judge(observe.observe(str(folder)))
+    seen = judge(run_snapshot.observe(str(folder)))
     assert (seen.state, seen.doing) == ("preparing", text)
     (folder / "go").touch()
     ended_as = wait_for_end(folder)

@@ -7,11 +7,11 @@ import json
 import pytest
 from fake_machine import FakeMachine
 
-from launchers import image
-from launchers.payload import Container
-from remote.container import ensure_container
-from remote.docker_storage import ensure_docker_storage
-from remote.host import RemoteError
+from microcluster.jobs import image
+from microcluster.jobs.cluster_facts import Container
+from microcluster.remote.container import ensure_container
+from microcluster.remote.docker_storage import ensure_docker_storage
+from microcluster.remote.host import RemoteError
 
 IMAGE = "ngc.test:5000/training:standin"
 BUILT = image.tag(Container("openseq2seq", IMAGE))

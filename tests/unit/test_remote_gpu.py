@@ -10,13 +10,13 @@ import sys
 import pytest
 from fake_machine import FakeMachine
 
-from remote import requirements, system
-from remote.docker_daemon import DAEMON_FILE
-from remote.gpu import ensure_gpu
-from remote.host import CommandError, Completed, RemoteError
-from remote.requirements import ensure_requirements
-from remote.system import APT_IS_FREE, ensure_system
-from remote.waiting import NotReadyError, wait_until
+from microcluster.remote import requirements, system
+from microcluster.remote.docker_daemon import DAEMON_FILE
+from microcluster.remote.gpu import ensure_gpu
+from microcluster.remote.host import CommandError, Completed, RemoteError
+from microcluster.remote.requirements import ensure_requirements
+from microcluster.remote.system import APT_IS_FREE, ensure_system
+from microcluster.remote.waiting import NotReadyError, wait_until
 
 UBUNTU, XENIAL, DEBIAN = "ubuntu 18.04", "ubuntu 16.04", "debian 12"
 DOCKER_PACKAGES = ["docker-ce", "docker-ce-cli", "containerd.io", "nvidia-docker2"]
@@ -237,7 +237,7 @@ def test_an_installation_that_somebody_else_was_faster_than_is_tried_again_at_ea
 
 
 def test_waiting_for_other_installations_has_an_end(monkeypatch):
-    monkeypatch.setattr("remote.system.APT_TIMEOUT_S", 0)
+    monkeypatch.setattr("microcluster.remote.system.APT_TIMEOUT_S", 0)
     machine = Bare("curl")
     machine.apt_is_free_at = 10**9
     with pytest.raises(NotReadyError, match="other installations on gpu-0"):

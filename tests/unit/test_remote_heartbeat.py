@@ -10,9 +10,9 @@ import pytest
 from silent_relay import SilentRelay
 from ssh_server import SshServer
 
-from launchers import payload
-from remote.heartbeat import Patience
-from remote.host import Host, UnreachableError
+from microcluster.jobs import cluster_facts
+from microcluster.remote.heartbeat import Patience
+from microcluster.remote.host import Host, UnreachableError
 
 SHORT = Patience(ask_every_s=0.25, unanswered=8)
 MEGABYTE = 1 << 20
@@ -38,7 +38,7 @@ def relay(keys):
 
 @pytest.fixture
 def host(keys, relay):
-    facts = payload.Host("gpu-0", "101", "127.0.0.1", "10.112.7.2", (keys / "host.pub").read_text().strip())
+    facts = cluster_facts.Host("gpu-0", "101", "127.0.0.1", "10.112.7.2", (keys / "host.pub").read_text().strip())
     host = Host(facts, "root", str(keys / "stack"), port=relay.port, patience=SHORT)
     yield host
     host.close()

@@ -15,12 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ssh_server import Opened, Server, SshServer
 
-from launchers import payload
-from remote import host as remote_host
-from remote import on_all as on_all_hosts
-from remote.host import CommandError, Host, HostKeyError, LoginRefusedError, RemoteError, UnreachableError
-from remote.ssh_client import ssh_argv
-from remote.waiting import wait_until
+from microcluster.jobs import cluster_facts
+from microcluster.remote import host as remote_host
+from microcluster.remote import parallel as on_all_hosts
+from microcluster.remote.host import CommandError, Host, HostKeyError, LoginRefusedError, RemoteError, UnreachableError
+from microcluster.remote.ssh_client import ssh_argv
+from microcluster.remote.waiting import wait_until
 
 WORD = st.text(st.characters(blacklist_characters="\0", blacklist_categories=["Cs"]), max_size=30)
 
@@ -53,7 +53,7 @@ def load(keys, name):
 
 
 def facts(keys, name):
-    return payload.Host("gpu-0", "101", "127.0.0.1", "10.112.7.2", (keys / f"{name}.pub").read_text().strip())
+    return cluster_facts.Host("gpu-0", "101", "127.0.0.1", "10.112.7.2", (keys / f"{name}.pub").read_text().strip())
 
 
 def test_a_file_is_gone_on_with_where_an_earlier_try_has_left_it(host, tmp_path):

@@ -9,16 +9,16 @@ from dataclasses import replace
 import pytest
 from fake_machine import FACTS, FakeMachine
 
-from launchers import image
-from launchers.payload import Container, Payload
-from launchers.rendering import render
-from remote import steps
-from remote.hand_over import hand_over
-from remote.host import Completed, RemoteError
-from remote.image import _what_to_mend, pull_base
-from remote.image_build import ensure_built
-from remote.image_chain import TAKE_IN
-from remote.image_door import DOOR, one_use_key
+from microcluster.jobs import image
+from microcluster.jobs.cluster_facts import Container, Payload
+from microcluster.jobs.rendering import render
+from microcluster.remote import steps
+from microcluster.remote.hand_over import hand_over
+from microcluster.remote.host import Completed, RemoteError
+from microcluster.remote.image import _what_to_mend, pull_base
+from microcluster.remote.image_build import ensure_built
+from microcluster.remote.image_chain import TAKE_IN
+from microcluster.remote.image_door import DOOR, one_use_key
 
 BASE = "ngc.test:5000/microcluster/training:standin"
 

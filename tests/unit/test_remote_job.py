@@ -9,8 +9,8 @@ import pytest
 from fake_machine import FACTS
 from test_launchers_plan import PAYLOAD
 
-from remote import job
-from remote.host import Completed, Host, UnreachableError
+from microcluster.remote import job
+from microcluster.remote.host import Completed, Host, UnreachableError
 
 
 class Losing(Host):

@@ -9,7 +9,7 @@ import resource
 import pytest
 from test_remote_preflight import WANTED, found
 
-from remote.launcher import node_facts, preflight_rules
+from agent import node_facts, preflight_rules
 
 SOUND = "Tesla P100-PCIE-16GB, 16280, 440.118.02, 97"
 FAILED = "Tesla P100-PCIE-16GB, [Unknown Error], [Unknown Error], [Unknown Error]"

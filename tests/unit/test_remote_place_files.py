@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 
-from remote.job import PLACE
+from microcluster.remote.job import PLACE
 
 
 def place(folder, *files):

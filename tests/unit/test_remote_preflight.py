@@ -10,8 +10,8 @@ import sys
 import pytest
 from test_remote_supervisor import FACTS, end_run, folder, start, wait_for_end, write_job  # noqa: F401 - a fixture
 
-from remote import job as remote_job
-from remote.launcher import preflight_rules
+from agent import preflight_rules
+from microcluster.remote import job as remote_job
 
 WANTED = {
     "names": ["gpu-0", "gpu-1"],
@@ -158,7 +158,7 @@ def test_the_sender_measures_what_has_arrived():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = str(probe.getsockname()[1])
-    words = [sys.executable, str(remote_job.ABOARD / "bandwidth.py")]
+    words = [sys.executable, str(remote_job.AGENT / "bandwidth.py")]
     receiver = subprocess.Popen([*words, "receive", "127.0.0.1", port, "2"])
     sent = subprocess.run(
         [*words, "send", "127.0.0.1", port, "2"], capture_output=True, text=True, check=True, timeout=60

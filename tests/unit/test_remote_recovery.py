@@ -11,21 +11,21 @@ import pytest
 from test_remote_supervisor import end_run, folder, hurry, start, wait_for_end, write_job  # noqa: F401 - a fixture
 from tiny_checkpoint import DATA, save
 
-from remote.launcher import readable, recovery, run_files
+from agent import resume, run_context, verify_tensors
 
 
 def test_every_rank_gets_the_pointer_and_the_index_of_what_was_chosen(folder):  # noqa: F811
     save(folder / "logdir", "model.ckpt-10")
     save(folder / "logdir", "model.ckpt-20", index=b"")
     (folder / "logdir" / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-20"\n')
-    run = run_files.Run(str(folder))
-    assert recovery.latest_checkpoint(run) == ["logdir/checkpoint", "logdir/model.ckpt-10.index"]
+    run = run_context.Run(str(folder))
+    assert resume.latest_checkpoint(run) == ["logdir/checkpoint", "logdir/model.ckpt-10.index"]
     assert '"model.ckpt-10"' in (folder / "logdir" / "checkpoint").read_text()
 
 
 def test_a_log_folder_without_a_checkpoint_is_put_aside_because_the_trainer_refuses_it(folder):  # noqa: F811
     (folder / "logdir" / "graph.pbtxt").touch()
-    assert recovery.latest_checkpoint(run_files.Run(str(folder))) == []
+    assert resume.latest_checkpoint(run_context.Run(str(folder))) == []
     assert list((folder / "logdir").iterdir()) == []
     assert list(folder.glob("logdir.without-checkpoint-*/graph.pbtxt"))
 
@@ -34,7 +34,7 @@ def test_a_fresh_launcher_takes_the_copy_of_another_machine(folder):  # noqa: F8
     kept = folder.parent / "kept"
     save(kept, "model.ckpt-3")
     bring = ["sh", "-c", f"cp {kept}/* {folder}/logdir"]
-    write_job(folder, last=6, copied=["echo", f"{recovery.MARK}3"], bring=bring)
+    write_job(folder, last=6, copied=["echo", f"{resume.MARK}3"], bring=bring)
     start(folder)
     outcome = wait_for_end(folder)
     assert (outcome.state, outcome.step) == ("finished", 6)
@@ -53,7 +53,7 @@ REFUSED = "echo 'ssh: connect to host $1 port 4444: Connection refused' >&2; exi
 def on_machines(folder, copied="", bring="", **changes):  # noqa: F811
     """Let three machines answer; ``$1`` is who is asked, ``$n`` how often anybody was asked the same."""
     count = f"echo >> {folder}/$0.$1; n=$(wc -l < {folder}/$0.$1)"
-    asked = f"{count}; {copied or f'echo {recovery.MARK}none'}"
+    asked = f"{count}; {copied or f'echo {resume.MARK}none'}"
     write_job(
         folder,
         copied=["sh", "-c", asked, "copied"],
@@ -70,14 +70,14 @@ def events_of(folder, *kinds):  # noqa: F811
 
 @pytest.fixture
 def run(folder, monkeypatch):  # noqa: F811
-    monkeypatch.setattr(run_files, "ASK_PAUSE_S", 0)
-    return lambda: run_files.Run(str(folder))
+    monkeypatch.setattr(run_context, "ASK_PAUSE_S", 0)
+    return lambda: run_context.Run(str(folder))
 
 
 def test_when_the_newest_copy_is_spoilt_the_next_one_is_brought(folder, run):  # noqa: F811
-    copied = f"case $1 in 10.0.0.9) echo {recovery.MARK}30 ;; *) echo {recovery.MARK}20 ;; esac"
-    on_machines(folder, copied, f"[ $1 = 10.0.0.9 ] && exit {recovery.SPOILT}; touch {folder}/brought")
-    recovery.bring_back(run())
+    copied = f"case $1 in 10.0.0.9) echo {resume.MARK}30 ;; *) echo {resume.MARK}20 ;; esac"
+    on_machines(folder, copied, f"[ $1 = 10.0.0.9 ] && exit {resume.SPOILT}; touch {folder}/brought")
+    resume.bring_back(run())
     assert events_of(folder, "not_brought_back", "brought_back") == [
         ("not_brought_back", "gpu-2", 30),
         ("brought_back", "gpu-1", 20),
@@ -86,18 +86,18 @@ def test_when_the_newest_copy_is_spoilt_the_next_one_is_brought(folder, run):  #
 
 
 def test_when_the_way_to_the_newest_copy_breaks_an_older_one_does_not_take_its_place(folder, run):  # noqa: F811
-    copied = f"case $1 in 10.0.0.9) echo {recovery.MARK}30 ;; *) echo {recovery.MARK}20 ;; esac"
+    copied = f"case $1 in 10.0.0.9) echo {resume.MARK}30 ;; *) echo {resume.MARK}20 ;; esac"
     on_machines(folder, copied, f"[ $1 = 10.0.0.9 ] && {{ {REFUSED}; }}; touch {folder}/brought")
-    with pytest.raises(recovery.NotBroughtBack, match="step 30 from gpu-2: ssh: .* Connection refused"):
-        recovery.bring_back(run())
+    with pytest.raises(resume.NotBroughtBack, match="step 30 from gpu-2: ssh: .* Connection refused"):
+        resume.bring_back(run())
     assert not (folder / "brought").exists()
-    assert len((folder / "bring.10.0.0.9").read_text()) == run_files.ASK_TRIES
+    assert len((folder / "bring.10.0.0.9").read_text()) == run_context.ASK_TRIES
 
 
 def test_a_machine_that_refuses_a_while_is_asked_again_until_it_says_what_it_has(folder, run):  # noqa: F811
     refused = REFUSED.replace("$1", "10.0.0.1")
-    on_machines(folder, f"[ $n -lt 3 ] && {{ {refused}; }}; echo {recovery.MARK}30", f"touch {folder}/brought")
-    recovery.bring_back(run())
+    on_machines(folder, f"[ $n -lt 3 ] && {{ {refused}; }}; echo {resume.MARK}30", f"touch {folder}/brought")
+    resume.bring_back(run())
     assert (folder / "brought").exists()
 
 
@@ -114,14 +114,12 @@ def test_a_machine_that_refuses_a_while_is_asked_again_until_it_says_what_it_has
 )
 def test_a_silent_machine_is_not_taken_for_one_without_a_copy(folder, run, monkeypatch, own, answer, said):  # noqa: F811, PLR0917
     """The one that answers may hold the older copy, so that its answer is not enough."""
-    monkeypatch.setattr(recovery, "ASK_TIMEOUT_S", 0.2 if "sleep" in answer else 30)
+    monkeypatch.setattr(resume, "ASK_TIMEOUT_S", 0.2 if "sleep" in answer else 30)
     if own:
         save(folder / "logdir", f"model.ckpt-{own}")
-    on_machines(
-        folder, f"[ $1 = 10.0.0.9 ] && {{ {answer}; exit; }}; echo {recovery.MARK}30", f"touch {folder}/brought"
-    )
-    with pytest.raises(recovery.NotBroughtBack, match=f"gpu-2 .* no answer in 4 tries \\(.*{said}") as failed:
-        recovery.bring_back(run())
+    on_machines(folder, f"[ $1 = 10.0.0.9 ] && {{ {answer}; exit; }}; echo {resume.MARK}30", f"touch {folder}/brought")
+    with pytest.raises(resume.NotBroughtBack, match=f"gpu-2 .* no answer in 4 tries \\(.*{said}") as failed:
+        resume.bring_back(run())
     assert f"remove {folder}/copy there" in str(failed.value)
     assert not (folder / "brought").exists()
 
@@ -136,9 +134,9 @@ def test_a_fresh_launcher_that_reaches_no_other_machine_does_not_train(folder): 
     assert not list((folder / "logdir").iterdir())
 
 
-@pytest.mark.parametrize("code", [1, recovery.SPOILT], ids=["cut off", "spoilt"])
+@pytest.mark.parametrize("code", [1, resume.SPOILT], ids=["cut off", "spoilt"])
 def test_a_fresh_launcher_that_cannot_get_the_copy_does_not_begin_again_and_write_over_it(folder, code):  # noqa: F811
-    write_job(folder, copied=["echo", f"{recovery.MARK}3"], bring=["sh", "-c", f"echo said why; exit {code}"])
+    write_job(folder, copied=["echo", f"{resume.MARK}3"], bring=["sh", "-c", f"echo said why; exit {code}"])
     start(folder)
     outcome = wait_for_end(folder)
     assert (outcome.state, outcome.cause) == ("failed", "not-brought-back")
@@ -149,15 +147,15 @@ def test_a_fresh_launcher_that_cannot_get_the_copy_does_not_begin_again_and_writ
 
 def test_a_launcher_that_has_an_older_checkpoint_goes_on_from_it_when_the_copy_is_spoilt(folder):  # noqa: F811
     save(folder / "logdir", "model.ckpt-2")
-    write_job(folder, copied=["echo", f"{recovery.MARK}3"], bring=["sh", "-c", f"exit {recovery.SPOILT}"])
+    write_job(folder, copied=["echo", f"{resume.MARK}3"], bring=["sh", "-c", f"exit {resume.SPOILT}"])
     start(folder)
     assert wait_for_end(folder).state == "finished"
 
 
 def test_an_older_copy_than_what_is_here_is_left_where_it_is(folder):  # noqa: F811
     save(folder / "logdir", "model.ckpt-5")
-    write_job(folder, copied=["echo", f"{recovery.MARK}3"], bring=["touch", str(folder / "brought")])
-    recovery.bring_back(run_files.Run(str(folder)))
+    write_job(folder, copied=["echo", f"{resume.MARK}3"], bring=["touch", str(folder / "brought")])
+    resume.bring_back(run_context.Run(str(folder)))
     assert not (folder / "brought").exists()
 
 
@@ -166,8 +164,8 @@ def test_going_on_removes_what_earlier_attempts_have_left_but_never_what_is_gone
     for step in (1, 2, 3, 4):
         save(folder / "logdir", f"model.ckpt-{step}")
     save(folder / "logdir", "model.ckpt-5", data=b"")
-    run = run_files.Run(str(folder))
-    assert recovery.latest_checkpoint(run) == ["logdir/checkpoint", "logdir/model.ckpt-4.index"]
+    run = run_context.Run(str(folder))
+    assert resume.latest_checkpoint(run) == ["logdir/checkpoint", "logdir/model.ckpt-4.index"]
     assert sorted(path.stem for path in (folder / "logdir").glob("*.index")) == ["model.ckpt-3", "model.ckpt-4"]
     assert "model.ckpt-1" not in (folder / "logdir" / "checkpoint").read_text()
     told = [json.loads(line) for line in (folder / "progress.jsonl").read_text().splitlines()]
@@ -182,24 +180,24 @@ def test_a_checkpoint_that_cannot_be_read_back_is_taken_from_the_copy_of_the_sam
         save(folder / "logdir", f"model.ckpt-{step}")
     on_machines(
         folder,
-        f"echo {recovery.MARK}30",
+        f"echo {resume.MARK}30",
         f"cp {kept}/* {folder}/logdir; touch {brought}",
-        read=["sh", "-c", f"case $0 in *-30) [ -e {brought} ] || exit {recovery.UNREADABLE} ;; esac"],
+        read=["sh", "-c", f"case $0 in *-30) [ -e {brought} ] || exit {resume.UNREADABLE} ;; esac"],
     )
-    assert recovery.latest_checkpoint(run()) == ["logdir/checkpoint", "logdir/model.ckpt-30.index"]
+    assert resume.latest_checkpoint(run()) == ["logdir/checkpoint", "logdir/model.ckpt-30.index"]
 
 
 def test_a_checkpoint_that_cannot_be_read_back_and_whose_copy_does_not_come_does_not_begin_the_run_again(folder):  # noqa: F811
     save(folder / "logdir", "model.ckpt-3")
-    unread = ["sh", "-c", f"exit {recovery.UNREADABLE}"]
-    write_job(folder, copied=["echo", f"{recovery.MARK}3"], bring=["sh", "-c", "exit 255"], read=unread)
+    unread = ["sh", "-c", f"exit {resume.UNREADABLE}"]
+    write_job(folder, copied=["echo", f"{resume.MARK}3"], bring=["sh", "-c", "exit 255"], read=unread)
     start(folder)
     outcome = wait_for_end(folder)
     assert (outcome.cause, outcome.step) == ("not-brought-back", None)
 
 
 def tensorflow_whose_reading(raises):
-    """Return what readable.py needs of TensorFlow."""
+    """Return what verify_tensors.py needs of TensorFlow."""
 
     def load_checkpoint(prefix):
         raise raises
@@ -212,12 +210,12 @@ def tensorflow_whose_reading(raises):
 def test_a_launcher_without_memory_calls_no_checkpoint_unreadable(monkeypatch, error):
     monkeypatch.setitem(sys.modules, "tensorflow", tensorflow_whose_reading(error))
     with pytest.raises(type(error)):
-        readable.main("model.ckpt-3")
+        verify_tensors.main("model.ckpt-3")
 
 
 def test_bytes_that_are_wrong_make_a_checkpoint_unreadable(monkeypatch):
     monkeypatch.setitem(sys.modules, "tensorflow", tensorflow_whose_reading(ValueError("Checksum does not match")))
-    assert readable.main("model.ckpt-3") == recovery.UNREADABLE
+    assert verify_tensors.main("model.ckpt-3") == resume.UNREADABLE
 
 
 def test_on_a_full_disk_what_earlier_attempts_have_left_makes_room_before_the_run_gives_up(folder):  # noqa: F811
@@ -226,7 +224,7 @@ def test_on_a_full_disk_what_earlier_attempts_have_left_makes_room_before_the_ru
     first = folder / "logdir" / "model.ckpt-1.index"
     write = 'file.write(b"\\0" * BALLAST_BYTES)'
     full = f'os.path.exists("{first}") and os.write(os.open("/dev/full", os.O_WRONLY), b"x")'
-    hurry(folder, "run_files.py", write, full)
+    hurry(folder, "run_context.py", write, full)
     write_job(folder, last=6)
     start(folder)
     assert wait_for_end(folder).state == "finished"

@@ -12,7 +12,7 @@ import sys
 
 import pytest
 
-from remote.launcher import relay, spread
+from agent import chain_copy, distribute_data
 
 MACHINES = ("n1", "n2", "n3", "n4")
 CONTENT = bytes(range(256)) * 4096
@@ -23,9 +23,9 @@ def launcher(tmp_path):
     """Return the launcher's folder, with programs and data; the other machines have the programs only."""
     for name in ("n0", *MACHINES):
         (tmp_path / name).mkdir()
-        for module in (relay, spread, sys.modules["at_once"]):
+        for module in (chain_copy, distribute_data, sys.modules["parallel"]):
             shutil.copy(module.__file__, tmp_path / name)
-        program = tmp_path / name / "spread.py"
+        program = tmp_path / name / "distribute_data.py"
         program.write_text(program.read_text().replace("TRIES, PAUSE_S = 3, 5", "TRIES, PAUSE_S = 3, 0.1"))
     data = tmp_path / "n0" / "data"
     data.mkdir()
@@ -42,13 +42,13 @@ def bring(launcher, trouble=":", machines=MACHINES):
     here = f"""here=$(pwd); echo "${{here##*/}} $1" >> {root}/ways; {trouble}"""
     go = f'cd {root}/$1; eval "$(echo "$2" | sed "s,{root}/n[0-9],{root}/$1,g")"'
     way = ["sh", "-c", f"{here}; {go}", "ssh"]
-    argv = (sys.executable, launcher / "spread.py", launcher / "data", json.dumps(way), *machines)
+    argv = (sys.executable, launcher / "distribute_data.py", launcher / "data", json.dumps(way), *machines)
     return subprocess.run(argv, cwd=launcher, capture_output=True, text=True, check=False, timeout=60)
 
 
 def events(done):
-    lines = [line for line in done.stdout.splitlines() if line.startswith(spread.MARK)]
-    return [json.loads(line.removeprefix(spread.MARK)) for line in lines]
+    lines = [line for line in done.stdout.splitlines() if line.startswith(distribute_data.MARK)]
+    return [json.loads(line.removeprefix(distribute_data.MARK)) for line in lines]
 
 
 def has_all(launcher, machine):
@@ -159,12 +159,12 @@ def test_a_disk_that_fills_up_in_the_middle_of_the_chain_is_the_reason_and_holds
 
 def test_a_sender_whose_stream_nobody_takes_any_more_ends_at_once():
     endless = subprocess.Popen(["yes"], stdout=subprocess.PIPE)
-    argv = (sys.executable, relay.__file__, '["false"]', '["sh", "-c", "exit 255"]', "n1")
+    argv = (sys.executable, chain_copy.__file__, '["false"]', '["sh", "-c", "exit 255"]', "n1")
     try:
         done = subprocess.run(argv, stdin=endless.stdout, capture_output=True, text=True, timeout=60, check=False)
     finally:
         endless.kill()
-    assert (done.returncode, done.stdout) == (1, f'{relay.MARK}["n1", "exit code 255"]\n')
+    assert (done.returncode, done.stdout) == (1, f'{chain_copy.MARK}["n1", "exit code 255"]\n')
 
 
 @pytest.mark.parametrize(("times", "code"), [(1, 0), (9, 1)], ids=["once", "always"])
@@ -174,7 +174,7 @@ def test_data_that_change_on_their_way_are_brought_once_more_and_then_the_machin
     )
     often = f'[ "$(wc -l < {launcher.parent}/spoilt)" -lt {times} ]'
     (launcher.parent / "spoilt").touch()
-    done = bring(launcher, f"""case "$1 $2" in "n2 "*relay.py*) {often} && trap '{spoil}' EXIT ;; esac""")
+    done = bring(launcher, f"""case "$1 $2" in "n2 "*chain_copy.py*) {often} && trap '{spoil}' EXIT ;; esac""")
     assert done.returncode == code
     assert done.stderr.startswith("the data did not arrive whole on n2 (its bytes are others") == bool(code)
     assert [machine for machine in MACHINES if not has_all(launcher, machine)] == (["n2"] if code else [])
@@ -182,6 +182,6 @@ def test_data_that_change_on_their_way_are_brought_once_more_and_then_the_machin
 
 
 def test_what_travels_in_a_chain_grows_by_the_same_for_every_machine():
-    lines = [relay.start(["x"], ["true"], [f"10.0.0.{n}" for n in range(count)]).args for count in (2, 10, 18)]
+    lines = [chain_copy.start(["x"], ["true"], [f"10.0.0.{n}" for n in range(count)]).args for count in (2, 10, 18)]
     sizes = [len(os.fsencode(line[-1])) for line in lines]
     assert sizes[2] - sizes[1] < 2 * (sizes[1] - sizes[0])

@@ -17,12 +17,12 @@ import types
 import pytest
 from tiny_checkpoint import DATA, INDEX
 
-from launchers.outcome import judge
-from remote import job as remote_job
-from remote.launcher import end_run as ending
-from remote.launcher import observe, preflight_checks, spread, supervisor
-from remote.launcher.copies import MARK, NONE
-from remote.launcher.run_files import Run
+from agent import distribute_data, preflight_checks, run_snapshot, supervisor
+from agent import kill_run as ending
+from agent.replica_store import MARK, NONE
+from agent.run_context import Run
+from microcluster.analysis.run_state import judge
+from microcluster.remote import job as remote_job
 
 RANKS = [
     {"rank": n, "address": f"10.0.0.{n // 2}", "config": "c", "allreduce_s": 0.1, "host": f"gpu-{n // 2}"}
@@ -68,7 +68,7 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
     for path in remote_job.SHIPPED:
         shutil.copy(path, folder)
-    hurry(folder, "run_files.py", "ASK_TRIES, ASK_PAUSE_S = 4, 10", "ASK_TRIES, ASK_PAUSE_S = 4, 0.1")
+    hurry(folder, "run_context.py", "ASK_TRIES, ASK_PAUSE_S = 4, 10", "ASK_TRIES, ASK_PAUSE_S = 4, 0.1")
     (folder / "trainer.py").write_text(f"INDEX, DATA = {INDEX!r}, {DATA!r}\n{TRAINER}")
     write_job(folder)
     yield folder
@@ -152,10 +152,10 @@ def start(folder):
 
 def wait_for_end(folder, limit_s=240):
     deadline = time.monotonic() + limit_s
-    while observe.is_alive(str(folder)):
+    while run_snapshot.is_alive(str(folder)):
         assert time.monotonic() < deadline, (folder / "job.log").read_text()
         time.sleep(0.05)
-    return judge(observe.observe(str(folder)))
+    return judge(run_snapshot.observe(str(folder)))
 
 
 def pid_of(folder, limit_s=120):
@@ -169,7 +169,7 @@ def pid_of(folder, limit_s=120):
 
 def end_run(folder, mode="only", patience_s=15):
     argv = (sys.executable, "-", str(folder.parent), mode, folder.name)
-    text = (remote_job.ABOARD / "end_run.py").read_text()
+    text = (remote_job.AGENT / "kill_run.py").read_text()
     done = subprocess.run(
         argv,
         input=text.replace("TERM_WAIT_S = 15", f"TERM_WAIT_S = {patience_s}"),
@@ -250,7 +250,7 @@ def test_a_phase_that_fails_ends_the_run_with_a_sentence(folder):
 
 def test_data_that_did_not_arrive_stop_the_run_with_the_name_of_the_machine(folder):
     event = {"event": "chain_broken", "to": ["10.0.0.1"], "text": "no route to host"}
-    said = f"echo '{spread.MARK}{json.dumps(event)}'; echo the data did not arrive whole on 10.0.0.1; exit 1"
+    said = f"echo '{distribute_data.MARK}{json.dumps(event)}'; echo the data did not arrive whole on 10.0.0.1; exit 1"
     write_job(folder, spread=["sh", "-c", said])
     start(folder)
     outcome = wait_for_end(folder)
@@ -272,7 +272,7 @@ def test_a_machine_whose_disk_has_no_room_for_the_data_is_the_cause(folder):
 
 
 def test_a_mistake_of_our_own_while_it_trains_ends_the_ranks_everywhere(folder):
-    program = folder / "progress.py"
+    program = folder / "log_parser.py"
     program.write_text(
         program.read_text().replace("        text = TAG.sub", "        raise ValueError(line)\n        text = TAG.sub")
     )
@@ -412,7 +412,7 @@ def test_stopping_ends_every_process_of_the_run_and_no_other(folder):
         stranger.kill()
         stranger.wait()
         stubborn.stdout.close()
-    assert judge(observe.observe(str(folder))).state == "stopped"
+    assert judge(run_snapshot.observe(str(folder))).state == "stopped"
 
 
 def test_a_supervisor_that_asks_the_machines_something_ends_as_soon_as_it_is_told_to(folder):
@@ -439,9 +439,9 @@ def test_the_first_event_of_an_attempt_has_a_line_of_its_own_after_a_crash_too(f
     run.tell({"event": "second"})
     run.tell({"event": "third"})
     run.sample({"event": "sample"})
-    told = [event["event"] for event in observe.events_of(str(folder), "progress.jsonl") if event]
+    told = [event["event"] for event in run_snapshot.events_of(str(folder), "progress.jsonl") if event]
     assert told == [*(["first"] if "first" in before else []), "second", "third"]
-    assert observe.events_of(str(folder), "samples.jsonl")[-1]["event"] == "sample"
+    assert run_snapshot.events_of(str(folder), "samples.jsonl")[-1]["event"] == "sample"
 
 
 def test_stopping_what_does_not_run_is_no_error(folder):

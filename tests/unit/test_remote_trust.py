@@ -10,16 +10,16 @@ import paramiko
 import pytest
 from ssh_server import SshServer
 
-from launchers import payload
-from launchers.payload import Container, Payload
-from remote import rank_files
-from remote.host import Host, HostKeyError, RemoteError, UnreachableError
-from remote.host_key import fingerprint
-from remote.ssh_client import ssh_argv
-from remote.steps import open_hosts
-from remote.trust import RECORD, trusted_key
-from verbs import frame, living
-from verbs.trust import vouch
+from microcluster.jobs import cluster_facts
+from microcluster.jobs.cluster_facts import Container, Payload
+from microcluster.remote import ssh_mesh
+from microcluster.remote.host import Host, HostKeyError, RemoteError, UnreachableError
+from microcluster.remote.host_key import fingerprint
+from microcluster.remote.ssh_client import ssh_argv
+from microcluster.remote.steps import open_hosts
+from microcluster.remote.trust import RECORD, trusted_key
+from microcluster.verbs import command, stack_outputs
+from microcluster.verbs.trust import vouch
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def line(keys, name):
 
 
 def stack_of(keys):
-    facts = payload.Host("gpu-0", "101", "127.0.0.1", "10.112.7.2", line(keys, "ordered"))
+    facts = cluster_facts.Host("gpu-0", "101", "127.0.0.1", "10.112.7.2", line(keys, "ordered"))
     return Payload("dev", "1f3a9c42", (facts,), key_file=str(keys / "id_ed25519"))
 
 
@@ -78,7 +78,7 @@ def test_the_plain_client_and_the_ranks_pin_the_trusted_key_too(host, server, ke
     vouch(host, yes=True)
     trusted, written = open_host(server, keys), {}
     monkeypatch.setattr(Host, "put", lambda self, path, text, mode: written.setdefault(path, text))
-    rank_files.ensure_known_hosts(trusted, [trusted], Container("openseq2seq", "r.test/i:t"))
+    ssh_mesh.ensure_known_hosts(trusted, [trusted], Container("openseq2seq", "r.test/i:t"))
     assert written["/run/microcluster/known_hosts"] == f"[10.112.7.2]:4444 {line(keys, 'shown')}\n"
     pinned = next(
         word.partition("=")[2] for word in ssh_argv(trusted, [trusted]) if word.startswith("UserKnownHostsFile=")
@@ -113,8 +113,8 @@ def test_a_machine_that_is_not_there_an_unknown_one_and_a_broken_record_are_sent
     host.port = 1
     with pytest.raises(UnreachableError, match="gpu-0 \\(guest 101"):
         host.shown_key()
-    with pytest.raises(frame.UserMistake, match="has no machine gpu-7; it has gpu-0"):
-        living.host_named(stack_of(keys), "gpu-7")
+    with pytest.raises(command.UserMistake, match="has no machine gpu-7; it has gpu-0"):
+        stack_outputs.host_named(stack_of(keys), "gpu-7")
     (keys / RECORD).write_text("{")
     with pytest.raises(RemoteError, match="Remove it, then fab trust again"):
         open_hosts(stack_of(keys))

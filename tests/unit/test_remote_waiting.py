@@ -7,10 +7,10 @@ import time
 import pytest
 from fake_machine import FakeMachine
 
-from remote.host import HostKeyError, LoginRefusedError, RemoteError, UnreachableError
-from remote.on_all import on_all
-from remote.ssh_ready import wait_for_ssh
-from remote.waiting import NotReadyError, wait_until
+from microcluster.remote.host import HostKeyError, LoginRefusedError, RemoteError, UnreachableError
+from microcluster.remote.parallel import on_all
+from microcluster.remote.ssh_ready import wait_for_ssh
+from microcluster.remote.waiting import NotReadyError, wait_until
 
 
 class Clock:

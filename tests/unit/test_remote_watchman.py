@@ -19,10 +19,10 @@ from test_remote_supervisor import (  # noqa: F401 - a fixture
 )
 from tiny_checkpoint import save
 
-from launchers import outcome as judging
-from launchers.outcome import judge
-from remote.launcher import observe
-from remote.waiting import wait_until
+from agent import run_snapshot
+from microcluster.analysis import run_state as judging
+from microcluster.analysis.run_state import judge
+from microcluster.remote.waiting import wait_until
 
 
 def trains(folder, *lines, then="sleep 60"):  # noqa: F811
@@ -151,7 +151,7 @@ def test_while_the_last_copy_is_made_the_supervisor_is_not_silent(folder, monkey
     wait_until("the copy to begin", (folder / "copying").exists, timeout_s=120, every_s=0.05)
     sampled = (folder / "samples.jsonl").stat().st_mtime
     wait_until("longer than a silence", lambda: time.time() > sampled + 4, timeout_s=60, every_s=0.1)
-    assert judge(observe.observe(str(folder))).state == "running"
+    assert judge(run_snapshot.observe(str(folder))).state == "running"
     (folder / "go").touch()
     assert wait_for_end(folder).state == "finished"
 
@@ -193,7 +193,7 @@ def test_a_copy_that_fails_is_an_alarm_and_the_run_goes_on(folder):  # noqa: F81
 
 def test_a_look_that_fails_for_a_moment_does_not_end_the_copying(folder):  # noqa: F811
     save(folder / "logdir", "model.ckpt-1")
-    hurry(folder, "copier.py", "RETRY_S = 60", "RETRY_S = 0")
+    hurry(folder, "replicator.py", "RETRY_S = 60", "RETRY_S = 0")
     usual = '    """Return the names of the best models'
     training = f'not os.path.exists("{folder}/failed") and "training" in open("{folder}/phase").read()'
     fails = f'open("{folder}/failed", "x").close(); raise OSError(24, "Too many open files")'
@@ -207,8 +207,8 @@ def test_a_look_that_fails_for_a_moment_does_not_end_the_copying(folder):  # noq
 
 def test_a_copy_that_takes_too_long_is_ended_before_the_next_one_begins(folder):  # noqa: F811
     save(folder / "logdir", "model.ckpt-1")
-    hurry(folder, "copier.py", "COPY_TIMEOUT_S = 1800", "COPY_TIMEOUT_S = 1")
-    hurry(folder, "copier.py", "RETRY_S = 60", "RETRY_S = 0")
+    hurry(folder, "replicator.py", "COPY_TIMEOUT_S = 1800", "COPY_TIMEOUT_S = 1")
+    hurry(folder, "replicator.py", "RETRY_S = 60", "RETRY_S = 0")
     script = folder / "copy.sh"
     script.write_text(
         f"[ -e {folder}/pid ] || {{ sleep 600 & echo $! > {folder}/pid; wait; }}\n! grep -q sleep /proc/$(cat {folder}/pid)/cmdline"
@@ -342,7 +342,7 @@ def test_a_disk_that_fills_up_raises_an_alarm_until_there_is_room_again(folder):
 
 
 def test_a_watch_that_breaks_ends_the_run_instead_of_leaving_it_unwatched(folder):  # noqa: F811
-    alarms = folder / "alarms.py"
+    alarms = folder / "health_rules.py"
     alarms.write_text(
         alarms.read_text().replace(
             "        lost = sorted(", "        raise KeyError('free_bytes')\n        lost = sorted("
@@ -361,8 +361,8 @@ def test_a_watch_that_breaks_ends_the_run_instead_of_leaving_it_unwatched(folder
 def fails_to_sample(folder, error, while_there):  # noqa: F811
     """Let asking the machines raise an error of the launcher itself for as long as a file is there."""
     raised = f"        if os.path.exists({str(while_there)!r}):\n            raise {error}\n"
-    hurry(folder, "watchman.py", "    def _sample(self):\n", "    def _sample(self):\n" + raised)
-    hurry(folder, "watchman.py", "import errno\n", "import errno\nimport os\n")
+    hurry(folder, "monitor.py", "    def _sample(self):\n", "    def _sample(self):\n" + raised)
+    hurry(folder, "monitor.py", "import errno\n", "import errno\nimport os\n")
 
 
 NO_MEMORY = "OSError(errno.ENOMEM, 'Cannot allocate memory')"
@@ -385,7 +385,7 @@ def once_sampled(folder):  # noqa: F811
 def test_a_launcher_that_stays_without_memory_says_so_and_its_disk_is_not_blamed(folder):  # noqa: F811
     (folder / "short").touch()
     fails_to_sample(folder, NO_MEMORY, folder / "short")
-    hurry(folder, "watchman.py", "PASSES_S = 120", "PASSES_S = 1")
+    hurry(folder, "monitor.py", "PASSES_S = 120", "PASSES_S = 1")
     trains(folder)
     start(folder)
     outcome = wait_for_end(folder)
@@ -404,7 +404,7 @@ def test_a_disk_that_takes_no_sample_ends_the_run_as_full(folder, code):  # noqa
 
 
 def test_gpus_at_rest_raise_an_alarm_and_the_run_goes_on(folder):  # noqa: F811
-    alarms = folder / "alarms.py"
+    alarms = folder / "health_rules.py"
     alarms.write_text(alarms.read_text().replace("REST_S = 600.0", "REST_S = 1.0"))
     gpu = {"name": "P100", "memory_mib": 16280, "driver": "440.1", "utilisation": 0}
     trains(folder, "*** Global step 10: ***     Train loss: 4.0 ", then=f"{once_told(folder, 'gpus-at-rest')}; exit 3")

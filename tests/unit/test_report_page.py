@@ -11,15 +11,15 @@ from decimal import Decimal
 from fake_machine import FACTS
 from sampled_run import SampledRun
 
-from launchers.dossier import Answer, Curves
-from launchers.outcome import Outcome
-from launchers.payload import Container, Job, Payload, Prediction
-from providers.softlayer.charges import Charge
-from remote.run_records import Checkpoint, Records
-from verbs import charts, words
-from verbs.money import Cost
-from verbs.report import _bill_row, _checkpoint_answer, link_of
-from verbs.report_page import page
+from microcluster.analysis.run_questions import Answer, Curves
+from microcluster.analysis.run_state import Outcome
+from microcluster.jobs.cluster_facts import Container, Job, Payload, Prediction
+from microcluster.remote.run_export import Checkpoint, Records
+from microcluster.verbs import charts, run_text
+from microcluster.verbs.money import Cost
+from microcluster.verbs.report import _bill_row, _checkpoint_answer, link_of
+from microcluster.verbs.report_page import page
+from providers.softlayer.billing import Charge
 
 JOB = Job("openseq2seq", "transformer-tiny", 300, "fp32", 16, 100, 100, "debian-en-de")
 PAYLOAD = Payload("local", "1f3a9c42", (FACTS,), container=Container("c", "r.test/i:t"), job=JOB, run="0123456789ab")
@@ -125,7 +125,7 @@ def test_learning_rate_bleu_and_gpu_use_are_drawn_and_what_is_emulated_says_so()
     assert "GPU use by step, percent" in captions
     emulated = written(tuple(SampledRun().events()), emulated=True)
     assert "GPU use by step, percent, emulated" in emulated
-    assert words.EMULATED in emulated and words.EMULATED not in written()
+    assert run_text.EMULATED in emulated and run_text.EMULATED not in written()
     assert "$4.5/hour (emulated)" in emulated and "<h2>Cost, emulated</h2>" in emulated
 
 

@@ -13,11 +13,11 @@ from fake_machine import FakeMachine
 from tiny_checkpoint import DATA, INDEX, save
 from verb_samples import PAYLOAD
 
-from launchers.run_folder import RunFolder
-from remote import run_records
-from remote.host import Completed
-from remote.job import SHIPPED
-from remote.launcher import scalars
+from agent import scalars
+from microcluster.jobs.run_spec import RunFolder
+from microcluster.remote import run_export
+from microcluster.remote.host import Completed
+from microcluster.remote.job import SHIPPED
 
 
 class Launcher(FakeMachine):
@@ -45,7 +45,7 @@ def folder(tmp_path):
 
 
 def read(folder):
-    return run_records.read(Launcher(folder), PAYLOAD)
+    return run_export.read(Launcher(folder), PAYLOAD)
 
 
 def field(number: int, kind: int, content: bytes) -> bytes:

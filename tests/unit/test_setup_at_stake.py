@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from setup import at_stake
-from setup.at_stake import Stake, judge, machines_taken, settle
-from setup.environment import Home
-from setup.errors import MISTAKE, SetupError
-from setup.progress import Stages
+from microcluster.lifecycle import unsaved_work
+from microcluster.lifecycle.unsaved_work import Stake, judge, machines_taken, settle
+from microcluster.setup.environment import Home
+from microcluster.setup.errors import MISTAKE, SetupError
+from microcluster.setup.progress import Stages
 
 RUNNING = {"run": "0123456789ab", "state": "running", "step": 250, "checkpoint": 200}
 STAKE = Stake("0123456789ab", 250, 200, 100, "2026-11-21T10:00:00+00:00")
@@ -44,8 +44,8 @@ def settled(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, stake: Stake | None, fetch_code: int = 0, **answer: str
 ) -> list[str]:
     ran: list[str] = []
-    monkeypatch.setattr(at_stake, "look", lambda home, stack: stake)
-    monkeypatch.setattr(at_stake.fab, "in_view", lambda home, verb, stack: ran.append(verb) or fetch_code)
+    monkeypatch.setattr(unsaved_work, "look", lambda home, stack: stake)
+    monkeypatch.setattr(unsaved_work.fab, "in_view", lambda home, verb, stack: ran.append(verb) or fetch_code)
     settle(Home(tmp_path, tmp_path), "v100", "make down", answer, Stages())
     return ran
 
@@ -100,8 +100,8 @@ def previewed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, answer: str, code
     pulumi = tmp_path / "pulumi"
     pulumi.write_text(f"#!/bin/sh\necho \"$@\" > {tmp_path}/words\ncat <<'END'\n{answer}\nEND\nexit {code}\n")
     pulumi.chmod(0o755)
-    monkeypatch.setattr(at_stake, "PULUMI", pulumi)
-    return at_stake.why_machines_may_go(Home(tmp_path, tmp_path), "v100")
+    monkeypatch.setattr(unsaved_work, "PULUMI", pulumi)
+    return unsaved_work.why_machines_may_go(Home(tmp_path, tmp_path), "v100")
 
 
 def test_the_preview_looks_at_the_account_as_the_update_will(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -132,15 +132,15 @@ def test_a_failed_preview_is_no_leave_to_replace_machines(
 
 
 def test_a_preview_that_hangs_or_is_missing_is_no_leave_either(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(at_stake, "PULUMI", tmp_path / "none")
-    assert "FileNotFoundError" in str(at_stake.why_machines_may_go(Home(tmp_path, tmp_path), "v100"))
-    monkeypatch.setattr(at_stake, "PREVIEW_S", 0)
+    monkeypatch.setattr(unsaved_work, "PULUMI", tmp_path / "none")
+    assert "FileNotFoundError" in str(unsaved_work.why_machines_may_go(Home(tmp_path, tmp_path), "v100"))
+    monkeypatch.setattr(unsaved_work, "PREVIEW_S", 0)
     assert "TimeoutExpired" in str(previewed(monkeypatch, tmp_path, "{}"))
 
 
 def test_what_puts_the_machines_at_risk_is_said_before_what_would_be_lost(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(at_stake, "look", lambda home, stack: STAKE)
+    monkeypatch.setattr(unsaved_work, "look", lambda home, stack: STAKE)
     with pytest.raises(SetupError, match="make up: an update would replace gpu-0-guest. Stack v100 would lose"):
         settle(Home(tmp_path, tmp_path), "v100", "make up", {}, Stages(), why="an update would replace gpu-0-guest")

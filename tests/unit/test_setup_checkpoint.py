@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from setup import checkpoint, mend, state
-from setup.checkpoint import BrokenStateError, Held, Snapshot
-from setup.environment import Home
-from setup.errors import SetupError
+from microcluster.lifecycle import pulumi_state, state_repair
+from microcluster.lifecycle.pulumi_state import BrokenStateError, Held, Snapshot
+from microcluster.setup import state
+from microcluster.setup.environment import Home
+from microcluster.setup.errors import SetupError
 
 URN = "urn:pulumi:local::microcluster::{kind}::{name}"
 GUEST = "softlayer:index:VirtualGuest"
@@ -34,12 +35,12 @@ ONE = content(resource("pulumi:pulumi:Stack", "stack"), resource(GUEST, "gpu-0",
 def home(tmp_path: Path) -> Home:
     place = Home(tmp_path, tmp_path / "cache")
     place.make()
-    checkpoint.path_of("local", place).parent.mkdir(parents=True)
+    pulumi_state.path_of("local", place).parent.mkdir(parents=True)
     return place
 
 
 def write(home: Home, text: bytes, name: str = "local.json") -> Path:
-    path = checkpoint.path_of("local", home).with_name(name)
+    path = pulumi_state.path_of("local", home).with_name(name)
     path.write_bytes(text)
     return path
 
@@ -51,27 +52,27 @@ def back_up(home: Home, text: bytes, at: int) -> None:
 
 
 def test_a_state_tells_what_it_holds_of_the_account() -> None:
-    assert checkpoint.parse(ONE) == Snapshot(2, (Held(GUEST, "gpu-0", "1031"),))
+    assert pulumi_state.parse(ONE) == Snapshot(2, (Held(GUEST, "gpu-0", "1031"),))
 
 
 def test_an_order_that_was_under_way_counts_as_held() -> None:
-    found = checkpoint.parse(content(resource("pulumi:pulumi:Stack", "stack"), pending=(resource(GUEST, "gpu-1"),)))
+    found = pulumi_state.parse(content(resource("pulumi:pulumi:Stack", "stack"), pending=(resource(GUEST, "gpu-1"),)))
     assert found == Snapshot(1, (Held(GUEST, "gpu-1", None),), pending_creates=1)
 
 
 def test_an_order_that_was_repeated_counts_once() -> None:
-    found = checkpoint.parse(content(resource(GUEST, "gpu-0", "7"), pending=(resource(GUEST, "gpu-0"),)))
+    found = pulumi_state.parse(content(resource(GUEST, "gpu-0", "7"), pending=(resource(GUEST, "gpu-0"),)))
     assert found == Snapshot(1, (Held(GUEST, "gpu-0", "7"),), pending_creates=1)
 
 
 def test_a_new_stack_holds_nothing() -> None:
-    assert checkpoint.parse(b'{"version":3,"checkpoint":{"stack":"x"}}') == checkpoint.NOTHING
+    assert pulumi_state.parse(b'{"version":3,"checkpoint":{"stack":"x"}}') == pulumi_state.NOTHING
 
 
 @pytest.mark.parametrize("at", range(0, len(ONE) - 1, 7))
 def test_a_state_that_is_cut_off_anywhere_is_known_to_be(at: int) -> None:
     with pytest.raises(BrokenStateError):
-        checkpoint.parse(ONE[:at])
+        pulumi_state.parse(ONE[:at])
 
 
 @pytest.mark.parametrize(
@@ -79,12 +80,12 @@ def test_a_state_that_is_cut_off_anywhere_is_known_to_be(at: int) -> None:
 )
 def test_what_is_no_state_is_known_to_be_none(text: bytes) -> None:
     with pytest.raises(BrokenStateError):
-        checkpoint.parse(text)
+        pulumi_state.parse(text)
 
 
 def test_a_readable_state_is_left_as_it_is(home: Home) -> None:
     path = write(home, ONE)
-    assert mend.mend("local", home) == []
+    assert state_repair.mend("local", home) == []
     assert path.read_bytes() == ONE
 
 
@@ -93,7 +94,7 @@ def test_a_broken_state_is_set_aside_and_the_write_before_it_restored(home: Home
     path = write(home, broken)
     write(home, ONE, "local.json.bak")
     back_up(home, content(), 5)
-    assert "restored from local.json.bak" in mend.mend("local", home)[-1]
+    assert "restored from local.json.bak" in state_repair.mend("local", home)[-1]
     assert path.read_bytes() == ONE
     (aside,) = path.parent.glob("local.json.broken-*")
     assert aside.read_bytes() == broken
@@ -104,21 +105,21 @@ def test_the_newest_backup_stands_in_where_the_write_before_is_broken_too(home: 
     write(home, b"{", "local.json.bak")
     for at, text in ((999, content()), (1000, ONE), (1001, b"")):
         back_up(home, text, at)
-    mend.mend("local", home)
+    state_repair.mend("local", home)
     assert path.read_bytes() == ONE
 
 
 def test_a_state_that_is_gone_is_restored_as_well(home: Home) -> None:
     write(home, ONE, "local.json.bak")
-    assert mend.mend("local", home)[0].endswith("it is gone")
-    assert checkpoint.read("local", home) == checkpoint.parse(ONE)
+    assert state_repair.mend("local", home)[0].endswith("it is gone")
+    assert pulumi_state.read("local", home) == pulumi_state.parse(ONE)
 
 
 def test_without_any_readable_copy_the_stack_begins_empty(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     write(home, b"{")
     made: list[str] = []
     monkeypatch.setattr(state, "_create", lambda name, home: made.append(name))
-    assert "began an empty state" in mend.mend("local", home)[-1]
+    assert "began an empty state" in state_repair.mend("local", home)[-1]
     assert made == ["local"]
 
 
@@ -131,4 +132,4 @@ def test_what_reads_a_broken_state_names_the_command_that_mends_it(home: Home) -
 def test_a_broken_state_of_one_stack_is_not_in_the_way_of_another(home: Home) -> None:
     write(home, b"{")
     assert state.holdings("p100", home) == state.Holdings(0, 0)
-    assert checkpoint.stacks_in(home) == ("local",)
+    assert pulumi_state.stacks_in(home) == ("local",)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from setup import docker, packages
-from setup.environment import Home
-from setup.errors import SetupError
+from microcluster.setup import docker, packages
+from microcluster.setup.environment import Home
+from microcluster.setup.errors import SetupError
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from setup import cache, engine, go, plugin, versions
-from setup.environment import PROJECT, Home
-from setup.errors import SetupError
+from microcluster.setup import build_once, engine, go, plugin, versions
+from microcluster.setup.environment import PROJECT, Home
+from microcluster.setup.errors import SetupError
 
 CLOSED = "http://127.0.0.1:1"
 
@@ -87,15 +87,15 @@ def test_an_answer_that_is_no_script_is_not_run(tmp_path: Path) -> None:
 
 def test_what_is_built_is_there_whole_or_not_at_all(tmp_path: Path) -> None:
     folder = tmp_path / "engine" / "abc"
-    with pytest.raises(KeyboardInterrupt), cache.made_once(folder) as making:
+    with pytest.raises(KeyboardInterrupt), build_once.made_once(folder) as making:
         assert making
         (making / "bin" / "pulumi").touch()
         raise KeyboardInterrupt
     assert list(folder.parent.iterdir()) == []
-    with cache.made_once(folder) as making:
+    with build_once.made_once(folder) as making:
         assert making
         (making / "bin" / "pulumi").touch()
-    with cache.made_once(folder) as again:
+    with build_once.made_once(folder) as again:
         assert again is None
     assert (folder / "bin" / "pulumi").exists()
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-import config
 from emulator.settings import default_state
+from microcluster import config
+from microcluster.setup import images
+from microcluster.setup.environment import PROJECT, VENV, Home, child_environment
+from microcluster.verbs import stack_outputs
 from providers.softlayer import credentials
-from setup import images
-from setup.environment import PROJECT, VENV, Home, child_environment
-from verbs import living
 
 SHELLS = [shell for shell in ("sh", "dash", "bash", "zsh") if shutil.which(shell)]
 PLAIN = {"PATH": "/usr/bin:/bin", "HOME": "/home/someone"}
@@ -108,16 +108,16 @@ def test_every_part_finds_the_same_home_and_the_same_paths_in_it(tmp_path, monke
 def test_a_verb_asks_pulumi_with_the_same_settings_where_nothing_was_sourced(monkeypatch) -> None:
     for name in [name for name in os.environ if name.startswith("PULUMI_")]:
         monkeypatch.delenv(name)
-    assert living._environment().items() >= {
+    assert stack_outputs._environment().items() >= {
         (name, value)
         for name, value in child_environment(Home.of(os.environ), {}).items()
         if name.startswith("PULUMI_")
     }
     monkeypatch.setenv("PULUMI_PARALLEL", "3")
-    assert living._environment()["PULUMI_PARALLEL"] == "3"
+    assert stack_outputs._environment()["PULUMI_PARALLEL"] == "3"
 
 
-@pytest.mark.parametrize("command", ["python -m setup setup", "fab recover --yes"])
+@pytest.mark.parametrize("command", ["python -m microcluster setup", "fab recover --yes"])
 def test_a_home_that_cannot_be_made_is_a_sentence_and_no_traceback(command: str) -> None:
     program, *words = command.split()
     environment = {**os.environ, "MICROCLUSTER_HOME": "/proc/nobody"}

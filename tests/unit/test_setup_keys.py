@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from setup import keys
-from setup.errors import SetupError
+from microcluster.setup import keys
+from microcluster.setup.errors import SetupError
 
 
 def mode(path: Path) -> int:

@@ -11,9 +11,9 @@ import pytest
 
 from emulator.machines.reachability import remedy
 from emulator.process import port_owner
-from setup import local_account
-from setup.environment import Home
-from setup.errors import SetupError
+from microcluster.lifecycle import emulated_account
+from microcluster.setup.environment import Home
+from microcluster.setup.errors import SetupError
 
 
 @pytest.fixture(params=["0.0.0.0", "127.0.0.1"])
@@ -27,15 +27,15 @@ def test_a_program_that_has_the_registrys_port_everywhere_is_named_and_left_alon
     (tmp_path / "settings.toml").write_text(f"registry_port = {port}\n")
     assert str(port_owner(port)).startswith(f"{os.getpid()} (")
     if address == "127.0.0.1":  # Ours listens on one address too, and both go together.
-        local_account.refuse_taken_port(tmp_path)
+        emulated_account.refuse_taken_port(tmp_path)
         return
     with pytest.raises(
         SetupError, match=f"needs port {port}, and process {os.getpid()} .*service docker-registry stop"
     ):
-        local_account.refuse_taken_port(tmp_path)
+        emulated_account.refuse_taken_port(tmp_path)
 
 
-@pytest.mark.parametrize("begin", [local_account.start, local_account.answer])
+@pytest.mark.parametrize("begin", [emulated_account.start, emulated_account.answer])
 def test_a_taken_port_is_told_before_docker_and_images_are_prepared(begin, tmp_path: Path) -> None:
     with socket.create_server(("", 0)) as server:
         (tmp_path / "settings.toml").write_text(f"registry_port = {server.getsockname()[1]}\n")

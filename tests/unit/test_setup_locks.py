@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from setup import locks
-from setup.environment import Home
-from setup.errors import SetupError
+from microcluster.lifecycle import locks
+from microcluster.setup.environment import Home
+from microcluster.setup.errors import SetupError
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from setup.environment import PROJECT
+from microcluster.setup.environment import PROJECT
 
 
 def make(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
@@ -28,7 +28,7 @@ def project(folder: Path, python: str) -> Path:
 def test_down_takes_the_environment_that_is_there_as_it_is(tmp_path: Path) -> None:
     folder = project(tmp_path, 'echo "$@"')
     done = make(folder, "down", "STACK=p100", "PYTHON=/there/is/none")
-    assert (done.returncode, done.stdout.strip()) == (0, "-m setup down --stack p100")
+    assert (done.returncode, done.stdout.strip()) == (0, "-m microcluster down --stack p100")
 
 
 def test_down_makes_an_environment_only_where_none_runs_and_says_when_it_could_not_ask(tmp_path: Path) -> None:
@@ -41,4 +41,4 @@ def test_down_makes_an_environment_only_where_none_runs_and_says_when_it_could_n
 def test_every_other_target_prepares_the_environment_first(tmp_path: Path) -> None:
     folder = project(tmp_path, 'echo "$@"')
     done = make(folder, "up", "PYTHON=echo prepared by")
-    assert done.stdout.splitlines() == ["prepared by -m setup.venv", "-m setup up --stack local"]
+    assert done.stdout.splitlines() == ["prepared by -m microcluster.setup.venv", "-m microcluster up --stack local"]

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from setup import process
-from setup.errors import SetupError
-from setup.process import STOPPED_BY_LIMIT, Step, run_in_view, run_logged, wait_until
+from microcluster.setup import process
+from microcluster.setup.errors import SetupError
+from microcluster.setup.process import STOPPED_BY_LIMIT, Step, run_in_view, run_logged, wait_until
 
 COUNTING = """
 import signal, sys, time

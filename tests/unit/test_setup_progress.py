@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from setup.progress import Stages, Ticker, duration, moment
+from microcluster.setup.progress import Stages, Ticker, duration, moment
 
 
 class Clock:

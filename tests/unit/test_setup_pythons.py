@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from setup import pythons, venv
-from setup.environment import PROJECT, Home
+from microcluster.setup import pythons, venv
+from microcluster.setup.environment import PROJECT, Home
 
 OURS = f"{sys.version_info.major}.{sys.version_info.minor}"
 OTHER = next(series for series in pythons.SERIES if series != OURS)

@@ -13,11 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from setup import locks, stacks, up
-from setup.environment import PROJECT, Home
-from setup.errors import MISTAKE, SetupError
-from setup.local_account import parse_status
-from setup.locks import alone_on
+from microcluster.lifecycle import locks, up
+from microcluster.lifecycle.emulated_account import parse_status
+from microcluster.lifecycle.locks import alone_on
+from microcluster.setup import stacks
+from microcluster.setup.environment import PROJECT, Home
+from microcluster.setup.errors import MISTAKE, SetupError
 
 
 def home(folder: Path) -> Home:
@@ -80,8 +81,8 @@ def test_a_make_that_was_killed_holds_no_lock(tmp_path: Path) -> None:
     script = f"""
 import os
 from pathlib import Path
-from setup.environment import Home
-from setup.locks import alone_on
+from microcluster.setup.environment import Home
+from microcluster.lifecycle.locks import alone_on
 with alone_on("local", "make up", Home(Path({str(tmp_path)!r}), Path({str(tmp_path)!r}))):
     os.kill(os.getpid(), 9)
 """

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from setup import venv, withheld
-from setup.environment import PROJECT, Home
-from setup.errors import SetupError
-from setup.process import Step
+from microcluster.setup import secret_env, venv
+from microcluster.setup.environment import PROJECT, Home
+from microcluster.setup.errors import SetupError
+from microcluster.setup.process import Step
 
 MAKE, INSTALL = "making the environment", "installing the Python packages"
 
@@ -133,12 +133,12 @@ def test_a_missing_venv_module_without_root_is_a_sentence(
 
 def test_pip_sees_no_key_of_an_account(folder: Path, steps: Steps, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MICROCLUSTER_HOME", str(folder / "home"))
-    monkeypatch.setattr(withheld, "_KEPT", {})
-    for name in withheld.NAMES:
+    monkeypatch.setattr(secret_env, "_KEPT", {})
+    for name in secret_env.NAMES:
         monkeypatch.setenv(name, "c0ffee")
     assert venv.main() == 0
     assert steps == [MAKE, INSTALL]
-    assert not set(withheld.NAMES) & set(steps.environment)
+    assert not set(secret_env.NAMES) & set(steps.environment)
 
 
 @pytest.mark.parametrize(("version", "code"), [((3, 10, 12), 1), ((3, 11, 2), 0), ((3, 13, 9), 0), ((3, 14, 0), 1)])
@@ -150,7 +150,7 @@ def test_a_python_that_the_packages_do_not_know_is_a_sentence(
     code: int,
 ) -> None:
     monkeypatch.setenv("MICROCLUSTER_HOME", str(folder / "home"))
-    monkeypatch.setattr(venv.withheld, "withhold", lambda: None)
+    monkeypatch.setattr(venv.secret_env, "withhold", lambda: None)
     monkeypatch.setattr(venv.sys, "version_info", version)
     assert venv.main() == code
     assert bool(steps) is (code == 0)

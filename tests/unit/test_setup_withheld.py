@@ -13,9 +13,9 @@ ROOT = Path(__file__).parents[2]
 LOOK = """
 import os, subprocess
 from pathlib import Path
-from setup import withheld
-withheld.withhold()
-print(withheld.kept().get("SL_API_KEY") == os.environ["HINT"] + "-key")
+from microcluster.setup import secret_env
+secret_env.withhold()
+print(secret_env.kept().get("SL_API_KEY") == os.environ["HINT"] + "-key")
 own = Path("/proc/self/environ").read_bytes()
 child = subprocess.run(["cat", "/proc/self/environ"], capture_output=True, check=True).stdout
 print(b"c0ffee-key" in own, b"c0ffee-key" in child, b"SL_API_KEY=" in child, b"HINT=c0ffee" in child)
@@ -33,7 +33,9 @@ def test_what_is_withheld_is_kept_in_memory_and_nowhere_else(name: str) -> None:
 def test_fab_withholds_before_it_imports_or_starts_anything_else() -> None:
     lines = (ROOT / "fabfile.py").read_text().splitlines()
     code = [line for line in lines if line and not line.startswith(('"""', "#"))]
-    assert code[:2] == ["from setup import withheld", code[1]] and code[1].startswith("withheld.withhold()")
+    assert code[:2] == ["from microcluster.setup import secret_env", code[1]] and code[1].startswith(
+        "secret_env.withhold()"
+    )
 
 
 def test_what_fab_starts_does_not_see_the_key(tmp_path: Path) -> None:

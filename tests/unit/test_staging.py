@@ -13,12 +13,12 @@ import time
 
 import pytest
 import staging
-from staging_words import Refused
+from staging_log import Refused
 from test_staging_archive import tar_of
 
-from launchers import staging_plan
-from launchers.datasets import DATASETS
-from launchers.payload import Data, Job, SentFile
+from microcluster.jobs import staging_plan
+from microcluster.jobs.cluster_facts import Data, Job, SentFile
+from microcluster.jobs.datasets import DATASETS
 
 JOB = Job("openseq2seq", "transformer-base", 300, "fp32", 128, 100, 100, "wmt16-en-de")
 VOCABULARY = 64
@@ -249,7 +249,7 @@ def program(plan, tmp_path):
     """Return the staging program with a plan whose tool waits for ever, started."""
     path = tmp_path / "plan.json"
     path.write_text(json.dumps(plan))
-    tool = tmp_path / "staging_pieces.py"
+    tool = tmp_path / "sentencepiece_stage.py"
     tool.write_text(
         f"import os, time\nopen({str(tmp_path)!r} + '/learner', 'w').write(str(os.getpid()))\ntime.sleep(60)\n"
     )
@@ -294,7 +294,7 @@ def test_a_second_staging_of_the_same_data_is_refused_and_a_killed_one_is_gone_o
 
 
 def test_the_last_words_of_the_tool_are_the_reason_and_nothing_of_it_is_left(plan, tmp_path, monkeypatch):
-    tool = tmp_path / "staging_pieces.py"
+    tool = tmp_path / "sentencepiece_stage.py"
     tool.write_text("import sys\nsys.exit('Vocabulary size is too high (32768)')\n")
     monkeypatch.setattr(staging, "PIECES", str(tool))
     with pytest.raises(Refused, match="exit code 1. Vocabulary size is too high"):

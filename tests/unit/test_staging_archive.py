@@ -7,7 +7,7 @@ import tarfile
 
 import pytest
 from staging_archive import take, take_flat
-from staging_words import Refused
+from staging_log import Refused
 
 
 def tar_of(path, *members, mode="w"):

@@ -10,8 +10,8 @@ import urllib.request
 
 import pytest
 from staging_download import TRIES, Fetcher, Redirects, refuse_scheme
+from staging_log import Refused
 from staging_server import published
-from staging_words import Refused
 
 CONTENT = random.Random(1).randbytes(300_000)
 SHA256 = hashlib.sha256(CONTENT).hexdigest()

@@ -6,8 +6,8 @@ import subprocess
 import sys
 
 import pytest
-import staging_text
-from staging_words import Refused
+import text_cleaning
+from staging_log import Refused
 
 
 @pytest.mark.parametrize(
@@ -27,12 +27,12 @@ from staging_words import Refused
 )
 def test_pairs_are_kept_as_moses_does(one, other, kept):
     for pair in ((one, other), (other, one)):
-        assert staging_text.is_kept(*(staging_text.squeezed(line) for line in pair), [1, 80]) is kept
+        assert text_cleaning.is_kept(*(text_cleaning.squeezed(line) for line in pair), [1, 80]) is kept
 
 
 def test_white_space_is_what_perl_takes_for_it_and_the_factor_sign_goes():
-    assert staging_text.squeezed(" a\u00a0\t b\u2028c|d\r\x85") == "a b cd"
-    assert staging_text.squeezed("a\x1cb") == "a\x1cb"
+    assert text_cleaning.squeezed(" a\u00a0\t b\u2028c|d\r\x85") == "a b cd"
+    assert text_cleaning.squeezed("a\x1cb") == "a\x1cb"
 
 
 def test_texts_that_do_not_pair_are_refused_with_their_numbers(tmp_path):
@@ -40,21 +40,21 @@ def test_texts_that_do_not_pair_are_refused_with_their_numbers(tmp_path):
     paths[0].write_text("a\nb\nc\n")
     paths[1].write_text("a\nb\n")
     with pytest.raises(Refused, match="train.en and train.de have 3 and 2 lines, which do not pair"):
-        staging_text.clean(list(map(str, paths[:2])), list(map(str, paths[2:])), [1, 80])
+        text_cleaning.clean(list(map(str, paths[:2])), list(map(str, paths[2:])), [1, 80])
 
 
 def test_only_a_line_feed_ends_a_line_so_that_pairs_stay_pairs(tmp_path):
     one, both = tmp_path / "one", tmp_path / "both"
     one.write_bytes("a\u2028b\x85c\rd\ne".encode())
-    assert staging_text.count_lines(str(one)) == 2
-    staging_text.gather([str(one), str(one)], str(both))
+    assert text_cleaning.count_lines(str(one)) == 2
+    text_cleaning.gather([str(one), str(one)], str(both))
     assert both.read_bytes().count(b"\n") == 4
 
 
 def test_of_sgml_the_segments_are_taken_as_sacrebleu_does(tmp_path):
     sgml, plain = tmp_path / "t.sgm", tmp_path / "t"
     sgml.write_text('<doc id="1">\n<p>\n<seg id="1"> A  &amp; b </seg>\n<seg id="2">C.</seg>\n</p>\n', encoding="utf-8")
-    staging_text.gather([str(sgml)], str(plain))
+    text_cleaning.gather([str(sgml)], str(plain))
     assert plain.read_text() == "A &amp; b\nC.\n"
 
 
@@ -64,9 +64,9 @@ def test_pairs_are_shuffled_together_and_every_time_the_same(tmp_path):
         with open(path, "w") as file:
             file.writelines(f"{number}\n" for number in range(1000))
     first, again = [[str(tmp_path / f"{time}{name}") for name in ("en", "de")] for time in (1, 2)]
-    staging_text.shuffle(sources, first, 16)
-    shuffle = "import staging_text, sys; staging_text.shuffle(sys.argv[1:3], sys.argv[3:5], 16)"
-    folder = staging_text.__file__.rpartition("/")[0]
+    text_cleaning.shuffle(sources, first, 16)
+    shuffle = "import text_cleaning, sys; text_cleaning.shuffle(sys.argv[1:3], sys.argv[3:5], 16)"
+    folder = text_cleaning.__file__.rpartition("/")[0]
     subprocess.run([sys.executable, "-c", shuffle, *sources, *again], cwd=folder, check=True, capture_output=True)
     texts = [open(path).read() for path in first + again]  # noqa: SIM115
     assert len(set(texts)) == 1

@@ -1,11 +1,11 @@
-"""How translation catalogues become sentence pairs."""
+"""How translation catalogs become sentence pairs."""
 
 from __future__ import annotations
 
 import struct
 
 import pytest
-from catalogues import licence_names, read_catalogue
+from catalogs import licence_names, read_catalog
 from cleaning import clean, clean_text, split, usable
 
 
@@ -21,7 +21,7 @@ def compiled(messages: dict[str, str]) -> bytes:
     return struct.pack("<7I", 0x950412DE, 0, count, 28, 28 + 8 * count, 0, 0) + tables + texts
 
 
-def test_a_catalogue_gives_texts_without_their_context_and_plurals_by_their_singular():
+def test_a_catalog_gives_texts_without_their_context_and_plurals_by_their_singular():
     content = compiled(
         {
             "": "Content-Type: text/plain; charset=UTF-8\nPlural-Forms: nplurals=2; plural=n != 1;\n",
@@ -29,7 +29,7 @@ def test_a_catalogue_gives_texts_without_their_context_and_plurals_by_their_sing
             "one file\0many files": "eine Datei\0viele Dateien",
         }
     )
-    assert read_catalogue(content) == {("Open file", "Datei öffnen"), ("one file", "eine Datei")}
+    assert read_catalog(content) == {("Open file", "Datei öffnen"), ("one file", "eine Datei")}
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from fake_machine import FakeMachine
 
-from launchers.payload import Container, Job, Payload
-from verbs.frame import UserMistake
-from verbs.tensorboard import SERVER, free_port, tunnel_argv
+from microcluster.jobs.cluster_facts import Container, Job, Payload
+from microcluster.verbs.command import UserMistake
+from microcluster.verbs.tensorboard import SERVER, free_port, tunnel_argv
 
 # Stands for TensorBoard: listens where it is told to, for ever.
 FAKE = """

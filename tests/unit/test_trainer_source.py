@@ -6,11 +6,11 @@ import subprocess
 
 import pytest
 
-from launchers.image import COMMIT, TRAINER
-from setup import trainer_source
-from setup.image_inputs import input_hash
-from setup.images import _write_trainer
-from setup.trainer_source import CONTEXT, PARTS, VARIABLE, Source, SourceError, find, inputs
+from microcluster.jobs.image import COMMIT, TRAINER
+from microcluster.setup import trainer_source
+from microcluster.setup.image_inputs import input_hash
+from microcluster.setup.images import _write_trainer
+from microcluster.setup.trainer_source import CONTEXT, PARTS, VARIABLE, Source, SourceError, find, inputs
 
 
 def git(folder, *words):

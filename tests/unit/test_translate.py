@@ -12,16 +12,16 @@ from pathlib import Path
 import pytest
 from fake_machine import FakeMachine
 
-from launchers import openseq2seq
-from launchers.config_rules import problems
-from launchers.payload import Job
-from launchers.rendering import render
-from remote import fetched_model
-from remote.bring_home import RemoteFile
-from remote.host import RemoteError
-from remote.translation import PIECES, model_of
-from verbs.frame import UserMistake
-from verbs.translate import lines_of
+from microcluster.jobs import openseq2seq
+from microcluster.jobs.cluster_facts import Job
+from microcluster.jobs.config_lint import problems
+from microcluster.jobs.rendering import render
+from microcluster.remote import fetched_model
+from microcluster.remote.download_run import RemoteFile
+from microcluster.remote.host import RemoteError
+from microcluster.remote.translation import PIECES, model_of
+from microcluster.verbs.command import UserMistake
+from microcluster.verbs.translate import lines_of
 
 ROOT = Path(__file__).parents[2]
 

@@ -17,21 +17,21 @@ import pytest
 from fake_machine import FACTS, FakeMachine
 from verb_samples import COST, PAYLOAD, RUNNING
 
-import config
-from config import ConfigError, Owner
-from launchers.outcome import Outcome
-from launchers.payload import PayloadError, Prediction
-from providers.softlayer import mark as marks
+from microcluster import config
+from microcluster.analysis.run_state import Outcome
+from microcluster.config import ConfigError, Owner
+from microcluster.jobs.cluster_facts import PayloadError, Prediction
+from microcluster.remote import job as remote_job
+from microcluster.remote.host import UnreachableError
+from microcluster.setup.environment import PART_OF_MAKE
+from microcluster.verbs import command, explain, job, money, run_text, stack_outputs, step
+from microcluster.verbs.job import status_facts, words_after_dashes
+from microcluster.verbs.money import Cost
+from providers.softlayer import owner_mark as marks
 from providers.softlayer.account import AccountError, read_charges
-from providers.softlayer.charges import Charge
+from providers.softlayer.billing import Charge
 from providers.softlayer.credentials import Credentials
 from providers.softlayer.errors import ApiError
-from remote import job as remote_job
-from remote.host import UnreachableError
-from setup.environment import PART_OF_MAKE
-from verbs import explain, frame, job, living, money, step, words
-from verbs.job import status_facts, words_after_dashes
-from verbs.money import Cost
 
 ROOT = Path(__file__).parents[2]
 
@@ -46,9 +46,9 @@ def fab(*words: str, stdin: str = "", **env: str) -> subprocess.CompletedProcess
 @pytest.mark.parametrize(
     ("error", "code"),
     [
-        (frame.UserMistake("that is not there"), 2),
+        (command.UserMistake("that is not there"), 2),
         (ConfigError("stack nope: no such file"), 2),
-        (frame.VerbError("it did not work"), 1),
+        (command.VerbError("it did not work"), 1),
         (UnreachableError("connecting to gpu-0: refused."), 1),
         (OSError(28, "No space left on device", "artifacts/local"), 1),
         (KeyboardInterrupt(), 130),
@@ -59,7 +59,7 @@ def test_every_expected_end_is_a_sentence_and_an_exit_code(error, code, capsys):
         raise error
 
     with pytest.raises(SystemExit) as end:
-        frame.verb(fails)(frame.invoke.Context())
+        command.verb(fails)(command.invoke.Context())
     said = capsys.readouterr().err
     assert end.value.code == code
     assert said.strip()
@@ -71,7 +71,7 @@ def test_an_interrupted_verb_says_what_still_goes_on_and_what_takes_it_up(capsys
         raise KeyboardInterrupt("`apt-get install` may still go on on gpu-0 (guest 101, 198.51.100.7)")
 
     with pytest.raises(SystemExit):
-        frame.verb(stopped)(frame.invoke.Context())
+        command.verb(stopped)(command.invoke.Context())
     assert capsys.readouterr().err.strip() == (
         "Interrupted; `apt-get install` may still go on on gpu-0 (guest 101, 198.51.100.7). "
         "The same command again takes it up."
@@ -84,7 +84,7 @@ def test_what_to_do_next_is_said_to_a_person_and_left_to_make_where_make_runs_th
     monkeypatch.delenv(PART_OF_MAKE, raising=False)
     for advice in (True, False):
         with pytest.raises(SystemExit):
-            job.stop(frame.invoke.Context())
+            job.stop(command.invoke.Context())
         said = capsys.readouterr().out
         assert "no process of it is left on any of its machines" in said
         assert ("Next: `fab resume" in said) is advice
@@ -130,7 +130,7 @@ def test_a_step_with_a_broken_payload_fails_with_the_key_that_is_missing():
 def test_a_step_that_a_person_starts_by_hand_does_not_wait_for_a_payload(monkeypatch, capsys):
     monkeypatch.setattr(sys, "stdin", types.SimpleNamespace(isatty=lambda: True, read=lambda: pytest.fail("it waits")))
     with pytest.raises(SystemExit) as end:
-        step.prepare_node(frame.invoke.Context())
+        step.prepare_node(command.invoke.Context())
     assert (end.value.code, "make up" in capsys.readouterr().err) == (2, True)
 
 
@@ -175,7 +175,7 @@ def test_the_money_of_a_living_stack_is_read_where_it_was_ordered_whatever_its_f
     assert opened == ["/ordered/there", "/ordered/there"]
 
 
-@pytest.mark.parametrize("lost", [frame.VerbError("no state"), PayloadError("an older payload"), None])
+@pytest.mark.parametrize("lost", [command.VerbError("no state"), PayloadError("an older payload"), None])
 def test_a_receipt_needs_no_state_but_the_stack_file_and_its_key(monkeypatch, lost):
     def find(stack):
         if lost:
@@ -194,13 +194,13 @@ def test_a_pulumi_that_hangs_is_a_sentence(monkeypatch, tmp_path):
     slow.write_text("#!/bin/sh\nexec sleep 30\n")
     slow.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    monkeypatch.setattr(living, "PULUMI_TIMEOUT_S", 0.2)
-    with pytest.raises(frame.VerbError, match="no answer after 0.2 s"):
-        living.find_payload("local")
+    monkeypatch.setattr(stack_outputs, "PULUMI_TIMEOUT_S", 0.2)
+    with pytest.raises(command.VerbError, match="no answer after 0.2 s"):
+        stack_outputs.find_payload("local")
 
 
 def test_a_missing_ssh_client_is_a_sentence():
-    with pytest.raises(frame.VerbError, match="there is no ssh-of-nobody"):
+    with pytest.raises(command.VerbError, match="there is no ssh-of-nobody"):
         job._become(("ssh-of-nobody", "gpu-0"))
 
 
@@ -221,11 +221,11 @@ def test_the_words_after_the_dashes_are_for_the_machine():
 def test_what_stands_after_the_dashes_reaches_the_machines_shell_as_with_ssh(words, line, monkeypatch, tmp_path):
     up = dataclasses.replace(PAYLOAD, key_file=str(tmp_path / "key"))
     became = []
-    monkeypatch.setattr(living, "_outputs", lambda stack: {living.OUTPUT: up.to_json()})
+    monkeypatch.setattr(stack_outputs, "_outputs", lambda stack: {stack_outputs.OUTPUT: up.to_json()})
     monkeypatch.setattr(sys, "argv", ["fab", "ssh", "gpu-0", *(["--", *words] if words else [])])
     monkeypatch.setattr(job.os, "execvp", lambda program, argv: became.extend(argv))
     with pytest.raises(SystemExit):
-        job.ssh(frame.invoke.Context(), "gpu-0")
+        job.ssh(command.invoke.Context(), "gpu-0")
     assert became[became.index("root@198.51.100.7") + 1 :] == line
 
 
@@ -259,9 +259,9 @@ def test_the_prediction_stands_beside_the_actual_pace_and_slow_steps_beside_the_
     seen = dataclasses.replace(
         RUNNING, seconds_per_step=2.5, predicted_s=1.75, predicted_source="at 1882 Mb/s", alarms=(slow,)
     )
-    assert "2.500 s/step (1.750 predicted)" in words.headline(seen)
-    assert "fab report --stack local" in words.status(PAYLOAD, seen, COST)
-    assert "1.750 s/step at 1882 Mb/s; the run is 43% slower" in words.report(PAYLOAD, seen, COST)
+    assert "2.500 s/step (1.750 predicted)" in run_text.headline(seen)
+    assert "fab report --stack local" in run_text.status(PAYLOAD, seen, COST)
+    assert "1.750 s/step at 1882 Mb/s; the run is 43% slower" in run_text.report(PAYLOAD, seen, COST)
 
 
 def test_the_next_hour_is_that_of_what_has_been_billed_longest(monkeypatch):
@@ -294,8 +294,8 @@ def test_what_runs_is_found_whatever_has_become_of_its_stack_file(tmp_path, monk
     text = (ROOT / "stacks" / "Pulumi.local.yaml").read_text().replace("kind: openseq2seq", "kind: something")
     (tmp_path / "Pulumi.local.yaml").write_text(text)
     monkeypatch.setattr(config, "STACKS", tmp_path)
-    monkeypatch.setattr(living, "_outputs", lambda stack: {living.OUTPUT: PAYLOAD.to_json()})
-    assert living.find_payload("local") == PAYLOAD
+    monkeypatch.setattr(stack_outputs, "_outputs", lambda stack: {stack_outputs.OUTPUT: PAYLOAD.to_json()})
+    assert stack_outputs.find_payload("local") == PAYLOAD
     assert config.read_account("local").config_file.endswith("/emulator/softlayer.conf")
     with pytest.raises(ConfigError, match="job/kind"):
         config.read_file("local")
@@ -308,7 +308,7 @@ def test_explain_tells_an_interval_that_puts_much_more_at_risk(tmp_path, monkeyp
     )
     monkeypatch.setattr(config, "STACKS", tmp_path)
     with pytest.raises(SystemExit):
-        explain.explain(frame.invoke.Context(), stack="dev", json=True)
+        explain.explain(command.invoke.Context(), stack="dev", json=True)
     said = capsys.readouterr()
     assert "36 times the default of 140 steps" in said.err
     assert json.loads(said.out)["plan.atRisk"]["value"] == "2.4 h and $31.60"
@@ -317,8 +317,8 @@ def test_explain_tells_an_interval_that_puts_much_more_at_risk(tmp_path, monkeyp
 def test_the_report_of_a_run_that_was_planned_says_what_was_expected_before_renting():
     job = dataclasses.replace(PAYLOAD.job, max_steps=50_000)
     planned = dataclasses.replace(PAYLOAD, job=job, prediction=Prediction(1.7503, 0.5927, 1), per_hour=13.0)
-    assert "24.3 h and $316 for 50000 steps, +-10%" in words.report(planned, RUNNING, COST)
-    assert "planned" not in words.report(PAYLOAD, RUNNING, COST)
+    assert "24.3 h and $316 for 50000 steps, +-10%" in run_text.report(planned, RUNNING, COST)
+    assert "planned" not in run_text.report(PAYLOAD, RUNNING, COST)
 
 
 def test_the_bill_tells_when_the_next_hour_begins_and_what_it_costs():
@@ -331,19 +331,21 @@ def test_a_stack_that_is_not_up_is_absent():
 
 
 def test_a_running_job_is_one_line():
-    assert words.headline(RUNNING) == "running, step 10 of 30, loss 5.5, validation loss 6.5, 0.500 s/step, 10 s left"
+    assert (
+        run_text.headline(RUNNING) == "running, step 10 of 30, loss 5.5, validation loss 6.5, 0.500 s/step, 10 s left"
+    )
 
 
 @pytest.mark.parametrize(
     ("seconds", "text"), [(0.4, "0 s"), (59.6, "1 min 0 s"), (200, "3 min 20 s"), (85680, "23 h 48 min")]
 )
 def test_a_duration_is_said_as_people_do(seconds, text):
-    assert words.duration(seconds) == text
+    assert run_text.duration(seconds) == text
 
 
 def test_the_report_names_what_ran_where_how_well_and_for_how_much():
     done = dataclasses.replace(RUNNING, state="finished", checkpoints=(0, 30), best=("val_loss=6.5000-step-30",))
-    text = words.report(PAYLOAD, done, COST)
+    text = run_text.report(PAYLOAD, done, COST)
     for part in (
         "finished",
         "gpu-0 (10.112.7.2)",
@@ -358,8 +360,8 @@ def test_the_report_names_what_ran_where_how_well_and_for_how_much():
 def test_what_another_machine_has_of_a_run_is_said():
     copied = {"event": "copied", "to": "gpu-1", "step": 20, "best": ["val_loss=6.5000-step-11"], "lag_s": 7.2, "t": 0.0}
     line = "copied to gpu-1: step 20 and 1 best model, 7 s after it was written"
-    assert line in words.status(PAYLOAD, dataclasses.replace(RUNNING, copied=copied), COST)
-    assert "copied" not in words.status(PAYLOAD, RUNNING, COST)
+    assert line in run_text.status(PAYLOAD, dataclasses.replace(RUNNING, copied=copied), COST)
+    assert "copied" not in run_text.status(PAYLOAD, RUNNING, COST)
 
 
 def test_stopping_gives_up_on_a_machine_that_does_not_answer_and_names_it(monkeypatch):
@@ -395,7 +397,7 @@ def test_an_unreachable_machine_comes_with_what_to_look_at(capsys):
         raise UnreachableError("connecting to gpu-0 (guest 7, 198.51.100.7): No route to host.")
 
     with pytest.raises(SystemExit):
-        frame.verb(fails)(frame.invoke.Context())
+        command.verb(fails)(command.invoke.Context())
     assert "guest 7" in (said := capsys.readouterr().err) and "adminCidrs" in said
 
 

@@ -14,12 +14,12 @@ from fake_machine import FACTS
 from verb_samples import PAYLOAD
 
 import fabfile
+from microcluster import __main__ as setup_main
+from microcluster.remote import ssh_ready
+from microcluster.setup import keys, unforeseen
+from microcluster.verbs import command, job, logs, stack_outputs, watch
 from providers.softlayer import calls
 from providers.softlayer.errors import ApiError, ProviderError
-from remote import ssh_ready
-from setup import __main__ as setup_main
-from setup import keys, unforeseen
-from verbs import frame, job, living, logs, watch
 
 pytestmark = pytest.mark.timeout(60)
 VERBS = sorted(fabfile.ns.task_names)
@@ -54,7 +54,7 @@ def stands(monkeypatch, account_file: Path, home: Path) -> None:
         rank_key_file=str(home / "keys" / "local" / "rank_ed25519"),
         account_config_file=str(account_file),
     )
-    monkeypatch.setattr(living, "_outputs", lambda stack: {living.OUTPUT: up.to_json()})
+    monkeypatch.setattr(stack_outputs, "_outputs", lambda stack: {stack_outputs.OUTPUT: up.to_json()})
     monkeypatch.setattr(watch, "LOST_LIMIT_S", -1)
     monkeypatch.setattr(logs, "LOST_LIMIT_S", -1)
     monkeypatch.setattr(ssh_ready.wait_for_ssh, "__defaults__", (0.1,))
@@ -66,7 +66,7 @@ def run(name: str, text: str, **more: object) -> int:
     wanted = task.body.__wrapped__.__code__.co_varnames[: task.body.__wrapped__.__code__.co_argcount]
     known = {"node": FACTS.name, "file": text, "yes": True, "cancel": True, "port": "16006", **more}
     with pytest.raises(SystemExit) as end:
-        task.body(frame.invoke.Context(), **{key: value for key, value in known.items() if key in wanted})
+        task.body(command.invoke.Context(), **{key: value for key, value in known.items() if key in wanted})
     return end.value.code
 
 
@@ -79,7 +79,7 @@ def test_a_verb_that_asks_the_account_ends_with_a_sentence_however_that_fails(  
         if name not in ("receipt", "recover", "sweep"):
             stands(monkeypatch, file, home)
         else:
-            monkeypatch.setattr(living, "_outputs", lambda stack: {})
+            monkeypatch.setattr(stack_outputs, "_outputs", lambda stack: {})
         code = run(name, text)
     said = capsys.readouterr()
     assert code in (1, 2), said
@@ -110,7 +110,10 @@ def test_every_verb_ends_with_a_sentence_whatever_is_raised_in_it(  # noqa: PLR0
     def fails(*_, **__):
         raise error
 
-    for module in {living, *(__import__(f"verbs.{each}", fromlist=["x"]) for each in ("receipt", "recover", "sweep"))}:
+    for module in {
+        stack_outputs,
+        *(__import__(f"microcluster.verbs.{each}", fromlist=["x"]) for each in ("receipt", "recover", "sweep")),
+    }:
         for entry in ("_outputs", "account_and_mark", "open_account"):
             if hasattr(module, entry):
                 monkeypatch.setattr(module, entry, fails)
@@ -128,7 +131,7 @@ def test_what_nobody_foresaw_names_the_command_its_type_and_the_file_with_the_de
         raise TypeError(f"unsupported \x1b[2J {API_KEY}")
 
     with pytest.raises(SystemExit) as end:
-        frame.verb(cancel_all)(frame.invoke.Context())
+        command.verb(cancel_all)(command.invoke.Context())
     said, file = capsys.readouterr().err, home / "cache" / "logs" / "fab-cancel-all-error.log"
     assert end.value.code == 1
     assert said.startswith("fab cancel-all: TypeError: unsupported  (secret). This is a mistake in the program")
@@ -149,7 +152,7 @@ def test_make_ends_with_a_sentence_whatever_is_raised_in_it(home, monkeypatch, c
 
     monkeypatch.setattr(setup_main, "_run", fails)
     monkeypatch.setattr(setup_main.signal, "signal", lambda *_: None)
-    monkeypatch.setattr(setup_main.withheld, "withhold", lambda: None)
+    monkeypatch.setattr(setup_main.secret_env, "withhold", lambda: None)
     assert setup_main.main(["down", "--stack", "p100"]) == 1
     said = capsys.readouterr().err
     assert said.startswith("make down: AttributeError: nobody thought of this.")

@@ -8,9 +8,9 @@ import sys
 import pytest
 from verb_samples import PAYLOAD
 
-from remote.host import Completed, UnreachableError
-from verbs import logs
-from verbs.frame import VerbError
+from microcluster.remote.host import Completed, UnreachableError
+from microcluster.verbs import logs
+from microcluster.verbs.command import VerbError
 
 
 class Launcher:

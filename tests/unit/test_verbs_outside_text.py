@@ -12,14 +12,14 @@ import pytest
 from rich.live import Live
 from verb_samples import COST, PAYLOAD, RUNNING
 
-from launchers.outcome import Outcome
-from providers.softlayer.belongings import GUEST, Belonging
-from providers.softlayer.charges import Charge
-from providers.softlayer.mark import Owner
-from verbs import belongings_table, consent, frame, job, living, logs, receipt, watch, words
-from verbs.compared import Compared
-from verbs.money import Bill
-from verbs.screen import PlainConsole
+from microcluster.analysis.run_state import Outcome
+from microcluster.verbs import belongings_table, command, confirm, job, logs, receipt, run_text, stack_outputs, watch
+from microcluster.verbs.money import Bill
+from microcluster.verbs.screen import PlainConsole
+from microcluster.verbs.state_diff import Compared
+from providers.softlayer.billing import Charge
+from providers.softlayer.marked_inventory import GUEST, Belonging
+from providers.softlayer.owner_mark import Owner
 
 NASTY = "[/b] old [/data] \x1b[2J\x1b]0;t\x07\x9b31m\u202eend"
 SHOWN = "[/b] old [/data] end"
@@ -56,10 +56,10 @@ def test_watch_shows_a_line_of_a_machine_as_it_is_written(outcome, capsys):
 
 
 def test_logs_write_no_control_sequence_through(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(living, "_outputs", lambda stack: {living.OUTPUT: PAYLOAD.to_json()})
+    monkeypatch.setattr(stack_outputs, "_outputs", lambda stack: {stack_outputs.OUTPUT: PAYLOAD.to_json()})
     monkeypatch.setattr(logs.LogEnd, "read", lambda self: f"step 1\r\n{NASTY}\n".encode())
     with pytest.raises(SystemExit):
-        logs.logs(frame.invoke.Context())
+        logs.logs(command.invoke.Context())
     assert capsys.readouterr().out == f"step 1\n{SHOWN}\n"
 
 
@@ -69,7 +69,7 @@ def test_status_shows_what_a_machine_said_as_it_is_written(monkeypatch, capsys):
     monkeypatch.setattr(job.remote_job, "observe", lambda launcher, payload: failed)
     monkeypatch.setattr(job, "cost_of", lambda payload: COST)
     with pytest.raises(SystemExit):
-        job.status(frame.invoke.Context())
+        job.status(command.invoke.Context())
     assert is_plain(capsys.readouterr().out)
 
 
@@ -97,20 +97,20 @@ def test_a_receipt_shows_descriptions_as_they_are_written(capsys):
 
 def test_errors_that_quote_others_are_plain(capsys):
     def fails(context):
-        raise frame.VerbError(f"cancelling {NASTY}")
+        raise command.VerbError(f"cancelling {NASTY}")
 
     with pytest.raises(SystemExit):
-        frame.verb(fails)(frame.invoke.Context())
+        command.verb(fails)(command.invoke.Context())
     assert is_plain(capsys.readouterr().err)
 
 
 def test_a_question_shows_names_as_they_are_written(monkeypatch):
     asked = []
     monkeypatch.setattr("builtins.input", lambda question: asked.append(question) or "no")
-    assert not consent.agrees(f"Cancel {NASTY}?")
+    assert not confirm.agrees(f"Cancel {NASTY}?")
     assert is_plain(asked[0])
 
 
 def test_the_lines_of_a_failure_stay_one_each():
-    told = words.trouble(Outcome("failed", reason="it ended", last_lines=("one\ntwo",)), "local")
+    told = run_text.trouble(Outcome("failed", reason="it ended", last_lines=("one\ntwo",)), "local")
     assert "  one two" in told

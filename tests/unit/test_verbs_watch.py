@@ -9,10 +9,10 @@ import pytest
 from fake_machine import FakeMachine
 from verb_samples import COST, PAYLOAD, RUNNING
 
-from launchers.outcome import judge
-from remote.host import UnreachableError
-from verbs import logs, watch, words
-from verbs.money import Cost
+from microcluster.analysis.run_state import judge
+from microcluster.remote.host import UnreachableError
+from microcluster.verbs import logs, run_text, watch
+from microcluster.verbs.money import Cost
 
 ROW = {"check": "ssh", "where": "every pair", "found": "2 of 2 answer", "wanted": "an answer", "verdict": "ok"}
 
@@ -125,7 +125,7 @@ FAILED = dataclasses.replace(
 
 
 def test_of_a_failed_run_the_cause_comes_first_then_the_lines_that_matter_then_the_next_command():
-    said = words.trouble(FAILED, "local")
+    said = run_text.trouble(FAILED, "local")
     assert said[:3] == [
         "The job failed: rank 2 on gpu-1 ended (rank-died).",
         "Last lines of the log:",
@@ -135,10 +135,10 @@ def test_of_a_failed_run_the_cause_comes_first_then_the_lines_that_matter_then_t
 
 
 def test_status_watch_and_logs_say_the_same_of_a_failed_run(monkeypatch, capsys, tmp_path):
-    trouble = words.trouble(FAILED, "local")
+    trouble = run_text.trouble(FAILED, "local")
     watch.ended(FAILED, "local")
     assert capsys.readouterr().err.splitlines() == trouble
-    assert "\n  ".join(trouble) in words.status(PAYLOAD, FAILED, COST)
+    assert "\n  ".join(trouble) in run_text.status(PAYLOAD, FAILED, COST)
     monkeypatch.setattr(logs, "payload_of", lambda stack: PAYLOAD)
     monkeypatch.setattr(logs, "launcher_of", lambda payload: FakeMachine())
     monkeypatch.setattr(logs.LogEnd, "read", lambda end: b"a line\n")

@@ -6,9 +6,9 @@ from decimal import Decimal
 
 from fake_machine import FACTS
 
-from launchers.outcome import Outcome
-from launchers.payload import Container, Job, Payload
-from verbs.money import Cost
+from microcluster.analysis.run_state import Outcome
+from microcluster.jobs.cluster_facts import Container, Job, Payload
+from microcluster.verbs.money import Cost
 
 PAYLOAD = Payload(
     *("local", "1f3a9c42", (FACTS,)),

@@ -15,7 +15,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import sentencepiece
-from catalogues import Source, read_package
+from catalogs import Source, read_package
 from cleaning import Pair, clean, split
 
 VOCABULARY_SIZE = 2048  # As many as the launcher learns; here they only measure lengths.

@@ -1,4 +1,4 @@
-"""Turn catalogue messages into sentence pairs: plain words in both languages, of comparable length, each once."""
+"""Turn catalog messages into sentence pairs: plain words in both languages, of comparable length, each once."""
 
 from __future__ import annotations
 

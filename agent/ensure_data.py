@@ -1,0 +1,114 @@
+"""Has the data of a run on the launcher: its own, else those of a machine that has them whole, else made anew.
+
+Python 3.5, it travels to the launcher.
+"""
+
+from parallel import at_once
+
+ASK_TIMEOUT_S = 600
+"""Comparing 2 GB with their sums takes seconds, on a busy disk minutes."""
+SAID = "staging: "
+TRIES = 2
+WHOLE, LACKING = 0, 1
+"""What the question after whole data ends with; any other exit code is no answer."""
+
+
+class NotKnown(Exception):
+    """Nobody can tell whether a machine has the data; the arguments are what was done, the exit code and the last lines."""
+
+
+def ensure(run):
+    """Return (what was done, exit code, last lines) of the first step that failed, or None with whole data."""
+    try:
+        if is_whole(run) or brought(run):
+            return None
+        run.tell({"event": "staging", "text": "no machine has the data; making them"})
+        lines = []
+        code = stage(run, lines)
+        if code:
+            return "preparing the data set", code, lines[-20:]
+        return None if is_whole(run) else ("comparing the data that were made with their sums", 1, lines[-20:])
+    except NotKnown as unknown:
+        return unknown.args
+
+
+def is_whole(run):
+    return answer(run, ["whole"], "comparing the data of " + run.name_of(run.job["addresses"][0]) + " with their sums")
+
+
+def answer(run, words, what):
+    """Return whether the data are whole where ``words`` look for them; raise when that cannot be told."""
+    run.doing = what
+    code, said = run.ask_again(run.job["data"] + words, ASK_TIMEOUT_S, (WHOLE, LACKING))
+    if code not in (WHOLE, LACKING):
+        raise NotKnown(what + said_last(said.splitlines()), code, said.splitlines()[-20:])
+    return code == WHOLE
+
+
+def brought(run):
+    """Return whether another machine had the data whole and they are here now, as on a launcher that was replaced.
+
+    Data are made anew, for hours of every machine, only when each of the others has said that it lacks them.
+    """
+    others = run.job["addresses"][1:]
+    having = at_once(lambda address: has(run, address), others)
+    unknown = [one for one in having if isinstance(one, NotKnown)]
+    for address in [one for one, there in zip(others, having) if there is True]:
+        try:
+            if arrived(run, address):
+                return True
+        except NotKnown as broken:
+            unknown.append(broken)
+    if unknown:
+        raise unknown[0]
+    return False
+
+
+def has(run, address):
+    """Return whether another machine has the data whole, or a NotKnown."""
+    try:
+        return answer(run, ["has", address], "asking " + run.name_of(address) + " for the data")
+    except NotKnown as unknown:
+        return unknown
+
+
+def arrived(run, address):
+    """Bring the data of a machine and return whether they are here now; raise where the way broke."""
+    name, code, lines = run.name_of(address), 0, []
+    for _ in range(TRIES):
+        note(run, "bringing the data from " + name + ", which has them whole")
+        run.doing = "bringing the data from " + name
+        code = run.in_container(run.job["data"] + ["bring", address], lines.append)
+        if code == 0 and is_whole(run):
+            note(run, "the data of " + name + " are here")
+            return True
+        note(run, "the data of " + name + (" did not arrive" if code else " arrived with other bytes"))
+    if code:
+        raise NotKnown("bringing the data from " + name + said_last(lines), code, lines[-20:])
+    return False
+
+
+def said_last(lines):
+    return ": " + lines[-1] if lines else ""
+
+
+def stage(run, lines):
+    """Make the data in a container of their own, which is gone afterwards; return the exit code."""
+
+    def heard(line):
+        lines.append(line)
+        if line.startswith(SAID):
+            run.tell({"event": "staging", "text": line[len(SAID) :]})
+
+    run.doing = "preparing the data set"
+    run.on_host(run.job["unstage"])  # A killed launcher may have left one.
+    try:
+        return run.on_host(run.job["stage"], heard)
+    finally:
+        run.on_host(run.job["unstage"])
+
+
+def note(run, text):
+    """Say it in the log and where the run's progress is shown."""
+    run.log.write((SAID + text + "\n").encode("utf-8"))
+    run.tell({"event": "staging", "text": text})

@@ -1,0 +1,215 @@
+"""Looks after a run while its ranks train: samples the machines, raises alarms, ends what is lost.
+
+Python 3.5, it travels to the launcher.
+"""
+
+import contextlib
+import errno
+import json
+import threading
+import time
+from collections import deque
+
+import health_rules
+import kill_run
+import predicted_step
+from log_parser import explains, rank_of
+from parallel import at_once
+from replicator import Copier
+
+LAST_LINES, LINE_SHOWN = 20, 1000
+SAMPLE_TIMEOUT_S = 20
+PASSES_S = 120
+PASSING = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
+"""What a launcher that is short of memory or processes for a moment answers to a new process."""
+EARLY_S, EARLY_TIMES = 120, 4
+"""In the first minutes the machines are asked so many times as often, so that a short run is measured as well."""
+
+
+class Watchman:
+    """Watches one training phase from a thread of its own; ``begin`` and ``leave`` stand around it."""
+
+    def __init__(self, run):
+        self.run = run
+        self.last_lines = {}
+        self.verdict = self.dead = None
+        self.over, self.call = threading.Event(), threading.Event()
+        self.lock = threading.Lock()
+        self.raised, self.sampled_at, self.began = {}, float("-inf"), time.monotonic()
+        job = run.job
+        expected = predicted_step.of(run)
+        if expected:
+            run.tell(dict(expected, event="prediction"))
+        self.alarms = health_rules.Alarms(
+            time.monotonic(),
+            job["stall_s"],
+            expected=expected,
+            mixed=job["mixed"],
+            per_hour=job["per_hour"],
+            max_steps=job["max_steps"],
+            print_steps=job["print_steps"],
+        )
+        self.looking = threading.Thread(target=self._look_on, daemon=True)
+        self.copying = threading.Thread(target=Copier(run, self.alarms, self.over).keep, daemon=True)
+
+    def begin(self):
+        self.looking.start()
+        self.copying.start()
+
+    def leave(self):
+        self.over.set()
+        self.call.set()
+        self.looking.join()
+
+    def finish_copies(self):
+        """Wait until the last checkpoint is on two machines; after a bad end the way to the other one may be cut."""
+        self.copying.join()
+
+    def heard(self, line, events):
+        """Take in one line of the log with its events, and return these as they are to be written down."""
+        rank = rank_of(line)
+        with self.lock:
+            if explains(line):
+                self.last_lines.setdefault(rank, deque(maxlen=LAST_LINES)).append(line[:LINE_SHOWN])
+            events = [self._explained(event) for event in events]
+            for event in events:
+                self.alarms.saw(event, time.monotonic())
+        self.call.set()
+        return events
+
+    def judgement(self):
+        """Return (cause, sentence, lines) once something is wrong that ends the run, else None."""
+        if self.verdict is None:
+            with self.lock:
+                found = self.alarms.now(time.monotonic())
+                cause = health_rules.ending(found)
+                if cause:
+                    self.verdict = (cause, found[cause], self.lines(cause))
+        return self.verdict
+
+    def silent(self):
+        """Return (cause, sentence, lines) when the ranks have ended and a machine does not answer any more, else None.
+
+        A broken connection may end the ranks before the machine has been missed for long enough.
+        """
+        answers = self._ask_all("facts")
+        lost = sorted(self.run.name_of(address) for address, (code, _) in answers if code)
+        if not lost:
+            return None
+        return health_rules.NODE_LOST, " and ".join(lost) + " does not answer, and the ranks have ended", self.lines()
+
+    def told_by_machines(self):
+        """Return (cause, sentence, lines) of the rank whose end its machine has noted first, else None.
+
+        mpirun has nothing to say of it when it crashes over a rank's death itself.
+        """
+        words = [word for _, (code, out) in self._ask_all("ended") if code == 0 for word in words_in(out)]
+        if not words:
+            return None
+        event = self._explained(dict(min(words, key=lambda word: word["t"]), event=health_rules.RANK_DIED))
+        self.run.tell(event)
+        return health_rules.RANK_DIED, event["text"], self.lines(health_rules.RANK_DIED)
+
+    def _ask_all(self, what):
+        """Return [(address, (exit code, what it printed))] of what every machine answers to the words of the job."""
+        addresses, argv = self.run.job["addresses"], self.run.job[what]
+
+        def ask(address):
+            return self.run.ask(self.run.on_node(address, argv), SAMPLE_TIMEOUT_S, marked=False)
+
+        return list(zip(addresses, at_once(ask, addresses)))
+
+    def _explained(self, event):
+        """Add to what mpirun says of a rank or machine where that is, in names that a person knows."""
+        if event["event"] == health_rules.WAITED_FOR:
+            return dict(event, text="rank {} on {}".format(event["rank"], self._node_of(event["rank"])))
+        if event["event"] == "restored" and self.run.resumed is not None:
+            return dict(event, step=self.run.resumed)  # The log has it from the file's name.
+        if event["event"] == health_rules.RANK_DIED:
+            node = self._node_of(event["rank"])
+            how = "signal " + str(event["signal"]) if "signal" in event else "exit code " + str(event["exit_code"])
+            self.dead = event["rank"]
+            return dict(event, node=node, text="rank {} on {} ended with {}".format(event["rank"], node, how))
+        if event["event"] == health_rules.NODE_LOST:
+            node = self.run.name_of(event["node"])
+            return dict(event, node=node, text=node + " is lost to the other machines")
+        if event["event"] == health_rules.DISK_FULL:
+            return dict(event, text="no space is left on a disk that a rank writes to")
+        return event
+
+    def _node_of(self, rank):
+        """Return the name of the machine that a rank is on; what the log says of ranks need not be true."""
+        job = self.run.job
+        names = [self.run.name_of(address) for address in job["addresses"] for _ in range(job["slots"])]
+        return names[rank] if rank < len(names) else "no machine of this run"
+
+    def lines(self, cause=None):
+        """Return the lines that matter: those of the rank that died, else the last ones of the first rank."""
+        rank = self.dead if cause == health_rules.RANK_DIED else 0
+        return list(self.last_lines.get(rank) or self.last_lines.get(None) or [])
+
+    def _look_on(self):
+        seen_at = time.monotonic()
+        while not self.over.is_set():
+            try:
+                self._look()
+                seen_at = time.monotonic()
+            except Exception as error:  # noqa: BLE001 - ranks that nobody watches cost money unseen
+                self._could_not_look(error, time.monotonic() - seen_at)
+            if self.judgement():
+                kill_run.end("only", self.run.job["run"])
+                return
+            self.call.wait(self.run.job["watch_every_s"])
+            self.call.clear()
+
+    def _could_not_look(self, error, for_s):
+        """End the run for what will not pass: a full disk, a mistake of ours, or no memory for a process for minutes."""
+        if health_rules.is_full(error):
+            self.alarms.saw({"event": health_rules.DISK_FULL, "text": "the launcher could not write: " + str(error)}, 0)
+        elif passes(error) and for_s < PASSES_S:
+            with self.lock:
+                self.alarms.blind(time.monotonic())
+        else:
+            self.verdict = ("supervisor-failed", "watching the run failed: " + repr(error), [])
+
+    def _look(self):
+        now = time.monotonic()
+        early = now - self.began < EARLY_S
+        if now - self.sampled_at >= self.run.job["sample_every_s"] / (EARLY_TIMES if early else 1.0):
+            self.sampled_at = now
+            self._sample()
+        with self.lock:
+            found = self.alarms.now(time.monotonic())
+        self._raise(found)
+
+    def _raise(self, found):
+        """Write down what has begun to be wrong and what no longer is."""
+        for cause in sorted(set(found) - set(self.raised)):
+            self.run.tell({"event": "alarm", "cause": cause, "text": found[cause]})
+        for cause in sorted(set(self.raised) - set(found)):
+            self.run.tell({"event": "cleared", "cause": cause})
+        self.raised = found
+
+    def _sample(self):
+        for address, (code, out) in self._ask_all("facts"):
+            name, facts = self.run.name_of(address), None if code else (words_in(out) or [None])[-1]
+            with self.lock:
+                self.alarms.sampled(name, facts, time.monotonic())
+            if facts is not None:
+                kept = dict((key, facts[key]) for key in ("free_bytes", "rx_bytes", "tx_bytes") if key in facts)
+                used = [gpu["utilisation"] for gpu in facts["gpus"] if gpu["utilisation"] is not None]
+                self.run.sample(dict(kept, event="sample", node=name, gpus=used))
+
+
+def passes(error):
+    """Return whether an error may be over soon; a thread that cannot be started is a RuntimeError."""
+    return isinstance(error, (RuntimeError, MemoryError)) or (isinstance(error, OSError) and error.errno in PASSING)
+
+
+def words_in(text):
+    """Return the JSON objects among the lines of what a machine printed; ssh may say something too, and a line be cut off."""
+    found = []
+    for line in text.splitlines():
+        with contextlib.suppress(ValueError):
+            found += [json.loads(line)] if line.startswith("{") else []
+    return found

@@ -1,0 +1,101 @@
+"""Sees every new checkpoint and best model of a run, and lets another machine have the newest; Python 3.5, it travels to the launcher.
+
+It has a thread of its own and never holds up the ranks. The first machine that takes the copy keeps it for as long as it can; when it
+cannot, the next one does.
+"""
+
+import json
+import os
+import time
+
+import checkpoints
+from replica_store import MARK
+
+COPY_TIMEOUT_S = 1800
+KILL_AFTER_S = 10
+LIMITED = ["timeout", "--kill-after=" + str(KILL_AFTER_S), str(COPY_TIMEOUT_S)]
+"""Inside the container: a copy that was only given up outside of it would write beside the next one."""
+RETRY_S = 60
+
+
+class Copier:
+    """Keeps the copy of one training phase; ``keep`` returns after the look that follows the end."""
+
+    def __init__(self, run, alarms, over):
+        self.run, self.alarms, self.over = run, alarms, over
+        self.keepers = list(run.job["addresses"][1:])
+        self.announced = self.kept = None
+        self.failed_at = None
+
+    def keep(self):
+        last = False
+        while not last:
+            last = self.over.is_set()
+            self.look(last)
+            self.over.wait(self.run.job["watch_every_s"])
+
+    def look(self, last=False):
+        """Announce a new checkpoint, and copy it and the best models where anything of that is new."""
+        try:
+            logdir = self.run.path("logdir")
+            newest, best = checkpoints.newest_whole(logdir), checkpoints.best_whole(logdir)
+            if newest:
+                self._announce_and_copy(newest, best, last)
+        except FileNotFoundError:  # The framework has removed it meanwhile.
+            self.announced = None
+        except Exception as error:  # noqa: BLE001 - it may pass, and the next checkpoints are to be copied all the same
+            self.failed_at = time.monotonic()
+            self.alarms.not_copied = "the newest checkpoint could not be copied: {}".format(error)
+
+    def _announce_and_copy(self, newest, best, last):
+        if newest != self.announced:
+            self._announce(*newest)
+        self.announced = newest
+        pausing = self.failed_at is not None and time.monotonic() - self.failed_at < RETRY_S and not last
+        if (newest, best) != self.kept and self.keepers and not pausing:
+            self._copy(newest, best)
+
+    def _announce(self, step, name):
+        size = sum(os.path.getsize(self.run.path("logdir", file)) for file in self._files(name))
+        self.alarms.checkpoint_bytes = size
+        self.run.tell({"event": "checkpoint", "step": step, "bytes": size})
+
+    def _copy(self, newest, best):
+        """Copy to the first machine that takes it, so that the launcher's loss costs one interval at most."""
+        step, name = newest
+        files = self._files(name) + [file for one in best for file in self._files(one)]
+        pointer = os.path.join(checkpoints.BEST_FOLDER, checkpoints.POINTER)
+        if best and os.path.exists(self.run.path("logdir", pointer)):
+            files.append(pointer)
+        written = os.path.getmtime(self.run.path("logdir", name + ".index"))
+        before, refused = self._as_they_are(files), []
+        for address in list(self.keepers):
+            began, node = time.monotonic(), self.run.name_of(address)
+            argv = LIMITED + self.run.job["copy"] + [address, str(step)] + ["logdir/" + file for file in files]
+            code, said = self.run.ask(argv, COPY_TIMEOUT_S + 2 * KILL_AFTER_S, marked=False)
+            if not code:
+                self.keepers.remove(address)
+                self.keepers.insert(0, address)
+                self.kept, self.failed_at, self.alarms.not_copied = (newest, best), None, ""
+                told = {"event": "copied", "step": step, "to": node, "best": [os.path.basename(one) for one in best]}
+                lag = {"seconds": round(time.monotonic() - began, 1), "lag_s": round(time.time() - written, 1)}
+                self.run.tell(dict(told, **dict(lag, **sent(said))))
+                return
+            if self._as_they_are(files) != before:
+                return  # The framework has written meanwhile; the next look takes what is there then.
+            refused.append("to " + node + ": " + said[-300:])
+        self.failed_at = time.monotonic()
+        self.alarms.not_copied = "checkpoint {} could not be copied {}".format(step, "; ".join(refused))
+
+    def _files(self, name):
+        return checkpoints.files_of(self.run.path("logdir"), name)
+
+    def _as_they_are(self, files):
+        """Return what changes when a file is written again or removed."""
+        paths = [self.run.path("logdir", file) for file in files]
+        return [(os.path.getsize(path), os.path.getmtime(path)) if os.path.exists(path) else None for path in paths]
+
+
+def sent(said):
+    """Return what the copying says that it has sent: bytes, and how many files."""
+    return json.loads(said.partition(MARK)[2].splitlines()[0]) if MARK in said else {}

@@ -1,0 +1,121 @@
+"""What a run goes on from: the newest checkpoint that is whole, of this machine or of the one that has the copy.
+
+Python 3.5, it travels to the launcher.
+"""
+
+import os
+import time
+
+import checkpoints
+from parallel import at_once
+from replica_store import MARK, NONE, SPOILT
+from run_context import ASK_TRIES, TOO_SLOW
+
+ASK_TIMEOUT_S = 30
+BRING_TIMEOUT_S = 1800
+READ_TIMEOUT_S = 600
+UNREADABLE = 3
+
+
+class NotBroughtBack(Exception):
+    """There may be a newer checkpoint on another machine and it cannot be had; the argument is a sentence."""
+
+
+class NoAnswer(Exception):
+    """A machine did not answer; the argument says what came instead."""
+
+
+def bring_back(run):
+    """Fetch the copy of another machine when it is newer than anything here, as on a launcher that was replaced.
+
+    A run goes on only when every machine has said what it has: a silent one may hold the newest copy, which the next copy would
+    replace. Refusing costs nothing, because without that machine the ranks cannot start either.
+    """
+    own = checkpoints.newest_whole(run.path("logdir"))
+    others = run.job["addresses"][1:]
+    run.doing = "asking the other machines for their copies"
+    steps = at_once(lambda address: asked(run, address), others)
+    silent = [(address, step.args[0]) for step, address in zip(steps, others) if isinstance(step, NoAnswer)]
+    if silent:
+        raise NotBroughtBack("; ".join(unknown(run, *one) for one in silent))
+    newer = [pair for pair in zip(steps, others) if pair[0] is not None and pair[0] > (own[0] if own else -1)]
+    refused = []
+    for step, address in sorted(newer, reverse=True):
+        if brought(run, step, address, refused):
+            return
+    if refused and not own:
+        raise NotBroughtBack(
+            "fetching the copy of a checkpoint: {}. Remove {} there, and the run begins again".format(
+                "; ".join(refused), run.path("copy")
+            )
+        )
+
+
+def unknown(run, address, said):
+    sentence = (
+        "asking {} for the step of its copy: no answer in {} tries ({}). If it will never answer, remove {} there"
+    )
+    return sentence.format(run.name_of(address), ASK_TRIES, said, run.path("copy"))
+
+
+def brought(run, step, address, refused):
+    """Return whether the copy is here now; one that is spoilt there is added to ``refused``, anything else raises."""
+    name = run.name_of(address)
+    run.doing = "fetching the copy of step {} from {}".format(step, name)
+    code, said = run.ask_again(run.job["bring"] + [address], BRING_TIMEOUT_S, (0, SPOILT, TOO_SLOW))
+    run.tell({"event": "not_brought_back" if code else "brought_back", "step": step, "from": name, "text": said[-300:]})
+    if code not in (0, SPOILT):
+        raise NotBroughtBack("fetching the copy of step {} from {}: {}".format(step, name, said[-300:]))
+    if code:
+        refused.append("that of step {} on {}: {}".format(step, name, said[-300:]))
+    return not code
+
+
+def asked(run, address):
+    """Return the step of the checkpoint that a machine has the copy of, None when it says that it has none, or a NoAnswer."""
+    code, said = run.ask_again(run.job["copied"] + [address], ASK_TIMEOUT_S, (0,))
+    word = (said.partition(MARK)[2].split() or [""])[0]
+    if code == 0 and word == NONE:
+        return None
+    if code == 0 and word.isdigit():
+        return int(word)
+    return NoAnswer((said.splitlines() or ["exit code " + str(code)])[-1][-300:])
+
+
+def latest_checkpoint(run):
+    """Return the two small files that every rank looks for; a log folder without a whole checkpoint is put aside."""
+    logdir = run.path("logdir")
+    if not os.path.isdir(logdir) or not os.listdir(logdir):
+        os.makedirs(logdir, exist_ok=True)
+        return []
+    chosen, passed = choose(run)
+    if passed:  # A copy of what was put aside may be sound.
+        bring_back(run)
+        chosen, _ = choose(run)
+    if not chosen:
+        os.rename(logdir, logdir + ".without-checkpoint-" + str(int(time.time())))
+        os.makedirs(logdir)
+        return []
+    step, name = chosen
+    removed = checkpoints.prune(logdir, name)
+    if removed:
+        run.tell({"event": "pruned", "names": removed})
+    run.resumed = step
+    run.write("logdir/" + checkpoints.POINTER, checkpoints.pointer(logdir, name))
+    run.tell({"event": "resuming", "step": step, "from": name})
+    return ["logdir/" + checkpoints.POINTER, "logdir/" + name + ".index"]
+
+
+def choose(run):
+    """Return (step, name) of what the run goes on from or None, and what was put aside for it."""
+    chosen, passed = checkpoints.choose(run.path("logdir"), run.path("torn"), lambda name: is_readable(run, name))
+    for why in passed:
+        run.tell({"event": "passed_over", "text": why})
+    return chosen, passed
+
+
+def is_readable(run, name):
+    """Return whether the framework can read the checkpoint; a failure of another kind is no verdict on it."""
+    argv = run.job["read"] + [run.path("logdir", name)]
+    run.doing = "reading checkpoint " + name + " back"
+    return run.ask(argv, READ_TIMEOUT_S)[0] != UNREADABLE

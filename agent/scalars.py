@@ -1,0 +1,70 @@
+"""Reads one scalar out of the event files that TensorBoard shows; Python 3.5, it travels to the launcher.
+
+An event file is a row of records: length (8 bytes), checksum of the length (4), content, checksum of the content (4). The
+content is a protocol buffer of TensorFlow's type Event. Arguments: the log folder, the scalar's name.
+"""
+
+import glob
+import json
+import math
+import os
+import struct
+import sys
+
+from tf_index import varint
+
+HEADER, TRAILER_BYTES, FLOAT = struct.Struct("<QI"), 4, struct.Struct("<f")
+LONGEST_BYTES = 1 << 16
+"""A record of scalars has a few hundred bytes; the graph, of megabytes, is passed over."""
+STEP, SUMMARY, VALUE, TAG, SIMPLE_VALUE = 2, 5, 1, 1, 2
+"""Fields of Event, Summary and Summary.Value."""
+
+
+def scalar(logdir, tag):
+    """Return [(step, value)] in the order in which they were written."""
+    paths = sorted(glob.glob(os.path.join(logdir, "events.out.tfevents.*")), key=os.path.getmtime)
+    return [point for path in paths for content in records(path) for point in points(content, tag)]
+
+
+def records(path):
+    """Yield the contents of the short records; the last one may just be being written."""
+    size = os.path.getsize(path)
+    with open(path, "rb") as file:
+        while file.tell() + HEADER.size <= size:
+            length, _ = HEADER.unpack(file.read(HEADER.size))
+            after = file.tell() + length + TRAILER_BYTES
+            if after > size:
+                return
+            if length <= LONGEST_BYTES:
+                yield file.read(length)
+            file.seek(after)
+
+
+def points(event, tag):
+    """Return (step, value) of each value with this tag in one event."""
+    found, step = [], 0
+    for field, content in fields(event):
+        if field == STEP:
+            step = content
+        elif field == SUMMARY:
+            values = [dict(fields(value)) for number, value in fields(content) if number == VALUE]
+            found += [FLOAT.unpack(value[SIMPLE_VALUE])[0] for value in values if value.get(TAG) == tag.encode()]
+    return [(step, value) for value in found if math.isfinite(value)]
+
+
+def fields(content):
+    """Yield (number, value) of a protocol buffer: numbers for varints, bytes for all else."""
+    at = 0
+    while at < len(content):
+        tag, at = varint(content, at)
+        kind = tag & 7
+        if kind == 0:
+            value, at = varint(content, at)
+        else:
+            size, at = varint(content, at) if kind == 2 else ({1: 8, 5: 4}[kind], at)
+            value, at = content[at : at + size], at + size
+        yield tag >> 3, value
+
+
+if __name__ == "__main__":
+    print(json.dumps(scalar(*sys.argv[1:])))

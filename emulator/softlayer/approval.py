@@ -1,0 +1,80 @@
+"""Orders that wait for a person: nothing is built and nothing billed until the order is approved."""
+
+from __future__ import annotations
+
+from emulator.softlayer import networks, transactions
+from emulator.softlayer.account import Account
+from emulator.softlayer.faults import not_found, public
+from emulator.softlayer.records import Guest, Order
+
+PENDING, APPROVED, REFUSED, CANCELLED = "PENDING_APPROVAL", "APPROVED", "REFUSED", "CANCELLED"
+
+
+def hold(account: Account, order: Order) -> None:
+    """Let a placed order wait: its billing items are put aside until a person approves it."""
+    items = account.store.billing_items
+    order.status = PENDING
+    order.held = [items.pop(account.store.guests[guest_id].billing_item_id) for guest_id in order.guest_ids]
+
+
+def approve(account: Account, order: Order) -> None:
+    """Begin to bill and to build what was ordered."""
+    _check_pending(order)
+    if order.held_upgrade:
+        _begin_upgrade(account, order)
+    order.status, order.approved = APPROVED, account.now
+    for item in order.held:
+        item.opened = account.now
+        for fee in item.fees:
+            fee.opened = account.now
+        account.store.billing_items[item.id] = item
+        transactions.provision(account, account.store.guests[item.resource_id])
+    order.held = []
+
+
+def refuse(account: Account, order: Order) -> None:
+    """Let everything that waits with the order go."""
+    _check_pending(order)
+    for item in list(order.held):
+        _let_go(account, order, item.resource_id)
+    order.status, order.held_upgrade = REFUSED, None
+
+
+def waits(account: Account, guest: Guest) -> bool:
+    """Whether a guest waits for the approval of its order."""
+    order = account.store.orders.peek(guest.order_id)
+    return order is not None and order.status == PENDING
+
+
+def cancel(account: Account, guest: Guest) -> None:
+    """Take a guest out of its order; the order is cancelled with its last one."""
+    order = account.store.orders[guest.order_id]
+    _let_go(account, order, guest.id)
+    if not order.held:
+        order.status = CANCELLED
+
+
+def order_of(account: Account, number: int) -> Order:
+    """The order with this id."""
+    if number not in account.store.orders:
+        raise not_found(number)
+    return account.store.orders[number]
+
+
+def _check_pending(order: Order) -> None:
+    if order.status != PENDING:
+        raise public(f"Order {order.id} does not wait for approval; it is {order.status}.")
+
+
+def _begin_upgrade(account: Account, order: Order) -> None:
+    guest = account.store.guests.get(order.guest_ids[0])
+    if guest is None or guest.cancelled is not None or guest.upgrade:
+        raise public(f"Virtual guest {order.guest_ids[0]} is gone or has an open upgrade request.")
+    guest.upgrade, order.held_upgrade = order.held_upgrade, None
+    guest.upgrade.starts = account.now + account.settings.upgrade_starts_after_s
+
+
+def _let_go(account: Account, order: Order, guest_id: int) -> None:
+    order.held = [item for item in order.held if item.resource_id != guest_id]
+    del account.store.guests[guest_id]
+    networks.release(account)

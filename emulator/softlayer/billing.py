@@ -1,0 +1,156 @@
+"""What things cost: every part its fee for each started hour or month, until the part or the whole has ended.
+
+A charge is made at the moment its hour or month begins, so what was charged up to a moment never changes afterwards, and
+the charges of two periods that follow each other are those of both together. Amounts are exact; only sums are shown in cents.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+
+from emulator.softlayer import months
+from emulator.softlayer.account import Account
+from emulator.softlayer.catalog import Price
+from emulator.softlayer.price_list import load_catalog
+from emulator.softlayer.records import BillingItem, Fee, Order
+
+HOUR_S = 3600.0
+CENT = Decimal("0.01")
+BILLED_SINCE = "billed_since"
+
+
+@dataclass(frozen=True)
+class Billed:
+    """What a billing item stands for."""
+
+    kind: str
+    resource_id: int
+    datacenter: str
+    hostname: str = ""
+    domain: str = ""
+    flavor: str = ""
+    category: str = "guest_core"
+    notes: str = ""
+
+
+def open_item(account: Account, order: Order, prices: Iterable[Price], what: Billed, *, hourly: bool) -> BillingItem:
+    """Begin to bill something, each of its prices as a part."""
+    moment = account.now  # The clock runs on between two looks; what begins together begins at the same moment.
+    account.store.facts.setdefault(BILLED_SINCE, repr(moment))
+    item = BillingItem(
+        id=account.next_id(),
+        order_id=order.id,
+        order_item_id=account.next_id(),
+        resource_id=what.resource_id,
+        hostname=what.hostname,
+        domain=what.domain,
+        datacenter=what.datacenter,
+        flavor=what.flavor,
+        hourly=hourly,
+        opened=moment,
+        fees=[_fee(account, price, moment) for price in prices],
+        notes=what.notes,
+        kind=what.kind,
+        category=what.category,
+    )
+    account.store.billing_items[item.id] = item
+    return item
+
+
+def billed_since(account: Account) -> float | None:
+    """When the account's first order was billed, which makes its billing day; None before that."""
+    moment = account.store.facts.get(BILLED_SINCE)
+    return None if moment is None else float(moment)
+
+
+def replace_fees(account: Account, item: BillingItem, prices: Iterable[Price]) -> None:
+    """Bill these prices from now on, and no longer what stood under their categories."""
+    moment = account.now
+    for price in prices:
+        fee = _fee(account, price, moment)
+        before = [each for each in item.fees if each.category == fee.category and each.closed is None]
+        for each in before:
+            each.closed = moment
+        fee.replaced = str(sum((_per_month(each) for each in before), Decimal()))
+        item.fees.append(fee)
+
+
+def close(item: BillingItem, moment: float) -> None:
+    """End the charge of an item with all its parts; it stays readable."""
+    item.closed = moment
+    for fee in item.fees:
+        fee.closed = fee.closed or moment
+
+
+def started_hours(opened: float, until: float) -> int:
+    """Hours that are billed between two moments: each started one counts, the first from the first second."""
+    return max(1, math.ceil(round(until - opened, 3) / HOUR_S))
+
+
+def ended(fee: Fee, item: BillingItem) -> float | None:
+    """When a part stops to be charged, as far as that is known."""
+    return min((moment for moment in (fee.closed, item.closed, item.ends) if moment is not None), default=None)
+
+
+def charged_for(fee: Fee, item: BillingItem, until: float) -> Decimal:
+    """The dollars charged for one part up to a moment."""
+    if until < fee.opened:
+        return Decimal()
+    end = ended(fee, item)
+    until = until if end is None else min(until, end)
+    if item.hourly:
+        return Decimal(fee.hourly) * started_hours(fee.opened, until)
+    months_later = months.begun_before(item.opened, until) - months.begun_before(item.opened, fee.opened)
+    return _first_month(fee, item) + _per_month(fee) * months_later
+
+
+def charged(item: BillingItem, until: float) -> Decimal:
+    """The dollars charged for an item with all its parts up to a moment."""
+    return sum((charged_for(fee, item, until) for fee in item.fees), Decimal())
+
+
+def hours_used(item: BillingItem, now: float) -> int:
+    """The started hours of a billing item."""
+    return started_hours(item.opened, now if item.closed is None else item.closed)
+
+
+def to_the_end(item: BillingItem) -> list[Fee]:
+    """The parts that an item has, or had at its end; not those that were replaced before."""
+    return [fee for fee in item.fees if fee.closed in (None, item.closed)]
+
+
+def per_hour(item: BillingItem) -> Decimal:
+    """The dollars per hour of the parts that are open; of a closed item, those that were open to its end."""
+    return sum((Decimal(fee.hourly) for fee in to_the_end(item)), Decimal())
+
+
+def per_month(item: BillingItem) -> Decimal:
+    """The dollars per month of the parts that are open; of a closed item, those that were open to its end."""
+    return sum((_per_month(fee) for fee in to_the_end(item)), Decimal())
+
+
+def bill(account: Account, at: float | None = None) -> Decimal:
+    """What the account has to pay up to a moment, now unless it is told, for everything it ever had, in cents."""
+    moment = account.now if at is None else at
+    return sum((charged(item, moment) for item in account.store.billing_items.look()), Decimal()).quantize(CENT)
+
+
+def _fee(account: Account, price: Price, moment: float) -> Fee:
+    return Fee(account.next_id(), price.category.code, price.description, str(price.hourly), moment)
+
+
+def _per_month(fee: Fee) -> Decimal:
+    return load_catalog().monthly(Decimal(fee.hourly))
+
+
+def _first_month(fee: Fee, item: BillingItem) -> Decimal:
+    """A month in full; for a part that came later, the rest of the month, less what its predecessor had paid for that."""
+    if fee.opened <= item.opened:
+        return _per_month(fee)
+    number = months.begun_before(item.opened, fee.opened)
+    begun, over = (months.anniversary(item.opened, number + each) for each in (0, 1))
+    left = Decimal((over - fee.opened) / (over - begun))
+    return max(Decimal(), (_per_month(fee) - Decimal(fee.replaced)) * left).quantize(CENT)

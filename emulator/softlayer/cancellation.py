@@ -1,0 +1,83 @@
+"""The end of what is billed: at once, or when the month that is paid is over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from emulator.clock import iso
+from emulator.softlayer import billing, months, portal, vlans
+from emulator.softlayer.account import Account
+from emulator.softlayer.faults import public
+from emulator.softlayer.records import BillingItem
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How one kind of thing ends: what forbids it right now, if anything, and what becomes of the thing."""
+
+    forbidden: Callable[[Account, BillingItem], str | None]
+    end: Callable[[Account, BillingItem], None]
+
+
+def cancel(account: Account, item: BillingItem, *, immediate: bool) -> None:
+    """End a billing item: hourly ones at once, monthly ones at once only if that is asked for, else on the anniversary."""
+    if item.closed is not None:
+        raise public(f"Billing item {item.id} is already cancelled.")
+    if item.ends is not None:
+        raise public(f"Billing item {item.id} is already cancelled: it is pending cancellation on {iso(item.ends)}.")
+    forbidden = ENDINGS[item.kind].forbidden(account, item)
+    if forbidden:
+        raise public(forbidden)
+    if immediate or item.hourly:
+        _finish(account, item, account.now)
+    else:
+        item.ends = months.next_anniversary(item.opened, account.now)
+
+
+def void(item: BillingItem) -> None:
+    """Take back a cancellation that has not taken effect."""
+    if item.closed is not None or item.ends is None:
+        raise public(f"Billing item {item.id} has no pending cancellation.")
+    item.ends = None
+
+
+def end_due(account: Account) -> bool:
+    """Close what has reached its anniversary; tell whether something did. What is in a transaction waits for its end."""
+    due = [item for item in pending(account) if item.ends <= account.now]
+    free = [item for item in due if not ENDINGS[item.kind].forbidden(account, item)]
+    for item in free:
+        _finish(account, account.store.billing_items[item.id], item.ends)
+    return bool(free)
+
+
+def pending(account: Account) -> list[BillingItem]:
+    """The billing items that are cancelled, but paid and usable until their anniversary."""
+    return [item for item in account.store.billing_items.living() if item.ends is not None and item.closed is None]
+
+
+def _finish(account: Account, item: BillingItem, moment: float) -> None:
+    billing.close(item, moment)
+    ENDINGS[item.kind].end(account, item)
+
+
+def _busy_guest(account: Account, item: BillingItem) -> str | None:
+    guest = account.store.guests.peek(item.resource_id)
+    if guest is None or guest.transaction is None:
+        return None
+    text = f"transaction {guest.transaction.id} ({guest.transaction.group}) is active. {guest.machine_error or ''}"
+    return f"Virtual guest {guest.id} cannot be cancelled while {text}".strip()
+
+
+def _end_guest(account: Account, item: BillingItem) -> None:
+    """The guest is no longer its owner's; the clock begins to reclaim it."""
+    guest = account.store.guests[item.resource_id]
+    guest.cancelled = account.now
+    guest.finish_upgrade()
+
+
+ENDINGS: dict[str, Ending] = {
+    "guest": Ending(_busy_guest, _end_guest),
+    portal.VOLUME: Ending(lambda account, item: None, portal.end_volume),
+    portal.VLAN: Ending(vlans.cannot_end, vlans.end),
+}

@@ -1,0 +1,117 @@
+"""The life of a guest: ordered, built, changed, cancelled."""
+
+from __future__ import annotations
+
+from emulator.softlayer import approval, billing, cancellation, networks, transactions
+from emulator.softlayer.account import Account
+from emulator.softlayer.billing import Billed
+from emulator.softlayer.faults import public
+from emulator.softlayer.orders import GuestOrder, Placement, billed_prices, check_room, cost, lines_of
+from emulator.softlayer.records import BillingItem, Component, Guest, GuestDisk, Order
+
+
+def place(account: Account, orders: list[GuestOrder]) -> tuple[Order, list[Guest]]:
+    """Accept an order whole or not at all: its guests are billed and being built from now on, or wait for a person."""
+    waits = account.settings.approval == "pending"
+    if waits and any(order.waits_for_nobody for order in orders):
+        raise public("The order needs a person's approval, and immediateApprovalOnlyFlag forbids it to wait for one.")
+    check_room(account, orders)
+    interfaces = [_placed(account, order) for order in orders]
+    record = Order(account.next_id(), account.now, str(cost(account, orders)), orders[0].hourly, [], [])
+    account.store.orders[record.id] = record
+    guests = []
+    for order, (private, public_router) in zip(orders, interfaces, strict=True):
+        guests.append(_build(account, order, record, (private, public_router)))
+    record.guest_ids = [guest.id for guest in guests]
+    if waits:
+        approval.hold(account, record)
+    else:
+        for guest in guests:
+            transactions.provision(account, guest)
+    return record, guests
+
+
+def cancel(account: Account, guest: Guest) -> None:
+    """End the charge at once; the clock begins to reclaim the guest."""
+    if guest.cancelled is not None:
+        raise public(f"Virtual guest {guest.id} is already cancelled.")
+    if approval.waits(account, guest):
+        approval.cancel(account, guest)
+        return
+    cancellation.cancel(account, account.store.billing_items[guest.billing_item_id], immediate=True)
+
+
+def restart(guest: Guest) -> None:
+    """Have the machine stopped and started once more."""
+    guest.powered = True
+    guest.boots_wanted += 1
+
+
+def _placed(account: Account, order: GuestOrder) -> tuple:
+    """The pair of routers an order ends up behind."""
+    pair = networks.routers_for(
+        account, order.datacenter, _router(account, order.private, True), _router(account, order.public, False)
+    )
+    if order.private_only and (order.public.vlan_id or order.public.router_id or order.public.groups):
+        raise public("A guest on the private network only has no public interface.")
+    return pair
+
+
+def _router(account: Account, placement: Placement, private: bool):  # noqa: ANN202
+    router_id = placement.router_id
+    if placement.vlan_id:
+        router_id = account.store.vlans[placement.vlan_id].router_id
+    router = account.catalog.router(router_id) if router_id else None
+    if router and router.private != private:
+        raise public(f"Router {router.hostname} does not lead to the {'private' if private else 'public'} network.")
+    return router
+
+
+def _build(account: Account, order: GuestOrder, record: Order, routers: tuple) -> Guest:
+    item = _bill(account, order, record)
+    sides = ((0, routers[0], order.private), (1, routers[1], order.public))[: 1 if order.private_only else 2]
+    guest = Guest(
+        id=account.next_id(),
+        uuid=account.token(),
+        hostname=order.hostname,
+        domain=order.domain,
+        datacenter=order.datacenter.name,
+        flavor=order.flavor.key_name,
+        created=item.opened,
+        order_id=record.id,
+        billing_item_id=item.id,
+        components=[_interface(account, order, port, router, wanted) for port, router, wanted in sides],
+        disks=[_disk(account, 0, order.flavor.boot_gb), *(_disk(account, *disk) for disk in order.disks)],
+        hourly=order.hourly,
+        system=order.system.codes[0] if order.system else None,
+        image_id=order.image.id if order.image else None,
+        ssh_key_ids=list(order.ssh_key_ids),
+        ssh_keys=[account.store.ssh_keys[key_id].key for key_id in order.ssh_key_ids],
+        user_data=order.user_data,
+        post_install_uri=order.post_install_uri,
+        password=account.token()[:8],
+    )
+    item.resource_id = guest.id
+    account.store.guests[guest.id] = guest
+    return guest
+
+
+def _bill(account: Account, order: GuestOrder, record: Order) -> BillingItem:
+    prices = billed_prices(account, order)
+    record.lines += lines_of(prices, order.hostname, order.domain)
+    what = Billed("guest", 0, order.datacenter.name, order.hostname, order.domain, order.flavor.key_name)
+    return billing.open_item(account, record, prices, what, hourly=order.hourly)
+
+
+def _interface(account: Account, order: GuestOrder, port: int, router, wanted: Placement) -> Component:  # noqa: ANN001
+    named = account.store.vlans.get(wanted.vlan_id or 0)
+    vlan = named or networks.vlan_behind(account, router)
+    # No address is taken twice: the guest is not among the records yet, but its other interface is on another network.
+    address = networks.free_address(account, vlan)
+    number = account.next_id()
+    mac = "06:{:02x}:{:02x}:{:02x}:{:02x}:{:02x}".format(port, *number.to_bytes(4, "big"))
+    return Component(number, port, mac, address, vlan.id, order.port_speed, list(wanted.groups))
+
+
+def _disk(account: Account, device: int, capacity_gb: int) -> GuestDisk:
+    return GuestDisk(account.next_id(), account.next_id(), device, capacity_gb)

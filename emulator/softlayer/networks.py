@@ -1,0 +1,101 @@
+"""Routers, automatic VLANs and addresses: where a guest lands and which addresses it gets."""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Network
+
+from emulator.softlayer import faults
+from emulator.softlayer.account import Account
+from emulator.softlayer.catalog import Datacenter, Router
+from emulator.softlayer.price_list import PODS_PER_DATACENTER
+from emulator.softlayer.records import Vlan
+
+GATEWAY_POSITION = 1  # the first address of a subnet belongs to its router
+
+
+def routers_for(
+    account: Account, datacenter: Datacenter, private: Router | None, public: Router | None
+) -> tuple[Router, Router]:
+    """The pair of routers for a new guest: the named ones, or those of the next pod in turn."""
+    for router in (private, public):
+        if router and router.datacenter != datacenter:
+            raise faults.public(f"Router {router.id} ({router.hostname}) is not in datacenter {datacenter.name}.")
+    if private and public and private.pod != public.pod:
+        raise faults.public(f"Routers {private.hostname} and {public.hostname} are not in the same pod.")
+    named = private or public
+    pod = named.pod if named else _next_pod(account, datacenter)
+    pair = {
+        router.private: router
+        for router in account.catalog.routers
+        if router.datacenter == datacenter and router.pod == pod
+    }
+    return pair[True], pair[False]
+
+
+def vlan_behind(account: Account, router: Router) -> Vlan:
+    """A VLAN behind a router for a guest that names none: one that is there, or an automatic one if this is the first."""
+    for vlan in account.store.vlans.values():
+        if vlan.router_id == router.id:
+            return vlan
+    return new_vlan(account, router)
+
+
+def new_vlan(account: Account, router: Router) -> Vlan:
+    """One more VLAN behind a router, with a subnet of its own."""
+    network, cidr = _free_network(account, router) if router.private else (0, account.settings.public_subnet)
+    number = _free_number(account, router, 700 + router.id % 1000 + network)
+    vlan = Vlan(account.next_id(), number, router.id, router.private, account.next_id(), cidr, network)
+    account.store.vlans[vlan.id] = vlan
+    return vlan
+
+
+def free_address(account: Account, vlan: Vlan) -> str:
+    """An address of the VLAN's subnet that no guest has, not even one that is being reclaimed."""
+    taken = {component.address for guest in account.store.guests.look() for component in guest.components}
+    for number, address in enumerate(IPv4Network(vlan.cidr).hosts(), 1):
+        if number > GATEWAY_POSITION and str(address) not in taken:
+            return str(address)
+    raise faults.insufficient_capacity(
+        f"There is no free address in subnet {vlan.cidr} of VLAN {vlan.id}.", account.settings.capacity_code
+    )
+
+
+def release(account: Account) -> None:
+    """Let the automatic VLANs go that have no guest any more; ordered ones stay."""
+    used = {component.vlan_id for guest in account.store.guests.look() for component in guest.components}
+    left = [vlan.id for vlan in account.store.vlans.look() if vlan.id not in used and vlan.billing_item_id is None]
+    for vlan_id in left:
+        del account.store.vlans[vlan_id]
+
+
+def gateway(cidr: str) -> str:
+    """The router's own address in a subnet."""
+    return str(IPv4Network(cidr)[GATEWAY_POSITION])
+
+
+def _next_pod(account: Account, datacenter: Datacenter) -> int:
+    """Pods take turns, so that guests that name no router end up apart, as they may in reality."""
+    fact = f"pod_turn_{datacenter.name}"
+    turn = int(account.store.facts.get(fact, 0))
+    account.store.facts[fact] = str(turn + 1)
+    return turn % PODS_PER_DATACENTER + 1
+
+
+def _free_number(account: Account, router: Router, number: int) -> int:
+    """A VLAN number repeats in the account, but not behind one router."""
+    taken = {vlan.number for vlan in account.store.vlans.look() if vlan.router_id == router.id}
+    while number in taken:
+        number += 1
+    return number
+
+
+def _free_network(account: Account, router: Router) -> tuple[int, str]:
+    taken = {vlan.network for vlan in account.store.vlans.look()}
+    for number, cidr in enumerate(account.settings.private_subnets, 1):
+        if number not in taken:
+            return number, cidr
+    raise faults.insufficient_capacity(
+        f"Insufficient capacity behind router {router.hostname}: every private network of this emulator is in use "
+        "(setting private_subnets).",
+        account.settings.capacity_code,
+    )

@@ -1,0 +1,218 @@
+"""Billing items and orders as the API shows them.
+
+A top-level item speaks for the whole thing: its ``hourlyRecurringFee`` and ``currentHourlyCharge`` contain those of its children.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from emulator.clock import iso
+from emulator.softlayer import billing, invoices, users
+from emulator.softlayer.account import USER_ID, Account
+from emulator.softlayer.objects import goods, guests, places
+from emulator.softlayer.records import BillingItem, Fee, Guest, Order
+from emulator.softlayer.users import User
+from emulator.softlayer.views import View
+
+
+def of_guest(account: Account, record: Guest) -> View | None:
+    """The billing item of a guest, which a cancelled one does not have any more."""
+    item = account.store.billing_items.peek(record.billing_item_id)
+    return of(account, item) if item else None
+
+
+def of(account: Account, item: BillingItem) -> View | None:
+    """The billing item of a thing, as long as it is billed; one that is pending cancellation is."""
+    return item_view(account, item) if item.closed is None else None
+
+
+def item_view(account: Account, item: BillingItem) -> View:
+    """A top-level billing item."""
+    top, begun = _top(item), invoices.period_start(account, item)
+    charge = sum((_charged(account, item, fee, begun) for fee in item.fees), Decimal())
+    hours = billing.hours_used(item, account.now) - _hours_before(item.opened, begun)
+    local = (
+        _local(account, item, top)
+        | _Fees(billing.per_hour(item), billing.per_month(item), charge).shown(item, hours)
+        | {
+            "id": item.id,
+            "hostName": item.hostname,
+            "domainName": item.domain,
+            "createDate": iso(item.opened),
+            "cycleStartDate": iso(begun),
+            "cancellationDate": iso(item.ends if item.closed is None else item.closed),
+            "notes": item.notes,
+        }
+    )
+    return View(local, _item_relations(account, item))
+
+
+def child_view(account: Account, item: BillingItem, fee: Fee) -> View:
+    """One part of an item."""
+    end, begun = billing.ended(fee, item), invoices.period_start(account, item)
+    hourly, charge = Decimal(fee.hourly), _charged(account, item, fee, begun)
+    until = account.now if end is None else min(end, account.now)
+    hours = billing.started_hours(fee.opened, until) - _hours_before(fee.opened, begun)
+    local = (
+        _local(account, item, fee)
+        | _Fees(hourly, account.catalog.monthly(hourly), charge).shown(item, hours)
+        | {
+            "id": fee.id,
+            "parentId": item.id,
+            "createDate": iso(fee.opened),
+            "cycleStartDate": iso(max(fee.opened, begun)),
+            "cancellationDate": iso(end),
+        }
+    )
+    none_below = dict.fromkeys(("children", "nextInvoiceChildren", "activeChildren"), list)
+    parent = {"parent": lambda: item_view(account, item)}
+    return View(local, _common_relations(account, item, fee) | none_below | parent)
+
+
+def _charged(account: Account, item: BillingItem, fee: Fee, begun: float) -> Decimal:
+    """What a part has cost in the billing period that is shown; what earlier ones have cost stands on their invoices."""
+    before = billing.charged_for(fee, item, begun) if begun > fee.opened else Decimal()
+    return billing.charged_for(fee, item, account.now) - before
+
+
+def _hours_before(opened: float, begun: float) -> int:
+    """The started hours that stand on earlier invoices."""
+    return billing.started_hours(opened, begun) if begun > opened else 0
+
+
+def order(account: Account, record: Order) -> View:
+    """An order with its items."""
+    return View(
+        {
+            "id": record.id,
+            "accountId": account.id,
+            "createDate": iso(record.created),
+            "modifyDate": iso(record.created),
+            "status": record.status,
+            "userRecordId": USER_ID,
+        },
+        {
+            "orderTotalAmount": lambda: str(Decimal(record.total).quantize(billing.CENT)),
+            "orderApprovalDate": lambda: iso(_approved(record)),
+            "items": lambda: order_items(record),
+            "userRecord": lambda: user(account),
+        },
+    )
+
+
+def order_items(record: Order) -> list[dict[str, Any]]:
+    """The lines of an order, each with the guest it was ordered for."""
+    return [
+        {
+            "id": record.id * 100 + number,
+            "description": line.description,
+            "categoryCode": line.category,
+            "hostName": line.hostname,
+            "domainName": line.domain,
+        }
+        for number, line in enumerate(record.lines)
+    ]
+
+
+def _approved(record: Order) -> float | None:
+    """When an order was approved, by a person or by nobody."""
+    return record.approved or (record.created if record.status == "APPROVED" else None)
+
+
+def user(account: Account, who: User | None = None) -> View:
+    """A user of the account; the one whose name it bears unless it is told."""
+    who = who or users.of(account.settings, None)
+    name = who.name
+    email = f"{name}@example.com"
+    return View(
+        {"id": USER_ID, "username": name, "displayName": name, "firstName": name, "lastName": "", "email": email}
+        | {"isMasterUserFlag": False},
+        {
+            "userStatus": lambda: {"id": 1001, "keyName": "ACTIVE", "name": "Active"},
+            "hasFullVirtualGuestAccessFlag": lambda: users.ALL_GUESTS in who.permissions,
+            "permissions": lambda: [{"keyName": each} for each in sorted(who.permissions)],
+        },
+    )
+
+
+@dataclass(frozen=True)
+class _Fees:
+    """Money as billing items have it: numbers, in dollars."""
+
+    hourly: Decimal
+    monthly: Decimal
+    charged: Decimal
+
+    def shown(self, item: BillingItem, hours: int) -> dict[str, Any]:
+        """The properties of an item or of one part."""
+        return {
+            "hourlyRecurringFee": float(self.hourly if item.hourly else 0),
+            "recurringFee": float(self.charged if item.hourly else self.monthly),
+            "recurringMonths": 1,
+            "setupFee": 0.0,
+            "hoursUsed": str(hours if item.hourly else 0),
+            "currentHourlyCharge": float(self.charged if item.hourly else 0),
+        }
+
+
+def _top(item: BillingItem) -> Fee:
+    """The part that gives the whole its name."""
+    return next(fee for fee in reversed(item.fees) if fee.category == item.category)
+
+
+def _local(account: Account, item: BillingItem, fee: Fee) -> dict[str, Any]:
+    return {
+        "description": fee.description,
+        "categoryCode": fee.category,
+        "orderItemId": item.order_item_id,
+    }
+
+
+def _common_relations(account: Account, item: BillingItem, fee: Fee | None) -> dict[str, Any]:
+    """Relations in SoftLayer's schema: asking for them alone must not hide the local properties."""
+    category = fee.category if fee else item.category
+    return {
+        "nextInvoiceTotalRecurringAmount": lambda: float(invoices.due_next(account, item, fee)),
+        "hourlyFlag": lambda: item.hourly,
+        "location": lambda: places.datacenter(account.catalog.datacenter(item.datacenter)),
+        "category": lambda: goods.category(account, category),
+        "orderItem": lambda: _order_item(account, item),
+    }
+
+
+def _item_relations(account: Account, item: BillingItem) -> dict[str, Any]:
+    top = _top(item)
+
+    def children(fees: list[Fee]) -> list[View]:
+        return [child_view(account, item, fee) for fee in fees if fee is not top]
+
+    return _common_relations(account, item, None) | {
+        "children": lambda: children(billing.to_the_end(item)),
+        "activeChildren": lambda: children([fee for fee in item.fees if fee.closed is None]),
+        # What was replaced is still on the next invoice.
+        "nextInvoiceChildren": lambda: children(item.fees),
+        "package": lambda: goods.package(account),
+        "resourceTableId": lambda: item.resource_id,
+        "resource": lambda: _guest(account, item),
+    }
+
+
+def _order_item(account: Account, item: BillingItem) -> View:
+    flavor = account.catalog.flavor(item.flavor)
+    local = {"id": item.order_item_id, "presetId": flavor.id if flavor else None}
+    return View(
+        local | {"description": flavor.description if flavor else _top(item).description},
+        {
+            "order": lambda: order(account, account.store.orders[item.order_id]),
+            "preset": lambda: goods.preset(account, flavor) if flavor else None,
+            "package": lambda: goods.package(account),
+        },
+    )
+
+
+def _guest(account: Account, item: BillingItem) -> View | None:
+    record = account.store.guests.get(item.resource_id) if item.kind == "guest" else None
+    return guests.guest(account, record) if record else None

@@ -1,0 +1,37 @@
+"""Finding the object that a call names: by number, by digits, or by GUID."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from emulator.softlayer.account import Account
+from emulator.softlayer.calls import Call
+from emulator.softlayer.faults import BAD_REQUEST, Fault, not_found
+from emulator.softlayer.records import Guest
+
+Record = TypeVar("Record")
+
+
+def identifier(call: Call) -> int | str:
+    """The id of the call, as a number where it is one."""
+    if call.identifier in (None, ""):
+        raise Fault(BAD_REQUEST, f"{call.service}::{call.method} needs the id of an object (InitParameters).")
+    return int(call.identifier) if str(call.identifier).isdigit() else str(call.identifier)
+
+
+def find(records: dict[int, Record], call: Call) -> Record:
+    """The record that a call names."""
+    key = identifier(call)
+    if key not in records:
+        raise not_found(call.identifier)
+    return records[key]
+
+
+def find_guest(account: Account, call: Call) -> Guest:
+    """The guest that a call names, by id or GUID."""
+    key = identifier(call)
+    guests = account.store.guests
+    guest_id = key if key in guests else next((each.id for each in guests.look() if each.uuid == key), None)
+    if guest_id is None:
+        raise not_found(call.identifier)
+    return guests[guest_id]

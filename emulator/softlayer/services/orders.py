@@ -1,0 +1,98 @@
+"""SoftLayer_Product_Order: verifying and placing order containers, one or many, new guests or upgrades."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+from emulator.clock import iso
+from emulator.softlayer import guests as life
+from emulator.softlayer.account import Account
+from emulator.softlayer.calls import Call
+from emulator.softlayer.faults import ORDER_INVALID, Fault
+from emulator.softlayer.masks import project
+from emulator.softlayer.objects import bills
+from emulator.softlayer.order_container import UPGRADE_ORDER, read_container, totals, write_verified
+from emulator.softlayer.orders import GuestOrder, cost
+from emulator.softlayer.records import Guest, Order
+from emulator.softlayer.upgrades import place_upgrade, read_upgrade, verified_upgrade
+
+CONTAINERS = "orderContainers"
+
+
+def verify(account: Account, call: Call) -> dict[str, Any]:
+    """Check an order and echo it with its totals; nothing changes."""
+    container = _container(call)
+    if container.get("complexType") == UPGRADE_ORDER:
+        return verified_upgrade(account, container, read_upgrade(account, container))
+    if CONTAINERS not in container:
+        return write_verified(account, container, read_container(account, container))
+    read = [(each, read_container(account, each)) for each in container[CONTAINERS]]
+    orders = [order for _, each in read for order in each]
+    echoed = [write_verified(account, each, of) for each, of in read]
+    return {**container, CONTAINERS: echoed} | totals(account, cost(account, orders), is_hourly=orders[0].hourly)
+
+
+def place(account: Account, call: Call) -> dict[str, Any]:
+    """Accept an order; the receipt names the guests it makes."""
+    container = _container(call)
+    if container.get("complexType") == UPGRADE_ORDER:
+        wanted = read_upgrade(account, container)
+        details = verified_upgrade(account, container, wanted)
+        return _receipt(account, place_upgrade(account, wanted), details)
+    many = CONTAINERS in container
+    containers = container[CONTAINERS] if many else [container]
+    read = [(each, read_container(account, each)) for each in containers]
+    order, guests = life.place(account, [each for _, of in read for each in of])
+    details = _details(account, read, guests)
+    total = Decimal(order.total)
+    whole = {CONTAINERS: details} | totals(account, total, is_hourly=order.hourly) if many else details[0]
+    return _receipt(account, order, whole)
+
+
+def check_items(account: Account, call: Call) -> bool:
+    """Items are never out of stock, and nothing conflicts that is not refused anyway."""
+    return True
+
+
+def _container(call: Call) -> dict[str, Any]:
+    container = call.argument(0)
+    if not isinstance(container, dict) or container.get(CONTAINERS) == []:
+        raise Fault(ORDER_INVALID, "An order container is needed.")
+    return container
+
+
+def _details(
+    account: Account, read: list[tuple[dict[str, Any], list[GuestOrder]]], guests: list[Guest]
+) -> list[dict[str, Any]]:
+    left = iter(guests)
+    details = []
+    for container, orders in read:
+        made = [_made(next(left)) for _ in orders]
+        details.append(write_verified(account, container, orders) | {"virtualGuests": made})
+    return details
+
+
+def _made(guest: Guest) -> dict[str, Any]:
+    return {
+        "id": guest.id,
+        "globalIdentifier": guest.uuid,
+        "hostname": guest.hostname,
+        "domain": guest.domain,
+        "fullyQualifiedDomainName": guest.name,
+    }
+
+
+def _receipt(account: Account, order: Order, details: dict[str, Any]) -> dict[str, Any]:
+    placed = project(bills.order(account, order), {}) | {"items": bills.order_items(order)}
+    return {"orderId": order.id, "orderDate": iso(order.created), "orderDetails": details, "placedOrder": placed}
+
+
+SERVICES = {
+    "SoftLayer_Product_Order": {
+        "verifyOrder": verify,
+        "placeOrder": place,
+        "checkItemAvailability": check_items,
+        "checkItemConflicts": check_items,
+    }
+}

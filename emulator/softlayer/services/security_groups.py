@@ -1,0 +1,216 @@
+"""SoftLayer_Network_SecurityGroup: groups, their rules, and the interfaces that wear them."""
+
+from __future__ import annotations
+
+from ipaddress import ip_network
+from typing import Any
+
+from emulator.softlayer.account import Account
+from emulator.softlayer.calls import Call
+from emulator.softlayer.create_template import number
+from emulator.softlayer.faults import invalid_value, missing, not_found, public
+from emulator.softlayer.objects import security
+from emulator.softlayer.orders import check_groups
+from emulator.softlayer.records import Component, GroupRule, SecurityGroup
+from emulator.softlayer.rules import wearers
+from emulator.softlayer.services.finding import find
+from emulator.softlayer.views import Listing, View
+
+RULES_PER_GROUP, GROUPS_PER_ACCOUNT, COMPONENTS_PER_GROUP, RULES_NAMING_A_GROUP = 50, 500, 100, 5
+_PORTS = {"portRangeMin": "port_min", "portRangeMax": "port_max"}
+_TEXTS = {"direction": "direction", "ethertype": "ethertype", "protocol": "protocol", "remoteIp": "remote_ip"}
+
+
+def get_all(account: Account, call: Call) -> Listing:
+    """Every group."""
+    return Listing([security.group(account, each) for each in account.store.security_groups.values()])
+
+
+def get(account: Account, call: Call) -> View:
+    """A group."""
+    return security.group(account, find(account.store.security_groups, call))
+
+
+def create(account: Account, call: Call) -> View:
+    """Make a group; without rules it closes an interface in both directions."""
+    wanted = call.argument(0)
+    if not wanted.get("name"):
+        raise missing("name")
+    if len(account.store.security_groups) >= GROUPS_PER_ACCOUNT:
+        raise public(f"The account may have {GROUPS_PER_ACCOUNT} security groups.")
+    record = SecurityGroup(account.next_id(), wanted["name"], wanted.get("description") or "", account.now)
+    account.store.security_groups[record.id] = record
+    return security.group(account, record)
+
+
+def edit(account: Account, call: Call) -> bool:
+    """Change name or description."""
+    record, changes = find(account.store.security_groups, call), call.argument(0)
+    record.name = changes.get("name") or record.name
+    record.description = record.description if changes.get("description") is None else changes["description"]
+    record.modified = account.now
+    return True
+
+
+def delete(account: Account, call: Call) -> bool:
+    """Remove a group that nobody wears and no other group names."""
+    record = find(account.store.security_groups, call)
+    worn = wearers(account, record.id)
+    if worn:
+        names = ", ".join(sorted({guest.name for guest, _ in worn}))
+        raise public(f"Security group {record.id} is in use by the network components of {names}.")
+    for other in account.store.security_groups.values():
+        if other is not record and any(rule.remote_group_id == record.id for rule in other.rules):
+            raise public(f"Security group {record.id} is in use: a rule of security group {other.id} names it.")
+    del account.store.security_groups[record.id]
+    return True
+
+
+def get_rules(account: Account, call: Call) -> Listing:
+    """The rules of a group."""
+    record = find(account.store.security_groups, call)
+    return Listing([security.rule(record, each) for each in record.rules], "rules")
+
+
+def add_rules(account: Account, call: Call) -> dict[str, Any]:
+    """Add rules to a group."""
+    record = find(account.store.security_groups, call)
+    added = []
+    for wanted in call.argument(0):
+        rule = GroupRule(account.next_id(), "", created=account.now)
+        _fill(account, rule, wanted)
+        record.rules.append(rule)
+        added.append(rule)
+    _check_limits(account, record)
+    return _request(account, rules=[security.rule(record, each) for each in added])
+
+
+def edit_rules(account: Account, call: Call) -> dict[str, Any]:
+    """Change rules of a group."""
+    record = find(account.store.security_groups, call)
+    edited = []
+    for wanted in call.argument(0):
+        rule = _rule(record, wanted.get("id"))
+        _fill(account, rule, wanted)
+        rule.modified = account.now
+        edited.append(rule)
+    _check_limits(account, record)
+    return _request(account, rules=[security.rule(record, each) for each in edited])
+
+
+def remove_rules(account: Account, call: Call) -> dict[str, Any]:
+    """Remove rules from a group."""
+    record = find(account.store.security_groups, call)
+    gone = [_rule(record, rule_id).id for rule_id in call.argument(0)]
+    record.rules = [rule for rule in record.rules if rule.id not in gone]
+    return _request(account)
+
+
+def attach(account: Account, call: Call) -> dict[str, Any]:
+    """Put a group on interfaces."""
+    record = find(account.store.security_groups, call)
+    for component in _components(account, call):
+        if record.id not in component.groups:
+            component.groups.append(record.id)
+            check_groups(account, component.groups)
+    if len(wearers(account, record.id)) > COMPONENTS_PER_GROUP:
+        raise public(f"Security group {record.id} may be on {COMPONENTS_PER_GROUP} network components.")
+    return _request(account)
+
+
+def detach(account: Account, call: Call) -> dict[str, Any]:
+    """Take a group off interfaces."""
+    record = find(account.store.security_groups, call)
+    for component in _components(account, call):
+        if record.id not in component.groups:
+            raise public(f"Security group {record.id} is not on network component {component.id}.")
+        component.groups.remove(record.id)
+    return _request(account)
+
+
+def get_bindings(account: Account, call: Call) -> list[View]:
+    """The interfaces that wear a group."""
+    return security.group(account, find(account.store.security_groups, call)).read("networkComponentBindings")
+
+
+def _request(account: Account, **more: Any) -> dict[str, Any]:
+    return {"requestId": account.token().replace("-", ""), **more}
+
+
+def _components(account: Account, call: Call) -> list[Component]:
+    known = {each.id: each for guest in account.store.guests.values() for each in guest.components}
+    wanted = [number(each, "networkComponentIds") for each in call.argument(0)]
+    for component_id in wanted:
+        if component_id not in known:
+            raise not_found(component_id)
+    return [known[component_id] for component_id in wanted]
+
+
+def _rule(record: SecurityGroup, rule_id: Any) -> GroupRule:
+    found = next((rule for rule in record.rules if str(rule.id) == str(rule_id)), None)
+    if found is None:
+        raise not_found(rule_id)
+    return found
+
+
+def _fill(account: Account, rule: GroupRule, wanted: dict[str, Any]) -> None:
+    for name, attribute in _TEXTS.items():
+        if wanted.get(name):
+            setattr(rule, attribute, str(wanted[name]))
+    for name, attribute in _PORTS.items():
+        if wanted.get(name) not in (None, ""):
+            setattr(rule, attribute, number(wanted[name], name))
+    if wanted.get("remoteGroupId"):
+        rule.remote_group_id = number(wanted["remoteGroupId"], "remoteGroupId")
+        if rule.remote_group_id not in account.store.security_groups:
+            raise not_found(rule.remote_group_id)
+    _check_rule(rule)
+
+
+def _check_rule(rule: GroupRule) -> None:
+    if rule.direction not in {"ingress", "egress"}:
+        raise invalid_value("direction", f"'{rule.direction}' is not ingress or egress.")
+    if rule.ethertype not in {"IPv4", "IPv6"}:
+        raise invalid_value("ethertype", f"'{rule.ethertype}' is not IPv4 or IPv6.")
+    if rule.protocol not in {None, "tcp", "udp", "icmp"}:
+        raise invalid_value("protocol", f"'{rule.protocol}' is not tcp, udp or icmp.")
+    if (rule.port_min is not None or rule.port_max is not None) and rule.protocol is None:
+        raise invalid_value("portRangeMin", "Ports need a protocol.")
+    if rule.protocol in {"tcp", "udp"} and not 0 <= (rule.port_min or 0) <= (rule.port_max or 65535) <= 65535:
+        raise invalid_value("portRangeMax", f"{rule.port_min}-{rule.port_max} is not a range of ports.")
+    if rule.remote_ip and rule.remote_group_id:
+        raise invalid_value("remoteIp", "A rule names addresses or a group, not both.")
+    if rule.remote_ip:
+        try:
+            version = ip_network(rule.remote_ip).version
+        except ValueError as wrong:
+            raise invalid_value("remoteIp", f"'{rule.remote_ip}' is not a network.") from wrong
+        if f"IPv{version}" != rule.ethertype:
+            raise invalid_value("remoteIp", f"'{rule.remote_ip}' is not {rule.ethertype}.")
+
+
+def _check_limits(account: Account, record: SecurityGroup) -> None:
+    if len(record.rules) > RULES_PER_GROUP:
+        raise public(f"A security group may have {RULES_PER_GROUP} rules.")
+    every = [rule for group in account.store.security_groups.values() for rule in group.rules]
+    for group_id in {rule.remote_group_id for rule in every} - {None}:
+        if sum(rule.remote_group_id == group_id for rule in every) > RULES_NAMING_A_GROUP:
+            raise public(f"At most {RULES_NAMING_A_GROUP} rules may name security group {group_id} as remote group.")
+
+
+SERVICES = {
+    "SoftLayer_Network_SecurityGroup": {
+        "getAllObjects": get_all,
+        "getObject": get,
+        "createObject": create,
+        "editObject": edit,
+        "deleteObject": delete,
+        "getRules": get_rules,
+        "addRules": add_rules,
+        "editRules": edit_rules,
+        "removeRules": remove_rules,
+        "attachNetworkComponents": attach,
+        "detachNetworkComponents": detach,
+        "getNetworkComponentBindings": get_bindings,
+    }
+}

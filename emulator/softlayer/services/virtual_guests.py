@@ -1,0 +1,140 @@
+"""SoftLayer_Virtual_Guest: ordering, reading and cancelling guests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from emulator.softlayer import guests as life
+from emulator.softlayer.account import Account
+from emulator.softlayer.calls import Call
+from emulator.softlayer.create_template import read_template
+from emulator.softlayer.objects import bills, goods, guests
+from emulator.softlayer.order_container import write_container
+from emulator.softlayer.services import guest_changes
+from emulator.softlayer.services.create_options import get_create_options
+from emulator.softlayer.services.finding import find_guest
+from emulator.softlayer.upgrades import upgrade_prices
+from emulator.softlayer.views import MISSING, Listing, View
+
+
+def create(account: Account, call: Call) -> View:
+    """Order one guest."""
+    _, made = life.place(account, [read_template(account, call.argument(0))])
+    return guests.created(account, made[0])
+
+
+def create_many(account: Account, call: Call) -> list[View]:
+    """Order several guests, all or none."""
+    _, made = life.place(account, [read_template(account, each) for each in call.argument(0)])
+    return [guests.created(account, each) for each in made]
+
+
+def generate_order_template(account: Account, call: Call) -> dict[str, Any]:
+    """The order container for a create template; nothing is ordered."""
+    return write_container(account, read_template(account, call.argument(0)))
+
+
+def get(account: Account, call: Call) -> View:
+    """A guest."""
+    return guests.guest(account, find_guest(account, call))
+
+
+def delete(account: Account, call: Call) -> bool:
+    """Cancel a guest at once."""
+    life.cancel(account, find_guest(account, call))
+    return True
+
+
+def get_upgrade_item_prices(account: Account, call: Call) -> Listing:
+    """The prices a guest may be upgraded to."""
+    guest = find_guest(account, call)
+    return Listing([goods.price(account, each) for each in upgrade_prices(account, guest)], "upgradeItemPrices")
+
+
+def get_billing_item(account: Account, call: Call) -> View | None:
+    """What a guest costs; nothing once it is cancelled."""
+    return bills.of_guest(account, find_guest(account, call))
+
+
+def get_billing_total(account: Account, call: Call) -> float | None:
+    """The dollars of a guest up to now."""
+    item = bills.of_guest(account, find_guest(account, call))
+    return item.local["currentHourlyCharge"] if item else None
+
+
+def validate_image(account: Account, call: Call) -> bool:
+    """Whether an image may be loaded onto a guest."""
+    image = account.catalog.image(call.argument(0))
+    return image is not None and image.virtualization == "HVM"
+
+
+def first_free_device(account: Account, call: Call) -> str:
+    """The device number that the next disk gets."""
+    used = {disk.device for disk in find_guest(account, call).disks} | {1}
+    return str(min(set(range(6)) - used, default=-1))
+
+
+def property_of(name: str, empty: Any = None) -> Any:
+    """The getter of one property, as every object has one."""
+
+    def getter(account: Account, call: Call) -> Any:
+        value = get(account, call).read(name)
+        return empty if value is MISSING else value
+
+    getter.__doc__ = f"The property {name} of a guest."
+    return getter
+
+
+def answer(value: Any) -> Any:
+    """An answer that is the same for every guest."""
+
+    def getter(account: Account, call: Call) -> Any:
+        find_guest(account, call)
+        return value
+
+    getter.__doc__ = f"Always {value} for a guest that is there."
+    return getter
+
+
+SERVICES = {
+    "SoftLayer_Virtual_Guest": {
+        **guest_changes.METHODS,
+        "getCreateObjectOptions": get_create_options,
+        "createObject": create,
+        "createObjects": create_many,
+        "generateOrderTemplate": generate_order_template,
+        "getObject": get,
+        "deleteObject": delete,
+        "getUpgradeItemPrices": get_upgrade_item_prices,
+        "getUpgradeRequest": property_of("upgradeRequest"),
+        "getBillingItem": get_billing_item,
+        "getCurrentBillingTotal": get_billing_total,
+        "getBlockDevices": property_of("blockDevices"),
+        "getActiveTransaction": property_of("activeTransaction"),
+        "getActiveTransactions": property_of("activeTransactions"),
+        "getLastTransaction": property_of("lastTransaction"),
+        "getNetworkComponents": property_of("networkComponents"),
+        "getPrimaryNetworkComponent": property_of("primaryNetworkComponent"),
+        "getPrimaryBackendNetworkComponent": property_of("primaryBackendNetworkComponent"),
+        "getPrimaryIpAddress": property_of("primaryIpAddress"),
+        "getPrimaryBackendIpAddress": property_of("primaryBackendIpAddress"),
+        "getPowerState": property_of("powerState"),
+        "getStatus": property_of("status"),
+        "getDatacenter": property_of("datacenter"),
+        "getOperatingSystem": property_of("operatingSystem"),
+        "getUserData": property_of("userData"),
+        "getTagReferences": property_of("tagReferences"),
+        "getNetworkVlans": property_of("networkVlans"),
+        "getBackendRouters": property_of("backendRouters"),
+        "getFrontendRouters": property_of("frontendRouters"),
+        "getAttachedNetworkStorages": answer([]),
+        "getAllowedHost": answer(None),
+        "getBandwidthAllotmentDetail": answer(None),
+        "getBillingCycleBandwidthUsage": answer([]),
+        "getReverseDomainRecords": answer([]),
+        "isCloudInit": answer(True),
+        "isPingable": property_of("powered", True),
+        "validateImageTemplate": validate_image,
+        "getFirstAvailableBlockDevicePosition": first_free_device,
+    },
+}

@@ -1,0 +1,203 @@
+"""Transactions: named steps on the account's clock, and what happens when one is over."""
+
+from __future__ import annotations
+
+from emulator.softlayer import cancellation, networks
+from emulator.softlayer.account import Account
+from emulator.softlayer.billing import replace_fees
+from emulator.softlayer.catalog import DISK_CATEGORIES
+from emulator.softlayer.records import Guest, GuestDisk, LaterWork, Transaction
+
+PROVISION = "Cloud Instance Provision"
+SETUP = "Service Setup"
+MONITORING = "Monitoring Setup"
+UPGRADE = "UPGRADE"
+RECLAIM = "Cloud Instance Reclaim"
+RELOAD = "OS Reload"
+DISK_CHANGE = "Attach or Detach Disk Image"
+
+STEPS = {
+    PROVISION: (
+        "ASSIGN_HOST",
+        "CLONE_CLOUD_TEMPLATE",
+        "ATTACH_PRIMARY_DISK",
+        "CLOUD_PROVISION_SETUP",
+        "CLOUD_CONFIGURE_METADATA_DISK",
+        "POWER_ON",
+        "INSTALL_COMPLETE",
+    ),
+    SETUP: ("SERVICE_SETUP",),
+    MONITORING: ("MONITORING_SETUP",),
+    UPGRADE: ("UPGRADE_POWER_OFF", "UPGRADE_ATTACH_DISK", "UPGRADE_POWER_ON"),
+    RECLAIM: ("CLOUD_ISO_BOOT_TEAR_DOWN", "CLOUD_INSTANCE_NETWORK_RECLAIM", "RECLAIM_NETWORK"),
+    RELOAD: ("CLOUD_PROVISION_SETUP", "POWER_ON", "INSTALL_COMPLETE"),
+    DISK_CHANGE: ("POWER_OFF", "CHANGE_DISKS", "POWER_ON"),
+}
+SETUP_SHARE = 1 / 8  # of the time that provisioning takes
+MONITORING_S = 30.0
+
+
+def provision(account: Account, guest: Guest) -> None:
+    """Begin to build a guest, unless the account's weather lets its order be forgotten."""
+    if not strikes(account, "never", guest):
+        begin(account, guest, PROVISION, (1 - SETUP_SHARE) * _building_s(account))
+
+
+def begin(account: Account, guest: Guest, group: str, duration_s: float) -> Transaction:
+    """Put a guest under work; some work gets stuck for a while."""
+    stalls_s = account.settings.stuck_s if strikes(account, "stuck", guest) else 0.0
+    guest.transaction = Transaction(account.next_id(), group, account.now, duration_s, stalls_s=stalls_s)
+    guest.later = None
+    return guest.transaction
+
+
+def strikes(account: Account, what: str, guest: Guest) -> bool:
+    """Whether bad luck of this kind befalls a guest now: the settings have its rate, the account's seed decides."""
+    rate = getattr(account.settings, f"{what}_rate")
+    return rate > 0 and account.sky.chance(what, guest.name).random() < rate
+
+
+def step(transaction: Transaction, now: float) -> str:
+    """The name of the step that a transaction is in; it stays in the last one until it is over."""
+    steps, elapsed, half = STEPS[transaction.group], now - transaction.started, transaction.duration_s / 2
+    worked = elapsed if elapsed < half else max(half, elapsed - transaction.stalls_s)
+    share = worked / transaction.duration_s if transaction.duration_s else 1.0
+    return steps[min(len(steps) - 1, int(max(0.0, share) * len(steps)))]
+
+
+def due_at(transaction: Transaction) -> float:
+    """When a transaction is over, if the machine is as far by then."""
+    return transaction.started + transaction.duration_s + transaction.stalls_s
+
+
+def advance(account: Account) -> bool:
+    """Let everything happen that is due and write it down, or nothing of it; tell whether something did."""
+    try:
+        ended = cancellation.end_due(account)
+        due = [guest.id for guest in account.store.guests.look() if _is_due(account, guest)]
+        for guest_id in due:
+            _advance_guest(account, account.store.guests[guest_id])
+        happened = ended or bool(due)
+        if happened:
+            account.store.flush()
+    except BaseException:
+        account.store.rollback()
+        raise
+    return happened
+
+
+def next_moment(account: Account) -> float | None:
+    """When the clock alone makes something happen next."""
+    moments = [item.ends for item in cancellation.pending(account) if item.ends > account.now]
+    for guest in account.store.guests.look():
+        if guest.transaction:
+            over = due_at(guest.transaction)
+            moments += [over] if over > account.now else []
+        else:
+            moments += [moment for moment in (_upgrade_starts(guest), _later_starts(guest)) if moment is not None]
+    return min(moments, default=None)
+
+
+def _is_due(account: Account, guest: Guest) -> bool:
+    if guest.transaction:
+        return account.now >= due_at(guest.transaction) and _machine_is_done(account, guest)
+    starts = [moment for moment in (_upgrade_starts(guest), _later_starts(guest)) if moment is not None]
+    return guest.cancelled is not None or any(moment <= account.now for moment in starts)
+
+
+def _upgrade_starts(guest: Guest) -> float | None:
+    return guest.upgrade.starts if guest.upgrade and not guest.upgrade.never else None
+
+
+def _later_starts(guest: Guest) -> float | None:
+    return guest.later.starts if guest.later else None
+
+
+def _advance_guest(account: Account, guest: Guest) -> None:
+    if guest.transaction:
+        ended = guest.transaction
+        ended.ended = account.now
+        guest.transaction, guest.last_transaction = None, ended
+        _ENDINGS[ended.group](account, guest)
+    elif guest.cancelled is not None:
+        begin(account, guest, RECLAIM, account.settings.reclaim_s)
+    elif guest.later and guest.later.starts <= account.now:
+        begin(account, guest, guest.later.group, guest.later.duration_s)
+    else:
+        _start_upgrade(account, guest)
+
+
+def _machine_is_done(account: Account, guest: Guest) -> bool:
+    if not account.waits_for_machines:
+        return True
+    return guest.machine_gone if guest.cancelled is not None else guest.boots_done >= guest.boots_wanted
+
+
+def _start_upgrade(account: Account, guest: Guest) -> None:
+    upgrade = guest.upgrade
+    begin(account, guest, UPGRADE, account.settings.upgrade_s)
+    flavor = account.catalog.flavor(upgrade.preset_id) if upgrade.preset_id else None
+    guest.flavor = flavor.key_name if flavor else guest.flavor
+    for device, capacity in upgrade.disks.items():
+        present = next((disk for disk in guest.disks if disk.device == device), None)
+        if present:
+            present.capacity_gb = capacity
+        else:
+            guest.disks.append(GuestDisk(account.next_id(), account.next_id(), device, capacity))
+    guest.boots_wanted += 1
+
+
+def _building_s(account: Account) -> float:
+    """How long a guest is worked on until it is provisioned, without the gap in between."""
+    settings = account.settings
+    return settings.provisioning_s - min(settings.gap_s, settings.provisioning_s / 2)
+
+
+def _end_provision(account: Account, guest: Guest) -> None:
+    """The guest is installed; for a moment nothing seems to happen, and then it is set up."""
+    left_s = SETUP_SHARE * _building_s(account)
+    gap_s = account.settings.provisioning_s - _building_s(account)
+    guest.later = LaterWork(SETUP, account.now + gap_s, left_s)
+
+
+def _end_setup(account: Account, guest: Guest) -> None:
+    guest.provisioned = guest.modified = account.now
+    if strikes(account, "late_work", guest):
+        guest.later = LaterWork(MONITORING, account.now + MONITORING_S, MONITORING_S)
+
+
+def _end_upgrade(account: Account, guest: Guest) -> None:
+    upgrade, catalog = guest.upgrade, account.catalog
+    guest.finish_upgrade()
+    guest.modified = account.now
+    item = account.store.billing_items[guest.billing_item_id]
+    prices = [catalog.disks[DISK_CATEGORIES[device - 1], size] for device, size in upgrade.disks.items()]
+    if upgrade.port_speed is not None:
+        for component in guest.components:
+            component.max_speed = upgrade.port_speed
+        prices.append(catalog.port_speeds[upgrade.port_speed, guest.public is None])
+    if upgrade.preset_id:
+        flavor = account.flavor_of(guest)
+        item.flavor = flavor.key_name
+        prices += flavor.prices
+    replace_fees(account, item, prices)
+
+
+def _end_reclaim(account: Account, guest: Guest) -> None:
+    del account.store.guests[guest.id]
+    networks.release(account)
+
+
+def _end_restart(account: Account, guest: Guest) -> None:
+    guest.modified = account.now
+
+
+_ENDINGS = {
+    PROVISION: _end_provision,
+    SETUP: _end_setup,
+    MONITORING: _end_restart,
+    UPGRADE: _end_upgrade,
+    RECLAIM: _end_reclaim,
+    RELOAD: _end_restart,
+    DISK_CHANGE: _end_restart,
+}

@@ -1,0 +1,1 @@
+"""Rent a GPU micro-cluster, train, stop paying."""

@@ -1,0 +1,118 @@
+"""What the network cards carried for each step, by their own counters: the samples of the machines against the steps of the log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from microcluster.analysis.timeline import Event, Log, attempts, log_of, samples_of, step_at
+
+DIRECTIONS = {"in": "rx_bytes", "out": "tx_bytes"}
+MEGABIT_BYTES = 125_000.0
+
+
+@dataclass(frozen=True)
+class Card:
+    """One network card in one direction, as far as it was sampled while steps were logged.
+
+    Attributes:
+        steps: between its first and its last sample; the log tells the step of a moment only to the next lines before and
+            after it, so that ``fewest`` and ``most`` bound it.
+        peak_mbps: the highest rate between two samples.
+    """
+
+    node: str
+    direction: str
+    moved_bytes: int
+    seconds: float
+    steps: float
+    fewest: float
+    most: float
+    peak_mbps: float
+
+    @property
+    def bytes_per_step(self) -> float:
+        """The bytes of one step, by interpolation between the log's lines."""
+        return self.moved_bytes / self.steps
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The bytes of one step at least and at most."""
+        return self.moved_bytes / self.most, self.moved_bytes / self.fewest
+
+    @property
+    def mbps(self) -> float:
+        """The rate over the whole time, evaluations included."""
+        return self.moved_bytes / self.seconds / MEGABIT_BYTES
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Every card each way, and the one that speaks for all of them.
+
+    In a ring every card moves the same. The lower median of all leaves out the two that copied checkpoints as well.
+    """
+
+    cards: tuple[Card, ...]
+
+    @property
+    def usual(self) -> Card:
+        """The card in the middle, the lower of the two where there are two."""
+        return sorted(self.cards, key=lambda card: card.bytes_per_step)[(len(self.cards) - 1) // 2]
+
+
+def measured(events: Sequence[Event]) -> Traffic | None:
+    """Return what the cards carried while the last attempt trained that was sampled for long enough, or None."""
+    for attempt in reversed(list(attempts(events))):
+        cards = tuple(_cards(attempt))
+        if cards:
+            return Traffic(cards)
+    return None
+
+
+def rates(events: Sequence[Event], node: str) -> dict[str, list[tuple[int, float]]]:
+    """Return megabits a second of a node's card by step, received and sent, of all attempts."""
+    found: dict[str, list[tuple[int, float]]] = {"received": [], "sent": []}
+    for attempt in attempts(events):
+        log = log_of(attempt)
+        samples = [one for one in _sampled(attempt, log) if one["node"] == node]
+        for before, after in pairwise(samples):
+            at = round(step_at(log, (before["t"] + after["t"]) / 2)[1])
+            for name, counter in (("received", "rx_bytes"), ("sent", "tx_bytes")):
+                found[name].append((at, round(_mbps(before, after, counter), 3)))
+    return found
+
+
+def _cards(attempt: Sequence[Event]) -> Iterator[Card]:
+    log = log_of(attempt)
+    samples = _sampled(attempt, log)
+    for node in sorted({one["node"] for one in samples}):
+        own = [one for one in samples if one["node"] == node]
+        first, last = own[0], own[-1]
+        start, end = step_at(log, first["t"]), step_at(log, last["t"])
+        fewest = end[0] - start[2]
+        if fewest <= 0:  # The log's lines are too far apart, or there is one sample alone.
+            continue
+        for direction, counter in DIRECTIONS.items():
+            if any(after[counter] < before[counter] for before, after in pairwise(own)):
+                continue  # The machine was started again, and counts from the beginning.
+            yield Card(
+                node,
+                direction,
+                last[counter] - first[counter],
+                last["t"] - first["t"],
+                steps=end[1] - start[1],
+                fewest=fewest,
+                most=end[2] - start[0],
+                peak_mbps=max(_mbps(before, after, counter) for before, after in pairwise(own)),
+            )
+
+
+def _sampled(attempt: Sequence[Event], log: Log) -> list[Event]:
+    return [event for event in samples_of(attempt, log) if "rx_bytes" in event]
+
+
+def _mbps(before: Event, after: Event, counter: str) -> float:
+    seconds = after["t"] - before["t"]
+    return max(after[counter] - before[counter], 0) / seconds / MEGABIT_BYTES if seconds > 0 else 0.0

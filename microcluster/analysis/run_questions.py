@@ -1,0 +1,192 @@
+"""What a run has to tell: its curves, and answers to the questions that are asked of every run. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from microcluster.analysis.evaluations import evaluations
+from microcluster.jobs.openseq2seq import Size
+
+Event = Mapping[str, Any]
+Point = tuple[int, float]
+
+LEVEL_SHARE = 0.005
+"""A validation loss that falls by less than this share over the last third of the run has levelled off."""
+RATE_POINTS = 200
+"""Of a learning rate that is drawn by its formula."""
+OVERFIT_SHARE = 0.02
+"""A validation loss this share above its lowest says that the model began to learn its data by heart."""
+
+
+@dataclass(frozen=True)
+class Curves:
+    """Points of step and value, in the order of the log: losses without unit, BLEU from 0 to 1, pace in seconds per step."""
+
+    train: tuple[Point, ...]
+    validation: tuple[Point, ...]
+    pace: tuple[Point, ...]
+    bleu: tuple[Point, ...] = ()
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One question, its answer as a sentence, and the figures behind it."""
+
+    question: str
+    answer: str
+    figures: Mapping[str, Any]
+
+
+def curves(events: Sequence[Event], eval_steps: int | None = None) -> Curves:
+    """Take the curves out of the events.
+
+    The first pace and one after an evaluation hold other work and are left out. Where a later attempt went on from a checkpoint,
+    what the one before had done beyond it is lost, and so are its points.
+    """
+    train, pace = [], []
+    tainted = True
+    for event in events:
+        match event["event"]:
+            case "train" if isinstance(event["loss"], float):
+                train.append((event["step"], event["loss"]))
+            case "validation":
+                tainted = True
+            case "started" | "restored":
+                tainted = True
+                train, pace = (_until(event.get("step", -1), one) for one in (train, pace))
+            case "time":
+                pace += [] if tainted else [(event["step"], event["seconds_per_step"])]
+                tainted = False
+    evaluated = evaluations(events, eval_steps)
+    validation = tuple((one.step, one.loss) for one in evaluated if isinstance(one.loss, float))
+    bleu = tuple((one.step, one.bleu) for one in evaluated if one.bleu is not None)
+    return Curves(tuple(train), validation, tuple(pace), bleu)
+
+
+def _until(step: float, points: list[Point]) -> list[Point]:
+    return [point for point in points if point[0] <= step]
+
+
+def rewound(points: Sequence[Point]) -> tuple[Point, ...]:
+    """Drop the points that a later attempt has made again: it begins where its steps go back."""
+    kept: list[Point] = []
+    for point in points:
+        while kept and kept[-1][0] >= point[0]:
+            kept.pop()
+        kept.append(point)
+    return tuple(kept)
+
+
+def planned_rates(size: Size, last: int) -> tuple[Point, ...]:
+    """Return the rates up to a step, by the formula."""
+    return tuple((step, learning_rate(size, step)) for step in range(1, last + 1, max(last // RATE_POINTS, 1)))
+
+
+def learning_rate(size: Size, number: int) -> float:
+    """Compute the rate of an update, counted from 1, by the transformer's policy: it rises, then falls with the root."""
+    number = max(number, 1)
+    return size.learning_rate * size.hidden**-0.5 * min(number**-0.5, number * size.warmup_steps**-1.5)
+
+
+def how_long(events: Sequence[Event]) -> Answer:
+    """Say how long the run took, all attempts together."""
+    question = "How long does the run take?"
+    dated = sorted((event for event in events if "t" in event), key=lambda event: event["t"])
+    trained = sum(_trainings(dated))
+    whole = dated[-1]["t"] - dated[0]["t"] if dated else 0.0
+    figures = {"training_s": round(trained, 1), "whole_s": round(whole, 1)}
+    return Answer(
+        question, f"{_span(trained)} of training in {_span(whole)} from the first preparation to the end.", figures
+    )
+
+
+def _trainings(dated: Sequence[Event]) -> Iterator[float]:
+    """Yield the seconds of each training: to its end, or to the last sign of life of one that nobody saw end."""
+    begun: float | None = None
+    last = 0.0
+    for event in dated:
+        if begun is not None and event["event"] in ("phase", "end"):
+            yield (event["t"] if event["event"] == "end" else last) - begun
+            begun = None
+        if event.get("phase") == "training":
+            begun = event["t"]
+        last = event["t"]
+    if begun is not None:
+        yield last - begun
+
+
+def trained_enough(found: Curves) -> Answer:
+    """Judge by the last third of the validation losses."""
+    question = "Is the model fully trained, and how can one tell?"
+    losses = [loss for _, loss in found.validation]
+    if len(losses) < 3:
+        return Answer(question, "Not to be told: there are fewer than three evaluations.", {"evaluations": len(losses)})
+    before, last = losses[-1 - max(len(losses) // 3, 1)], min(losses[-max(len(losses) // 3, 1) :])
+    gain = (before - last) / before if before else 0.0
+    figures = {"before": before, "last": last, "gain_share": round(gain, 4)}
+    if gain > LEVEL_SHARE:
+        return Answer(
+            question, f"No: over the last third of the run its validation loss still fell by {gain:.1%}.", figures
+        )
+    moved = f"fell by only {gain:.1%}" if gain >= 0 else f"rose by {-gain:.1%}"
+    return Answer(question, f"As far as this data takes it: over the last third the validation loss {moved}.", figures)
+
+
+def overfitted(found: Curves) -> Answer:
+    """Compare the last validation loss with the lowest."""
+    question = "Was there overfitting?"
+    if len(found.validation) < 3 or not found.train:
+        return Answer(question, "Not to be told: there are fewer than three evaluations.", {})
+    step, lowest = min(found.validation, key=lambda point: point[1])
+    last, train = found.validation[-1][1], found.train[-1][1]
+    figures = {"lowest": lowest, "at_step": step, "last": last, "train_loss": train}
+    if last > lowest * (1 + OVERFIT_SHARE):
+        return Answer(
+            question,
+            f"Yes: the validation loss was lowest at step {step} ({lowest:.4f}) and rose to {last:.4f} since.",
+            figures,
+        )
+    return Answer(
+        question, f"No: the validation loss is at its lowest or close to it ({last:.4f} against {lowest:.4f}).", figures
+    )
+
+
+def gpus_used(events: Sequence[Event], *, emulated: bool = False) -> Answer:
+    """Average what the supervisor's samples say."""
+    question = "Were the GPUs fully used?"
+    values = [percent for event in events if event["event"] == "sample" for percent in event.get("gpus") or []]
+    if not values:
+        return Answer(question, "Not to be told: nothing sampled them.", {})
+    mean = sum(values) / len(values)
+    figures: dict[str, Any] = {"mean_percent": round(mean, 1)}
+    said = f"{mean:.0f} % on average over {len(values)} samples"
+    if emulated:
+        text = f"Not to be told: these GPUs are emulated by processors. Their figure is {said}."
+        return Answer(question, text, figures | {"emulated": True})
+    caveat = "waiting for the network counts as use, see the exposed communication"
+    return Answer(question, f"{said}; {caveat}.", figures)
+
+
+def rate(size: Size, step: int, recorded: Sequence[Point] = ()) -> Answer:
+    """Tell the learning rate now and at its peak: now as the trainer has recorded it last, else by the formula."""
+    peak = learning_rate(size, size.warmup_steps)
+    step, now = recorded[-1] if recorded else (step, learning_rate(size, step))
+    source = "recorded by the trainer" if recorded else "derived from the formula"
+    rises, falls = ("rises", "then falls") if step < size.warmup_steps else ("rose", "falls")
+    sentence = (
+        f"{now:.2e} at step {step} ({source}); it {rises} to {peak:.2e} over {size.warmup_steps} steps of warm-up and {falls} with the root of "
+        "the step."
+    )
+    return Answer(
+        "What is the learning rate?",
+        sentence,
+        {"now": now, "at_step": step, "peak": peak, "warmup_steps": size.warmup_steps},
+    )
+
+
+def _span(seconds: float) -> str:
+    hours, minutes = math.floor(seconds / 3600), math.floor(seconds % 3600 / 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {seconds % 60:.0f} s"

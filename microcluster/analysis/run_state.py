@@ -1,0 +1,207 @@
+"""Judging a run by what its folder shows; neither exit code 0 nor "Finished training" proves that it succeeded."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from agent.log_parser import explains
+from microcluster.analysis.evaluations import evaluations
+from microcluster.analysis.events import sound
+
+State = Literal["absent", "preparing", "running", "stalled", "failed", "stopped", "finished"]
+SUPERVISOR_SILENT_S = 120.0
+"""A living supervisor shows a sign of life every few seconds in every phase; one that is silent hangs itself, or its disk does."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Where a run stands."""
+
+    state: State
+    run: str | None = None
+    phase: str | None = None
+    phase_s: float | None = None
+    step: int | None = None
+    max_steps: int | None = None
+    train_loss: float | str | None = None
+    validation_loss: float | str | None = None
+    first_validation_loss: float | str | None = None
+    seconds_per_step: float | None = None
+    predicted_s: float | None = None
+    predicted_source: str | None = None
+    objects_per_second: float | None = None
+    eta_s: float | None = None
+    reason: str | None = None
+    cause: str | None = None
+    last_lines: tuple[str, ...] = ()
+    alarms: tuple[Mapping[str, Any], ...] = ()
+    evaluations: tuple[Mapping[str, Any], ...] = ()
+    checkpoints: tuple[int, ...] = ()
+    best: tuple[str, ...] = ()
+    copied: Mapping[str, Any] | None = None
+    """What another machine has last got: step, best models, its name, and how many seconds after it was written."""
+    trainer: str | None = None
+    """What trains, as its first line says, else as the image was made."""
+    preflight: tuple[Mapping[str, Any], ...] = ()
+    checks: tuple[Mapping[str, Any], ...] = ()
+    doing: str | None = None
+    malformed: int = 0
+    """How many lines of its events could not be read."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        return dataclasses.asdict(self)
+
+
+def judge(seen: Mapping[str, Any]) -> Outcome:
+    """Return where the run stands that ``seen`` (the observation of its folder) shows."""
+    if not seen["exists"]:
+        return Outcome("absent")
+    events, malformed = sound(seen["events"])
+    seen = {**seen, "events": events}
+    job = seen["job"]
+    losses = [event for event in events if event["event"] == "train"]
+    evaluated = evaluations(events, job.get("eval_steps"))
+    seconds = _seconds_per_step(events)
+    step = losses[-1]["step"] if losses else None
+    state, cause, reason = _state(seen, losses)
+    left = job["max_steps"] - step if step is not None else None
+    predicted_s, predicted_source = _prediction(seen)
+    return Outcome(
+        state=state,
+        run=job["run"],
+        phase=seen["phase"],
+        phase_s=_phase_age(seen),
+        doing=_doing(events) if state == "preparing" else None,
+        step=job["max_steps"] if state == "finished" else step,
+        max_steps=job["max_steps"],
+        train_loss=losses[-1]["loss"] if losses else None,
+        validation_loss=evaluated[-1].loss if evaluated else None,
+        first_validation_loss=evaluated[0].loss if evaluated else None,
+        seconds_per_step=seconds,
+        predicted_s=predicted_s,
+        predicted_source=predicted_source,
+        objects_per_second=_last(events, "average_objects_per_second"),
+        eta_s=round(left * seconds, 1) if state == "running" and left is not None and seconds else None,
+        reason=reason,
+        cause=cause,
+        last_lines=tuple(filter(explains, seen["failure"]["lines"])) if state == "failed" and seen["failure"] else (),
+        alarms=tuple(_alarms(events)) if state in ("running", "stalled") else (),
+        evaluations=tuple(dataclasses.asdict(one) for one in evaluated),
+        checkpoints=tuple(seen["checkpoints"]),
+        best=tuple(seen["best"]),
+        copied=next((event for event in reversed(events) if event["event"] == "copied"), None),
+        trainer=_last(events, "trainer") or job.get("trainer"),
+        malformed=malformed,
+        preflight=tuple((seen["preflight"] or {}).get("ranks", ())),
+        checks=tuple((seen["preflight"] or {}).get("rows", ())),
+    )
+
+
+def _state(seen: Mapping[str, Any], losses: Sequence[Mapping[str, Any]]) -> tuple[State, str | None, str | None]:
+    if seen["alive"]:
+        return _living_state(seen)
+    if seen["stopped"]:
+        return "stopped", None, None
+    if seen["exit_code"] is None:
+        return "failed", "supervisor-gone", "its supervisor is gone and left no exit code; ranks may still be running"
+    if seen["exit_code"]:
+        failure = seen["failure"] or {"cause": "unknown", "sentence": f"exit code {seen['exit_code']}"}
+        return "failed", failure["cause"], failure["sentence"]
+    flaws = _flaws(seen, losses)
+    return ("failed", "incomplete", "; ".join(flaws)) if flaws else ("finished", None, None)
+
+
+def _living_state(seen: Mapping[str, Any]) -> tuple[State, str | None, str | None]:
+    silent_s = seen.get("silent_s") or 0.0
+    if silent_s > SUPERVISOR_SILENT_S:
+        return (
+            "stalled",
+            "supervisor-silent",
+            f"its supervisor has shown no sign of life for {silent_s / 60:.0f} minutes",
+        )
+    if seen["phase"] != "training":
+        return "preparing", None, None
+    stalled = [alarm for alarm in _alarms(seen["events"]) if alarm["cause"] == "stalled"]
+    if stalled:
+        return "stalled", "stalled", stalled[0]["text"]
+    return "running", None, None
+
+
+def _alarms(events: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return what is wrong at the moment: the alarms of this attempt that were not cleared."""
+    found: dict[str, dict[str, Any]] = {}
+    for event in events:
+        if event["event"] == "phase":
+            found = {}
+        elif event["event"] == "alarm":
+            found[event["cause"]] = {"cause": event["cause"], "text": event["text"], "t": event["t"]}
+        elif event["event"] == "cleared":
+            found.pop(event["cause"], None)
+    return list(found.values())
+
+
+def _flaws(seen: Mapping[str, Any], losses: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Name everything that keeps a run that ended with exit code 0 from being a success."""
+    wanted = seen["job"]["max_steps"]
+    flaws = []
+    if any(isinstance(event["loss"], str) for event in _this_attempt(seen["events"]) if event["event"] == "train"):
+        flaws.append("the training loss became nan or infinite")
+    if not any(step >= wanted for step in seen["checkpoints"]):
+        flaws.append(f"there is no checkpoint of step {wanted}")
+    steps = [event["step"] for event in losses]
+    between = max((later - earlier for earlier, later in zip(steps, steps[1:], strict=False)), default=wanted)
+    if not steps or max(steps) < wanted - 2 * max(between, 1):
+        flaws.append(f"the last step in the log is {max(steps, default=0)} of {wanted}")
+    return flaws
+
+
+def _seconds_per_step(events: Sequence[Mapping[str, Any]]) -> float | None:
+    """Return the pace of the last lines; the first value is start-up time, and one after an evaluation includes it.
+
+    The program's own average has evaluations and checkpoints in it, and counts only where a run is too short for anything else.
+    """
+    events = _this_attempt(events)
+    clean, tainted = [], True
+    for event in events:
+        if event["event"] in ("started", "restored", "validation"):
+            tainted = True
+        elif event["event"] == "time":
+            if not tainted:
+                clean.append(event["seconds_per_step"])
+            tainted = False
+    recent = sorted(clean[-9:])
+    return recent[len(recent) // 2] if recent else _last(events, "average_seconds_per_step")
+
+
+def _prediction(seen: Mapping[str, Any]) -> tuple[float | None, str | None]:
+    """Return the predicted seconds per step: on the network that the preflight has measured, else as it was planned."""
+    for event in reversed(_this_attempt(seen["events"])):
+        if event["event"] == "prediction":
+            return event["seconds"], event["source"]
+    planned = seen["job"].get("predicted_s")
+    return planned, None if planned is None else "before renting"
+
+
+def _this_attempt(events: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+    """Return what was written since the ranks were last started."""
+    starts = [number for number, event in enumerate(events) if event.get("phase") == "training"]
+    return events[starts[-1] :] if starts else events
+
+
+def _phase_age(seen: Mapping[str, Any]) -> float | None:
+    entered = [event["t"] for event in seen["events"] if event["event"] == "phase"]
+    return round(seen["now"] - entered[-1], 1) if entered else None
+
+
+def _doing(events: Sequence[Mapping[str, Any]]) -> str | None:
+    """Return what was last said of the data while they are being prepared."""
+    latest = next((event for event in reversed(events) if event["event"] in ("phase", "staging")), {})
+    return latest.get("text")
+
+
+def _last(events: Sequence[Mapping[str, Any]], name: str) -> Any:
+    return next((event["value"] for event in reversed(events) if event["event"] == name), None)

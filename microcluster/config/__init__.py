@@ -1,0 +1,232 @@
+"""The stack file as one typed, frozen object, with every rule about it; all problems at once, before anything is ordered."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pulumi
+from pulumi.runtime.config import CONFIG
+from pydantic import ValidationError
+
+from microcluster.config.data import Data, DataFile, data_of
+from microcluster.config.data_files import looked_at
+from microcluster.config.errors import ConfigError, sentence, unknown_key
+from microcluster.config.model import Cluster, Container, Job, StackFile, keys_at
+from microcluster.config.owner import Owner, owner, owner_mark
+from microcluster.config.paths import expand, home
+from microcluster.config.plan import Plan, planned, problems_of_port
+from microcluster.config.rules import complete, is_local, problems_between, problems_of_account
+from microcluster.config.safe_yaml import TextProblem, printable, read
+from microcluster.config.trainer import in_local_image
+from microcluster.jobs.datasets import DATASETS
+
+__all__ = [
+    "Account",
+    "Cluster",
+    "ConfigError",
+    "Container",
+    "Data",
+    "DataFile",
+    "Job",
+    "Owner",
+    "Plan",
+    "Stack",
+    "expand",
+    "home",
+    "load",
+    "looked_at",
+    "owner",
+    "owner_mark",
+    "parse",
+    "path_of",
+    "read_account",
+    "read_file",
+    "read_values",
+]
+
+NAMESPACE = "microcluster"
+STACK_NAME = r"(?=.{1,40}$)[A-Za-z0-9]+(-[A-Za-z0-9]+)*"
+"""It stands in the domain of every machine, and the vendor takes no underscore there and no two dashes together."""
+SECTIONS = (f"{NAMESPACE}:cluster", f"{NAMESPACE}:container", f"{NAMESPACE}:job", "softlayer:configFile")
+TOP_LEVEL = ("config", "encryptionsalt", "encryptedkey", "secretsprovider")
+HASHES = "data-hashes.json"
+STACKS = Path(__file__).parents[2] / "stacks"
+
+
+@dataclass(frozen=True)
+class Account:
+    """Where a stack's things are ordered: the official client's file, None for its usual sources, and the unit of the provider's waits."""
+
+    config_file: str | None
+    time_scale: float
+
+
+@dataclass(frozen=True)
+class Stack:
+    """One stack file, checked and complete."""
+
+    name: str
+    cluster: Cluster
+    container: Container
+    job: Job
+    account_config_file: str | None
+    """The official client's file that names the account; without it the client's usual sources hold."""
+    time_scale: float
+    """The unit of the provider's waits: 1 but in tests."""
+    origins: tuple[tuple[str, str, str], ...]
+    """For every value its path, the value and where it came from."""
+    plan: Plan | None = None
+    """What the run is expected to take and cost, where anything like it was ever measured."""
+    data: Data | None = None
+    """Finished data that are brought, where the stack file names some; of a path, the files once it was looked at."""
+    trainer: str | None = None
+    """The OpenSeq2Seq that trains in the local training image; None where the stand-in does, and on every other image."""
+
+
+def load() -> Stack:
+    """Return the stack that Pulumi is running, or raise ConfigError."""
+    values = {key: _plain(value) for key, value in CONFIG.get().items()}
+    return with_files(parse(pulumi.get_stack(), values, ordering=not pulumi.runtime.is_dry_run()))
+
+
+def with_files(stack: Stack) -> Stack:
+    """Return the stack with what there is of the data that it wants sent from this computer, or raise ConfigError."""
+    if not stack.data or not stack.data.path:
+        return stack
+    wanted = DATASETS[stack.job.dataset]
+    try:
+        found = looked_at(stack.data, wanted.files, wanted.optional, home() / "cache" / HASHES)
+    except ValueError as problem:
+        raise _refusal(stack.name, [f"job/data: {problem}"]) from problem
+    except OSError as error:
+        raise _refusal(stack.name, [f"job/data: {error.filename or stack.data.path}: {error.strerror}"]) from error
+    return replace(stack, data=found)
+
+
+def read_file(stack: str, *, ordering: bool = False) -> Stack:
+    """Return the checked stack of a stack file, for verbs that run outside Pulumi."""
+    parsed = parse(stack, read_values(path_of(stack)), ordering=ordering)
+    return with_files(parsed) if ordering else parsed  # A living stack is watched and ended without its data, too.
+
+
+def read_account(stack: str) -> Account:
+    """Return the account of a stack file, whatever else is wrong in it: what was ordered has to be found and cancelled."""
+    written = _sections(read_values(path_of(stack)), "softlayer")
+    problems = problems_of_account(written)
+    if problems:
+        raise _refusal(stack, problems)
+    return _account(written)
+
+
+def path_of(stack: str) -> Path:
+    """Return the place of a stack's file, or raise ConfigError where there is none."""
+    path = STACKS / f"Pulumi.{stack}.yaml"
+    if not re.fullmatch(STACK_NAME, stack):
+        raise ConfigError(
+            f"There is no stack '{printable(stack)}', and there can be none: its name is part of the machines' domain. "
+            "Use letters, digits and single dashes between them, at most 40."
+        )
+    if not path.is_file():
+        names = ", ".join(sorted(file.name.split(".")[1] for file in STACKS.glob("Pulumi.*.yaml")))
+        raise ConfigError(
+            f"There is no stack '{printable(stack)}': stacks/Pulumi.{printable(stack)}.yaml does not exist. Stacks: {names}."
+        )
+    return path
+
+
+def read_values(path: Path) -> dict[str, Any]:
+    """Return the ``config`` of a stack file as it is written, full keys such as ``microcluster:cluster``."""
+    try:
+        content = read(path.read_bytes())
+        return _config_of(content)
+    except TextProblem as problem:
+        raise ConfigError(
+            f"stacks/{path.name} is not YAML as a stack file is, nothing was ordered: {problem}"
+        ) from problem
+
+
+def _config_of(content: Any) -> dict[str, Any]:
+    content = {} if content is None else content
+    if not isinstance(content, Mapping) or not isinstance(content.get("config") or {}, Mapping):
+        raise TextProblem("config: should be a mapping of sections; see stacks/Pulumi.v100.yaml")
+    for key in content:
+        if key not in TOP_LEVEL:
+            raise TextProblem(unknown_key(str(key), str(key), TOP_LEVEL))
+    return dict(content.get("config") or {})
+
+
+def parse(stack: str, values: Mapping[str, Any], *, ordering: bool = False) -> Stack:
+    """Return the checked stack.
+
+    Args:
+        values: the stack file's ``config``, full keys such as ``microcluster:cluster``.
+        ordering: whether things are about to be ordered; a preview may hold the documentation's address.
+
+    Raises:
+        ConfigError: with every problem, its path and a suggestion.
+    """
+    written, account = _sections(values, NAMESPACE), _sections(values, "softlayer")
+    trainer = in_local_image()
+    completed, reasons = complete(written, trainer)
+    problems = _strange_keys(values) + problems_between(written, ordering=ordering) + problems_of_account(account)
+    problems += problems_of_port(completed)
+    try:
+        parsed = StackFile.model_validate(completed)
+    except ValidationError as error:
+        problems = [sentence(one, keys_at) for one in error.errors()] + problems
+    if problems:
+        raise _refusal(stack, problems)
+    parsed, plan, reasons = planned(parsed, written, reasons)
+    of = _account(account)
+    origins = (*_origins(parsed, written, reasons), *(plan.rows() if plan else ()))
+    sections = (parsed.cluster, parsed.container, parsed.job)
+    data = data_of(parsed.job.data) if parsed.job.data else None
+    real = trainer if is_local(written["container"]) and parsed.job.trainer is None else None
+    return Stack(stack, *sections, of.config_file, of.time_scale, origins, plan, data, real)
+
+
+def _account(written: Mapping[str, Any]) -> Account:
+    file = written.get("configFile")
+    return Account(str(expand(file)) if file else None, float(written.get("timeScale", 1)))
+
+
+def _refusal(stack: str, problems: list[str]) -> ConfigError:
+    count = f"{len(problems)} problem{'s' if len(problems) > 1 else ''}"
+    lines = "\n".join(f"  {line}" for line in sorted(set(problems)))
+    return ConfigError(f"stack {stack}: {count} in stacks/Pulumi.{stack}.yaml, nothing was ordered\n{lines}")
+
+
+def _sections(values: Mapping[str, Any], namespace: str) -> dict[str, Any]:
+    prefix = f"{namespace}:"
+    return {key.removeprefix(prefix): value for key, value in values.items() if str(key).startswith(prefix)}
+
+
+def _strange_keys(values: Mapping[str, Any]) -> list[str]:
+    """Name what nobody reads: a section that is not ours may be a misspelt one that is."""
+    strange = [str(key) for key in values if not str(key).startswith((f"{NAMESPACE}:", "softlayer:"))]
+    return [unknown_key(key, f"{NAMESPACE}:{key.rpartition(':')[2]}", SECTIONS) for key in strange]
+
+
+def _plain(value: str) -> Any:
+    """Return a value as the file holds it: Pulumi hands sections over as JSON text and the rest as it is."""
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value
+
+
+def _origins(
+    parsed: StackFile, written: Mapping[str, Any], reasons: Mapping[str, str]
+) -> Iterable[tuple[str, str, str]]:
+    for section, values in parsed.model_dump(by_alias=True).items():
+        for key, value in values.items():
+            if key in written[section]:
+                origin = "stack file"
+            else:
+                origin = reasons.get(f"{section}.{key}", "not set" if value is None else "default")
+            yield f"{section}.{key}", str(value), origin

@@ -1,0 +1,84 @@
+"""Finished data that a stack file names: the address of a tar, or a folder or tar of this computer, and what names them."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from microcluster.config.paths import expand, problem_of_path
+from microcluster.config.safe_yaml import shown
+
+EXAMPLE = "https://example.com/wmt16.tar#sha256=<64 hex digits>, or ~/wmt16"
+LONGEST = 1024
+ID_DIGITS = 12
+TAR = r"[A-Za-z0-9_.-]+\.(?:tar|tar\.gz|tgz|tar\.xz|txz)"
+ADDRESS = re.compile(
+    r"(?P<address>https://[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(?::[0-9]{1,5})?"
+    rf"/(?:[A-Za-z0-9_.~%+,=-]+/)*{TAR})(?:#sha256=(?P<sha256>[0-9a-f]{{64}}))?"
+)
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """One file of this computer: its name, its length in bytes and its SHA-256."""
+
+    name: str
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Data:
+    """Where finished data come from: ``address``, or ``path``, of which ``files`` are known once it was looked at."""
+
+    address: str | None = None
+    sha256: str | None = None
+    path: Path | None = None
+    is_tar: bool = True
+    files: tuple[DataFile, ...] = ()
+
+    @property
+    def id(self) -> str:
+        """What names the data: their content where it is known, else their address."""
+        if self.files and not self.is_tar:
+            text = "".join(f"{file.sha256}  {file.name}\n" for file in self.files)
+            return hashlib.sha256(text.encode()).hexdigest()[:ID_DIGITS]
+        known = self.sha256 or (self.files[0].sha256 if self.files else None)
+        return known[:ID_DIGITS] if known else hashlib.sha256(str(self.address).encode()).hexdigest()[:ID_DIGITS]
+
+
+def data_of(value: str) -> Data:
+    """Return where the data come from; a path is not looked at."""
+    match = ADDRESS.fullmatch(value)
+    if match:
+        return Data(match["address"], match["sha256"])
+    return Data(path=expand(value))
+
+
+def data(value: str) -> str:
+    """Take the https address of a tar, or the path of a tar or a folder of this computer."""
+    problem = _problem(value)
+    if problem:
+        raise ValueError(problem)
+    return value
+
+
+def _problem(value: str) -> str | None:
+    """Say what is wrong; what may be a secret is not repeated."""
+    scheme, colon, rest = value.partition("://")
+    if not colon:
+        problem = problem_of_path(value)
+        return f"{problem}; or the https address of a tar, {EXAMPLE}" if problem else None
+    authority = re.split(r"[/?#]", rest)[0]
+    if "@" in authority or "?" in rest:
+        return (
+            "holds a user name, a key or a query, and a stack file is no place for what may be a secret. Name an address that "
+            f"needs none, {EXAMPLE}"
+        )
+    if scheme.lower() != "https":
+        return f"{shown(scheme)} is not https, and what comes another way may have been changed on it; {EXAMPLE}"
+    if len(value) > LONGEST or ".." in rest or not ADDRESS.fullmatch(value):
+        return f"{shown(value)} is not the https address of a tar (.tar, .tar.gz or .tar.xz); {EXAMPLE}"
+    return None

@@ -1,0 +1,181 @@
+"""What planning makes of a stack file: the step time, hours and dollars of the run, and what stands at risk between checkpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any
+
+from pydantic import ValidationError
+
+from microcluster import catalog
+from microcluster.config.model import StackFile
+from microcluster.config.rules import repository
+from microcluster.jobs.image import LOCAL_REPOSITORY
+from microcluster.planning import BAND, AtRisk, Bill, Prediction, Setting, at_risk, interval, predict
+from microcluster.planning.checkpoints import MOST_DOLLARS, MOST_MINUTES, WRITE_S
+
+MUCH_MORE = 2.0
+"""From this many times what the default puts at risk on, a person is told."""
+FAST_MBPS = 1000
+"""What a port has to be called where machines exchange gradients."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What the run is expected to take; ``bare`` is the same on ports that carry no more than they are called.
+
+    Attributes:
+        per_hour: list price of all machines by the catalog, in dollars.
+        usual: the steps between checkpoints unless the stack file says otherwise.
+    """
+
+    prediction: Prediction
+    bare: Prediction
+    per_hour: Decimal
+    max_steps: int
+    checkpoint_steps: int
+    usual: int
+
+    def bill(self) -> Bill:
+        """Return what all steps take and cost."""
+        return Bill(self.max_steps * self.prediction.seconds, self.per_hour)
+
+    def risk(self, steps: int | None = None, *, bare: bool = False) -> AtRisk:
+        """Return what a crash may cost with the stack's own interval, or with another one."""
+        pace = self.bare if bare else self.prediction
+        return at_risk(steps or self.checkpoint_steps, pace.seconds, self.per_hour, self.max_steps)
+
+    @property
+    def basis(self) -> str:
+        """Say with which price and pace everything was computed."""
+        return f"${self.per_hour:.2f} an hour (list prices of {catalog.AS_OF}) and {self.prediction.seconds:.2f} s per step"
+
+    @property
+    def summary(self) -> str:
+        """Say in one line what the run takes; Pulumi shows no more of an output than 150 characters."""
+        bill, band = self.bill(), f"+-{BAND:.0%}"
+        return (
+            f"{self.prediction.seconds:.2f} s per step, {bill.hours:.1f} h and ${bill.dollars:,.0f} for {self.max_steps} steps "
+            f"({band}; list prices of {catalog.AS_OF}, {self._link})"
+        )
+
+    @property
+    def stake(self) -> str:
+        """Say what a crash may cost."""
+        return f"{_said(self.risk())} between two checkpoints"
+
+    @property
+    def warning(self) -> str:
+        """Say that the interval puts much more at risk than the default does; else an empty text."""
+        asked, usual = self.risk(), self.risk(self.usual)
+        times = asked.seconds / usual.seconds
+        if times <= MUCH_MORE:
+            return ""
+        return (
+            f"job.checkpointSteps: {self.checkpoint_steps} puts {_said(asked)} at risk between two checkpoints, {times:.0f} times "
+            f"the default of {self.usual} steps ({_said(usual)}); leave it out, or mean it"
+        )
+
+    def interval_reason(self) -> str:
+        """Say why the interval of checkpoints is what it is."""
+        low, high = (seconds / (self.usual * self.prediction.seconds) for seconds in WRITE_S)
+        return (
+            f"computed: at most {MOST_MINUTES} min or ${MOST_DOLLARS} at {self.basis} (+-{BAND:.0%}); writing takes "
+            f"{low:.0%} to {high:.0%} of the time"
+        )
+
+    def rows(self) -> list[tuple[str, str, str]]:
+        """Return what was planned as ``(path, value, origin)``."""
+        bill = self.bill()
+        return [
+            ("plan.secondsPerStep", f"{self.prediction.seconds:.2f}", f"computed, +-{BAND:.0%}: {self._link}"),
+            ("plan.hours", f"{bill.hours:.1f}", "computed: maxSteps times secondsPerStep, without preparation"),
+            ("plan.dollars", f"{bill.dollars:.0f}", f"computed: hours at {self.basis}"),
+            ("plan.atRisk", _said(self.risk()), f"computed: checkpointSteps at {self.basis}{self._if_bare()}"),
+        ]
+
+    @property
+    def _link(self) -> str:
+        if not self.prediction.wire_bytes:
+            return "one machine, no network between ranks"
+        return f"ports that carry {self.prediction.link_mbps / 1000:g} Gb/s"
+
+    def _if_bare(self) -> str:
+        if self.bare == self.prediction:
+            return ""
+        return f"; on ports that carry no more than {self.bare.link_mbps / 1000:g} Gb/s: {_said(self.risk(bare=True))}"
+
+
+def plan_of(file: StackFile) -> Plan | None:
+    """Return the plan of a valid stack file, or None where nothing like it was ever measured."""
+    cluster, job = file.cluster, file.job
+    hardware = cluster.hardware
+    setting = Setting(
+        *(hardware.gpu, hardware.gpus, cluster.nodes, cluster.port_speed_mbps),
+        *(job.model, job.dataset, job.precision, job.batch_per_gpu),
+    )
+    price = catalog.price_per_hour(cluster.flavor, (cluster.data_disk_gb,), cluster.port_speed_mbps)
+    prediction, bare = predict(setting), predict(setting, cluster.port_speed_mbps)
+    if price is None or prediction is None or bare is None or repository(file.container.image) == LOCAL_REPOSITORY:
+        return None
+    per_hour = price * cluster.nodes
+    usual = interval(prediction.seconds, per_hour)
+    # Without a machine to wait for, the rate of its port changes nothing.
+    bare = bare if prediction.wire_bytes else prediction
+    return Plan(prediction, bare, per_hour, job.max_steps, job.checkpoint_steps, usual)
+
+
+def problems_of_port(completed: Mapping[str, Any]) -> list[str]:
+    """Refuse a port for which machines would wait most of the time, with what that costs where planning can tell."""
+    cluster = completed.get("cluster")
+    if not isinstance(cluster, Mapping):
+        return []
+    nodes, speed = cluster.get("nodes", 2), cluster.get("portSpeedMbps", FAST_MBPS)
+    is_slow = isinstance(speed, int) and speed in catalog.PORT_SPEEDS_MBPS and speed < FAST_MBPS
+    if not is_slow or not isinstance(nodes, int) or nodes < 2:
+        return []
+    return [
+        f"cluster/portSpeedMbps: {speed} Mb/s between {nodes} nodes makes {_slowed(completed)}; use {FAST_MBPS}, or nodes: 1"
+    ]
+
+
+def _slowed(completed: Mapping[str, Any]) -> str:
+    try:
+        file = StackFile.model_validate(completed)
+    except ValidationError:  # The other problems stand beside this one.
+        return "every step wait for the network"
+    slow, usual = plan_of(file), plan_of(_with_port(file, FAST_MBPS))
+    if slow is None or usual is None:
+        return "every step wait for the network"
+    return (
+        f"a step take {slow.prediction.seconds:.2f} s instead of {usual.prediction.seconds:.2f} s, and {file.job.max_steps} of them "
+        f"{_whole(slow.bill())} instead of {_whole(usual.bill())} (+-{BAND:.0%})"
+    )
+
+
+def _with_port(file: StackFile, speed_mbps: int) -> StackFile:
+    return file.model_copy(update={"cluster": file.cluster.model_copy(update={"port_speed_mbps": speed_mbps})})
+
+
+def _whole(bill: Bill) -> str:
+    return f"{bill.hours:,.0f} h and ${bill.dollars:,.0f}"
+
+
+def planned(
+    file: StackFile, written: Mapping[str, Any], reasons: Mapping[str, str]
+) -> tuple[StackFile, Plan | None, dict[str, str]]:
+    """Fill in the interval of checkpoints by the money at risk, and say why; what the stack file says stays."""
+    plan = plan_of(file)
+    if plan is None or "checkpointSteps" in written["job"]:
+        return file, plan, dict(reasons)
+    job = file.job.model_copy(update={"checkpoint_steps": plan.usual})
+    plan = replace(plan, checkpoint_steps=plan.usual)
+    return file.model_copy(update={"job": job}), plan, {**reasons, "job.checkpointSteps": plan.interval_reason()}
+
+
+def _said(risk: AtRisk) -> str:
+    minutes = risk.seconds / 60
+    time = f"{minutes:.1f} min" if minutes < 120 else f"{minutes / 60:.1f} h"
+    return f"{time} and ${risk.dollars:.2f}"

@@ -1,0 +1,137 @@
+"""``make down``: stop the job, cancel everything, read the account back and print the receipt."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from microcluster.lifecycle import emulated_account, fab, pulumi_state, unsaved_work
+from microcluster.lifecycle.locks import alone_on, refuse_living_pulumi, stale_lock
+from microcluster.lifecycle.up import NO_OUTPUTS, in_pulumis_words
+from microcluster.setup import prepare, stacks, state
+from microcluster.setup.environment import PULUMI, Home
+from microcluster.setup.errors import FAILED, SetupError
+from microcluster.setup.progress import Stages, say
+from microcluster.setup.secret_env import kept
+from providers.softlayer import credentials
+
+STOP_LIMIT_S = 120
+
+
+def down(home: Home, stack: str) -> int:
+    """Take ``stack`` down, also after a crash and without its state; exit code 1 while anything with its mark is billed."""
+    stages = Stages()
+    refuse_living_pulumi(stack, "make down", home)
+    emulator = stacks.emulator_of(stack, home)
+    if needs_mending(stack, home):
+        _mend(home, stack, emulator, stages)
+    with alone_on(stack, "make down", home):
+        prepare.take_engine(home, stages)
+        held = state.holdings(stack, home)
+        account = emulated_account.rented(emulator, home) if emulator else None
+        no_key = _why_no_key(stack) if account is None else None
+        billed = bool(held.rented or (no_key is None if account is None else not account.nothing))
+        if not (held.resources or billed or (account and account.running)):
+            return _nothing_here(home, stack, no_key)
+        if emulator and billed:
+            _have_answer(emulator, home, stages)
+        if held.rented:
+            unsaved_work.settle(home, stack, "make down", os.environ, stages)
+            _stop_job(home, stack, stages)
+        code = _destroy(home, stack, stages) if held.resources else 0
+    if billed:
+        code = code or _settle(home, stack, stages, in_state=bool(held.resources))
+    if emulator:
+        _stop_idle(emulator, home, stages)
+    say(f"Time: {stages.summary()}.")
+    again = f"`make up STACK={stack}` rents it again" if code == 0 else f"`make down STACK={stack}` tries again"
+    say(f"Next: {again}.")
+    return code
+
+
+def needs_mending(stack: str, home: Home) -> bool:
+    """Whether a crash left a lock, or a state that cannot be read or is gone where there was one."""
+    gone = not pulumi_state.path_of(stack, home).exists() and pulumi_state.older_copies(stack, home)
+    return bool(stale_lock(stack, home) or state.is_broken(stack, home) or gone)
+
+
+def _mend(home: Home, stack: str, emulator: Path | None, stages: Stages) -> None:
+    prepare.take_engine(home, stages)
+    if emulator and emulator.exists():
+        _have_answer(emulator, home, stages)
+    with stages.stage("recover", "a command was killed, or the state is damaged; putting it in order first"):
+        if fab.in_view(home, "recover", stack, "--yes"):
+            raise SetupError(f"Nothing was cancelled, for the reason above. `make down STACK={stack}` tries again.")
+
+
+def _why_no_key(stack: str) -> str | None:
+    """Say why the stack's real account cannot be asked, if so; what no state knows is found there alone."""
+    try:
+        credentials.load(stacks.account_file_of(stack), kept())
+    except credentials.CredentialsError as missing:
+        return str(missing)
+    return None
+
+
+def _nothing_here(home: Home, stack: str, no_key: str | None) -> int:
+    here = f"Pulumi's state in {home.state} holds no resource of stack {stack}"
+    if no_key is None:
+        say(f"Nothing of stack {stack} is up: {here}.")
+        return 0
+    say(
+        f"{here}, but its account was not asked whether anything with the stack's mark is billed: {no_key} "
+        f"Then `make down STACK={stack}` again."
+    )
+    return FAILED
+
+
+def _have_answer(emulator: Path, home: Home, stages: Stages) -> None:
+    if not emulated_account.rented(emulator, home).running:
+        emulated_account.answer(emulator, home, stages)
+
+
+def _stop_job(home: Home, stack: str, stages: Stages) -> None:
+    with stages.stage("stop", "ending the job on every node (usually 5 s)"):
+        if fab.in_view(home, "stop", stack, limit_s=STOP_LIMIT_S):
+            say("    the job could not be proven stopped; going on, for cancelling its machines ends it too")
+
+
+def _destroy(home: Home, stack: str, stages: Stages) -> int:
+    with stages.stage("pulumi", "cancelling all that the stack rents (usually 20 s here, 5 min on SoftLayer)"):
+        argv = (str(PULUMI), "destroy", "--yes", "--skip-preview", "-s", stack, NO_OUTPUTS)
+        code = in_pulumis_words(argv, home)
+    if code:
+        say("    not everything could be cancelled, for the reason above; the receipt tells what is still billed")
+        _receipt(home, stack, stages)
+    return code
+
+
+def _settle(home: Home, stack: str, stages: Stages, *, in_state: bool) -> int:
+    """Print the receipt; what no state knew is cancelled by its mark."""
+    if in_state and _receipt(home, stack, stages) == 0:
+        return 0
+    with stages.stage("cancel", "what bears the stack's mark and is in no state"):
+        code = fab.in_view(home, "recover", stack, "--cancel", "--yes")
+    return _receipt(home, stack, stages) or code
+
+
+def _receipt(home: Home, stack: str, stages: Stages) -> int:
+    with stages.stage("receipt", "what was rented, read back from the account"):
+        return fab.in_view(home, "receipt", stack)
+
+
+def _stop_idle(emulator: Path, home: Home, stages: Stages) -> None:
+    rented = emulated_account.rented(emulator, home)
+    if not rented.running:
+        return
+    if not rented.nothing:
+        say(
+            f"The emulator goes on: {rented.machines} machines and {rented.open_billing_items} open billing items "
+            "are left in its account."
+        )
+        return
+    with stages.stage("emulator", "nothing is rented; stopping it and its registry"):
+        try:
+            emulated_account.stop(emulator, home)
+        except SetupError as error:
+            say(f"    {error}")

@@ -1,0 +1,129 @@
+"""The account that is emulated on this machine: Docker, images, the emulator itself and the image it offers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from emulator.process import port_owner
+from emulator.settings import SETTINGS_FILE, SettingsError, load_settings
+from microcluster.setup import docker
+from microcluster.setup.environment import PYTHON, Home, child_environment
+from microcluster.setup.errors import MISTAKE, SetupError
+from microcluster.setup.process import Step, output_of, run_in_view, run_logged, wait_until
+from microcluster.setup.progress import Stages
+
+QUICK_S = 60
+RECLAIM_LIMIT_S = 90
+TRAINING_IMAGE = "microcluster/training:current"
+OFFERED_AS = "microcluster/training:local"
+"""The name under which the emulated image catalog offers the training image; stacks/Pulumi.local.yaml asks for it."""
+
+
+@dataclass(frozen=True)
+class Rented:
+    """What the emulated account holds at this moment."""
+
+    running: bool
+    machines: int
+    open_billing_items: int
+    being_reclaimed: int = 0
+    """Machines that are cancelled and not gone yet; nothing of them is billed."""
+
+    @property
+    def nothing(self) -> bool:
+        return not self.machines and not self.open_billing_items
+
+
+def start(state: Path, home: Home, stages: Stages) -> None:
+    """Have the emulator answer, with all that its machines need."""
+    refuse_taken_port(state)
+    prepare_images(home, stages)
+    with stages.stage("emulator", "the emulated SoftLayer account, on this machine"):
+        _emulator("start", state, home)
+        argv = _argv("publish", state, TRAINING_IMAGE, OFFERED_AS)
+        hint = "Repeat the same command; when it fails again, `make images` builds the image."
+        step = Step(
+            "putting the training image into the emulated registry",
+            "45 s the first time",
+            argv,
+            home.logs / "publish.log",
+            hint,
+        )
+        run_logged(step, child_environment(home))
+
+
+def answer(state: Path, home: Home, stages: Stages) -> None:
+    """Have the emulator answer; what is rented in it goes without images that new machines would need."""
+    refuse_taken_port(state)
+    with stages.stage("emulator", "the emulated SoftLayer account, on this machine"):
+        docker.ensure(home)
+        _emulator("start", state, home)
+
+
+def refuse_taken_port(state: Path) -> None:
+    """Raise while another program listens everywhere on the port of the account's registry, which needs one address only."""
+    try:
+        port = load_settings(state, {}).registry_port
+    except SettingsError as wrong:
+        raise SetupError(str(wrong), MISTAKE) from wrong
+    owner = port_owner(port, everywhere=True)
+    if owner:
+        raise SetupError(
+            f"Starting the account on this machine: its registry needs port {port}, and process {owner} has it on every "
+            "address. If that is the service of Debian's package docker-registry and nobody uses it, "
+            "`service docker-registry stop` frees the port, and `update-rc.d docker-registry disable` keeps it free. "
+            f"Or choose another port: `registry_port = {port + 1}` in {state / SETTINGS_FILE}, and the same number in "
+            "`container.image` of the stack file. Then repeat."
+        )
+
+
+def prepare_images(home: Home, stages: Stages) -> None:
+    """Have Docker, and both images in it."""
+    with stages.stage("docker", "in which the emulated machines run"):
+        docker.ensure(home)
+    with stages.stage("images", "of the emulated machines, and of the training"):
+        if run_in_view((str(PYTHON), "-m", "microcluster.setup.images"), child_environment(home)):
+            raise SetupError(
+                "The images are not complete, for the reason above. Repeat the same command; what was built stays."
+            )
+
+
+def rented(state: Path, home: Home) -> Rented:
+    """Ask the emulator, or its books when it does not run."""
+    said = output_of(_argv("status", state, "--json"), child_environment(home), QUICK_S)
+    if said:
+        return parse_status(json.loads(said))
+    if state.exists():
+        raise SetupError(
+            f"The account on this machine could not be asked what it holds. Its books are in {state}; "
+            "`.venv/bin/python -m emulator status` says what is wrong."
+        )
+    return Rented(running=False, machines=0, open_billing_items=0)
+
+
+def parse_status(status: Mapping[str, Any]) -> Rented:
+    """The few facts of ``python -m emulator status --json`` that set-up needs."""
+    cancelled = [machine["state"] == "cancelled" for machine in status["machines"]]
+    return Rented(status["running"], cancelled.count(False), status["open_billing_items"], cancelled.count(True))
+
+
+def stop(state: Path, home: Home) -> None:
+    """Stop the emulator and its registry once the last machine is gone; its books stay."""
+    if rented(state, home).being_reclaimed:
+        wait_until(
+            "cancelled machines are reclaimed", lambda: not rented(state, home).being_reclaimed, RECLAIM_LIMIT_S, "10 s"
+        )
+    _emulator("stop", state, home)
+
+
+def _emulator(verb: str, state: Path, home: Home) -> None:
+    if run_in_view(_argv(verb, state), child_environment(home)):
+        raise SetupError(f"The emulator could not {verb}, for the reason above. Its log is {state / 'emulator.log'}.")
+
+
+def _argv(verb: str, state: Path, *more: str) -> tuple[str, ...]:
+    return (str(PYTHON), "-m", "emulator", verb, *more, "--state", str(state))

@@ -1,0 +1,124 @@
+"""Who works on a stack: one make or recover at a time, and one pulumi, which leaves its lock behind when it is killed."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from microcluster.lifecycle.pulumi_state import PROJECT_NAME
+from microcluster.setup.environment import PROJECT, Home
+from microcluster.setup.errors import SetupError
+from microcluster.setup.progress import moment
+
+DEAD = ("Z", "X")  # States of a process that has ended and that nobody has waited for yet.
+
+
+@dataclass(frozen=True)
+class PulumiLock:
+    """What a running (or killed) ``pulumi`` leaves beside the state."""
+
+    pid: int
+    user: str
+    host: str
+    since: str
+
+    @property
+    def is_stale(self) -> bool:
+        """Tell whether its pulumi is dead; one on another computer cannot be known to be."""
+        return self.host == socket.gethostname() and not _is_pulumi(self.pid)
+
+
+@contextmanager
+def alone_on(stack: str, command: str, home: Home) -> Iterator[None]:
+    """Hold the stack's lock for ``command``; the kernel frees it when this process ends, however it does."""
+    home.locks.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with (home.locks / f"{stack}.lock").open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as held:
+            file.seek(0)
+            raise SetupError(_busy(stack, command, file.read())) from held
+        file.truncate(0)
+        holder = {
+            "pid": os.getpid(),
+            "command": command,
+            "folder": str(PROJECT),
+            "since": f"{datetime.now(UTC):%H:%M:%S} UTC",
+        }
+        file.write(json.dumps(holder))
+        file.flush()
+        yield
+
+
+def _busy(stack: str, command: str, holder: str) -> str:
+    try:
+        of = json.loads(holder)
+        who = f"process {of['pid']} is doing `{of['command']}` on it in {of['folder']} since {of['since']}"
+        way_out = f"Wait for it, or stop it with `kill -INT {of['pid']}`"
+    except (ValueError, KeyError):
+        who, way_out = "another command works on it", "Wait for it"
+    return f"{command}: stack {stack} is busy: {who}. {way_out}, then repeat."
+
+
+def pulumi_locks(stack: str, home: Home) -> tuple[PulumiLock, ...]:
+    """List the locks on a stack in the file backend."""
+    folder = home.state / ".pulumi" / "locks" / "organization" / PROJECT_NAME / stack
+    return tuple(lock for path in sorted(folder.glob("*.json")) if (lock := _read(path)))
+
+
+def stale_lock(stack: str, home: Home) -> PulumiLock | None:
+    """Return the lock of a ``pulumi`` that was killed while it worked on the stack; None when there is none, or it lives."""
+    return next((lock for lock in pulumi_locks(stack, home) if lock.is_stale), None)
+
+
+def refuse_living_pulumi(stack: str, command: str, home: Home) -> None:
+    """Raise with the holder's name while a ``pulumi`` works on the stack."""
+    living = next((lock for lock in pulumi_locks(stack, home) if not lock.is_stale), None)
+    if living is None:
+        return
+    way_out = f"Wait for it, or stop it with `kill -INT {living.pid}`, then repeat"
+    if living.host != socket.gethostname():
+        way_out = f"Wait for it; only if nothing runs there any more: `pulumi cancel --yes {stack}`, then repeat"
+    raise SetupError(
+        f"{command}: stack {stack} is busy: a pulumi (process {living.pid} of {living.user} on {living.host}) works on it "
+        f"since {living.since}. {way_out}."
+    )
+
+
+def refuse_stale_lock(stack: str, home: Home) -> None:
+    """Raise with the way out when a killed ``pulumi`` left its lock on the stack."""
+    lock = stale_lock(stack, home)
+    if lock:
+        raise SetupError(
+            f"Stack {stack} is still locked by a pulumi (process {lock.pid}, since {lock.since}) that was killed. "
+            f"Next: `fab recover --stack {stack}` (after `. ./env.sh`) ends what is left of it and finds what was ordered meanwhile; "
+            f"`make down STACK={stack}` does the same and cancels it."
+        )
+
+
+def _read(path: Path) -> PulumiLock | None:
+    """Return None for the lock of a pulumi that ended after the folder was listed."""
+    try:
+        entry = json.loads(path.read_bytes())
+        since = moment(str(entry["timestamp"]))  # Pulumi writes it with the offset of its computer.
+        return PulumiLock(int(entry["pid"]), str(entry["username"]), str(entry["hostname"]), since)
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError):
+        # Cut off by the crash that it is left of: it names nobody, and nobody who lives would write such a lock.
+        return PulumiLock(0, "unknown", socket.gethostname(), "an unknown time")
+
+
+def _is_pulumi(pid: int) -> bool:
+    try:
+        name, _, rest = Path(f"/proc/{pid}/stat").read_text().partition("(")[2].rpartition(")")
+    except OSError:
+        return False
+    return "pulumi" in name and rest.split()[0] not in DEAD

@@ -1,0 +1,146 @@
+"""What outlives a killed ``pulumi``: its provider, its language host, the program and the steps over ssh."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from microcluster.setup.environment import Home, child_environment
+from microcluster.setup.errors import SetupError
+from microcluster.setup.process import wait_until
+
+ENGINE = "pulumi"
+HOSTS = ("pulumi-language-python", "pulumi-language-python-exec", "pulumi-resource-command")
+PROVIDER = "providers.grpc.server"
+BACKEND = "PULUMI_BACKEND_URL"
+POLITE_S = 8.0
+"""The provider writes down what it knows within four seconds."""
+FORCED_S = 10.0
+
+
+@dataclass(frozen=True)
+class Process:
+    """A process of ours; ``started`` tells it from a later one with the same number."""
+
+    pid: int
+    parent: int
+    started: str
+    name: str
+    argv: tuple[str, ...]
+    backend: str | None
+
+    def __str__(self) -> str:
+        """Name it for a person, without arguments that only tell where the engine listened."""
+        return f"{_part(self.argv) or self.name} (process {self.pid})"
+
+
+def find(stack: str, home: Home) -> tuple[Process, ...]:
+    """Find what a dead engine has left of its work on ``stack``."""
+    return orphans(_ours(), stack, child_environment(home)[BACKEND])
+
+
+def orphans(processes: Iterable[Process], stack: str, backend: str) -> tuple[Process, ...]:
+    """Choose, among all processes of this user, the engine's parts that no living engine stands behind."""
+    by_pid = {process.pid: process for process in processes}
+    parts = [each for each in by_pid.values() if each.backend == backend and _part(each.argv)]
+    others = {_engine_address(each.argv) for each in parts if _stack_of(each.argv) not in (None, stack)}
+    return tuple(
+        each
+        for each in parts
+        if not _has_engine(each, by_pid) and (_engine_address(each.argv) or "none") not in (others - {None})
+    )
+
+
+def end(found: Sequence[Process]) -> tuple[Process, ...]:
+    """End them by their numbers, politely first; return those that had to be killed.
+
+    Raises:
+        SetupError: one of them lives on.
+    """
+    for process in found:
+        _send(process, signal.SIGTERM)
+    with suppress(SetupError):
+        _wait_for_end(found, POLITE_S)
+    stubborn = tuple(process for process in found if _lives(process))
+    for process in stubborn:
+        _send(process, signal.SIGKILL)
+    if stubborn:
+        _wait_for_end(stubborn, FORCED_S)
+    return stubborn
+
+
+def _wait_for_end(found: Sequence[Process], limit_s: float) -> None:
+    if not found:
+        return
+    names = ", ".join(map(str, found))
+    wait_until(f"end of {names}", lambda: not any(map(_lives, found)), limit_s, "5 s")
+
+
+def _send(process: Process, kind: signal.Signals) -> None:
+    if _lives(process):
+        with suppress(ProcessLookupError):
+            os.kill(process.pid, kind)
+
+
+def _lives(process: Process) -> bool:
+    now = _read(Path(f"/proc/{process.pid}"))
+    return now is not None and now.started == process.started
+
+
+def _part(argv: tuple[str, ...]) -> str | None:
+    """Name the part of the engine that a command line is; None for any other program."""
+    is_python = os.path.basename(argv[0]).startswith("python")
+    program = os.path.basename(argv[1] if is_python and len(argv) > 1 else argv[0])
+    if program in HOSTS:
+        return program
+    if is_python and PROVIDER in argv[1:4]:
+        return "softlayer provider"
+    steps = [word for word in argv[1:3] if word.startswith("step.")]
+    return f"fab {steps[0]}" if program == "fab" and steps else None
+
+
+def _stack_of(argv: tuple[str, ...]) -> str | None:
+    return argv[argv.index("--stack") + 1] if "--stack" in argv[:-1] else None
+
+
+def _engine_address(argv: tuple[str, ...]) -> str | None:
+    """Every part is told where its engine listens: the program with ``--engine``, the others in their last word."""
+    told = argv[argv.index("--engine") + 1] if "--engine" in argv[:-1] else argv[-1]
+    return told if told.startswith("127.0.0.1:") else None
+
+
+def _has_engine(process: Process, by_pid: Mapping[int, Process]) -> bool:
+    seen = set()
+    above = by_pid.get(process.parent)
+    while above and above.pid not in seen:
+        if above.name == ENGINE:
+            return True
+        seen.add(above.pid)
+        above = by_pid.get(above.parent)
+    return False
+
+
+def _ours() -> list[Process]:
+    found = (_read(folder) for folder in Path("/proc").iterdir() if folder.name.isdecimal())
+    return [process for process in found if process]
+
+
+def _read(folder: Path) -> Process | None:
+    """Read one process of this user; None for another's, and for one that has ended."""
+    try:
+        if folder.stat().st_uid != os.getuid():
+            return None
+        name, _, rest = (folder / "stat").read_text().partition("(")[2].rpartition(")")
+        fields = rest.split()
+        argv = tuple((folder / "cmdline").read_bytes().decode(errors="replace").rstrip("\0").split("\0"))
+        environment = (folder / "environ").read_bytes().decode(errors="replace").split("\0")
+    except OSError:
+        return None
+    if fields[0] in ("Z", "X"):
+        return None
+    backend = next((line.partition("=")[2] for line in environment if line.startswith(f"{BACKEND}=")), None)
+    return Process(int(folder.name), int(fields[1]), fields[19], name, argv, backend)

@@ -1,0 +1,113 @@
+"""A stack's state file in Pulumi's file backend: what it holds, and its older copies.
+
+It is read without `pulumi`, which refuses to list any stack while the file of one of them is broken.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from microcluster.setup.environment import Home
+
+PROJECT_NAME = "microcluster"
+ACCOUNTS_OWN = "softlayer:index:"
+CREATING = "creating"
+
+
+class BrokenStateError(Exception):
+    """The file cannot be a state of Pulumi's; the message says in a few words why."""
+
+
+@dataclass(frozen=True)
+class Held:
+    """One thing of the account, as the state knows it."""
+
+    kind: str
+    name: str
+    id: str | None
+    """None while its order was under way when the state was written."""
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What a state file says."""
+
+    resources: int
+    held: tuple[Held, ...]
+    pending_creates: int = 0
+
+    @property
+    def guests(self) -> set[str]:
+        """The ids of the guests that it knows."""
+        return {each.id for each in self.held if each.id and each.kind == f"{ACCOUNTS_OWN}VirtualGuest"}
+
+
+NOTHING = Snapshot(0, ())
+
+
+def path_of(stack: str, home: Home) -> Path:
+    """Return the place of a stack's state file."""
+    return _folder("stacks", home) / f"{stack}.json"
+
+
+def stacks_in(home: Home) -> tuple[str, ...]:
+    """Name the stacks that have a state file, readable or not."""
+    return tuple(sorted(path.stem for path in _folder("stacks", home).glob("*.json")))
+
+
+def read(stack: str, home: Home) -> Snapshot | None:
+    """Return what the state of a stack says; None where there is no file.
+
+    Raises:
+        BrokenStateError: the file is empty, cut off, or no state at all.
+    """
+    try:
+        return parse(path_of(stack, home).read_bytes())
+    except FileNotFoundError:
+        return None
+
+
+def parse(content: bytes) -> Snapshot:
+    """Read a state file's content."""
+    if not content.strip():
+        raise BrokenStateError("it is empty")
+    try:
+        latest = json.loads(content)["checkpoint"].get("latest") or {}
+        resources, under_way = latest.get("resources") or [], latest.get("pending_operations") or []
+        held = [_held(each) for each in resources]
+        pending = [_held(each["resource"]) for each in under_way if each["type"] == CREATING]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise BrokenStateError(f"it is no state of Pulumi's ({type(error).__name__}: {error})") from error
+    known = {each.name for each in held}
+    new = [each for each in pending if each.name not in known]
+    return Snapshot(len(resources), tuple(each for each in (*held, *new) if _is_of_account(each)), len(pending))
+
+
+def older_copies(stack: str, home: Home) -> tuple[Path, ...]:
+    """List what may stand in for a state file, the newest first: Pulumi keeps the write before, and a copy for every operation."""
+    before = path_of(stack, home).with_suffix(".json.bak")
+    copies = [path for path in (_folder("backups", home) / stack).glob(f"{stack}.*.json") if _written(path)]
+    return tuple(path for path in (before, *sorted(copies, key=_written, reverse=True)) if path.is_file())
+
+
+def _folder(name: str, home: Home) -> Path:
+    return home.state / ".pulumi" / name / PROJECT_NAME
+
+
+def _written(path: Path) -> int:
+    """Nanoseconds of the epoch, which stand in the name of a backup."""
+    stamp = path.name.split(".")[-2]
+    return int(stamp) if stamp.isdecimal() else 0
+
+
+def _held(resource: Mapping[str, Any]) -> Held:
+    identity = resource.get("id")
+    return Held(str(resource["type"]), str(resource["urn"]).rpartition("::")[2], str(identity) if identity else None)
+
+
+def _is_of_account(held: Held) -> bool:
+    return held.kind.startswith(ACCOUNTS_OWN)

@@ -1,0 +1,59 @@
+"""Put a state file that Pulumi cannot read aside, and the newest readable copy in its place."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from pathlib import Path
+
+from microcluster.lifecycle import pulumi_state
+from microcluster.setup import state
+from microcluster.setup.environment import Home
+
+
+def mend(stack: str, home: Home) -> list[str]:
+    """Have a readable state of ``stack``; return what was done, in sentences, nothing where nothing was wrong."""
+    try:
+        if pulumi_state.read(stack, home) is not None:
+            return []
+        why = "it is gone"
+    except pulumi_state.BrokenStateError as broken:
+        why = str(broken)
+    path = pulumi_state.path_of(stack, home)
+    done = [f"state of stack {stack}: {why}"]
+    if path.exists():
+        aside = _set_aside(path)
+        done.append(f"set aside as {aside.name}")
+    copy = newest_readable(stack, home)
+    if copy:
+        _put(copy, path)
+        return [*done, f"restored from {copy.name}, which the refresh compares with the account"]
+    state.ensure_stacks((stack,), home)
+    return [*done, "no copy can be read; began an empty state: what the account holds is found by its mark"]
+
+
+def newest_readable(stack: str, home: Home) -> Path | None:
+    """Return the newest copy of a state that can be read."""
+    for copy in pulumi_state.older_copies(stack, home):
+        try:
+            pulumi_state.parse(copy.read_bytes())
+        except (OSError, pulumi_state.BrokenStateError):
+            continue
+        return copy
+    return None
+
+
+def _set_aside(path: Path) -> Path:
+    aside = path.with_name(f"{path.name}.broken-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}")
+    os.replace(path, aside)
+    return aside
+
+
+def _put(copy: Path, path: Path) -> None:
+    """Copy, and never move: what is restored from stays; and whole or not at all."""
+    scratch = path.with_name(f".{path.name}.restored")
+    shutil.copyfile(copy, scratch)
+    with scratch.open("rb") as file:
+        os.fsync(file.fileno())
+    os.replace(scratch, path)

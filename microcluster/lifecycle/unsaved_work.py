@@ -1,0 +1,130 @@
+"""What would go with the machines: the data disks are billed with them and die with them, and so does a run that lies only there."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from microcluster.lifecycle import fab
+from microcluster.plain_text import one_line
+from microcluster.setup.environment import PROJECT, PULUMI, Home, with_account
+from microcluster.setup.errors import MISTAKE, SetupError
+from microcluster.setup.progress import Stages, moment, say
+
+ARTIFACTS = PROJECT / "artifacts"
+FETCH, DISCARD = "FETCH", "DISCARD"
+PREVIEW_S = 300
+GUEST = "softlayer:index:VirtualGuest"
+REMOVING = ("replace", "delete", "delete-replaced", "create-replacement")
+
+
+@dataclass(frozen=True)
+class Stake:
+    """A run that is further on its machines than what was brought home; without ``step`` nobody could look."""
+
+    run: str | None
+    step: int | None
+    checkpoint: int | None
+    fetched_step: int | None
+    fetched: str | None
+
+    def __str__(self) -> str:
+        """Say what would be lost."""
+        if self.run is None:
+            return "its machines do not answer, so nobody can tell what they hold"
+        saved = "without a checkpoint yet" if self.checkpoint is None else f"its newest checkpoint at {self.checkpoint}"
+        home = (
+            "nothing of it was fetched"
+            if self.fetched is None
+            else f"fetched last at step {self.fetched_step}, {moment(self.fetched)}"
+        )
+        return f"run {self.run} lies on its machines only: step {self.step}, {saved}; {home}"
+
+
+def look(home: Home, stack: str) -> Stake | None:
+    """Return what would be lost with the machines of ``stack``; None when nothing would."""
+    status = fab.status(home, stack)
+    if status is None:
+        return Stake(None, None, None, None, None)
+    return judge(status, _manifest(stack, status.get("run")))
+
+
+def judge(status: Mapping[str, Any], manifest: Mapping[str, Any] | None) -> Stake | None:
+    """Compare where a run is with what was brought home of it."""
+    step, checkpoint = status.get("step"), status.get("checkpoint")
+    brought = manifest.get("step") if manifest else None
+    if step is None or (checkpoint is not None and brought is not None and brought >= checkpoint):
+        return None
+    return Stake(status["run"], step, checkpoint, brought, manifest.get("fetched") if manifest else None)
+
+
+def settle(home: Home, stack: str, verb: str, environment: Mapping[str, str], stages: Stages, *, why: str = "") -> None:
+    """Go on only when nothing is lost, when it is brought home first, or when the person gives it up.
+
+    Args:
+        why: what puts the machines at risk, where the person did not ask for their end.
+
+    Raises:
+        SetupError: with what would be lost and the two ways on.
+    """
+    stake = look(home, stack)
+    if stake is None:
+        return
+    if environment.get(FETCH):
+        with stages.stage("fetch", "bringing the run home before its machines go"):
+            if fab.in_view(home, "fetch", stack):
+                raise SetupError(
+                    f"The run could not be brought home, for the reason above; the machines stay and cost on. "
+                    f"`{verb} STACK={stack} FETCH=1` tries again, `{verb} STACK={stack} DISCARD=1` gives it up."
+                )
+        return
+    if environment.get(DISCARD):
+        say(f"Giving up what was not fetched: {stake}.")
+        return
+    raise SetupError(
+        f"{verb}: {f'{why}. S' if why else 's'}tack {stack} would lose something with its machines: {stake}. Nothing was touched, and it costs on. "
+        f"`{verb} STACK={stack} FETCH=1` brings it home first, `{verb} STACK={stack} DISCARD=1` gives it up.",
+        MISTAKE,
+    )
+
+
+def why_machines_may_go(home: Home, stack: str) -> str | None:
+    """Say why an update may take machines away; None when it is known that it takes none.
+
+    It looks at the account as the update will: somebody may have changed there what only a replacement changes back.
+    """
+    argv = (str(PULUMI), "preview", "--refresh", "--run-program", "--json", "--non-interactive", "-s", stack)
+    options = {"cwd": PROJECT, "env": with_account(home), "timeout": PREVIEW_S, "stdin": subprocess.DEVNULL}
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, check=False, **options)
+        preview = json.loads(done.stdout)
+        going = machines_taken(preview)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, subprocess.TimeoutExpired) as error:
+        return f"what an update would replace cannot be told, for its preview failed ({type(error).__name__})"
+    if done.returncode:
+        return f"what an update would replace cannot be told, for its preview failed: {_reason(preview)}"
+    return f"an update would replace or remove {', '.join(going)}" if going else None
+
+
+def machines_taken(preview: Mapping[str, Any]) -> list[str]:
+    """Name the guests that ``pulumi preview --json`` takes away."""
+    steps = preview.get("steps") or []
+    taken = {step["urn"] for step in steps if step["op"] in REMOVING and step["urn"].split("::")[2].endswith(GUEST)}
+    return sorted(urn.rpartition("::")[2] for urn in taken)
+
+
+def _reason(preview: Mapping[str, Any]) -> str:
+    errors = [str(one.get("message")) for one in preview.get("diagnostics") or [] if one.get("severity") == "error"]
+    return one_line(errors[0]).strip() if errors else "pulumi gave no reason"
+
+
+def _manifest(stack: str, run: str | None) -> Mapping[str, Any] | None:
+    path: Path = ARTIFACTS / stack / str(run) / "manifest.json"
+    try:
+        return json.loads(path.read_text())
+    except (OSError, ValueError):
+        return None

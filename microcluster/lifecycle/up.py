@@ -1,0 +1,116 @@
+"""``make up``: prepare this machine, rent the cluster, follow the job to its end, report."""
+
+from __future__ import annotations
+
+import os
+
+from microcluster.lifecycle import emulated_account, fab, unsaved_work
+from microcluster.lifecycle.locks import alone_on, refuse_living_pulumi, refuse_stale_lock
+from microcluster.lifecycle.pulumi_output import View
+from microcluster.setup import prepare, stacks, state
+from microcluster.setup.environment import PULUMI, Home, with_account
+from microcluster.setup.errors import INTERRUPTED, SetupError
+from microcluster.setup.process import run_filtered
+from microcluster.setup.progress import Stages, say
+
+PULUMI_VIEW = ("--non-interactive", "--color", "never", "--suppress-permalink=true")
+"""Lines that stay on the screen, and no link to a file."""
+NO_OUTPUTS = "--suppress-outputs"
+"""What a stack puts out is JSON for the verbs, not for a person."""
+UPDATE_INTERRUPTED = (
+    "\nStopped. What was ordered so far is in the state, or is found again by its mark, and it costs money. "
+    "`make up STACK={stack}` goes on from there, `make down STACK={stack}` cancels it."
+)
+JOB_GOES_ON = "`make up STACK={stack}` follows it again, `make down STACK={stack}` ends it and the bill."
+
+
+def up(home: Home, stack: str) -> int:
+    """Bring ``stack`` up; safe to repeat and to interrupt at any point."""
+    stages = Stages()
+    stacks.check(stack, ordering=True)
+    with alone_on(stack, "make up", home):
+        refuse_unready(home, stack)
+        prepare_account(home, stack, stages)
+        if state.holdings(stack, home).rented and (why := unsaved_work.why_machines_may_go(home, stack)):
+            unsaved_work.settle(home, stack, "make up", os.environ, stages, why=why)
+        with stages.stage(
+            "pulumi", f"renting and preparing what stack {stack} describes (usually 1 min here, 10 min on SoftLayer)"
+        ):
+            code = _update(home, stack)
+        if code == 0:
+            code = _follow(home, stack, stages)
+    say(f"Time: {stages.summary()}.")
+    if code == 0:
+        say(f"Next: `make down STACK={stack}` stops the bill.")
+    return code
+
+
+def refuse_unready(home: Home, stack: str) -> None:
+    """Raise while another works on the stack, or when a crash left something that `fab recover` has to mend first."""
+    refuse_living_pulumi(stack, "make up", home)
+    refuse_stale_lock(stack, home)
+    state.holdings(stack, home)
+
+
+def prepare_account(home: Home, stack: str, stages: Stages) -> None:
+    """All that must be there before Pulumi can work on the stack."""
+    prepare.prepare_engine(home, stages)
+    prepare.prepare_stacks(home, stages)
+    emulator = stacks.emulator_of(stack, home)
+    if emulator:
+        emulated_account.start(emulator, home, stages)
+
+
+def preview(home: Home, stack: str) -> int:
+    """Show what `make up` would rent; it needs no account and makes no keys."""
+    stacks.check(stack, ordering=False)
+    prepare.prepare_engine(home, Stages())
+    state.ensure_stacks((stack,), home)
+    argv = (str(PULUMI), "preview", "-s", stack)
+    if in_pulumis_words(argv, home):
+        raise SetupError("The preview failed for the reason above; nothing was ordered.")
+    say(f"Next: `make up STACK={stack}` rents this.")
+    return 0
+
+
+def in_pulumis_words(argv: tuple[str, ...], home: Home) -> int:
+    """Run a Pulumi command with the lines that say something on this screen."""
+    return run_filtered((*argv, *PULUMI_VIEW), with_account(home), View().told)
+
+
+def _update(home: Home, stack: str) -> int:
+    argv = (str(PULUMI), "up", "--refresh", "--run-program", "--yes", "--skip-preview", "-s", stack, NO_OUTPUTS)
+    try:
+        code = in_pulumis_words(argv, home)
+    except KeyboardInterrupt:
+        say(UPDATE_INTERRUPTED.format(stack=stack))
+        return INTERRUPTED
+    if code:
+        raise SetupError(f"Stack {stack} is not up, for the reason above. {_what_now(home, stack)}")
+    return 0
+
+
+def _what_now(home: Home, stack: str) -> str:
+    if not state.holdings(stack, home).rented:
+        return f"Nothing was ordered. When the reason is gone: `make up STACK={stack}`."
+    return (
+        f"What was ordered is kept and costs money: `make up STACK={stack}` tries again from there, "
+        f"`make down STACK={stack}` cancels it."
+    )
+
+
+def _follow(home: Home, stack: str, stages: Stages) -> int:
+    try:
+        if (fab.status(home, stack) or {}).get("state") in ("stopped", "failed", "stalled"):
+            with stages.stage("resume", "the job is not running; going on from its latest checkpoint"):
+                fab.in_view(home, "resume", stack)
+        with stages.stage("job", "following it; Ctrl-C stops the watching and leaves it running"):
+            code = fab.in_view(home, "watch", stack)
+        if code == 0:
+            with stages.stage("fetch", "bringing the finished run home, so that its machines can go"):
+                code = fab.in_view(home, "fetch", stack)
+        with stages.stage("report", "what came out of it"):
+            return fab.in_view(home, "report", stack) or code
+    except KeyboardInterrupt:
+        say(JOB_GOES_ON.format(stack=stack))
+        return INTERRUPTED

@@ -1,0 +1,91 @@
+"""The training container: made anew only when its image or its options differ, or when it does not run."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from microcluster.jobs import cluster_facts, image
+from microcluster.remote.host import Host, RemoteError
+from microcluster.remote.image import image_id, inspected
+from microcluster.remote.ssh_mesh import FOLDER
+from microcluster.remote.waiting import wait_until
+
+COMMAND = ("sh", f"{FOLDER}/start.sh")  # By `sh`: Ubuntu mounts /run without the right to execute files there.
+SSH_TIMEOUT_S = 300.0
+SHM_BYTES = 1 << 30
+LIMITS = {"memlock": -1, "stack": 64 << 20}
+"""As NVIDIA's images ask for: NCCL's buffers between the ranks lie in /dev/shm, and it locks memory."""
+LISTENS = "import socket,sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), 2)"
+
+
+def docker_run(container: cluster_facts.Container, mount_point: str) -> tuple[str, ...]:
+    """Return the argv that starts the container."""
+    return (
+        *("docker", "run", f"--runtime={container.runtime}", "-d", "--name", container.name, "--net=host"),
+        *(
+            f"--shm-size={SHM_BYTES}",
+            *(word for name, most in LIMITS.items() for word in ("--ulimit", f"{name}={most}")),
+        ),
+        *("-e", f"SSH_PORT={container.ssh_port}"),
+        *("-v", f"{mount_point}:{mount_point}", "-v", f"{FOLDER}:{FOLDER}:ro"),
+        *(image.tag(container), *COMMAND),
+    )
+
+
+def ensure_container(host: Host, container: cluster_facts.Container, mount_point: str) -> bool:
+    """Let the container run with exactly our options; return whether it was (re)made."""
+    found, wanted = _inspect(host, container.name), image_id(host, image.tag(container))
+    if not wanted:
+        raise RemoteError(
+            f"starting container {container.name} on {host}: its image {image.tag(container)} is not there. "
+            "Let it be brought again: pulumi up --replace '**-image-brought'"
+        )
+    if found and not _differences(found, container, mount_point, wanted):
+        _wait_for_sshd(host, container)
+        return False
+    if found:
+        host.run(("docker", "rm", "-f", container.name))
+    host.run(docker_run(container, mount_point))
+    _wait_for_sshd(host, container)
+    return True
+
+
+def _inspect(host: Host, name: str) -> dict[str, Any] | None:
+    text = inspected(host, ("docker", "container", "inspect", name))
+    return json.loads(text)[0] if text else None
+
+
+def _differences(found: dict[str, Any], container: cluster_facts.Container, mount_point: str, wanted: str) -> list[str]:
+    """Name what is not as wanted; nothing means that the container can stay."""
+    options, settings = found["HostConfig"], found["Config"]
+    limits = sorted((one["Name"], one["Soft"], one["Hard"]) for one in options["Ulimits"] or [])
+    facts = {
+        "image": (found["Image"], wanted),
+        "state": (found["State"]["Running"], True),
+        "runtime": (options["Runtime"], container.runtime),
+        "network": (options["NetworkMode"], "host"),
+        "binds": (sorted(options["Binds"] or []), sorted([f"{mount_point}:{mount_point}", f"{FOLDER}:{FOLDER}:ro"])),
+        "shared memory": (options["ShmSize"], SHM_BYTES),
+        "limits": (limits, sorted((name, most, most) for name, most in LIMITS.items())),
+        "command": (settings["Cmd"], list(COMMAND)),
+        "port": (f"SSH_PORT={container.ssh_port}" in settings["Env"], True),
+    }
+    return [name for name, (is_now, as_asked) in facts.items() if is_now != as_asked]
+
+
+def _wait_for_sshd(host: Host, container: cluster_facts.Container) -> None:
+    address = (host.facts.private_address, str(container.ssh_port))
+
+    def listens() -> bool:
+        if host.run(("python3", "-c", LISTENS, *address), accept=(0, 1)).exit_code == 0:
+            return True
+        found = _inspect(host, container.name)
+        if not found or not found["State"]["Running"]:
+            log = host.run(("docker", "logs", "--tail", "5", container.name), accept=(0, 1))
+            raise RemoteError(
+                f"starting container {container.name} on {host}: it ended. It said: {log.stdout}{log.stderr}".strip()
+            )
+        return False
+
+    wait_until(f"sshd in container {container.name} on {host}", listens, timeout_s=SSH_TIMEOUT_S, usual_s=2)

@@ -1,0 +1,46 @@
+"""The Docker daemon of a machine: whether it answers, its configuration file, its restart."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from microcluster.remote.host import Host, RemoteError
+from microcluster.remote.system import has_systemd
+from microcluster.remote.waiting import wait_until
+
+DAEMON_FILE = "/etc/docker/daemon.json"
+RESTART_TIMEOUT_S = 120.0
+
+
+def docker_answers(host: Host) -> bool:
+    """Return whether the Docker daemon answers."""
+    return host.run(("docker", "version", "--format", "{{.Server.Version}}"), accept=(0, 1)).exit_code == 0
+
+
+def docker_info(host: Host, field: str) -> str:
+    """Return one field of what the daemon says of itself."""
+    return host.run(("docker", "info", "--format", field)).stdout.strip()
+
+
+def daemon_settings(host: Host) -> dict[str, Any]:
+    """Return the daemon's configuration as the machine has it; nothing without a file."""
+    try:
+        return json.loads(host.read(DAEMON_FILE) or "{}")
+    except ValueError as error:
+        raise RemoteError(
+            f"reading {DAEMON_FILE} of {host}: it is no JSON ({error}). Mend or remove it, then go on."
+        ) from error
+
+
+def write_daemon_settings(host: Host, settings: dict[str, Any]) -> None:
+    """Replace the daemon's configuration; it is read at the next restart."""
+    host.run(("mkdir", "-p", DAEMON_FILE.rpartition("/")[0]))
+    host.put(DAEMON_FILE, json.dumps(settings, indent=2, sort_keys=True) + "\n")
+
+
+def restart_docker(host: Host) -> None:
+    """Restart the daemon and return once it answers."""
+    argv = ("systemctl", "restart", "docker") if has_systemd(host) else ("service", "docker", "restart")
+    host.run(argv, timeout_s=RESTART_TIMEOUT_S)
+    wait_until(f"Docker on {host}", lambda: docker_answers(host), timeout_s=RESTART_TIMEOUT_S, usual_s=5)

@@ -1,0 +1,44 @@
+"""Docker's storage on the data disk, decided by the daemon's configuration before the first pull."""
+
+from __future__ import annotations
+
+from microcluster.remote.docker_daemon import (
+    DAEMON_FILE,
+    daemon_settings,
+    docker_answers,
+    docker_info,
+    restart_docker,
+    write_daemon_settings,
+)
+from microcluster.remote.host import Host, RemoteError
+from microcluster.remote.system import has_systemd
+
+DROP_IN = "/etc/systemd/system/docker.service.d/microcluster.conf"
+ROOT = "{{.DockerRootDir}}"
+
+
+def ensure_docker_storage(host: Host, mount_point: str) -> bool:
+    """Let Docker keep its images below ``mount_point`` and restart it if it did not; return whether anything changed."""
+    changed = _ensure_after_mount(host, mount_point) if has_systemd(host) else False
+    wanted = f"{mount_point}/docker"
+    settings = daemon_settings(host)
+    if settings.get("data-root") != wanted:
+        write_daemon_settings(host, {**settings, "data-root": wanted})
+        changed = True
+    if not docker_answers(host) or docker_info(host, ROOT) != wanted:
+        restart_docker(host)
+        changed = True
+    if docker_info(host, ROOT) != wanted:
+        raise RemoteError(
+            f"moving Docker's storage of {host} to {wanted}: it still uses {docker_info(host, ROOT)}. See {DAEMON_FILE} there."
+        )
+    return changed
+
+
+def _ensure_after_mount(host: Host, mount_point: str) -> bool:
+    """Keep Docker from starting beside the disk, on the small system disk, when the disk comes late."""
+    host.run(("mkdir", "-p", DROP_IN.rpartition("/")[0]))
+    changed = host.put(DROP_IN, f"[Unit]\nRequiresMountsFor={mount_point}\n")
+    if changed:
+        host.run(("systemctl", "daemon-reload"))
+    return changed

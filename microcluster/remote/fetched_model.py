@@ -1,0 +1,45 @@
+"""Putting a model that was fetched once onto a launcher again, where its own run may never have been."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from microcluster.remote.download_run import RemoteFile
+from microcluster.remote.host import Host, RemoteError
+from microcluster.remote.translation import MODELS
+
+MANIFEST = "manifest.json"
+NEEDED = (*MODELS, "vocabulary")
+
+
+def place(launcher: Host, folder: Path, mount_point: str) -> tuple[RemoteFile, ...]:
+    """Let the launcher hold what translating needs of a fetched run, and list it as it lies there.
+
+    Raises:
+        RemoteError: when the folder is no fetched run.
+    """
+    manifest = _manifest(folder)
+    there = f"{mount_point}/translate/models/{manifest['run']}"
+    chosen = [file for file in manifest["files"] if file["what"] in NEEDED or file["path"] == "config.py"]
+    files = tuple(RemoteFile(source=f"{there}/{file['path']}", **file) for file in chosen)
+    for file in files:
+        if not _is_there(launcher, file):
+            launcher.send(folder / file.path, file.source)
+    return files
+
+
+def _manifest(folder: Path) -> dict[str, Any]:
+    try:
+        return json.loads((folder / MANIFEST).read_text())
+    except (OSError, ValueError) as error:
+        raise RemoteError(
+            f"reading the fetched run in {folder}: it has no readable {MANIFEST}. Name a folder that `fab fetch` made, for "
+            "example artifacts/local/<run>."
+        ) from error
+
+
+def _is_there(launcher: Host, file: RemoteFile) -> bool:
+    said = launcher.run(("sha256sum", file.source), accept=(0, 1)).stdout
+    return said.split(" ")[0] == file.sha256

@@ -1,0 +1,84 @@
+"""The NVIDIA driver and Docker with its ``nvidia`` runtime: used where present, installed on a stock Ubuntu 18.04."""
+
+from __future__ import annotations
+
+from microcluster.jobs.rendering import render
+from microcluster.remote.docker_daemon import daemon_settings, restart_docker, write_daemon_settings
+from microcluster.remote.host import Host, LoginRefusedError, RemoteError, UnreachableError
+from microcluster.remote.requirements import RUNTIME, brought
+from microcluster.remote.ssh_ready import wait_for_ssh
+from microcluster.remote.system import apt_get
+from microcluster.remote.waiting import wait_until
+
+INSTALL_TIMEOUT_S = 1800.0
+REBOOT_TIMEOUT_S = 300.0
+DRIVER_BRANCH = "418"  # The branch that the 19.05 images were released for; it knows P100 and V100.
+FOR_SOURCES = ("apt-transport-https", "ca-certificates", "curl", "gnupg")
+DOCKER = ("docker-ce", "docker-ce-cli", "containerd.io", "nvidia-docker2")
+INSTALL = ("install", "--no-install-recommends")
+
+
+def ensure_gpu(host: Host, slots: int) -> bool:
+    """Make ``slots`` GPUs and the container runtime usable; return whether anything changed.
+
+    What cannot be installed here was refused before: microcluster/remote/requirements.py.
+    """
+    found = brought(host)
+    if not found.has_runtime:
+        _install_docker(host)
+    if not found.has_driver:
+        _install_driver(host)
+    seen = host.run(("nvidia-smi", "--query-gpu=name", "--format=csv,noheader")).stdout.split("\n")
+    count = len([line for line in seen if line.strip()])
+    if count < slots:
+        raise RemoteError(
+            f"counting the GPUs of {host}: nvidia-smi shows {count}, the flavor has {slots}. Cancel this machine: "
+            "make down, then make up orders another one."
+        )
+    return not (found.has_runtime and found.has_driver)
+
+
+def _install_docker(host: Host) -> None:
+    apt_get(host, "update")
+    apt_get(host, *INSTALL, *FOR_SOURCES)
+    # Not on standard input: what the programs in it read there would be missing from the script.
+    host.run(("bash", "-c", render("docker_sources.sh.j2")))
+    apt_get(host, "update")
+    apt_get(host, *INSTALL, *DOCKER, timeout_s=INSTALL_TIMEOUT_S)
+    settings = daemon_settings(host)
+    if RUNTIME not in settings.get("runtimes", {}):  # The image has a file of its own, and kept it.
+        runtime = {"path": "nvidia-container-runtime", "runtimeArgs": []}
+        runtimes = {**settings.get("runtimes", {}), RUNTIME: runtime}
+        write_daemon_settings(host, {**settings, "runtimes": runtimes})
+    restart_docker(host)
+    if not brought(host).has_runtime:
+        raise RemoteError(
+            f"installing Docker and its {RUNTIME} runtime on {host}: Docker runs and does not know the runtime. "
+            f"See there: fab ssh {host.facts.name}, then docker info"
+        )
+
+
+def _install_driver(host: Host) -> None:
+    release = host.run(("uname", "-r")).stdout.strip()
+    apt_get(host, "update")
+    apt_get(host, *INSTALL, f"linux-headers-{release}")
+    packages = (f"nvidia-headless-{DRIVER_BRANCH}-server", f"nvidia-utils-{DRIVER_BRANCH}-server")
+    apt_get(host, *INSTALL, *packages, timeout_s=INSTALL_TIMEOUT_S)
+    host.run(("modprobe", "nvidia"), accept=range(256))
+    if not brought(host).has_driver:  # The old module may still be loaded.
+        _reboot(host)
+
+
+def _reboot(host: Host) -> None:
+    before = host.read("/proc/sys/kernel/random/boot_id")
+    host.run(("sh", "-c", "(sleep 1; reboot) >/dev/null 2>&1 &"))
+
+    def rebooted() -> bool:
+        host.close()
+        try:
+            return host.read("/proc/sys/kernel/random/boot_id") != before
+        except (UnreachableError, LoginRefusedError):
+            return False
+
+    wait_until(f"{host} to come back from its reboot", rebooted, timeout_s=REBOOT_TIMEOUT_S, usual_s=90)
+    wait_for_ssh(host)

@@ -1,0 +1,108 @@
+"""Starting, observing and stopping a run on all hosts; the work itself is the supervisor's, on the launcher."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import agent
+from microcluster.analysis.run_state import Outcome, judge
+from microcluster.jobs import image
+from microcluster.jobs.cluster_facts import Payload
+from microcluster.jobs.run_spec import RunFolder
+from microcluster.remote.host import Host, RemoteError, UnreachableError
+from microcluster.remote.image import image_id
+from microcluster.remote.parallel import on_all
+from microcluster.remote.ssh_mesh import ensure_known_hosts
+from microcluster.remote.ssh_ready import wait_for_ssh
+from microcluster.remote.upload_data import send_data
+from microcluster.remote.waiting import say
+
+AGENT = Path(agent.__file__).parent
+PLACE = AGENT / "place_files.py"
+SHIPPED = tuple(sorted(AGENT.glob("*.py")))
+"""What lies flat in the run's folder; its Python is the machines' and the image's, down to 3.5."""
+ALIVE = ("preparing", "running")
+START_TIMEOUT_S = 60.0
+OBSERVE_TIMEOUT_S = 30.0
+STOP_TIMEOUT_S = 40.0
+STOP_ALL_S = 50.0
+"""Stopping never holds up a cancellation for longer; what did not answer by then is named."""
+
+
+def start_job(hosts: Sequence[Host], payload: Payload) -> str:
+    """Let the run be carried out; return "started", "running" or "finished"."""
+    payload.require("run", "job", "container")
+    container = payload.container
+    assert container
+    on_all(hosts, lambda host: (wait_for_ssh(host), ensure_known_hosts(host, hosts, container)))
+    _end_all(hosts, payload, "all-but")  # A cluster carries one run.
+    launcher = hosts[0]
+    images = on_all(hosts, lambda host: image_id(host, image.tag(container)) or "none")
+    send_data(hosts, payload)
+    folder = RunFolder(payload, images[0], tuple(images))
+    _place(launcher, folder)
+    before = observe(launcher, payload).state
+    if before == "finished":
+        return before
+    if before not in ALIVE:  # Its supervisor hangs, or was killed and has left ranks behind.
+        _end_all(hosts, payload, "only")
+    said = launcher.run(("python3", f"{folder.path}/supervisor.py", "start", folder.path), timeout_s=START_TIMEOUT_S)
+    return {"alive": "running"}.get(said.stdout.strip(), said.stdout.strip())
+
+
+def observe(launcher: Host, payload: Payload) -> Outcome:
+    """Return where the run stands; looking changes nothing, so that a lost connection is made anew once."""
+    try:
+        seen = _look(launcher, payload)
+    except UnreachableError:
+        seen = _look(launcher, payload)
+    return judge(json.loads(seen))
+
+
+def _look(launcher: Host, payload: Payload) -> str:
+    text = (AGENT / "run_snapshot.py").read_text()
+    argv = ("python3", "-", RunFolder(payload).path)
+    return launcher.run(argv, stdin=text, timeout_s=OBSERVE_TIMEOUT_S).stdout
+
+
+def stop_job(hosts: Sequence[Host], payload: Payload) -> dict[str, str]:
+    """End every process of the run on every host; return for each host that is not proved clean what stands in the way."""
+    payload.require("run")
+    answers = on_all(
+        hosts, lambda host: _end_runs(host, payload, "only"), late="no answer in time", timeout_s=STOP_ALL_S
+    )
+    return {host.facts.name: answer for host, answer in zip(hosts, answers, strict=True) if answer}
+
+
+def _place(launcher: Host, folder: RunFolder) -> None:
+    """Put everything into the run's folder in one go: a way there and back for each of forty files takes seconds."""
+    files = [(path.name, path.read_text()) for path in SHIPPED] + list(folder.texts().items())
+    launcher.run(("python3", "-c", PLACE.read_text(), folder.path), stdin=json.dumps(files))
+
+
+def _end_all(hosts: Sequence[Host], payload: Payload, mode: str) -> None:
+    left = [answer for answer in on_all(hosts, lambda host: _end_runs(host, payload, mode)) if answer]
+    if left:
+        raise RemoteError("ending what is left of an earlier run: " + "; ".join(left) + ". Try again, or make down.")
+
+
+def _container(payload: Payload, mode: str) -> tuple[str, ...]:
+    """Return the container whose processes end with the run, whatever they have made of their environment."""
+    return (payload.container.name,) if mode == "only" and payload.container else ()
+
+
+def _end_runs(host: Host, payload: Payload, mode: str) -> str:
+    """Return an empty text once none of the processes meant is left, else why that is not known."""
+    argv = ("python3", "-", f"{payload.mount_point}/runs", mode, payload.run or "", *_container(payload, mode))
+    try:
+        done = host.run(argv, stdin=(AGENT / "kill_run.py").read_text(), timeout_s=STOP_TIMEOUT_S)
+    except RemoteError as error:
+        return str(error)
+    found = json.loads(done.stdout)
+    if found["ended"]:
+        say(f"{host}: {found['ended']} processes ended")
+    left = f"processes {found['left']} would not end" if found["left"] else ""
+    unclear = "; ".join(filter(None, (left, found["unseen"])))
+    return f"{host}: {unclear}" if unclear else ""

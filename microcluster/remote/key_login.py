@@ -1,0 +1,113 @@
+"""Logins by ssh key only: SoftLayer delivers a machine on which root can log in with a password."""
+
+from __future__ import annotations
+
+import re
+
+from microcluster.remote.host import Host, RemoteError, UnreachableError
+from microcluster.remote.waiting import NotReadyError, wait_until
+
+CONFIG = "/etc/ssh/sshd_config"
+BEGIN, END = "# microcluster: logins by key only", "# microcluster: end"
+# At the top of the file, since sshd takes the first value of a keyword: before any Include, which Ubuntu 18.04 does not know.
+# AuthenticationMethods holds also where a Match block further down allows passwords. A session whose other end died, as in a
+# hand-over, ends after five minutes; one whose program was only suspended for a while does not.
+BLOCK = f"""{BEGIN}
+PasswordAuthentication no
+KbdInteractiveAuthentication no
+ChallengeResponseAuthentication no
+PermitRootLogin prohibit-password
+PubkeyAuthentication yes
+AuthenticationMethods publickey
+ClientAliveInterval 15
+ClientAliveCountMax 20
+{END}
+"""
+WANTED = {
+    "passwordauthentication": ("no",),
+    "kbdinteractiveauthentication": ("no",),
+    "challengeresponseauthentication": ("no", ""),  # Newer releases do not print their old name of the former.
+    "permitrootlogin": ("prohibit-password", "without-password"),
+    "pubkeyauthentication": ("yes",),
+    "authenticationmethods": ("publickey",),
+}
+# What holds for root and for every account with a password, seen from where we come from.
+EFFECTIVE = """set -eu
+PATH=$PATH:/usr/sbin; mkdir -p /run/sshd
+from=${SSH_CONNECTION%% *}
+for user in root $(awk -F: '$2 ~ /^[$]/ && $1 != "root" { print $1 }' /etc/shadow); do
+  echo "$user:"
+  sshd -T -C "user=$user,host=$from,addr=$from"
+done
+"""
+# Socket-activated servers have no process to reload: they read the file for every connection.
+REPLACE = """set -eu
+PATH=$PATH:/usr/sbin
+sshd -t -f "$1"
+mv -f "$1" "$2"
+pid=$(cat "$(sshd -T | awk '$1 == "pidfile" { print $2 }')" 2>/dev/null) || exit 0
+kill -HUP "$pid"
+"""
+RELOAD_TIMEOUT_S = 30.0
+OFFERED = frozenset({"publickey"})
+
+
+def ensure_key_login(host: Host) -> bool:
+    """Let the machine's sshd accept keys only, and prove it; return whether anything changed."""
+    if not wrong_settings(_effective(host)) and host.offered_logins() == OFFERED:
+        return False
+    text = with_block(host.read(CONFIG) or "")
+    host.put(f"{CONFIG}.new", text, "0600")
+    host.run(("sh", "-c", REPLACE, "replace-sshd-config", f"{CONFIG}.new", CONFIG))
+    wrong = wrong_settings(_effective(host))
+    if wrong:
+        raise RemoteError(
+            f"turning password logins off on {host}: {CONFIG} still has {'; '.join(wrong)}. A Match block in it or in a file "
+            f"that it includes says so: fab ssh {host.facts.name}, take it out, then run the same command again."
+        )
+    _wait_for_keys_only(host)
+    return True
+
+
+def with_block(text: str) -> str:
+    """Return sshd's configuration with our block at its top, once."""
+    before, begin, rest = text.partition(f"{BEGIN}\n")
+    if begin:
+        text = before + rest.partition(f"{END}\n")[2]
+    return BLOCK + text
+
+
+def wrong_settings(effective: str) -> list[str]:
+    """Return what allows more than keys in the output of `sshd -T` for each user, as "user: keyword value"."""
+    wrong = []
+    of_users = re.split(r"^(\S+):\n", effective, flags=re.MULTILINE)
+    for user, lines in zip(of_users[1::2], of_users[2::2], strict=True):
+        settings = dict(line.partition(" ")[::2] for line in lines.splitlines())
+        wrong += [
+            f"{user}: {keyword} {settings.get(keyword) or 'unknown'}"
+            for keyword, allowed in WANTED.items()
+            if settings.get(keyword, "") not in allowed
+        ]
+    return wrong if len(of_users) > 1 else ["nothing to show"]
+
+
+def _effective(host: Host) -> str:
+    return host.run(("sh", "-c", EFFECTIVE, "sshd-settings")).stdout
+
+
+def _wait_for_keys_only(host: Host) -> None:
+    """Return once the running sshd offers keys only; while it reloads it may refuse a connection."""
+
+    def offers_keys_only() -> bool:
+        try:
+            return host.offered_logins() == OFFERED
+        except UnreachableError:
+            return False
+
+    try:
+        wait_until(f"sshd on {host} to take keys only", offers_keys_only, timeout_s=RELOAD_TIMEOUT_S, usual_s=1)
+    except NotReadyError as late:
+        raise RemoteError(
+            f"{late} Its configuration says so, but the running sshd has not read it: fab ssh {host.facts.name}, "
+            "restart sshd, then run the same command again."
+        ) from late

@@ -1,0 +1,131 @@
+"""What a run has left behind on its launcher, for a report: events, texts, the sizes of its files and of its data."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from microcluster.analysis import events
+from microcluster.jobs import openseq2seq
+from microcluster.jobs.cluster_facts import Payload
+from microcluster.jobs.run_spec import RunFolder
+from microcluster.remote.host import Host
+
+COUNT_TIMEOUT_S = 300.0
+"""Counting the lines of 2 GB takes seconds, on a busy disk more."""
+
+EVENT_FILES = ("progress.jsonl", "samples.jsonl")
+LEARNING_RATE = "learning_rate"
+"""The scalar's name in the event files, OpenSeq2Seq's own."""
+CONFIG, SCRIPTS, WORKING_FILES = "config.py", (".py", ".sh"), ("ballast", "staging.json")
+"""In the run's folder: the one script that belongs to the run, what else is a program of ours, and what only the supervisor needs."""
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """One file that the ranks read: its name, lines and bytes."""
+
+    name: str
+    lines: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """One checkpoint on the launcher.
+
+    Attributes:
+        best: an evaluation's model, and not one of the regular checkpoints.
+        sizes: bytes by kind of file: data, meta, index.
+        written: seconds since 1970.
+        flaw: why it cannot be used, or an empty text.
+    """
+
+    name: str
+    step: int
+    best: bool
+    sizes: Mapping[str, int]
+    written: float
+    flaw: str
+
+    @property
+    def size(self) -> int:
+        """The bytes of all its files."""
+        return sum(self.sizes.values())
+
+
+@dataclass(frozen=True)
+class Records:
+    """``files`` are paths below the run's folder with their bytes; ``learning_rate`` is (step, value) as the trainer recorded it."""
+
+    events: tuple[Mapping[str, Any], ...]
+    config: str
+    preflight: str
+    files: tuple[tuple[str, int], ...]
+    data: tuple[DataFile, ...]
+    checkpoints: tuple[Checkpoint, ...] = ()
+    learning_rate: tuple[tuple[int, float], ...] = ()
+    malformed: int = 0
+    """How many lines of the files of events could not be read."""
+
+
+def read(launcher: Host, payload: Payload) -> Records:
+    """Read what is there; what is missing is empty."""
+    payload.require("run", "job")
+    folder = RunFolder(payload).path
+    # The samples of the machines have a file of their own, because there are too many for those who only look.
+    parsed = [events.parse(launcher.read(f"{folder}/{name}") or "") for name in EVENT_FILES]
+    return Records(
+        events=tuple(event for found, _ in parsed for event in found),
+        config=launcher.read(f"{folder}/config.py") or "",
+        preflight=launcher.read(f"{folder}/preflight.json") or "",
+        files=tuple(_files(launcher, folder)),
+        data=tuple(_data(launcher, payload)),
+        checkpoints=tuple(
+            Checkpoint(one["name"], one["step"], one["best"], one["bytes"], one["t"], one["flaw"])
+            for one in _asked(launcher, folder, "checkpoint_list.py", folder)
+        ),
+        learning_rate=tuple(
+            (step, value) for step, value in _asked(launcher, folder, "scalars.py", f"{folder}/logdir", LEARNING_RATE)
+        ),
+        malformed=sum(count for _, count in parsed),
+    )
+
+
+def _asked(launcher: Host, folder: str, program: str, *words: str) -> list[Any]:
+    """Return the list that one of the run's programs prints; a run of an older version may not have it."""
+    done = launcher.run(("python3", f"{folder}/{program}", *words), accept=range(256), timeout_s=COUNT_TIMEOUT_S)
+    return json.loads(done.stdout) if done.exit_code == 0 else []
+
+
+def _files(launcher: Host, folder: str) -> Iterator[tuple[str, int]]:
+    """List what the run has made, without our programs and what Python compiles of them."""
+    inner = ("(", "-name", "__pycache__", "-o", "-name", "still", ")", "-prune")
+    argv = ("find", folder, *inner, "-o", "-type", "f", "-printf", "%s %P\\n")
+    listed = launcher.run(argv, accept=(0, 1)).stdout
+    for line in sorted(listed.splitlines(), key=lambda line: line.partition(" ")[2]):
+        size, _, path = line.partition(" ")
+        if not _is_ours(path):
+            yield path, int(size)
+
+
+def _is_ours(path: str) -> bool:
+    """Return whether a file of the run's folder is there for the supervisor and tells nothing of the run."""
+    return (
+        "/" not in path
+        and path != CONFIG
+        and (path.endswith(SCRIPTS) or path.startswith("supervisor.") or path in WORKING_FILES)
+    )
+
+
+def _data(launcher: Host, payload: Payload) -> Iterator[DataFile]:
+    assert payload.job
+    folder = openseq2seq.data_folder(payload.job, payload.mount_point)
+    names = openseq2seq.DATASETS[payload.job.dataset].files
+    argv = ("wc", "-lc", *(f"{folder}/{name}" for name in names))
+    for line in launcher.run(argv, accept=(0, 1), timeout_s=COUNT_TIMEOUT_S).stdout.splitlines():
+        lines, size, path = line.split(maxsplit=2)
+        if path != "total":
+            yield DataFile(path.rpartition("/")[2], int(lines), int(size))

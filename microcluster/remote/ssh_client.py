@@ -1,0 +1,36 @@
+"""The argv of the plain ssh client towards a host, with the pinned host key and the stack's key only."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from microcluster.remote.host import Host
+
+
+def ssh_argv(
+    host: Host, hosts: Sequence[Host], command: Sequence[str] = (), more: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """Return the words for ``exec``; the pinned keys of all the stack's ``hosts`` are written beside its own keys.
+
+    Args:
+        more: options beside those that every connection has.
+    """
+    known_hosts = Path(host.key_file).parent / "known_hosts"
+    lines = "".join(f"{one.address} {one.pinned_key}\n" for one in hosts)
+    if not known_hosts.exists() or known_hosts.read_text() != lines:  # Another client may be reading it.
+        known_hosts.write_text(lines)
+    options = {
+        "IdentitiesOnly": "yes",
+        "IdentityAgent": "none",
+        "UserKnownHostsFile": str(known_hosts),
+        "GlobalKnownHostsFile": "/dev/null",
+        "StrictHostKeyChecking": "yes",
+        "ConnectTimeout": "10",
+        "ServerAliveInterval": "15",
+        "ServerAliveCountMax": "4",
+    }
+    settings = [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
+    line = (shlex.join(command),) if command else ()
+    return ("ssh", "-F", "/dev/null", "-i", host.key_file, *settings, *more, f"{host.user}@{host.address}", *line)

@@ -1,0 +1,29 @@
+"""Waiting until a host lets us in; a wrong host key ends the wait at once."""
+
+from __future__ import annotations
+
+from microcluster.remote.host import Host, LoginRefusedError, UnreachableError
+from microcluster.remote.waiting import NotReadyError, wait_until
+
+READY_TIMEOUT_S = 600.0
+USUAL_S = 20.0
+
+
+def wait_for_ssh(host: Host, timeout_s: float = READY_TIMEOUT_S, *, every_s: float = 1.0) -> None:
+    """Return once ``host`` accepts our key; while it boots it may refuse the connection or not know the key yet."""
+    last: list[Exception] = []
+
+    def probe() -> bool:
+        try:
+            host.connect()
+        except (UnreachableError, LoginRefusedError) as error:
+            last[:] = [error]
+            return False
+        return True
+
+    try:
+        wait_until(f"ssh on {host}", probe, timeout_s=timeout_s, usual_s=USUAL_S, every_s=every_s)
+    except NotReadyError as late:
+        raise UnreachableError(
+            f"{late} The last try said: {last[0]} Run the same command again, or fab status."
+        ) from late

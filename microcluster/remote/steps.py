@@ -1,0 +1,112 @@
+"""The steps in their order: what the verbs ``step.*`` do to one machine or to all of them, each safe to repeat."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from microcluster.jobs import image
+from microcluster.jobs.cluster_facts import Payload
+from microcluster.remote.container import ensure_container
+from microcluster.remote.data_disk import DataDisk, ensure_data_disk
+from microcluster.remote.docker_storage import ensure_docker_storage
+from microcluster.remote.gpu import ensure_gpu
+from microcluster.remote.hand_over import hand_over
+from microcluster.remote.host import Host
+from microcluster.remote.image import image_id
+from microcluster.remote.image_build import ensure_built
+from microcluster.remote.key_login import ensure_key_login
+from microcluster.remote.parallel import on_all
+from microcluster.remote.requirements import ensure_requirements
+from microcluster.remote.ssh_mesh import ensure_rank_files
+from microcluster.remote.ssh_ready import wait_for_ssh
+from microcluster.remote.system import ensure_system
+from microcluster.remote.trust import trusted_key
+from microcluster.remote.waiting import say
+
+
+def open_hosts(payload: Payload) -> list[Host]:
+    """Return the payload's hosts in rank order, not yet connected."""
+    payload.require("hosts", "key_file")
+    assert payload.key_file
+    key_file = payload.key_file
+    return [
+        Host(facts, payload.user, key_file, trusted_key=trusted_key(key_file, facts.guest_id))
+        for facts in payload.hosts
+    ]
+
+
+def prepare_node(host: Host, payload: Payload) -> list[str]:
+    """Make a fresh machine able to run containers on its GPUs; return the names of the steps that changed something."""
+    wait_for_ssh(host)
+    return _run(
+        host,
+        ("logins by key only", lambda: ensure_key_login(host)),
+        ("what the machine brings", lambda: ensure_requirements(host)),
+        ("time and packages", lambda: ensure_system(host)),
+        ("driver and container runtime", lambda: ensure_gpu(host, payload.slots)),
+    )
+
+
+def mount_volume(host: Host, payload: Payload) -> list[str]:
+    """Bring the data disk to its place, and Docker's storage on it; return the names of the steps that changed something."""
+    payload.require("data_disk_gb")
+    assert payload.data_disk_gb
+    wait_for_ssh(host)
+    disk = DataDisk(payload.data_disk_gb, payload.mount_point, payload.mark)
+    return _run(
+        host,
+        ("data disk", lambda: ensure_data_disk(host, disk)),
+        ("Docker's storage", lambda: ensure_docker_storage(host, payload.mount_point)),
+    )
+
+
+def bring_image(hosts: Sequence[Host], payload: Payload, registry_key: str | None = None) -> list[str]:
+    """Have one and the same training image on every host; return what was done.
+
+    One host alone asks the registry and builds. A launcher that was replaced gets what the others run already.
+
+    Args:
+        registry_key: what the person has exported, for a container that names no file with a key.
+    """
+    payload.require("container", "rank_key_file")
+    container, key = payload.container, payload.rank_key_file
+    assert container and key
+    on_all(hosts, wait_for_ssh)
+    tag, launcher = image.tag(container), hosts[0]
+    before = [image_id(host, tag) for host in hosts]
+    keepers = [host for host, known in zip(hosts, before, strict=True) if known]
+    done = []
+    if launcher not in keepers and keepers:
+        hand_over(keepers[:1], [launcher], container, key)
+        done.append(f"{launcher.facts.name} has it from {keepers[0].facts.name}")
+    elif ensure_built(launcher, container, registry_key):
+        done.append(f"built on {launcher.facts.name}")
+    wanted = image_id(launcher, tag)
+    known = {id(host): image_id(host, tag) == wanted for host in hosts}
+    lacking = [host for host in hosts if not known[id(host)]]
+    hand_over([host for host in hosts if known[id(host)]], lacking, container, key)
+    if lacking:
+        done.append(f"handed to {', '.join(host.facts.name for host in lacking)}")
+    return done
+
+
+def start_container(host: Host, payload: Payload) -> list[str]:
+    """Bring rank files and container to the host; return the names of the steps that changed something."""
+    payload.require("container", "rank_key_file")
+    container, key = payload.container, payload.rank_key_file
+    assert container and key
+    wait_for_ssh(host)
+    return _run(
+        host,
+        ("files of the ranks", lambda: ensure_rank_files(host, container, key)),
+        ("training container", lambda: ensure_container(host, container, payload.mount_point)),
+    )
+
+
+def _run(host: Host, *steps: tuple[str, Callable[[], bool]]) -> list[str]:
+    changed = []
+    for name, step in steps:
+        say(f"{host.facts.name}: {name} ...")
+        if step():
+            changed.append(name)
+    return changed

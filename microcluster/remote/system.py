@@ -1,0 +1,111 @@
+"""Time and packages: what every later step takes for granted."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from microcluster.remote.host import CommandError, Host, RemoteError
+from microcluster.remote.waiting import NotReadyError, wait_until
+
+COMMANDS = {"python3": "python3", "curl": "curl", "mkfs.ext4": "e2fsprogs", "wipefs": "util-linux", "cmp": "diffutils",
+            "ip": "iproute2", "update-ca-certificates": "ca-certificates"}  # fmt: skip
+INSTALL_TIMEOUT_S = 900.0
+LARGEST_SKEW_S = 60.0
+CLOCK_TIMEOUT_S = 120.0
+SYNCHRONIZED = "synchronized: yes"
+"""What timedatectl says of a clock that a time server has set, after "NTP" or "System clock"."""
+APT_TIMEOUT_S = 600.0
+# Ubuntu 18.04's apt knows no DPkg::Lock::Timeout and fails at once while its own daily update runs, as after a first boot.
+APT_LOCKS = (
+    "/var/lib/dpkg/lock-frontend",
+    "/var/lib/dpkg/lock",
+    "/var/lib/apt/lists/lock",
+    "/var/cache/apt/archives/lock",
+)
+APT_IS_FREE = (
+    "import fcntl,os,sys\n"
+    "for path in filter(os.path.exists, sys.argv[1:]): fcntl.lockf(open(path, 'a'), fcntl.LOCK_EX | fcntl.LOCK_NB)"
+)
+# A configuration file that the image has changed stays: dpkg would ask, and nobody answers.
+KEEP_FILES = ("-o", "Dpkg::Options::=--force-confdef", "-o", "Dpkg::Options::=--force-confold")
+QUIETLY = ("env", "DEBIAN_FRONTEND=noninteractive", "LC_ALL=C")
+APT = (*QUIETLY, "apt-get", "-q", "-y", *KEEP_FILES)
+CONFIGURE = ("dpkg", "--force-confdef", "--force-confold", "--configure", "-a")
+INTERRUPTED = "dpkg was interrupted"
+LOCKED = ("Could not get lock", "Unable to lock", "Unable to acquire the dpkg frontend lock")
+
+
+def ensure_system(host: Host, clock: Callable[[], float] = time.time) -> bool:
+    """Install what is missing and let the clock be kept; return whether anything changed."""
+    changed = _ensure_packages(host)
+    return _ensure_time(host, clock) or changed
+
+
+def has_systemd(host: Host) -> bool:
+    """Return whether systemd runs the machine."""
+    return host.run(("test", "-d", "/run/systemd/system"), accept=(0, 1)).exit_code == 0
+
+
+def has_command(host: Host, name: str) -> bool:
+    """Return whether a command is on the host's path."""
+    return host.run(("sh", "-c", 'command -v "$1"', "has", name), accept=(0, 1, 127)).exit_code == 0
+
+
+def apt_get(host: Host, *words: str, timeout_s: float = INSTALL_TIMEOUT_S) -> None:
+    """Run apt-get once nobody else installs packages on the host, and again when somebody was faster."""
+    free, argv = ("python3", "-c", APT_IS_FREE, *APT_LOCKS), (*APT, *words)
+
+    def done() -> bool:
+        if host.run(free, accept=(0, 1, 127)).exit_code == 1:
+            return False
+        ended = host.run(argv, timeout_s=timeout_s, accept=range(256))
+        if ended.exit_code and any(sign in ended.stderr for sign in LOCKED):
+            return False
+        if ended.exit_code and INTERRUPTED in ended.stderr:  # By a connection that was lost in the middle.
+            host.run((*QUIETLY, *CONFIGURE), timeout_s=timeout_s)
+            return False
+        if ended.exit_code:
+            raise CommandError(str(host), argv, ended)
+        return True
+
+    wait_until(f"the end of other installations on {host}", done, timeout_s=APT_TIMEOUT_S, usual_s=60)
+
+
+def _ensure_packages(host: Host) -> bool:
+    missing = sorted({package for command, package in COMMANDS.items() if not has_command(host, command)})
+    if missing:
+        apt_get(host, "update")
+        apt_get(host, "install", "--no-install-recommends", *missing)
+    return bool(missing)
+
+
+def _ensure_time(host: Host, clock: Callable[[], float]) -> bool:
+    """Let the machine keep its clock, and wait until it is set: it must not step in the middle of a run."""
+    skew = _skew(host, clock)
+    if abs(skew) <= LARGEST_SKEW_S:
+        return False
+    if not has_systemd(host):
+        raise RemoteError(
+            f"reading the clock of {host}: it is {skew:+.0f} s off, and nothing there keeps it. Set it, then go on."
+        )
+    host.run(("timedatectl", "set-ntp", "true"))
+    try:
+        wait_until(
+            f"the clock of {host} to be set",
+            # Where a time server has set it, this computer's clock is the one that is wrong.
+            lambda: abs(_skew(host, clock)) <= LARGEST_SKEW_S or SYNCHRONIZED in host.run(("timedatectl",)).stdout,
+            timeout_s=CLOCK_TIMEOUT_S,
+            usual_s=10,
+        )
+    except NotReadyError as late:
+        raise RemoteError(
+            f"setting the clock of {host}: it is {skew:+.0f} s off, and no time server has answered within "
+            f"{CLOCK_TIMEOUT_S:.0f} s. Set it (fab ssh {host.facts.name} -- date -s TIME), then run the same command again."
+        ) from late
+    return True
+
+
+def _skew(host: Host, clock: Callable[[], float]) -> float:
+    """Return by how many seconds the machine's clock is ahead of this computer's."""
+    return float(host.run(("date", "+%s.%N")).stdout) - clock()

@@ -1,0 +1,122 @@
+"""Translating sentences with a run's model, in the training container of the launcher: pieces, run.py, sentences."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import agent
+from microcluster.jobs import image, openseq2seq
+from microcluster.jobs.cluster_facts import Payload
+from microcluster.jobs.rendering import render
+from microcluster.remote.download_run import RemoteFile
+from microcluster.remote.host import CommandError, Host, RemoteError
+
+PIECES = Path(agent.__file__).with_name("pieces.py")
+CHECKPOINT = ".index"
+BATCH = 16
+MAX_LENGTH = 256
+"""Sentence pieces; what is longer is cut by the data layer, as in the run's own evaluations."""
+TIMEOUT_S = 4 * 3600.0
+MODELS = ("best model", "newest checkpoint")
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model on the launcher: its run's configuration, its checkpoint without an ending, its pieces and vocabulary."""
+
+    config: str
+    checkpoint: str
+    pieces: str
+    vocabulary: str
+
+
+@dataclass(frozen=True)
+class Translation:
+    """The sentences in their order, and how many of the sources were cut because they were too long."""
+
+    lines: tuple[str, ...]
+    cut: int
+
+
+def model_of(files: Sequence[RemoteFile]) -> Model:
+    """Choose the best model among a run's files, else its newest checkpoint.
+
+    Raises:
+        RemoteError: when there is none, or what reads it is missing.
+    """
+    by_path = {file.path: file.source for file in files}
+    for what in MODELS:
+        index = next((f for f in files if f.what == what and f.path.endswith(CHECKPOINT)), None)
+        if index:
+            break
+    else:
+        raise RemoteError("choosing a model: the run has no whole checkpoint yet. Wait for the first one: fab watch")
+    needed = {
+        "config.py": "its configuration",
+        "data/m_common.model": "the pieces",
+        "data/m_common.vocab": "the vocabulary",
+    }
+    missing = [f"{what} ({path})" for path, what in needed.items() if path not in by_path]
+    if missing:
+        raise RemoteError(f"choosing a model: {', '.join(missing)} not found beside it. Run the same command again.")
+    config, pieces, vocabulary = (by_path[path] for path in needed)
+    return Model(config, index.source.removesuffix(CHECKPOINT), pieces, vocabulary)
+
+
+def translate(launcher: Host, payload: Payload, model: Model, sentences: Sequence[str]) -> Translation:
+    """Translate; the same sentences and model use the same folder on the data disk again."""
+    payload.require("container")
+    assert payload.container
+    encoded = _pieces(launcher, payload, model, "encode", sentences)
+    name = hashlib.sha256("\n".join((model.checkpoint, *encoded)).encode()).hexdigest()[:12]
+    folder = f"{payload.mount_point}/translate/{name}"
+    _place(launcher, folder, model, encoded)
+    argv = (*openseq2seq.inference(f"{folder}/config.py", f"{folder}/model", f"{folder}/translated"),)
+    try:
+        _in_container(launcher, payload, argv, folder=image.program_folder(payload.container), timeout_s=TIMEOUT_S)
+    except CommandError as error:
+        raise RemoteError(
+            f"translating with {model.checkpoint} on {launcher}: run.py ended with {error.exit_code}.\n{error.tail}"
+        ) from error
+    translated = (launcher.read(f"{folder}/translated") or "").split("\n")[:-1]
+    if len(translated) != len(sentences):
+        raise RemoteError(
+            f"translating with {model.checkpoint} on {launcher}: {len(sentences)} lines went in and {len(translated)} came "
+            f"out, see {folder}. Run the same command again."
+        )
+    lines = _pieces(launcher, payload, model, "decode", translated)
+    return Translation(tuple(lines), sum(len(line.split()) > MAX_LENGTH - 2 for line in encoded))
+
+
+def _place(launcher: Host, folder: str, model: Model, encoded: Sequence[str]) -> None:
+    launcher.run(("mkdir", "-p", f"{folder}/model"))
+    source = f"{folder}/source"
+    launcher.put(source, "".join(f"{line}\n" for line in encoded))
+    added = render("infer_params.py.j2", vocabulary=model.vocabulary, source=source, batch=BATCH, max_length=MAX_LENGTH)
+    launcher.put(f"{folder}/config.py", (launcher.read(model.config) or "") + added)
+    launcher.put(f"{folder}/model/checkpoint", f'model_checkpoint_path: "{model.checkpoint}"\n')
+
+
+def _pieces(launcher: Host, payload: Payload, model: Model, direction: str, lines: Sequence[str]) -> list[str]:
+    argv = ("python", "-c", PIECES.read_text(), direction, model.pieces)
+    found = _in_container(launcher, payload, argv, stdin="".join(f"{line}\n" for line in lines)).split("\n")[:-1]
+    if len(found) != len(lines):
+        raise RemoteError(f"{direction[:-1]}ing {len(lines)} lines on {launcher}: {len(found)} lines came back.")
+    return found
+
+
+def _in_container(  # noqa: PLR0913 - one call of docker exec
+    launcher: Host,
+    payload: Payload,
+    argv: Sequence[str],
+    *,
+    stdin: str = "",
+    folder: str = "/",
+    timeout_s: float = 600.0,
+) -> str:
+    assert payload.container
+    marked = ("docker", "exec", "-i", "-e", "LC_ALL=C.UTF-8", "-e", "MICROCLUSTER_TOOL=translate", "-w", folder)
+    return launcher.run((*marked, payload.container.name, *argv), stdin=stdin, timeout_s=timeout_s).stdout

@@ -1,0 +1,78 @@
+"""Sending finished data from this computer to the launcher: what a cut connection has left there is gone on with, every file is checked by its hash."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from microcluster.jobs import openseq2seq, staging_plan
+from microcluster.jobs.cluster_facts import Payload, SentFile
+from microcluster.remote.host import Host, RemoteError
+from microcluster.remote.parallel import on_all
+from microcluster.remote.waiting import SAY_EVERY_S, say
+
+HASH_TIMEOUT_S = 900.0
+"""Reading 2 GB takes seconds; a disk that is busy with training takes longer."""
+TRIES = 2
+MB = 10**6
+IS_WHOLE = 'cd "$1" 2>/dev/null && [ "$(cat ID 2>/dev/null)" = "$2" ] && sha256sum -c --status SHA256SUMS'
+
+
+def send_data(hosts: Sequence[Host], payload: Payload) -> bool:
+    """Let the launcher have the files of this computer that the job's data are made of; return whether they are sent.
+
+    Nothing travels when a host has the data whole already: the launcher takes them from there.
+    """
+    assert payload.job
+    data = payload.job.data
+    if data is None or data.path is None or any(on_all(hosts, lambda host: _has_data(host, payload))):
+        return False
+    folder = staging_plan.sent_folder(payload.job, payload.mount_point)
+    for file in data.files:
+        local = Path(data.path) if data.is_tar else Path(data.path) / file.name
+        _send(hosts[0], local, file, f"{folder}/{file.name}")
+    return True
+
+
+def _has_data(host: Host, payload: Payload) -> bool:
+    assert payload.job
+    folder = openseq2seq.data_folder(payload.job, payload.mount_point)
+    argv = ("sh", "-c", IS_WHOLE, "is-whole", folder, openseq2seq.data_id(payload.job))
+    return host.run(argv, accept=range(256), timeout_s=HASH_TIMEOUT_S).exit_code == 0
+
+
+def _send(launcher: Host, local: Path, file: SentFile, path: str) -> None:
+    """Let the file lie at ``path`` with the hash that it had when the stack was read."""
+    if _sha256(launcher, path) == file.sha256:
+        return
+    if not local.is_file() or local.stat().st_size != file.size:
+        raise RemoteError(
+            f"sending {local} to {launcher}: it is not there any more, or not as it was when the stack was read, and no machine "
+            "has the data. Put it back, or change job.data, then run the same command again."
+        )
+    part = f"{path}.part"
+    for _ in range(TRIES):
+        _extend(launcher, local, file, part)
+        if _sha256(launcher, part) == file.sha256:
+            launcher.run(("mv", "-f", part, path))
+            return
+        launcher.run(("rm", "-f", part))
+    raise RemoteError(
+        f"sending {local} to {launcher}: it arrived {TRIES} times with another hash than it had when the stack was read. See "
+        "that nobody writes to it, then run the same command again."
+    )
+
+
+def _extend(launcher: Host, local: Path, file: SentFile, part: str) -> None:
+    began = said = time.monotonic()
+    for there in launcher.extend(local, part):
+        if time.monotonic() - said >= SAY_EVERY_S:
+            said = time.monotonic()
+            so_far = f"{there // MB} of {file.size // MB} MB, {said - began:.0f} s so far"
+            say(f"{launcher.facts.name}: sending {local.name}: {so_far}")
+
+
+def _sha256(host: Host, path: str) -> str:
+    """Return the hash of a file of the host; empty where there is none."""
+    return host.run(("sha256sum", path), accept=(0, 1), timeout_s=HASH_TIMEOUT_S).stdout.partition(" ")[0]

@@ -1,0 +1,146 @@
+"""Have a Docker daemon that answers, and the programs beside it that the local stack's machines and images need."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import docker
+import docker.errors
+import requests.exceptions
+
+from microcluster.setup.environment import Home
+from microcluster.setup.errors import SetupError
+from microcluster.setup.packages import DOCKER_PACKAGE, install, missing_packages, system_path
+from microcluster.setup.process import Step, run_logged, tail, wait_until
+
+PING_TIMEOUT_S = 5
+START_LIMIT_S = 60
+SYSTEMD = Path("/run/systemd/system")
+REGISTRY_PACKAGE = "docker-registry"
+PID_FILES = {"/var/run/docker.pid": "dockerd", "/var/run/docker/containerd/containerd.pid": "containerd"}
+"""Where Docker 20.10 and newer write the number of their processes, and what these are called."""
+
+
+def ensure(home: Home) -> None:
+    """Install what is missing, and start the daemon if none answers."""
+    refuse_without_root()
+    packages = wanted_packages(missing_packages(), answers=answers(), dockerd=_dockerd() is not None)
+    if packages:
+        install(packages, f"The local stack needs {', '.join(packages)}", home)
+        if REGISTRY_PACKAGE in packages:
+            _retire_service(REGISTRY_PACKAGE, home)
+    if not answers():
+        _start(home)
+
+
+def answers() -> bool:
+    """Whether a Docker daemon answers; a client on PATH says nothing about that, so the daemon itself is asked."""
+    try:
+        client = docker.from_env(timeout=PING_TIMEOUT_S)
+        try:
+            return bool(client.ping())
+        finally:
+            client.close()
+    except (docker.errors.DockerException, requests.exceptions.RequestException):
+        return False
+
+
+def wanted_packages(missing: tuple[str, ...], *, answers: bool, dockerd: bool) -> tuple[str, ...]:
+    """What to install: the host's missing packages, and Docker itself only where no daemon answers or could be started."""
+    return missing if answers or dockerd else (DOCKER_PACKAGE, *missing)
+
+
+def why_no_containers() -> str | None:
+    """Why the container tests cannot run here, or None when they can or set-up can make it so."""
+    if os.geteuid() != 0:
+        return "machines need root (loop devices, network namespaces)"
+    if not answers() and _dockerd() is None and not Path("/usr/bin/apt-get").exists():
+        return "no Docker daemon answers, and set-up can install one on Debian and Ubuntu only"
+    return None
+
+
+def refuse_without_root() -> None:
+    """Raise unless this is root."""
+    if os.geteuid() != 0:
+        raise SetupError(
+            "The local stack's machines are containers with disks and networks of their own, which needs root. "
+            "Repeat as root, or take a stack with a real account: make preview STACK=p100"
+        )
+
+
+def _dockerd() -> str | None:
+    return shutil.which("dockerd", path=system_path(os.environ))
+
+
+def _start(home: Home) -> None:
+    log = home.logs / "dockerd.log"
+    if os.environ.get("DOCKER_HOST"):
+        raise SetupError(
+            f"No Docker daemon answers at DOCKER_HOST={os.environ['DOCKER_HOST']}. "
+            "Start it, or unset DOCKER_HOST to use this machine's own, then repeat."
+        )
+    if SYSTEMD.is_dir():
+        hint = "See `journalctl -u docker`, then repeat."
+        run_logged(
+            Step("starting Docker", "5 s", ("systemctl", "start", "docker"), log, hint, START_LIMIT_S), os.environ
+        )
+        wait_until("Docker answers", answers, START_LIMIT_S, "5 s")
+        return
+    for path, program in PID_FILES.items():
+        drop_stale_pid(Path(path), program)
+    daemon = _spawn(log)
+    wait_until("starting Docker", lambda: _alive(daemon, log) and answers(), START_LIMIT_S, "5 s")
+
+
+def drop_stale_pid(path: Path, program: str) -> None:
+    """Remove what a killed daemon left behind: a new one would take any process of that number for the old one and give up."""
+    try:
+        pid = int(path.read_text())
+    except (OSError, ValueError):
+        return
+    try:
+        living = Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        living = ""
+    if living != program:
+        path.unlink(missing_ok=True)
+
+
+def _spawn(log: Path) -> subprocess.Popen[bytes]:
+    with log.open("ab") as output:
+        return subprocess.Popen(
+            (_dockerd() or "dockerd",),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, "PATH": system_path(os.environ)},
+            start_new_session=True,
+        )
+
+
+def _alive(daemon: subprocess.Popen[bytes], log: Path) -> bool:
+    if daemon.poll() is not None:
+        raise SetupError(
+            f"Starting Docker: dockerd ended at once (exit code {daemon.returncode}). Its last lines:\n{tail(log)}\n"
+            "Start Docker as this system wants it, then repeat."
+        )
+    return True
+
+
+def _retire_service(name: str, home: Home) -> None:
+    """The emulator starts registries of its own; the package's service would hold port 5000."""
+    hint = f"Stop the service {name} by hand, then repeat."
+    for argv in (("service", name, "stop"), ("update-rc.d", name, "disable")):
+        program = shutil.which(argv[0], path=system_path(os.environ))
+        # Where no init system runs, Debian starts no service on installation, and stopping one that does not run fails.
+        if program and (argv[-1] != "stop" or _service_runs(program, name)):
+            what = f"turning off the service of {name}, which the emulator starts itself"
+            run_logged(Step(what, "1 s", (program, *argv[1:]), home.logs / "service.log", hint), os.environ)
+
+
+def _service_runs(program: str, name: str) -> bool:
+    asked = subprocess.run((program, name, "status"), capture_output=True, timeout=PING_TIMEOUT_S, check=False)
+    return asked.returncode == 0

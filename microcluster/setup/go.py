@@ -1,0 +1,77 @@
+"""Build one of the Go modules under ``engine/``."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from microcluster.setup import versions
+from microcluster.setup.environment import PROJECT, Home
+from microcluster.setup.errors import SetupError
+from microcluster.setup.process import Step, output_of, run_logged
+
+USUAL_PLACE = "/usr/local/go/bin"
+QUICK_S = 20
+BUILD_LIMIT_S = 1500
+WRAPPERS = PROJECT / "engine"
+
+
+def require_go(doing: str, environment: Mapping[str, str]) -> str:
+    """The path of a Go that is new enough; the sentence when there is none begins with ``doing``."""
+    needed = go_of_module((WRAPPERS / versions.CLI.folder / "go.mod").read_text())
+    remedy = f"Install Go {needed} or newer, or Pulumi {versions.PULUMI} itself, then repeat the same command."
+    go = shutil.which("go", path=f"{environment.get('PATH', '')}:{USUAL_PLACE}")
+    if go is None:
+        raise SetupError(f"{doing}; and to build it there is no `go` on PATH. {remedy}")
+    have = output_of((go, "env", "GOVERSION"), build_environment(environment), QUICK_S) or ""
+    if numbers(have) < numbers(needed):
+        raise SetupError(f"{doing}; and to build it {go} is too old ({have.strip() or 'it does not run'}). {remedy}")
+    return go
+
+
+def go_of_module(text: str) -> str:
+    """The Go version that a go.mod asks for."""
+    found = re.search(r"^go (\S+)$", text, re.MULTILINE)
+    return found.group(1) if found else "1.26"
+
+
+def numbers(version: str) -> tuple[int, ...]:
+    """The comparable numbers of ``go1.26.8`` or ``1.26``; empty when there are none."""
+    found = re.search(r"\d+(?:\.\d+)*", version)
+    return tuple(int(part) for part in found.group().split(".")) if found else ()
+
+
+def build_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a build: static binaries, no other toolchain, no workspace of the person's own."""
+    return {**environment, "CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOWORK": "off"}
+
+
+def build(go: str, wrapper: versions.Wrapper, into: Path, home: Home) -> None:
+    """Build the main package of ``wrapper`` into the folder ``into``."""
+    step = Step(
+        f"building {wrapper.package.rsplit('/cmd/', 1)[1].removesuffix('/v3')} with Go",
+        wrapper.usual,
+        build_command(go, wrapper, into),
+        home.logs / f"go-{wrapper.folder}.log",
+        "When a module could not be fetched, see to the network first. Repeat the same command; Go keeps what it has.",
+        BUILD_LIMIT_S,
+        WRAPPERS / wrapper.folder,
+    )
+    run_logged(step, build_environment(os.environ))
+
+
+def build_command(go: str, wrapper: versions.Wrapper, into: Path) -> tuple[str, ...]:
+    """The argv of one build; ``-v`` names each package, so that the log shows how far it is."""
+    flags = (
+        "-mod=readonly",
+        "-trimpath",
+        "-v",
+        "-tags",
+        "osusergo,grpcnotrace",
+        "-ldflags",
+        f"-s -w -X {wrapper.stamp}",
+    )
+    return (go, "build", *flags, "-o", f"{into}/", wrapper.package)

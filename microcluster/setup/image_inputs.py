@@ -1,0 +1,81 @@
+"""What an image is made of: the files of its folder, their hash, and the build context that carries them."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import tarfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import IO
+
+FOLDER = Path(__file__).resolve().parents[2] / "images"
+HASH_DIGITS = 12
+HOST_FOLDER = ".host"  # Settings of the building machine; builder stages may copy it, final stages must not.
+NOT_INPUTS = ("__pycache__", ".pytest_cache", ".ruff_cache")
+
+
+@dataclass(frozen=True)
+class Image:
+    """One image: the folder it is made from, the image it stands on, and files from elsewhere by their name in the context."""
+
+    name: str
+    parent: Image | None = None
+    added: Mapping[str, bytes] = field(default_factory=dict)
+
+    @property
+    def folder(self) -> Path:
+        return FOLDER / self.name
+
+    @cached_property
+    def hash(self) -> str:
+        """Changes with any input of the image or of its parent."""
+        return input_hash(self.folder, self.parent.hash if self.parent else "", self.added)
+
+    @property
+    def tag(self) -> str:
+        return f"microcluster/{self.name}:{self.hash}"
+
+    @property
+    def current(self) -> str:
+        return f"microcluster/{self.name}:current"
+
+    @property
+    def labels(self) -> dict[str, str]:
+        return {"microcluster.image": self.name, "microcluster.hash": self.hash}
+
+
+def input_files(folder: Path) -> tuple[Path, ...]:
+    """Every file of ``folder`` that goes into the image, in a stable order."""
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return tuple(sorted(path for path in files if not set(NOT_INPUTS) & set(path.relative_to(folder).parts)))
+
+
+def input_hash(folder: Path, parent: str, added: Mapping[str, bytes] | None = None) -> str:
+    """Hash names, modes and contents below ``folder`` together with the parent image's hash and what is added."""
+    digest = hashlib.sha256(parent.encode())
+    for path in input_files(folder):
+        executable = bool(path.stat().st_mode & 0o100)
+        digest.update(f"\0{path.relative_to(folder)}\0{executable}\0".encode())
+        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    for name, content in sorted((added or {}).items()):
+        digest.update(f"\0{name}\0".encode() + hashlib.sha256(content).digest())
+    return digest.hexdigest()[:HASH_DIGITS]
+
+
+def write_context(folder: Path, added: Mapping[str, bytes], target: IO[bytes]) -> None:
+    """Write the build context of ``folder`` as a tar; equal inputs give equal bytes, so Docker's layer cache holds."""
+    with tarfile.open(fileobj=target, mode="w") as archive:
+        for path in input_files(folder):
+            mode = 0o755 if path.stat().st_mode & 0o100 else 0o644
+            _add(archive, str(path.relative_to(folder)), path.read_bytes(), mode)
+        for name, content in sorted(added.items()):
+            _add(archive, name, content, 0o644)
+
+
+def _add(archive: tarfile.TarFile, name: str, content: bytes, mode: int) -> None:
+    entry = tarfile.TarInfo(name)
+    entry.size, entry.mode = len(content), mode
+    archive.addfile(entry, io.BytesIO(content))

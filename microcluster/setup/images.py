@@ -1,0 +1,173 @@
+"""Build the local stack's images from Debian and Python packages: ``python -m microcluster.setup.images [machine training]``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import docker
+import docker.errors
+import requests.exceptions
+from filelock import FileLock, Timeout
+
+from microcluster.jobs.image import TRAINER_FILE
+from microcluster.plain_text import say
+from microcluster.setup.environment import Home
+from microcluster.setup.image_build import ImageError, build_base, build_dockerfile
+from microcluster.setup.image_inputs import Image
+from microcluster.setup.package_sources import HostSettingsError
+from microcluster.setup.progress import duration
+from microcluster.setup.trainer_source import Source, SourceError, find, inputs
+
+BASE, TRAINING = "base", "training"
+IMAGES = ("machine", TRAINING)
+USUAL_S = {"base": 30, "machine": 60, "training": 300}
+REPEAT_S = 30  # How often a long build says where it is.
+API_TIMEOUT_S = 1800  # One step of a build may be silent for long.
+FAILURES = (ImageError, HostSettingsError, docker.errors.DockerException, requests.exceptions.RequestException)
+
+
+def ensure(names: tuple[str, ...], home: Path, say: Callable[[str], None]) -> None:
+    """Build what is missing of the images ``names`` and their base, and point ``:current`` at each."""
+    base = Image(BASE)
+    client = _docker()
+    with _alone(home, say):
+        source = _source(home, say) if TRAINING in names else None
+        added = {TRAINING: inputs(source)}
+        images = (base, *(Image(name, base, added.get(name, {})) for name in names))
+        for image in images:
+            if _missing(client, image.tag):
+                _build(client, image, home, say)
+            else:
+                say(f"    image {image.name} is there")
+            client.images.get(image.tag).tag(image.current)
+        if TRAINING in names:
+            _write_trainer(home / TRAINER_FILE, source)
+
+
+def _source(home: Path, say: Callable[[str], None]) -> Source | None:
+    source = find(os.environ, home / "cache" / "openseq2seq", lambda line: say(f"    {line}"))
+    if source:
+        say(f"    image training holds {source.name}")
+    return source
+
+
+def _write_trainer(file: Path, source: Source | None) -> None:
+    """Write down what the image can train with: a preview reads it, and asks neither Docker nor a registry."""
+    if source is None:
+        file.unlink(missing_ok=True)
+        return
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(f"{source.name}\n", encoding="utf-8")
+
+
+def _docker() -> docker.DockerClient:
+    try:
+        client = docker.from_env(timeout=API_TIMEOUT_S)
+        client.ping()
+    except (docker.errors.DockerException, requests.exceptions.RequestException) as silent:
+        raise ImageError(
+            "Building the images: no Docker daemon answers. Run `make setup`, or start Docker."
+        ) from silent
+    return client
+
+
+@contextmanager
+def _alone(home: Path, say: Callable[[str], None]) -> Iterator[None]:
+    lock = FileLock(home / "locks" / "images.lock")
+    Path(lock.lock_file).parent.mkdir(parents=True, exist_ok=True)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        say("    another build of the images is running; waiting for it")
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _missing(client: docker.DockerClient, tag: str) -> bool:
+    try:
+        client.images.get(tag)
+    except docker.errors.ImageNotFound:
+        return True
+    return False
+
+
+def _build(client: docker.DockerClient, image: Image, home: Path, say: Callable[[str], None]) -> None:
+    log = home / "cache" / "images" / f"{image.name}.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with _Narrator(image.name, say) as narrator:
+        try:
+            if image.parent is None:
+                build_base(client, image, log)
+            else:
+                build_dockerfile(client, image, log, narrator.at)
+        except FAILURES as failed:
+            raise ImageError(f"Building image {image.name}: {_one_line(failed)}. The log is {log}.") from failed
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split()).rstrip(".")
+
+
+class _Narrator:
+    """Says at the start, every while and at the end how far a build is and how long it usually takes."""
+
+    def __init__(self, name: str, say: Callable[[str], None]) -> None:
+        self._name, self._say, self._step = name, say, ""
+        self._start, self._done = time.monotonic(), threading.Event()
+        self._thread = threading.Thread(target=self._repeat, daemon=True)
+
+    def at(self, step: str) -> None:
+        self._step = f", {step}"
+
+    def __enter__(self) -> _Narrator:
+        self._say(f"    building image {self._name} (usually {duration(USUAL_S[self._name])})")
+        self._thread.start()
+        return self
+
+    def __exit__(self, failed: type[BaseException] | None, *_: object) -> None:
+        self._done.set()
+        self._thread.join()
+        if failed is None:
+            self._say(f"    building image {self._name}: done after {self._elapsed}")
+
+    @property
+    def _elapsed(self) -> str:
+        return duration(time.monotonic() - self._start)
+
+    def _repeat(self) -> None:
+        while not self._done.wait(REPEAT_S):
+            usual = duration(USUAL_S[self._name])
+            self._say(f"    building image {self._name}{self._step}: {self._elapsed} so far (usually {usual})")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Build the named images, or all of them."""
+    parser = argparse.ArgumentParser(prog="python -m microcluster.setup.images", description=__doc__)
+    parser.add_argument("images", nargs="*", metavar="image", help="machine, training; both without a name")
+    names = tuple(parser.parse_args(arguments).images) or IMAGES
+    if unknown := set(names) - set(IMAGES):
+        parser.error(f"no such image: {', '.join(sorted(unknown))}; there are {' and '.join(IMAGES)}")
+    home = Home.of(os.environ).root
+    try:
+        ensure(names, home, say)
+    except (ImageError, SourceError) as error:
+        say(str(error), sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        say("Stopped. What was built stays; the same command goes on from there.", sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,65 @@
+"""The ssh keys of each stack: made once by set-up, never by a preview, never overwritten, kept after a destroy."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from microcluster.setup.environment import PRIVATE_DIR
+from microcluster.setup.errors import SetupError
+
+ADMIN = "id_ed25519"
+RANK = "rank_ed25519"
+"""The key with which the ranks of a job reach each other."""
+
+
+def ensure(folder: Path, stack: str) -> tuple[str, ...]:
+    """Make what is missing of the stack's two key pairs in ``folder``; return the names of the new ones."""
+    folder.mkdir(parents=True, exist_ok=True, mode=PRIVATE_DIR)
+    return tuple(name for name in (ADMIN, RANK) if _ensure_pair(folder / name, f"microcluster-{stack}"))
+
+
+def _ensure_pair(private: Path, comment: str) -> bool:
+    new = not private.exists() and _publish(private, _new_private_key(), 0o600)
+    public = private.with_name(f"{private.name}.pub")
+    if not public.exists():
+        _publish(public, _public_line(private, comment), 0o644)
+    return new
+
+
+def _new_private_key() -> bytes:
+    return Ed25519PrivateKey.generate().private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH, serialization.NoEncryption()
+    )
+
+
+def _public_line(private: Path, comment: str) -> bytes:
+    try:
+        key = serialization.load_ssh_private_key(private.read_bytes(), password=None)
+    except (ValueError, TypeError) as broken:
+        raise SetupError(
+            f"Reading the key {private}: {broken}. It marks what was rented with it, so it is not replaced. "
+            "Put your copy of it back; if nothing was ever rented with it, remove it and repeat."
+        ) from broken
+    line = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
+    return line + f" {comment}\n".encode()
+
+
+def _publish(path: Path, content: bytes, mode: int) -> bool:
+    """Put ``content`` at ``path`` whole and only if nothing is there; whether it was us."""
+    handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        os.chmod(scratch, mode)
+        with suppress(FileExistsError):
+            os.link(scratch, path)
+            return True
+        return False
+    finally:
+        os.unlink(scratch)

@@ -1,0 +1,66 @@
+"""The Debian packages that the local stack needs on this machine, and their installation."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from microcluster.setup.environment import Home
+from microcluster.setup.errors import SetupError
+from microcluster.setup.process import Step, run_logged
+
+SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+DOCKER_PACKAGE = "docker.io"
+HOST_COMMANDS: Mapping[str, str] = {
+    "mmdebstrap": "mmdebstrap",
+    "docker-registry": "docker-registry",
+    "iptables": "iptables",
+    "ip": "iproute2",
+    "tc": "iproute2",
+    "nsenter": "util-linux",
+    "losetup": "mount",
+    "ssh": "openssh-client",
+}
+"""What the emulator, its machines and the image builds call, and the package that brings it."""
+
+
+def missing_packages(which: Callable[[str], str | None] | None = None) -> tuple[str, ...]:
+    """The packages behind those of ``HOST_COMMANDS`` that this machine does not have."""
+    look = which or (lambda command: shutil.which(command, path=system_path(os.environ)))
+    return tuple(sorted({package for command, package in HOST_COMMANDS.items() if look(command) is None}))
+
+
+def system_path(environment: Mapping[str, str]) -> str:
+    """PATH with the system's own folders, which a plain user's PATH often lacks, at its end."""
+    return f"{environment.get('PATH', '')}:{SYSTEM_PATH}"
+
+
+def why_not_installable(*, root: bool, has_apt: bool) -> str | None:
+    """Why set-up cannot install packages itself, or None when it can."""
+    if not has_apt:
+        return "this is neither Debian nor Ubuntu"
+    return None if root else "this is not root"
+
+
+def install(packages: tuple[str, ...], why: str, home: Home) -> None:
+    """Install ``packages`` from the distribution, or say which command does."""
+    command = f"apt-get install {' '.join(packages)}"
+    reason = why_not_installable(root=os.geteuid() == 0, has_apt=Path("/usr/bin/apt-get").exists())
+    if reason:
+        raise SetupError(
+            f"{why}, and set-up cannot install it because {reason}. Run `{command}` as root, or what your system has instead; then repeat."
+        )
+    patience = ("-o", "Acquire::Retries=3", "-o", "DPkg::Lock::Timeout=120")
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "PATH": system_path(os.environ)}
+    hint = f"Run `apt-get update && {command}` by hand to see more, then repeat."
+    for what, usual, argv in (
+        ("reading the package lists", "15 s", ("apt-get", *patience, "update")),
+        (
+            f"installing {', '.join(packages)}",
+            "1 min",
+            ("apt-get", *patience, "install", "-y", "--no-install-recommends", *packages),
+        ),
+    ):
+        run_logged(Step(what, usual, argv, home.logs / "apt-get.log", hint), environment)

@@ -1,0 +1,207 @@
+"""Run other programs: silently into a log file with a live line, or in full view with signals passed on."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from microcluster.plain_text import say
+from microcluster.setup.environment import PROJECT
+from microcluster.setup.errors import SetupError
+from microcluster.setup.progress import DONE, Ticker, duration
+
+TAIL_LINES = 15
+POLL_S = 0.5
+GRACE_S = 60  # Pulumi gives its providers 30 s to cancel what is under way; tests take their machines down.
+STOPPED_BY_LIMIT = 124
+STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
+PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@dataclass(frozen=True)
+class Step:
+    """A program whose output matters only when it fails."""
+
+    what: str
+    usual: str
+    argv: Sequence[str]
+    log: Path
+    next_step: str
+    limit_s: float = 1800
+    cwd: Path = PROJECT
+
+
+def run_logged(step: Step, environment: Mapping[str, str]) -> None:
+    """Run ``step`` with its output in its log; raise with the end of the log when it fails."""
+    step.log.parent.mkdir(parents=True, exist_ok=True)
+    ticker = Ticker(step.what, step.usual)
+    with step.log.open("wb") as log:
+        process = _start(step, environment, log.fileno())
+        try:
+            code = _tick_until_over(process, ticker, step.limit_s)
+        except BaseException:
+            stop_group(process)
+            ticker.end("interrupted")
+            raise
+    ticker.end(DONE if code == 0 else "failed")
+    if code:
+        raise SetupError(_failure(step, code))
+
+
+def _start(step: Step, environment: Mapping[str, str], output: int) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(
+            step.argv,
+            cwd=step.cwd,
+            env=dict(environment),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            process_group=0,
+        )
+    except OSError as missing:
+        raise SetupError(f"{step.what}: cannot run {step.argv[0]}: {missing.strerror}. {step.next_step}") from missing
+
+
+def _tick_until_over(process: subprocess.Popen[bytes], ticker: Ticker, limit_s: float) -> int:
+    end = time.monotonic() + limit_s
+    while time.monotonic() < end:
+        with suppress(subprocess.TimeoutExpired):
+            return process.wait(POLL_S)
+        ticker.tick()
+    stop_group(process)
+    return STOPPED_BY_LIMIT
+
+
+def stop_group(process: subprocess.Popen[bytes]) -> None:
+    """End a program and everything it started, politely first."""
+    for kind in STOPPING:
+        _signal_group(process, kind)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(GRACE_S)
+            break
+    _signal_group(process, signal.SIGKILL)  # Whatever a shell put in the background ignores SIGINT and outlives it.
+
+
+def _signal_group(process: subprocess.Popen[bytes], kind: signal.Signals) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, kind)
+
+
+def _failure(step: Step, code: int) -> str:
+    reason = f"not over after {duration(step.limit_s)}" if code == STOPPED_BY_LIMIT else f"exit code {code}"
+    return f"{step.what}: {step.argv[0]} failed ({reason}). Its last lines:\n{tail(step.log)}\nAll of it: {step.log}. {step.next_step}"
+
+
+def tail(log: Path) -> str:
+    """The last lines of a log, indented for the screen."""
+    lines = log.read_text(errors="replace").rstrip().splitlines() if log.exists() else []
+    return "\n".join(f"    | {line}" for line in lines[-TAIL_LINES:]) or "    | (no output)"
+
+
+def run_in_view(argv: Sequence[str], environment: Mapping[str, str], limit_s: float | None = None) -> int:
+    """Run a program on this screen and return its exit code; a Ctrl-C reaches it exactly once.
+
+    It runs in a process group of its own: a second signal would make Pulumi drop the results of what is under way.
+
+    Raises:
+        KeyboardInterrupt: this process was asked to stop while the program ran; the program has ended.
+    """
+    with _passing_on() as passing:
+        process = passing.to(_in_view(argv, environment))
+        try:
+            return process.wait(limit_s)
+        except subprocess.TimeoutExpired:
+            stop_group(process)
+            return STOPPED_BY_LIMIT
+
+
+def run_filtered(argv: Sequence[str], environment: Mapping[str, str], told: Callable[[str], str | None]) -> int:
+    """The same, with each line on the screen as ``told`` puts it, or not at all."""
+    output = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "errors": "replace"}
+    with _passing_on() as passing:
+        process = passing.to(_in_view(argv, environment, **output))
+        for line in process.stdout or ():
+            shown = told(line)
+            if shown is not None:
+                say(shown, end="")
+        return process.wait()
+
+
+def _in_view(argv: Sequence[str], environment: Mapping[str, str], **output: Any) -> subprocess.Popen[Any]:
+    try:
+        return subprocess.Popen(
+            argv, cwd=PROJECT, env=dict(environment), stdin=subprocess.DEVNULL, process_group=0, **output
+        )
+    except OSError as missing:
+        raise SetupError(f"running {argv[0]}: {missing.strerror}. Run: make setup, then the same command") from missing
+
+
+@dataclass
+class _Passing:
+    """Passes each signal on to a program, once, and as soon as there is one: none may fall between its start and our listening."""
+
+    asked: bool = False
+    process: subprocess.Popen[Any] | None = None
+    kept: list[int] = field(default_factory=list)
+
+    def to(self, process: subprocess.Popen[Any]) -> subprocess.Popen[Any]:
+        self.process = process
+        self._pass_on()
+        return process
+
+    def __call__(self, number: int, _: FrameType | None) -> None:
+        self.asked = True
+        self.kept.append(number)
+        self._pass_on()
+
+    def _pass_on(self) -> None:
+        with suppress(IndexError, ProcessLookupError):
+            while self.process:
+                self.kept.pop()
+                self.process.send_signal(signal.SIGINT)
+
+
+@contextmanager
+def _passing_on() -> Iterator[_Passing]:
+    passing = _Passing()
+    before = {number: signal.signal(number, passing) for number in PASSED_ON}
+    try:
+        yield passing
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if passing.asked:
+        raise KeyboardInterrupt
+
+
+def output_of(argv: Sequence[str], environment: Mapping[str, str], limit_s: float) -> str | None:
+    """What a quick program prints, or None when it is missing, fails or hangs."""
+    try:
+        result = subprocess.run(
+            argv, cwd=PROJECT, env=dict(environment), capture_output=True, text=True, timeout=limit_s, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return result.stdout
+
+
+def wait_until(what: str, ready: Callable[[], bool], limit_s: float, usual: str) -> None:
+    """Look twice a second until ``ready``; ``ready`` raises when it can never be."""
+    ticker = Ticker(what, usual)
+    end = time.monotonic() + limit_s
+    while not ready():
+        if time.monotonic() > end:
+            ticker.end("given up")
+            raise SetupError(f"{what}: not so after {duration(limit_s)}.")
+        time.sleep(POLL_S)
+        ticker.tick()
+    ticker.end(DONE)

@@ -1,0 +1,181 @@
+"""OpenSeq2Seq's source for the local training image: where it comes from, and which commit it is."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import subprocess
+import tarfile
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from microcluster.jobs.image import COMMIT as SHORT_COMMIT
+from microcluster.setup.image_inputs import NOT_INPUTS, input_files, input_hash
+
+VARIABLE = "OPENSEQ2SEQ_SOURCE"
+NOWHERE = "none"
+"""The value of the variable that leaves the source out and asks nobody for it."""
+REPOSITORY = "https://github.com/NVIDIA/OpenSeq2Seq"
+COMMIT = "8681d381ed404fde516e2c1b823de5a213c59aba"
+CONTENT = "2035e93b06a9"
+"""What ``input_hash`` gives for the files below at that commit."""
+PARTS = ("LICENSE", "open_seq2seq", "run.py", "tokenizer_wrapper.py")
+"""What goes into the image; the rest is documentation and other programs."""
+CONTEXT = ".source"
+REACH_LIMIT_S, FETCH_LIMIT_S, LOCAL_LIMIT_S = 10, 300, 60
+
+
+class SourceError(Exception):
+    """The source that a person named cannot be used; the message is a full sentence."""
+
+
+class _UnavailableError(Exception):
+    """The public repository does not give the source; the message says why."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """OpenSeq2Seq's files in a folder of the cache."""
+
+    folder: Path
+    digest: str
+
+    @classmethod
+    def of(cls, folder: Path) -> Source:
+        return cls(folder, input_hash(folder, ""))
+
+    @property
+    def name(self) -> str:
+        """What the log, `fab status` and the report call it; the run's id depends on it."""
+        if self.digest == CONTENT:
+            return f"OpenSeq2Seq {SHORT_COMMIT}"
+        return f"OpenSeq2Seq of unknown commit, files {self.digest}"
+
+    def files(self) -> dict[str, bytes]:
+        """Return the files by their names in the image's build context."""
+        files = input_files(self.folder)
+        return {f"{CONTEXT}/OpenSeq2Seq/{path.relative_to(self.folder)}": path.read_bytes() for path in files}
+
+
+def find(environment: Mapping[str, str], cache: Path, say: Callable[[str], None]) -> Source | None:
+    """Return the source that ``OPENSEQ2SEQ_SOURCE`` names, else the pinned commit from the cache or the public repository.
+
+    Without any, one line says that the stand-in trains and how to get the real one.
+
+    Args:
+        cache: the folder in which sources are kept.
+
+    Raises:
+        SourceError: when the variable names something that is not OpenSeq2Seq's source.
+    """
+    named, kept = environment.get(VARIABLE, ""), cache / COMMIT
+    if named == NOWHERE:
+        say(f"training image: without OpenSeq2Seq, because {VARIABLE} is {NOWHERE}; the stand-in trains")
+        return None
+    if named:
+        return _named(Path(named).expanduser().absolute(), cache)
+    if kept.is_dir() and (source := Source.of(kept)).digest == CONTENT:
+        return source
+    try:
+        return _from_repository(kept)
+    except _UnavailableError as why:
+        say(
+            f"training image: without OpenSeq2Seq, whose source cannot be had ({why}); the stand-in trains. For the real "
+            f"one: {VARIABLE}=FOLDER-OR-GIT-DIRECTORY make images"
+        )
+        return None
+
+
+def inputs(source: Source | None) -> dict[str, bytes]:
+    """Return what the training image's build context gets: the files, and the name of what they are."""
+    name = source.name if source else NOWHERE
+    return {f"{CONTEXT}/TRAINER": f"{name}\n".encode(), **(source.files() if source else {})}
+
+
+def _named(path: Path, cache: Path) -> Source:
+    """Take the pinned commit out of a git directory, bare or not, or a folder as it is."""
+    git = next((git for git in (path / ".git", path) if (git / "HEAD").is_file() or git.is_file()), None)
+    if git:
+        try:
+            return _checked_out(git, cache / COMMIT)
+        except _UnavailableError as why:
+            raise SourceError(
+                f"Taking OpenSeq2Seq {SHORT_COMMIT} out of {VARIABLE}={path}: {why}. Fetch that commit there, or name "
+                "another folder or git directory."
+            ) from why
+    missing = [part for part in PARTS if not (path / part).exists()]
+    if missing:
+        raise SourceError(
+            f"Taking OpenSeq2Seq from {VARIABLE}={path}: {', '.join(missing)} is not there. Name the folder that holds "
+            "OpenSeq2Seq's run.py, or a git directory of it."
+        )
+    with _in_place_of(cache / "folder") as folder:
+        for part in PARTS:
+            if (path / part).is_dir():
+                shutil.copytree(path / part, folder / part, ignore=shutil.ignore_patterns(*NOT_INPUTS))
+            else:
+                shutil.copy(path / part, folder / part)
+    return Source.of(cache / "folder")
+
+
+def _from_repository(kept: Path) -> Source:
+    """Fetch the pinned commit alone; a repository that does not answer is given up after a few seconds."""
+    _git(("ls-remote", REPOSITORY, "HEAD"), REACH_LIMIT_S)
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".fetch-", dir=kept.parent) as git:
+        _git(("init", "--quiet", "--bare", git), LOCAL_LIMIT_S)
+        _git(("--git-dir", git, "fetch", "--quiet", "--depth=1", REPOSITORY, COMMIT), FETCH_LIMIT_S)
+        return _checked_out(Path(git), kept)
+
+
+def _checked_out(git: Path, kept: Path) -> Source:
+    """Put the pinned commit's files of a git directory into the cache."""
+    archive = _git(("--git-dir", str(git), "archive", "--format=tar", COMMIT, "--", *PARTS), LOCAL_LIMIT_S)
+    with _in_place_of(kept) as folder, tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+        for member in filter(tarfile.TarInfo.isfile, tar):
+            _write(folder, member, tar.extractfile(member).read())
+    source = Source.of(kept)
+    if source.digest != CONTENT:
+        raise _UnavailableError(f"the files of commit {COMMIT} are not what they were when it was pinned")
+    return source
+
+
+def _write(folder: Path, member: tarfile.TarInfo, content: bytes) -> None:
+    """Write one file of an archive; Debian 12's Python has no filter for members that lead elsewhere."""
+    path = folder / member.name
+    if ".." in path.parts or not path.is_relative_to(folder):
+        raise _UnavailableError(f"{member.name!r} in it leads elsewhere")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    path.chmod(0o755 if member.mode & 0o100 else 0o644)
+
+
+@contextmanager
+def _in_place_of(folder: Path) -> Iterator[Path]:
+    """Give an empty folder that takes the place of ``folder`` when the block succeeds."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".made-", dir=folder.parent) as scratch:
+        made = Path(scratch) / "made"
+        made.mkdir()
+        yield made
+        shutil.rmtree(folder, ignore_errors=True)
+        made.rename(folder)
+
+
+def _git(words: tuple[str, ...], limit_s: float) -> bytes:
+    """Return what git prints; it never asks for a password."""
+    environment = {**os.environ, "GIT_TERMINAL_PROMPT": "0"}
+    try:
+        done = subprocess.run(("git", *words), capture_output=True, timeout=limit_s, env=environment, check=False)
+    except FileNotFoundError as absent:
+        raise _UnavailableError("git is not installed") from absent
+    except subprocess.TimeoutExpired as late:
+        raise _UnavailableError(f"git {words[0]} gave no answer within {limit_s:.0f} s") from late
+    if done.returncode:
+        said = done.stderr.decode(errors="replace").strip().splitlines() or [f"exit code {done.returncode}"]
+        raise _UnavailableError(said[-1].removeprefix("fatal: ").rstrip("."))
+    return done.stdout

@@ -1,0 +1,35 @@
+"""The last resort of every command: an error that no code foresaw becomes a sentence, and its traceback a file."""
+
+from __future__ import annotations
+
+import os
+import traceback
+
+from microcluster.setup.environment import Home
+from microcluster.setup.errors import of_the_system
+from microcluster.setup.secret_env import kept
+from providers.grpc.redaction import redacted, without_secrets
+
+
+def sentence(command: str, error: Exception) -> str:
+    """Keep the traceback of ``error`` in a file, and return what to tell a person.
+
+    Args:
+        command: as it is typed, for example ``fab recover``.
+    """
+    what = redacted(f"{type(error).__name__}: {error}", *kept().values())
+    return (
+        f"{command}: {what}. This is a mistake in the program, not yours. What is rented stays rented and costs on: "
+        f"`fab receipt` says what. Report the mistake with {_record(command, error)}."
+    )
+
+
+def _record(command: str, error: Exception) -> str:
+    path = Home.of(os.environ).logs / f"{command.replace(' ', '-')}-error.log"
+    text = without_secrets("".join(traceback.format_exception(error)), *kept().values())
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        path.write_text(text, encoding="utf-8", errors="backslashreplace")
+    except OSError as unwritable:
+        return f"this sentence (its details could not be kept: {of_the_system(unwritable)})"
+    return f"the file {path}"

@@ -1,0 +1,76 @@
+"""The verbs that the Makefile's targets call, each by its name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+
+from microcluster.lifecycle import emulated_account
+from microcluster.lifecycle.down import down
+from microcluster.lifecycle.up import preview, up
+from microcluster.setup import prepare, stacks
+from microcluster.setup.environment import PYTHON, Home, child_environment
+from microcluster.setup.errors import MISTAKE, SetupError
+from microcluster.setup.process import run_in_view
+from microcluster.setup.progress import Stages, say
+from tools import testing
+
+
+def engine(home: Home, _: str) -> int:
+    """Install the Pulumi engine only."""
+    prepare.prepare_engine(home, Stages())
+    return 0
+
+
+def images(home: Home, _: str) -> int:
+    """Build what is missing of the local stack's images."""
+    emulated_account.prepare_images(home, Stages())
+    return 0
+
+
+def emulator(home: Home, stack: str) -> int:
+    """Start the emulated account of a stack, and what its machines need."""
+    state = stacks.emulator_of(stack, home)
+    if state is None:
+        raise SetupError(
+            f"Stack {stack} has a real account; no emulator plays it. Try: make emulator STACK=local", MISTAKE
+        )
+    emulated_account.start(state, home, Stages())
+    say("Next: `make up`, or `. ./env.sh` and `python -m emulator status`.")
+    return 0
+
+
+def bench(home: Home, _: str) -> int:
+    """Measure the project's own figures."""
+    prepare.prepare_engine(home, Stages())
+    return run_in_view((str(PYTHON), "-m", "tools.bench"), child_environment(home))
+
+
+def chaos(home: Home, _: str) -> int:
+    """Play the campaigns; the seed and the number of one case come from make's own variables."""
+    prepare.prepare_engine(home, Stages())
+    chosen = [
+        word for name in ("SEED", "CASE") if (value := os.environ.get(name)) for word in (f"--{name.lower()}", value)
+    ]
+    return run_in_view((str(PYTHON), "-m", "tools.chaos", *chosen), child_environment(home))
+
+
+VERBS: Mapping[str, Callable[[Home, str], int]] = {
+    "setup": lambda home, _: prepare.setup(home),
+    "preview": preview,
+    "up": up,
+    "down": down,
+    "test": lambda home, _: testing.test(home),
+    "chaos": chaos,
+    "bench": bench,
+    "images": images,
+    "engine": engine,
+    "emulator": emulator,
+}
+
+
+def run(verb: str, home: Home, stack: str) -> int:
+    """Run the verb of that name and return its exit code."""
+    if verb not in VERBS:
+        raise SetupError(f"There is no verb {verb!r}; there are {', '.join(VERBS)}. For example: make setup", MISTAKE)
+    return VERBS[verb](home, stack)

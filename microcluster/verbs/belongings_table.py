@@ -1,0 +1,38 @@
+"""What an account holds, as a table for a person."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from decimal import Decimal
+
+from microcluster.verbs.screen import show_table
+from providers.softlayer.marked_inventory import Belonging
+
+COLUMNS = (("id", "left"), ("name", "left"), ("of", "left"), ("since", "left"), ("per hour", "right"), ("", "left"))
+
+
+def show(things: Iterable[Belonging], title: str, told: dict[str, str]) -> None:
+    """Print one line for each thing; ``told`` says more about some, by their label."""
+    in_order = sorted(things, key=lambda thing: (str(thing.owner), thing.label))
+    show_table(COLUMNS, [_row(each, told) for each in in_order], title, width=150)
+
+
+def per_hour(things: Iterable[Belonging]) -> str:
+    """Say what all of them cost an hour."""
+    return f"{sum((each.per_hour for each in things), Decimal(0)).normalize():f} USD an hour"
+
+
+def _row(each: Belonging, told: dict[str, str]) -> tuple[str, ...]:
+    price = f"{each.per_hour.normalize():f}" if each.is_billed else ""
+    more = "; ".join(filter(None, (told.get(each.label), each.cancel_by_hand)))
+    return each.label, each.name, str(each.owner), age(each.since), price, more
+
+
+def age(since: datetime | None, now: datetime | None = None) -> str:
+    """Say since when something is there, and how long that is."""
+    if since is None:
+        return ""
+    hours = max(((now or datetime.now(UTC)) - since).total_seconds(), 0) / 3600
+    span = f"{hours * 60:.0f} min" if hours < 2 else f"{hours:.0f} h" if hours < 48 else f"{hours / 24:.0f} days"
+    return f"{since.astimezone(UTC):%Y-%m-%d %H:%M} UTC ({span})"

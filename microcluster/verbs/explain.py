@@ -1,0 +1,25 @@
+"""`fab explain`: every value of a stack and where it came from."""
+
+from __future__ import annotations
+
+import invoke
+
+from microcluster import config
+from microcluster.verbs.command import STACK, print_json, tell, verb
+from microcluster.verbs.screen import show_table
+
+
+@verb
+def explain(context: invoke.Context, stack: str = STACK, json: bool = False) -> int:
+    """Print every value of the stack and where it came from, and what the run is expected to take."""
+    known = config.read_file(stack)
+    origins = known.origins
+    if known.plan and known.plan.warning:
+        tell(known.plan.warning)
+    if json:
+        print_json({path: {"value": value, "source": source} for path, value, source in origins})
+        return 0
+    columns = (("value", "left"), ("is", "left"), ("because", "left"))
+    rows = [(path, str(value), source) for path, value, source in origins]
+    show_table(columns, rows, width=160, box=None, pad_edge=False)
+    return 0

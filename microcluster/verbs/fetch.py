@@ -1,0 +1,91 @@
+"""`fab fetch`: bring a run home, so that the machines can go."""
+
+from __future__ import annotations
+
+import json as json_text
+import re
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+
+import invoke
+from rich.filesize import decimal
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
+from microcluster.jobs.cluster_facts import Payload
+from microcluster.jobs.rendering import render
+from microcluster.plain_text import say
+from microcluster.remote.download_run import RemoteFile, bring, inventory
+from microcluster.remote.host import Host
+from microcluster.remote.translation import MAX_LENGTH
+from microcluster.verbs.command import STACK, UserMistake, is_part_of_make, print_json, suggest, tell, verb
+from microcluster.verbs.screen import PlainConsole
+from microcluster.verbs.stack_outputs import PROJECT, launcher_of, payload_of
+
+ARTIFACTS = PROJECT / "artifacts"
+MANIFEST = "manifest.json"
+CONFIGURATION = "translate.py"
+"""For images/jetson."""
+
+
+@verb
+def fetch(context: invoke.Context, stack: str = STACK, json: bool = False) -> int:
+    """Bring best model, newest checkpoint, configuration, logs and events of the run to artifacts/STACK/RUN."""
+    payload = payload_of(stack)
+    launcher = launcher_of(payload)
+    tell(f"looking at run {payload.run} on {launcher.facts.name} ...")
+    files = inventory(launcher, payload)
+    if not files:
+        raise UserMistake(
+            f"Stack {stack} has no run {payload.run} on its launcher yet. Start it: make up STACK={stack}"
+        )
+    folder = folder_of(payload)
+    brought = _bring_all(launcher, files, folder)
+    _write_manifest(payload, launcher, files, folder)
+    (folder / CONFIGURATION).write_text(translation_config((folder / "config.py").read_text()))
+    if json:
+        print_json({"folder": folder, "brought": brought, "files": [asdict(file) for file in files]})
+        return 0
+    for file in () if is_part_of_make() else files:
+        say(f"  {file.what:<17} {decimal(file.size):>9}  {file.path}")
+    say(f"run {payload.run} is in {folder}: {len(files)} files, {len(brought)} of them brought now; all hashes agree")
+    suggest(f"`fab translate FILE --stack {stack}` translates with it, `make down STACK={stack}` stops the bill.")
+    return 0
+
+
+def newest_step(files: tuple[RemoteFile, ...]) -> int | None:
+    """Return the step of the newest checkpoint among the files."""
+    steps = [re.search(r"model\.ckpt-(\d+)\.index$", file.path) for file in files]
+    return max((int(step.group(1)) for step in steps if step), default=None)
+
+
+def translation_config(config: str) -> str:
+    """Complete a run's configuration for a board that has the run at /model and the text's pieces at /tmp/source."""
+    texts = {"vocabulary": "/model/data/m_common.vocab", "source": "/tmp/source"}  # noqa: S108 - of the board's container
+    return config + render("infer_params.py.j2", **texts, batch=1, max_length=MAX_LENGTH)
+
+
+def folder_of(payload: Payload) -> Path:
+    """Return where a run lies on this computer."""
+    return ARTIFACTS / payload.stack / str(payload.run)
+
+
+def _bring_all(launcher: Host, files: tuple[RemoteFile, ...], folder: Path) -> list[str]:
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    with Progress(*columns, TimeRemainingColumn(), console=PlainConsole(stderr=True), transient=True) as progress:
+        whole = progress.add_task("fetching", total=sum(file.size for file in files))
+        return [f.path for f in files if bring(launcher, f, folder, lambda count: progress.advance(whole, count))]
+
+
+def _write_manifest(payload: Payload, launcher: Host, files: tuple[RemoteFile, ...], folder: Path) -> None:
+    facts = {
+        "stack": payload.stack,
+        "run": payload.run,
+        "step": newest_step(files),
+        "from": str(launcher),
+        "fetched": datetime.now(UTC).isoformat(timespec="seconds"),
+        "files": [{"path": f.path, "size": f.size, "sha256": f.sha256, "what": f.what} for f in files],
+    }
+    scratch = folder / f"{MANIFEST}.new"
+    scratch.write_text(json_text.dumps(facts, indent=1, sort_keys=True) + "\n")
+    scratch.replace(folder / MANIFEST)

@@ -1,0 +1,130 @@
+"""The verbs on a living job: status, stop, resume, ssh."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import invoke
+
+from microcluster.analysis.run_state import Outcome
+from microcluster.jobs.cluster_facts import Payload
+from microcluster.plain_text import say
+from microcluster.remote import job as remote_job
+from microcluster.remote.parallel import on_all
+from microcluster.remote.ssh_client import ssh_argv
+from microcluster.remote.steps import bring_image, open_hosts, start_container
+from microcluster.setup.secret_env import REGISTRY_KEY, kept
+from microcluster.verbs import preflight_table, run_text
+from microcluster.verbs.command import FAILED, STACK, VerbError, print_json, suggest, tell, verb
+from microcluster.verbs.money import Cost, cost_of
+from microcluster.verbs.stack_outputs import find_payload, host_named, launcher_of, payload_of
+
+
+@verb
+def status(context: invoke.Context, stack: str = STACK, json: bool = False, preflight: bool = False) -> int:
+    """Show where the job stands and what it costs; with --preflight also every check before the training."""
+    payload = find_payload(stack)
+    outcome = remote_job.observe(launcher_of(payload), payload) if payload else Outcome("absent")
+    cost = cost_of(payload) if payload else Cost(None, None)
+    if json:
+        print_json(status_facts(stack, payload, outcome, cost) | ({"checks": outcome.checks} if preflight else {}))
+    elif payload is None:
+        say(f"stack {stack} is not up. Bring it up: make up STACK={stack}")
+    else:
+        say(run_text.status(payload, outcome, cost))
+        if preflight:
+            say(preflight_table.table(outcome.checks))
+    return 0
+
+
+@verb
+def stop(context: invoke.Context, stack: str = STACK, json: bool = False) -> int:
+    """End the job on every machine and prove it; the machines stay and cost on."""
+    payload = find_payload(stack)
+    if payload is None:
+        tell(f"Stack {stack} is not up; there is no job to stop. Bring it up: make up STACK={stack}")
+        if json:
+            print_json({"stack": stack, "run": None, "stopped": True, "unclear": {}})
+        return 0
+    unclear = remote_job.stop_job(open_hosts(payload), payload)
+    if json:
+        print_json({"stack": stack, "run": payload.run, "stopped": not unclear, "unclear": unclear})
+    elif unclear:
+        tell("\n".join(unclear.values()))
+    else:
+        say(f"run {payload.run}: no process of it is left on any of its machines")
+        suggest(f"`fab resume --stack {stack}` goes on, `make down STACK={stack}` stops the bill.")
+    return FAILED if unclear else 0
+
+
+@verb
+def resume(context: invoke.Context, stack: str = STACK) -> int:
+    """Go on with the job from its latest checkpoint; also after a machine was rebooted."""
+    payload = payload_of(stack)
+    hosts = open_hosts(payload)
+    bring_image(hosts, payload, kept().get(REGISTRY_KEY))
+    on_all(hosts, lambda host: start_container(host, payload))
+    say(f"run {payload.run}: {remote_job.start_job(hosts, payload)}")
+    suggest(f"`fab watch --stack {stack}` follows it.")
+    return 0
+
+
+@verb
+def ssh(context: invoke.Context, node: str, stack: str = STACK) -> None:
+    """Open a shell on NODE, or run the words after `--` there, as ssh does: joined by spaces, for the shell over there."""
+    payload = payload_of(stack)
+    line = " ".join(words_after_dashes(sys.argv))
+    _become((*ssh_argv(host_named(payload, node), open_hosts(payload)), *([line] if line else [])))
+
+
+def _become(argv: Sequence[str]) -> NoReturn:
+    try:
+        os.execvp(argv[0], argv)  # noqa: S606 - words, no shell
+    except FileNotFoundError as missing:
+        raise VerbError(f"there is no {argv[0]} on this computer. Install openssh-client, then try again.") from missing
+
+
+def words_after_dashes(argv: list[str]) -> tuple[str, ...]:
+    """Return what stands after the first ``--``."""
+    return tuple(argv[argv.index("--") + 1 :]) if "--" in argv else ()
+
+
+def status_facts(stack: str, payload: Payload | None, outcome: Outcome, cost: Cost) -> dict[str, Any]:
+    """Return the contract of `fab status --json`."""
+    hosts = payload.hosts if payload else ()
+    keys = (
+        "state",
+        "step",
+        "max_steps",
+        "train_loss",
+        "validation_loss",
+        "seconds_per_step",
+        "predicted_s",
+        "predicted_source",
+        "eta_s",
+        "phase",
+        "reason",
+        "cause",
+        "alarms",
+    )
+    nodes = [
+        {
+            "name": h.name,
+            "guest_id": h.guest_id,
+            "public_address": h.public_address,
+            "private_address": h.private_address,
+        }
+        for h in hosts
+    ]
+    run = outcome.run or (payload.run if payload else None)
+    return {
+        "stack": stack,
+        "run": run,
+        **{key: getattr(outcome, key) for key in keys},
+        "checkpoint": max(outcome.checkpoints, default=None),
+        "nodes": nodes,
+        "cost": cost.as_json(),
+    }

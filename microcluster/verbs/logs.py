@@ -1,0 +1,118 @@
+"""`fab logs`: the end of the job's log, or all that comes, by byte offset, so that a lost connection loses no line."""
+
+from __future__ import annotations
+
+import base64
+import codecs
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import invoke
+
+from microcluster.jobs.cluster_facts import Payload
+from microcluster.jobs.run_spec import RunFolder
+from microcluster.plain_text import say
+from microcluster.remote import job as remote_job
+from microcluster.remote.host import Host, UnreachableError
+from microcluster.verbs import run_text
+from microcluster.verbs.command import STACK, UserMistake, VerbError, tell, verb
+from microcluster.verbs.stack_outputs import launcher_of, payload_of
+
+CHUNK_BYTES = 1 << 20
+LOOK_EVERY_S = 1.0
+AGAIN_AFTER_S = 5.0
+LOST_LIMIT_S = 600.0
+ENDED = ("finished", "failed", "stopped")
+READ = """
+import base64, os, sys
+path, offset, lines, limit = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
+size = os.path.getsize(path) if os.path.exists(path) else 0
+with open(path if size else os.devnull, "rb") as file:
+    if offset < 0:  # Where the last lines begin.
+        offset, found, end = size, 0, size
+        while offset and found <= lines:
+            offset = max(0, offset - 65536)
+            file.seek(offset)
+            found = file.read(end - offset).count(b"\\n")
+        file.seek(offset)
+        text = file.read(end - offset).split(b"\\n")
+        offset = end - len(b"\\n".join(text[-lines - 1:]))
+    elif offset > size:  # The file is another one, as after the machine was replaced.
+        offset = 0
+    file.seek(offset)
+    print(offset, base64.b64encode(file.read(limit)).decode())
+"""
+"""What runs on the launcher: prints the offset and the bytes from there, as text that survives any way."""
+
+
+@dataclass
+class LogEnd:
+    """How far a log was read; ``offset`` is negative before the first look, which begins ``lines`` before the end."""
+
+    launcher: Host
+    path: str
+    lines: int
+    offset: int = -1
+
+    def read(self) -> bytes:
+        """Return what has come since the last look."""
+        argv = ("python3", "-", self.path, str(self.offset), str(self.lines), str(CHUNK_BYTES))
+        offset, encoded = (self.launcher.run(argv, stdin=READ).stdout.strip() + " ").split(" ")[:2]
+        content = base64.b64decode(encoded)
+        self.offset = int(offset) + len(content)
+        return content
+
+
+@verb
+def logs(context: invoke.Context, stack: str = STACK, lines: str = "100", follow: bool = False) -> int:
+    """Print the end of the job's log; with --follow also all that comes, until the job has ended."""
+    if not lines.isdecimal() or not int(lines):
+        raise UserMistake(f"--lines {lines} is not a number of lines; for example: fab logs --lines 20 --stack {stack}")
+    payload = payload_of(stack)
+    end = LogEnd(launcher_of(payload), f"{RunFolder(payload).path}/job.log", int(lines))
+    if follow:
+        print_until_ended(end, payload)
+    else:
+        text = end.read().decode("utf-8", "replace")
+        _write(text or f"run {payload.run} has no log yet; see where it stands: fab status --stack {stack}\n")
+    outcome = remote_job.observe(end.launcher, payload)
+    if outcome.state in ("failed", "stalled"):
+        tell("\n".join(["", *run_text.trouble(outcome, stack)]))
+    return 0
+
+
+def _write(text: str) -> None:
+    say(text, end="")
+
+
+def print_until_ended(
+    end: LogEnd,
+    payload: Payload,
+    write: Callable[[str], object] = _write,
+    sleep: Callable[[float], None] = time.sleep,
+) -> None:
+    """Print the log as it grows; a lost connection is taken up again at the byte where it was lost."""
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    answered, over = time.monotonic(), False
+    while True:
+        try:
+            content = end.read()
+            if over and not content:  # What came between the last look and the end has been read by now.
+                return
+            state = None if over or content else remote_job.observe(end.launcher, payload).state
+            if state == "absent":
+                raise VerbError(
+                    f"stack {payload.stack} has no run {payload.run} on its launcher. Start it: make up STACK={payload.stack}"
+                )
+            over = over or state in ENDED
+            answered = time.monotonic()
+        except UnreachableError as error:
+            if time.monotonic() - answered > LOST_LIMIT_S:
+                raise
+            tell(f"{error} Trying again; no line is lost.")
+            sleep(AGAIN_AFTER_S)
+            continue
+        write(decoder.decode(content))
+        if not content and not over:
+            sleep(LOOK_EVERY_S)

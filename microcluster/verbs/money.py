@@ -1,0 +1,106 @@
+"""What a stack that is up costs, and the account and mark of any stack."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+from microcluster import config
+from microcluster.jobs.cluster_facts import Payload, PayloadError
+from microcluster.planning import next_started_hour
+from microcluster.setup.secret_env import kept
+from microcluster.verbs.command import VerbError, sentence, tell
+from microcluster.verbs.stack_outputs import find_payload
+from providers.softlayer.account import Account, open_account, reading
+from providers.softlayer.billing import Charge
+from providers.softlayer.errors import ProviderError
+from providers.softlayer.owner_mark import Owner
+
+CENT = Decimal("0.01")
+FOR_EVER = datetime.max.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a stack costs an hour and has cost, machines that were replaced included; None where the account cannot be read."""
+
+    per_hour: Decimal | None
+    so_far: Decimal | None
+    currency: str = "USD"
+    next_hour: datetime | None = None
+    """When the next hour begins of what has been billed longest; that a started hour is paid whole is an assumption."""
+    emulated: bool = False
+    """Whether the account answers on this computer, so that its machines are emulated and nobody pays."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {
+            "per_hour": None if self.per_hour is None else str(self.per_hour),
+            "so_far": None if self.so_far is None else str(self.so_far.quantize(CENT)),
+            "currency": self.currency,
+            "emulated": self.emulated,
+            "next_hour": self.next_hour.isoformat() if self.next_hour else None,
+        }
+
+    def __str__(self) -> str:
+        """Say it in a few words."""
+        if self.per_hour is None or self.so_far is None:
+            return "unknown"
+        beginning = f", the next one begins at {self.next_hour:%H:%M} UTC" if self.next_hour else ""
+        label = " (emulated)" if self.emulated else ""
+        return f"${self.so_far.quantize(CENT)} so far, ${self.per_hour.normalize():f}/hour{beginning}{label}"
+
+
+@dataclass(frozen=True)
+class Bill:
+    """The rows of the last rental, and what was rented before them."""
+
+    shown: tuple[Charge, ...]
+    earlier: tuple[Charge, ...]
+
+    @property
+    def open(self) -> list[Charge]:
+        """What is billed at this moment; nothing of it is ever among the earlier ones."""
+        return [row for row in self.shown if row.is_open]
+
+
+def last_rental(charges: Iterable[Charge]) -> Bill:
+    """Cut the history where the mark last held nothing; what is open is always behind the cut."""
+    rows = sorted(charges, key=lambda row: row.opened)
+    begun, held_until = 0, FOR_EVER
+    for index, row in enumerate(rows):
+        closed = row.closed or FOR_EVER
+        if row.opened > held_until:
+            begun = index
+        held_until = max(held_until, closed) if index else closed
+    return Bill(tuple(rows[begun:]), tuple(rows[:begun]))
+
+
+def cost_of(payload: Payload, account: Account | None = None, say: Callable[[str], None] = tell) -> Cost:
+    """Return what is being billed for a stack that is up, as the account says in which it was ordered."""
+    try:
+        account = account or open_account(payload.account_config_file, kept())
+        with reading(account, "the bill"):
+            bill = last_rental(account.charges_listed(Owner(payload.stack, payload.mark)))
+    except ProviderError as error:
+        say(sentence(str(error)))
+        return Cost(None, None, emulated=bool(account and account.api.credentials.is_local))
+    per_hour = sum((row.per_hour for row in bill.open), Decimal(0))
+    so_far = sum((row.so_far for row in bill.shown), Decimal(0))
+    opened = min((row.opened for row in bill.open if row.hourly), default=None)
+    next_hour = next_started_hour(opened, datetime.now(UTC)).astimezone(UTC) if opened else None
+    return Cost(per_hour, so_far, next_hour=next_hour, emulated=account.api.credentials.is_local)
+
+
+def account_and_mark(stack: str) -> tuple[Account, str]:
+    """Open the account in which the stack was ordered; the stack file says which when nothing is up, or known of it."""
+    try:
+        payload = find_payload(stack)
+    except (VerbError, PayloadError):  # A receipt is asked for most when the state is lost.
+        payload = None
+    if payload:
+        return open_account(payload.account_config_file, kept()), payload.mark
+    return open_account(config.read_account(stack).config_file, kept()), config.owner(stack).mark

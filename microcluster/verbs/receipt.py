@@ -1,0 +1,139 @@
+"""`fab receipt`: what was rented under the stack's mark, read from the account; it works with state and journal lost."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+import invoke
+
+from microcluster import config
+from microcluster.plain_text import say
+from microcluster.setup.environment import Home
+from microcluster.verbs.command import FAILED, STACK, print_json, tell, verb
+from microcluster.verbs.money import CENT, Bill, account_and_mark, last_rental
+from microcluster.verbs.screen import show_table
+from microcluster.verbs.state_diff import Compared, known_guests, with_state
+from providers.softlayer import marked_inventory, operator_cleanup
+from providers.softlayer.account import Account, read_charges, reading
+from providers.softlayer.billing import Charge
+from providers.softlayer.billing import receipt as add_up
+from providers.softlayer.marked_inventory import Belonging
+from providers.softlayer.owner_mark import Owner
+
+COLUMNS = (
+    *(("item", "right"), ("host", "left"), ("what", "left"), ("from (UTC)", "left"), ("to (UTC)", "left")),
+    *(("price", "right"), ("cost", "right")),
+)
+
+
+@verb
+def receipt(context: invoke.Context, stack: str = STACK, json: bool = False, all: bool = False) -> int:
+    """Print what was last rented under the stack's mark and what is still billed; exit code 1 unless nothing is."""
+    account, mark = account_and_mark(stack)
+    home = Home.of(os.environ)
+    known = known_guests(stack, home) | operator_cleanup.journalled_guests(stack, mark, account)
+    owner = Owner(stack, mark)
+    charges = read_charges(account, owner, known)
+    bill = Bill(charges, ()) if all else last_rental(charges)
+    with reading(account, "what bears the mark"):
+        everything = marked_inventory.everything(account)
+    found = [each for each in everything if owner.has(each.owner)]
+    compared, to_come = with_state(found, stack, home), expected(found, stack, mark, account)
+    if json:
+        print_json({**facts(bill, compared, mark, account), "to_come": to_come})
+    else:
+        _print(bill, compared, mark, account, stack)
+        say("".join(f"to come: {each}\n" for each in to_come), end="")
+        say("".join(f"{each}\n" for each in marked_inventory.of_other_stacks(everything, owner)), end="")
+        say("".join(f"to be cancelled by hand: {each}\n" for each in by_hand_only(found)), end="")
+    if bill.open or to_come:
+        tell(f"{'Still billed' if bill.open else 'Not the end yet'}. Cancel it: make down STACK={stack}")
+    return FAILED if bill.open or to_come else 0
+
+
+def expected(found: Sequence[Belonging], stack: str, mark: str, account: Account) -> list[str]:
+    """Say what is not billed yet and will be: nothing may be called the end before it is."""
+    waiting = [each for each in found if each.is_alive and not each.is_billed and each.kind == marked_inventory.GUEST]
+    with reading(account, "the orders"):
+        to_come = operator_cleanup.to_come(Owner(stack, mark), account, config.read_account(stack).time_scale)
+    return [f"{each} is ordered and not billed yet, for its order waits" for each in waiting] + to_come
+
+
+def by_hand_only(found: Sequence[Belonging]) -> list[str]:
+    """Say how a person cancels what bears the mark and is none of our orders."""
+    return [f"{each}: {each.cancel_by_hand}" for each in found if each.cancel_by_hand]
+
+
+def facts(bill: Bill, compared: Compared, mark: str, account: Account) -> dict[str, Any]:
+    """Return the contract of `fab receipt --json`."""
+    added, before = add_up(bill.shown), add_up(bill.earlier)
+    return {
+        "account": account.identity().account_id,
+        "mark": mark,
+        "items": [{**vars(row), "is_open": row.is_open} for row in bill.shown],
+        "total": added.total,
+        "open": added.open_count,
+        "scheduled": [{"id": row.id, "host": row.host, "ends": row.ends} for row in bill.open if row.ends],
+        "earlier": {"items": len(before.rows), "total": before.total},
+        "state": f"broken: {compared.broken}" if compared.broken else "agrees" if compared.agrees else "differs",
+        "in_account_only": [{"kind": each.kind, "id": each.id, "name": each.name} for each in compared.account_only],
+        "in_state_only": [{"kind": each.kind, "id": each.id, "name": each.name} for each in compared.state_only],
+        "under_way": [each.name for each in compared.under_way],
+    }
+
+
+def _print(bill: Bill, compared: Compared, mark: str, account: Account, stack: str) -> None:
+    identity = account.identity()
+    rows = [
+        (row.id, row.host, row.description, _when(row.opened), _until(row), price(row), _money(row.so_far))
+        for row in bill.shown
+    ]
+    payer = "; emulated, nobody pays" if account.api.credentials.is_local else ""
+    title = f"Receipt of account {identity.account_id} ({identity.username}), mark {mark}{payer}"
+    show_table(COLUMNS, rows, title, width=140)
+    say("\n".join([*_sums(bill, mark, stack), *said_of_state(compared, stack)]))
+
+
+def _sums(bill: Bill, mark: str, stack: str) -> list[str]:
+    total, before = add_up(bill.shown).total, add_up(bill.earlier)
+    lines = [f"total: {_money(total)} USD"]
+    if before.rows:
+        lines.append(
+            f"before that, under the same mark: {len(before.rows)} items for {_money(before.total)} USD, "
+            f"{_money(total + before.total)} USD in all (fab receipt --all --stack {stack})"
+        )
+    lines += [f"ends later: item {row.id} ({row.host}) at {_when(row.ends)} UTC" for row in bill.open if row.ends]
+    return [*lines, f"open billing items with mark {mark}: {len(bill.open)}"]
+
+
+def said_of_state(compared: Compared, stack: str) -> list[str]:
+    """Say what Pulumi's state says of the same things, one line for each difference."""
+    if compared.broken:
+        return [
+            f"Pulumi's state of stack {stack} cannot be read: {compared.broken}. Mend it: fab recover --stack {stack}"
+        ]
+    lines = [f"in the account, not in Pulumi's state: {each}" for each in compared.account_only]
+    lines += [f"in Pulumi's state, not in the account: {each.name} ({each.id})" for each in compared.state_only]
+    lines += [f"being ordered when Pulumi was last ended: {each.name}" for each in compared.under_way]
+    return lines or ["Pulumi's state and the account agree"]
+
+
+def price(row: Charge) -> str:
+    """Say what an item costs, and for how long that is."""
+    return f"{row.per_hour.normalize():f} an hour" if row.hourly else f"{row.per_month.normalize():f} a month"
+
+
+def _until(row: Charge) -> str:
+    return "still billed" if row.is_open else _when(row.closed)
+
+
+def _money(amount: Decimal) -> str:
+    return str(amount.quantize(CENT))
+
+
+def _when(moment: datetime | None) -> str:
+    return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S") if moment else ""

@@ -1,0 +1,158 @@
+"""`fab recover`: after any crash, one command that leaves no process, no lock, a readable state and no open question."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import subprocess
+
+import invoke
+
+from microcluster import config
+from microcluster.lifecycle import locks, orphans, pulumi_state, state_repair
+from microcluster.plain_text import say
+from microcluster.setup.environment import PROJECT, PULUMI, Home, child_environment
+from microcluster.setup.secret_env import kept
+from microcluster.verbs import belongings_table
+from microcluster.verbs.command import FAILED, STACK, VerbError, suggest, tell, verb
+from microcluster.verbs.confirm import agrees
+from microcluster.verbs.money import account_and_mark
+from microcluster.verbs.receipt import said_of_state
+from microcluster.verbs.state_diff import Compared, with_state
+from providers.softlayer import marked_inventory, operator_cleanup
+from providers.softlayer.account import Account, reading
+from providers.softlayer.marked_inventory import Belonging
+from providers.softlayer.owner_mark import Owner
+
+REFRESH_LIMIT_S = 1800
+QUICK_S = 60
+
+
+@verb
+def recover(context: invoke.Context, stack: str = STACK, yes: bool = False, cancel: bool = False) -> int:
+    """Put a stack in order after a crash: processes, lock, state, unfinished orders; what is rented stays unless --cancel."""
+    config.read_account(stack)
+    home = Home.of(os.environ)
+    with locks.alone_on(stack, "fab recover", home):
+        locks.refuse_living_pulumi(stack, "fab recover", home)
+        if not (yes or _agrees(stack, home, cancel=cancel)):
+            tell(f"Nothing was changed. To go on without being asked: fab recover --stack {stack} --yes")
+            return FAILED
+        _end_orphans(stack, home)
+        _mend_state(stack, home)
+        account, mark = account_and_mark(stack)
+        _show(account, mark, stack, home)
+        if cancel:
+            _cancel(stack, mark, account)
+        _refresh(stack, home)
+        return _conclude(account, mark, stack, home)
+
+
+def _agrees(stack: str, home: Home, *, cancel: bool) -> bool:
+    say(
+        f"This ends what a killed command left of its work on stack {stack}, releases its lock and refreshes the state."
+    )
+    for process in orphans.find(stack, home):
+        say(f"  still running: {process}")
+    if cancel:
+        say("  and cancels, for good, everything in the account that bears the stack's mark")
+    return agrees("Go on?")
+
+
+def _end_orphans(stack: str, home: Home) -> None:
+    found = orphans.find(stack, home)
+    killed = orphans.end(found)
+    for process in found:
+        say(f"ended: {process}" + (", which had to be killed" if process in killed else ""))
+    if left := orphans.find(stack, home):
+        raise VerbError(f"ending {', '.join(map(str, left))}: started meanwhile. Run the same command again.")
+    say("processes: none of a dead pulumi is left")
+
+
+def _mend_state(stack: str, home: Home) -> None:
+    for line in state_repair.mend(stack, home) or [f"state of stack {stack}: readable"]:
+        say(line)
+    held = locks.pulumi_locks(stack, home)
+    if held:
+        _pulumi(stack, home, "cancel", "--yes", stack, limit_s=QUICK_S)
+    if left := locks.pulumi_locks(stack, home):
+        raise VerbError(
+            f"releasing the lock of stack {stack}: process {left[0].pid} has taken it meanwhile. Wait for it."
+        )
+    was = f"; process {held[0].pid} had left it at {held[0].since}" if held else ""
+    say(f"lock: free{was}")
+
+
+def _show(account: Account, mark: str, stack: str, home: Home) -> None:
+    found, compared = _look(account, mark, stack, home)
+    unknown = {each.label: "not in the state" for each in compared.account_only}
+    if found:
+        belongings_table.show(found, f"In the account with mark {mark}: {belongings_table.per_hour(found)}", unknown)
+    else:
+        say(f"account: holds nothing with mark {mark}")
+    beside = dataclasses.replace(compared, account_only=())
+    say(f"unknown to Pulumi's state: {len(unknown)} of {len(found)}")
+    if not beside.agrees:
+        say("\n".join(said_of_state(beside, stack)))
+
+
+def _look(account: Account, mark: str, stack: str, home: Home) -> tuple[list[Belonging], Compared]:
+    with reading(account, "what bears the mark"):
+        found = [each for each in marked_inventory.under(account, Owner(stack, mark)) if each.is_alive]
+    return found, with_state(found, stack, home)
+
+
+def _cancel(stack: str, mark: str, account: Account) -> None:
+    scale = config.read_account(stack).time_scale
+    with reading(account, "what is left"):
+        bill = operator_cleanup.cancel_all(stack, mark, account, scale, tell)
+    say(f"cancelled, and proved by the account: {bill.open_count} open billing items")
+
+
+def _refresh(stack: str, home: Home) -> None:
+    """Compare the state with the account, and forget orders that were under way: the next up finds them by their mark."""
+    state = pulumi_state.read(stack, home) or pulumi_state.NOTHING
+    if not (state.resources or state.pending_creates):
+        say("state: holds nothing, so that there is nothing to refresh")
+        return
+    _pulumi(
+        stack,
+        home,
+        "refresh",
+        "--clear-pending-creates",
+        "--yes",
+        "--skip-preview",
+        "-s",
+        stack,
+        limit_s=REFRESH_LIMIT_S,
+    )
+    say(f"state: refreshed; unfinished orders forgotten: {state.pending_creates}")
+
+
+def _pulumi(stack: str, home: Home, *words: str, limit_s: float) -> None:
+    environment = child_environment(home) | kept()
+    argv = (str(PULUMI), words[0], "--non-interactive", *words[1:])
+    options = {"cwd": PROJECT, "env": environment, "timeout": limit_s, "stdin": subprocess.DEVNULL}
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, check=False, **options)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise VerbError(f"pulumi {words[0]} of stack {stack}: {error}. Run the same command again.") from error
+    if done.returncode:
+        reason = [line for line in (done.stderr + done.stdout).splitlines() if "error:" in line] or ["no reason given"]
+        raise VerbError(f"pulumi {words[0]} of stack {stack}: {reason[-1].strip()}. Run the same command again.")
+
+
+def _conclude(account: Account, mark: str, stack: str, home: Home) -> int:
+    found, compared = _look(account, mark, stack, home)
+    if compared.broken or compared.under_way or locks.pulumi_locks(stack, home) or orphans.find(stack, home):
+        raise VerbError(f"recovering stack {stack}: something works on it again. Run the same command again.")
+    say("proved: no process, no lock, a readable state, no unfinished order")
+    suggest(_next(found, compared, stack))
+    return 0
+
+
+def _next(found: list[Belonging], compared: Compared, stack: str) -> str:
+    if not found:
+        return f"`make up STACK={stack}` rents anew."
+    taken = "takes up by their mark what the state does not know" if compared.account_only else "goes on"
+    return f"`make up STACK={stack}` {taken}, `make down STACK={stack}` cancels everything."

@@ -1,0 +1,191 @@
+"""`fab report`: what ran where, how well and for how much; on the terminal, as JSON, and as one page for people."""
+
+from __future__ import annotations
+
+import json as json_text
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import invoke
+from rich.filesize import decimal
+
+from agent import step_time_model
+from microcluster.analysis import bottleneck, gpu_use, network_usage, run_questions
+from microcluster.analysis.bottleneck import Link
+from microcluster.analysis.run_questions import Answer, Curves
+from microcluster.analysis.run_state import Outcome
+from microcluster.jobs import openseq2seq
+from microcluster.jobs.cluster_facts import Payload
+from microcluster.plain_text import say
+from microcluster.planning.prediction import GRADIENT_BYTES
+from microcluster.remote import job as remote_job
+from microcluster.remote import run_export
+from microcluster.remote.run_export import Records
+from microcluster.setup.secret_env import kept
+from microcluster.verbs import run_text
+from microcluster.verbs.command import FAILED, STACK, UserMistake, is_part_of_make, print_json, sentence, tell, verb
+from microcluster.verbs.fetch import folder_of
+from microcluster.verbs.job import status_facts
+from microcluster.verbs.money import CENT, Cost, cost_of, last_rental
+from microcluster.verbs.report_page import page
+from microcluster.verbs.stack_outputs import launcher_of, payload_of
+from providers.softlayer.account import open_account, read_charges
+from providers.softlayer.billing import Charge
+from providers.softlayer.errors import ProviderError
+from providers.softlayer.owner_mark import Owner
+
+PAGE, FACTS = "report.html", "report.json"
+
+
+@verb
+def report(context: invoke.Context, stack: str = STACK, json: bool = False) -> int:
+    """Tell what ran where, how well and for how much, and write it as a page; exit code 1 unless the run is finished."""
+    payload = payload_of(stack)
+    launcher = launcher_of(payload)
+    outcome = remote_job.observe(launcher, payload)
+    if outcome.state == "absent":
+        raise UserMistake(f"Stack {stack} has no run yet. Start it: make up STACK={stack}")
+    records, cost, bill = run_export.read(launcher, payload), cost_of(payload), _bill(payload)
+    found = run_questions.curves(records.events, payload.job.eval_steps if payload.job else None)
+    answers = answers_of(payload, outcome, records, found, emulated=cost.emulated)
+    facts = report_facts(stack, payload, outcome, cost) | {
+        "answers": [asdict(answer) for answer in answers],
+        "curves": asdict(found),
+        "learning_rate": run_questions.rewound(records.learning_rate),
+        "gpu_use": gpu_use.by_step(records.events),
+        "emulated": cost.emulated,
+        "checkpoint_files": [asdict(one) for one in records.checkpoints],
+        "files": dict(records.files),
+        "data": [asdict(file) for file in records.data],
+        "bill": bill,
+        "malformed": records.malformed,
+    }
+    folder = folder_of(payload)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / FACTS).write_text(json_text.dumps(facts, indent=1, sort_keys=True, default=str) + "\n")
+    link = link_of(payload, outcome, records)
+    (folder / PAGE).write_text(page(payload, outcome, records, found, answers, cost, bill, link))
+    if records.malformed:
+        tell(run_text.left_out(records.malformed))
+    if json:
+        print_json(facts)
+    else:
+        say(run_text.report(payload, outcome, cost))
+        say(f"  {'page:':<17}{_short(folder / PAGE)}")
+        if outcome.reason and not is_part_of_make():  # There the watching has said it.
+            say("\n".join(run_text.trouble(outcome, stack)))
+    return 0 if outcome.state == "finished" else FAILED
+
+
+def answers_of(
+    payload: Payload, outcome: Outcome, records: Records, found: Curves, *, emulated: bool = False
+) -> list[Answer]:
+    """Answer the questions that are asked of every run."""
+    assert payload.job
+    size, step = openseq2seq.SIZES[payload.job.model], outcome.step or 0
+    network = bottleneck.answer(network_usage.measured(records.events), link_of(payload, outcome, records))
+    if emulated:
+        network = replace(network, answer=f"{network.answer} The network is emulated.")
+    return [
+        run_questions.how_long(records.events),
+        run_questions.trained_enough(found),
+        run_questions.overfitted(found),
+        run_questions.gpus_used(records.events, emulated=emulated),
+        network,
+        run_questions.rate(size, step, records.learning_rate),
+        _data_answer(records),
+        _checkpoint_answer(records),
+        _pace_answer(outcome),
+    ]
+
+
+def link_of(payload: Payload, outcome: Outcome, records: Records) -> Link:
+    """Gather what is known of the network between the ranks, and what planning expects of it."""
+    nodes, expected = len(payload.hosts), payload.prediction
+    parameters = next((e["value"] for e in reversed(records.events) if e["event"] == "parameters"), None)
+    ring = step_time_model.ring_bytes(GRADIENT_BYTES * (parameters or 0), nodes * payload.slots, nodes)
+    ordered, probed = (
+        payload.port_speed_mbps or 0,
+        step_time_model.slowest_mbps(json_text.loads(records.preflight or "{}")),
+    )
+    return Link(
+        nodes,
+        outcome.seconds_per_step,
+        ordered,
+        carries_mbps=probed or step_time_model.TCP_SHARE * ordered,
+        probed_mbps=probed,
+        ring_bytes=ring or None,
+        compute_s=expected.compute_s if expected else None,
+        predicted_s=outcome.predicted_s,
+    )
+
+
+def report_facts(stack: str, payload: Payload, outcome: Outcome, cost: Cost) -> dict[str, Any]:
+    """Return what the terminal shows, for a program."""
+    return {
+        **status_facts(stack, payload, outcome, cost),
+        **outcome.as_json(),
+        "flavor": payload.flavor,
+        "gpu": payload.gpu,
+        "model": payload.job.model if payload.job else None,
+        "world_size": len(payload.hosts) * payload.slots,
+        "image": payload.container.image if payload.container else None,
+    }
+
+
+def _bill(payload: Payload) -> list[dict[str, Any]]:
+    try:
+        charges = read_charges(open_account(payload.account_config_file, kept()), Owner(payload.stack, payload.mark))
+    except ProviderError as error:
+        tell(sentence(str(error)))
+        return []
+    return [_bill_row(charge) for charge in last_rental(charges).shown]
+
+
+def _bill_row(charge: Charge) -> dict[str, Any]:
+    return {
+        "host": charge.host,
+        "what": charge.description,
+        "from": _utc(charge.opened),
+        "to": _utc(charge.closed) if charge.closed else "still billed",
+        "per_hour": f"{charge.per_hour:f} {charge.currency}",
+        "cost": f"{charge.so_far.quantize(CENT)} {charge.currency}",
+    }
+
+
+def _utc(moment: datetime) -> str:
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M}"
+
+
+def _data_answer(records: Records) -> Answer:
+    figures = {file.name: {"lines": file.lines, "bytes": file.size} for file in records.data}
+    parts = "; ".join(f"{file.name}: {file.lines:,} lines, {decimal(file.size)}" for file in records.data)
+    return Answer("How large is the data, in lines and bytes?", parts or "Not to be told: it is not there.", figures)
+
+
+def _checkpoint_answer(records: Records) -> Answer:
+    question = "Which files make a checkpoint, and how large is one?"
+    kinds = "checkpoint (which one is newest), .meta (the graph), .index (where each tensor lies), .data (the weights)"
+    newest = next((one for one in records.checkpoints if not one.flaw and not one.best), None)
+    if newest is None:
+        return Answer(question, f"{kinds}. There is no whole one yet.", {})
+    parts = " + ".join(f"{kind} {decimal(newest.sizes[kind])}" for kind in ("data", "meta", "index"))
+    text = f"{kinds}. One of them, of step {newest.step}: {parts} = {decimal(newest.size)}."
+    return Answer(question, text, {"step": newest.step, "bytes": newest.size, **newest.sizes})
+
+
+def _pace_answer(outcome: Outcome) -> Answer:
+    pace, objects = outcome.seconds_per_step, outcome.objects_per_second
+    if pace is None:
+        return Answer("How long is an average step?", "Not to be told: no step was logged.", {})
+    text = f"{pace:.3f} s: the median of the last lines of the log, without start-up and evaluations."
+    if objects:
+        text += f" With evaluations and checkpoints: {objects:,.0f} objects (source and target pieces) a second over all ranks."
+    return Answer("How long is an average step?", text, {"seconds_per_step": pace, "objects_per_second": objects})
+
+
+def _short(path: Path) -> str:
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)

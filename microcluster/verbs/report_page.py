@@ -1,0 +1,95 @@
+"""The report of a run as one page for people: what was asked, how it went, and what lies where."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from rich.filesize import decimal
+
+from microcluster.analysis import bottleneck, gpu_use, network_usage, run_questions
+from microcluster.analysis.bottleneck import Link
+from microcluster.analysis.run_questions import Answer, Curves
+from microcluster.analysis.run_state import Outcome
+from microcluster.jobs import openseq2seq
+from microcluster.jobs.cluster_facts import Payload
+from microcluster.jobs.rendering import render_page
+from microcluster.remote.run_export import Checkpoint, Records
+from microcluster.verbs import charts, preflight_table, run_text
+from microcluster.verbs.money import Cost
+
+BILL_HEAD = ("host", "what", "from (UTC)", "to (UTC)", "per hour", "cost")
+BILL_KEYS = ("host", "what", "from", "to", "per_hour", "cost")
+CHECKPOINT_HEAD = ("step", "name", "kind", "size", "written (UTC)", "state")
+Chart = tuple[str, str]
+
+
+def page(  # noqa: PLR0913, PLR0917 - the parts of the page
+    payload: Payload,
+    outcome: Outcome,
+    records: Records,
+    found: Curves,
+    answers: Sequence[Answer],
+    cost: Cost,
+    bill: Sequence[Mapping[str, Any]],
+    link: Link,
+) -> str:
+    """Write the page; it opens from a file, with no network."""
+    return render_page(
+        "report.html.j2",
+        title=f"Run {outcome.run} of stack {payload.stack}",
+        state=outcome.state,
+        read=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
+        trouble=run_text.trouble(outcome, payload.stack) if outcome.reason else [],
+        facts=run_text.report_rows(payload, outcome, cost),
+        answers=answers,
+        emulated=", emulated" if cost.emulated else "",
+        charts=_charts(payload, outcome, records, found, emulated=cost.emulated),
+        network=bottleneck.rows(network_usage.measured(records.events), link),
+        bill=[BILL_HEAD, *([row[key] for key in BILL_KEYS] for row in bill)] if bill else [],
+        checkpoints=[CHECKPOINT_HEAD, *map(_checkpoint, records.checkpoints)] if records.checkpoints else [],
+        files=[(path, decimal(size)) for path, size in records.files],
+        checks=[preflight_table.HEAD, *preflight_table.rows(outcome.checks)] if outcome.checks else [],
+        config=records.config,
+    )
+
+
+def _charts(payload: Payload, outcome: Outcome, records: Records, found: Curves, *, emulated: bool) -> list[Chart]:
+    """Draw what there is; a figure of emulated hardware says so."""
+    label = ", emulated" if emulated else ""
+    name = payload.hosts[0].name
+    loss = {"training": found.train, "validation": found.validation}
+    used, rates = gpu_use.by_step(records.events), network_usage.rates(records.events, name)
+    drawn = [("Loss by step", charts.curve("loss", loss))]
+    if found.bleu:
+        caption = "BLEU by step, teacher-forced and on sentence pieces: no score of a translation"
+        drawn.append((caption, charts.curve("BLEU", {"BLEU": found.bleu}, from_zero=True)))
+    if rate := _rate(payload, outcome, records):
+        drawn.append(rate)
+    drawn.append(("Seconds per step", charts.curve("s/step", {"seconds per step": found.pace}, from_zero=True)))
+    if any(used.values()):
+        drawn.append((f"GPU use by step, percent{label}", charts.curve("%", used, from_zero=True)))
+    if any(rates.values()):
+        caption = f"Private network of {name}, Mb/s by its counters{label}"
+        drawn.append((caption, charts.curve("Mb/s", rates, from_zero=True)))
+    return drawn
+
+
+def _rate(payload: Payload, outcome: Outcome, records: Records) -> Chart | None:
+    """Draw the learning rate as the trainer recorded it, else as its policy's formula gives it."""
+    recorded, source = run_questions.rewound(records.learning_rate), "as the trainer recorded it"
+    if not recorded and payload.job and outcome.step:
+        recorded = run_questions.planned_rates(openseq2seq.SIZES[payload.job.model], outcome.step)
+        source = "derived from its policy's formula"
+    if not recorded:
+        return None
+    return f"Learning rate by step, {source}", charts.curve(
+        "learning rate", {"learning rate": recorded}, from_zero=True
+    )
+
+
+def _checkpoint(one: Checkpoint) -> tuple[str, ...]:
+    written = f"{datetime.fromtimestamp(one.written, UTC):%Y-%m-%d %H:%M:%S}"
+    kind = "best model" if one.best else "regular"
+    return str(one.step), one.name, kind, decimal(one.size), written, f"torn: {one.flaw}" if one.flaw else "whole"

@@ -1,0 +1,180 @@
+"""A run in words for the terminal; pure."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from agent.log_parser import TAG
+from microcluster.analysis.failure_hints import next_for, next_step
+from microcluster.analysis.run_state import Outcome
+from microcluster.jobs.cluster_facts import Payload
+from microcluster.plain_text import one_line
+from microcluster.planning import BAND, Bill
+from microcluster.verbs.money import Cost
+
+RANK = r"rank \1: "
+"""In place of the tag that mpirun puts before each line of a rank."""
+EMULATED = "emulated on this computer: nobody pays, and GPU use and network are no figures of SoftLayer"
+
+
+def status(payload: Payload, outcome: Outcome, cost: Cost) -> str:
+    """Return a few lines on where the run stands."""
+    lines = [f"run {outcome.run or payload.run} of stack {payload.stack}: {headline(outcome)}"]
+    if outcome.reason:
+        lines += [f"  {line}" for line in trouble(outcome, payload.stack)]
+    for alarm in outcome.alarms:
+        lines += [f"  alarm: {alarm['text']} ({alarm['cause']})", f"    {next_for(alarm['cause'], payload.stack)}"]
+    lines += [f"  trained by {outcome.trainer}"] if outcome.trainer else []
+    lines += [f"  {copy(outcome)}"] if outcome.copied else []
+    lines += [f"  {left_out(outcome.malformed)}"] if outcome.malformed else []
+    lines += [f"  {host.name}  {host.public_address}  {host.private_address}" for host in payload.hosts]
+    return "\n".join([*lines, f"  cost: {cost}"])
+
+
+def trouble(outcome: Outcome, stack: str) -> list[str]:
+    """Return the cause in one sentence, then the lines of the log that explain it, then the next command."""
+    how = {"stopped": "was stopped"}.get(outcome.state, outcome.state)
+    why = f": {outcome.reason.rstrip('.')}" if outcome.reason else ""
+    cause = f" ({outcome.cause})" if outcome.cause else ""
+    return [
+        f"The job {how}{why}{cause}.",
+        *(["Last lines of the log:"] if outcome.last_lines else []),
+        *(f"  {TAG.sub(RANK, one_line(line))}" for line in outcome.last_lines),
+        f"Next: {next_step(outcome, stack)}.",
+    ]
+
+
+def left_out(count: int) -> str:
+    """Say that some of what the machines wrote of the run could not be used."""
+    return f"lines of the run's records that could not be read, and are left out: {count}"
+
+
+def headline(outcome: Outcome) -> str:
+    """Return one line on where the run stands."""
+    if outcome.state == "preparing":
+        doing = f"; {outcome.doing}" if outcome.doing else ""
+        return f"{outcome.phase or 'preparing'} for {duration(outcome.phase_s)}{doing}"
+    if outcome.state == "running" and outcome.step is None:
+        return f"running, no step yet after {duration(outcome.phase_s)}"
+    return ", ".join([outcome.state, *steps(outcome), *losses(outcome), *pace(outcome)])
+
+
+def steps(outcome: Outcome) -> list[str]:
+    """Return how far it is, if it is known."""
+    return [] if outcome.step is None else [f"step {outcome.step} of {outcome.max_steps}"]
+
+
+def losses(outcome: Outcome) -> list[str]:
+    """Return how well it learns, as far as it is known."""
+    known = (("loss", outcome.train_loss), ("validation loss", outcome.validation_loss))
+    return [f"{name} {value}" for name, value in known if value is not None]
+
+
+def pace(outcome: Outcome) -> list[str]:
+    """Return how fast it goes and how long it will still take, as far as it is known."""
+    beside = "" if outcome.predicted_s is None else f" ({outcome.predicted_s:.3f} predicted)"
+    speed = [] if outcome.seconds_per_step is None else [f"{outcome.seconds_per_step:.3f} s/step{beside}"]
+    return speed if outcome.eta_s is None else [*speed, f"{duration(outcome.eta_s)} left"]
+
+
+def copy(outcome: Outcome) -> str | None:
+    """Say what of the run another machine has."""
+    found = outcome.copied
+    if not found:
+        return None
+    best = len(found["best"])
+    models = f" and {best} best model{'s' if best > 1 else ''}" if best else ""
+    return f"copied to {found['to']}: step {found['step']}{models}, {duration(found['lag_s'])} after it was written"
+
+
+def report(payload: Payload, outcome: Outcome, cost: Cost) -> str:
+    """Return the summary of a run."""
+    return "\n".join(f"  {name + ':':<17}{value}" for name, value in report_rows(payload, outcome, cost))
+
+
+def report_rows(payload: Payload, outcome: Outcome, cost: Cost) -> list[tuple[str, str]]:
+    """Return what is known of a run, by name."""
+    job = payload.job
+    ranks = len(payload.hosts) * payload.slots
+    places = ", ".join(f"{host.name} ({host.private_address})" for host in payload.hosts)
+    rows = [
+        (
+            "run",
+            f"{outcome.run} on stack {payload.stack}: {outcome.state}"
+            + (f" ({outcome.reason})" if outcome.reason else ""),
+        ),
+        ("trained by", outcome.trainer),
+        (
+            "model",
+            f"{job.model} on {job.dataset}, {job.precision}, {job.batch_per_gpu} pairs per rank" if job else None,
+        ),
+        (
+            "where",
+            f"{ranks} ranks on {places}; {payload.slots}x {payload.gpu} each"
+            if payload.gpu
+            else f"{ranks} ranks on {places}",
+        ),
+        ("hardware", EMULATED if cost.emulated else None),
+        ("steps", f"{'none' if outcome.step is None else outcome.step} of {outcome.max_steps}"),
+        (
+            "validation loss",
+            f"{outcome.first_validation_loss} at first, {outcome.validation_loss} at last"
+            if outcome.validation_loss is not None
+            else None,
+        ),
+        ("evaluation", _last_bleu(outcome)),
+        ("pace", f"{outcome.seconds_per_step:.3f} s/step" if outcome.seconds_per_step is not None else None),
+        ("predicted", _predicted(outcome)),
+        ("planned", _planned(payload)),
+        ("throughput", _throughput(outcome)),
+        ("checkpoints", ", ".join(str(step) for step in outcome.checkpoints) or "none"),
+        ("best models", ", ".join(outcome.best) or None),
+        ("second machine", copy(outcome)),
+        ("cost", str(cost)),
+    ]
+    return [(name, value) for name, value in rows if value]
+
+
+def duration(seconds: float | None) -> str:
+    """Return 45 s, 3 min 20 s or 23 h 48 min."""
+    if seconds is None:
+        return "an unknown time"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def _predicted(outcome: Outcome) -> str | None:
+    if outcome.predicted_s is None:
+        return None
+    text = f"{outcome.predicted_s:.3f} s/step {outcome.predicted_source}"
+    if outcome.seconds_per_step is None:
+        return text
+    off = outcome.seconds_per_step / outcome.predicted_s - 1
+    return f"{text}; the run is {abs(off):.0%} {'slower' if off > 0 else 'faster'}"
+
+
+def _throughput(outcome: Outcome) -> str | None:
+    """Say how much was trained in a second; the program's own average counts evaluations and checkpoints in."""
+    if not outcome.objects_per_second:
+        return None
+    return f"{outcome.objects_per_second:.0f} objects/s over all ranks, evaluations and checkpoints included"
+
+
+def _planned(payload: Payload) -> str | None:
+    """Say what was expected before renting, to stand beside the cost."""
+    job, expected = payload.job, payload.prediction
+    if job is None or expected is None or payload.per_hour is None:
+        return None
+    bill = Bill(job.max_steps * expected.seconds, Decimal(str(payload.per_hour)))
+    return f"{bill.hours:.1f} h and ${bill.dollars:,.0f} for {job.max_steps} steps, +-{BAND:.0%}, without preparation"
+
+
+def _last_bleu(outcome: Outcome) -> str | None:
+    scored = [one for one in outcome.evaluations if one.get("bleu") is not None]
+    if not scored:
+        return None
+    return f"{len(outcome.evaluations)} evaluations, last teacher-forced BLEU on sentence pieces {scored[-1]['bleu']}"

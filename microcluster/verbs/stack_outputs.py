@@ -1,0 +1,81 @@
+"""What Pulumi knows of a stack that is up: the payload of its verbs, and its hosts."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from string import Template
+
+from microcluster import config
+from microcluster.jobs.cluster_facts import Payload
+from microcluster.remote.host import Host
+from microcluster.remote.steps import open_hosts
+from microcluster.verbs.command import UserMistake, VerbError
+
+PROJECT = Path(__file__).parents[2]
+SETTINGS = PROJECT / "microcluster" / "setup" / "environment.env"
+OUTPUT = "microcluster"
+PULUMI_TIMEOUT_S = 60
+
+
+def find_payload(stack: str) -> Payload | None:
+    """Return what the stack's outputs say, or None when nothing of it is up."""
+    config.path_of(stack)  # Refuses a stack that does not exist; what its file says now is no matter of what runs.
+    outputs = _outputs(stack)
+    found = outputs.get(OUTPUT)
+    if not found:
+        return None
+    return Payload.from_json(found if isinstance(found, str) else json.dumps(found))
+
+
+def payload_of(stack: str) -> Payload:
+    """Return the payload of a stack that is up, or say how to bring it up."""
+    payload = find_payload(stack)
+    if payload is None:
+        raise UserMistake(f"Stack {stack} is not up. Bring it up: make up STACK={stack}")
+    return payload
+
+
+def launcher_of(payload: Payload) -> Host:
+    """Return the host from which the job is started."""
+    return open_hosts(payload)[0]
+
+
+def host_named(payload: Payload, node: str) -> Host:
+    """Return one host by its name."""
+    for host in open_hosts(payload):
+        if host.facts.name == node:
+            return host
+    names = ", ".join(host.name for host in payload.hosts)
+    raise UserMistake(f"Stack {payload.stack} has no machine {node}; it has {names}.")
+
+
+def _outputs(stack: str) -> dict[str, object]:
+    pulumi = shutil.which("pulumi") or shutil.which("pulumi", path=str(PROJECT / ".venv" / "bin"))
+    if not pulumi:
+        raise VerbError("Reading the stack's outputs: there is no pulumi command. Run: make setup, then . ./env.sh")
+    argv = (pulumi, "stack", "output", "--json", "--non-interactive", "-s", stack)
+    options = {"cwd": PROJECT, "env": _environment(), "timeout": PULUMI_TIMEOUT_S}
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, check=False, **options)
+    except subprocess.TimeoutExpired as late:
+        raise VerbError(
+            f"reading the outputs of stack {stack} with pulumi: no answer after {PULUMI_TIMEOUT_S} s. Try again."
+        ) from late
+    if done.returncode == 0:
+        return json.loads(done.stdout or "{}")
+    if "no stack named" in done.stderr:
+        return {}
+    said = done.stderr.strip().splitlines()[-1:] or ["no reason given"]
+    raise VerbError(f"Reading the outputs of stack {stack} with pulumi: {said[0]}. Run: make setup, then try again.")
+
+
+def _environment() -> dict[str, str]:
+    """Let the verb also work where env.sh was not sourced."""
+    lines = (line.strip() for line in SETTINGS.read_text().splitlines())
+    pairs = (line.split("=", 1) for line in lines if line and not line.startswith("#"))
+    home = str(config.home())
+    return {name: Template(value).substitute(MICROCLUSTER_HOME=home) for name, value in pairs} | os.environ

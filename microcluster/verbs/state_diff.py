@@ -1,0 +1,63 @@
+"""What Pulumi's state and the account say of the same things; pure but for reading the state file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from microcluster.lifecycle import pulumi_state
+from microcluster.lifecycle.pulumi_state import BrokenStateError, Held, Snapshot
+from microcluster.setup.environment import Home
+from providers.softlayer.marked_inventory import GROUP, GUEST, KEY, Belonging
+
+KINDS: Mapping[str, str] = {
+    "softlayer:index:VirtualGuest": GUEST,
+    "softlayer:index:SshKey": KEY,
+    "softlayer:index:SecurityGroup": GROUP,
+}
+"""The resources that are things of the account; the ledger is none."""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Two views of one stack."""
+
+    account_only: tuple[Belonging, ...] = ()
+    state_only: tuple[Held, ...] = ()
+    under_way: tuple[Held, ...] = ()
+    """What was being ordered when the state was last written."""
+    broken: str | None = None
+    """Why the state cannot be read."""
+
+    @property
+    def agrees(self) -> bool:
+        """Tell whether both say the same."""
+        return not (self.account_only or self.state_only or self.under_way or self.broken)
+
+
+def compare(found: Iterable[Belonging], state: Snapshot) -> Compared:
+    """Compare what bears the mark with what the state holds; a cancelled guest that is still listed counts as gone."""
+    there = {(each.kind, each.id): each for each in found if each.is_alive}
+    held = [each for each in state.held if each.kind in KINDS]
+    recorded = {(KINDS[each.kind], each.id): each for each in held if each.id}
+    return Compared(
+        account_only=tuple(each for key, each in there.items() if key not in recorded),
+        state_only=tuple(each for key, each in recorded.items() if key not in there),
+        under_way=tuple(each for each in held if not each.id),
+    )
+
+
+def known_guests(stack: str, home: Home) -> set[str]:
+    """Return the ids of the guests in the state, if it can be read: the account's lists may not show them yet."""
+    try:
+        return (pulumi_state.read(stack, home) or pulumi_state.NOTHING).guests
+    except BrokenStateError:
+        return set()
+
+
+def with_state(found: Iterable[Belonging], stack: str, home: Home) -> Compared:
+    """Compare with the state as it lies on the disk."""
+    try:
+        return compare(found, pulumi_state.read(stack, home) or pulumi_state.NOTHING)
+    except BrokenStateError as broken:
+        return Compared(broken=str(broken))

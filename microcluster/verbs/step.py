@@ -1,0 +1,85 @@
+"""The steps that `pulumi up` and `pulumi destroy` run: payload on standard input, one line on standard output, safe to repeat."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+import invoke
+
+from microcluster.jobs.cluster_facts import Payload
+from microcluster.plain_text import say
+from microcluster.remote import steps
+from microcluster.remote.host import Host
+from microcluster.remote.job import start_job as start
+from microcluster.remote.job import stop_job as stop
+from microcluster.setup.secret_env import REGISTRY_KEY, kept
+from microcluster.verbs.command import UserMistake, tell, verb
+
+
+def _payload() -> Payload:
+    if sys.stdin.isatty():  # Nobody types one, and reading would wait for ever.
+        raise UserMistake("A step reads its payload on standard input, where `pulumi up` gives it. Start with: make up")
+    return Payload.from_json(sys.stdin.read())
+
+
+def _one_host(act: Callable[[Host, Payload], list[str]]) -> int:
+    payload = _payload()
+    for host in steps.open_hosts(payload):
+        changed = act(host, payload)
+        say(f"{host.facts.name}: " + (f"{', '.join(changed)} done" if changed else "nothing to do"))
+    return 0
+
+
+@verb
+def prepare_node(context: invoke.Context) -> int:
+    """Wait for ssh; time, packages, driver and container runtime of one machine."""
+    return _one_host(steps.prepare_node)
+
+
+@verb
+def mount_volume(context: invoke.Context) -> int:
+    """Data disk and Docker's storage of one machine."""
+    return _one_host(steps.mount_volume)
+
+
+@verb
+def bring_image(context: invoke.Context) -> int:
+    """One training image on every machine: built on the first, handed to the others."""
+    payload = _payload()
+    done = steps.bring_image(steps.open_hosts(payload), payload, kept().get(REGISTRY_KEY))
+    say(f"training image: {', '.join(done) or 'nothing to do'}")
+    return 0
+
+
+@verb
+def start_container(context: invoke.Context) -> int:
+    """Rank files and training container of one machine."""
+    return _one_host(steps.start_container)
+
+
+@verb
+def start_job(context: invoke.Context) -> int:
+    """Hand the run to its supervisor on the launcher."""
+    payload = _payload()
+    say(f"run {payload.run}: {start(steps.open_hosts(payload), payload)}")
+    return 0
+
+
+@verb
+def stop_job(context: invoke.Context) -> int:
+    """End the run on every machine; never fails, because nothing over ssh may block a cancellation."""
+    try:
+        payload = _payload()
+        unclear = stop(steps.open_hosts(payload), payload)
+    except Exception as error:  # noqa: BLE001 - whatever it is, the cancellation that follows ends the job too
+        tell(f"stopping the job: {error}")
+        say("not stopped over ssh; cancelling the machines ends it")
+        return 0
+    for why in unclear.values():
+        tell(f"stopping the job: {why}")
+    say(
+        f"run {payload.run}: "
+        + (f"not proved stopped on {', '.join(unclear)}" if unclear else "stopped on every machine")
+    )
+    return 0

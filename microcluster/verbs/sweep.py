@@ -1,0 +1,126 @@
+"""`fab sweep`: what any stack of microcluster has left in the account and no living stack of this user knows."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterable, Sequence
+
+import invoke
+
+from microcluster import config
+from microcluster.lifecycle import pulumi_state
+from microcluster.lifecycle.pulumi_state import BrokenStateError
+from microcluster.plain_text import say
+from microcluster.setup.environment import Home
+from microcluster.setup.secret_env import kept
+from microcluster.verbs import belongings_table
+from microcluster.verbs.command import FAILED, STACK, UserMistake, VerbError, print_json, suggest, tell, verb
+from microcluster.verbs.confirm import agrees
+from providers.rental.waiting import Patience
+from providers.softlayer import marked_inventory
+from providers.softlayer.account import Account, open_account, reading
+from providers.softlayer.marked_inventory import Belonging
+
+CANCEL_LIMIT_S = 90 * 60.0
+
+
+@verb
+def sweep(  # noqa: PLR0917 - Fabric makes an option of each
+    context: invoke.Context,
+    stack: str = STACK,
+    id: Sequence[str] | None = None,
+    mark: str = "",
+    yes: bool = False,
+    json: bool = False,
+) -> int:
+    """List what no living stack of yours knows in the account of STACK; cancel what is named with --id or --mark."""
+    account = open_account(config.read_account(stack).config_file, kept())
+    with reading(account, "what bears a mark"):
+        found = orphaned(marked_inventory.everything(account), living_marks(Home.of(os.environ)))
+    if json:
+        print_json([_facts(each) for each in found])
+        return FAILED if found else 0
+    chosen = choose(found, id or (), mark)
+    if not chosen:
+        return _show(found, account, stack)
+    belongings_table.show(chosen, "To be cancelled, for good:", {})
+    if not (yes or agrees(f"Cancel these {len(chosen)}?")):
+        tell("Nothing was cancelled. To cancel without being asked, add --yes.")
+        return FAILED
+    return _cancel(account, chosen)
+
+
+def living_marks(home: Home) -> frozenset[str]:
+    """Return the marks of the stacks that have their key here and something in Pulumi's state, or a state nobody can read."""
+    return frozenset(config.owner(name).mark for name in _with_key(home) if _lives(name, home))
+
+
+def orphaned(found: Iterable[Belonging], living: frozenset[str]) -> tuple[Belonging, ...]:
+    """Choose what belongs to no living stack; a cancelled guest stays listed for a while and is nobody's business."""
+    return tuple(each for each in found if each.is_alive and each.owner.mark not in living)
+
+
+def choose(found: Sequence[Belonging], ids: Sequence[str], mark: str) -> list[Belonging]:
+    """Return what the person has named, or refuse all when one name is not in the list."""
+    by_mark = [each for each in found if mark and each.owner.mark == mark]
+    if mark and not by_mark:
+        raise UserMistake(f"Nothing in the list carries the mark {mark}. See the list: fab sweep")
+    chosen = by_mark[:]
+    for each in (_named(found, word) for word in ids):
+        chosen += [] if each in chosen else [each]
+    return chosen
+
+
+def _named(found: Sequence[Belonging], word: str) -> Belonging:
+    meant = [each for each in found if word in (each.id, each.label)]
+    if len(meant) == 1:
+        return meant[0]
+    problem = f"is one of {', '.join(map(str, meant))}" if meant else "is not in the list"
+    raise UserMistake(f"--id {word} {problem}; nothing was cancelled. See the list: fab sweep")
+
+
+def _with_key(home: Home) -> list[str]:
+    return sorted(path.parent.name for path in home.keys.glob("*/id_ed25519.pub"))
+
+
+def _lives(stack: str, home: Home) -> bool:
+    try:
+        return bool((pulumi_state.read(stack, home) or pulumi_state.NOTHING).held)
+    except BrokenStateError:
+        return True  # Until `fab recover` has mended it nobody can say that it holds nothing.
+
+
+def _show(found: Sequence[Belonging], account: Account, stack: str) -> int:
+    identity = account.identity()
+    if not found:
+        say(f"account {identity.account_id} ({identity.username}): nothing is left that no living stack of yours knows")
+        return 0
+    belongings_table.show(found, f"Of no living stack of yours, in account {identity.account_id}", {})
+    say(
+        f"{len(found)} things, {belongings_table.per_hour(found)}. They may be another person's: ask before you cancel."
+    )
+    suggest(
+        f"`fab sweep --stack {stack} --id {found[0].label}` or `fab sweep --stack {stack} --mark {found[0].owner.mark}` cancels."
+    )
+    return FAILED
+
+
+def _cancel(account: Account, chosen: Sequence[Belonging]) -> int:
+    failures = marked_inventory.remove_all(account, chosen, Patience(CANCEL_LIMIT_S, threading.Event()), tell)
+    if failures:
+        raise VerbError("\n".join(failures))
+    say(f"cancelled, each with its proof: {', '.join(each.label for each in chosen)}")
+    return 0
+
+
+def _facts(each: Belonging) -> dict[str, object]:
+    return {
+        "id": each.label,
+        "name": each.name,
+        "stack": each.owner.stack,
+        "mark": each.owner.mark,
+        "since": each.since,
+        "per_hour": each.per_hour,
+        "billed": each.is_billed,
+    }

@@ -1,0 +1,83 @@
+"""`fab translate`: what the model makes of a text, and how good that is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import invoke
+import sacrebleu
+
+from microcluster.jobs.cluster_facts import Payload
+from microcluster.plain_text import one_line, say
+from microcluster.remote import fetched_model
+from microcluster.remote import job as remote_job
+from microcluster.remote.download_run import inventory
+from microcluster.remote.host import Host
+from microcluster.remote.translation import Model, model_of
+from microcluster.remote.translation import translate as translate_lines
+from microcluster.verbs.command import STACK, UserMistake, print_json, tell, verb
+from microcluster.verbs.stack_outputs import launcher_of, payload_of
+
+MOST_LINES = 100_000
+
+
+@verb
+def translate(  # noqa: PLR0913, PLR0917 - each is an option of the command line
+    context: invoke.Context, file: str, stack: str = STACK, reference: str = "", model: str = "", json: bool = False
+) -> int:
+    """Translate the sentences of FILE with the run's best model; --reference scores them with sacreBLEU."""
+    sentences = lines_of(file)
+    right = lines_of(reference) if reference else []
+    if right and len(right) != len(sentences):
+        raise UserMistake(f"{reference} has {len(right)} lines and {file} has {len(sentences)}: they do not pair.")
+    payload = payload_of(stack)
+    launcher = launcher_of(payload)
+    _refuse_busy(launcher, payload)
+    chosen = _model(launcher, payload, model)
+    tell(f"translating {len(sentences)} lines with {chosen.checkpoint} on {launcher.facts.name} ...")
+    done = translate_lines(launcher, payload, chosen, sentences)
+    if done.cut:
+        tell(f"{done.cut} lines were longer than the model takes, and cut.")
+    score = sacrebleu.corpus_bleu(list(done.lines), [right]) if right else None
+    if json:
+        facts = {"model": chosen.checkpoint, "lines": done.lines, "cut": done.cut}
+        print_json(facts | ({"bleu": round(score.score, 2), "signature": SIGNATURE} if score else {}))
+        return 0
+    say("\n".join(map(one_line, done.lines)))
+    if score:
+        tell(f"{score.format()} ({SIGNATURE})")
+    return 0
+
+
+SIGNATURE = f"sacreBLEU {sacrebleu.__version__}, 13a, mixed case, one reference"
+
+
+def lines_of(path: str) -> list[str]:
+    """Read a text's lines; they have to be such that as many come back."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserMistake(f"Reading {path}: {error}. Name a text in UTF-8 with one sentence a line.") from error
+    lines = [" ".join(line.split()) for line in text.split("\n")]
+    if lines and not lines[-1]:
+        lines.pop()
+    empty = [number for number, line in enumerate(lines, start=1) if not line]
+    if not lines or empty or len(lines) > MOST_LINES:
+        what = f"line {empty[0]} is empty" if empty else f"it has {len(lines)} lines"
+        raise UserMistake(f"Reading {path}: {what}. Name a text with 1 to {MOST_LINES} sentences, one a line.")
+    return lines
+
+
+def _refuse_busy(launcher: Host, payload: Payload) -> None:
+    if remote_job.observe(launcher, payload).state in remote_job.ALIVE:
+        raise UserMistake(
+            f"Run {payload.run} of stack {payload.stack} is still at work, and its GPUs have no room for a second model. "
+            f"Wait for its end: fab watch --stack {payload.stack}. Or end it: fab stop --stack {payload.stack}"
+        )
+
+
+def _model(launcher: Host, payload: Payload, fetched: str) -> Model:
+    if fetched:
+        tell(f"bringing the model in {fetched} to {launcher.facts.name} ...")
+        return model_of(fetched_model.place(launcher, Path(fetched), payload.mount_point))
+    return model_of(inventory(launcher, payload))

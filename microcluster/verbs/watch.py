@@ -1,0 +1,170 @@
+"""`fab watch`: a live panel of the job, or plain lines where no terminal is; it only looks, so leaving it changes nothing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+import invoke
+from rich.console import Group
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.spinner import Spinner
+from rich.styled import Styled
+from rich.table import Table
+
+from microcluster.analysis.failure_hints import next_for
+from microcluster.analysis.run_state import Outcome
+from microcluster.jobs.cluster_facts import Payload
+from microcluster.plain_text import say
+from microcluster.remote import job as remote_job
+from microcluster.remote.host import Host, UnreachableError
+from microcluster.verbs import preflight_table, run_text
+from microcluster.verbs.command import FAILED, INTERRUPTED, STACK, VerbError, tell, verb
+from microcluster.verbs.money import Cost, cost_of
+from microcluster.verbs.screen import PlainConsole
+from microcluster.verbs.stack_outputs import launcher_of, payload_of
+
+LOOK_EVERY_S = 1.5
+COST_EVERY_S = 15.0
+PLAIN_LINE_EVERY_S = 10.0
+LOST_LIMIT_S = 600.0
+ABSENT_LIMIT_S = 60.0
+USUAL_PREPARING = "it usually takes less than a minute"
+
+
+class Screen(Protocol):
+    """Where a person sees the job."""
+
+    def show(self, outcome: Outcome, cost: Cost) -> None:
+        """Show where the job stands now."""
+
+    def note(self, text: str) -> None:
+        """Say something that stays."""
+
+
+@verb
+def watch(context: invoke.Context, stack: str = STACK) -> int:
+    """Follow the job to its end; Ctrl-C leaves it running."""
+    payload = payload_of(stack)
+    console = PlainConsole()
+    try:
+        if not console.is_terminal:
+            return ended(follow(payload, PlainScreen(), launcher_of(payload)), stack)
+        with Live(console=console, auto_refresh=True, transient=True) as live:
+            outcome = follow(payload, LiveScreen(live), launcher_of(payload))
+        say(run_text.headline(outcome))  # The live lines are gone.
+        return ended(outcome, stack)
+    except KeyboardInterrupt:
+        say(
+            f"\nNo longer watching. The job goes on on the machines, and they cost on. Watch again: fab watch --stack {stack}; "
+            f"end the job: fab stop --stack {stack}"
+        )
+        return INTERRUPTED
+
+
+def follow(
+    payload: Payload,
+    screen: Screen,
+    launcher: Host,
+    cost: Callable[..., Cost] = cost_of,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Outcome:
+    """Show the run until it has ended, and return how; a lost connection is taken up again."""
+    bill, billed, began, checks_shown = Cost(None, None), -COST_EVERY_S, time.monotonic(), False
+    answered, told = began, set()
+    note_once = _once(screen.note)  # The bill is asked for four times a minute.
+    while True:
+        now = time.monotonic()
+        try:
+            outcome = remote_job.observe(launcher, payload)
+            answered = now
+        except UnreachableError as error:
+            if now - answered > LOST_LIMIT_S:
+                raise
+            screen.note(f"{error} Trying again; the job goes on without us.")
+            sleep(LOOK_EVERY_S * 3)
+            continue
+        if now - billed >= COST_EVERY_S:
+            bill, billed = cost(payload, say=note_once), now
+        if outcome.checks and not checks_shown and (outcome.phase != "preflight" or outcome.state == "failed"):
+            screen.note(preflight_table.summary(outcome.checks, payload.stack))
+            checks_shown = True
+        for alarm in outcome.alarms:
+            if alarm["cause"] not in told:
+                screen.note(f"alarm: {alarm['text']}. {next_for(alarm['cause'], payload.stack)}")
+        told = {alarm["cause"] for alarm in outcome.alarms}
+        screen.show(outcome, bill)
+        if outcome.state in ("finished", "failed", "stopped", "stalled"):
+            return outcome
+        if outcome.state == "absent" and now - began > ABSENT_LIMIT_S:
+            raise VerbError(
+                f"stack {payload.stack} has no run {payload.run} on its launcher. Start it: make up STACK={payload.stack}"
+            )
+        sleep(LOOK_EVERY_S)
+
+
+def _once(note: Callable[[str], None]) -> Callable[[str], None]:
+    """Return ``note`` for the first time that it is told something, and nothing for the next."""
+    heard: set[str] = set()
+
+    def once(text: str) -> None:
+        if text not in heard:
+            heard.add(text)
+            note(text)
+
+    return once
+
+
+def ended(outcome: Outcome, stack: str) -> int:
+    """Say what to do next where it did not end well; the screen has shown how it ended."""
+    if outcome.state == "finished":
+        return 0
+    tell("\n".join(run_text.trouble(outcome, stack)))
+    return FAILED
+
+
+class PlainScreen:
+    """Lines for a file or a pipe: at every change of phase, at every evaluation, every few seconds; the cost when it changes."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.clock, self.last, self.said_at, self.cost = clock, (), -PLAIN_LINE_EVERY_S, ""
+
+    def show(self, outcome: Outcome, cost: Cost) -> None:
+        turn = (outcome.state, outcome.phase, len(outcome.evaluations))
+        if turn == self.last and self.clock() - self.said_at < PLAIN_LINE_EVERY_S:
+            return
+        self.last, self.said_at = turn, self.clock()
+        usual = f" ({USUAL_PREPARING})" if outcome.state == "preparing" and not outcome.doing else ""
+        if str(cost) != self.cost:
+            self.cost = str(cost)
+            say(f"cost: {cost}")
+        say(f"{run_text.headline(outcome)}{usual}")
+
+    def note(self, text: str) -> None:
+        say(text)
+
+
+class LiveScreen:
+    """Three lines that are drawn over and over: how far and how fast; how well; for how much."""
+
+    def __init__(self, live: Live) -> None:
+        self.live = live
+        self.spinner = Spinner("dots")
+
+    def show(self, outcome: Outcome, cost: Cost) -> None:
+        top = Table.grid(padding=(0, 1))
+        if outcome.state == "running" and outcome.step is not None and outcome.max_steps:
+            line = ", ".join([*run_text.steps(outcome), *run_text.pace(outcome)])
+            top.add_row(ProgressBar(outcome.max_steps, outcome.step, width=24), line)
+        else:
+            top.add_row(self.spinner, run_text.headline(outcome))
+        below = run_text.losses(outcome) or (
+            [USUAL_PREPARING] if outcome.state == "preparing" and not outcome.doing else []
+        )
+        lines = [", ".join(below), f"cost: {cost}"]
+        self.live.update(Group(top, *(Styled(f"  {line}", "dim") for line in lines if line)))
+
+    def note(self, text: str) -> None:
+        self.live.console.print(text)

@@ -1,0 +1,1 @@
+"""Pulumi's provider protocol over gRPC; knows no vendor."""

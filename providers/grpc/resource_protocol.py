@@ -1,0 +1,53 @@
+"""What the servicer expects of a resource: a module with these names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from providers.grpc.spec import Problem
+from providers.softlayer.session import Operation
+
+Values = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Created:
+    """An object with its id and all outputs."""
+
+    resource_id: str
+    outputs: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Live:
+    """An object as the account shows it; its inputs differ from ours when somebody changed it."""
+
+    inputs: dict[str, Any]
+    outputs: dict[str, Any]
+
+
+class Resource(Protocol):
+    """One kind of SoftLayer object. ``check`` and ``known_outputs`` are pure and never call the account."""
+
+    REPLACE_ON: frozenset[str]
+    TIMEOUT_S: float
+
+    def check(self, inputs: Values, old_inputs: Values) -> list[Problem]:
+        """Say what is wrong with the inputs."""
+
+    def known_outputs(self, inputs: Values, old: Values) -> dict[str, Any]:
+        """Tell a preview the outputs that are known already; ``old`` is empty for a new object."""
+
+    def create(self, op: Operation, inputs: Values) -> Created:
+        """Adopt or order it, and return it ready."""
+
+    def read(self, op: Operation, resource_id: str, inputs: Values, old: Values) -> Live | None:
+        """Read it; None when it is gone. ``inputs`` and ``old`` are empty in an import."""
+
+    def update(self, op: Operation, resource_id: str, inputs: Values, old: Values) -> dict[str, Any]:
+        """Finish it, or change it in place, and return all outputs; ``old`` are the recorded outputs."""
+
+    def delete(self, op: Operation, resource_id: str, inputs: Values, old: Values) -> None:
+        """Cancel it and return when that is proven."""

@@ -1,0 +1,64 @@
+"""Starts the provider: prints its port, serves the engine, and leaves when the engine does."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import grpc
+from pulumi.runtime._grpc_settings import _GRPC_CHANNEL_OPTIONS
+from pulumi.runtime.proto import provider_pb2_grpc
+
+from providers.grpc.servicer import Provider
+from providers.softlayer.session import EngineLife
+
+WORKERS = 256
+"""More than resources created at once: a waiting create holds one, and Check and Cancel need a free one."""
+LOOK_EVERY_S = 0.5
+ENDING = {signal.SIGINT, signal.SIGTERM}
+GRACE_S = 4.0
+"""The engine kills five seconds after it asks; running operations write down what they know before that."""
+
+
+def main(arguments: list[str]) -> int:
+    """Serve until the engine is gone or says so."""
+    # Blocked before any thread starts, and waited for: a handler that sets an Event can meet its lock held, for ever.
+    signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+    life = EngineLife()
+    provider = Provider(arguments[-1] if arguments and not arguments[-1].startswith("-") else "", life)
+    server = grpc.server(ThreadPoolExecutor(WORKERS), options=_GRPC_CHANNEL_OPTIONS)
+    provider_pb2_grpc.add_ResourceProviderServicer_to_server(provider, server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    print(port, flush=True)
+
+    asked = threading.Event()
+    threading.Thread(target=_watch_stdin, args=(life,), daemon=True).start()
+    threading.Thread(target=_watch_signals, args=(asked,), daemon=True).start()
+    while not life.is_over() and not asked.wait(LOOK_EVERY_S):
+        pass
+    provider.stop.set()
+    server.stop(GRACE_S).wait()
+    # Threads in a lost call must not keep an orphaned provider alive beyond the grace.
+    sys.stdout.flush()
+    os._exit(0)
+
+
+def _watch_signals(asked: threading.Event) -> None:
+    # Not sigtimedwait: after a stop that was longer than its timeout it returns as if a signal had come.
+    signal.sigwait(ENDING)
+    asked.set()
+
+
+def _watch_stdin(life: EngineLife) -> None:
+    """The engine holds the other end of stdin: its end is the engine's end."""
+    while os.read(0, 4096):
+        pass
+    life.gone.set()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

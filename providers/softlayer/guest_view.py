@@ -1,0 +1,168 @@
+"""A guest as the account shows it: alive or not, ready or not, and how it differs from what was ordered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from providers.rental.waiting import Pending
+from providers.softlayer import owner_mark, prices
+from providers.softlayer.errors import ProviderError
+
+Guest = Mapping[str, Any]
+
+RECLAIMING = ("RECLAIM", "TEAR_DOWN")
+OUTPUTS = ("guestId", "publicIp", "privateIp", "hostKey", "pricePerHour", "provisionDate", "accountId")
+IMPORT_MASK = (
+    "mask[id,sshKeys[id],blockDeviceTemplateGroup[id],"
+    "operatingSystem[softwareLicense[softwareDescription[referenceCode]]]]"
+)
+BOOT_DEVICES = ("0", "1", "7")
+"""Boot disk, swap and configuration drive come with the flavor; what was ordered beside them starts at device 2."""
+
+
+def is_reclaimed(guest: Guest) -> bool:
+    """Tell whether the guest is being taken away; it stays listed for half an hour after its cancellation."""
+    names = (
+        transaction_name(guest),
+        ((guest.get("activeTransaction") or {}).get("transactionGroup") or {}).get("name"),
+    )
+    return any(word in str(name or "").upper() for name in names for word in RECLAIMING)
+
+
+def is_billed(guest: Guest) -> bool:
+    """Tell whether the guest has a billing item, with or without a date on which it will end."""
+    return bool(guest.get("billingItem"))
+
+
+def is_cancelled(guest: Guest) -> bool:
+    """Tell whether the guest was cancelled: it is taken away, or it was built and has no billing item any more."""
+    return is_reclaimed(guest) or (not is_billed(guest) and bool(guest.get("provisionDate")))
+
+
+def is_alive(guest: Guest) -> bool:
+    """Tell whether the guest is ordered and not cancelled; before its order is approved it has no billing item yet."""
+    return not is_cancelled(guest)
+
+
+def transaction_name(guest: Guest) -> str | None:
+    """Name the pending work on the guest."""
+    status = (guest.get("activeTransaction") or {}).get("transactionStatus") or {}
+    return status.get("name") or ("unnamed" if guest.get("activeTransaction") else None)
+
+
+def readiness(guest: Guest) -> Guest | Pending:
+    """Return the guest once it is ready: provisioned, nothing pending, both addresses known.
+
+    Status and addresses alone mean nothing: a guest in the middle of provisioning shows ACTIVE and both addresses.
+    """
+    transaction = transaction_name(guest)
+    if transaction:
+        status = guest["activeTransaction"].get("transactionStatus") or {}
+        return Pending(f"in transaction {transaction}", _usual_s(status))
+    if not guest.get("provisionDate"):
+        return Pending("not provisioned yet")
+    if not (guest.get("primaryIpAddress") and guest.get("primaryBackendIpAddress")):
+        return Pending("without addresses yet")
+    return guest
+
+
+def outputs(guest: Guest, host_key: str | None, account_id: str) -> dict[str, Any]:
+    """Write down what the rest of the program wants to know of a guest, as far as it is known."""
+    billing = guest.get("billingItem")
+    return {
+        "guestId": str(guest["id"]),
+        "publicIp": guest.get("primaryIpAddress") or None,
+        "privateIp": guest.get("primaryBackendIpAddress") or None,
+        "hostKey": host_key,
+        "pricePerHour": f"{prices.per_hour(billing).normalize():f}" if billing else None,
+        "provisionDate": guest.get("provisionDate") or None,
+        "accountId": account_id,
+    }
+
+
+def live_inputs(guest: Guest) -> dict[str, Any]:
+    """Read back what can be read back of a guest's ordered properties; what is not shown (yet) is left out."""
+    preset = ((guest.get("billingItem") or {}).get("orderItem") or {}).get("preset") or {}
+    backend = guest.get("primaryBackendNetworkComponent") or {}
+    vlan = backend.get("networkVlan") or {}
+    router = (vlan.get("primaryRouter") or {}).get("id")
+    found = {
+        "hostname": guest.get("hostname"),
+        "domain": guest.get("domain"),
+        "datacenter": (guest.get("datacenter") or {}).get("name"),
+        "flavor": preset.get("keyName"),
+        "dataDisksGb": data_disks(guest),
+        "portSpeedMbps": backend.get("maxSpeed"),
+        "backendRouterId": str(router) if router else None,
+        "privateVlanId": str(vlan["id"]) if vlan.get("id") else None,
+        "publicSecurityGroupIds": _worn(guest, "primaryNetworkComponent"),
+        "privateSecurityGroupIds": _worn(guest, "primaryBackendNetworkComponent"),
+    }
+    return {key: value for key, value in found.items() if value not in (None, "")}
+
+
+def ordered_inputs(guest: Guest) -> dict[str, Any]:
+    """Read back, for an import, what only the order knew: system or image, keys, groups and tags."""
+    licence = (guest.get("operatingSystem") or {}).get("softwareLicense") or {}
+    image = (guest.get("blockDeviceTemplateGroup") or {}).get("id")
+    system = (
+        {"imageId": str(image)} if image else {"os": (licence.get("softwareDescription") or {}).get("referenceCode")}
+    )
+    return {
+        **system,
+        "sshKeyIds": [str(key["id"]) for key in guest.get("sshKeys") or []],
+        "tags": [each["tag"]["name"] for each in guest.get("tagReferences") or []],
+    }
+
+
+def _worn(guest: Guest, side: str) -> list[str] | None:
+    component = guest.get(side) or {}
+    return groups(component) if component.get("id") else None
+
+
+def groups(component: Mapping[str, Any] | None) -> list[str]:
+    """List the security groups that an interface wears."""
+    bindings = (component or {}).get("securityGroupBindings") or []
+    return [str(binding["securityGroup"]["id"]) for binding in bindings]
+
+
+def data_disks(guest: Guest) -> list[int] | None:
+    """List the sizes of the ordered disks in device order; None while the guest shows no disk at all."""
+    devices = guest.get("blockDevices") or []
+    ordered = [each for each in devices if str(each.get("device")) not in BOOT_DEVICES and each.get("diskImage")]
+    sizes = [int(each["diskImage"]["capacity"]) for each in sorted(ordered, key=lambda each: int(each["device"]))]
+    return sizes if devices else None
+
+
+def tags(guest: Guest) -> set[str]:
+    """List the guest's tags."""
+    return {str((reference.get("tag") or {}).get("name")) for reference in guest.get("tagReferences") or []}
+
+
+def described(guest: Guest) -> str:
+    """Name the guest for a person."""
+    return f"guest {guest['id']} ({guest['hostname']}.{guest['domain']})"
+
+
+def check_ours(guest: Guest, owner: owner_mark.Owner, doing: str) -> None:
+    """Refuse a guest that bears another stack or mark, or none: an id alone proves nothing.
+
+    Raises:
+        ProviderError: it is somebody else's, or somebody renamed it; nothing was done to it.
+    """
+    if not owner_mark.guest_is(guest, owner):
+        raise ProviderError(
+            f"{doing} {described(guest)}: its domain is not {owner}.{owner_mark.ZONE}, so it is not this stack's, or was renamed. "
+            "Nothing was done to it, and it may be billed. If it is yours, name it back with "
+            f"'slcli vs edit {guest['id']} --domain {owner}.{owner_mark.ZONE}' and run the command again; if not, take it out of "
+            "the state with 'pulumi state delete'."
+        )
+
+
+def _usual_s(status: Mapping[str, Any]) -> float | None:
+    # The service reports minutes, as text.
+    try:
+        return float(status.get("averageDuration") or 0) * 60 or None
+    except ValueError:
+        return None

@@ -1,0 +1,59 @@
+"""What a person cancels with a verb, with the same care as the engine's destroy; no engine is behind it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from providers.grpc.engine_log import EngineLog, Log
+from providers.rental.journal import Journal
+from providers.rental.waiting import Patience
+from providers.softlayer import idempotent_order, order_guest, order_status, rights, sweep
+from providers.softlayer import owner_mark as marks
+from providers.softlayer.account import Account
+from providers.softlayer.billing import Receipt
+from providers.softlayer.session import Operation, Session
+
+LIMIT_S = 90 * 60.0
+
+
+class _Screen(EngineLog):
+    """Says on the screen what the engine would show."""
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        super().__init__("")
+        self._tell = tell
+
+    def say(self, urn: str, message: str, severity: int = 0, *, passing: bool = False) -> None:
+        self._tell(message)
+
+
+def cancel_all(
+    stack: str, owner_mark: str, account: Account, time_scale: float, tell: Callable[[str], None]
+) -> Receipt:
+    """Cancel and remove whatever bears the mark, wait for what may still turn up, and return the receipt."""
+    stop = threading.Event()
+    urn = f"urn:pulumi:{stack}::microcluster::softlayer:index:Ledger::{stack}"
+    log = Log(_Screen(tell), urn)
+    op = Operation(urn, Session(None, time_scale, stop), Patience(LIMIT_S, stop, time_scale), log)
+    return sweep.clean(op, account, marks.Owner(stack, owner_mark))
+
+
+def journalled_guests(stack: str, owner_mark: str, account: Account) -> set[str]:
+    """Return the ids of the guests that the journal knows to be ordered and not closed."""
+    return set(Journal(stack, owner_mark).accepted(account.identity().account_id, order_guest.KIND))
+
+
+def to_come(owner: marks.Owner, account: Account, time_scale: float) -> list[str]:
+    """Say what may be billed, or will be, that the account does not show."""
+    said = []
+    for each in Journal(owner.stack, owner.mark).unresolved(account.identity().account_id):
+        order = idempotent_order.standing(account, owner, each)
+        if order is not None:
+            said.append(f"{each.name}: {order_status.described(order)}, and the account shows nothing of it yet")
+        elif idempotent_order.unsettled_s([each], time_scale) > 0:
+            said.append(f"the answer to the order of {each.name} at {each.at[:19]} UTC got lost; it may still turn up")
+    waiting = order_status.waiting_unshown(account.order_list.under(owner), account.guest_list.under(owner))
+    said += [f"{order_status.described(waiting)}, and the account shows no guest of it"] if waiting else []
+    hidden = rights.unseen(account)
+    return said + ([hidden] if hidden else [])

@@ -1,0 +1,174 @@
+"""The order of a guest: everything rides in one, and it is sent once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from microcluster import catalog
+from providers.softlayer import owner_mark
+from providers.softlayer.calls import Api, made_id
+from providers.softlayer.errors import ApiError, ProviderError, UnnamedError
+
+STOCK_SYSTEM = "UBUNTU_LATEST_64"
+FIRST_DATA_DEVICE = 2
+"""Device 0 is the flavor's boot disk, 1 the swap."""
+
+Template = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Order:
+    """A call that orders a guest."""
+
+    service: str
+    method: str
+    content: Template
+
+
+class Ordered(Protocol):
+    """The properties of a guest that go into its order."""
+
+    hostname: str
+    domain: str
+    datacenter: str
+    flavor: str
+    os: str | None
+    image_id: str | None
+    data_disks_gb: tuple[int, ...]
+    port_speed_mbps: int
+    backend_router_id: str | None
+    private_vlan_id: str | None
+    ssh_key_ids: tuple[str, ...]
+    public_security_group_ids: tuple[str, ...]
+    private_security_group_ids: tuple[str, ...]
+
+
+def guest_template(spec: Ordered, user_data: str) -> Template:
+    """Write the create template of a guest with a stock system: everything rides in one order.
+
+    With an image the system's place is taken by a stock one, see ``image_container``.
+    """
+    return {
+        "hostname": spec.hostname,
+        "domain": spec.domain,
+        "datacenter": {"name": spec.datacenter},
+        "hourlyBillingFlag": True,
+        "localDiskFlag": False,
+        "supplementalCreateObjectOptions": {"flavorKeyName": spec.flavor},
+        "operatingSystemReferenceCode": spec.os or STOCK_SYSTEM,
+        "blockDevices": _disks(spec.data_disks_gb),
+        "networkComponents": [{"maxSpeed": spec.port_speed_mbps}],
+        "primaryNetworkComponent": _component(spec.public_security_group_ids),
+        "primaryBackendNetworkComponent": _component(spec.private_security_group_ids) | _place(spec),
+        "sshKeys": [{"id": int(key)} for key in spec.ssh_key_ids],
+        "userData": [{"value": user_data}],
+    }
+
+
+def image_container(container: dict[str, Any], template: Template, image: dict[str, Any]) -> dict[str, Any]:
+    """Put an image in the stock system's place, and put back what the generated container has lost.
+
+    The service refuses an image together with disks, and its generated containers lose user data, port speed and network.
+    """
+    guest = {**(container.get("virtualGuests") or [{}])[0], **_lost(template)}
+    prices = [price for price in container["prices"] if not _is_system(price)]
+    return {
+        **container,
+        "prices": prices,
+        "imageTemplateId": image["id"],
+        "virtualGuests": [{**guest, "blockDeviceTemplateGroup": {"globalIdentifier": image["globalIdentifier"]}}],
+    }
+
+
+def prepared(api: Api, spec: Ordered, user_data: str) -> Order:
+    """Write the whole order, ready to be sent: the create template, or with an image a container that the service verified."""
+    template = guest_template(spec, user_data)
+    if spec.image_id is None:
+        return Order("Virtual_Guest", "createObject", template)
+    return Order("Product_Order", "placeOrder", _container_with_image(api, spec.image_id, template))
+
+
+def send(api: Api, order: Order) -> str:
+    """Send the order, once, and return the guest's id."""
+    answer, call = api.once(order.service, order.method, order.content), f"{order.service}::{order.method}"
+    if order.method == "placeOrder" and isinstance(answer, dict):
+        guests = (answer.get("orderDetails") or {}).get("virtualGuests") or [{}]
+        if not guests[0].get("id") and answer.get("orderId"):
+            raise UnnamedError(f"calling {call}", str(answer["orderId"]))
+        answer = guests[0]
+    return made_id(answer, call)
+
+
+def verify(api: Api, specs: Sequence[Ordered]) -> dict[str, Any]:
+    """Ask the account whether it would accept the order of all these equal guests, and for how much."""
+    template = guest_template(specs[0], "")
+    del template["userData"]
+    container = api.read("Virtual_Guest", "generateOrderTemplate", template)
+    described = [{"hostname": spec.hostname, "domain": spec.domain, **_lost(template)} for spec in specs]
+    whole = {**container, "quantity": len(specs), "useHourlyPricing": True, "virtualGuests": described}
+    return api.read("Product_Order", "verifyOrder", whole)
+
+
+def where_else(stack: str, spec: Ordered, error: ApiError) -> str | None:
+    """Say where the flavor is sold, where its datacenter is full; None for any other error."""
+    if not error.is_no_room:
+        return None
+    flavor = catalog.FLAVORS.get(spec.flavor)
+    others = [each for each in flavor.datacenters if each != spec.datacenter] if flavor else []
+    start = f"{spec.datacenter} has no room for {spec.flavor} now"
+    if not others:
+        return f"{start}, and the catalog knows no other that sells it. Run the command again later, or choose another flavor."
+    return (
+        f"{start}; it is also sold in {', '.join(others)} (catalog of {catalog.AS_OF}). Change it with 'pulumi config set "
+        f"--path microcluster:cluster.datacenter {others[0]} -s {stack}' (cluster.datacenter in the stack file) and run the "
+        "command again: all nodes move there. Or wait, and run it again as it is."
+    )
+
+
+def _container_with_image(api: Api, image_id: str, template: Template) -> dict[str, Any]:
+    image = api.find("Virtual_Guest_Block_Device_Template_Group", image_id, "mask[id,globalIdentifier]")
+    if image is None:
+        raise ProviderError(
+            f"ordering {template['hostname']}: the account has no image {image_id}. Name another image or an os."
+        )
+    container = image_container(api.read("Virtual_Guest", "generateOrderTemplate", template), template, image)
+    api.read("Product_Order", "verifyOrder", container)
+    return container
+
+
+def _lost(template: Template) -> dict[str, Any]:
+    kept = ("userData", "networkComponents", "primaryNetworkComponent", "primaryBackendNetworkComponent")
+    return {name: template[name] for name in kept if template.get(name)}
+
+
+def _is_system(price: dict[str, Any]) -> bool:
+    codes = [category.get("categoryCode") for category in price.get("categories") or []]
+    item = price.get("item") or {}
+    codes.append((item.get("itemCategory") or {}).get("categoryCode"))
+    return "os" in codes or str(item.get("keyName", "")).startswith("OS_")
+
+
+def _disks(sizes: Sequence[int]) -> list[dict[str, Any]]:
+    return [
+        {"device": str(device), "diskImage": {"capacity": size}}
+        for device, size in enumerate(sizes, start=FIRST_DATA_DEVICE)
+    ]
+
+
+def _component(group_ids: Sequence[str]) -> dict[str, Any]:
+    groups = [{"securityGroup": {"id": int(group)}} for group in group_ids]
+    return {"securityGroupBindings": groups} if groups else {}
+
+
+def _place(spec: Ordered) -> dict[str, Any]:
+    # A VLAN hangs on its router already, and the service refuses both together.
+    if spec.private_vlan_id:
+        return {"networkVlan": {"id": int(spec.private_vlan_id)}}
+    return {"router": {"id": int(spec.backend_router_id)}} if spec.backend_router_id else {}
+
+
+def full_name(spec: Ordered) -> str:
+    """Name the guest for a person."""
+    return f"guest {spec.hostname} of {owner_mark.owner_of(spec.domain)}"

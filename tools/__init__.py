@@ -1,0 +1,1 @@
+"""What measures the product and what tries to break it."""

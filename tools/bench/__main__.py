@@ -1,0 +1,79 @@
+"""Measure all figures: what N machines and crashes cost, how image and data spread, preflight and resume, `make up` by stage, memory.
+
+    make bench                    the engine and the images as this computer has them
+    COLD=1 make bench             an empty cache: the engine and the images are built as on a bare machine
+
+`make up` runs twice, in a home of its own. The second one follows a `make down`, so everything but the machines is warm.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from tests.e2e.product import Product, install
+from tools.bench import crash_loss, fan_out, resume, scale
+from tools.bench.memory import Peak, resident_mb, sampled, with_words
+from tools.bench.timeline import Up, first_step, provisioning_s, timed_up
+
+PORT = 8190
+AIM_S = 60.0
+"""From `pulumi up` to the first training step, beyond what the account itself takes."""
+
+
+def main() -> None:
+    for figures in (scale, crash_loss, fan_out, resume):
+        figures.measure(Console())
+    with tempfile.TemporaryDirectory(prefix="microcluster-bench-") as folder:
+        if os.environ.get("COLD"):
+            os.environ["MICROCLUSTER_CACHE"] = f"{folder}/cache"
+        product = install(Path(folder), PORT)
+        try:
+            measure(product, Console())
+        finally:
+            product.run("make down DISCARD=1; .venv/bin/python -m emulator reset", 600)
+
+
+def measure(product: Product, console: Console) -> None:
+    """Go up, down and up again, and print the figures."""
+    first = timed_up(product)
+    assert product.run("make down DISCARD=1").returncode == 0
+    product.run(".venv/bin/python -m emulator start", 120)
+    at_rest = emulator_mb(product)
+    with sampled(lambda: with_words("run.py", "--use_horovod=True", "python")) as ranks:
+        second = timed_up(product)
+    own, step = provisioning_s(product), first_step(product) - second.pulumi_began
+    show_stages(console, first, second)
+    console.print(
+        f"from pulumi up to the first training step: {step:.0f} s; the account itself took {own:.0f} s of it,"
+    )
+    console.print(f"so {step - own:.0f} s are ours (aim: {AIM_S:.0f} s)")
+    console.print(f"emulator and registry at rest: {at_rest:.0f} MB; with two machines: {emulator_mb(product):.0f} MB")
+    console.print(f"one rank at its largest: {largest(ranks, 4):.0f} MB (mean of the four)")
+
+
+def emulator_mb(product: Product) -> float:
+    """Return what the account's own processes hold: the API and its registry, not the machines."""
+    return sum(resident_mb(process) for process in with_words(f"{product.home}/emulator"))
+
+
+def largest(peak: Peak, count: int) -> float:
+    """Return the mean of the ``count`` largest processes; mpirun and its daemons bear the same words and are small."""
+    values = sorted(peak.each_mb.values(), reverse=True)[:count]
+    return sum(values) / len(values)
+
+
+def show_stages(console: Console, first: Up, second: Up) -> None:
+    table = Table("stage", "first", "second")
+    for stage in first.stages:
+        table.add_row(stage, f"{first.stages[stage]:.0f} s", f"{second.stages.get(stage, 0):.0f} s")
+    table.add_row("in all", f"{first.total_s:.0f} s", f"{second.total_s:.0f} s")
+    console.print(table)
+
+
+if __name__ == "__main__":
+    main()

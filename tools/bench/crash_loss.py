@@ -1,0 +1,174 @@
+"""Work out what a crash at a random moment costs, in virtual time: ``python -m tools.bench.crash_loss``.
+
+A trainer that writes checkpoints at the stack's own interval runs against the product's own :class:`Copier`, which looks at
+its real folder and decides what is copied when; only the clock, the bytes and the way to the other machine are played. Crashes then
+come at random moments. Lost is the time since the last moment of training from which a checkpoint is left.
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+import sys
+import tempfile
+import threading
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+
+from rich.console import Console
+from rich.table import Table
+
+sys.path.append(str(Path(__file__).parents[2] / "agent"))  # As on the launcher, where all lies flat.
+
+from agent import checkpoints
+from agent.replicator import Copier
+from microcluster import catalog, config
+from microcluster.jobs import openseq2seq
+from microcluster.jobs.run_spec import CHECKPOINT_BYTES, WATCH_EVERY_S
+from microcluster.planning.checkpoints import WRITE_S
+from tests.unit.tiny_checkpoint import save
+
+STACKS = ("p100", "v100", "local")
+SEEDS, INTERVALS, CRASHES = 20, 5, 500
+JITTER = 0.05
+COPY_SHARE = 0.5
+"""Of the port as it is called: the ranks send over it at the same time."""
+LOCAL_STEP_S, LOCAL_WRITE_S = 0.27, 0.3
+"""As measured on two cores; nothing predicts them."""
+KEPT = 5
+HOUR_S = 3600.0
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One stack: seconds of a step and of a write, steps between checkpoints, bytes of one, dollars an hour of all machines."""
+
+    stack: str
+    step_s: float
+    write_s: float
+    interval: int
+    size: int
+    copy_bytes_per_s: float
+    per_hour: float
+
+
+class Life:
+    """A run in virtual time: what was whole and what was copied at which moment."""
+
+    def __init__(self, setting: Setting, folder: Path, seed: int) -> None:
+        """Begin with a checkpoint of step 0, which the trainer writes first."""
+        self.setting, self.folder, self.chance = setting, folder, random.Random(seed)
+        self.now = 0.0
+        self.job = {"addresses": ["a", "b"], "watch_every_s": WATCH_EVERY_S, "copy": []}
+        self.reached: dict[int, float] = {}
+        """When the training was at a step that has a checkpoint."""
+        self.whole: list[tuple[float, int]] = []
+        self.copied: list[tuple[float, int]] = []
+        self.due = self._writes()
+        self.next_at, self.next_step = next(self.due)
+
+    def live(self, intervals: int) -> None:
+        """Go on until so many checkpoints are written, under the eyes of the product's copier."""
+        copier = Copier(self, SimpleNamespace(checkpoint_bytes=0, not_copied=""), threading.Event())
+        self.now = self.chance.uniform(0, WATCH_EVERY_S)
+        while self.next_step <= intervals * self.setting.interval:
+            self.pass_to(self.now)
+            copier.look()
+            self.now += WATCH_EVERY_S
+
+    def pass_to(self, moment: float) -> None:
+        """Let the trainer have written what it has written by then; it keeps five."""
+        while self.next_at <= moment:
+            save(self.folder / "logdir", f"model.ckpt-{self.next_step}")
+            self.whole.append((self.next_at, self.next_step))
+            for _, old in checkpoints.all_of(str(self.folder / "logdir"))[KEPT:]:
+                for file in checkpoints.files_of(str(self.folder / "logdir"), old):
+                    (self.folder / "logdir" / file).unlink()
+            self.next_at, self.next_step = next(self.due)
+
+    def _writes(self):
+        """Yield when each checkpoint is whole: the steps before it, and its own writing, during which nobody trains."""
+        at, step = 0.0, 0
+        while True:
+            self.reached[step] = at
+            at += self.setting.write_s
+            yield at, step
+            at += self.setting.interval * self.setting.step_s * (1 + self.chance.uniform(-JITTER, JITTER))
+            step += self.setting.interval
+
+    def lost(self, moment: float, left: Sequence[tuple[float, int]]) -> float:
+        """Return the seconds that are lost at a moment with the checkpoints that are left of then."""
+        found = bisect_right(left, (moment, sys.maxsize)) - 1
+        return moment - (self.reached[left[found][1]] if found >= 0 else 0.0)
+
+    # What the copier asks of a run:
+    def path(self, *names: str) -> str:
+        return str(self.folder.joinpath(*names))
+
+    def name_of(self, address: str) -> str:
+        return address
+
+    def tell(self, event: dict[str, object]) -> None:
+        if event["event"] == "copied":
+            self.copied.append((self.now, int(str(event["step"]))))
+
+    def ask(self, argv: Sequence[str], timeout_s: float, marked: bool) -> tuple[int, str]:
+        """Take the time of one copy."""
+        self.now += self.setting.size / self.setting.copy_bytes_per_s
+        self.pass_to(self.now)
+        return 0, ""
+
+
+def setting_of(name: str) -> Setting:
+    """Read a stack as the product does."""
+    stack = config.read_file(name)
+    port, nodes = stack.cluster.port_speed_mbps, stack.cluster.nodes
+    disks = (stack.cluster.data_disk_gb,)
+    per_hour = float(catalog.price_per_hour(stack.cluster.flavor, disks, port) or 0) * nodes
+    step_s, write_s = (stack.plan.prediction.seconds, WRITE_S[1]) if stack.plan else (LOCAL_STEP_S, LOCAL_WRITE_S)
+    size = CHECKPOINT_BYTES * openseq2seq.parameters(stack.job)
+    return Setting(name, step_s, write_s, stack.job.checkpoint_steps, size, COPY_SHARE * port * 1e6 / 8, per_hour)
+
+
+def losses(setting: Setting) -> tuple[list[float], list[float]]:
+    """Return the seconds lost in every crash: of a process, and of the launcher with its disk."""
+    of_process, of_launcher = [], []
+    for seed in range(SEEDS):
+        with tempfile.TemporaryDirectory(prefix="microcluster-bench-") as folder:
+            life = Life(setting, Path(folder), seed)
+            life.live(INTERVALS)
+            moments = [life.chance.uniform(life.copied[0][0], life.now) for _ in range(CRASHES)]
+            of_process += [life.lost(moment, life.whole) for moment in moments]
+            of_launcher += [life.lost(moment, life.copied) for moment in moments]
+    return of_process, of_launcher
+
+
+def measure(console: Console) -> None:
+    """Print the table of all stacks."""
+    table = Table("stack", "checkpoint every", "crash of", "steps", "mean loss", "worst", "worst/interval")
+    for name in STACKS:
+        setting = setting_of(name)
+        interval_s = setting.interval * setting.step_s
+        for what, lost in zip(("a process", "the launcher"), losses(setting), strict=True):
+            mean, worst = statistics.fmean(lost), max(lost)
+            table.add_row(
+                *(name, f"{setting.interval} = {_minutes(interval_s)}", what, f"{mean / setting.step_s:.0f}"),
+                *(f"{_minutes(each)} ${each / HOUR_S * setting.per_hour:.2f}" for each in (mean, worst)),
+                f"{worst / interval_s:.2f}",
+            )
+    console.print(table)
+    console.print(
+        f"virtual, {SEEDS} runs of {INTERVALS} intervals, {CRASHES} crashes each; steps vary by {JITTER:.0%}; a checkpoint is written in "
+        f"{WRITE_S[1]} s (local: {LOCAL_WRITE_S} s) and copied at {COPY_SHARE:.0%} of the port. Noticing and starting again come on top."
+    )
+
+
+def _minutes(seconds: float) -> str:
+    return f"{seconds / 60:.1f} min"
+
+
+if __name__ == "__main__":
+    measure(Console())

@@ -1,0 +1,149 @@
+"""One emulated account after the other, behind the wire, in this process; each over http or over https."""
+
+from __future__ import annotations
+
+import json
+import logging
+import shutil
+import socket
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+
+from emulator.connections import BreakableProtocol
+from emulator.machines import NoMachines
+from emulator.settings import SETTINGS_FILE, load_settings
+from emulator.softlayer.account import Account
+from emulator.softlayer.client_file import CONFIG_FILE, write_client_file
+from emulator.softlayer.fault_injection import Forecast, Sky
+from emulator.softlayer.history import HISTORY_FILE, History
+from emulator.softlayer.machine_reconciler import Crew
+from emulator.softlayer.middleware import Reception
+from emulator.softlayer.server import application
+from emulator.softlayer.status import Status
+from emulator.softlayer.store import Store
+from emulator.tls import AUTHORITY_FILE, write_identity
+from tools.chaos.bystanders import settle
+from tools.chaos.wire import Wire
+
+CLOCK_RATE = 100
+"""Virtual seconds in a real one; slow enough that a stalled computer does not look like an account that never answers."""
+SETTINGS = {
+    "clock_rate": CLOCK_RATE,
+    "provisioning_s": 5.0,
+    "upgrade_s": 3.0,
+    "reclaim_s": 2.0,
+    "instance_limit": 200,
+    "calls_per_second": 0,
+    "public_subnet": "198.51.100.0/24",
+}
+
+
+@dataclass(frozen=True)
+class Rented:
+    """An account of one run alone."""
+
+    account: Account
+    folder: Path
+
+    @property
+    def config_file(self) -> Path:
+        """The official client's file."""
+        return self.folder / CONFIG_FILE
+
+    def lift_weather(self) -> None:
+        """Let nothing go wrong any more; lists that lag behind go on lagging."""
+        with self.account.lock:
+            self.account.sky = Sky(0, Forecast())
+
+    def history(self) -> list[dict[str, Any]]:
+        """Read what has happened in it until now."""
+        with self.account.lock:
+            return [json.loads(line) for line in (self.folder / HISTORY_FILE).read_text().splitlines()]
+
+
+class _Door:
+    """One port that leads to the wire."""
+
+    def __init__(self, wire: Wire, identity: Path | None = None) -> None:
+        self._socket = socket.create_server(("127.0.0.1", 0), backlog=512)
+        self.port: int = self._socket.getsockname()[1]
+        config = uvicorn.Config(
+            wire,
+            http=BreakableProtocol,
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            ssl_certfile=identity,
+        )
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [self._socket]}, daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._server.should_exit = True
+        self._thread.join(10)
+
+
+class AccountServer:
+    """Listens on two ports of its own, one of them with TLS; whichever account is open answers, over the wire."""
+
+    def __init__(self) -> None:
+        logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
+        self.wire = Wire()
+        self._folder = tempfile.TemporaryDirectory(prefix="microcluster-chaos-")
+        identity = write_identity(Path(self._folder.name))
+        self._authority = identity.with_name(AUTHORITY_FILE)
+        self._plain, self._secure = _Door(self.wire), _Door(self.wire, identity)
+
+    @property
+    def port(self) -> int:
+        """The port without TLS."""
+        return self._plain.port
+
+    @contextmanager
+    def opened(self, folder: Path, **settings: Any) -> Iterator[Rented]:
+        """Open an account in a folder, in which only somebody else's things are, and close it at the end."""
+        folder.mkdir(parents=True)
+        values = {**SETTINGS, **settings}
+        (folder / SETTINGS_FILE).write_text("".join(f"{key} = {_toml(value)}\n" for key, value in values.items()))
+        door = self._secure if values.get("tls") else self._plain
+        chosen = load_settings(folder, {"port": door.port, "machines": "none"})
+        shutil.copy(self._authority, chosen.state)
+        write_client_file(chosen)
+        account = Account(chosen, Store(chosen.state))
+        account.store.flush()
+        history = History(account, chosen.state / HISTORY_FILE)
+        crew = Crew(account, NoMachines())
+        crew.start()
+        reception = Reception(account, history)
+        sky, account.sky = account.sky, Sky(0, Forecast())
+        settle(reception)
+        account.sky = sky
+        self.wire.lead_to(application(reception, Status(account, door.port)))
+        try:
+            yield Rented(account, chosen.state)
+        finally:
+            crew.stop()
+            with account.lock:
+                account.store.close()
+                history.close()
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._plain.close()
+        self._secure.close()
+        self._folder.cleanup()
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{json.dumps(key)} = {_toml(each)}" for key, each in value.items()) + "}"
+    return json.dumps(value)

@@ -1,0 +1,24 @@
+"""The program that the command line runs: the project's cluster without its steps over ssh, which need machines behind the guests."""
+
+from __future__ import annotations
+
+import pulumi
+
+from components.cluster import hostnames, ledger_args, network_args
+from components.network import PrivateNetwork
+from components.node import GpuNodeArgs, guest_args
+from microcluster import config
+from providers.softlayer.pulumi_resources import Ledger, SshKey, SshKeyArgs, VirtualGuest, owner_label
+
+
+def main() -> None:
+    """Declare the ledger, the key, the network and the guests of the stack."""
+    stack = config.load()
+    owner = config.owner(stack.name)
+    ledger = Ledger("ledger", ledger_args(stack, owner))
+    after = pulumi.ResourceOptions(depends_on=[ledger])
+    key = SshKey("key", SshKeyArgs(owner.mark, owner_label(stack.name, owner.mark), owner.public_key), after)
+    network = PrivateNetwork("network", network_args(stack, owner, ledger.backend_router_id), after)
+    alone = pulumi.ResourceOptions(depends_on=[ledger], delete_before_replace=True)
+    for host in hostnames(stack):
+        VirtualGuest(host, guest_args(GpuNodeArgs(stack.name, owner, host, stack.cluster, key.id, network)), alone)

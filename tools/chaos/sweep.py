@@ -1,0 +1,89 @@
+"""Everything that one seed plays: the same seed gives the same cases under the same numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from random import Random
+
+from tools.chaos import cli, faults, kill, loss
+from tools.chaos.campaign import Case
+from tools.chaos.engine import Verb
+from tools.chaos.stage import Theatre
+
+
+@dataclass(frozen=True)
+class Size:
+    """How many cases of each sweep are drawn; of the kills at least as many as it takes to strike everything once."""
+
+    kills: int
+    losses: int
+    weathers: int
+    command_lines: int
+
+
+SAMPLE = Size(kills=110, losses=16, weathers=40, command_lines=5)
+WEATHERS = 500
+LIST = 100_000
+MANY = dict.fromkeys(Verb, 200)
+"""More calls than any command makes, to find a case by its number without counting."""
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """The cases of a seed, by number."""
+
+    seed: int
+    kills: dict[int, kill.Case]
+    losses: dict[int, loss.Case]
+    weathers: dict[int, faults.Case]
+    command_lines: dict[int, cli.Case]
+
+    def whole(self) -> dict[int, Case]:
+        """All cases; the slow ones come first, so that no worker is left alone with one at the end."""
+        chance = Random(self.seed)
+        quick = {**self.kills, **self.losses, **self.weathers}
+        return {**self.command_lines, **{number: quick[number] for number in chance.sample(list(quick), len(quick))}}
+
+    def sample(self, size: Size = SAMPLE) -> dict[int, Case]:
+        """Some of the cases, drawn by the seed."""
+        chance = Random(self.seed)
+        numbers = {case: number for number, case in self.kills.items()}
+        drawn: dict[int, Case] = {}
+        for cases, count in (
+            (self.command_lines, size.command_lines),
+            (self.losses, size.losses),
+            (self.weathers, size.weathers),
+        ):
+            drawn |= {number: cases[number] for number in chance.sample(list(cases), count)}
+        return drawn | {numbers[case]: case for case in kill.sample(list(self.kills.values()), self.seed, size.kills)}
+
+
+def counted(seed: int) -> Sweep:
+    """Count the calls of clean commands, and lay the cases out."""
+    theatre = Theatre()
+    try:
+        return laid_out(seed, kill.count_calls(theatre), cli.count_calls(theatre))
+    finally:
+        theatre.close()
+
+
+def laid_out(seed: int, calls: Mapping[Verb, int] = MANY, calls_of_cli: Mapping[Verb, int] = MANY) -> Sweep:
+    """Lay the cases out; a case keeps its number however many calls there are, as each list has its own hundred thousand."""
+    return Sweep(
+        seed,
+        *(
+            _numbered(place, [module.cases(verb, count, seed) for verb, count in counts.items()])
+            for place, (module, counts) in enumerate(((kill, calls), (loss, calls)))
+        ),
+        _numbered(2, [faults.cases(seed, WEATHERS)]),
+        _numbered(3, [cli.cases(verb, count, seed) for verb, count in calls_of_cli.items()]),
+    )
+
+
+def _numbered(place: int, lists: Iterable[Iterable[Case]]) -> dict[int, Case]:
+    return {
+        place * LIST + part * LIST // 2 + number: case
+        for part, cases in enumerate(lists)
+        for number, case in enumerate(cases)
+    }

@@ -1,0 +1,103 @@
+"""A process that has imported the provider and forks one real provider process for each start: an import costs a second, a fork ten milliseconds."""
+
+from __future__ import annotations
+
+import array
+import json
+import os
+import random
+import select
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tools.chaos.process import Process
+
+ROOT = Path(__file__).resolve().parents[2]
+LONGEST_REQUEST = 65536
+
+
+class Zygote:
+    """The fork server as its user sees it."""
+
+    def __init__(self) -> None:
+        self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._server = subprocess.Popen(
+            [sys.executable, "-m", "tools.chaos.zygote", str(theirs.fileno())], cwd=ROOT, pass_fds=[theirs.fileno()]
+        )
+        theirs.close()
+
+    def fork(self, arguments: Sequence[str], environment: Mapping[str, str], log: Path) -> Process:
+        """Start a provider: a process group, a standard input and a standard output of its own, as the engine starts it."""
+        stdin, stdout = os.pipe(), os.pipe()
+        request = json.dumps({"arguments": list(arguments), "environment": dict(environment), "log": str(log)})
+        handed = array.array("i", [stdin[0], stdout[1]])
+        self._socket.sendmsg([request.encode()], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, handed)])
+        os.close(stdin[0])
+        os.close(stdout[1])
+        answer, fds, _, _ = socket.recv_fds(self._socket, LONGEST_REQUEST, 1)
+        return Process(int(answer), fds[0], stdin[1], stdout[0])
+
+    def close(self) -> None:
+        """End the fork server; its providers see their parent go."""
+        self._socket.close()
+        self._server.wait(10)
+
+
+def serve(channel: socket.socket) -> None:
+    """Fork a provider for each request until the user is gone."""
+    # What a provider needs is loaded once; nothing of gRPC's is made here, for its threads would not survive a fork.
+    from providers.grpc import server  # noqa: PLC0415
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    while True:
+        ready, _, _ = select.select([channel], [], [], 1.0)
+        _reap()
+        if not ready:
+            continue
+        request, fds, _, _ = socket.recv_fds(channel, LONGEST_REQUEST, 2)
+        if not request:
+            return
+        pid = os.fork()
+        if pid == 0:
+            channel.close()
+            _become(server.main, json.loads(request), *fds)
+        # The child cannot be reaped before this thread says so, so that its number is still its own.
+        pidfd = os.pidfd_open(pid)
+        socket.send_fds(channel, [str(pid).encode()], [pidfd])
+        for fd in (*fds, pidfd):
+            os.close(fd)
+
+
+def _become(main: Any, request: Mapping[str, Any], stdin: int, stdout: int) -> None:
+    try:
+        os.setsid()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        log = os.open(request["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        for fd, place in ((stdin, 0), (stdout, 1), (log, 2)):
+            os.dup2(fd, place)
+        os.closerange(3, 256)
+        os.environ.update(request["environment"])
+        random.seed()
+        code = main(request["arguments"])
+    except BaseException:  # noqa: BLE001 - a child must never go on with the parent's loop
+        sys.excepthook(*sys.exc_info())
+        code = 1
+    os._exit(code)
+
+
+def _reap() -> None:
+    while True:
+        try:
+            if os.waitpid(-1, os.WNOHANG)[0] == 0:
+                return
+        except ChildProcessError:
+            return
+
+
+if __name__ == "__main__":
+    serve(socket.socket(fileno=int(sys.argv[1])))
