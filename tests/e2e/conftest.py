@@ -20,6 +20,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "containers: needs root, a Docker daemon and the machine image")
 
 
+@pytest.hookimpl(tryfirst=True)  # Before pytest-xdist reads the groups.
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         group = "product" if item.path.stem in OF_THE_PRODUCT else "machines"
