@@ -39,7 +39,7 @@ UNIT = Suite("unit", "2 min", 8 * MINUTE_S, ("-n", "3"))
 INTEGRATION = Suite("integration", "5 min", 22 * MINUTE_S, ("-n", "3", "--dist", "loadfile"))
 """An emulated account is shared by the tests of one file."""
 CHAOS = Suite("chaos", "2 min", 10 * MINUTE_S)
-E2E = Suite("e2e", "20 min", 42 * MINUTE_S, ("-n", "2", "--dist", "loadgroup"))
+E2E = Suite("e2e", "20 min", 42 * MINUTE_S, ("-n", "2"))
 """Machines are shared by the tests of one group, see tests/e2e/conftest.py."""
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import docker
 import pytest
 import requests.exceptions
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 from emulator.machines.container import IMAGE
 
@@ -20,11 +23,18 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "containers: needs root, a Docker daemon and the machine image")
 
 
-@pytest.hookimpl(tryfirst=True)  # Before pytest-xdist reads the groups.
+class ByMachines(LoadScopeScheduling):
+    """Give all tests that share machines to one process."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return "product" if Path(nodeid.split("::", maxsplit=1)[0]).stem in OF_THE_PRODUCT else "machines"
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByMachines:
+    return ByMachines(config, log)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        group = "product" if item.path.stem in OF_THE_PRODUCT else "machines"
-        item.add_marker(pytest.mark.xdist_group(group))
     of_containers = [item for item in items if item.get_closest_marker("containers")]
     if of_containers and (reason := why_not()):
         for item in of_containers:
