@@ -66,7 +66,7 @@ class Account:
                 return guest
         return self.api.find("Virtual_Guest", guest_id, GUEST_MASK)
 
-    def billing(self, owner: owner_mark.Owner, known_guests: Iterable[str] = ()) -> tuple[Charge, ...]:
+    def charges(self, owner: owner_mark.Owner, known_guests: Iterable[str] = ()) -> tuple[Charge, ...]:
         """List what was and is billed under this stack and mark, oldest first, as it is at this moment.
 
         The lists of the account lag behind orders and cancellations, so that whatever may be open is asked for by its id.
