@@ -30,7 +30,7 @@ class TrainingClusterArgs:
 class TrainingCluster(pulumi.ComponentResource):
     """GPU nodes on one private network, ready to run ranks."""
 
-    payload: pulumi.Output[facts.Payload]
+    payload: pulumi.Output[facts.ClusterFacts]
     """The whole cluster as steps and verbs see it, hosts in rank order."""
     price_per_hour: pulumi.Output[str]
     price_source: pulumi.Output[str]
@@ -113,9 +113,9 @@ def _registry_key_file(stack: Stack) -> Path | None:
     return next((file for file in (*beside, home() / REGISTRY_KEY) if file.exists()), None)
 
 
-def image_payload(stack: Stack, owner: Owner) -> facts.Payload:
+def image_payload(stack: Stack, owner: Owner) -> facts.ClusterFacts:
     """Return what bringing the image to the hosts needs, but for the hosts."""
-    return facts.Payload(
+    return facts.ClusterFacts(
         stack=stack.name,
         mark=owner.mark,
         key_file=owner.key_file,
@@ -124,10 +124,10 @@ def image_payload(stack: Stack, owner: Owner) -> facts.Payload:
     )
 
 
-def cluster_payload(stack: Stack, owner: Owner, hosts: tuple[facts.Host, ...]) -> facts.Payload:
+def cluster_payload(stack: Stack, owner: Owner, hosts: tuple[facts.Host, ...]) -> facts.ClusterFacts:
     """Return what every verb on the living cluster needs to know."""
     hardware = stack.cluster.hardware
-    return facts.Payload(
+    return facts.ClusterFacts(
         stack=stack.name,
         mark=owner.mark,
         hosts=hosts,

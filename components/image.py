@@ -18,7 +18,7 @@ class TrainingImageArgs:
     """The nodes in rank order, the first of which builds; ``payload`` is the stack's without hosts."""
 
     nodes: Sequence[GpuNode]
-    payload: facts.Payload
+    payload: facts.ClusterFacts
 
 
 class TrainingImage(pulumi.ComponentResource):

@@ -10,7 +10,7 @@ from components.network import PrivateNetwork
 from components.steps import step
 from components.storage import DataVolume, DataVolumeArgs
 from microcluster.config import Cluster, Owner
-from microcluster.jobs.cluster_facts import Host, Payload
+from microcluster.jobs.cluster_facts import ClusterFacts, Host
 from providers.softlayer.pulumi_resources import VirtualGuest, VirtualGuestArgs, owner_domain, owner_tags
 
 
@@ -31,7 +31,7 @@ class GpuNode(pulumi.ComponentResource):
 
     host: pulumi.Output[Host]
     """Name, addresses and host key."""
-    payload: pulumi.Output[Payload]
+    payload: pulumi.Output[ClusterFacts]
     """What a step on this node alone needs."""
     guest: VirtualGuest
     volume: DataVolume
@@ -78,9 +78,9 @@ def guest_args(args: GpuNodeArgs) -> VirtualGuestArgs:
     )
 
 
-def node_payload(args: GpuNodeArgs, host: Host) -> Payload:
+def node_payload(args: GpuNodeArgs, host: Host) -> ClusterFacts:
     """Return what the steps on one node need to know."""
-    return Payload(
+    return ClusterFacts(
         stack=args.stack,
         mark=args.owner.mark,
         hosts=(host,),

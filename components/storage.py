@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 import pulumi
 
 from components.steps import step
-from microcluster.jobs.cluster_facts import Payload
+from microcluster.jobs.cluster_facts import ClusterFacts
 
 
 @dataclass(frozen=True)
 class DataVolumeArgs:
     """``payload`` is the node's own; ``guest`` is the resource whose end is also the disk's."""
 
-    payload: pulumi.Input[Payload]
+    payload: pulumi.Input[ClusterFacts]
     guest: pulumi.CustomResource
     capacity_gb: int
     mount_point: str

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 
-class PayloadError(Exception):
+class ClusterFactsError(Exception):
     """The JSON is not a payload; the message is a full sentence that names the key."""
 
 
@@ -94,7 +94,7 @@ class Prediction:
 
 
 @dataclass(frozen=True)
-class Payload:
+class ClusterFacts:
     """Everything about one stack's cluster and job; a step gets only the fields that it needs.
 
     Attributes:
@@ -126,23 +126,25 @@ class Payload:
         return json.dumps(_without_none(dataclasses.asdict(self)), sort_keys=True, separators=(",", ":"))
 
     @classmethod
-    def from_json(cls, text: str) -> Payload:
-        """Parse ``text``; unknown, missing and ill-typed keys are named in one PayloadError."""
+    def from_json(cls, text: str) -> ClusterFacts:
+        """Parse ``text``; unknown, missing and ill-typed keys are named in one ClusterFactsError."""
         try:
             raw = json.loads(text)
         except ValueError as error:
-            raise PayloadError(f"reading the payload on standard input: it is no JSON ({error}).") from error
+            raise ClusterFactsError(f"reading the cluster facts on standard input: it is no JSON ({error}).") from error
         problems: list[str] = []
         payload = _parse(cls, raw, "", problems)
         if problems:
-            raise PayloadError("reading the payload on standard input: " + "; ".join(problems) + ".")
+            raise ClusterFactsError("reading the cluster facts on standard input: " + "; ".join(problems) + ".")
         return payload
 
     def require(self, *names: str) -> None:
-        """Raise PayloadError unless every one of the optional fields ``names`` is set."""
+        """Raise ClusterFactsError unless every one of the optional fields ``names`` is set."""
         absent = [name for name in names if not getattr(self, name)]
         if absent:
-            raise PayloadError(f"reading the payload of stack {self.stack}: this step needs {', '.join(absent)}.")
+            raise ClusterFactsError(
+                f"reading the cluster facts of stack {self.stack}: this step needs {', '.join(absent)}."
+            )
 
 
 def _without_none(value: Any) -> Any:

@@ -8,7 +8,7 @@ import json
 from dataclasses import dataclass
 
 from microcluster.jobs import image
-from microcluster.jobs.cluster_facts import Job, Payload
+from microcluster.jobs.cluster_facts import ClusterFacts, Job
 from microcluster.jobs.datasets import DATASETS, recipe_id
 from microcluster.jobs.rendering import render
 
@@ -41,7 +41,7 @@ SIZES = {
 DTYPES = {"fp32": ("tf.float32", None), "mixed": ('"mixed"', "Backoff")}
 
 
-def run_id(payload: Payload) -> str:
+def run_id(payload: ClusterFacts) -> str:
     """Return the twelve hex digits that name the run.
 
     They change with everything that makes a run another one, and with nothing else: not with max_steps, which may be

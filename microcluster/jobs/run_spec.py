@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 
 from microcluster.jobs import config_lint, image, openseq2seq, staging_plan
-from microcluster.jobs.cluster_facts import Payload, PayloadError
+from microcluster.jobs.cluster_facts import ClusterFacts, ClusterFactsError
 from microcluster.jobs.mpirun import RSH_AGENT, RUN_VARIABLE, World, environment, mpirun
 from microcluster.jobs.rendering import render
 
@@ -25,7 +25,7 @@ CHECKPOINT_BYTES, CHECKPOINTS_KEPT, SPARE_BYTES = 14, 12, 10**9
 class RunFolder:
     """One run on its launcher; ``image_digest`` is only written down, ``image_ids`` of all hosts are compared."""
 
-    payload: Payload
+    payload: ClusterFacts
     image_digest: str = ""
     image_ids: tuple[str, ...] = ()
 
@@ -59,7 +59,7 @@ class RunFolder:
         text = openseq2seq.render_config(self.payload.job, self.payload.mount_point, f"{self.path}/logdir")
         wrong = config_lint.problems(text)
         if wrong:
-            raise PayloadError(
+            raise ClusterFactsError(
                 f"rendering the configuration of run {self.payload.run}: {'; '.join(wrong)}. Nothing was started; correct "
                 "job in the stack file or templates/transformer_base.py.j2."
             )

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 
 import agent
 from microcluster.jobs import openseq2seq
-from microcluster.jobs.cluster_facts import Payload
+from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote.host import Host, RemoteError
 
@@ -31,7 +31,7 @@ class RemoteFile:
     what: str
 
 
-def inventory(launcher: Host, payload: Payload) -> tuple[RemoteFile, ...]:
+def inventory(launcher: Host, payload: ClusterFacts) -> tuple[RemoteFile, ...]:
     """List what the launcher has of the payload's run; nothing when the run has never started."""
     payload.require("run", "job")
     assert payload.job

@@ -9,7 +9,7 @@ from pathlib import Path
 import agent
 from microcluster.analysis.run_state import Outcome, judge
 from microcluster.jobs import image
-from microcluster.jobs.cluster_facts import Payload
+from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote.host import Host, RemoteError, UnreachableError
 from microcluster.remote.image import image_id
@@ -31,7 +31,7 @@ STOP_ALL_S = 50.0
 """Stopping never holds up a cancellation for longer; what did not answer by then is named."""
 
 
-def start_job(hosts: Sequence[Host], payload: Payload) -> str:
+def start_job(hosts: Sequence[Host], payload: ClusterFacts) -> str:
     """Let the run be carried out; return "started", "running" or "finished"."""
     payload.require("run", "job", "container")
     container = payload.container
@@ -52,7 +52,7 @@ def start_job(hosts: Sequence[Host], payload: Payload) -> str:
     return {"alive": "running"}.get(said.stdout.strip(), said.stdout.strip())
 
 
-def observe(launcher: Host, payload: Payload) -> Outcome:
+def observe(launcher: Host, payload: ClusterFacts) -> Outcome:
     """Return where the run stands; looking changes nothing, so that a lost connection is made anew once."""
     try:
         seen = _look(launcher, payload)
@@ -61,13 +61,13 @@ def observe(launcher: Host, payload: Payload) -> Outcome:
     return judge(json.loads(seen))
 
 
-def _look(launcher: Host, payload: Payload) -> str:
+def _look(launcher: Host, payload: ClusterFacts) -> str:
     text = (AGENT / "run_snapshot.py").read_text()
     argv = ("python3", "-", RunFolder(payload).path)
     return launcher.run(argv, stdin=text, timeout_s=OBSERVE_TIMEOUT_S).stdout
 
 
-def stop_job(hosts: Sequence[Host], payload: Payload) -> dict[str, str]:
+def stop_job(hosts: Sequence[Host], payload: ClusterFacts) -> dict[str, str]:
     """End every process of the run on every host; return for each host that is not proved clean what stands in the way."""
     payload.require("run")
     answers = on_all(
@@ -82,18 +82,18 @@ def _place(launcher: Host, folder: RunFolder) -> None:
     launcher.run(("python3", "-c", PLACE.read_text(), folder.path), stdin=json.dumps(files))
 
 
-def _end_all(hosts: Sequence[Host], payload: Payload, mode: str) -> None:
+def _end_all(hosts: Sequence[Host], payload: ClusterFacts, mode: str) -> None:
     left = [answer for answer in on_all(hosts, lambda host: _end_runs(host, payload, mode)) if answer]
     if left:
         raise RemoteError("ending what is left of an earlier run: " + "; ".join(left) + ". Try again, or make down.")
 
 
-def _container(payload: Payload, mode: str) -> tuple[str, ...]:
+def _container(payload: ClusterFacts, mode: str) -> tuple[str, ...]:
     """Return the container whose processes end with the run, whatever they have made of their environment."""
     return (payload.container.name,) if mode == "only" and payload.container else ()
 
 
-def _end_runs(host: Host, payload: Payload, mode: str) -> str:
+def _end_runs(host: Host, payload: ClusterFacts, mode: str) -> str:
     """Return an empty text once none of the processes meant is left, else why that is not known."""
     argv = ("python3", "-", f"{payload.mount_point}/runs", mode, payload.run or "", *_container(payload, mode))
     try:

@@ -9,7 +9,7 @@ from typing import Any
 
 from microcluster.analysis import events
 from microcluster.jobs import openseq2seq
-from microcluster.jobs.cluster_facts import Payload
+from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote.host import Host
 
@@ -71,7 +71,7 @@ class Records:
     """How many lines of the files of events could not be read."""
 
 
-def read(launcher: Host, payload: Payload) -> Records:
+def read(launcher: Host, payload: ClusterFacts) -> Records:
     """Read what is there; what is missing is empty."""
     payload.require("run", "job")
     folder = RunFolder(payload).path
@@ -120,7 +120,7 @@ def _is_ours(path: str) -> bool:
     )
 
 
-def _data(launcher: Host, payload: Payload) -> Iterator[DataFile]:
+def _data(launcher: Host, payload: ClusterFacts) -> Iterator[DataFile]:
     assert payload.job
     folder = openseq2seq.data_folder(payload.job, payload.mount_point)
     names = openseq2seq.DATASETS[payload.job.dataset].files

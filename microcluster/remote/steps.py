@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from microcluster.jobs import image
-from microcluster.jobs.cluster_facts import Payload
+from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.remote.container import ensure_container
 from microcluster.remote.data_disk import DataDisk, ensure_data_disk
 from microcluster.remote.docker_storage import ensure_docker_storage
@@ -24,7 +24,7 @@ from microcluster.remote.trust import trusted_key
 from microcluster.remote.waiting import say
 
 
-def open_hosts(payload: Payload) -> list[Host]:
+def open_hosts(payload: ClusterFacts) -> list[Host]:
     """Return the payload's hosts in rank order, not yet connected."""
     payload.require("hosts", "key_file")
     assert payload.key_file
@@ -35,7 +35,7 @@ def open_hosts(payload: Payload) -> list[Host]:
     ]
 
 
-def prepare_node(host: Host, payload: Payload) -> list[str]:
+def prepare_node(host: Host, payload: ClusterFacts) -> list[str]:
     """Make a fresh machine able to run containers on its GPUs; return the names of the steps that changed something."""
     wait_for_ssh(host)
     return _run(
@@ -47,7 +47,7 @@ def prepare_node(host: Host, payload: Payload) -> list[str]:
     )
 
 
-def mount_volume(host: Host, payload: Payload) -> list[str]:
+def mount_volume(host: Host, payload: ClusterFacts) -> list[str]:
     """Bring the data disk to its place, and Docker's storage on it; return the names of the steps that changed something."""
     payload.require("data_disk_gb")
     assert payload.data_disk_gb
@@ -60,7 +60,7 @@ def mount_volume(host: Host, payload: Payload) -> list[str]:
     )
 
 
-def bring_image(hosts: Sequence[Host], payload: Payload, registry_key: str | None = None) -> list[str]:
+def bring_image(hosts: Sequence[Host], payload: ClusterFacts, registry_key: str | None = None) -> list[str]:
     """Have one and the same training image on every host; return what was done.
 
     One host alone asks the registry and builds. A launcher that was replaced gets what the others run already.
@@ -90,7 +90,7 @@ def bring_image(hosts: Sequence[Host], payload: Payload, registry_key: str | Non
     return done
 
 
-def start_container(host: Host, payload: Payload) -> list[str]:
+def start_container(host: Host, payload: ClusterFacts) -> list[str]:
     """Bring rank files and container to the host; return the names of the steps that changed something."""
     payload.require("container", "rank_key_file")
     container, key = payload.container, payload.rank_key_file

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import agent
 from microcluster.jobs import image, openseq2seq
-from microcluster.jobs.cluster_facts import Payload
+from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.rendering import render
 from microcluster.remote.download_run import RemoteFile
 from microcluster.remote.host import CommandError, Host, RemoteError
@@ -66,7 +66,7 @@ def model_of(files: Sequence[RemoteFile]) -> Model:
     return Model(config, index.source.removesuffix(CHECKPOINT), pieces, vocabulary)
 
 
-def translate(launcher: Host, payload: Payload, model: Model, sentences: Sequence[str]) -> Translation:
+def translate(launcher: Host, payload: ClusterFacts, model: Model, sentences: Sequence[str]) -> Translation:
     """Translate; the same sentences and model use the same folder on the data disk again."""
     payload.require("container")
     assert payload.container
@@ -100,7 +100,7 @@ def _place(launcher: Host, folder: str, model: Model, encoded: Sequence[str]) ->
     launcher.put(f"{folder}/model/checkpoint", f'model_checkpoint_path: "{model.checkpoint}"\n')
 
 
-def _pieces(launcher: Host, payload: Payload, model: Model, direction: str, lines: Sequence[str]) -> list[str]:
+def _pieces(launcher: Host, payload: ClusterFacts, model: Model, direction: str, lines: Sequence[str]) -> list[str]:
     argv = ("python", "-c", PIECES.read_text(), direction, model.pieces)
     found = _in_container(launcher, payload, argv, stdin="".join(f"{line}\n" for line in lines)).split("\n")[:-1]
     if len(found) != len(lines):
@@ -110,7 +110,7 @@ def _pieces(launcher: Host, payload: Payload, model: Model, direction: str, line
 
 def _in_container(  # noqa: PLR0913 - one call of docker exec
     launcher: Host,
-    payload: Payload,
+    payload: ClusterFacts,
     argv: Sequence[str],
     *,
     stdin: str = "",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from microcluster.jobs import openseq2seq, staging_plan
-from microcluster.jobs.cluster_facts import Payload, SentFile
+from microcluster.jobs.cluster_facts import ClusterFacts, SentFile
 from microcluster.remote.host import Host, RemoteError
 from microcluster.remote.parallel import on_all
 from microcluster.remote.waiting import SAY_EVERY_S, say
@@ -19,7 +19,7 @@ MB = 10**6
 IS_WHOLE = 'cd "$1" 2>/dev/null && [ "$(cat ID 2>/dev/null)" = "$2" ] && sha256sum -c --status SHA256SUMS'
 
 
-def send_data(hosts: Sequence[Host], payload: Payload) -> bool:
+def send_data(hosts: Sequence[Host], payload: ClusterFacts) -> bool:
     """Let the launcher have the files of this computer that the job's data are made of; return whether they are sent.
 
     Nothing travels when a host has the data whole already: the launcher takes them from there.
@@ -35,7 +35,7 @@ def send_data(hosts: Sequence[Host], payload: Payload) -> bool:
     return True
 
 
-def _has_data(host: Host, payload: Payload) -> bool:
+def _has_data(host: Host, payload: ClusterFacts) -> bool:
     assert payload.job
     folder = openseq2seq.data_folder(payload.job, payload.mount_point)
     argv = ("sh", "-c", IS_WHOLE, "is-whole", folder, openseq2seq.data_id(payload.job))

@@ -12,7 +12,7 @@ from typing import Any
 import invoke
 
 from microcluster.config import ConfigError
-from microcluster.jobs.cluster_facts import PayloadError
+from microcluster.jobs.cluster_facts import ClusterFactsError
 from microcluster.plain_text import say
 from microcluster.remote.host import RemoteError, UnreachableError
 from microcluster.remote.waiting import NotReadyError
@@ -35,7 +35,7 @@ class VerbError(Exception):
 
 
 MISTAKES = (UserMistake, ConfigError, SetupError)
-FORESEEN = (VerbError, RemoteError, NotReadyError, PayloadError, ProviderError)
+FORESEEN = (VerbError, RemoteError, NotReadyError, ClusterFactsError, ProviderError)
 """Their texts are full sentences."""
 
 

@@ -12,7 +12,7 @@ import invoke
 from rich.filesize import decimal
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
-from microcluster.jobs.cluster_facts import Payload
+from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.rendering import render
 from microcluster.plain_text import say
 from microcluster.remote.download_run import RemoteFile, bring, inventory
@@ -65,7 +65,7 @@ def translation_config(config: str) -> str:
     return config + render("infer_params.py.j2", **texts, batch=1, max_length=MAX_LENGTH)
 
 
-def folder_of(payload: Payload) -> Path:
+def folder_of(payload: ClusterFacts) -> Path:
     """Return where a run lies on this computer."""
     return ARTIFACTS / payload.stack / str(payload.run)
 
@@ -77,7 +77,7 @@ def _bring_all(launcher: Host, files: tuple[RemoteFile, ...], folder: Path) -> l
         return [f.path for f in files if bring(launcher, f, folder, lambda count: progress.advance(whole, count))]
 
 
-def _write_manifest(payload: Payload, launcher: Host, files: tuple[RemoteFile, ...], folder: Path) -> None:
+def _write_manifest(payload: ClusterFacts, launcher: Host, files: tuple[RemoteFile, ...], folder: Path) -> None:
     facts = {
         "stack": payload.stack,
         "run": payload.run,

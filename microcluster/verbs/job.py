@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import invoke
 
 from microcluster.analysis.run_state import Outcome
-from microcluster.jobs.cluster_facts import Payload
+from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.plain_text import say
 from microcluster.remote import job as remote_job
 from microcluster.remote.parallel import on_all
@@ -92,7 +92,7 @@ def words_after_dashes(argv: list[str]) -> tuple[str, ...]:
     return tuple(argv[argv.index("--") + 1 :]) if "--" in argv else ()
 
 
-def status_facts(stack: str, payload: Payload | None, outcome: Outcome, cost: Cost) -> dict[str, Any]:
+def status_facts(stack: str, payload: ClusterFacts | None, outcome: Outcome, cost: Cost) -> dict[str, Any]:
     """Return the contract of `fab status --json`."""
     hosts = payload.hosts if payload else ()
     keys = (

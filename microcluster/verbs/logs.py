@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import invoke
 
-from microcluster.jobs.cluster_facts import Payload
+from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.plain_text import say
 from microcluster.remote import job as remote_job
@@ -88,7 +88,7 @@ def _write(text: str) -> None:
 
 def print_until_ended(
     end: LogEnd,
-    payload: Payload,
+    payload: ClusterFacts,
     write: Callable[[str], object] = _write,
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:

@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 from microcluster import config
-from microcluster.jobs.cluster_facts import Payload, PayloadError
+from microcluster.jobs.cluster_facts import ClusterFacts, ClusterFactsError
 from microcluster.planning import next_started_hour
 from microcluster.setup.secret_env import kept
 from microcluster.verbs.command import VerbError, sentence, tell
@@ -79,7 +79,7 @@ def last_rental(charges: Iterable[Charge]) -> Bill:
     return Bill(tuple(rows[begun:]), tuple(rows[:begun]))
 
 
-def cost_of(payload: Payload, account: Account | None = None, say: Callable[[str], None] = tell) -> Cost:
+def cost_of(payload: ClusterFacts, account: Account | None = None, say: Callable[[str], None] = tell) -> Cost:
     """Return what is being billed for a stack that is up, as the account says in which it was ordered."""
     try:
         account = account or open_account(payload.account_config_file, kept())
@@ -99,7 +99,7 @@ def account_and_mark(stack: str) -> tuple[Account, str]:
     """Open the account in which the stack was ordered; the stack file says which when nothing is up, or known of it."""
     try:
         payload = find_payload(stack)
-    except (VerbError, PayloadError):  # A receipt is asked for most when the state is lost.
+    except (VerbError, ClusterFactsError):  # A receipt is asked for most when the state is lost.
         payload = None
     if payload:
         return open_account(payload.account_config_file, kept()), payload.mark

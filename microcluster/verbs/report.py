@@ -17,7 +17,7 @@ from microcluster.analysis.bottleneck import Link
 from microcluster.analysis.run_questions import Answer, Curves
 from microcluster.analysis.run_state import Outcome
 from microcluster.jobs import openseq2seq
-from microcluster.jobs.cluster_facts import Payload
+from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.plain_text import say
 from microcluster.planning.prediction import GRADIENT_BYTES
 from microcluster.remote import job as remote_job
@@ -80,7 +80,7 @@ def report(context: invoke.Context, stack: str = STACK, json: bool = False) -> i
 
 
 def answers_of(
-    payload: Payload, outcome: Outcome, records: Records, found: Curves, *, emulated: bool = False
+    payload: ClusterFacts, outcome: Outcome, records: Records, found: Curves, *, emulated: bool = False
 ) -> list[Answer]:
     """Answer the questions that are asked of every run."""
     assert payload.job
@@ -101,7 +101,7 @@ def answers_of(
     ]
 
 
-def link_of(payload: Payload, outcome: Outcome, records: Records) -> Link:
+def link_of(payload: ClusterFacts, outcome: Outcome, records: Records) -> Link:
     """Gather what is known of the network between the ranks, and what planning expects of it."""
     nodes, expected = len(payload.hosts), payload.prediction
     parameters = next((e["value"] for e in reversed(records.events) if e["event"] == "parameters"), None)
@@ -122,7 +122,7 @@ def link_of(payload: Payload, outcome: Outcome, records: Records) -> Link:
     )
 
 
-def report_facts(stack: str, payload: Payload, outcome: Outcome, cost: Cost) -> dict[str, Any]:
+def report_facts(stack: str, payload: ClusterFacts, outcome: Outcome, cost: Cost) -> dict[str, Any]:
     """Return what the terminal shows, for a program."""
     return {
         **status_facts(stack, payload, outcome, cost),
@@ -135,7 +135,7 @@ def report_facts(stack: str, payload: Payload, outcome: Outcome, cost: Cost) -> 
     }
 
 
-def _bill(payload: Payload) -> list[dict[str, Any]]:
+def _bill(payload: ClusterFacts) -> list[dict[str, Any]]:
     try:
         charges = read_charges(open_account(payload.account_config_file, kept()), Owner(payload.stack, payload.mark))
     except ProviderError as error:

@@ -13,7 +13,7 @@ from microcluster.analysis.bottleneck import Link
 from microcluster.analysis.run_questions import Answer, Curves
 from microcluster.analysis.run_state import Outcome
 from microcluster.jobs import openseq2seq
-from microcluster.jobs.cluster_facts import Payload
+from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.rendering import render_page
 from microcluster.remote.run_export import Checkpoint, Records
 from microcluster.verbs import charts, preflight_table, run_text
@@ -26,7 +26,7 @@ Chart = tuple[str, str]
 
 
 def page(  # noqa: PLR0913, PLR0917 - the parts of the page
-    payload: Payload,
+    payload: ClusterFacts,
     outcome: Outcome,
     records: Records,
     found: Curves,
@@ -55,7 +55,7 @@ def page(  # noqa: PLR0913, PLR0917 - the parts of the page
     )
 
 
-def _charts(payload: Payload, outcome: Outcome, records: Records, found: Curves, *, emulated: bool) -> list[Chart]:
+def _charts(payload: ClusterFacts, outcome: Outcome, records: Records, found: Curves, *, emulated: bool) -> list[Chart]:
     """Draw what there is; a figure of emulated hardware says so."""
     label = ", emulated" if emulated else ""
     name = payload.hosts[0].name
@@ -76,7 +76,7 @@ def _charts(payload: Payload, outcome: Outcome, records: Records, found: Curves,
     return drawn
 
 
-def _rate(payload: Payload, outcome: Outcome, records: Records) -> Chart | None:
+def _rate(payload: ClusterFacts, outcome: Outcome, records: Records) -> Chart | None:
     """Draw the learning rate as the trainer recorded it, else as its policy's formula gives it."""
     recorded, source = run_questions.rewound(records.learning_rate), "as the trainer recorded it"
     if not recorded and payload.job and outcome.step:

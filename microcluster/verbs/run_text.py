@@ -7,7 +7,7 @@ from decimal import Decimal
 from agent.log_parser import TAG
 from microcluster.analysis.failure_hints import next_for, next_step
 from microcluster.analysis.run_state import Outcome
-from microcluster.jobs.cluster_facts import Payload
+from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.plain_text import one_line
 from microcluster.planning import BAND, Bill
 from microcluster.verbs.money import Cost
@@ -17,7 +17,7 @@ RANK = r"rank \1: "
 EMULATED = "emulated on this computer: nobody pays, and GPU use and network are no figures of SoftLayer"
 
 
-def status(payload: Payload, outcome: Outcome, cost: Cost) -> str:
+def status(payload: ClusterFacts, outcome: Outcome, cost: Cost) -> str:
     """Return a few lines on where the run stands."""
     lines = [f"run {outcome.run or payload.run} of stack {payload.stack}: {headline(outcome)}"]
     if outcome.reason:
@@ -87,12 +87,12 @@ def copy(outcome: Outcome) -> str | None:
     return f"copied to {found['to']}: step {found['step']}{models}, {duration(found['lag_s'])} after it was written"
 
 
-def report(payload: Payload, outcome: Outcome, cost: Cost) -> str:
+def report(payload: ClusterFacts, outcome: Outcome, cost: Cost) -> str:
     """Return the summary of a run."""
     return "\n".join(f"  {name + ':':<17}{value}" for name, value in report_rows(payload, outcome, cost))
 
 
-def report_rows(payload: Payload, outcome: Outcome, cost: Cost) -> list[tuple[str, str]]:
+def report_rows(payload: ClusterFacts, outcome: Outcome, cost: Cost) -> list[tuple[str, str]]:
     """Return what is known of a run, by name."""
     job = payload.job
     ranks = len(payload.hosts) * payload.slots
@@ -164,7 +164,7 @@ def _throughput(outcome: Outcome) -> str | None:
     return f"{outcome.objects_per_second:.0f} objects/s over all ranks, evaluations and checkpoints included"
 
 
-def _planned(payload: Payload) -> str | None:
+def _planned(payload: ClusterFacts) -> str | None:
     """Say what was expected before renting, to stand beside the cost."""
     job, expected = payload.job, payload.prediction
     if job is None or expected is None or payload.per_hour is None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from string import Template
 
 from microcluster import config
-from microcluster.jobs.cluster_facts import Payload
+from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.remote.host import Host
 from microcluster.remote.steps import open_hosts
 from microcluster.verbs.command import UserMistake, VerbError
@@ -21,17 +21,17 @@ OUTPUT = "microcluster"
 PULUMI_TIMEOUT_S = 60
 
 
-def find_payload(stack: str) -> Payload | None:
+def find_payload(stack: str) -> ClusterFacts | None:
     """Return what the stack's outputs say, or None when nothing of it is up."""
     config.path_of(stack)  # Refuses a stack that does not exist; what its file says now is no matter of what runs.
     outputs = _outputs(stack)
     found = outputs.get(OUTPUT)
     if not found:
         return None
-    return Payload.from_json(found if isinstance(found, str) else json.dumps(found))
+    return ClusterFacts.from_json(found if isinstance(found, str) else json.dumps(found))
 
 
-def payload_of(stack: str) -> Payload:
+def payload_of(stack: str) -> ClusterFacts:
     """Return the payload of a stack that is up, or say how to bring it up."""
     payload = find_payload(stack)
     if payload is None:
@@ -39,12 +39,12 @@ def payload_of(stack: str) -> Payload:
     return payload
 
 
-def launcher_of(payload: Payload) -> Host:
+def launcher_of(payload: ClusterFacts) -> Host:
     """Return the host from which the job is started."""
     return open_hosts(payload)[0]
 
 
-def host_named(payload: Payload, node: str) -> Host:
+def host_named(payload: ClusterFacts, node: str) -> Host:
     """Return one host by its name."""
     for host in open_hosts(payload):
         if host.facts.name == node:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import invoke
 
-from microcluster.jobs.cluster_facts import Payload
+from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.plain_text import say
 from microcluster.remote import steps
 from microcluster.remote.host import Host
@@ -17,13 +17,13 @@ from microcluster.setup.secret_env import REGISTRY_KEY, kept
 from microcluster.verbs.command import UserMistake, tell, verb
 
 
-def _payload() -> Payload:
+def _payload() -> ClusterFacts:
     if sys.stdin.isatty():  # Nobody types one, and reading would wait for ever.
         raise UserMistake("A step reads its payload on standard input, where `pulumi up` gives it. Start with: make up")
-    return Payload.from_json(sys.stdin.read())
+    return ClusterFacts.from_json(sys.stdin.read())
 
 
-def _one_host(act: Callable[[Host, Payload], list[str]]) -> int:
+def _one_host(act: Callable[[Host, ClusterFacts], list[str]]) -> int:
     payload = _payload()
     for host in steps.open_hosts(payload):
         changed = act(host, payload)

@@ -9,7 +9,7 @@ from pathlib import Path
 import invoke
 
 import agent
-from microcluster.jobs.cluster_facts import Payload
+from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.plain_text import say
 from microcluster.remote.host import Host
@@ -44,7 +44,7 @@ def tensorboard(context: invoke.Context, stack: str = STACK, port: str = str(POR
             _end(way)
 
 
-def tunnel_argv(launcher: Host, hosts: list[Host], payload: Payload, local_port: int) -> tuple[str, ...]:
+def tunnel_argv(launcher: Host, hosts: list[Host], payload: ClusterFacts, local_port: int) -> tuple[str, ...]:
     """Return the words of the one ssh connection that carries both the tunnel and the server's life."""
     payload.require("run", "container")
     assert payload.container

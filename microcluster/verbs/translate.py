@@ -7,7 +7,7 @@ from pathlib import Path
 import invoke
 import sacrebleu
 
-from microcluster.jobs.cluster_facts import Payload
+from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.plain_text import one_line, say
 from microcluster.remote import fetched_model
 from microcluster.remote import job as remote_job
@@ -68,7 +68,7 @@ def lines_of(path: str) -> list[str]:
     return lines
 
 
-def _refuse_busy(launcher: Host, payload: Payload) -> None:
+def _refuse_busy(launcher: Host, payload: ClusterFacts) -> None:
     if remote_job.observe(launcher, payload).state in remote_job.ALIVE:
         raise UserMistake(
             f"Run {payload.run} of stack {payload.stack} is still at work, and its GPUs have no room for a second model. "
@@ -76,7 +76,7 @@ def _refuse_busy(launcher: Host, payload: Payload) -> None:
         )
 
 
-def _model(launcher: Host, payload: Payload, fetched: str) -> Model:
+def _model(launcher: Host, payload: ClusterFacts, fetched: str) -> Model:
     if fetched:
         tell(f"bringing the model in {fetched} to {launcher.facts.name} ...")
         return model_of(fetched_model.place(launcher, Path(fetched), payload.mount_point))

@@ -16,7 +16,7 @@ from rich.table import Table
 
 from microcluster.analysis.failure_hints import next_for
 from microcluster.analysis.run_state import Outcome
-from microcluster.jobs.cluster_facts import Payload
+from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.plain_text import say
 from microcluster.remote import job as remote_job
 from microcluster.remote.host import Host, UnreachableError
@@ -65,7 +65,7 @@ def watch(context: invoke.Context, stack: str = STACK) -> int:
 
 
 def follow(
-    payload: Payload,
+    payload: ClusterFacts,
     screen: Screen,
     launcher: Host,
     cost: Callable[..., Cost] = cost_of,

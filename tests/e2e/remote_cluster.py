@@ -14,7 +14,7 @@ import pytest
 
 from emulator.machines import ContainerMachines, Disk, MachineSpec, key_of, publish
 from microcluster.jobs import cluster_facts, openseq2seq
-from microcluster.jobs.cluster_facts import Payload
+from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.remote import steps
 from microcluster.remote.host import Host
 from microcluster.remote.image_build import ensure_built
@@ -48,13 +48,13 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def cluster(machines: ContainerMachines, keys: Path) -> Payload:
+def cluster(machines: ContainerMachines, keys: Path) -> ClusterFacts:
     """Two fresh machines with two slots each, as the steps get to know them."""
     for number in (0, 1):
         machines.boot(machine(number, keys))
     hosts = tuple(facts(number, keys) for number in (0, 1))
     base = f"{REGISTRY}:{PORT}/{NAME}"
-    known = Payload(
+    known = ClusterFacts(
         *("test", "1f3a9c42", hosts),
         key_file=str(keys / "id_ed25519"),
         rank_key_file=str(keys / "rank_ed25519"),
@@ -69,19 +69,19 @@ def cluster(machines: ContainerMachines, keys: Path) -> Payload:
 
 
 @pytest.fixture(scope="session")
-def hosts(cluster: Payload) -> list[Host]:
+def hosts(cluster: ClusterFacts) -> list[Host]:
     return steps.open_hosts(cluster)
 
 
 @pytest.fixture(scope="session")
-def mounted(cluster: Payload, hosts: list[Host]) -> Payload:
+def mounted(cluster: ClusterFacts, hosts: list[Host]) -> ClusterFacts:
     """The cluster with its machines prepared and their disks in place."""
     on_all(hosts, lambda host: steps.prepare_node(host, cluster) + steps.mount_volume(host, cluster))
     return cluster
 
 
 @pytest.fixture(scope="session")
-def offered(mounted: Payload) -> Payload:
+def offered(mounted: ClusterFacts) -> ClusterFacts:
     """The cluster with the image of its stack in the registry, and a plain one on which nothing can be built."""
     try:
         docker.from_env().images.get(LOCAL_IMAGE)
@@ -93,14 +93,14 @@ def offered(mounted: Payload) -> Payload:
 
 
 @pytest.fixture(scope="session")
-def built(offered: Payload, hosts: list[Host]) -> Payload:
+def built(offered: ClusterFacts, hosts: list[Host]) -> ClusterFacts:
     """The cluster with the training image on its launcher alone."""
     assert ensure_built(hosts[0], offered.container)
     return offered
 
 
 @pytest.fixture(scope="session")
-def running(offered: Payload, hosts: list[Host]) -> Payload:
+def running(offered: ClusterFacts, hosts: list[Host]) -> ClusterFacts:
     """The cluster with its containers."""
     steps.bring_image(hosts, offered)
     on_all(hosts, lambda host: steps.start_container(host, offered))

@@ -18,7 +18,7 @@ from microcluster import config
 from microcluster.analysis.failure_hints import next_step
 from microcluster.analysis.run_state import Outcome
 from microcluster.jobs import cluster_facts, openseq2seq
-from microcluster.jobs.cluster_facts import Payload
+from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.remote import job, steps
 from microcluster.remote.host import Host
 from microcluster.remote.waiting import wait_until
@@ -30,7 +30,7 @@ SAVE_STEPS = 20
 
 
 @pytest.fixture(scope="module")
-def checked(running: Payload, hosts: list[Host]) -> Iterator[Payload]:
+def checked(running: ClusterFacts, hosts: list[Host]) -> Iterator[ClusterFacts]:
     """A run that saves often and never evaluates again; whatever is left of it in the end is ended."""
     short = dataclasses.replace(running.job, checkpoint_steps=SAVE_STEPS, eval_steps=10_000)
     known = dataclasses.replace(running, job=short)
@@ -40,13 +40,13 @@ def checked(running: Payload, hosts: list[Host]) -> Iterator[Payload]:
 
 
 @pytest.fixture(scope="module")
-def run(checked: Payload) -> Payload:
+def run(checked: ClusterFacts) -> ClusterFacts:
     """The same run without the seconds of its preflight, which has tests of its own."""
     quick = dataclasses.replace(checked.job, preflight="skip: it was checked a moment ago")
     return dataclasses.replace(checked, job=quick)
 
 
-def started(hosts: list[Host], run: Payload) -> Outcome:
+def started(hosts: list[Host], run: ClusterFacts) -> Outcome:
     """Start the run, and return once it has made steps that no earlier attempt has made."""
     goal = (job.observe(hosts[0], run).step or 0) + 10
     assert job.start_job(hosts, run) == "started"
@@ -59,7 +59,7 @@ def started(hosts: list[Host], run: Payload) -> Outcome:
     return wait_until(f"step {goal}", trains, timeout_s=START_TIMEOUT_S)
 
 
-def end_of(hosts: list[Host], run: Payload) -> Outcome:
+def end_of(hosts: list[Host], run: ClusterFacts) -> Outcome:
     def over() -> Outcome | None:
         seen = job.observe(hosts[0], run)
         return seen if seen.state not in ("preparing", "running", "stalled") else None
@@ -67,14 +67,14 @@ def end_of(hosts: list[Host], run: Payload) -> Outcome:
     return wait_until("the end of the run", over, timeout_s=END_TIMEOUT_S)
 
 
-def rank_pid(host: Host, run: Payload, local_rank: int) -> str:
+def rank_pid(host: Host, run: ClusterFacts, local_rank: int) -> str:
     """Return the process of one rank on a host, not the one that waits for its end."""
     mark, rank = f"^MICROCLUSTER_RUN={run.run}$", f"^OMPI_COMM_WORLD_LOCAL_RANK={local_rank}$"
     marked = f"grep -slz '{mark}' /proc/[0-9]*/environ | xargs grep -slz '{rank}'"
     return shell(host, f"{marked} | sed s/environ/cmdline/ | xargs grep -sLz '/rank_wrapper.py$' | cut -d/ -f3").strip()
 
 
-def events_of(host: Host, run: Payload, kind: str) -> list[dict[str, object]]:
+def events_of(host: Host, run: ClusterFacts, kind: str) -> list[dict[str, object]]:
     lines = shell(host, f"cat /data/runs/{run.run}/progress.jsonl").splitlines()
     return [event for event in map(json.loads, lines) if event["event"] == kind]
 
@@ -286,7 +286,7 @@ def test_finished_data_of_this_computer_are_sent_and_trained_on(run, hosts, tmp_
     assert [shell(host, f"cat {folder}/ID").strip() for host in hosts] == [made.id] * 2
 
 
-def job_data(hosts: list[Host], run: Payload, folder: Path) -> cluster_facts.Data:
+def job_data(hosts: list[Host], run: ClusterFacts, folder: Path) -> cluster_facts.Data:
     """Return the small data set as an operator has it who has made it before."""
     started(hosts, run)
     assert job.stop_job(hosts, run) == {}

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from microcluster.jobs import openseq2seq
-from microcluster.jobs.cluster_facts import Container, Job, Payload, PayloadError
+from microcluster.jobs.cluster_facts import ClusterFacts, ClusterFactsError, Container, Job
 from microcluster.jobs.config_lint import problems
 from microcluster.jobs.run_spec import RunFolder
 
@@ -100,6 +100,8 @@ def test_an_evaluation_with_nothing_to_compare_with_is_refused() -> None:
 
 def test_a_run_whose_configuration_would_fail_is_not_started() -> None:
     reckless = dataclasses.replace(JOB, checkpoint_steps=299_998)
-    payload = Payload("v100", "1f3a9c42", (), run="0123456789ab", job=reckless, container=Container("c", "r.test/i:t"))
-    with pytest.raises(PayloadError, match="run 0123456789ab.*a crash would lose hours.*Nothing was started"):
+    payload = ClusterFacts(
+        "v100", "1f3a9c42", (), run="0123456789ab", job=reckless, container=Container("c", "r.test/i:t")
+    )
+    with pytest.raises(ClusterFactsError, match="run 0123456789ab.*a crash would lose hours.*Nothing was started"):
         RunFolder(payload).texts()

@@ -17,13 +17,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from microcluster.jobs import datasets, image, openseq2seq, rendering, staging_plan
-from microcluster.jobs.cluster_facts import Container, Data, Host, Job, Payload, PayloadError, Prediction, SentFile
+from microcluster.jobs.cluster_facts import (
+    ClusterFacts,
+    ClusterFactsError,
+    Container,
+    Data,
+    Host,
+    Job,
+    Prediction,
+    SentFile,
+)
 from microcluster.jobs.mpirun import World, mpirun
 from microcluster.jobs.run_spec import RunFolder
 
 JOB = Job("openseq2seq", "transformer-tiny", 300, "fp32", 16, 100, 100, "debian-en-de")
 HOSTS = tuple(Host(f"gpu-{n}", str(n), f"198.51.100.{n}", f"10.112.7.{n}", "ssh-ed25519 AAAA") for n in (2, 3))
-PAYLOAD = Payload("local", "1f3a9c42", HOSTS, slots=2, container=Container("openseq2seq", "r.test/i:t"), job=JOB)
+PAYLOAD = ClusterFacts("local", "1f3a9c42", HOSTS, slots=2, container=Container("openseq2seq", "r.test/i:t"), job=JOB)
 TEXT = st.text(st.characters(blacklist_characters="\0", blacklist_categories=["Cs"]))
 
 
@@ -50,7 +59,7 @@ def load(job, tmp_path):
 
 
 def test_a_payload_survives_its_json_and_says_nothing_about_what_is_not_set():
-    assert Payload.from_json(PAYLOAD.to_json()) == PAYLOAD
+    assert ClusterFacts.from_json(PAYLOAD.to_json()) == PAYLOAD
     assert "null" not in PAYLOAD.to_json()
     assert list(json.loads(PAYLOAD.to_json())) == sorted(json.loads(PAYLOAD.to_json()))
 
@@ -67,12 +76,12 @@ def test_a_payload_survives_its_json_and_says_nothing_about_what_is_not_set():
     ],
 )
 def test_what_is_no_payload_is_refused_with_the_key(text, problem):
-    with pytest.raises(PayloadError, match=problem):
-        Payload.from_json(text)
+    with pytest.raises(ClusterFactsError, match=problem):
+        ClusterFacts.from_json(text)
 
 
 def test_a_step_names_what_it_misses():
-    with pytest.raises(PayloadError, match="this step needs run, key_file"):
+    with pytest.raises(ClusterFactsError, match="this step needs run, key_file"):
         PAYLOAD.require("run", "key_file")
 
 
@@ -154,7 +163,7 @@ def test_other_data_make_another_run_in_a_folder_of_their_own(monkeypatch):
 def test_data_survive_the_payloads_json():
     data = Data("d1", path="/there", is_tar=False, files=(SentFile("a", 7, "0" * 64),))
     known = dataclasses.replace(PAYLOAD, job=dataclasses.replace(JOB, data=data))
-    assert Payload.from_json(known.to_json()) == known
+    assert ClusterFacts.from_json(known.to_json()) == known
 
 
 @pytest.mark.parametrize("dataset", datasets.DATASETS)
@@ -296,7 +305,7 @@ def test_the_launcher_learns_what_a_step_should_take_and_what_all_machines_cost(
     keys = ("predicted_s", "compute_s", "wire_bytes", "per_hour", "print_steps")
     assert [RunFolder(known).job()[key] for key in keys] == [1.75, 0.5927, 365_285_376, 13.0, 10]
     assert [RunFolder(run).job()[key] for key in keys] == [None, None, 0, 13.0, 10]
-    assert Payload.from_json(known.to_json()) == known
+    assert ClusterFacts.from_json(known.to_json()) == known
 
 
 @pytest.mark.parametrize("dataset", datasets.DATASETS)

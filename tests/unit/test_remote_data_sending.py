@@ -8,7 +8,7 @@ import subprocess
 import pytest
 from fake_machine import FakeMachine
 
-from microcluster.jobs.cluster_facts import Data, Job, Payload, SentFile
+from microcluster.jobs.cluster_facts import ClusterFacts, Data, Job, SentFile
 from microcluster.remote.host import Completed, RemoteError, UnreachableError
 from microcluster.remote.upload_data import send_data
 
@@ -57,7 +57,7 @@ def payload(tmp_path, local, is_tar=False):
     files = tuple(SentFile(name, len(CONTENT), sha256) for name in names)
     data = Data("d1", path=str(local / names[0] if is_tar else local), is_tar=is_tar, files=files)
     job = Job("openseq2seq", "transformer-tiny", 300, "fp32", 16, 100, 100, "debian-en-de", data=data)
-    return Payload("dev", "1f3a9c42", mount_point=str(tmp_path / "data"), job=job)
+    return ClusterFacts("dev", "1f3a9c42", mount_point=str(tmp_path / "data"), job=job)
 
 
 def arrived(tmp_path):

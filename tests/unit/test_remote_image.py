@@ -10,7 +10,7 @@ import pytest
 from fake_machine import FACTS, FakeMachine
 
 from microcluster.jobs import image
-from microcluster.jobs.cluster_facts import Container, Payload
+from microcluster.jobs.cluster_facts import ClusterFacts, Container
 from microcluster.jobs.rendering import render
 from microcluster.remote import steps
 from microcluster.remote.hand_over import hand_over
@@ -56,7 +56,7 @@ def cluster(machine, monkeypatch):
 
 
 def bring(cluster, container, rank_key):
-    payload = Payload("local", "1f3a9c42", container=container, rank_key_file=rank_key)
+    payload = ClusterFacts("local", "1f3a9c42", container=container, rank_key_file=rank_key)
     return steps.bring_image(cluster, payload)
 
 

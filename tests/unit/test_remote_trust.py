@@ -11,7 +11,7 @@ import pytest
 from ssh_server import SshServer
 
 from microcluster.jobs import cluster_facts
-from microcluster.jobs.cluster_facts import Container, Payload
+from microcluster.jobs.cluster_facts import ClusterFacts, Container
 from microcluster.remote import ssh_mesh
 from microcluster.remote.host import Host, HostKeyError, RemoteError, UnreachableError
 from microcluster.remote.host_key import fingerprint
@@ -49,7 +49,7 @@ def line(keys, name):
 
 def stack_of(keys):
     facts = cluster_facts.Host("gpu-0", "101", "127.0.0.1", "10.112.7.2", line(keys, "ordered"))
-    return Payload("dev", "1f3a9c42", (facts,), key_file=str(keys / "id_ed25519"))
+    return ClusterFacts("dev", "1f3a9c42", (facts,), key_file=str(keys / "id_ed25519"))
 
 
 def open_host(server, keys):

@@ -13,7 +13,7 @@ from sampled_run import SampledRun
 
 from microcluster.analysis.run_questions import Answer, Curves
 from microcluster.analysis.run_state import Outcome
-from microcluster.jobs.cluster_facts import Container, Job, Payload, Prediction
+from microcluster.jobs.cluster_facts import ClusterFacts, Container, Job, Prediction
 from microcluster.remote.run_export import Checkpoint, Records
 from microcluster.verbs import charts, run_text
 from microcluster.verbs.money import Cost
@@ -22,7 +22,9 @@ from microcluster.verbs.report_page import page
 from providers.softlayer.billing import Charge
 
 JOB = Job("openseq2seq", "transformer-tiny", 300, "fp32", 16, 100, 100, "debian-en-de")
-PAYLOAD = Payload("local", "1f3a9c42", (FACTS,), container=Container("c", "r.test/i:t"), job=JOB, run="0123456789ab")
+PAYLOAD = ClusterFacts(
+    "local", "1f3a9c42", (FACTS,), container=Container("c", "r.test/i:t"), job=JOB, run="0123456789ab"
+)
 PAIR = replace(
     PAYLOAD,
     hosts=(FACTS, replace(FACTS, name="gpu-1")),
@@ -42,7 +44,11 @@ POINTS = tuple((step, 8.0 - step / 100) for step in range(0, 300, 10))
 
 
 def written(
-    events: tuple[dict[str, object], ...] = (), payload: Payload = PAYLOAD, *, emulated: bool = False, **changes: object
+    events: tuple[dict[str, object], ...] = (),
+    payload: ClusterFacts = PAYLOAD,
+    *,
+    emulated: bool = False,
+    **changes: object,
 ) -> str:
     files = (("logdir/model.ckpt-300.index", 1000),)
     records = Records(events, "base_params = {'a': '<b>'}", PREFLIGHT, files, (), CHECKPOINTS, RATES)

@@ -20,7 +20,7 @@ from verb_samples import COST, PAYLOAD, RUNNING
 from microcluster import config
 from microcluster.analysis.run_state import Outcome
 from microcluster.config import ConfigError, Owner
-from microcluster.jobs.cluster_facts import PayloadError, Prediction
+from microcluster.jobs.cluster_facts import ClusterFactsError, Prediction
 from microcluster.remote import job as remote_job
 from microcluster.remote.host import UnreachableError
 from microcluster.setup.environment import PART_OF_MAKE
@@ -175,7 +175,7 @@ def test_the_money_of_a_living_stack_is_read_where_it_was_ordered_whatever_its_f
     assert opened == ["/ordered/there", "/ordered/there"]
 
 
-@pytest.mark.parametrize("lost", [command.VerbError("no state"), PayloadError("an older payload"), None])
+@pytest.mark.parametrize("lost", [command.VerbError("no state"), ClusterFactsError("an older payload"), None])
 def test_a_receipt_needs_no_state_but_the_stack_file_and_its_key(monkeypatch, lost):
     def find(stack):
         if lost:

@@ -7,10 +7,10 @@ from decimal import Decimal
 from fake_machine import FACTS
 
 from microcluster.analysis.run_state import Outcome
-from microcluster.jobs.cluster_facts import Container, Job, Payload
+from microcluster.jobs.cluster_facts import ClusterFacts, Container, Job
 from microcluster.verbs.money import Cost
 
-PAYLOAD = Payload(
+PAYLOAD = ClusterFacts(
     *("local", "1f3a9c42", (FACTS,)),
     key_file="/nowhere",
     slots=2,

@@ -26,7 +26,7 @@ DISK_GB = 20
 class Cluster:
     """Machines with their disks in place, as the steps know them."""
 
-    cluster_facts: cluster_facts.Payload
+    cluster_facts: cluster_facts.ClusterFacts
     hosts: list[Host]
 
 
@@ -50,7 +50,7 @@ def cluster(count: int, port_mbps: int, *, offering: bool = False) -> Iterator[C
             account.reset()
 
 
-def with_job(known: cluster_facts.Payload, job: cluster_facts.Job, run: str) -> cluster_facts.Payload:
+def with_job(known: cluster_facts.ClusterFacts, job: cluster_facts.Job, run: str) -> cluster_facts.ClusterFacts:
     """Return the cluster's facts with a run."""
     return dataclasses.replace(known, job=job, run=run)
 
@@ -74,11 +74,11 @@ def _boot(account: ContainerMachines, folder: Path, number: int, port_mbps: int)
     return cluster_facts.Host(spec.hostname, str(spec.guest_id), address, spec.private_address, host.strip())
 
 
-def _payload(folder: Path, facts: tuple[cluster_facts.Host, ...], port_mbps: int) -> cluster_facts.Payload:
+def _payload(folder: Path, facts: tuple[cluster_facts.Host, ...], port_mbps: int) -> cluster_facts.ClusterFacts:
     (folder / "ngc_key").write_text(key_of(folder / "state"))
     _new_key(folder / "rank_ed25519")
     base = f"{REGISTRY}:{PORT}/{NAME}"
-    return cluster_facts.Payload(
+    return cluster_facts.ClusterFacts(
         *("bench", "1f3a9c42", facts),
         key_file=str(folder / "id_ed25519"),
         rank_key_file=str(folder / "rank_ed25519"),

@@ -57,7 +57,7 @@ def measure(console: Console) -> None:
             job.stop_job(hosts, known)
 
 
-def _crashed_and_resumed(hosts: Sequence[Host], known: cluster_facts.Payload) -> Figures:
+def _crashed_and_resumed(hosts: Sequence[Host], known: cluster_facts.ClusterFacts) -> Figures:
     launcher = hosts[0]
     job.start_job(hosts, known)
     _wait(launcher, known, "the first steps", lambda seen: (seen.step or 0) >= LONG_ENOUGH)
@@ -86,7 +86,7 @@ def _crashed_and_resumed(hosts: Sequence[Host], known: cluster_facts.Payload) ->
     return Figures({**checked["seconds_of"], "in all": checked["seconds"]}, spans, (ended.step or 0) - restored)
 
 
-def _wait(launcher: Host, known: cluster_facts.Payload, what: str, done: Callable[[Outcome], bool]) -> Outcome:
+def _wait(launcher: Host, known: cluster_facts.ClusterFacts, what: str, done: Callable[[Outcome], bool]) -> Outcome:
     def look() -> Outcome | None:
         seen = job.observe(launcher, known)
         return seen if done(seen) else None
@@ -94,7 +94,7 @@ def _wait(launcher: Host, known: cluster_facts.Payload, what: str, done: Callabl
     return wait_until(what, look, timeout_s=LIMIT_S)
 
 
-def _rank(host: Host, known: cluster_facts.Payload) -> str:
+def _rank(host: Host, known: cluster_facts.ClusterFacts) -> str:
     """Return the process of a machine's last rank."""
     mark, rank = f"^MICROCLUSTER_RUN={known.run}$", "^OMPI_COMM_WORLD_LOCAL_RANK=1$"
     return shell(
@@ -102,13 +102,15 @@ def _rank(host: Host, known: cluster_facts.Payload) -> str:
     ).strip()
 
 
-def _since(launcher: Host, known: cluster_facts.Payload, moment: float, kind: str) -> list[Event]:
+def _since(launcher: Host, known: cluster_facts.ClusterFacts, moment: float, kind: str) -> list[Event]:
     lines = shell(launcher, f"cat /data/runs/{known.run}/progress.jsonl").splitlines()
     events = [json.loads(line) for line in lines if line.endswith("}")]
     return [event for event in events if event["event"] == kind and event["t"] >= moment]
 
 
-def _first(launcher: Host, known: cluster_facts.Payload, moment: float, kind: str, phase: str | None = None) -> float:
+def _first(
+    launcher: Host, known: cluster_facts.ClusterFacts, moment: float, kind: str, phase: str | None = None
+) -> float:
     return next(event["t"] for event in _since(launcher, known, moment, kind) if phase in (None, event.get("phase")))
 
 
