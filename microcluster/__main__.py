@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import signal
 import sys
 from types import FrameType
@@ -51,7 +50,7 @@ def _run(verb: str, stack: str) -> int:
     from microcluster.setup.environment import Home  # noqa: PLC0415
     from microcluster.targets import run  # noqa: PLC0415
 
-    home = Home.of(os.environ)
+    home = Home.of()
     home.make()
     return run(verb, home, stacks.known(stack))
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 
+from microcluster.home import Home
 from microcluster.lifecycle import emulated_account
 from microcluster.lifecycle.down import down
 from microcluster.lifecycle.up import preview, up
 from microcluster.setup import prepare, stacks
-from microcluster.setup.environment import PYTHON, Home, child_environment
+from microcluster.setup.environment import PYTHON, child_environment
 from microcluster.setup.errors import MISTAKE, SetupError
 from microcluster.setup.process import run_in_view
 from microcluster.setup.progress import Stages, say

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from microcluster.home import Home
 from microcluster.lifecycle import emulated_account
 from microcluster.setup import docker, prepare, pythons
-from microcluster.setup.environment import PYTHON, Home, child_environment
+from microcluster.setup.environment import PYTHON, child_environment
 from microcluster.setup.errors import SetupError
 from microcluster.setup.process import STOPPED_BY_LIMIT, run_in_view
 from microcluster.setup.progress import Stages, duration, say

@@ -17,12 +17,12 @@ from microcluster.config.data import Data, DataFile, data_of
 from microcluster.config.data_files import looked_at
 from microcluster.config.errors import ConfigError, sentence, unknown_key
 from microcluster.config.model import Cluster, Container, Job, StackFile, keys_at
-from microcluster.config.owner import Owner, owner, owner_mark
-from microcluster.config.paths import expand, home
+from microcluster.config.owner import Owner, owner
 from microcluster.config.plan import Plan, planned, problems_of_port
 from microcluster.config.rules import complete, is_local, problems_between, problems_of_account
 from microcluster.config.safe_yaml import TextProblem, printable, read
 from microcluster.config.trainer import in_local_image
+from microcluster.home import Home
 from microcluster.jobs.datasets import DATASETS
 
 __all__ = [
@@ -36,12 +36,9 @@ __all__ = [
     "Owner",
     "Plan",
     "Stack",
-    "expand",
-    "home",
     "load",
     "looked_at",
     "owner",
-    "owner_mark",
     "parse",
     "path_of",
     "read_account",
@@ -100,7 +97,7 @@ def with_files(stack: Stack) -> Stack:
         return stack
     wanted = DATASETS[stack.job.dataset]
     try:
-        found = looked_at(stack.data, wanted.files, wanted.optional, home() / "cache" / HASHES)
+        found = looked_at(stack.data, wanted.files, wanted.optional, Home.of().root / "cache" / HASHES)
     except ValueError as problem:
         raise _refusal(stack.name, [f"job/data: {problem}"]) from problem
     except OSError as error:
@@ -192,7 +189,7 @@ def parse(stack: str, values: Mapping[str, Any], *, ordering: bool = False) -> S
 
 def _account(written: Mapping[str, Any]) -> Account:
     file = written.get("configFile")
-    return Account(str(expand(file)) if file else None, float(written.get("timeScale", 1)))
+    return Account(str(Home.of().expand(file)) if file else None, float(written.get("timeScale", 1)))
 
 
 def _refusal(stack: str, problems: list[str]) -> ConfigError:

@@ -7,8 +7,9 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from microcluster.config.paths import expand, problem_of_path
+from microcluster.config.paths import problem_of_path
 from microcluster.config.safe_yaml import shown
+from microcluster.home import Home
 
 EXAMPLE = "https://example.com/wmt16.tar#sha256=<64 hex digits>, or ~/wmt16"
 LONGEST = 1024
@@ -54,7 +55,7 @@ def data_of(value: str) -> Data:
     match = ADDRESS.fullmatch(value)
     if match:
         return Data(match["address"], match["sha256"])
-    return Data(path=expand(value))
+    return Data(path=Home.of().expand(value))
 
 
 def data(value: str) -> str:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 
 from microcluster.config.errors import ConfigError
-from microcluster.config.paths import home
+from microcluster.home import Home, owner_mark
 
 
 @dataclass(frozen=True)
@@ -21,7 +20,7 @@ class Owner:
 
 def owner(stack: str) -> Owner:
     """Return the owner of a stack, whose keys ``make setup`` has made."""
-    folder = home() / "keys" / stack
+    folder = Home.of().keys / stack
     key_file = folder / "id_ed25519"
     try:
         public_key = " ".join(key_file.with_suffix(".pub").read_text().split()[:2])
@@ -30,8 +29,3 @@ def owner(stack: str) -> Owner:
             f"stack {stack} has no ssh key in {folder}, so nothing can be marked as yours. Run: make setup"
         ) from error
     return Owner(owner_mark(public_key), public_key, str(key_file), str(folder / "rank_ed25519"))
-
-
-def owner_mark(public_key: str) -> str:
-    """Return the first eight hex digits of SHA-256 of the key's type and material (DESIGN: owner mark)."""
-    return hashlib.sha256(public_key.encode()).hexdigest()[:8]

@@ -1,29 +1,13 @@
-"""Where a user's things lie."""
+"""Which texts of a stack file are the path of a file of the person's own."""
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
-from string import Template
 
 BEGINNING = re.compile(r"(~|\$(MICROCLUSTER_HOME|HOME)|\$\{(MICROCLUSTER_HOME|HOME)\})?/")
 LONGEST_PATH = 1024
 STRANGE_SIGNS = "$`\\\"'<>|;&*?{}"
-
-
-def home() -> Path:
-    """Return the folder of everything that belongs to this user."""
-    return Path(os.environ.get("MICROCLUSTER_HOME") or "~/.microcluster").expanduser().absolute()
-
-
-def expand(path: str) -> Path:
-    """Return a path of a stack file, which may begin with ``~/`` or ``$MICROCLUSTER_HOME/``, as the provider reads it too.
-
-    No other variable is filled in: its value, which may be a key, would stand in the error about a file that is not there.
-    """
-    named = Template(path).safe_substitute(HOME=str(Path.home()), MICROCLUSTER_HOME=str(home()))
-    return Path(named).expanduser().absolute()
 
 
 def problem_of_path(path: object) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from microcluster.config.paths import home
+from microcluster.home import Home
 from microcluster.jobs.image import TRAINER, TRAINER_FILE
 
 STAND_IN = "stand-in"
@@ -15,7 +15,7 @@ def in_local_image() -> str | None:
     A preview works offline, so it reads what was written down instead of asking Docker or a registry.
     """
     try:
-        name = (home() / TRAINER_FILE).read_text(encoding="utf-8").strip()
+        name = (Home.of().root / TRAINER_FILE).read_text(encoding="utf-8").strip()
     except (OSError, ValueError):
         return None
     return name if TRAINER.fullmatch(name) else None

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from microcluster.home import Home
 from microcluster.lifecycle import emulated_account, fab, pulumi_state, unsaved_work
 from microcluster.lifecycle.locks import alone_on, refuse_living_pulumi, stale_lock
 from microcluster.lifecycle.up import NO_OUTPUTS, in_pulumis_words
 from microcluster.setup import prepare, stacks, state
-from microcluster.setup.environment import PULUMI, Home
+from microcluster.setup.environment import PULUMI
 from microcluster.setup.errors import FAILED, SetupError
 from microcluster.setup.progress import Stages, say
 from microcluster.setup.secret_env import kept

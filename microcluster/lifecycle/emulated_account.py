@@ -10,8 +10,9 @@ from typing import Any
 
 from emulator.process import port_owner
 from emulator.settings import SETTINGS_FILE, SettingsError, load_settings
+from microcluster.home import Home
 from microcluster.setup import docker
-from microcluster.setup.environment import PYTHON, Home, child_environment
+from microcluster.setup.environment import PYTHON, child_environment
 from microcluster.setup.errors import MISTAKE, SetupError
 from microcluster.setup.process import Step, output_of, run_in_view, run_logged, wait_until
 from microcluster.setup.progress import Stages

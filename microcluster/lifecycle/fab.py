@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from microcluster.setup.environment import FAB, PART_OF_MAKE, Home, with_account
+from microcluster.home import Home
+from microcluster.setup.environment import FAB, PART_OF_MAKE, with_account
 from microcluster.setup.process import output_of, run_in_view
 
 STATUS_LIMIT_S = 60

@@ -9,7 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from microcluster.setup.environment import Home, child_environment
+from microcluster.home import Home
+from microcluster.setup.environment import child_environment
 from microcluster.setup.errors import SetupError
 from microcluster.setup.process import wait_until
 

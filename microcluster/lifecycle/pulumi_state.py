@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from microcluster.setup.environment import Home
+from microcluster.home import Home
 
 PROJECT_NAME = "microcluster"
 ACCOUNTS_OWN = "softlayer:index:"

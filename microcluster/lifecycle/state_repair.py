@@ -7,9 +7,9 @@ import shutil
 import time
 from pathlib import Path
 
+from microcluster.home import Home
 from microcluster.lifecycle import pulumi_state
 from microcluster.setup import state
-from microcluster.setup.environment import Home
 
 
 def mend(stack: str, home: Home) -> list[str]:

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from microcluster.home import Home
 from microcluster.lifecycle import fab
 from microcluster.plain_text import one_line
-from microcluster.setup.environment import PROJECT, PULUMI, Home, with_account
+from microcluster.setup.environment import ARTIFACTS, PROJECT, PULUMI, with_account
 from microcluster.setup.errors import MISTAKE, SetupError
 from microcluster.setup.progress import Stages, moment, say
 
-ARTIFACTS = PROJECT / "artifacts"
 FETCH, DISCARD = "FETCH", "DISCARD"
 PREVIEW_S = 300
 GUEST = "softlayer:index:VirtualGuest"

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 
+from microcluster.home import Home
 from microcluster.lifecycle import emulated_account, fab, unsaved_work
 from microcluster.lifecycle.locks import alone_on, refuse_living_pulumi, refuse_stale_lock
 from microcluster.lifecycle.pulumi_output import View
 from microcluster.setup import prepare, stacks, state
-from microcluster.setup.environment import PULUMI, Home, with_account
+from microcluster.setup.environment import PULUMI, with_account
 from microcluster.setup.errors import INTERRUPTED, SetupError
 from microcluster.setup.process import run_filtered
 from microcluster.setup.progress import Stages, say

@@ -11,7 +11,7 @@ import docker
 import docker.errors
 import requests.exceptions
 
-from microcluster.setup.environment import Home
+from microcluster.home import Home
 from microcluster.setup.errors import SetupError
 from microcluster.setup.packages import DOCKER_PACKAGE, install, missing_packages, system_path
 from microcluster.setup.process import Step, run_logged, tail, wait_until

@@ -11,9 +11,10 @@ import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
 
+from microcluster.home import Home
 from microcluster.setup import versions
 from microcluster.setup.build_once import fingerprint, made_once
-from microcluster.setup.environment import PROJECT, PULUMI, VENV, Home, child_environment
+from microcluster.setup.environment import PROJECT, PULUMI, VENV, child_environment
 from microcluster.setup.errors import SetupError
 from microcluster.setup.go import build, build_environment, require_go
 from microcluster.setup.process import Step, output_of, run_logged

@@ -8,8 +8,9 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
+from microcluster.home import Home
 from microcluster.setup import versions
-from microcluster.setup.environment import PROJECT, Home
+from microcluster.setup.environment import PROJECT
 from microcluster.setup.errors import SetupError
 from microcluster.setup.process import Step, output_of, run_logged
 

@@ -16,9 +16,9 @@ import docker.errors
 import requests.exceptions
 from filelock import FileLock, Timeout
 
+from microcluster.home import Home
 from microcluster.jobs.image import TRAINER_FILE
 from microcluster.plain_text import say
-from microcluster.setup.environment import Home
 from microcluster.setup.image_build import ImageError, build_base, build_dockerfile
 from microcluster.setup.image_inputs import Image
 from microcluster.setup.package_sources import HostSettingsError
@@ -157,7 +157,7 @@ def main(arguments: list[str] | None = None) -> int:
     names = tuple(parser.parse_args(arguments).images) or IMAGES
     if unknown := set(names) - set(IMAGES):
         parser.error(f"no such image: {', '.join(sorted(unknown))}; there are {' and '.join(IMAGES)}")
-    home = Home.of(os.environ).root
+    home = Home.of().root
     try:
         ensure(names, home, say)
     except (ImageError, SourceError) as error:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 
+from microcluster.home import Home
 from microcluster.setup import versions
 from microcluster.setup.build_once import fingerprint, made_once
 from microcluster.setup.engine import AGAIN, DOWNLOAD_LIMIT_S, fetch_installer
-from microcluster.setup.environment import PULUMI, Home, child_environment
+from microcluster.setup.environment import PULUMI, child_environment
 from microcluster.setup.errors import SetupError
 from microcluster.setup.go import build, require_go
 from microcluster.setup.process import Step, run_logged

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from microcluster.home import Home
 from microcluster.setup import engine, keys, plugin, stacks, state
-from microcluster.setup.environment import PULUMI, Home
+from microcluster.setup.environment import PULUMI
 from microcluster.setup.progress import Stages, say
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from filelock import FileLock
 
+from microcluster.home import Home
 from microcluster.setup import venv
-from microcluster.setup.environment import Home
 from microcluster.setup.process import output_of
 
 SERIES = ("3.11", "3.12", "3.13")

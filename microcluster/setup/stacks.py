@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from microcluster import config
-from microcluster.setup.environment import PROJECT, Home
+from microcluster.home import Home
+from microcluster.setup.environment import PROJECT
 from microcluster.setup.errors import MISTAKE, SetupError
 
 STACKS = PROJECT / "stacks"

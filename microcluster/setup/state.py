@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from microcluster.home import Home
 from microcluster.lifecycle import pulumi_state
-from microcluster.setup.environment import PULUMI, Home, child_environment
+from microcluster.setup.environment import PULUMI, child_environment
 from microcluster.setup.errors import SetupError
 from microcluster.setup.process import Step, run_logged
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import traceback
 
-from microcluster.setup.environment import Home
+from microcluster.home import Home
 from microcluster.setup.errors import of_the_system
 from microcluster.setup.secret_env import kept
 from providers.grpc.redaction import redacted, without_secrets
@@ -25,7 +24,7 @@ def sentence(command: str, error: Exception) -> str:
 
 
 def _record(command: str, error: Exception) -> str:
-    path = Home.of(os.environ).logs / f"{command.replace(' ', '-')}-error.log"
+    path = Home.of().logs / f"{command.replace(' ', '-')}-error.log"
     text = without_secrets("".join(traceback.format_exception(error)), *kept().values())
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -15,8 +15,9 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from microcluster.home import Home
 from microcluster.setup import packages, secret_env
-from microcluster.setup.environment import PROJECT, VENV, Home
+from microcluster.setup.environment import PROJECT, VENV
 from microcluster.setup.errors import FAILED, INTERRUPTED, SetupError, of_the_system
 from microcluster.setup.process import Step, run_logged
 from microcluster.setup.progress import say
@@ -143,7 +144,7 @@ def main() -> int:
             raise SetupError(
                 f"Python {sys.version.split()[0]} is not supported; 3.11 to 3.13 are. Name one: make PYTHON=python3.13"
             )
-        ensure(Home.of(os.environ))
+        ensure(Home.of())
     except SetupError as error:
         say(str(error), sys.stderr)
         return error.exit_code

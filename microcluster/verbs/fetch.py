@@ -18,11 +18,11 @@ from microcluster.plain_text import say
 from microcluster.remote.download_run import RemoteFile, bring, inventory
 from microcluster.remote.host import Host
 from microcluster.remote.translation import MAX_LENGTH
+from microcluster.setup.environment import ARTIFACTS
 from microcluster.verbs.command import STACK, UserMistake, is_part_of_make, print_json, suggest, tell, verb
 from microcluster.verbs.screen import PlainConsole
-from microcluster.verbs.stack_outputs import PROJECT, launcher_of, payload_of
+from microcluster.verbs.stack_outputs import launcher_of, payload_of
 
-ARTIFACTS = PROJECT / "artifacts"
 MANIFEST = "manifest.json"
 CONFIGURATION = "translate.py"
 """For images/jetson."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -11,8 +10,8 @@ from typing import Any
 import invoke
 
 from microcluster import config
+from microcluster.home import Home
 from microcluster.plain_text import say
-from microcluster.setup.environment import Home
 from microcluster.verbs.command import FAILED, STACK, print_json, tell, verb
 from microcluster.verbs.money import CENT, Bill, account_and_mark, last_rental
 from microcluster.verbs.screen import show_table
@@ -34,7 +33,7 @@ COLUMNS = (
 def receipt(context: invoke.Context, stack: str = STACK, json: bool = False, all: bool = False) -> int:
     """Print what was last rented under the stack's mark and what is still billed; exit code 1 unless nothing is."""
     account, mark = account_and_mark(stack)
-    home = Home.of(os.environ)
+    home = Home.of()
     known = known_guests(stack, home) | operator_cleanup.journalled_guests(stack, mark, account)
     owner = Owner(stack, mark)
     charges = read_charges(account, owner, known)

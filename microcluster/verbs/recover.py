@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import subprocess
 
 import invoke
 
 from microcluster import config
+from microcluster.home import Home
 from microcluster.lifecycle import locks, orphans, pulumi_state, state_repair
 from microcluster.plain_text import say
-from microcluster.setup.environment import PROJECT, PULUMI, Home, child_environment
+from microcluster.setup.environment import PROJECT, PULUMI, child_environment
 from microcluster.setup.secret_env import kept
 from microcluster.verbs import belongings_table
 from microcluster.verbs.command import FAILED, STACK, VerbError, suggest, tell, verb
@@ -32,7 +32,7 @@ QUICK_S = 60
 def recover(context: invoke.Context, stack: str = STACK, yes: bool = False, cancel: bool = False) -> int:
     """Put a stack in order after a crash: processes, lock, state, unfinished orders; what is rented stays unless --cancel."""
     config.read_account(stack)
-    home = Home.of(os.environ)
+    home = Home.of()
     with locks.alone_on(stack, "fab recover", home):
         locks.refuse_living_pulumi(stack, "fab recover", home)
         if not (yes or _agrees(stack, home, cancel=cancel)):

@@ -6,17 +6,15 @@ import json
 import os
 import shutil
 import subprocess
-from pathlib import Path
-from string import Template
 
 from microcluster import config
+from microcluster.home import Home
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.remote.host import Host
 from microcluster.remote.steps import open_hosts
+from microcluster.setup.environment import PROJECT, settings
 from microcluster.verbs.command import UserMistake, VerbError
 
-PROJECT = Path(__file__).parents[2]
-SETTINGS = PROJECT / "microcluster" / "setup" / "environment.env"
 OUTPUT = "microcluster"
 PULUMI_TIMEOUT_S = 60
 
@@ -75,7 +73,4 @@ def _outputs(stack: str) -> dict[str, object]:
 
 def _environment() -> dict[str, str]:
     """Let the verb also work where env.sh was not sourced."""
-    lines = (line.strip() for line in SETTINGS.read_text().splitlines())
-    pairs = (line.split("=", 1) for line in lines if line and not line.startswith("#"))
-    home = str(config.home())
-    return {name: Template(value).substitute(MICROCLUSTER_HOME=home) for name, value in pairs} | os.environ
+    return settings(Home.of()) | os.environ

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from microcluster.home import Home
 from microcluster.lifecycle import pulumi_state
 from microcluster.lifecycle.pulumi_state import BrokenStateError, Held, Snapshot
-from microcluster.setup.environment import Home
 from providers.softlayer.marked_inventory import GROUP, GUEST, KEY, Belonging
 
 KINDS: Mapping[str, str] = {

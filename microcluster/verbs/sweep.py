@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Iterable, Sequence
 
 import invoke
 
 from microcluster import config
+from microcluster.home import Home
 from microcluster.lifecycle import pulumi_state
 from microcluster.lifecycle.pulumi_state import BrokenStateError
 from microcluster.plain_text import say
-from microcluster.setup.environment import Home
 from microcluster.setup.secret_env import kept
 from microcluster.verbs import belongings_table
 from microcluster.verbs.command import FAILED, STACK, UserMistake, VerbError, print_json, suggest, tell, verb
@@ -37,7 +36,7 @@ def sweep(  # noqa: PLR0917 - Fabric makes an option of each
     """List what no living stack of yours knows in the account of STACK; cancel what is named with --id or --mark."""
     account = open_account(config.read_account(stack).config_file, kept())
     with reading(account, "what bears a mark"):
-        found = orphaned(marked_inventory.everything(account), living_marks(Home.of(os.environ)))
+        found = orphaned(marked_inventory.everything(account), living_marks(Home.of()))
     if json:
         print_json([_facts(each) for each in found])
         return FAILED if found else 0

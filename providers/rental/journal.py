@@ -18,9 +18,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from microcluster.home import Home
 from providers.rental import clock
 from providers.rental.clock import Instant
-from providers.rental.home import home
 from providers.softlayer import owner_mark as marks
 from providers.softlayer.errors import ProviderError
 
@@ -65,7 +65,7 @@ class Journal:
 
     def __init__(self, stack: str, owner_mark: str) -> None:
         self.owner = marks.Owner(stack, owner_mark)
-        self.path = home() / "journal" / f"{marks.owner(stack, owner_mark)}.jsonl"
+        self.path = Home.of().root / "journal" / f"{marks.owner(stack, owner_mark)}.jsonl"
 
     def intend(self, intent: Intent) -> Intent:
         """Write an intent, and return it with its attempt and time.

@@ -7,12 +7,11 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from string import Template
 from urllib.parse import urlsplit
 
 import SoftLayer
 
-from providers.rental.home import home
+from microcluster.home import Home
 from providers.softlayer.errors import ProviderError
 
 CALL_TIMEOUT_S = 60.0
@@ -49,7 +48,7 @@ class Credentials:
 def load(config_file: str | None, exported: Mapping[str, str] = os.environ) -> Credentials:
     """Read the key; with a file named, that file alone counts, so that no exported key reaches another account."""
     if config_file:
-        path = expand(config_file)
+        path = Home.of().expand(config_file)
         if not path.exists():
             raise CredentialsError(
                 f"reading the account's key from {path}: the file does not exist. "
@@ -65,12 +64,6 @@ def load(config_file: str | None, exported: Mapping[str, str] = os.environ) -> C
     if exported.get("https_proxy"):
         found.pop("proxy", None)  # As with the official client, the exported one goes before the file's.
     return _checked(found, "SL_USERNAME and SL_API_KEY or " + (str(paths[-1]) if paths else "~/.softlayer"))
-
-
-def expand(path: str) -> Path:
-    """Return a path of a stack file, which may begin with ``~/`` or ``$MICROCLUSTER_HOME/``, as the program reads it too."""
-    named = Template(path).safe_substitute(HOME=str(Path.home()), MICROCLUSTER_HOME=str(home()))
-    return Path(named).expanduser().absolute()
 
 
 def _settings_in(path: Path) -> dict[str, str | None]:
@@ -127,7 +120,7 @@ def _authority(text: str, source: str) -> str | None:
     """Read the official client's ``verify``: nobody sends a key to an endpoint that cannot prove who it is."""
     if text.lower() == "true":
         return None
-    path = expand(text)
+    path = Home.of().expand(text)
     if text.lower() == "false" or not path.is_file():
         raise CredentialsError(
             f"reading verify from {source}: neither True nor the file of a certificate authority. "

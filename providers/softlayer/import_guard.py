@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from providers.rental.home import home
+from microcluster.home import Home, owner_mark
 from providers.softlayer import owner_mark as marks
 from providers.softlayer.errors import ProviderError
 from providers.softlayer.session import Operation
@@ -35,6 +35,6 @@ def permit(op: Operation, what: str, owner: marks.Owner | None) -> None:
 def own_mark(stack: str) -> str | None:
     """Compute the stack's mark from its public key; None where no key was made."""
     try:
-        return marks.of_public_key((home() / "keys" / stack / "id_ed25519.pub").read_text(encoding="utf-8"))
+        return owner_mark((Home.of().keys / stack / "id_ed25519.pub").read_text(encoding="utf-8"))
     except OSError:
         return None

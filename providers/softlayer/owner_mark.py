@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -58,11 +57,6 @@ def owner_tags(stack: str, mark: str) -> tuple[str, ...]:
 def owner_of(domain: str) -> str:
     """Read ``v100-1f3a9c42`` from ``v100-1f3a9c42.microcluster``."""
     return domain.removesuffix(f".{ZONE}")
-
-
-def of_public_key(line: str) -> str:
-    """Compute the mark that a stack's public key gives: eight hex digits of the SHA-256 of its type and material."""
-    return hashlib.sha256(" ".join(line.split()[:2]).encode()).hexdigest()[:8]
 
 
 def domain_is(domain: Any, mark: str) -> bool:

@@ -8,12 +8,13 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from microcluster.setup.environment import Home, child_environment
+from microcluster.home import Home
+from microcluster.setup.environment import child_environment
 from tests.integration.conftest import AccountEmulator
 
 ROOT = Path(__file__).parents[2]
 LIMIT_S = 120
-CACHE = Home.of(os.environ).cache
+CACHE = Home.of().cache
 """Looked up before a test takes the person's HOME away."""
 PAID_PART = """
 import pulumi

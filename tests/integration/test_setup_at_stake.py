@@ -14,8 +14,8 @@ pytestmark = pytest.mark.timeout(300)
 ASK = """
 import os
 from microcluster.lifecycle import unsaved_work
-from microcluster.setup.environment import Home
-print(unsaved_work.why_machines_may_go(Home.of(os.environ), "local"))
+from microcluster.home import Home
+print(unsaved_work.why_machines_may_go(Home.of(), "local"))
 """
 
 

@@ -12,8 +12,9 @@ import time
 
 import pytest
 
+from microcluster.home import Home
 from microcluster.lifecycle.locks import alone_on, pulumi_locks
-from microcluster.setup.environment import PROJECT, PYTHON, Home, child_environment
+from microcluster.setup.environment import PROJECT, PYTHON, child_environment
 
 pytestmark = pytest.mark.timeout(120)
 STACKS = ("local", "p100", "p100-local", "v100", "v100-local")
@@ -22,7 +23,7 @@ STACKS = ("local", "p100", "p100-local", "v100", "v100-local")
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
     """A home that `make setup` has prepared, sharing the cache of this machine's own home."""
-    cache = Home.of(os.environ).cache
+    cache = Home.of().cache
     place = Home(tmp_path_factory.mktemp("home"), cache)
     done = run(place, "setup")
     assert done.returncode == 0, done.stdout + done.stderr

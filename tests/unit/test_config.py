@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from microcluster import config
+from microcluster.home import Home, owner_mark
 from microcluster.jobs import image
 
 V100 = {
@@ -313,7 +314,7 @@ def test_the_mark_is_made_of_the_public_key(tmp_path, monkeypatch) -> None:
     (keys / "id_ed25519.pub").write_text("ssh-ed25519 AAAAC3Nz me@laptop\n")
     owner = config.owner("dev")
     assert owner.public_key == "ssh-ed25519 AAAAC3Nz"
-    assert owner.mark == config.owner_mark("ssh-ed25519 AAAAC3Nz")
+    assert owner.mark == owner_mark("ssh-ed25519 AAAAC3Nz")
     assert len(owner.mark) == 8
 
 
@@ -325,7 +326,7 @@ def test_a_stack_without_a_key_says_how_to_make_one(tmp_path, monkeypatch) -> No
 
 def test_paths_in_a_stack_file_may_name_the_home(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path))
-    assert config.expand("$MICROCLUSTER_HOME/emulator/ngc_key") == tmp_path / "emulator" / "ngc_key"
+    assert Home.of().expand("$MICROCLUSTER_HOME/emulator/ngc_key") == tmp_path / "emulator" / "ngc_key"
 
 
 def test_a_misspelt_setting_of_the_account_is_refused_for_another_account_would_be_taken() -> None:

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from microcluster import config
+from microcluster.home import Home
 
 ROOT = Path(__file__).parents[2]
 GOOD = {
@@ -227,7 +228,7 @@ def test_a_key_in_the_place_of_its_file_is_not_repeated(tmp_path, path) -> None:
 def test_no_variable_but_the_home_is_filled_into_a_path(tmp_path, monkeypatch, variable) -> None:
     monkeypatch.setenv("SL_API_KEY", "c0ffee")
     assert "c0ffee" not in refusal(file_with(tmp_path, "softlayer:configFile", variable))
-    assert "c0ffee" not in str(config.expand(variable))
+    assert "c0ffee" not in str(Home.of().expand(variable))
 
 
 @pytest.mark.parametrize("scale", ["0", "-1", ".nan", ".inf", "'x'", "true", "[1]", "1e9"])

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from microcluster.home import Home
 from microcluster.lifecycle import unsaved_work
 from microcluster.lifecycle.unsaved_work import Stake, judge, machines_taken, settle
-from microcluster.setup.environment import Home
 from microcluster.setup.errors import MISTAKE, SetupError
 from microcluster.setup.progress import Stages
 

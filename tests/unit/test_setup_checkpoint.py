@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from microcluster.home import Home
 from microcluster.lifecycle import pulumi_state, state_repair
 from microcluster.lifecycle.pulumi_state import BrokenStateError, Held, Snapshot
 from microcluster.setup import state
-from microcluster.setup.environment import Home
 from microcluster.setup.errors import SetupError
 
 URN = "urn:pulumi:local::microcluster::{kind}::{name}"

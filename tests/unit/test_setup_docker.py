@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from microcluster.home import Home
 from microcluster.setup import docker, packages
-from microcluster.setup.environment import Home
 from microcluster.setup.errors import SetupError
 
 

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from microcluster.home import Home
 from microcluster.setup import build_once, engine, go, plugin, versions
-from microcluster.setup.environment import PROJECT, Home
+from microcluster.setup.environment import PROJECT
 from microcluster.setup.errors import SetupError
 
 CLOSED = "http://127.0.0.1:1"

@@ -11,11 +11,10 @@ from pathlib import Path
 import pytest
 
 from emulator.settings import default_state
-from microcluster import config
+from microcluster.home import Home
 from microcluster.setup import images
-from microcluster.setup.environment import PROJECT, VENV, Home, child_environment
+from microcluster.setup.environment import PROJECT, VENV, child_environment
 from microcluster.verbs import stack_outputs
-from providers.softlayer import credentials
 
 SHELLS = [shell for shell in ("sh", "dash", "bash", "zsh") if shutil.which(shell)]
 PLAIN = {"PATH": "/usr/bin:/bin", "HOME": "/home/someone"}
@@ -71,12 +70,6 @@ def test_several_homes_may_share_one_cache(tmp_path: Path) -> None:
     assert child_environment(home, {})["MICROCLUSTER_CACHE"] == str(tmp_path / "shared")
 
 
-def test_paths_of_stack_files_know_the_home(tmp_path: Path) -> None:
-    home = Home(tmp_path, tmp_path)
-    assert home.expand("$MICROCLUSTER_HOME/emulator/softlayer.conf") == tmp_path / "emulator" / "softlayer.conf"
-    assert home.expand("~/.softlayer") == Path.home() / ".softlayer"
-
-
 @pytest.mark.parametrize(
     ("home", "place"),
     [(None, "me/.microcluster"), ("", "me/.microcluster"), ("~/mine", "me/mine"), ("mine", "here/mine")],
@@ -92,7 +85,7 @@ def test_every_part_finds_the_same_home_and_the_same_paths_in_it(tmp_path, monke
     monkeypatch.setattr(images, "ensure", lambda names, folder, say: built_in.append(folder))
     assert images.main([]) == 0
     root = tmp_path / place
-    assert {Home.of(os.environ).root, config.home(), default_state().parent, *built_in} == {root}
+    assert {Home.of().root, default_state().parent, *built_in} == {root}
     places = {
         "$MICROCLUSTER_HOME/a/b": root / "a" / "b",
         "${MICROCLUSTER_HOME}/a": root / "a",
@@ -101,17 +94,14 @@ def test_every_part_finds_the_same_home_and_the_same_paths_in_it(tmp_path, monke
         "a/b": tmp_path / "here" / "a" / "b",
         "/a/$NOT_SET": Path("/a/$NOT_SET"),
     }
-    for expand in (Home.of(os.environ).expand, config.expand, credentials.expand):
-        assert {path: expand(path) for path in places} == places
+    assert {path: Home.of().expand(path) for path in places} == places
 
 
 def test_a_verb_asks_pulumi_with_the_same_settings_where_nothing_was_sourced(monkeypatch) -> None:
     for name in [name for name in os.environ if name.startswith("PULUMI_")]:
         monkeypatch.delenv(name)
     assert stack_outputs._environment().items() >= {
-        (name, value)
-        for name, value in child_environment(Home.of(os.environ), {}).items()
-        if name.startswith("PULUMI_")
+        (name, value) for name, value in child_environment(Home.of(), {}).items() if name.startswith("PULUMI_")
     }
     monkeypatch.setenv("PULUMI_PARALLEL", "3")
     assert stack_outputs._environment()["PULUMI_PARALLEL"] == "3"

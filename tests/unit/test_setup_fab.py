@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from microcluster.home import Home
 from microcluster.lifecycle import fab
-from microcluster.setup.environment import PART_OF_MAKE, Home
+from microcluster.setup.environment import PART_OF_MAKE
 
 
 def test_a_verb_that_make_runs_is_told_that_it_is_a_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

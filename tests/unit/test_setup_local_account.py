@@ -11,8 +11,8 @@ import pytest
 
 from emulator.machines.reachability import remedy
 from emulator.process import port_owner
+from microcluster.home import Home
 from microcluster.lifecycle import emulated_account
-from microcluster.setup.environment import Home
 from microcluster.setup.errors import SetupError
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from microcluster.home import Home
 from microcluster.lifecycle import locks
-from microcluster.setup.environment import Home
 from microcluster.setup.errors import SetupError
 
 

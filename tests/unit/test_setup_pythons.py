@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from microcluster.home import Home
 from microcluster.setup import pythons, venv
-from microcluster.setup.environment import PROJECT, Home
+from microcluster.setup.environment import PROJECT
 
 OURS = f"{sys.version_info.major}.{sys.version_info.minor}"
 OTHER = next(series for series in pythons.SERIES if series != OURS)

@@ -13,11 +13,12 @@ from pathlib import Path
 
 import pytest
 
+from microcluster.home import Home
 from microcluster.lifecycle import locks, up
 from microcluster.lifecycle.emulated_account import parse_status
 from microcluster.lifecycle.locks import alone_on
 from microcluster.setup import stacks
-from microcluster.setup.environment import PROJECT, Home
+from microcluster.setup.environment import PROJECT
 from microcluster.setup.errors import MISTAKE, SetupError
 
 

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from microcluster.home import Home
 from microcluster.setup import secret_env, venv
-from microcluster.setup.environment import PROJECT, Home
+from microcluster.setup.environment import PROJECT
 from microcluster.setup.errors import SetupError
 from microcluster.setup.process import Step
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from microcluster import config
+from microcluster.home import owner_mark
 from tests.e2e.product import install
 from tools.chaos.account import CLOCK_RATE, AccountServer, Rented
 
@@ -135,7 +135,7 @@ class CommandLine:
     def mark(self) -> str:
         """The stack's owner mark."""
         key = (self.home / "keys" / STACK / "id_ed25519.pub").read_text()
-        return config.owner_mark(" ".join(key.split()[:2]))
+        return owner_mark(key)
 
     @property
     def state_file(self) -> Path:

@@ -1,0 +1,69 @@
+"""A person's folder of microcluster: what lies where in it, and the owner mark of the keys in it.
+
+Only the standard library: setup uses it before any package is installed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from string import Template
+
+PRIVATE_DIR = 0o700
+
+
+@dataclass(frozen=True)
+class Home:
+    """The folder ``MICROCLUSTER_HOME``, and the cache, which several homes may share (``MICROCLUSTER_CACHE``)."""
+
+    root: Path
+    cache: Path
+
+    @classmethod
+    def of(cls, environment: Mapping[str, str] = os.environ) -> Home:
+        """Return the home that ``environment`` names, or the default one; it need not exist."""
+        root = Path(environment.get("MICROCLUSTER_HOME") or "~/.microcluster").expanduser().absolute()
+        cache = environment.get("MICROCLUSTER_CACHE")
+        return cls(root, Path(cache).expanduser().absolute() if cache else root / "cache")
+
+    @property
+    def state(self) -> Path:
+        return self.root / "state"
+
+    @property
+    def keys(self) -> Path:
+        return self.root / "keys"
+
+    @property
+    def locks(self) -> Path:
+        return self.root / "locks"
+
+    @property
+    def plugins(self) -> Path:
+        return self.root / "pulumi" / "plugins"
+
+    @property
+    def logs(self) -> Path:
+        return self.root / "cache" / "logs"
+
+    def make(self) -> None:
+        """Create the folders that must exist before anything runs, readable by their owner alone."""
+        for folder in (self.root, self.state, self.keys, self.locks, self.root / "pulumi", self.cache, self.logs):
+            folder.mkdir(parents=True, exist_ok=True, mode=PRIVATE_DIR)
+        self.root.chmod(PRIVATE_DIR)
+
+    def expand(self, path: str) -> Path:
+        """Return a path of a stack file, which may begin with ``~/`` or ``$MICROCLUSTER_HOME/``.
+
+        No other variable is filled in: its value may be a key, and would stand in the error about a missing file.
+        """
+        named = Template(path).safe_substitute(HOME=str(Path.home()), MICROCLUSTER_HOME=str(self.root))
+        return Path(named).expanduser().absolute()
+
+
+def owner_mark(public_key: str) -> str:
+    """Return the first eight hex digits of SHA-256 of a public key's type and material."""
+    return hashlib.sha256(" ".join(public_key.split()[:2]).encode()).hexdigest()[:8]
