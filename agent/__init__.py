@@ -1,1 +1,11 @@
-"""What runs on rented machines: Python 3.5, the standard library alone, importing only itself."""
+"""Everything that runs on rented machines.
+
+The folder is sent as a whole to ``<run>/agent`` on every machine, and ``python <run>/agent MODULE ARGUMENT...`` calls the ``main``
+of one module, on the machine itself or in its training container. So all of it is Python 3.5, uses only the standard library
+and imports only itself. A module that is also sent alone, on standard input or as an argument, imports nothing of the package.
+"""
+
+
+def program(folder, module, *arguments):
+    """Return the argv that runs one module of the package in a run's folder."""
+    return ["python", folder + "/agent", module] + list(arguments)

@@ -1,11 +1,10 @@
-"""Measures how fast one machine sends to another with plain sockets; Python 3.5, it travels to every machine.
+"""Measures how fast one machine sends to another with plain sockets.
 
 ``receive ADDRESS PORT STREAMS`` takes in and throws away; ``send ADDRESS PORT STREAMS`` sends for a while and prints the
 megabits per second that had arrived when the other side closed.
 """
 
 import socket
-import sys
 import threading
 import time
 
@@ -71,5 +70,5 @@ def pour(connection, until, sent):
     sent.append(count)
 
 
-if __name__ == "__main__":
-    {"receive": receive, "send": send}[sys.argv[1]](sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
+def main(verb, address, port, streams):
+    {"receive": receive, "send": send}[verb](address, int(port), int(streams))

@@ -1,13 +1,13 @@
 """The stages of a staging: each is left out when its results are whole, so that a killed one goes on where it was.
 
-Python 3.5, it travels to the launcher. A stage's stamp holds what its results follow from, and their sizes and hashes.
+A stage's stamp holds what its results follow from, and their sizes and hashes.
 """
 
 import hashlib
 import json
 import os
 
-from staging_log import say
+from agent.staging_log import say
 
 PIECE = 1 << 20
 

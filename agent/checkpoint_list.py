@@ -1,10 +1,9 @@
-"""Prints every checkpoint of a run as one JSON list, newest first; Python 3.5, it travels to the launcher. Argument: the run's folder."""
+"""Prints every checkpoint of a run as one JSON list, newest first. Argument: the run's folder."""
 
 import json
 import os
-import sys
 
-import checkpoints
+from agent import checkpoints
 
 FOLDERS = ("logdir", "torn")
 """Where the framework writes them, and where those lie that could not be used."""
@@ -34,5 +33,5 @@ def described(logdir, name, step, aside):
     }
 
 
-if __name__ == "__main__":
-    print(json.dumps(listed(sys.argv[1]), sort_keys=True))
+def main(folder):
+    print(json.dumps(listed(folder), sort_keys=True))

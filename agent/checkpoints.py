@@ -1,4 +1,4 @@
-"""Which checkpoint a run can go on from; Python 3.5, it travels to the launcher.
+"""Which checkpoint a run can go on from.
 
 A checkpoint is named relative to the log folder: ``model.ckpt-100``, or ``best_models/val_loss=1.6-step-101`` of an
 evaluation, which holds all variables too.
@@ -8,7 +8,7 @@ import os
 import re
 import shutil
 
-from tf_index import Torn, flaw, global_step
+from agent.tf_index import Torn, flaw, global_step
 
 PARTS = (".index", ".meta", ".data-00000-of-00001")
 REGULAR = re.compile(r"model\.ckpt-(\d+)\.index$")

@@ -1,4 +1,4 @@
-"""Brings the data set to every other machine, in one chain over the private network; Python 3.5, it runs in the launcher's container.
+"""Brings the data set to every other machine, in one chain over the private network, and runs in the launcher's container.
 
 Arguments: the folder of the data, the words of the way to another machine as JSON, the machines. Those that have every file with its
 hash get nothing. What broke in the chain goes by itself afterwards, from here.
@@ -11,8 +11,8 @@ import subprocess
 import sys
 import time
 
-import chain_copy
-from parallel import at_once
+from agent import chain_copy
+from agent.parallel import at_once
 
 MARK = "microcluster-spread "
 LIST = "SHA256SUMS"
@@ -91,7 +91,3 @@ def main(folder, way, *machines):
     rest = Spread(folder, json.loads(way)).bring(machines)
     if rest:
         sys.exit("the data did not arrive whole on " + " and ".join("{} ({})".format(*one) for one in rest))
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

@@ -1,9 +1,6 @@
-"""Has the data of a run on the launcher: its own, else those of a machine that has them whole, else made anew.
+"""Has the data of a run on the launcher: its own, else those of a machine that has them whole, else made anew."""
 
-Python 3.5, it travels to the launcher.
-"""
-
-from parallel import at_once
+from agent.parallel import at_once
 
 ASK_TIMEOUT_S = 600
 """Comparing 2 GB with their sums takes seconds, on a busy disk minutes."""

@@ -1,4 +1,4 @@
-"""Decides from what a run says and shows whether something is wrong with it; pure, Python 3.5, it travels to the launcher.
+"""Decides from what a run says and shows whether something is wrong with it; pure,
 
 What cannot get better ends the run, because its machines cost money: a loss that is no number, a rank or a machine that is
 gone, no progress. What may be on purpose or may pass only raises an alarm: slow steps, GPUs at rest, a disk that fills up.

@@ -1,4 +1,4 @@
-"""Ends a step of the preparation in which nothing moves any more, as where a disk hangs; Python 3.5, it travels to the launcher.
+"""Ends a step of the preparation in which nothing moves any more, as where a disk hangs.
 
 Moving is what the run's processes on this machine read, write and compute. So no step has a limit for the whole of it: 10 GB may
 take their time. A connection that only keeps itself alive moves too little to count.
@@ -8,9 +8,8 @@ import contextlib
 import threading
 import time
 
-import health_rules
-import kill_run
-from parallel import at_once
+from agent import health_rules, kill_run
+from agent.parallel import at_once
 
 IDLE_S = 900
 """Longer than the download of an archive goes on trying without one more byte."""

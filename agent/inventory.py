@@ -1,4 +1,4 @@
-"""Lists what of a run is worth bringing home, with sizes and hashes, as one JSON line; Python 3.5, it travels on standard input.
+"""Lists what of a run is worth bringing home, with sizes and hashes, as one JSON line.
 
 Arguments: the run's folder, the data set's folder. A file that is still being written is taken as long as it is now.
 """
@@ -84,5 +84,9 @@ def inventory(folder, data):
     return found
 
 
+def main(folder, data):
+    print(json.dumps(inventory(folder, data)))
+
+
 if __name__ == "__main__":
-    print(json.dumps(inventory(*sys.argv[1:])))
+    main(*sys.argv[1:])

@@ -1,4 +1,4 @@
-"""Ends every process of a run on this host and prints what is left; Python 3.5, it travels on standard input.
+"""Ends every process of a run on this host and prints what is left.
 
 A process belongs to a run when MICROCLUSTER_RUN in its environment says so, or when it runs in the run's container, which
 serves nothing else but tools that say so themselves (MICROCLUSTER_TOOL). It is signalled only while it still is the process
@@ -160,10 +160,14 @@ def remove_staging(run):
         asked(["docker", "rm", "-f"] + names.split(), DOCKER_TIMEOUT_S)
 
 
-if __name__ == "__main__":
-    mark_stopped(sys.argv[1], find(sys.argv[2], sys.argv[3]).values())
-    inside_of, unseen = container_of(sys.argv[4]) if sys.argv[4:] else (None, "")
-    ended, left = end(sys.argv[2], sys.argv[3], inside_of)
-    if sys.argv[2] == "only":
-        remove_staging(sys.argv[3])
+def main(runs, mode, run, container=None):
+    mark_stopped(runs, find(mode, run).values())
+    inside_of, unseen = container_of(container) if container else (None, "")
+    ended, left = end(mode, run, inside_of)
+    if mode == "only":
+        remove_staging(run)
     print(json.dumps({"ended": len(ended), "left": sorted(pid for pid, _ in left), "unseen": unseen}))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

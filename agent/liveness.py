@@ -1,4 +1,4 @@
-"""Shows that the supervisor lives, for those who look at its folder; Python 3.5, it travels to the launcher.
+"""Shows that the supervisor lives, for those who look at its folder.
 
 The sign is the machine's monotonic clock, which no step of the time of day moves and which every process of the machine shares.
 """

@@ -1,4 +1,4 @@
-"""Reading the log of OpenSeq2Seq's run.py line by line; Python 3.5 syntax, because this file travels to the launcher.
+"""Reading the log of OpenSeq2Seq's run.py line by line.
 
 Ranks share one stream: a line of one can land in the middle of another's, NCCL, Horovod and mpirun write in between. So the tags
 of mpirun go first, and then every event is looked for anywhere in the line, as often as it stands there.

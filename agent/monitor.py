@@ -1,7 +1,4 @@
-"""Looks after a run while its ranks train: samples the machines, raises alarms, ends what is lost.
-
-Python 3.5, it travels to the launcher.
-"""
+"""Looks after a run while its ranks train: samples the machines, raises alarms, ends what is lost."""
 
 import contextlib
 import errno
@@ -10,12 +7,10 @@ import threading
 import time
 from collections import deque
 
-import health_rules
-import kill_run
-import predicted_step
-from log_parser import explains, rank_of
-from parallel import at_once
-from replicator import Copier
+from agent import health_rules, kill_run, predicted_step
+from agent.log_parser import explains, rank_of
+from agent.parallel import at_once
+from agent.replicator import Copier
 
 LAST_LINES, LINE_SHOWN = 20, 1000
 SAMPLE_TIMEOUT_S = 20

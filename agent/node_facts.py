@@ -1,4 +1,4 @@
-"""Prints what one machine is and has as one JSON line; Python 3.5, it travels to every machine and runs in the container.
+"""Prints what one machine is and has as one JSON line.
 
 Arguments: the interface between the ranks, the folder of the run, the folder of its data, the port that measuring needs.
 """
@@ -11,7 +11,6 @@ import resource
 import socket
 import struct
 import subprocess
-import sys
 import time
 
 SIOCGIFADDR = 0x8915
@@ -107,7 +106,3 @@ def main(interface, folder, data, port):
     }
     facts.update(traffic(interface))
     print(json.dumps(facts, sort_keys=True))
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

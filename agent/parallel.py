@@ -1,4 +1,4 @@
-"""Does the same for several things at the same time; Python 3.5, it travels to the launcher."""
+"""Does the same for several things at the same time."""
 
 import threading
 

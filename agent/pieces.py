@@ -1,4 +1,4 @@
-"""Sentences into sentence pieces and back; Python 3.5, it travels as an argument into the training container.
+"""Sentences into sentence pieces and back.
 
 Arguments: ``encode`` or ``decode``, the SentencePiece model. Lines in on standard input, as many lines out.
 """

@@ -1,4 +1,4 @@
-"""Writes the files of a run's folder, each at once and only where it differs; Python 3.5, it travels as an argument.
+"""Writes the files of a run's folder, each at once and only where it differs.
 
 Argument: the folder. Standard input: [[name, text], ...] as JSON, in the order in which they appear.
 """
@@ -12,6 +12,7 @@ def place(folder, files):
     os.makedirs(os.path.join(folder, "logdir"), exist_ok=True)
     for name, text in files:
         path, content = os.path.join(folder, name), text.encode("utf-8")
+        os.makedirs(os.path.dirname(path), exist_ok=True)
         if os.path.exists(path):
             with open(path, "rb") as file:
                 if file.read() == content:

@@ -1,9 +1,9 @@
-"""What a step should take on this network, as far as anything like the run was ever timed; Python 3.5, it travels to the launcher."""
+"""What a step should take on this network, as far as anything like the run was ever timed."""
 
 import json
 import os
 
-import step_time_model
+from agent import step_time_model
 
 
 def of(run):

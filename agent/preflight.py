@@ -1,6 +1,6 @@
 """Runs as every rank before the training does: says where it is, and adds up as much as the training's gradients.
 
-Python 3.5, it travels to every machine. Arguments: the interface between the ranks, the configuration that the ranks will
+Arguments: the interface between the ranks, the configuration that the ranks will
 read, the size of the model in bytes.
 """
 
@@ -12,7 +12,7 @@ import socket
 import sys
 import time
 
-from node_facts import address_of
+from agent.node_facts import address_of
 
 MPI_LIBRARY = "libmpi.so.40"
 """Open MPI 3 and 4; by its C interface, because not every image has a binding for Python."""
@@ -51,7 +51,3 @@ def allreduce(count):
     if total[0] != float(os.environ["OMPI_COMM_WORLD_SIZE"]):
         sys.exit("the sum over all ranks is {} instead of {}".format(total[0], os.environ["OMPI_COMM_WORLD_SIZE"]))
     return round(seconds, 3)
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

@@ -1,11 +1,11 @@
-"""Looks at machines, network and ranks between preparing and training; Python 3.5, it travels to the launcher."""
+"""Looks at machines, network and ranks between preparing and training."""
 
 import json
 import threading
 import time
 
-import preflight_rules
-from parallel import at_once
+from agent import preflight_rules
+from agent.parallel import at_once
 
 PREFLIGHT_MARK = "microcluster-preflight "
 STREAMS = (1, 8)

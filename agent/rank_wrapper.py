@@ -1,4 +1,4 @@
-"""Runs one rank and leaves a word on its machine of how it ended; Python 3.5, it travels to every machine.
+"""Runs one rank and leaves a word on its machine of how it ended.
 
 mpirun says which rank has died, but at times crashes over that itself; then only these words name the machine. Arguments: the
 file of the words, the rank's command.
@@ -11,7 +11,6 @@ import os
 import resource
 import signal
 import subprocess
-import sys
 import time
 
 PR_SET_PDEATHSIG = 1
@@ -56,5 +55,5 @@ def leave(words_file, code):
         file.write(json.dumps(word) + "\n")
 
 
-if __name__ == "__main__":
-    sys.exit(run(sys.argv[1], sys.argv[2:]))
+def main(words_file, *argv):
+    return run(words_file, argv)

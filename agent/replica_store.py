@@ -1,4 +1,4 @@
-"""Keeps what a run would go on from on another machine too, and takes it back; Python 3.5, it runs in the containers.
+"""Keeps what a run would go on from on another machine too, and takes it back, and runs in the containers.
 
 On the launcher: ``copy NODE STEP FILE...``, ``copied NODE`` (prints the step of its copy), ``bring NODE``. On the other machine,
 called by these over ssh: ``lacks``, ``take NAME...``, ``step``, ``give``. The copy there is a folder of files with a manifest.
@@ -14,6 +14,8 @@ import shlex
 import shutil
 import subprocess
 import sys
+
+from agent import program
 
 MARK = "microcluster-copy "
 NONE = "none"
@@ -73,7 +75,7 @@ def copy(run, node, step, *names):
 
 def copied(run, node):
     """Print the step of the copy that ``node`` has, or that it has none; before its first copy it lacks this program too."""
-    look = ["python", "-c", LOOK, os.path.join(run, LINK), MARK + NONE] + program(run, ["step"])
+    look = ["python", "-c", LOOK, os.path.join(run, LINK), MARK + NONE] + program(run, "replica_store", run, "step")
     print(answer(way(run) + [node, line(look)], node, "step"))
 
 
@@ -252,13 +254,9 @@ def line(argv):
     return " ".join(shlex.quote(word) for word in argv)
 
 
-def program(run, argv):
-    return ["python", os.path.join(run, "replica_store.py")] + argv
-
-
 def words(run, node, argv):
     """Return the words that run this program on another machine, where everything lies at the same place."""
-    return way(run) + [node, line(program(run, argv))]
+    return way(run) + [node, line(program(run, "replica_store", run, *argv))]
 
 
 def on(run, node, argv, given=None):
@@ -282,15 +280,11 @@ def answer(command, node, verb, given=None):
 VERBS = {"copy": copy, "copied": copied, "bring": bring, "lacks": lacks, "take": take, "step": step, "give": give}
 
 
-def main(verb, *rest):
+def main(run, verb, *rest):
     try:
-        VERBS[verb](os.path.dirname(os.path.abspath(__file__)), *rest)
+        VERBS[verb](run, *rest)
     except Spoilt as error:
         print(error)
         sys.exit(SPOILT)
     except (CopyFailed, OSError, subprocess.CalledProcessError) as error:
         sys.exit(str(error))
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

@@ -1,4 +1,4 @@
-"""Sees every new checkpoint and best model of a run, and lets another machine have the newest; Python 3.5, it travels to the launcher.
+"""Sees every new checkpoint and best model of a run, and lets another machine have the newest.
 
 It has a thread of its own and never holds up the ranks. The first machine that takes the copy keeps it for as long as it can; when it
 cannot, the next one does.
@@ -8,8 +8,8 @@ import json
 import os
 import time
 
-import checkpoints
-from replica_store import MARK
+from agent import checkpoints
+from agent.replica_store import MARK
 
 COPY_TIMEOUT_S = 1800
 KILL_AFTER_S = 10

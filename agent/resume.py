@@ -1,15 +1,12 @@
-"""What a run goes on from: the newest checkpoint that is whole, of this machine or of the one that has the copy.
-
-Python 3.5, it travels to the launcher.
-"""
+"""What a run goes on from: the newest checkpoint that is whole, of this machine or of the one that has the copy."""
 
 import os
 import time
 
-import checkpoints
-from parallel import at_once
-from replica_store import MARK, NONE, SPOILT
-from run_context import ASK_TRIES, TOO_SLOW
+from agent import checkpoints
+from agent.parallel import at_once
+from agent.replica_store import MARK, NONE, SPOILT
+from agent.run_context import ASK_TRIES, TOO_SLOW
 
 ASK_TIMEOUT_S = 30
 BRING_TIMEOUT_S = 1800

@@ -1,4 +1,4 @@
-"""One run's folder on the launcher, and its words in the container; Python 3.5, it travels to the launcher."""
+"""One run's folder on the launcher, and its words in the container."""
 
 import contextlib
 import json

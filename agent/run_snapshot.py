@@ -1,4 +1,4 @@
-"""Reads one run's folder and prints it as one JSON line; Python 3.5, it travels on standard input. Argument: the folder."""
+"""Reads one run's folder and prints it as one JSON line. Argument: the folder."""
 
 import fcntl
 import json
@@ -87,5 +87,9 @@ def observe(folder):
     }
 
 
+def main(folder):
+    print(json.dumps(observe(folder)))
+
+
 if __name__ == "__main__":
-    print(json.dumps(observe(sys.argv[1])))
+    main(*sys.argv[1:])

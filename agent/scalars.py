@@ -1,4 +1,4 @@
-"""Reads one scalar out of the event files that TensorBoard shows; Python 3.5, it travels to the launcher.
+"""Reads one scalar out of the event files that TensorBoard shows.
 
 An event file is a row of records: length (8 bytes), checksum of the length (4), content, checksum of the content (4). The
 content is a protocol buffer of TensorFlow's type Event. Arguments: the log folder, the scalar's name.
@@ -9,9 +9,8 @@ import json
 import math
 import os
 import struct
-import sys
 
-from tf_index import varint
+from agent.tf_index import varint
 
 HEADER, TRAILER_BYTES, FLOAT = struct.Struct("<QI"), 4, struct.Struct("<f")
 LONGEST_BYTES = 1 << 16
@@ -66,5 +65,5 @@ def fields(content):
         yield tag >> 3, value
 
 
-if __name__ == "__main__":
-    print(json.dumps(scalar(*sys.argv[1:])))
+def main(logdir, tag):
+    print(json.dumps(scalar(logdir, tag)))

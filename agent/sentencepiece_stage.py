@@ -1,18 +1,17 @@
-"""Learns sentence pieces, and cuts texts into them; runs as a process of its own, which a signal ends at once. Python 3.5.
+"""Learns sentence pieces, and cuts texts into them; runs as a process of its own, which a signal ends at once.
 
 Arguments: ``learn PREFIX SIZE FLAGS FILE...``, the flags in one word, or ``encode MODEL FILE TARGET``.
 """
 
 import os
-import sys
 
-from staging_log import Progress
-from text_cleaning import count_lines, lines_of
+from agent.staging_log import Progress
+from agent.text_cleaning import count_lines, lines_of
 
 LOOK_EVERY = 10000
 
 
-def learn(prefix, size, flags, files):
+def learn(prefix, size, flags, *files):
     import sentencepiece  # noqa: PLC0415 - only the image has it
 
     progress = Progress("learning " + size + " sentence pieces (no output until it is done)", None, "pieces")
@@ -37,8 +36,5 @@ def encode(model, source, target):
     progress.over(done)
 
 
-if __name__ == "__main__":
-    if sys.argv[1] == "learn":
-        learn(sys.argv[2], sys.argv[3], sys.argv[4], sys.argv[5:])
-    else:
-        encode(*sys.argv[2:])
+def main(verb, *arguments):
+    {"learn": learn, "encode": encode}[verb](*arguments)

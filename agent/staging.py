@@ -1,7 +1,7 @@
 """Makes the data of a run, in a container of its own on the launcher: fetch, check, unpack, clean, shuffle, cut into pieces.
 
 ``staging.py PLAN`` reads the plan (microcluster/jobs/staging_plan.py) and leaves finished files with their sums in its folder.
-Every step is left out whose results are whole. Python 3.5, it travels to the launcher.
+Every step is left out whose results are whole.
 """
 
 import fcntl
@@ -11,14 +11,12 @@ import signal
 import subprocess
 import sys
 
-import staging_archive
-import staging_checks
-import text_cleaning
-from build_cache import Stages, read_json, sha256_of
-from staging_download import Fetcher
-from staging_log import Refused, say
+from agent import staging_archive, staging_checks, text_cleaning
+from agent.build_cache import Stages, read_json, sha256_of
+from agent.staging_download import Fetcher
+from agent.staging_log import Refused, say
 
-PIECES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "sentencepiece_stage.py")
+PIECES = [sys.executable, os.path.dirname(os.path.abspath(__file__)), "sentencepiece_stage"]
 REFUSED, TERMINATED = 1, 143
 LINES_THAT_MATTER = 5
 FOLDERS = ("archives", "raw", "texts", "cleaned", "shuffled", "sent", "stamps")
@@ -156,7 +154,7 @@ class Tool:
             children = []
             try:
                 for job in jobs:
-                    children.append(subprocess.Popen([sys.executable, PIECES] + job, stderr=said))
+                    children.append(subprocess.Popen(PIECES + job, stderr=said))
                 codes = [child.wait() for child in children]
             finally:  # We may have been told to end.
                 for child in children:
@@ -194,7 +192,3 @@ def main(path):
 
 def on_term(number, frame):
     sys.exit(TERMINATED)
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))

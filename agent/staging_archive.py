@@ -1,11 +1,11 @@
-"""Takes files out of a tar without trusting it: nothing is written but where we say; Python 3.5, it travels to the launcher."""
+"""Takes files out of a tar without trusting it: nothing is written but where we say."""
 
 import lzma
 import os
 import tarfile
 import zlib
 
-from staging_log import Refused, say
+from agent.staging_log import Refused, say
 
 LARGEST_MEMBER_BYTES = 8 * 10**9
 BROKEN = (tarfile.TarError, OSError, EOFError, zlib.error, lzma.LZMAError)

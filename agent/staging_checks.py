@@ -1,10 +1,10 @@
-"""Whether finished data can be trained on, and the sums by which every host tells them; Python 3.5, it travels to the launcher."""
+"""Whether finished data can be trained on, and the sums by which every host tells them."""
 
 import os
 
-from build_cache import sha256_of
-from staging_log import Refused, say
-from text_cleaning import count_lines
+from agent.build_cache import sha256_of
+from agent.staging_log import Refused, say
+from agent.text_cleaning import count_lines
 
 SUMS, ID, RECORDS = "SHA256SUMS", "ID", "archives.json"
 EIGHT = 8

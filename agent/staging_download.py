@@ -1,6 +1,6 @@
 """Fetches an archive: goes on where a connection broke, never leaves https, and compares with what is known of it.
 
-Python 3.5, it travels to the launcher. What an archive is, size and hash, is written down when it is first seen; the
+What an archive is, size and hash, is written down when it is first seen; the
 same address must give the same ever after.
 """
 
@@ -15,8 +15,8 @@ import urllib.parse
 import urllib.request
 from http.client import HTTPException
 
-from build_cache import hash_of, read_json, write_json
-from staging_log import Progress, Refused, say
+from agent.build_cache import hash_of, read_json, write_json
+from agent.staging_log import Progress, Refused, say
 
 SILENCE_S = 60
 TRIES = 6

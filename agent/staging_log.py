@@ -1,4 +1,4 @@
-"""What a staging says while it works: lines that the log shows, and its refusals; Python 3.5, it travels to the launcher."""
+"""What a staging says while it works: lines that the log shows, and its refusals."""
 
 import sys
 import time

@@ -1,4 +1,4 @@
-"""How long an update takes: the law of the ring; Python 3.5 syntax, because this file travels to the launcher.
+"""How long an update takes: the law of the ring.
 
 Source of the law: a flat ring over p ranks moves 2 (p - 1) / p of the gradients through every network card each way, reproduced
 at full size on shaped links within 6 % at up to 2 Gb/s. The backward pass is two thirds of the computing and hides the exchange.

@@ -1,4 +1,4 @@
-"""Lives on the launcher and carries one run through preparing, preflight and training; Python 3.5, it travels alone.
+"""Lives on the launcher and carries one run through preparing, preflight and training.
 
 ``supervisor.py start FOLDER`` detaches ``supervisor.py run FOLDER`` unless that is alive. Everything it knows stands in
 FOLDER/job.json; everything it says goes to job.log, progress.jsonl, phase, exit_code and failure.json in the same folder.
@@ -14,18 +14,14 @@ import subprocess
 import sys
 import time
 
-import distribute_data
-import ensure_data
-import health_rules
-import kill_run
-import resume
-from idle import IdleWatch
-from liveness import Liveness
-from log_parser import Reader
-from monitor import Watchman
-from parallel import at_once
-from preflight_checks import PreflightFailed, preflight
-from run_context import Run
+from agent import distribute_data, ensure_data, health_rules, kill_run, resume
+from agent.idle import IdleWatch
+from agent.liveness import Liveness
+from agent.log_parser import Reader
+from agent.monitor import Watchman
+from agent.parallel import at_once
+from agent.preflight_checks import PreflightFailed, preflight
+from agent.run_context import Run
 
 START_TIMEOUT_S = 30
 LOCK_TIMEOUT_S = 2
@@ -241,7 +237,7 @@ def start(folder):
             os.remove(left)
     lock.close()
     run = os.path.basename(folder)
-    argv = [sys.executable, os.path.abspath(__file__), "run", folder]
+    argv = [sys.executable, os.path.join(folder, "agent"), "supervisor", "run", folder]
     if os.path.isdir(SYSTEMD):
         unit = "microcluster-" + run
         said_in = "journalctl -u " + unit
@@ -267,5 +263,5 @@ def start(folder):
     return 1
 
 
-if __name__ == "__main__":
-    sys.exit({"start": start, "run": supervise}[sys.argv[1]](sys.argv[2]))
+def main(verb, folder):
+    return {"start": start, "run": supervise}[verb](folder)

@@ -1,4 +1,4 @@
-"""Raw texts into clean, shuffled pairs of sentences; Python 3.5, it travels to the launcher.
+"""Raw texts into clean, shuffled pairs of sentences.
 
 The rules are those of Moses' clean-corpus-n.perl, which OpenSeq2Seq's script uses, and of sacreBLEU's reading of SGML.
 """
@@ -8,7 +8,7 @@ import random
 import re
 from array import array
 
-from staging_log import Progress, Refused
+from agent.staging_log import Progress, Refused
 
 SPACES = "\t\n\x0b\x0c\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 """What Perl takes for white space in decoded text; Python's own class has four control characters more."""

@@ -1,4 +1,4 @@
-"""Reads the table of a TensorFlow checkpoint and says what is wrong with it; Python 3.5, it travels to the launcher.
+"""Reads the table of a TensorFlow checkpoint and says what is wrong with it.
 
 A checkpoint is `NAME.index`, a sorted table of blocks with a checksum each (LevelDB's format, uncompressed), and the data
 files of which it gives every tensor's place. So a torn write shows without TensorFlow and without reading the tensors.

@@ -1,10 +1,9 @@
 """Reads every tensor of a checkpoint with the framework, which compares their checksums; runs in the container.
 
-Argument: the path without ending. Exit code 3 when a tensor cannot be read back; Python 3.5.
+Argument: the path without ending. Exit code 3 when a tensor cannot be read back;
 """
 
 import os
-import sys
 
 UNREADABLE = 3
 
@@ -24,7 +23,3 @@ def main(prefix):
         print("reading " + prefix + " back: " + str(error).splitlines()[0])
         return UNREADABLE
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
+from agent import program
 from microcluster.jobs import config_lint, image, openseq2seq, staging_plan
 from microcluster.jobs.cluster_facts import ClusterFacts, ClusterFactsError
 from microcluster.jobs.mpirun import RSH_AGENT, RUN_VARIABLE, World, environment, mpirun
@@ -74,7 +75,7 @@ class RunFolder:
             *("--label", f"{STAGING_LABEL}={payload.run}", "--net=host", "--runtime=runc"),
             *("-e", f"{RUN_VARIABLE}={payload.run}", "-e", "LC_ALL=C.UTF-8"),
             *("-v", f"{payload.mount_point}:{payload.mount_point}", "-w", "/", "--entrypoint", "python"),
-            *(image.tag(payload.container), f"{self.path}/staging.py", f"{self.path}/staging.json"),
+            *(image.tag(payload.container), *program(self.path, "staging", f"{self.path}/staging.json")[1:]),
         )
 
     def job(self) -> dict[str, object]:
@@ -84,10 +85,10 @@ class RunFolder:
         data = openseq2seq.data_folder(payload.job, payload.mount_point)
         parameters, port = openseq2seq.parameters(payload.job), payload.container.ssh_port - 1
         model_bytes = FLOAT_BYTES * parameters
-        every_rank = ("python", f"{self.path}/preflight.py", payload.interface, config, str(model_bytes))
-        copies = ["python", f"{self.path}/replica_store.py"]
+        every_rank = program(self.path, "preflight", payload.interface, config, str(model_bytes))
+        copies = program(self.path, "replica_store", self.path)
         ended = f"{self.path}/ranks_ended.jsonl"
-        rank = ("python", f"{self.path}/rank_wrapper.py", ended)
+        rank = program(self.path, "rank_wrapper", ended)
         return {
             "run": payload.run,
             "max_steps": payload.job.max_steps,
@@ -110,10 +111,10 @@ class RunFolder:
             "stage": list(self._stage()),
             "unstage": ["sh", "-c", UNSTAGE],
             "place": ["sh", f"{self.path}/place.sh"],
-            "spread": ["python", f"{self.path}/distribute_data.py", data, json.dumps(RSH_AGENT.split())],
+            "spread": program(self.path, "distribute_data", data, json.dumps(RSH_AGENT.split())),
             "ssh": RSH_AGENT.split(),
-            "facts": ["python", f"{self.path}/node_facts.py", payload.interface, self.path, data, str(port)],
-            "bandwidth": ["python", f"{self.path}/bandwidth.py"],
+            "facts": program(self.path, "node_facts", payload.interface, self.path, data, str(port)),
+            "bandwidth": program(self.path, "bandwidth"),
             "preflight_skipped": payload.job.preflight.removeprefix("run").removeprefix("skip: "),
             "interface": payload.interface,
             "gpu": payload.gpu,
@@ -122,8 +123,8 @@ class RunFolder:
             "images": list(self.image_ids) or [self.image_digest] * len(payload.hosts),
             "model_bytes": model_bytes,
             "disk_bytes": SPARE_BYTES + CHECKPOINTS_KEPT * CHECKPOINT_BYTES * parameters,
-            "end": ["python", f"{self.path}/kill_run.py", f"{payload.mount_point}/runs", "only", payload.run],
-            "read": ["python", f"{self.path}/verify_tensors.py"],
+            "end": program(self.path, "kill_run", f"{payload.mount_point}/runs", "only", payload.run),
+            "read": program(self.path, "verify_tensors"),
             "copy": [*copies, "copy"],
             "copied": [*copies, "copied"],
             "bring": [*copies, "bring"],

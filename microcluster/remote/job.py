@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import agent
@@ -21,8 +21,8 @@ from microcluster.remote.waiting import say
 
 AGENT = Path(agent.__file__).parent
 PLACE = AGENT / "place_files.py"
-SHIPPED = tuple(sorted(AGENT.glob("*.py")))
-"""What lies flat in the run's folder; its Python is the machines' and the image's, down to 3.5."""
+SHIPPED = tuple(sorted(AGENT.rglob("*.py")))
+"""The whole package, which lies in the run's folder; its Python is the machines' and the image's, down to 3.5."""
 ALIVE = ("preparing", "running")
 START_TIMEOUT_S = 60.0
 OBSERVE_TIMEOUT_S = 30.0
@@ -42,14 +42,22 @@ def start_job(hosts: Sequence[Host], payload: ClusterFacts) -> str:
     images = on_all(hosts, lambda host: image_id(host, image.tag(container)) or "none")
     send_data(hosts, payload)
     folder = RunFolder(payload, images[0], tuple(images))
-    _place(launcher, folder)
+    place(launcher, folder.path, folder.texts())
     before = observe(launcher, payload).state
     if before == "finished":
         return before
     if before not in ALIVE:  # Its supervisor hangs, or was killed and has left ranks behind.
         _end_all(hosts, payload, "only")
-    said = launcher.run(("python3", f"{folder.path}/supervisor.py", "start", folder.path), timeout_s=START_TIMEOUT_S)
+    said = launcher.run(
+        ("python3", f"{folder.path}/agent", "supervisor", "start", folder.path), timeout_s=START_TIMEOUT_S
+    )
     return {"alive": "running"}.get(said.stdout.strip(), said.stdout.strip())
+
+
+def place(host: Host, folder: str, texts: Mapping[str, str]) -> None:
+    """Write the agent and ``texts`` into a folder of the host in one go; one command for each file would take seconds."""
+    files = [(f"agent/{path.relative_to(AGENT)}", path.read_text()) for path in SHIPPED] + list(texts.items())
+    host.run(("python3", "-c", PLACE.read_text(), folder), stdin=json.dumps(files))
 
 
 def observe(launcher: Host, payload: ClusterFacts) -> Outcome:
@@ -74,12 +82,6 @@ def stop_job(hosts: Sequence[Host], payload: ClusterFacts) -> dict[str, str]:
         hosts, lambda host: _end_runs(host, payload, "only"), late="no answer in time", timeout_s=STOP_ALL_S
     )
     return {host.facts.name: answer for host, answer in zip(hosts, answers, strict=True) if answer}
-
-
-def _place(launcher: Host, folder: RunFolder) -> None:
-    """Put everything into the run's folder in one go: a way there and back for each of forty files takes seconds."""
-    files = [(path.name, path.read_text()) for path in SHIPPED] + list(folder.texts().items())
-    launcher.run(("python3", "-c", PLACE.read_text(), folder.path), stdin=json.dumps(files))
 
 
 def _end_all(hosts: Sequence[Host], payload: ClusterFacts, mode: str) -> None:

@@ -85,10 +85,10 @@ def read(launcher: Host, payload: ClusterFacts) -> Records:
         data=tuple(_data(launcher, payload)),
         checkpoints=tuple(
             Checkpoint(one["name"], one["step"], one["best"], one["bytes"], one["t"], one["flaw"])
-            for one in _asked(launcher, folder, "checkpoint_list.py", folder)
+            for one in _asked(launcher, folder, "checkpoint_list", folder)
         ),
         learning_rate=tuple(
-            (step, value) for step, value in _asked(launcher, folder, "scalars.py", f"{folder}/logdir", LEARNING_RATE)
+            (step, value) for step, value in _asked(launcher, folder, "scalars", f"{folder}/logdir", LEARNING_RATE)
         ),
         malformed=sum(count for _, count in parsed),
     )
@@ -96,13 +96,13 @@ def read(launcher: Host, payload: ClusterFacts) -> Records:
 
 def _asked(launcher: Host, folder: str, program: str, *words: str) -> list[Any]:
     """Return the list that one of the run's programs prints; a run of an older version may not have it."""
-    done = launcher.run(("python3", f"{folder}/{program}", *words), accept=range(256), timeout_s=COUNT_TIMEOUT_S)
+    done = launcher.run(("python3", f"{folder}/agent", program, *words), accept=range(256), timeout_s=COUNT_TIMEOUT_S)
     return json.loads(done.stdout) if done.exit_code == 0 else []
 
 
 def _files(launcher: Host, folder: str) -> Iterator[tuple[str, int]]:
     """List what the run has made, without our programs and what Python compiles of them."""
-    inner = ("(", "-name", "__pycache__", "-o", "-name", "still", ")", "-prune")
+    inner = ("(", "-path", f"{folder}/agent", "-o", "-name", "still", ")", "-prune")
     argv = ("find", folder, *inner, "-o", "-type", "f", "-printf", "%s %P\\n")
     listed = launcher.run(argv, accept=(0, 1)).stdout
     for line in sorted(listed.splitlines(), key=lambda line: line.partition(" ")[2]):

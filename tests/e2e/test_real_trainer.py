@@ -88,10 +88,9 @@ def trainer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trainer]:
 
 def stage(trainer: Trainer) -> Trainer:
     """Make the data of the image's own corpus, with a short set to evaluate on."""
-    for path in remote_job.SHIPPED:
-        shutil.copy(path, trainer.folder)
+    shutil.copytree(remote_job.AGENT, trainer.folder / "agent", dirs_exist_ok=True)
     (trainer.folder / "plan.json").write_text(json.dumps(staging_plan.plan(JOB, "/runs/data")))
-    code, output = trainer.run("python", "/runs/staging.py", "/runs/plan.json")
+    code, output = trainer.run("python", "/runs/agent", "staging", "/runs/plan.json")
     assert code == 0, output
     for language in ("en", "de"):
         assert trainer.run("sed", "-i", "49,$d", f"{DATA}/eval.{language}.tok")[0] == 0

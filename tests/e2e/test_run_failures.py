@@ -71,7 +71,7 @@ def rank_pid(host: Host, run: ClusterFacts, local_rank: int) -> str:
     """Return the process of one rank on a host, not the one that waits for its end."""
     mark, rank = f"^MICROCLUSTER_RUN={run.run}$", f"^OMPI_COMM_WORLD_LOCAL_RANK={local_rank}$"
     marked = f"grep -slz '{mark}' /proc/[0-9]*/environ | xargs grep -slz '{rank}'"
-    return shell(host, f"{marked} | sed s/environ/cmdline/ | xargs grep -sLz '/rank_wrapper.py$' | cut -d/ -f3").strip()
+    return shell(host, f"{marked} | sed s/environ/cmdline/ | xargs grep -sLz '^rank_wrapper$' | cut -d/ -f3").strip()
 
 
 def events_of(host: Host, run: ClusterFacts, kind: str) -> list[dict[str, object]]:

@@ -257,7 +257,7 @@ def test_the_run_folder_holds_everything_the_supervisor_reads():
     ]
     assert job["resume"][-1] == "--continue_learning"
     words = "/data/runs/abcdef012345/ranks_ended.jsonl"
-    assert job["train"][-8:-3] == ["python", "/data/runs/abcdef012345/rank_wrapper.py", words, "python", "run.py"]
+    assert job["train"][-9:-3] == ["python", "/data/runs/abcdef012345/agent", "rank_wrapper", words, "python", "run.py"]
     assert job["ended"] == ["cat", words]
 
 

@@ -31,8 +31,8 @@ def samples(folder):  # noqa: F811
 def test_a_clock_that_steps_by_twenty_minutes_ends_nothing(folder, step_s):  # noqa: F811
     by = folder / "stepped_by"
     by.write_text("0")
-    (folder / "stepped.py").write_text(STEPPED.format(by=str(by)))
-    hurry(folder, "supervisor.py", "import health_rules\n", "import stepped\nimport health_rules\n")
+    (folder / "agent" / "stepped.py").write_text(STEPPED.format(by=str(by)))
+    hurry(folder, "supervisor.py", "from agent import distribute_data", "from agent import stepped, distribute_data")
     held = hold(folder)
     write_job(folder, stall_s=600, preflight_skipped="the machines' clocks are of no interest here")
     start(folder)

@@ -12,6 +12,7 @@ import pytest
 from tiny_checkpoint import DATA, save
 
 from agent import replica_store
+from microcluster.remote.job import AGENT
 
 CURVES = "logdir/events.out.tfevents.1560000000.gpu-0"
 NEWEST, OLD, BETTER = "model.ckpt-20", "best_models/val_loss=2.0000-step-11", "best_models/val_loss=1.0000-step-21"
@@ -23,7 +24,7 @@ def here(tmp_path, monkeypatch):
     here, there, tools = tmp_path / "here", tmp_path / "there", tmp_path / "bin"
     for folder in (here, there):
         folder.mkdir()
-        shutil.copy(replica_store.__file__, folder / "replica_store.py")
+        shutil.copytree(AGENT, folder / "agent")
     tools.mkdir()
     (tools / "python").symlink_to(sys.executable)
     monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
@@ -45,7 +46,7 @@ def way(here, *before):
 
 
 def call(here, verb, *rest):
-    argv = (sys.executable, here / "replica_store.py", verb, "node", *rest)
+    argv = (sys.executable, here / "agent", "replica_store", here, verb, "node", *rest)
     return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
 
 
@@ -226,7 +227,7 @@ def test_the_list_of_best_models_that_is_at_home_stays(here):
 
 
 def test_a_machine_without_a_copy_and_without_this_program_says_that_it_has_none(here):
-    (here.parent / "there" / "replica_store.py").unlink()
+    shutil.rmtree(here.parent / "there" / "agent")
     done = call(here, "copied")
     assert (done.returncode, done.stdout) == (0, f"{replica_store.MARK}{replica_store.NONE}\n")
 
@@ -235,7 +236,7 @@ def test_a_machine_without_a_copy_and_without_this_program_says_that_it_has_none
     "trouble",
     [
         "echo Connection refused >&2; exit 255",
-        'set -- $1 "$(echo "$2" | sed s,/copy,/replica_store.py/copy,)"',
+        'set -- $1 "$(echo "$2" | sed s,/copy,/agent/__init__.py/copy,)"',
         "rm there/copy/manifest.json",
     ],
     ids=["no way", "a path that cannot be read", "no manifest"],

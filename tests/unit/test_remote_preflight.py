@@ -135,7 +135,7 @@ def test_a_login_that_is_refused_ends_the_run_with_both_names(folder):  # noqa: 
 
 
 def test_ranks_that_never_reach_each_other_end_the_run_with_what_to_look_at(folder):  # noqa: F811
-    checks = folder / "preflight_checks.py"
+    checks = folder / "agent" / "preflight_checks.py"
     checks.write_text(checks.read_text().replace("TOGETHER_TIMEOUT_S = 300", "TOGETHER_TIMEOUT_S = 1"))
     write_job(folder, preflight=["sh", "-c", "echo waiting for the others; sleep 60"])
     start(folder)
@@ -158,7 +158,7 @@ def test_the_sender_measures_what_has_arrived():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = str(probe.getsockname()[1])
-    words = [sys.executable, str(remote_job.AGENT / "bandwidth.py")]
+    words = [sys.executable, str(remote_job.AGENT), "bandwidth"]
     receiver = subprocess.Popen([*words, "receive", "127.0.0.1", port, "2"])
     sent = subprocess.run(
         [*words, "send", "127.0.0.1", port, "2"], capture_output=True, text=True, check=True, timeout=60

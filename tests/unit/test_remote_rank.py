@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from agent import rank_wrapper
+from microcluster.remote.job import AGENT
 
 
 def ended(folder: Path, *command: str) -> tuple[int, list[dict[str, object]]]:
     """Return how the wrapper ended and what words it left."""
     words = folder / "ranks_ended.jsonl"
-    argv = (sys.executable, rank_wrapper.__file__, str(words), *command)
+    argv = (sys.executable, AGENT, "rank_wrapper", str(words), *command)
     code = subprocess.run(argv, env={**os.environ, "OMPI_COMM_WORLD_RANK": "3"}, timeout=30, check=False).returncode
     lines = words.read_text().splitlines() if words.exists() else []
     return code, [{key: value for key, value in json.loads(line).items() if key != "t"} for line in lines]
@@ -46,7 +46,7 @@ def test_a_rank_that_was_asked_to_end_with_its_group_leaves_no_word(tmp_path):
 def test_a_rank_does_not_outlive_its_wrapper_that_alone_was_told_to_end(tmp_path, number):
     words, alive = tmp_path / "ranks_ended.jsonl", tmp_path / "alive"
     os.mkfifo(alive)
-    argv = (sys.executable, rank_wrapper.__file__, str(words), "sh", "-c", f"exec > {alive}; echo up; exec sleep 90")
+    argv = (sys.executable, AGENT, "rank_wrapper", str(words), "sh", "-c", f"exec > {alive}; echo up; exec sleep 90")
     wrapper = subprocess.Popen(argv, env={**os.environ, "OMPI_COMM_WORLD_RANK": "3"})
     with alive.open() as reading:
         assert reading.readline() == "up\n"
@@ -57,6 +57,6 @@ def test_a_rank_does_not_outlive_its_wrapper_that_alone_was_told_to_end(tmp_path
 
 
 def test_a_disk_without_room_does_not_change_how_a_rank_ended(tmp_path):
-    argv = (sys.executable, rank_wrapper.__file__, "/dev/full", "sh", "-c", "exit 3")
+    argv = (sys.executable, AGENT, "rank_wrapper", "/dev/full", "sh", "-c", "exit 3")
     done = subprocess.run(argv, env={**os.environ, "OMPI_COMM_WORLD_RANK": "3"}, timeout=30, check=False)
     assert done.returncode == 3

@@ -13,6 +13,7 @@ import sys
 import pytest
 
 from agent import chain_copy, distribute_data
+from microcluster.remote.job import AGENT
 
 MACHINES = ("n1", "n2", "n3", "n4")
 CONTENT = bytes(range(256)) * 4096
@@ -23,9 +24,8 @@ def launcher(tmp_path):
     """Return the launcher's folder, with programs and data; the other machines have the programs only."""
     for name in ("n0", *MACHINES):
         (tmp_path / name).mkdir()
-        for module in (chain_copy, distribute_data, sys.modules["parallel"]):
-            shutil.copy(module.__file__, tmp_path / name)
-        program = tmp_path / name / "distribute_data.py"
+        shutil.copytree(AGENT, tmp_path / name / "agent")
+        program = tmp_path / name / "agent" / "distribute_data.py"
         program.write_text(program.read_text().replace("TRIES, PAUSE_S = 3, 5", "TRIES, PAUSE_S = 3, 0.1"))
     data = tmp_path / "n0" / "data"
     data.mkdir()
@@ -42,7 +42,7 @@ def bring(launcher, trouble=":", machines=MACHINES):
     here = f"""here=$(pwd); echo "${{here##*/}} $1" >> {root}/ways; {trouble}"""
     go = f'cd {root}/$1; eval "$(echo "$2" | sed "s,{root}/n[0-9],{root}/$1,g")"'
     way = ["sh", "-c", f"{here}; {go}", "ssh"]
-    argv = (sys.executable, launcher / "distribute_data.py", launcher / "data", json.dumps(way), *machines)
+    argv = (sys.executable, launcher / "agent", "distribute_data", launcher / "data", json.dumps(way), *machines)
     return subprocess.run(argv, cwd=launcher, capture_output=True, text=True, check=False, timeout=60)
 
 

@@ -66,8 +66,7 @@ def folder(tmp_path, monkeypatch):
     docker.write_text('#!/bin/sh\nwhile [ "$1" != box ]; do shift; done\nshift\nexec "$@"\n')
     docker.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
-    for path in remote_job.SHIPPED:
-        shutil.copy(path, folder)
+    shutil.copytree(remote_job.AGENT, folder / "agent")
     hurry(folder, "run_context.py", "ASK_TRIES, ASK_PAUSE_S = 4, 10", "ASK_TRIES, ASK_PAUSE_S = 4, 0.1")
     (folder / "trainer.py").write_text(f"INDEX, DATA = {INDEX!r}, {DATA!r}\n{TRAINER}")
     write_job(folder)
@@ -128,9 +127,10 @@ def write_job(folder, last=3, pace=0.0, **changes):
 
 def hurry(folder, name, usual, short):
     """Shorten a time of a program that travels."""
-    text = (folder / name).read_text()
+    program = folder / "agent" / name
+    text = program.read_text()
     assert usual in text
-    (folder / name).write_text(text.replace(usual, short))
+    program.write_text(text.replace(usual, short))
 
 
 def hold(folder):
@@ -146,7 +146,7 @@ def once_told(folder, words):
 
 
 def start(folder):
-    argv = (sys.executable, str(folder / "supervisor.py"), "start", str(folder))
+    argv = (sys.executable, str(folder / "agent"), "supervisor", "start", str(folder))
     return subprocess.run(argv, capture_output=True, text=True, check=True, timeout=90).stdout.strip()
 
 
@@ -181,7 +181,7 @@ def end_run(folder, mode="only", patience_s=15):
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize("path", remote_job.SHIPPED, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", remote_job.SHIPPED, ids=lambda path: str(path.relative_to(remote_job.AGENT)))
 def test_what_travels_to_a_machine_is_python_3_5(path):
     ast.parse(path.read_text(), feature_version=(3, 5))
 
@@ -272,7 +272,7 @@ def test_a_machine_whose_disk_has_no_room_for_the_data_is_the_cause(folder):
 
 
 def test_a_mistake_of_our_own_while_it_trains_ends_the_ranks_everywhere(folder):
-    program = folder / "log_parser.py"
+    program = folder / "agent" / "log_parser.py"
     program.write_text(
         program.read_text().replace("        text = TAG.sub", "        raise ValueError(line)\n        text = TAG.sub")
     )
@@ -416,7 +416,7 @@ def test_stopping_ends_every_process_of_the_run_and_no_other(folder):
 
 
 def test_a_supervisor_that_asks_the_machines_something_ends_as_soon_as_it_is_told_to(folder):
-    checks = folder / "preflight_checks.py"
+    checks = folder / "agent" / "preflight_checks.py"
     checks.write_text(checks.read_text().replace("BANDWIDTH_TIMEOUT_S = 25", "BANDWIDTH_TIMEOUT_S = 300"))
     asked = folder / "asked"
     write_job(folder, bandwidth=["sh", "-c", f"echo $$ >> {asked}; exec sleep 300"])
@@ -487,7 +487,7 @@ def test_where_there_is_systemd_the_supervisor_is_a_unit_with_the_runs_mark_and_
     freed, begun = (tmp_path / "words").read_text().splitlines()
     assert freed == "systemctl reset-failed microcluster-abc123.service"
     options = ["--quiet", "--unit=microcluster-abc123", "--setenv=MICROCLUSTER_RUN=abc123"]
-    assert begun.split() == ["systemd-run", *options, sys.executable, supervisor.__file__, "run", str(run)]
+    assert begun.split() == ["systemd-run", *options, sys.executable, str(run / "agent"), "supervisor", "run", str(run)]
 
 
 AGAIN = (

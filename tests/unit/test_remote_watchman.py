@@ -342,7 +342,7 @@ def test_a_disk_that_fills_up_raises_an_alarm_until_there_is_room_again(folder):
 
 
 def test_a_watch_that_breaks_ends_the_run_instead_of_leaving_it_unwatched(folder):  # noqa: F811
-    alarms = folder / "health_rules.py"
+    alarms = folder / "agent" / "health_rules.py"
     alarms.write_text(
         alarms.read_text().replace(
             "        lost = sorted(", "        raise KeyError('free_bytes')\n        lost = sorted("
@@ -404,7 +404,7 @@ def test_a_disk_that_takes_no_sample_ends_the_run_as_full(folder, code):  # noqa
 
 
 def test_gpus_at_rest_raise_an_alarm_and_the_run_goes_on(folder):  # noqa: F811
-    alarms = folder / "health_rules.py"
+    alarms = folder / "agent" / "health_rules.py"
     alarms.write_text(alarms.read_text().replace("REST_S = 600.0", "REST_S = 1.0"))
     gpu = {"name": "P100", "memory_mib": 16280, "driver": "440.1", "utilisation": 0}
     trains(folder, "*** Global step 10: ***     Train loss: 4.0 ", then=f"{once_told(folder, 'gpus-at-rest')}; exit 3")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shutil
 import struct
 import subprocess
 from pathlib import Path
@@ -17,7 +18,7 @@ from agent import scalars
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote import run_export
 from microcluster.remote.host import Completed
-from microcluster.remote.job import SHIPPED
+from microcluster.remote.job import AGENT
 
 
 class Launcher(FakeMachine):
@@ -39,8 +40,7 @@ class Launcher(FakeMachine):
 
 @pytest.fixture
 def folder(tmp_path):
-    for path in SHIPPED:
-        (tmp_path / path.name).write_text(path.read_text())
+    shutil.copytree(AGENT, tmp_path / "agent")
     return tmp_path
 
 

@@ -12,10 +12,10 @@ import sys
 import time
 
 import pytest
-import staging
-from staging_log import Refused
 from test_staging_archive import tar_of
 
+from agent import staging
+from agent.staging_log import Refused
 from microcluster.jobs import staging_plan
 from microcluster.jobs.cluster_facts import Data, Job, SentFile
 from microcluster.jobs.datasets import DATASETS
@@ -253,8 +253,8 @@ def program(plan, tmp_path):
     tool.write_text(
         f"import os, time\nopen({str(tmp_path)!r} + '/learner', 'w').write(str(os.getpid()))\ntime.sleep(60)\n"
     )
-    start = "import staging, sys, signal; staging.PIECES = sys.argv[2]; sys.exit(staging.main(sys.argv[1]))"
-    folder = os.path.dirname(staging.__file__)
+    start = "import sys; from agent import staging; staging.PIECES = [sys.executable, sys.argv[2]]; sys.exit(staging.main(sys.argv[1]))"
+    folder = os.path.dirname(os.path.dirname(staging.__file__))
     child = subprocess.Popen(
         [sys.executable, "-c", start, str(path), str(tool)], cwd=folder, stdout=subprocess.PIPE, text=True
     )
@@ -296,7 +296,7 @@ def test_a_second_staging_of_the_same_data_is_refused_and_a_killed_one_is_gone_o
 def test_the_last_words_of_the_tool_are_the_reason_and_nothing_of_it_is_left(plan, tmp_path, monkeypatch):
     tool = tmp_path / "sentencepiece_stage.py"
     tool.write_text("import sys\nsys.exit('Vocabulary size is too high (32768)')\n")
-    monkeypatch.setattr(staging, "PIECES", str(tool))
+    monkeypatch.setattr(staging, "PIECES", [sys.executable, str(tool)])
     with pytest.raises(Refused, match="exit code 1. Vocabulary size is too high"):
         carried_out(plan, staging.Tool(plan["work"]))
     carried_out(plan)

@@ -6,8 +6,9 @@ import io
 import tarfile
 
 import pytest
-from staging_archive import take, take_flat
-from staging_log import Refused
+
+from agent.staging_archive import take, take_flat
+from agent.staging_log import Refused
 
 
 def tar_of(path, *members, mode="w"):

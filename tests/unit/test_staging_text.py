@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
-import text_cleaning
-from staging_log import Refused
+
+from agent import text_cleaning
+from agent.staging_log import Refused
 
 
 @pytest.mark.parametrize(
@@ -65,8 +67,8 @@ def test_pairs_are_shuffled_together_and_every_time_the_same(tmp_path):
             file.writelines(f"{number}\n" for number in range(1000))
     first, again = [[str(tmp_path / f"{time}{name}") for name in ("en", "de")] for time in (1, 2)]
     text_cleaning.shuffle(sources, first, 16)
-    shuffle = "import text_cleaning, sys; text_cleaning.shuffle(sys.argv[1:3], sys.argv[3:5], 16)"
-    folder = text_cleaning.__file__.rpartition("/")[0]
+    shuffle = "import sys; from agent import text_cleaning; text_cleaning.shuffle(sys.argv[1:3], sys.argv[3:5], 16)"
+    folder = Path(text_cleaning.__file__).parents[1]
     subprocess.run([sys.executable, "-c", shuffle, *sources, *again], cwd=folder, check=True, capture_output=True)
     texts = [open(path).read() for path in first + again]  # noqa: SIM115
     assert len(set(texts)) == 1

@@ -21,8 +21,6 @@ from types import SimpleNamespace
 from rich.console import Console
 from rich.table import Table
 
-sys.path.append(str(Path(__file__).parents[2] / "agent"))  # As on the launcher, where all lies flat.
-
 from agent import checkpoints
 from agent.replicator import Copier
 from microcluster import catalog, config

@@ -77,13 +77,12 @@ def prepare(made: Cluster) -> float:
         ensure_rank_files(host, container, key)
         ensure_known_hosts(host, hosts, container)
         shell(host, f"mkdir -p {FOLDER}; setsid sh /run/microcluster/start.sh > /dev/null 2>&1 < /dev/null &")
-        for path in job.SHIPPED:
-            host.put(f"{FOLDER}/{path.name}", path.read_text())
+        job.place(host, FOLDER, {})
 
     on_all(hosts, ready)
     words = f"{hosts[1].facts.private_address} {PROBE_PORT} {STREAMS}"
     act = {id(hosts[0]): "send", id(hosts[1]): "receive"}
-    said = on_all(hosts[:2], lambda host: shell(host, f"python3 {FOLDER}/bandwidth.py {act[id(host)]} {words}"))
+    said = on_all(hosts[:2], lambda host: shell(host, f"python3 {FOLDER}/agent bandwidth {act[id(host)]} {words}"))
     return float(said[0])
 
 
@@ -97,7 +96,9 @@ def data(made: Cluster) -> Thing:
     def spread(targets: Sequence[Host]) -> None:
         way = json.dumps(RSH_AGENT.split())
         addresses = [host.facts.private_address for host in targets]
-        said = launcher.run(("python3", f"{FOLDER}/distribute_data.py", DATA, way, *addresses), timeout_s=1800).stdout
+        said = launcher.run(
+            ("python3", f"{FOLDER}/agent", "distribute_data", DATA, way, *addresses), timeout_s=1800
+        ).stdout
         assert "chain_broken" not in said, said
 
     def one_by_one(targets: Sequence[Host]) -> None:

@@ -95,10 +95,9 @@ def _container(folder: Path, source: trainer_source.Source) -> docker.models.con
 
 
 def _stage(container: docker.models.containers.Container, folder: Path) -> None:
-    for path in remote_job.SHIPPED:
-        shutil.copy(path, folder)
+    shutil.copytree(remote_job.AGENT, folder / "agent", dirs_exist_ok=True)
     (folder / "plan.json").write_text(json.dumps(staging_plan.plan(JOB, "/runs/data")))
-    _run(container, "/", "python", "/runs/staging.py", "/runs/plan.json")
+    _run(container, "/", "python", "/runs/agent", "staging", "/runs/plan.json")
     config = render_config(JOB, "/data", "/runs/logdir")
     config = re.sub(r"^data_root = .*$", 'data_root = "/runs/data/debian_en_de/"', config, flags=re.MULTILINE)
     (folder / "config.py").write_text(config)
