@@ -46,7 +46,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _run(verb: str, stack: str) -> int:
     # Imported here, so that a Ctrl-C during the half second this takes is a sentence too.
-    from microcluster.setup import stacks  # noqa: PLC0415
+    from microcluster.lifecycle import stacks  # noqa: PLC0415
     from microcluster.setup.environment import Home  # noqa: PLC0415
     from microcluster.targets import run  # noqa: PLC0415
 

@@ -6,10 +6,10 @@ import os
 from collections.abc import Callable, Mapping
 
 from microcluster.home import Home
-from microcluster.lifecycle import emulated_account
+from microcluster.lifecycle import emulated_account, stacks
 from microcluster.lifecycle.down import down
 from microcluster.lifecycle.up import preview, up
-from microcluster.setup import prepare, stacks
+from microcluster.setup import pulumi_install
 from microcluster.setup.environment import PYTHON, child_environment
 from microcluster.setup.errors import MISTAKE, SetupError
 from microcluster.setup.process import run_in_view
@@ -17,9 +17,21 @@ from microcluster.setup.progress import Stages, say
 from tools import testing
 
 
+def setup(home: Home, _: str) -> int:
+    """Install what all stacks need."""
+    stages = Stages()
+    pulumi_install.ensure(home, stages)
+    stacks.prepare(home, stages)
+    say(f"Ready ({stages.summary()}).")
+    say(
+        "Next: `make up` on the account that is emulated here, or `make preview STACK=p100`. For the plain commands: . ./env.sh"
+    )
+    return 0
+
+
 def engine(home: Home, _: str) -> int:
     """Install the Pulumi engine only."""
-    prepare.prepare_engine(home, Stages())
+    pulumi_install.ensure(home, Stages())
     return 0
 
 
@@ -43,13 +55,13 @@ def emulator(home: Home, stack: str) -> int:
 
 def bench(home: Home, _: str) -> int:
     """Measure the project's own figures."""
-    prepare.prepare_engine(home, Stages())
+    pulumi_install.ensure(home, Stages())
     return run_in_view((str(PYTHON), "-m", "tools.bench"), child_environment(home))
 
 
 def chaos(home: Home, _: str) -> int:
     """Play the campaigns; the seed and the number of one case come from make's own variables."""
-    prepare.prepare_engine(home, Stages())
+    pulumi_install.ensure(home, Stages())
     chosen = [
         word for name in ("SEED", "CASE") if (value := os.environ.get(name)) for word in (f"--{name.lower()}", value)
     ]
@@ -57,7 +69,7 @@ def chaos(home: Home, _: str) -> int:
 
 
 VERBS: Mapping[str, Callable[[Home, str], int]] = {
-    "setup": lambda home, _: prepare.setup(home),
+    "setup": setup,
     "preview": preview,
     "up": up,
     "down": down,

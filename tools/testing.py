@@ -9,7 +9,7 @@ from pathlib import Path
 
 from microcluster.home import Home
 from microcluster.lifecycle import emulated_account
-from microcluster.setup import docker, prepare, pythons
+from microcluster.setup import docker, pulumi_install, pythons
 from microcluster.setup.environment import PYTHON, child_environment
 from microcluster.setup.errors import SetupError
 from microcluster.setup.process import STOPPED_BY_LIMIT, run_in_view
@@ -47,7 +47,7 @@ E2E = Suite("e2e", "20 min", 42 * MINUTE_S, ("-n", "2"))
 def test(home: Home) -> int:
     """Run all tests that can run here; container tests are never left out in CI."""
     stages = Stages()
-    prepare.prepare_engine(home, stages)
+    pulumi_install.ensure(home, stages)
     failed = [suite.name for suite in (UNIT, INTEGRATION, CHAOS) if not _passes(suite, home, stages)]
     failed += [suite.stage for suite in _on_other_pythons(home, stages) if not _passes(suite, home, stages)]
     obstacle = docker.why_no_containers()

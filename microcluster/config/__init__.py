@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import re
 from collections.abc import Iterable, Mapping
@@ -44,6 +45,7 @@ __all__ = [
     "read_account",
     "read_file",
     "read_values",
+    "stacks",
 ]
 
 NAMESPACE = "microcluster"
@@ -120,6 +122,11 @@ def read_account(stack: str) -> Account:
     return _account(written)
 
 
+def stacks() -> tuple[str, ...]:
+    """Name the stacks that have a file, in order."""
+    return tuple(sorted(file.name.split(".")[1] for file in STACKS.glob("Pulumi.*.yaml")))
+
+
 def path_of(stack: str) -> Path:
     """Return the place of a stack's file, or raise ConfigError where there is none."""
     path = STACKS / f"Pulumi.{stack}.yaml"
@@ -129,9 +136,10 @@ def path_of(stack: str) -> Path:
             "Use letters, digits and single dashes between them, at most 40."
         )
     if not path.is_file():
-        names = ", ".join(sorted(file.name.split(".")[1] for file in STACKS.glob("Pulumi.*.yaml")))
+        near = difflib.get_close_matches(stack, stacks(), 1)
         raise ConfigError(
-            f"There is no stack '{printable(stack)}': stacks/Pulumi.{printable(stack)}.yaml does not exist. Stacks: {names}."
+            f"There is no stack '{printable(stack)}': stacks/Pulumi.{printable(stack)}.yaml does not exist. "
+            f"Stacks: {', '.join(stacks())}." + (f" Did you mean '{near[0]}'?" if near else "")
         )
     return path
 

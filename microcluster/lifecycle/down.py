@@ -6,10 +6,10 @@ import os
 from pathlib import Path
 
 from microcluster.home import Home
-from microcluster.lifecycle import emulated_account, fab, pulumi_state, unsaved_work
+from microcluster.lifecycle import emulated_account, fab, pulumi_state, stacks, unsaved_work
 from microcluster.lifecycle.locks import alone_on, refuse_living_pulumi, stale_lock
 from microcluster.lifecycle.up import NO_OUTPUTS, in_pulumis_words
-from microcluster.setup import prepare, stacks, state
+from microcluster.setup import pulumi_install
 from microcluster.setup.environment import PULUMI
 from microcluster.setup.errors import FAILED, SetupError
 from microcluster.setup.progress import Stages, say
@@ -27,16 +27,16 @@ def down(home: Home, stack: str) -> int:
     if needs_mending(stack, home):
         _mend(home, stack, emulator, stages)
     with alone_on(stack, "make down", home):
-        prepare.take_engine(home, stages)
-        held = state.holdings(stack, home)
+        pulumi_install.ensure_any(home, stages)
+        held = pulumi_state.known(stack, home)
         account = emulated_account.rented(emulator, home) if emulator else None
         no_key = _why_no_key(stack) if account is None else None
-        billed = bool(held.rented or (no_key is None if account is None else not account.nothing))
+        billed = bool(held.held or (no_key is None if account is None else not account.nothing))
         if not (held.resources or billed or (account and account.running)):
             return _nothing_here(home, stack, no_key)
         if emulator and billed:
             _have_answer(emulator, home, stages)
-        if held.rented:
+        if held.held:
             unsaved_work.settle(home, stack, "make down", os.environ, stages)
             _stop_job(home, stack, stages)
         code = _destroy(home, stack, stages) if held.resources else 0
@@ -52,12 +52,15 @@ def down(home: Home, stack: str) -> int:
 
 def needs_mending(stack: str, home: Home) -> bool:
     """Whether a crash left a lock, or a state that cannot be read or is gone where there was one."""
-    gone = not pulumi_state.path_of(stack, home).exists() and pulumi_state.older_copies(stack, home)
-    return bool(stale_lock(stack, home) or state.is_broken(stack, home) or gone)
+    try:
+        gone = pulumi_state.read(stack, home) is None and pulumi_state.older_copies(stack, home)
+    except pulumi_state.BrokenStateError:
+        return True
+    return bool(gone or stale_lock(stack, home))
 
 
 def _mend(home: Home, stack: str, emulator: Path | None, stages: Stages) -> None:
-    prepare.take_engine(home, stages)
+    pulumi_install.ensure_any(home, stages)
     if emulator and emulator.exists():
         _have_answer(emulator, home, stages)
     with stages.stage("recover", "a command was killed, or the state is damaged; putting it in order first"):

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from microcluster.home import Home
+from microcluster.setup.errors import SetupError
 
 PROJECT_NAME = "microcluster"
 ACCOUNTS_OWN = "softlayer:index:"
@@ -69,6 +70,21 @@ def read(stack: str, home: Home) -> Snapshot | None:
         return parse(path_of(stack, home).read_bytes())
     except FileNotFoundError:
         return None
+
+
+def known(stack: str, home: Home) -> Snapshot:
+    """Return what the state of a stack says; nothing when the stack does not exist.
+
+    Raises:
+        SetupError: it cannot be read.
+    """
+    try:
+        return read(stack, home) or NOTHING
+    except BrokenStateError as broken:
+        raise SetupError(
+            f"Reading Pulumi's state of stack {stack} in {path_of(stack, home)}: {broken}. "
+            f"Next: `fab recover --stack {stack}` puts the newest readable copy in its place and asks the account."
+        ) from broken
 
 
 def parse(content: bytes) -> Snapshot:

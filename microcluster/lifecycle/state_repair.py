@@ -8,8 +8,7 @@ import time
 from pathlib import Path
 
 from microcluster.home import Home
-from microcluster.lifecycle import pulumi_state
-from microcluster.setup import state
+from microcluster.lifecycle import pulumi_state, stacks
 
 
 def mend(stack: str, home: Home) -> list[str]:
@@ -29,7 +28,7 @@ def mend(stack: str, home: Home) -> list[str]:
     if copy:
         _put(copy, path)
         return [*done, f"restored from {copy.name}, which the refresh compares with the account"]
-    state.ensure_stacks((stack,), home)
+    stacks.ensure_states((stack,), home)
     return [*done, "no copy can be read; began an empty state: what the account holds is found by its mark"]
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 
 from microcluster.home import Home
-from microcluster.lifecycle import emulated_account, fab, unsaved_work
+from microcluster.lifecycle import emulated_account, fab, pulumi_state, stacks, unsaved_work
 from microcluster.lifecycle.locks import alone_on, refuse_living_pulumi, refuse_stale_lock
 from microcluster.lifecycle.pulumi_output import View
-from microcluster.setup import prepare, stacks, state
+from microcluster.setup import pulumi_install
 from microcluster.setup.environment import PULUMI, with_account
 from microcluster.setup.errors import INTERRUPTED, SetupError
 from microcluster.setup.process import run_filtered
@@ -32,7 +32,7 @@ def up(home: Home, stack: str) -> int:
     with alone_on(stack, "make up", home):
         refuse_unready(home, stack)
         prepare_account(home, stack, stages)
-        if state.holdings(stack, home).rented and (why := unsaved_work.why_machines_may_go(home, stack)):
+        if pulumi_state.known(stack, home).held and (why := unsaved_work.why_machines_may_go(home, stack)):
             unsaved_work.settle(home, stack, "make up", os.environ, stages, why=why)
         with stages.stage(
             "pulumi", f"renting and preparing what stack {stack} describes (usually 1 min here, 10 min on SoftLayer)"
@@ -50,13 +50,13 @@ def refuse_unready(home: Home, stack: str) -> None:
     """Raise while another works on the stack, or when a crash left something that `fab recover` has to mend first."""
     refuse_living_pulumi(stack, "make up", home)
     refuse_stale_lock(stack, home)
-    state.holdings(stack, home)
+    pulumi_state.known(stack, home)
 
 
 def prepare_account(home: Home, stack: str, stages: Stages) -> None:
     """All that must be there before Pulumi can work on the stack."""
-    prepare.prepare_engine(home, stages)
-    prepare.prepare_stacks(home, stages)
+    pulumi_install.ensure(home, stages)
+    stacks.prepare(home, stages)
     emulator = stacks.emulator_of(stack, home)
     if emulator:
         emulated_account.start(emulator, home, stages)
@@ -65,8 +65,8 @@ def prepare_account(home: Home, stack: str, stages: Stages) -> None:
 def preview(home: Home, stack: str) -> int:
     """Show what `make up` would rent; it needs no account and makes no keys."""
     stacks.check(stack, ordering=False)
-    prepare.prepare_engine(home, Stages())
-    state.ensure_stacks((stack,), home)
+    pulumi_install.ensure(home, Stages())
+    stacks.ensure_states((stack,), home)
     argv = (str(PULUMI), "preview", "-s", stack)
     if in_pulumis_words(argv, home):
         raise SetupError("The preview failed for the reason above; nothing was ordered.")
@@ -92,7 +92,7 @@ def _update(home: Home, stack: str) -> int:
 
 
 def _what_now(home: Home, stack: str) -> str:
-    if not state.holdings(stack, home).rented:
+    if not pulumi_state.known(stack, home).held:
         return f"Nothing was ordered. When the reason is gone: `make up STACK={stack}`."
     return (
         f"What was ordered is kept and costs money: `make up STACK={stack}` tries again from there, "

@@ -13,10 +13,9 @@ from pathlib import Path
 
 from microcluster.home import Home
 from microcluster.setup import versions
-from microcluster.setup.build_once import fingerprint, made_once
-from microcluster.setup.environment import PROJECT, PULUMI, VENV, child_environment
+from microcluster.setup.environment import PULUMI, VENV, child_environment
 from microcluster.setup.errors import SetupError
-from microcluster.setup.go import build, build_environment, require_go
+from microcluster.setup.go import WRAPPERS, build, build_environment, fingerprint, made_once, require_go
 from microcluster.setup.process import Step, output_of, run_logged
 from microcluster.setup.progress import say
 
@@ -101,7 +100,7 @@ def build_cli(root: Path, home: Home, reason: str) -> None:
         (
             go,
             "-C",
-            str(PROJECT / "engine" / versions.CLI.folder),
+            str(WRAPPERS / versions.CLI.folder),
             "list",
             "-mod=readonly",
             "-m",

@@ -1,11 +1,14 @@
-"""Build one of the Go modules under ``engine/``."""
+"""Build the Go modules under ``engine/``, each once for every clone."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shutil
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from microcluster.home import Home
@@ -76,3 +79,28 @@ def build_command(go: str, wrapper: versions.Wrapper, into: Path) -> tuple[str, 
         f"-s -w -X {wrapper.stamp}",
     )
     return (go, "build", *flags, "-o", f"{into}/", wrapper.package)
+
+
+def fingerprint(*wrappers: versions.Wrapper) -> str:
+    """Return twelve hex digits over all that decides what a build gives: versions, stamps and the modules' sums."""
+    digest = hashlib.sha256(versions.PULUMI.encode())
+    for wrapper in wrappers:
+        digest.update(f"{wrapper.package} {wrapper.stamp}".encode())
+        for name in ("go.mod", "go.sum"):
+            digest.update((WRAPPERS / wrapper.folder / name).read_bytes())
+    return digest.hexdigest()[:12]
+
+
+@contextmanager
+def made_once(folder: Path) -> Iterator[Path | None]:
+    """Give a scratch folder that becomes ``folder`` when the block succeeds; None when ``folder`` is there already."""
+    if folder.exists():
+        yield None
+        return
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as scratch:
+        made = Path(scratch) / "made"
+        (made / "bin").mkdir(parents=True)
+        yield made
+        if not folder.exists():  # Another clone may have been quicker.
+            made.rename(folder)

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from microcluster.home import Home
-from microcluster.lifecycle import pulumi_state, state_repair
+from microcluster.lifecycle import pulumi_state, stacks, state_repair
 from microcluster.lifecycle.pulumi_state import BrokenStateError, Held, Snapshot
-from microcluster.setup import state
 from microcluster.setup.errors import SetupError
 
 URN = "urn:pulumi:local::microcluster::{kind}::{name}"
@@ -118,7 +117,7 @@ def test_a_state_that_is_gone_is_restored_as_well(home: Home) -> None:
 def test_without_any_readable_copy_the_stack_begins_empty(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     write(home, b"{")
     made: list[str] = []
-    monkeypatch.setattr(state, "_create", lambda name, home: made.append(name))
+    monkeypatch.setattr(stacks, "_create", lambda name, home: made.append(name))
     assert "began an empty state" in state_repair.mend("local", home)[-1]
     assert made == ["local"]
 
@@ -126,10 +125,10 @@ def test_without_any_readable_copy_the_stack_begins_empty(home: Home, monkeypatc
 def test_what_reads_a_broken_state_names_the_command_that_mends_it(home: Home) -> None:
     write(home, ONE[:50])
     with pytest.raises(SetupError, match=r"it is no state of Pulumi's.*fab recover --stack local"):
-        state.holdings("local", home)
+        pulumi_state.known("local", home)
 
 
 def test_a_broken_state_of_one_stack_is_not_in_the_way_of_another(home: Home) -> None:
     write(home, b"{")
-    assert state.holdings("p100", home) == state.Holdings(0, 0)
+    assert pulumi_state.known("p100", home) == pulumi_state.NOTHING
     assert pulumi_state.stacks_in(home) == ("local",)

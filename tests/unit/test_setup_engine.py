@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from microcluster.home import Home
-from microcluster.setup import build_once, engine, go, plugin, versions
+from microcluster.setup import engine, go, pulumi_install, versions
 from microcluster.setup.environment import PROJECT
 from microcluster.setup.errors import SetupError
 
@@ -88,15 +88,15 @@ def test_an_answer_that_is_no_script_is_not_run(tmp_path: Path) -> None:
 
 def test_what_is_built_is_there_whole_or_not_at_all(tmp_path: Path) -> None:
     folder = tmp_path / "engine" / "abc"
-    with pytest.raises(KeyboardInterrupt), build_once.made_once(folder) as making:
+    with pytest.raises(KeyboardInterrupt), go.made_once(folder) as making:
         assert making
         (making / "bin" / "pulumi").touch()
         raise KeyboardInterrupt
     assert list(folder.parent.iterdir()) == []
-    with build_once.made_once(folder) as making:
+    with go.made_once(folder) as making:
         assert making
         (making / "bin" / "pulumi").touch()
-    with build_once.made_once(folder) as again:
+    with go.made_once(folder) as again:
         assert again is None
     assert (folder / "bin" / "pulumi").exists()
 
@@ -106,9 +106,9 @@ def test_a_half_installed_plugin_is_not_taken_for_one(tmp_path: Path) -> None:
     folder = place.plugins / "resource-command-v1.2.1"
     folder.mkdir(parents=True)
     (folder / "pulumi-resource-command").touch()
-    assert plugin.is_there(place)
+    assert pulumi_install.is_there(place)
     folder.with_name("resource-command-v1.2.1.partial").touch()
-    assert not plugin.is_there(place)
+    assert not pulumi_install.is_there(place)
 
 
 def test_the_build_is_static_stamped_and_changes_no_go_mod(tmp_path: Path) -> None:

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from microcluster import config
 from microcluster.home import Home
-from microcluster.lifecycle import locks, up
+from microcluster.lifecycle import locks, stacks, up
 from microcluster.lifecycle.emulated_account import parse_status
 from microcluster.lifecycle.locks import alone_on
-from microcluster.setup import stacks
 from microcluster.setup.environment import PROJECT
 from microcluster.setup.errors import MISTAKE, SetupError
 
@@ -30,27 +30,32 @@ def home(folder: Path) -> Home:
 
 def test_an_unknown_stack_is_refused_with_the_ones_there_are_and_the_nearest() -> None:
     with pytest.raises(
-        SetupError, match="no stack 'p10'; there are local, p100, p100-local, v100, v100-local. Did you mean 'p100'"
+        SetupError, match="no stack 'p10': .* Stacks: local, p100, p100-local, v100, v100-local. Did you mean 'p100'"
     ) as refused:
         stacks.known("p10")
     assert refused.value.exit_code == MISTAKE
 
 
-def test_only_the_local_stack_has_an_emulator_and_it_lies_in_the_home(tmp_path: Path) -> None:
+def test_only_the_local_stack_has_an_emulator_and_it_lies_in_the_home(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path))
     assert stacks.emulator_of("local", home(tmp_path)) == tmp_path / "emulator"
     assert stacks.emulator_of("p100", home(tmp_path)) is None
     assert stacks.emulator_of("v100", home(tmp_path)) is None
 
 
-def test_a_credentials_file_of_a_real_account_is_not_taken_for_an_emulator(tmp_path: Path) -> None:
+def test_a_credentials_file_of_a_real_account_is_not_taken_for_an_emulator(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(config, "STACKS", tmp_path)
     (tmp_path / "Pulumi.team.yaml").write_text("config: {'softlayer:configFile': ~/.softlayer-team}")
-    assert stacks.emulator_of("team", home(tmp_path), tmp_path) is None
+    assert stacks.emulator_of("team", home(tmp_path)) is None
 
 
-def test_a_broken_stack_file_is_the_persons_mistake_also_where_only_its_account_is_looked_up(tmp_path: Path) -> None:
+def test_a_broken_stack_file_is_the_persons_mistake_also_where_only_its_account_is_looked_up(
+    tmp_path, monkeypatch
+) -> None:
+    monkeypatch.setattr(config, "STACKS", tmp_path)
     (tmp_path / "Pulumi.team.yaml").write_text("config: {")
     with pytest.raises(SetupError, match=r"Pulumi.team.yaml is not YAML") as refused:
-        stacks.emulator_of("team", home(tmp_path), tmp_path)
+        stacks.emulator_of("team", home(tmp_path))
     assert refused.value.exit_code == MISTAKE
 
 
@@ -82,7 +87,7 @@ def test_a_make_that_was_killed_holds_no_lock(tmp_path: Path) -> None:
     script = f"""
 import os
 from pathlib import Path
-from microcluster.setup.environment import Home
+from microcluster.home import Home
 from microcluster.lifecycle.locks import alone_on
 with alone_on("local", "make up", Home(Path({str(tmp_path)!r}), Path({str(tmp_path)!r}))):
     os.kill(os.getpid(), 9)

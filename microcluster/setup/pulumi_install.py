@@ -1,24 +1,35 @@
-"""Have Pulumi's command plugin in the home's plugin folder: the official one, or one built from a Go module."""
+"""Install Pulumi: its engine, and the command plugin in the home's plugin folder."""
 
 from __future__ import annotations
 
 import os
 
 from microcluster.home import Home
-from microcluster.setup import versions
-from microcluster.setup.build_once import fingerprint, made_once
+from microcluster.setup import engine, versions
 from microcluster.setup.engine import AGAIN, DOWNLOAD_LIMIT_S, fetch_installer
 from microcluster.setup.environment import PULUMI, child_environment
 from microcluster.setup.errors import SetupError
-from microcluster.setup.go import build, require_go
+from microcluster.setup.go import build, fingerprint, made_once, require_go
 from microcluster.setup.process import Step, run_logged
-from microcluster.setup.progress import say
+from microcluster.setup.progress import Stages, say
 
 
-def ensure(home: Home) -> None:
-    """Install the plugin unless it is there; the engine must be."""
-    if is_there(home):
-        return
+def ensure(home: Home, stages: Stages) -> None:
+    """Have the command line, the language host and the command plugin."""
+    with stages.stage("engine", "Pulumi's command line and plugins"):
+        engine.ensure(home)
+        if not is_there(home):
+            _install_plugin(home)
+
+
+def ensure_any(home: Home, stages: Stages) -> None:
+    """Install nothing where there is any engine: it took the stack up, so it can take it down."""
+    if not (PULUMI.exists() and any(home.plugins.glob(f"resource-command-v*/{versions.COMMAND_BINARY}"))):
+        ensure(home, stages)
+
+
+def _install_plugin(home: Home) -> None:
+    """Take the official plugin, or build it from a Go module."""
     environment = child_environment(home)
     if fetch_installer(versions.INSTALLER_URL)[0] is not None:
         try:
@@ -34,11 +45,6 @@ def is_there(home: Home) -> bool:
     """Whether the plugin is installed, and not half."""
     folder = home.plugins / f"resource-command-v{versions.COMMAND_PLUGIN}"
     return (folder / versions.COMMAND_BINARY).exists() and not folder.with_name(f"{folder.name}.partial").exists()
-
-
-def is_any_there(home: Home) -> bool:
-    """Whether some version of the plugin is installed."""
-    return any(home.plugins.glob(f"resource-command-v*/{versions.COMMAND_BINARY}"))
 
 
 def _built(home: Home) -> os.PathLike[str]:

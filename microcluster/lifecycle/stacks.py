@@ -1,0 +1,84 @@
+"""The stacks of this project: their files and the accounts that these name, and their state and keys in a home."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from microcluster import config
+from microcluster.home import Home
+from microcluster.lifecycle import pulumi_state
+from microcluster.setup import keys
+from microcluster.setup.environment import PULUMI, child_environment
+from microcluster.setup.errors import MISTAKE, SetupError
+from microcluster.setup.process import Step, run_logged
+from microcluster.setup.progress import Stages, say
+
+QUICK_S = 60
+
+
+def known(name: str) -> str:
+    """Return ``name``, or raise with the stacks that there are."""
+    with _as_mistake():
+        config.path_of(name)
+    return name
+
+
+def check(name: str, *, ordering: bool) -> None:
+    """Raise with all that is wrong with the stack file, before anything is prepared for it."""
+    with _as_mistake():
+        config.read_file(name, ordering=ordering)
+
+
+def account_file_of(name: str) -> str | None:
+    """Return the file that holds the key of the stack's account; without one the client's usual sources hold."""
+    with _as_mistake():
+        return config.read_account(name).config_file
+
+
+def emulator_of(name: str, home: Home) -> Path | None:
+    """Return the state folder of the emulator that plays the stack's account; None when the account is a real one.
+
+    An emulator writes the credentials file of its account into its own state folder, so the file's place tells.
+    """
+    file = account_file_of(name)
+    state = Path(file).parent if file else None
+    return state if state and state.name == "emulator" and state.is_relative_to(home.root) else None
+
+
+def prepare(home: Home, stages: Stages) -> None:
+    """Have every stack of this project in the backend, and its keys."""
+    with stages.stage("stacks", "state and keys of every stack"):
+        names = config.stacks()
+        new = ensure_states(names, home)
+        made = [name for name in names if keys.ensure(home.keys / name, name)]
+        if new:
+            say(f"    new in {home.root}: the state of {', '.join(new)}")
+        if made:
+            say(f"    new in {home.keys}: ssh keys of {', '.join(made)}")
+
+
+def ensure_states(names: tuple[str, ...], home: Home) -> tuple[str, ...]:
+    """Create the state of those stacks that have none yet; return their names."""
+    home.make()
+    existing = pulumi_state.stacks_in(home)
+    new = tuple(name for name in names if name not in existing)
+    for name in new:
+        _create(name, home)
+    return new
+
+
+def _create(name: str, home: Home) -> None:
+    argv = (str(PULUMI), "stack", "init", name, "--no-select")
+    hint = f"Run `. ./env.sh` and `pulumi stack init {name}` to see more."
+    step = Step(f"creating stack {name}", "2 s", argv, home.logs / "stack.log", hint, QUICK_S)
+    run_logged(step, child_environment(home))
+
+
+@contextmanager
+def _as_mistake() -> Iterator[None]:
+    try:
+        yield
+    except config.ConfigError as wrong:
+        raise SetupError(str(wrong), MISTAKE) from wrong
