@@ -7,9 +7,10 @@ import signal
 import sys
 from types import FrameType
 
-from microcluster.plain_text import say
+from microcluster.plain_text import note
 from microcluster.setup import secret_env
 from microcluster.setup.errors import FAILED, INTERRUPTED, SetupError, of_the_system
+from microcluster.waiting import NotReadyError
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -21,27 +22,30 @@ def main(arguments: list[str] | None = None) -> int:
     secret_env.withhold()
     signal.signal(signal.SIGTERM, _as_interrupt)
     signal.signal(signal.SIGHUP, _as_interrupt)
+    command = f"make {given.verb}"
     try:
         return _run(given.verb, given.stack)
-    except SetupError as error:
-        say(str(error), sys.stderr)
-        return error.exit_code
-    except ModuleNotFoundError as missing:  # `make down` takes .venv as it is, which may be of an older version.
-        again = f"`make setup` installs it, then `make {given.verb} STACK={given.stack}` again"
-        say(f"make {given.verb}: .venv has no Python package {missing.name}. Nothing was done: {again}.", sys.stderr)
-        return FAILED
-    except OSError as error:  # A full disk, a folder that may not be written to.
-        say(f"make {given.verb}: {of_the_system(error)}. See to it, then repeat the same command.", sys.stderr)
-        return FAILED
-    except Exception as error:  # noqa: BLE001 - the last resort; see its module
-        from microcluster.setup import unforeseen  # noqa: PLC0415
-
-        say(unforeseen.sentence(f"make {given.verb}", error), sys.stderr)
-        return FAILED
     except KeyboardInterrupt:
-        again = f"`make {given.verb} STACK={given.stack}` goes on from there"
-        say(f"\nStopped. What was done is kept; {again}.", sys.stderr)
+        note(f"\nStopped. What was done is kept; `{command} STACK={given.stack}` goes on from there.")
         return INTERRUPTED
+    except Exception as error:  # noqa: BLE001 - the last resort; see unforeseen.py
+        note(_sentence(error, command, given.stack))
+        return error.exit_code if isinstance(error, SetupError) else FAILED
+
+
+def _sentence(error: Exception, command: str, stack: str) -> str:
+    if isinstance(error, SetupError):
+        return str(error)
+    if isinstance(error, NotReadyError):
+        return f"{command}: {error} Repeat the same command."
+    if isinstance(error, ModuleNotFoundError):  # `make down` takes .venv as it is, which may be of an older version.
+        again = f"`make setup` installs it, then `{command} STACK={stack}` again"
+        return f"{command}: .venv has no Python package {error.name}. Nothing was done: {again}."
+    if isinstance(error, OSError):  # A full disk, a folder that may not be written to.
+        return f"{command}: {of_the_system(error)}. See to it, then repeat the same command."
+    from microcluster.setup import unforeseen  # noqa: PLC0415
+
+    return unforeseen.sentence(command, error)
 
 
 def _run(verb: str, stack: str) -> int:

@@ -1,4 +1,4 @@
-"""Text from outside (account, machine, log, file), made safe before it reaches a screen, a log or a page.
+"""Text for people: what comes from outside (account, machine, log, file) made safe, and lengths of time.
 
 Only the standard library: setup uses it before any package is installed.
 """
@@ -18,6 +18,8 @@ SEQUENCE = re.compile(
 BREAKS = re.compile(r"[\x0b\x0c\x85\u2028\u2029]")
 CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 """C0 but tab and line ends, DEL, C1, and the characters that turn the direction of writing."""
+UNITS = ((172800, 86400, "days", 3600, "h"), (3600, 3600, "h", 60, "min"), (60, 60, "min", 1, "s"))
+"""From how many seconds on; the seconds and name of a unit, and of the next smaller one."""
 SURROGATES = re.compile(r"[\ud800-\udfff]")
 """No encoder takes them."""
 
@@ -37,3 +39,18 @@ def one_line(text: str) -> str:
 def say(text: str, out: TextIO | None = None, end: str = "\n") -> None:
     """Print ``text`` without control characters, at once; to standard output unless ``out`` is given."""
     print(lines(text), file=out or sys.stdout, end=end, flush=True)
+
+
+def note(text: str) -> None:
+    """Print ``text`` on standard error: standard output belongs to a command's result."""
+    say(text, sys.stderr)
+
+
+def duration(seconds: float) -> str:
+    """Return 8 s, 3 min 5 s, 23 h 48 min or 3 days 4 h."""
+    whole = round(seconds)
+    for from_s, unit_s, unit, smaller_s, smaller in UNITS:
+        if whole >= from_s:
+            rest = whole % unit_s // smaller_s
+            return f"{whole // unit_s} {unit}" + (f" {rest} {smaller}" if rest else "")
+    return f"{whole} s"

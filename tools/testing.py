@@ -9,11 +9,12 @@ from pathlib import Path
 
 from microcluster.home import Home
 from microcluster.lifecycle import emulated_account
+from microcluster.plain_text import duration
 from microcluster.setup import docker, pulumi_install, pythons
 from microcluster.setup.environment import PYTHON, child_environment
 from microcluster.setup.errors import SetupError
 from microcluster.setup.process import STOPPED_BY_LIMIT, run_in_view
-from microcluster.setup.progress import Stages, duration, say
+from microcluster.setup.progress import Stages, say
 
 MINUTE_S = 60
 FAILED = 1

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from microcluster.analysis.evaluations import evaluations
 from microcluster.jobs.openseq2seq import Size
+from microcluster.plain_text import duration
 
 Event = Mapping[str, Any]
 Point = tuple[int, float]
@@ -99,7 +99,9 @@ def how_long(events: Sequence[Event]) -> Answer:
     whole = dated[-1]["t"] - dated[0]["t"] if dated else 0.0
     figures = {"training_s": round(trained, 1), "whole_s": round(whole, 1)}
     return Answer(
-        question, f"{_span(trained)} of training in {_span(whole)} from the first preparation to the end.", figures
+        question,
+        f"{duration(trained)} of training in {duration(whole)} from the first preparation to the end.",
+        figures,
     )
 
 
@@ -185,8 +187,3 @@ def rate(size: Size, step: int, recorded: Sequence[Point] = ()) -> Answer:
         sentence,
         {"now": now, "at_step": step, "peak": peak, "warmup_steps": size.warmup_steps},
     )
-
-
-def _span(seconds: float) -> str:
-    hours, minutes = math.floor(seconds / 3600), math.floor(seconds % 3600 / 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min {seconds % 60:.0f} s"

@@ -14,6 +14,7 @@ from microcluster.setup.environment import PULUMI
 from microcluster.setup.errors import FAILED, SetupError
 from microcluster.setup.progress import Stages, say
 from microcluster.setup.secret_env import kept
+from microcluster.waiting import NotReadyError
 from providers.softlayer import credentials
 
 STOP_LIMIT_S = 120
@@ -137,5 +138,5 @@ def _stop_idle(emulator: Path, home: Home, stages: Stages) -> None:
     with stages.stage("emulator", "nothing is rented; stopping it and its registry"):
         try:
             emulated_account.stop(emulator, home)
-        except SetupError as error:
+        except (SetupError, NotReadyError) as error:
             say(f"    {error}")

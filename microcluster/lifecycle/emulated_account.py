@@ -14,8 +14,9 @@ from microcluster.home import Home
 from microcluster.setup import docker
 from microcluster.setup.environment import PYTHON, child_environment
 from microcluster.setup.errors import MISTAKE, SetupError
-from microcluster.setup.process import Step, output_of, run_in_view, run_logged, wait_until
+from microcluster.setup.process import Step, output_of, run_in_view, run_logged
 from microcluster.setup.progress import Stages
+from microcluster.waiting import wait_until
 
 QUICK_S = 60
 RECLAIM_LIMIT_S = 90
@@ -116,7 +117,10 @@ def stop(state: Path, home: Home) -> None:
     """Stop the emulator and its registry once the last machine is gone; its books stay."""
     if rented(state, home).being_reclaimed:
         wait_until(
-            "cancelled machines are reclaimed", lambda: not rented(state, home).being_reclaimed, RECLAIM_LIMIT_S, "10 s"
+            "the end of cancelled machines",
+            lambda: not rented(state, home).being_reclaimed,
+            timeout_s=RECLAIM_LIMIT_S,
+            usual_s=10,
         )
     _emulator("stop", state, home)
 

@@ -11,8 +11,7 @@ from pathlib import Path
 
 from microcluster.home import Home
 from microcluster.setup.environment import child_environment
-from microcluster.setup.errors import SetupError
-from microcluster.setup.process import wait_until
+from microcluster.waiting import NotReadyError, wait_until
 
 ENGINE = "pulumi"
 HOSTS = ("pulumi-language-python", "pulumi-language-python-exec", "pulumi-resource-command")
@@ -60,11 +59,11 @@ def end(found: Sequence[Process]) -> tuple[Process, ...]:
     """End them by their numbers, politely first; return those that had to be killed.
 
     Raises:
-        SetupError: one of them lives on.
+        NotReadyError: one of them lives on.
     """
     for process in found:
         _send(process, signal.SIGTERM)
-    with suppress(SetupError):
+    with suppress(NotReadyError):
         _wait_for_end(found, POLITE_S)
     stubborn = tuple(process for process in found if _lives(process))
     for process in stubborn:
@@ -78,7 +77,7 @@ def _wait_for_end(found: Sequence[Process], limit_s: float) -> None:
     if not found:
         return
     names = ", ".join(map(str, found))
-    wait_until(f"end of {names}", lambda: not any(map(_lives, found)), limit_s, "5 s")
+    wait_until(f"the end of {names}", lambda: not any(map(_lives, found)), timeout_s=limit_s, usual_s=5, every_s=0.2)
 
 
 def _send(process: Process, kind: signal.Signals) -> None:

@@ -9,7 +9,7 @@ from microcluster.jobs import cluster_facts, image
 from microcluster.remote.host import Host, RemoteError
 from microcluster.remote.image import image_id, inspected
 from microcluster.remote.ssh_mesh import FOLDER
-from microcluster.remote.waiting import wait_until
+from microcluster.waiting import wait_until
 
 COMMAND = ("sh", f"{FOLDER}/start.sh")  # By `sh`: Ubuntu mounts /run without the right to execute files there.
 SSH_TIMEOUT_S = 300.0

@@ -7,7 +7,7 @@ from typing import Any
 
 from microcluster.remote.host import Host, RemoteError
 from microcluster.remote.system import has_systemd
-from microcluster.remote.waiting import wait_until
+from microcluster.waiting import wait_until
 
 DAEMON_FILE = "/etc/docker/daemon.json"
 RESTART_TIMEOUT_S = 120.0

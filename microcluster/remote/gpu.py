@@ -8,7 +8,7 @@ from microcluster.remote.host import Host, LoginRefusedError, RemoteError, Unrea
 from microcluster.remote.requirements import RUNTIME, brought
 from microcluster.remote.ssh_ready import wait_for_ssh
 from microcluster.remote.system import apt_get
-from microcluster.remote.waiting import wait_until
+from microcluster.waiting import wait_until
 
 INSTALL_TIMEOUT_S = 1800.0
 REBOOT_TIMEOUT_S = 300.0

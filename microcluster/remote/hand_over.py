@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from microcluster.jobs import image
 from microcluster.jobs.cluster_facts import Container
+from microcluster.plain_text import note
 from microcluster.remote.host import Host, RemoteError
 from microcluster.remote.image import image_id, room_hint
 from microcluster.remote.image_chain import chain
 from microcluster.remote.image_door import DOOR, HAND_OVER_TIMEOUT_S, hand_over_argv, one_use_key
 from microcluster.remote.parallel import on_all
 from microcluster.remote.ssh_mesh import FOLDER, ensure_rank_files, rank_public_key
-from microcluster.remote.waiting import say
 
 
 def hand_over(holders: Sequence[Host], lacking: Sequence[Host], container: Container, rank_key_file: str) -> None:
@@ -42,7 +42,7 @@ def hand_over(holders: Sequence[Host], lacking: Sequence[Host], container: Conta
 def _stream(source: Host, target: Host, container: Container, rank_key_file: str) -> None:
     """Send the image; Docker names it on the other side only once the whole of it has arrived and each layer is the one it says."""
     tag = image.tag(container)
-    say(f"{target.facts.name}: training image from {source.facts.name} ...")
+    note(f"{target.facts.name}: training image from {source.facts.name} ...")
     ensure_rank_files(source, container, rank_key_file)
     source.put(f"{FOLDER}/known_machines", f"{target.facts.private_address} {target.pinned_key}\n", "0600")
     target.put(DOOR, one_use_key(rank_public_key(rank_key_file), source.facts.private_address), "0600")

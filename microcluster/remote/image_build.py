@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from microcluster.jobs import image
 from microcluster.jobs.cluster_facts import Container
+from microcluster.plain_text import note
 from microcluster.remote.host import Host, RemoteError
 from microcluster.remote.image import image_id, image_label, pull_base, room_hint
-from microcluster.remote.waiting import say
 
 BUILD_TIMEOUT_S = 3600.0
 
@@ -26,7 +26,7 @@ def ensure_built(launcher: Host, container: Container, exported_key: str | None 
     except RemoteError as error:
         if not built_of:
             raise
-        say(
+        note(
             f"{launcher.facts.name}: keeping the image that was built before, for its base could not be asked for: {error}"
         )
         return False

@@ -10,11 +10,11 @@ from agent import chain_copy
 from microcluster.jobs import image
 from microcluster.jobs.cluster_facts import Container
 from microcluster.jobs.rendering import render
+from microcluster.plain_text import note
 from microcluster.remote.host import Host
 from microcluster.remote.image_door import DOOR, HAND_OVER_TIMEOUT_S, LOAD, hand_over_argv, one_use_key
 from microcluster.remote.parallel import on_all
 from microcluster.remote.ssh_mesh import FOLDER, ensure_rank_files, rank_public_key
-from microcluster.remote.waiting import say
 
 RELAY = Path(chain_copy.__file__)
 TAKE_IN = f"{FOLDER}/take_in.sh"
@@ -24,7 +24,7 @@ def chain(source: Host, targets: Sequence[Host], container: Container, rank_key_
     """Send the image of ``source`` over all of ``targets``, and say where the chain broke; who has it is for the caller to ask."""
     members, tag = [source, *targets], image.tag(container)
     names = {host.facts.private_address: host.facts.name for host in targets}
-    say(f"training image: in one chain from {' to '.join(host.facts.name for host in members)} ...")
+    note(f"training image: in one chain from {' to '.join(host.facts.name for host in members)} ...")
     number = {id(host): place for place, host in enumerate(members)}
     try:
         on_all(members, lambda host: _join(members, number[id(host)], container, rank_key_file))
@@ -37,7 +37,7 @@ def chain(source: Host, targets: Sequence[Host], container: Container, rank_key_
     if done.exit_code:
         broken.append([targets[0].facts.private_address, " ".join(said[-1:])])
     for address, why in broken:
-        say(f"the chain broke at {names.get(address, address)} ({why}); what is missing is brought host by host")
+        note(f"the chain broke at {names.get(address, address)} ({why}); what is missing is brought host by host")
 
 
 def _join(members: Sequence[Host], place: int, container: Container, rank_key_file: str) -> None:

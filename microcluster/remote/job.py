@@ -11,13 +11,13 @@ from microcluster.analysis.run_state import Outcome, judge
 from microcluster.jobs import image
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.run_spec import RunFolder
+from microcluster.plain_text import note
 from microcluster.remote.host import Host, RemoteError, UnreachableError
 from microcluster.remote.image import image_id
 from microcluster.remote.parallel import on_all
 from microcluster.remote.ssh_mesh import ensure_known_hosts
 from microcluster.remote.ssh_ready import wait_for_ssh
 from microcluster.remote.upload_data import send_data
-from microcluster.remote.waiting import say
 
 AGENT = Path(agent.__file__).parent
 PLACE = AGENT / "place_files.py"
@@ -104,7 +104,7 @@ def _end_runs(host: Host, payload: ClusterFacts, mode: str) -> str:
         return str(error)
     found = json.loads(done.stdout)
     if found["ended"]:
-        say(f"{host}: {found['ended']} processes ended")
+        note(f"{host}: {found['ended']} processes ended")
     left = f"processes {found['left']} would not end" if found["left"] else ""
     unclear = "; ".join(filter(None, (left, found["unseen"])))
     return f"{host}: {unclear}" if unclear else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from microcluster.remote.host import Host, RemoteError, UnreachableError
-from microcluster.remote.waiting import NotReadyError, wait_until
+from microcluster.waiting import NotReadyError, wait_until
 
 CONFIG = "/etc/ssh/sshd_config"
 BEGIN, END = "# microcluster: logins by key only", "# microcluster: end"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from microcluster.remote.host import Host, RemoteError
-from microcluster.remote.waiting import NotReadyError
+from microcluster.waiting import NotReadyError
 
 T = TypeVar("T")
 LIMIT_S = 7200.0

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 
 from microcluster.remote.host import Host, RemoteError
-from microcluster.remote.waiting import NotReadyError, wait_until
+from microcluster.waiting import NotReadyError, wait_until
 
 RUNTIME = "nvidia"
 INSTALLABLE = ("ubuntu", "18.04")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from microcluster.remote.host import Host, LoginRefusedError, UnreachableError
-from microcluster.remote.waiting import NotReadyError, wait_until
+from microcluster.waiting import NotReadyError, wait_until
 
 READY_TIMEOUT_S = 600.0
 USUAL_S = 20.0

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from microcluster.jobs import image
 from microcluster.jobs.cluster_facts import ClusterFacts
+from microcluster.plain_text import note
 from microcluster.remote.container import ensure_container
 from microcluster.remote.data_disk import DataDisk, ensure_data_disk
 from microcluster.remote.docker_storage import ensure_docker_storage
@@ -21,7 +22,6 @@ from microcluster.remote.ssh_mesh import ensure_rank_files
 from microcluster.remote.ssh_ready import wait_for_ssh
 from microcluster.remote.system import ensure_system
 from microcluster.remote.trust import trusted_key
-from microcluster.remote.waiting import say
 
 
 def open_hosts(payload: ClusterFacts) -> list[Host]:
@@ -106,7 +106,7 @@ def start_container(host: Host, payload: ClusterFacts) -> list[str]:
 def _run(host: Host, *steps: tuple[str, Callable[[], bool]]) -> list[str]:
     changed = []
     for name, step in steps:
-        say(f"{host.facts.name}: {name} ...")
+        note(f"{host.facts.name}: {name} ...")
         if step():
             changed.append(name)
     return changed

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 from microcluster.remote.host import CommandError, Host, RemoteError
-from microcluster.remote.waiting import NotReadyError, wait_until
+from microcluster.waiting import NotReadyError, wait_until
 
 COMMANDS = {"python3": "python3", "curl": "curl", "mkfs.ext4": "e2fsprogs", "wipefs": "util-linux", "cmp": "diffutils",
             "ip": "iproute2", "update-ca-certificates": "ca-certificates"}  # fmt: skip

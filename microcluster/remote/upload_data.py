@@ -8,9 +8,10 @@ from pathlib import Path
 
 from microcluster.jobs import openseq2seq, staging_plan
 from microcluster.jobs.cluster_facts import ClusterFacts, SentFile
+from microcluster.plain_text import note
 from microcluster.remote.host import Host, RemoteError
 from microcluster.remote.parallel import on_all
-from microcluster.remote.waiting import SAY_EVERY_S, say
+from microcluster.waiting import SAY_EVERY_S
 
 HASH_TIMEOUT_S = 900.0
 """Reading 2 GB takes seconds; a disk that is busy with training takes longer."""
@@ -70,7 +71,7 @@ def _extend(launcher: Host, local: Path, file: SentFile, part: str) -> None:
         if time.monotonic() - said >= SAY_EVERY_S:
             said = time.monotonic()
             so_far = f"{there // MB} of {file.size // MB} MB, {said - began:.0f} s so far"
-            say(f"{launcher.facts.name}: sending {local.name}: {so_far}")
+            note(f"{launcher.facts.name}: sending {local.name}: {so_far}")
 
 
 def _sha256(host: Host, path: str) -> str:

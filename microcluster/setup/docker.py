@@ -14,10 +14,11 @@ import requests.exceptions
 from microcluster.home import Home
 from microcluster.setup.errors import SetupError
 from microcluster.setup.packages import DOCKER_PACKAGE, install, missing_packages, system_path
-from microcluster.setup.process import Step, run_logged, tail, wait_until
+from microcluster.setup.process import Step, run_logged, tail
+from microcluster.waiting import wait_until
 
 PING_TIMEOUT_S = 5
-START_LIMIT_S = 60
+START_LIMIT_S, USUAL_S = 60, 5
 SYSTEMD = Path("/run/systemd/system")
 REGISTRY_PACKAGE = "docker-registry"
 PID_FILES = {"/var/run/docker.pid": "dockerd", "/var/run/docker/containerd/containerd.pid": "containerd"}
@@ -87,12 +88,17 @@ def _start(home: Home) -> None:
         run_logged(
             Step("starting Docker", "5 s", ("systemctl", "start", "docker"), log, hint, START_LIMIT_S), os.environ
         )
-        wait_until("Docker answers", answers, START_LIMIT_S, "5 s")
+        wait_until("an answer of Docker", answers, timeout_s=START_LIMIT_S, usual_s=USUAL_S)
         return
     for path, program in PID_FILES.items():
         drop_stale_pid(Path(path), program)
     daemon = _spawn(log)
-    wait_until("starting Docker", lambda: _alive(daemon, log) and answers(), START_LIMIT_S, "5 s")
+    wait_until(
+        "an answer of Docker",
+        lambda: _alive(daemon, log) and answers(),
+        timeout_s=START_LIMIT_S,
+        usual_s=USUAL_S,
+    )
 
 
 def drop_stale_pid(path: Path, program: str) -> None:

@@ -12,10 +12,10 @@ from typing import IO, Any
 import docker
 import docker.errors
 
+from microcluster.plain_text import duration
 from microcluster.setup.image_inputs import HOST_FOLDER, Image, write_context
 from microcluster.setup.package_sources import apt_options, apt_sources, builder_files, proxies
 from microcluster.setup.process import stop_group
-from microcluster.setup.progress import duration
 
 BASE_LIMIT_S = 1800
 

@@ -18,11 +18,10 @@ from filelock import FileLock, Timeout
 
 from microcluster.home import Home
 from microcluster.jobs.image import TRAINER_FILE
-from microcluster.plain_text import say
+from microcluster.plain_text import duration, say
 from microcluster.setup.image_build import ImageError, build_base, build_dockerfile
 from microcluster.setup.image_inputs import Image
 from microcluster.setup.package_sources import HostSettingsError
-from microcluster.setup.progress import duration
 from microcluster.setup.trainer_source import Source, SourceError, find, inputs
 
 BASE, TRAINING = "base", "training"

@@ -13,10 +13,10 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from microcluster.plain_text import say
+from microcluster.plain_text import duration, say
 from microcluster.setup.environment import PROJECT
 from microcluster.setup.errors import SetupError
-from microcluster.setup.progress import DONE, Ticker, duration
+from microcluster.setup.progress import DONE, Ticker
 
 TAIL_LINES = 15
 POLL_S = 0.5
@@ -192,16 +192,3 @@ def output_of(argv: Sequence[str], environment: Mapping[str, str], limit_s: floa
     except (OSError, subprocess.SubprocessError):
         return None
     return result.stdout
-
-
-def wait_until(what: str, ready: Callable[[], bool], limit_s: float, usual: str) -> None:
-    """Look twice a second until ``ready``; ``ready`` raises when it can never be."""
-    ticker = Ticker(what, usual)
-    end = time.monotonic() + limit_s
-    while not ready():
-        if time.monotonic() > end:
-            ticker.end("given up")
-            raise SetupError(f"{what}: not so after {duration(limit_s)}.")
-        time.sleep(POLL_S)
-        ticker.tick()
-    ticker.end(DONE)

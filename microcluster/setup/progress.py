@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TextIO
 
-from microcluster.plain_text import one_line, say
+from microcluster.plain_text import duration, one_line, say
 
 REPEAT_S = 30
 """How often a long silent step says on a plain output that it lives."""
@@ -20,12 +20,6 @@ QUICK_S = 2
 
 
 DONE = "done"
-
-
-def duration(seconds: float) -> str:
-    """A time as a person says it: 8 s, 3 min 05 s."""
-    whole = round(seconds)
-    return f"{whole} s" if whole < 60 else f"{whole // 60} min {whole % 60:02d} s"
 
 
 def moment(text: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from decimal import Decimal
 
+from microcluster.plain_text import duration
 from microcluster.verbs.screen import show_table
 from providers.softlayer.marked_inventory import Belonging
 
@@ -33,6 +34,5 @@ def age(since: datetime | None, now: datetime | None = None) -> str:
     """Say since when something is there, and how long that is."""
     if since is None:
         return ""
-    hours = max(((now or datetime.now(UTC)) - since).total_seconds(), 0) / 3600
-    span = f"{hours * 60:.0f} min" if hours < 2 else f"{hours:.0f} h" if hours < 48 else f"{hours / 24:.0f} days"
-    return f"{since.astimezone(UTC):%Y-%m-%d %H:%M} UTC ({span})"
+    seconds = max(((now or datetime.now(UTC)) - since).total_seconds(), 0)
+    return f"{since.astimezone(UTC):%Y-%m-%d %H:%M} UTC ({duration(seconds)})"

@@ -13,12 +13,12 @@ import invoke
 
 from microcluster.config import ConfigError
 from microcluster.jobs.cluster_facts import ClusterFactsError
-from microcluster.plain_text import say
+from microcluster.plain_text import note, say
 from microcluster.remote.host import RemoteError, UnreachableError
-from microcluster.remote.waiting import NotReadyError
 from microcluster.setup import unforeseen
 from microcluster.setup.environment import PART_OF_MAKE
 from microcluster.setup.errors import SetupError, of_the_system
+from microcluster.waiting import NotReadyError
 from providers.softlayer.errors import ProviderError
 
 FAILED, MISTAKE, INTERRUPTED = 1, 2, 130
@@ -56,11 +56,6 @@ def print_json(facts: object) -> None:
     print(json.dumps(facts, indent=2, sort_keys=True, default=str).replace("\x7f", "\\u007f"))
 
 
-def tell(text: str) -> None:
-    """Say something to the person that is not the result."""
-    say(text, sys.stderr)
-
-
 def is_part_of_make() -> bool:
     """Return whether make runs this verb as a part of what it does."""
     return bool(os.environ.get(PART_OF_MAKE))
@@ -77,13 +72,13 @@ def _carefully(function: Callable[..., int | None], *args: Any, **options: Any) 
         return function(*args, **options) or 0
     except KeyboardInterrupt as pressed:
         going_on = str(pressed) or "what was begun on the machines may still go on"
-        tell(f"\nInterrupted; {going_on}. The same command again takes it up.")
+        note(f"\nInterrupted; {going_on}. The same command again takes it up.")
         return INTERRUPTED
     except BrokenPipeError:
         sys.stdout = None  # type: ignore[assignment] - nobody reads any more, and Python would complain about it
         return FAILED
     except Exception as error:  # noqa: BLE001 - the last edge: a traceback helps nobody while money is running
-        tell(_told(error, _command(function)))
+        note(_told(error, _command(function)))
         return getattr(error, "exit_code", MISTAKE) if isinstance(error, MISTAKES) else FAILED
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import invoke
 
 from microcluster import config
-from microcluster.verbs.command import STACK, print_json, tell, verb
+from microcluster.plain_text import note
+from microcluster.verbs.command import STACK, print_json, verb
 from microcluster.verbs.screen import show_table
 
 
@@ -15,7 +16,7 @@ def explain(context: invoke.Context, stack: str = STACK, json: bool = False) -> 
     known = config.read_file(stack)
     origins = known.origins
     if known.plan and known.plan.warning:
-        tell(known.plan.warning)
+        note(known.plan.warning)
     if json:
         print_json({path: {"value": value, "source": source} for path, value, source in origins})
         return 0

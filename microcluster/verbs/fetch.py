@@ -14,12 +14,12 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.rendering import render
-from microcluster.plain_text import say
+from microcluster.plain_text import note, say
 from microcluster.remote.download_run import RemoteFile, bring, inventory
 from microcluster.remote.host import Host
 from microcluster.remote.translation import MAX_LENGTH
 from microcluster.setup.environment import ARTIFACTS
-from microcluster.verbs.command import STACK, UserMistake, is_part_of_make, print_json, suggest, tell, verb
+from microcluster.verbs.command import STACK, UserMistake, is_part_of_make, print_json, suggest, verb
 from microcluster.verbs.screen import PlainConsole
 from microcluster.verbs.stack_outputs import launcher_of, payload_of
 
@@ -33,7 +33,7 @@ def fetch(context: invoke.Context, stack: str = STACK, json: bool = False) -> in
     """Bring best model, newest checkpoint, configuration, logs and events of the run to artifacts/STACK/RUN."""
     payload = payload_of(stack)
     launcher = launcher_of(payload)
-    tell(f"looking at run {payload.run} on {launcher.facts.name} ...")
+    note(f"looking at run {payload.run} on {launcher.facts.name} ...")
     files = inventory(launcher, payload)
     if not files:
         raise UserMistake(

@@ -11,14 +11,14 @@ import invoke
 
 from microcluster.analysis.run_state import Outcome
 from microcluster.jobs.cluster_facts import ClusterFacts
-from microcluster.plain_text import say
+from microcluster.plain_text import note, say
 from microcluster.remote import job as remote_job
 from microcluster.remote.parallel import on_all
 from microcluster.remote.ssh_client import ssh_argv
 from microcluster.remote.steps import bring_image, open_hosts, start_container
 from microcluster.setup.secret_env import REGISTRY_KEY, kept
 from microcluster.verbs import preflight_table, run_text
-from microcluster.verbs.command import FAILED, STACK, VerbError, print_json, suggest, tell, verb
+from microcluster.verbs.command import FAILED, STACK, VerbError, print_json, suggest, verb
 from microcluster.verbs.money import Cost, cost_of
 from microcluster.verbs.stack_outputs import find_payload, host_named, launcher_of, payload_of
 
@@ -45,7 +45,7 @@ def stop(context: invoke.Context, stack: str = STACK, json: bool = False) -> int
     """End the job on every machine and prove it; the machines stay and cost on."""
     payload = find_payload(stack)
     if payload is None:
-        tell(f"Stack {stack} is not up; there is no job to stop. Bring it up: make up STACK={stack}")
+        note(f"Stack {stack} is not up; there is no job to stop. Bring it up: make up STACK={stack}")
         if json:
             print_json({"stack": stack, "run": None, "stopped": True, "unclear": {}})
         return 0
@@ -53,7 +53,7 @@ def stop(context: invoke.Context, stack: str = STACK, json: bool = False) -> int
     if json:
         print_json({"stack": stack, "run": payload.run, "stopped": not unclear, "unclear": unclear})
     elif unclear:
-        tell("\n".join(unclear.values()))
+        note("\n".join(unclear.values()))
     else:
         say(f"run {payload.run}: no process of it is left on any of its machines")
         suggest(f"`fab resume --stack {stack}` goes on, `make down STACK={stack}` stops the bill.")

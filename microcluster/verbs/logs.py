@@ -12,11 +12,11 @@ import invoke
 
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.run_spec import RunFolder
-from microcluster.plain_text import say
+from microcluster.plain_text import note, say
 from microcluster.remote import job as remote_job
 from microcluster.remote.host import Host, UnreachableError
 from microcluster.verbs import run_text
-from microcluster.verbs.command import STACK, UserMistake, VerbError, tell, verb
+from microcluster.verbs.command import STACK, UserMistake, VerbError, verb
 from microcluster.verbs.stack_outputs import launcher_of, payload_of
 
 CHUNK_BYTES = 1 << 20
@@ -78,7 +78,7 @@ def logs(context: invoke.Context, stack: str = STACK, lines: str = "100", follow
         _write(text or f"run {payload.run} has no log yet; see where it stands: fab status --stack {stack}\n")
     outcome = remote_job.observe(end.launcher, payload)
     if outcome.state in ("failed", "stalled"):
-        tell("\n".join(["", *run_text.trouble(outcome, stack)]))
+        note("\n".join(["", *run_text.trouble(outcome, stack)]))
     return 0
 
 
@@ -110,7 +110,7 @@ def print_until_ended(
         except UnreachableError as error:
             if time.monotonic() - answered > LOST_LIMIT_S:
                 raise
-            tell(f"{error} Trying again; no line is lost.")
+            note(f"{error} Trying again; no line is lost.")
             sleep(AGAIN_AFTER_S)
             continue
         write(decoder.decode(content))

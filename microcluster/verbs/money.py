@@ -10,9 +10,10 @@ from typing import Any
 
 from microcluster import config
 from microcluster.jobs.cluster_facts import ClusterFacts, ClusterFactsError
+from microcluster.plain_text import note
 from microcluster.planning import next_started_hour
 from microcluster.setup.secret_env import kept
-from microcluster.verbs.command import VerbError, sentence, tell
+from microcluster.verbs.command import VerbError, sentence
 from microcluster.verbs.stack_outputs import find_payload
 from providers.softlayer.account import Account, open_account, reading
 from providers.softlayer.billing import Charge
@@ -79,7 +80,7 @@ def last_rental(charges: Iterable[Charge]) -> Bill:
     return Bill(tuple(rows[begun:]), tuple(rows[:begun]))
 
 
-def cost_of(payload: ClusterFacts, account: Account | None = None, say: Callable[[str], None] = tell) -> Cost:
+def cost_of(payload: ClusterFacts, account: Account | None = None, say: Callable[[str], None] = note) -> Cost:
     """Return what is being billed for a stack that is up, as the account says in which it was ordered."""
     try:
         account = account or open_account(payload.account_config_file, kept())

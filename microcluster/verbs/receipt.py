@@ -11,8 +11,8 @@ import invoke
 
 from microcluster import config
 from microcluster.home import Home
-from microcluster.plain_text import say
-from microcluster.verbs.command import FAILED, STACK, print_json, tell, verb
+from microcluster.plain_text import note, say
+from microcluster.verbs.command import FAILED, STACK, print_json, verb
 from microcluster.verbs.money import CENT, Bill, account_and_mark, last_rental
 from microcluster.verbs.screen import show_table
 from microcluster.verbs.state_diff import Compared, known_guests, with_state
@@ -50,7 +50,7 @@ def receipt(context: invoke.Context, stack: str = STACK, json: bool = False, all
         say("".join(f"{each}\n" for each in marked_inventory.of_other_stacks(everything, owner)), end="")
         say("".join(f"to be cancelled by hand: {each}\n" for each in by_hand_only(found)), end="")
     if bill.open or to_come:
-        tell(f"{'Still billed' if bill.open else 'Not the end yet'}. Cancel it: make down STACK={stack}")
+        note(f"{'Still billed' if bill.open else 'Not the end yet'}. Cancel it: make down STACK={stack}")
     return FAILED if bill.open or to_come else 0
 
 

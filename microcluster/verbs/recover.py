@@ -10,11 +10,11 @@ import invoke
 from microcluster import config
 from microcluster.home import Home
 from microcluster.lifecycle import locks, orphans, pulumi_state, state_repair
-from microcluster.plain_text import say
+from microcluster.plain_text import note, say
 from microcluster.setup.environment import PROJECT, PULUMI, child_environment
 from microcluster.setup.secret_env import kept
 from microcluster.verbs import belongings_table
-from microcluster.verbs.command import FAILED, STACK, VerbError, suggest, tell, verb
+from microcluster.verbs.command import FAILED, STACK, VerbError, suggest, verb
 from microcluster.verbs.confirm import agrees
 from microcluster.verbs.money import account_and_mark
 from microcluster.verbs.receipt import said_of_state
@@ -36,7 +36,7 @@ def recover(context: invoke.Context, stack: str = STACK, yes: bool = False, canc
     with locks.alone_on(stack, "fab recover", home):
         locks.refuse_living_pulumi(stack, "fab recover", home)
         if not (yes or _agrees(stack, home, cancel=cancel)):
-            tell(f"Nothing was changed. To go on without being asked: fab recover --stack {stack} --yes")
+            note(f"Nothing was changed. To go on without being asked: fab recover --stack {stack} --yes")
             return FAILED
         _end_orphans(stack, home)
         _mend_state(stack, home)
@@ -105,7 +105,7 @@ def _look(account: Account, mark: str, stack: str, home: Home) -> tuple[list[Bel
 def _cancel(stack: str, mark: str, account: Account) -> None:
     scale = config.read_account(stack).time_scale
     with reading(account, "what is left"):
-        bill = operator_cleanup.cancel_all(stack, mark, account, scale, tell)
+        bill = operator_cleanup.cancel_all(stack, mark, account, scale, note)
     say(f"cancelled, and proved by the account: {bill.open_count} open billing items")
 
 

@@ -18,14 +18,14 @@ from microcluster.analysis.run_questions import Answer, Curves
 from microcluster.analysis.run_state import Outcome
 from microcluster.jobs import openseq2seq
 from microcluster.jobs.cluster_facts import ClusterFacts
-from microcluster.plain_text import say
+from microcluster.plain_text import note, say
 from microcluster.planning.prediction import GRADIENT_BYTES
 from microcluster.remote import job as remote_job
 from microcluster.remote import run_export
 from microcluster.remote.run_export import Records
 from microcluster.setup.secret_env import kept
 from microcluster.verbs import run_text
-from microcluster.verbs.command import FAILED, STACK, UserMistake, is_part_of_make, print_json, sentence, tell, verb
+from microcluster.verbs.command import FAILED, STACK, UserMistake, is_part_of_make, print_json, sentence, verb
 from microcluster.verbs.fetch import folder_of
 from microcluster.verbs.job import status_facts
 from microcluster.verbs.money import CENT, Cost, cost_of, last_rental
@@ -68,7 +68,7 @@ def report(context: invoke.Context, stack: str = STACK, json: bool = False) -> i
     link = link_of(payload, outcome, records)
     (folder / PAGE).write_text(page(payload, outcome, records, found, answers, cost, bill, link))
     if records.malformed:
-        tell(run_text.left_out(records.malformed))
+        note(run_text.left_out(records.malformed))
     if json:
         print_json(facts)
     else:
@@ -139,7 +139,7 @@ def _bill(payload: ClusterFacts) -> list[dict[str, Any]]:
     try:
         charges = read_charges(open_account(payload.account_config_file, kept()), Owner(payload.stack, payload.mark))
     except ProviderError as error:
-        tell(sentence(str(error)))
+        note(sentence(str(error)))
         return []
     return [_bill_row(charge) for charge in last_rental(charges).shown]
 

@@ -8,7 +8,7 @@ from agent.log_parser import TAG
 from microcluster.analysis.failure_hints import next_for, next_step
 from microcluster.analysis.run_state import Outcome
 from microcluster.jobs.cluster_facts import ClusterFacts
-from microcluster.plain_text import one_line
+from microcluster.plain_text import duration, one_line
 from microcluster.planning import BAND, Bill
 from microcluster.verbs.money import Cost
 
@@ -51,11 +51,12 @@ def left_out(count: int) -> str:
 
 def headline(outcome: Outcome) -> str:
     """Return one line on where the run stands."""
+    so_far = "an unknown time" if outcome.phase_s is None else duration(outcome.phase_s)
     if outcome.state == "preparing":
         doing = f"; {outcome.doing}" if outcome.doing else ""
-        return f"{outcome.phase or 'preparing'} for {duration(outcome.phase_s)}{doing}"
+        return f"{outcome.phase or 'preparing'} for {so_far}{doing}"
     if outcome.state == "running" and outcome.step is None:
-        return f"running, no step yet after {duration(outcome.phase_s)}"
+        return f"running, no step yet after {so_far}"
     return ", ".join([outcome.state, *steps(outcome), *losses(outcome), *pace(outcome)])
 
 
@@ -133,18 +134,6 @@ def report_rows(payload: ClusterFacts, outcome: Outcome, cost: Cost) -> list[tup
         ("cost", str(cost)),
     ]
     return [(name, value) for name, value in rows if value]
-
-
-def duration(seconds: float | None) -> str:
-    """Return 45 s, 3 min 20 s or 23 h 48 min."""
-    if seconds is None:
-        return "an unknown time"
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
 def _predicted(outcome: Outcome) -> str | None:

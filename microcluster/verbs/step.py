@@ -8,13 +8,13 @@ from collections.abc import Callable
 import invoke
 
 from microcluster.jobs.cluster_facts import ClusterFacts
-from microcluster.plain_text import say
+from microcluster.plain_text import note, say
 from microcluster.remote import steps
 from microcluster.remote.host import Host
 from microcluster.remote.job import start_job as start
 from microcluster.remote.job import stop_job as stop
 from microcluster.setup.secret_env import REGISTRY_KEY, kept
-from microcluster.verbs.command import UserMistake, tell, verb
+from microcluster.verbs.command import UserMistake, verb
 
 
 def _payload() -> ClusterFacts:
@@ -73,11 +73,11 @@ def stop_job(context: invoke.Context) -> int:
         payload = _payload()
         unclear = stop(steps.open_hosts(payload), payload)
     except Exception as error:  # noqa: BLE001 - whatever it is, the cancellation that follows ends the job too
-        tell(f"stopping the job: {error}")
+        note(f"stopping the job: {error}")
         say("not stopped over ssh; cancelling the machines ends it")
         return 0
     for why in unclear.values():
-        tell(f"stopping the job: {why}")
+        note(f"stopping the job: {why}")
     say(
         f"run {payload.run}: "
         + (f"not proved stopped on {', '.join(unclear)}" if unclear else "stopped on every machine")

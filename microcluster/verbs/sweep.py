@@ -11,10 +11,10 @@ from microcluster import config
 from microcluster.home import Home
 from microcluster.lifecycle import pulumi_state
 from microcluster.lifecycle.pulumi_state import BrokenStateError
-from microcluster.plain_text import say
+from microcluster.plain_text import note, say
 from microcluster.setup.secret_env import kept
 from microcluster.verbs import belongings_table
-from microcluster.verbs.command import FAILED, STACK, UserMistake, VerbError, print_json, suggest, tell, verb
+from microcluster.verbs.command import FAILED, STACK, UserMistake, VerbError, print_json, suggest, verb
 from microcluster.verbs.confirm import agrees
 from providers.rental.waiting import Patience
 from providers.softlayer import marked_inventory
@@ -45,7 +45,7 @@ def sweep(  # noqa: PLR0917 - Fabric makes an option of each
         return _show(found, account, stack)
     belongings_table.show(chosen, "To be cancelled, for good:", {})
     if not (yes or agrees(f"Cancel these {len(chosen)}?")):
-        tell("Nothing was cancelled. To cancel without being asked, add --yes.")
+        note("Nothing was cancelled. To cancel without being asked, add --yes.")
         return FAILED
     return _cancel(account, chosen)
 
@@ -106,7 +106,7 @@ def _show(found: Sequence[Belonging], account: Account, stack: str) -> int:
 
 
 def _cancel(account: Account, chosen: Sequence[Belonging]) -> int:
-    failures = marked_inventory.remove_all(account, chosen, Patience(CANCEL_LIMIT_S, threading.Event()), tell)
+    failures = marked_inventory.remove_all(account, chosen, Patience(CANCEL_LIMIT_S, threading.Event()), note)
     if failures:
         raise VerbError("\n".join(failures))
     say(f"cancelled, each with its proof: {', '.join(each.label for each in chosen)}")

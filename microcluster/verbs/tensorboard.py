@@ -11,11 +11,11 @@ import invoke
 import agent
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.run_spec import RunFolder
-from microcluster.plain_text import say
+from microcluster.plain_text import note, say
 from microcluster.remote.host import Host
 from microcluster.remote.ssh_client import ssh_argv
 from microcluster.remote.steps import open_hosts
-from microcluster.verbs.command import FAILED, STACK, UserMistake, VerbError, tell, verb
+from microcluster.verbs.command import FAILED, STACK, UserMistake, VerbError, verb
 from microcluster.verbs.stack_outputs import payload_of
 
 PORT = 6006
@@ -32,7 +32,7 @@ def tensorboard(context: invoke.Context, stack: str = STACK, port: str = str(POR
     payload = payload_of(stack)
     hosts = open_hosts(payload)
     hosts[0].connect()  # A host that shows another key, or none, is told in our own words.
-    tell(f"starting TensorBoard on {hosts[0].facts.name}, {USUAL} ...")
+    note(f"starting TensorBoard on {hosts[0].facts.name}, {USUAL} ...")
     argv = tunnel_argv(hosts[0], hosts, payload, local)
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as way:
         try:
@@ -78,7 +78,7 @@ def _look(way: subprocess.Popen[str], address: str, stack: str) -> int:
         raise VerbError(f"starting TensorBoard for stack {stack}: {reason}. Try again: fab tensorboard --stack {stack}")
     say(f"TensorBoard: {address}  (only from this computer; Ctrl-C ends it, the job goes on)")
     way.wait()
-    tell(
+    note(
         f"The connection to the launcher was lost, and TensorBoard ended with it. Again: fab tensorboard --stack {stack}"
     )
     return FAILED

@@ -8,14 +8,14 @@ import invoke
 import sacrebleu
 
 from microcluster.jobs.cluster_facts import ClusterFacts
-from microcluster.plain_text import one_line, say
+from microcluster.plain_text import note, one_line, say
 from microcluster.remote import fetched_model
 from microcluster.remote import job as remote_job
 from microcluster.remote.download_run import inventory
 from microcluster.remote.host import Host
 from microcluster.remote.translation import Model, model_of
 from microcluster.remote.translation import translate as translate_lines
-from microcluster.verbs.command import STACK, UserMistake, print_json, tell, verb
+from microcluster.verbs.command import STACK, UserMistake, print_json, verb
 from microcluster.verbs.stack_outputs import launcher_of, payload_of
 
 MOST_LINES = 100_000
@@ -34,10 +34,10 @@ def translate(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     launcher = launcher_of(payload)
     _refuse_busy(launcher, payload)
     chosen = _model(launcher, payload, model)
-    tell(f"translating {len(sentences)} lines with {chosen.checkpoint} on {launcher.facts.name} ...")
+    note(f"translating {len(sentences)} lines with {chosen.checkpoint} on {launcher.facts.name} ...")
     done = translate_lines(launcher, payload, chosen, sentences)
     if done.cut:
-        tell(f"{done.cut} lines were longer than the model takes, and cut.")
+        note(f"{done.cut} lines were longer than the model takes, and cut.")
     score = sacrebleu.corpus_bleu(list(done.lines), [right]) if right else None
     if json:
         facts = {"model": chosen.checkpoint, "lines": done.lines, "cut": done.cut}
@@ -45,7 +45,7 @@ def translate(  # noqa: PLR0913, PLR0917 - each is an option of the command line
         return 0
     say("\n".join(map(one_line, done.lines)))
     if score:
-        tell(f"{score.format()} ({SIGNATURE})")
+        note(f"{score.format()} ({SIGNATURE})")
     return 0
 
 
@@ -78,6 +78,6 @@ def _refuse_busy(launcher: Host, payload: ClusterFacts) -> None:
 
 def _model(launcher: Host, payload: ClusterFacts, fetched: str) -> Model:
     if fetched:
-        tell(f"bringing the model in {fetched} to {launcher.facts.name} ...")
+        note(f"bringing the model in {fetched} to {launcher.facts.name} ...")
         return model_of(fetched_model.place(launcher, Path(fetched), payload.mount_point))
     return model_of(inventory(launcher, payload))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import invoke
 
-from microcluster.plain_text import say
+from microcluster.plain_text import note, say
 from microcluster.remote.host import Host
 from microcluster.remote.host_key import fingerprint
 from microcluster.remote.trust import trust as record
-from microcluster.verbs.command import FAILED, STACK, tell, verb
+from microcluster.verbs.command import FAILED, STACK, verb
 from microcluster.verbs.confirm import agrees
 from microcluster.verbs.stack_outputs import host_named, payload_of
 
@@ -27,7 +27,7 @@ def vouch(host: Host, *, yes: bool) -> int:
         return 0
     say(f"{host}\n  shows         {fingerprint(shown)}\n  ordered with  {fingerprint(host.facts.host_key)}")
     if not yes and not agrees("Is the shown key this machine's own?"):
-        tell(f"Nothing was recorded. To record it without being asked: fab trust {host.facts.name} --yes")
+        note(f"Nothing was recorded. To record it without being asked: fab trust {host.facts.name} --yes")
         return FAILED
     record(host, shown)
     say(f"recorded for guest {host.facts.guest_id}. Go on with the command that was refused.")

@@ -17,11 +17,11 @@ from rich.table import Table
 from microcluster.analysis.failure_hints import next_for
 from microcluster.analysis.run_state import Outcome
 from microcluster.jobs.cluster_facts import ClusterFacts
-from microcluster.plain_text import say
+from microcluster.plain_text import note, say
 from microcluster.remote import job as remote_job
 from microcluster.remote.host import Host, UnreachableError
 from microcluster.verbs import preflight_table, run_text
-from microcluster.verbs.command import FAILED, INTERRUPTED, STACK, VerbError, tell, verb
+from microcluster.verbs.command import FAILED, INTERRUPTED, STACK, VerbError, verb
 from microcluster.verbs.money import Cost, cost_of
 from microcluster.verbs.screen import PlainConsole
 from microcluster.verbs.stack_outputs import launcher_of, payload_of
@@ -121,7 +121,7 @@ def ended(outcome: Outcome, stack: str) -> int:
     """Say what to do next where it did not end well; the screen has shown how it ended."""
     if outcome.state == "finished":
         return 0
-    tell("\n".join(run_text.trouble(outcome, stack)))
+    note("\n".join(run_text.trouble(outcome, stack)))
     return FAILED
 
 

@@ -15,7 +15,7 @@ from microcluster.remote.hand_over import hand_over
 from microcluster.remote.host import Host, HostKeyError, RemoteError
 from microcluster.remote.image_build import ensure_built
 from microcluster.remote.parallel import on_all
-from microcluster.remote.waiting import wait_until
+from microcluster.waiting import wait_until
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(420)]
 

@@ -21,7 +21,7 @@ from microcluster.jobs import cluster_facts, openseq2seq
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.remote import job, steps
 from microcluster.remote.host import Host
-from microcluster.remote.waiting import wait_until
+from microcluster.waiting import wait_until
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(600)]
 

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from microcluster.jobs import rendering
-from microcluster.plain_text import lines, one_line, say
+from microcluster.plain_text import duration, lines, one_line, say
 from microcluster.verbs import command
 from microcluster.verbs.screen import PlainConsole, show_table
 from providers.grpc.engine_log import EngineLog
@@ -153,3 +153,14 @@ def test_say_flushes_for_those_who_read_a_pipe() -> None:
     pipe = Pipe()
     say("a", pipe)
     assert pipe.flushed and sys.stdout is not pipe
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        *((0.4, "0 s"), (59.4, "59 s"), (59.6, "1 min"), (200, "3 min 20 s"), (3600, "1 h"), (85680, "23 h 48 min")),
+        *((90000, "25 h"), (172800, "2 days"), (356400, "4 days 3 h")),
+    ],
+)
+def test_a_length_of_time_is_written_as_people_write_it(seconds: float, text: str) -> None:
+    assert duration(seconds) == text

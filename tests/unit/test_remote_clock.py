@@ -10,7 +10,7 @@ from test_remote_supervisor import folder, hold, hurry, start, wait_for_end, wri
 
 from agent import run_snapshot
 from microcluster.analysis.run_state import judge
-from microcluster.remote.waiting import wait_until
+from microcluster.waiting import wait_until
 
 STEPPED = """
 import time

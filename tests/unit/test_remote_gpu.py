@@ -16,7 +16,7 @@ from microcluster.remote.gpu import ensure_gpu
 from microcluster.remote.host import CommandError, Completed, RemoteError
 from microcluster.remote.requirements import ensure_requirements
 from microcluster.remote.system import APT_IS_FREE, ensure_system
-from microcluster.remote.waiting import NotReadyError, wait_until
+from microcluster.waiting import NotReadyError, wait_until
 
 UBUNTU, XENIAL, DEBIAN = "ubuntu 18.04", "ubuntu 16.04", "debian 12"
 DOCKER_PACKAGES = ["docker-ce", "docker-ce-cli", "containerd.io", "nvidia-docker2"]

@@ -20,7 +20,7 @@ from microcluster.remote import host as remote_host
 from microcluster.remote import parallel as on_all_hosts
 from microcluster.remote.host import CommandError, Host, HostKeyError, LoginRefusedError, RemoteError, UnreachableError
 from microcluster.remote.ssh_client import ssh_argv
-from microcluster.remote.waiting import wait_until
+from microcluster.waiting import wait_until
 
 WORD = st.text(st.characters(blacklist_characters="\0", blacklist_categories=["Cs"]), max_size=30)
 

@@ -22,7 +22,7 @@ from tiny_checkpoint import save
 from agent import run_snapshot
 from microcluster.analysis import run_state as judging
 from microcluster.analysis.run_state import judge
-from microcluster.remote.waiting import wait_until
+from microcluster.waiting import wait_until
 
 
 def trains(folder, *lines, then="sleep 60"):  # noqa: F811

@@ -13,7 +13,8 @@ import pytest
 
 from microcluster.setup import process
 from microcluster.setup.errors import SetupError
-from microcluster.setup.process import STOPPED_BY_LIMIT, Step, run_in_view, run_logged, wait_until
+from microcluster.setup.process import STOPPED_BY_LIMIT, Step, run_in_view, run_logged
+from microcluster.waiting import wait_until
 
 COUNTING = """
 import signal, sys, time
@@ -60,7 +61,7 @@ def test_a_program_that_is_not_over_in_time_is_stopped_with_all_it_started(tmp_p
     with pytest.raises(SetupError, match="not over after 3 s"):
         run_logged(step(tmp_path, f"sleep 60 & echo $! > {pid_file}; wait", limit_s=3), os.environ)
     child = int(pid_file.read_text())
-    wait_until("the child is gone", lambda: not _lives(child), 60, "1 s")
+    wait_until("the end of the child", lambda: not _lives(child), timeout_s=60, every_s=0.1)
 
 
 def _lives(pid: int) -> bool:
@@ -104,8 +105,3 @@ def test_a_ctrl_c_while_the_program_is_being_started_reaches_it_too(monkeypatch:
 
 def test_a_program_in_view_that_hangs_gets_the_code_of_its_limit() -> None:
     assert run_in_view(("sleep", "60"), os.environ, limit_s=0.2) == STOPPED_BY_LIMIT
-
-
-def test_a_wait_that_is_never_over_raises_and_says_for_what() -> None:
-    with pytest.raises(SetupError, match="Docker answers: not so after 0 s"):
-        wait_until("Docker answers", lambda: False, 0.1, "5 s")

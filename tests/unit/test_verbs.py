@@ -336,13 +336,6 @@ def test_a_running_job_is_one_line():
     )
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(0.4, "0 s"), (59.6, "1 min 0 s"), (200, "3 min 20 s"), (85680, "23 h 48 min")]
-)
-def test_a_duration_is_said_as_people_do(seconds, text):
-    assert run_text.duration(seconds) == text
-
-
 def test_the_report_names_what_ran_where_how_well_and_for_how_much():
     done = dataclasses.replace(RUNNING, state="finished", checkpoints=(0, 30), best=("val_loss=6.5000-step-30",))
     text = run_text.report(PAYLOAD, done, COST)

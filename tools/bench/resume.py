@@ -19,7 +19,7 @@ from microcluster.jobs import cluster_facts, openseq2seq
 from microcluster.remote import job, steps
 from microcluster.remote.host import Host
 from microcluster.remote.parallel import on_all
-from microcluster.remote.waiting import wait_until
+from microcluster.waiting import wait_until
 from tools.bench.cluster import cluster, shell
 
 PORT_MBPS = 1000
