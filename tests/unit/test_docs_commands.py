@@ -1,0 +1,188 @@
+"""Every command on a page for people exists with its options, and is run by a test or marked as never run."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shlex
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import fabfile
+from emulator.cli import _parser as emulator_parser
+from tools.chaos.__main__ import _parser as chaos_parser
+
+ROOT = Path(__file__).parents[2]
+PAGES = [
+    *(ROOT / name for name in ("README.md", "tools/bench/README.md", "engine/README.md", "images/jetson/README.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
+COMMANDS = ROOT / "docs" / "commands.md"
+PROGRAMS = ("make", "fab", "pulumi", "python", "slcli", "curl", "rsync", "docker")
+FENCED = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+INLINE = re.compile(r"`([^`\n]+)`")
+ASSIGNMENT = re.compile(r"([A-Z][A-Z0-9_]+)=\S*")
+TARGETS = re.search(r"^VERBS := (.+)$", (ROOT / "Makefile").read_text(), re.MULTILINE).group(1).split()
+PULUMI = ("preview", "up", "destroy", "import", "stack")
+PARSERS = {"emulator": emulator_parser, "tools.chaos": chaos_parser}
+
+
+def lines_of(page: Path) -> Iterator[str]:
+    """Return what stands between backticks and in code blocks; of blocks with output, what follows a prompt."""
+    text = page.read_text()
+    for language, block in FENCED.findall(text):
+        for line in block.splitlines():
+            if language == "sh":
+                yield from re.split(r"\s{3,}", line.partition("#")[0].strip())
+            elif line.startswith("$ "):
+                yield line[2:]
+    yield from INLINE.findall(FENCED.sub("", text))
+
+
+def commands_of(page: Path) -> Iterator[tuple[dict[str, str], list[str]]]:
+    """Return each command on a page as the variables before it and its words."""
+    for line in lines_of(page):
+        for part in re.split(r"\s*[|;]\s*(?=[a-z])", line) if "'" not in line else [line]:
+            try:
+                words = shlex.split(part)
+            except ValueError:  # Half of a sentence, no command.
+                continue
+            given = {}
+            while words and (assigned := ASSIGNMENT.fullmatch(words[0])):
+                given[assigned.group(1)] = words.pop(0)
+            if len(words) > 1 and (program := Path(words[0]).name.rstrip("3")) in PROGRAMS:
+                yield given, [program, *words[1:]]
+
+
+FOUND = [
+    pytest.param(page, given, words, id=f"{page.relative_to(ROOT)}: {' '.join(words)}")
+    for page in PAGES
+    for given, words in commands_of(page)
+]
+
+
+@pytest.mark.parametrize(("page", "given", "words"), FOUND)
+def test_a_command_on_a_page_exists_with_its_options(page: Path, given: dict[str, str], words: list[str]) -> None:
+    check = {"make": make_problem, "fab": fab_problem, "pulumi": pulumi_problem, "python": module_problem}
+    problem = check.get(words[0], lambda *_: "")(words[1:], given)
+    assert not problem, f"{page.relative_to(ROOT)}: `{' '.join(words)}`: {problem}"
+
+
+@pytest.mark.parametrize(("page", "given", "words"), FOUND)
+def test_a_command_on_a_page_has_a_row_that_says_what_runs_it(
+    page: Path, given: dict[str, str], words: list[str]
+) -> None:
+    assert name_of(words) in rows(), f"{page.relative_to(ROOT)}: give `{name_of(words)}` a row in docs/commands.md"
+
+
+def test_every_row_names_a_test_that_mentions_the_command_or_says_never_run() -> None:
+    for name, run_by in rows().items():
+        files = [ROOT / path for path in re.findall(r"`((?:tests|\.ci)/[^`]+)`", run_by)]
+        assert files or "never run" in run_by, f"docs/commands.md: nothing runs `{name}`"
+        for file in files:
+            word = name.split()[-1].rpartition(".")[2]
+            other_words = re.search("a part of|address|never run", run_by) or name == "python -m pytest"
+            assert other_words or word in file.read_text(), f"docs/commands.md: {file.name} does not mention {word}"
+
+
+def test_every_make_target_and_every_fab_verb_has_a_row() -> None:
+    wanted = {f"make {target}" for target in TARGETS} | {f"fab {verb}" for verb in verbs() if "." not in verb}
+    assert wanted <= set(rows())
+
+
+@pytest.mark.parametrize("target", [each for each in TARGETS if each != "down"])
+def test_make_calls_the_command_of_its_target(target: str) -> None:
+    shown = subprocess.run(["make", "--dry-run", target], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert f'-m microcluster {target} --stack "local"' in shown
+
+
+def rows() -> dict[str, str]:
+    """Return the commands of docs/commands.md with the last column of their rows."""
+    found = {}
+    for line in COMMANDS.read_text().splitlines():
+        cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+        for command in INLINE.findall(cells[0]) if cells else []:
+            words = shlex.split(command)
+            if words[0] in PROGRAMS:
+                found[name_of(words)] = cells[-1]
+    return found
+
+
+def name_of(words: list[str]) -> str:
+    """Return what a command is called in the table: the program and its verb."""
+    if words[0] == "python":
+        module = words[2]
+        verb = words[3] if module == "emulator" and len(words) > 3 else ""
+        known = ("invoice", "methods", "approve")
+        names = {"refuse": "approve"}
+        verb = names.get(verb, verb if verb in known else "start")
+        top = ".".join(module.split(".")[:2])
+        return f"python -m emulator {verb}" if module == "emulator" else f"python -m {top}"
+    if words[0] in ("make", "fab", "pulumi"):
+        verb = next((word for word in words[1:] if not word.startswith("-") and "=" not in word), "")
+        return f"{words[0]} {verb}" if "--list" not in words and "--help" not in words else "fab status"
+    return words[0]
+
+
+def verbs() -> dict[str, str]:
+    return fabfile.ns.task_names
+
+
+def make_problem(words: list[str], given: dict[str, str]) -> str:
+    variables = {*given, *(assigned.group(1) for word in words if (assigned := ASSIGNMENT.fullmatch(word)))}
+    targets = [word for word in words if "=" not in word]
+    strange = [each for each in targets if each not in (*TARGETS, "help")]
+    unknown = [name for name in variables if not is_read(name)]
+    if len(targets) > 1:
+        return ""  # A sentence about several targets is none.
+    return "; ".join([*(f"no target {each}" for each in strange), *(f"nobody reads {name}" for name in unknown)])
+
+
+def is_read(variable: str) -> bool:
+    files = [ROOT / "Makefile", *(ROOT / "microcluster").rglob("*.py"), *(ROOT / "tools").rglob("*.py")]
+    return any(re.search(rf"[\"(]{variable}[\")]|^{variable} ", file.read_text(), re.MULTILINE) for file in files)
+
+
+def fab_problem(words: list[str], given: dict[str, str]) -> str:
+    if words[0] in ("--list", "--help"):
+        return "" if words[1:] in ([], *([verb] for verb in verbs())) else f"no verb {words[1]}"
+    if words[0] not in verbs():
+        return f"no verb {words[0]}"
+    known = {flag for each in fabfile.ns[words[0]].get_arguments() for flag in (f"--{name}" for name in each.names)}
+    known |= {name.replace("_", "-") for name in known}
+    own = words[1 : words.index("--")] if "--" in words else words[1:]
+    strange = [word for word in own if word.startswith("--") and word.partition("=")[0] not in known]
+    return f"no option {', '.join(strange)}" if strange else ""
+
+
+def pulumi_problem(words: list[str], given: dict[str, str]) -> str:
+    if words[0] not in PULUMI:
+        return f"not one of {', '.join(PULUMI)}"
+    stack = words[words.index("-s") + 1] if "-s" in words else "local"
+    exists = stack.isupper() or (ROOT / "stacks" / f"Pulumi.{stack}.yaml").exists()
+    return "" if exists else f"no stack {stack}"
+
+
+def module_problem(words: list[str], given: dict[str, str]) -> str:
+    if words[0] != "-m":
+        return "no module"
+    path = ROOT / words[1].replace(".", "/")
+    if words[1] in ("ruff", "pytest"):
+        missing = [word for word in words if word.startswith("tests/") and not (ROOT / word).exists()]
+        return f"no {', '.join(missing)}" if missing else ""
+    if not (path.with_suffix(".py").exists() or (path / "__main__.py").exists()):
+        return f"no module {words[1]}"
+    if words[1] in PARSERS and len(words) > 2:
+        return parse_problem(PARSERS[words[1]](), ["1" if word.isupper() else word for word in words[2:]])
+    return ""
+
+
+def parse_problem(parser: argparse.ArgumentParser, words: list[str]) -> str:
+    try:
+        parser.parse_args(words)
+    except SystemExit:
+        return "its options are refused"
+    return ""

@@ -1,0 +1,89 @@
+"""The pages for people: short lines, links that lead somewhere, tables and figures that the code agrees with."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from microcluster import config
+from tools import stack_file_page
+
+ROOT = Path(__file__).parents[2]
+README = ROOT / "README.md"
+PAGES = [
+    *(ROOT / name for name in ("README.md", "tools/bench/README.md", "engine/README.md", "images/jetson/README.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
+LONGEST_LINE = 160
+LONGEST_README = 120
+LARGEST_PICTURE = 200_000
+LINK = re.compile(r"\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)")
+
+
+def name(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_no_line_outside_tables_is_longer_than_160_characters(page: Path) -> None:
+    lines = enumerate(page.read_text().splitlines(), 1)
+    assert [number for number, line in lines if len(line) > LONGEST_LINE and not line.startswith("|")] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_every_link_leads_to_a_file_and_a_heading_that_are_there(page: Path) -> None:
+    for path, heading in LINK.findall(page.read_text()):
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), path
+        headings = {re.sub(r"[^\w -]", "", each).lower().replace(" ", "-") for each in headings_of(target)}
+        assert not heading or heading in headings, f"{path}#{heading}"
+
+
+def headings_of(page: Path) -> list[str]:
+    return re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE) if page.suffix == ".md" else []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_every_file_of_ours_that_a_page_names_is_there(page: Path) -> None:
+    tops = "|".join(each.name for each in ROOT.iterdir() if each.is_dir() and not each.name.startswith("."))
+    for path in re.findall(rf"`((?:{tops})/[\w./-]+)`", page.read_text()):
+        if not path.startswith("artifacts/"):
+            assert (ROOT / path).exists(), f"{name(page)} names {path}"
+
+
+def test_the_readme_fits_and_its_picture_is_small() -> None:
+    text = README.read_text()
+    assert len(text.splitlines()) <= LONGEST_README
+    for picture in re.findall(r"!\[[^]]*\]\(([^)]+)\)", text):
+        assert (ROOT / picture).stat().st_size < LARGEST_PICTURE
+
+
+def test_the_table_of_the_stack_file_is_that_of_the_model() -> None:
+    page = stack_file_page.PAGE.read_text()
+    assert page == stack_file_page.written(), "Write it again: python -m tools.stack_file_page"
+
+
+@pytest.mark.parametrize("stack", ["p100", "v100"])
+def test_the_readme_says_what_planning_says_of_hours_and_dollars(stack: str) -> None:
+    values = {path: str(value) for path, value, _ in config.read_file(stack).origins}
+    (row,) = re.findall(rf"^\| `{stack}` \|.*\|$", README.read_text(), re.MULTILINE)
+    for part in (
+        f"{values['plan.hours']} h",
+        f"${values['plan.dollars']} ",
+        f"{values['plan.secondsPerStep']} s",
+        values["job.precision"].replace("mixed", "mixed precision"),
+        f" {values['job.batchPerGpu']}, ",
+    ):
+        assert part in row, part
+
+
+def test_every_page_is_reached_from_the_readme() -> None:
+    seen, todo = set(), [README]
+    while todo:
+        page = todo.pop()
+        seen.add(page)
+        linked = {(page.parent / path).resolve() for path, _ in LINK.findall(page.read_text()) if path.endswith(".md")}
+        todo += [each for each in linked - seen if each.is_relative_to(ROOT)]
+    assert set(PAGES) <= seen
