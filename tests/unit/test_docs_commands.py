@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from tools.chaos.__main__ import _parser as chaos_parser
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
-    *(ROOT / name for name in ("README.md", "tools/bench/README.md", "engine/README.md", "images/jetson/README.md")),
+    *(ROOT / name for name in ("README.md", "engine/README.md", "images/jetson/README.md")),
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
 COMMANDS = ROOT / "docs" / "commands.md"
@@ -57,25 +58,27 @@ def commands_of(page: Path) -> Iterator[tuple[dict[str, str], list[str]]]:
                 yield given, [program, *words[1:]]
 
 
-FOUND = [
-    pytest.param(page, given, words, id=f"{page.relative_to(ROOT)}: {' '.join(words)}")
-    for page in PAGES
-    for given, words in commands_of(page)
-]
+def name(page: Path) -> str:
+    return str(page.relative_to(ROOT))
 
 
-@pytest.mark.parametrize(("page", "given", "words"), FOUND)
-def test_a_command_on_a_page_exists_with_its_options(page: Path, given: dict[str, str], words: list[str]) -> None:
-    check = {"make": make_problem, "fab": fab_problem, "pulumi": pulumi_problem, "python": module_problem}
-    problem = check.get(words[0], lambda *_: "")(words[1:], given)
-    assert not problem, f"{page.relative_to(ROOT)}: `{' '.join(words)}`: {problem}"
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_every_command_on_a_page_exists_with_its_options(page: Path) -> None:
+    checks = {"make": make_problem, "fab": fab_problem, "pulumi": pulumi_problem, "python": module_problem}
+    found = {
+        " ".join(words): checks[words[0]](words[1:], given) for given, words in commands_of(page) if words[0] in checks
+    }
+    assert {command: problem for command, problem in found.items() if problem} == {}
 
 
-@pytest.mark.parametrize(("page", "given", "words"), FOUND)
-def test_a_command_on_a_page_has_a_row_that_says_what_runs_it(
-    page: Path, given: dict[str, str], words: list[str]
-) -> None:
-    assert name_of(words) in rows(), f"{page.relative_to(ROOT)}: give `{name_of(words)}` a row in docs/commands.md"
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_every_command_on_a_page_has_a_row_that_says_what_runs_it(page: Path) -> None:
+    assert {name_of(words) for _, words in commands_of(page)} - set(rows()) == set()
+
+
+def test_the_pages_are_read_for_their_commands() -> None:
+    readme = [" ".join(words) for _, words in commands_of(ROOT / "README.md")]
+    assert {"make up", "make up STACK=v100", "fab watch", "fab receipt"} <= set(readme)
 
 
 def test_every_row_names_a_test_that_mentions_the_command_or_says_never_run() -> None:
@@ -99,6 +102,7 @@ def test_make_calls_the_command_of_its_target(target: str) -> None:
     assert f'-m microcluster {target} --stack "local"' in shown
 
 
+@cache
 def rows() -> dict[str, str]:
     """Return the commands of docs/commands.md with the last column of their rows."""
     found = {}
@@ -141,6 +145,7 @@ def make_problem(words: list[str], given: dict[str, str]) -> str:
     return "; ".join([*(f"no target {each}" for each in strange), *(f"nobody reads {name}" for name in unknown)])
 
 
+@cache
 def is_read(variable: str) -> bool:
     files = [ROOT / "Makefile", *(ROOT / "microcluster").rglob("*.py"), *(ROOT / "tools").rglob("*.py")]
     return any(re.search(rf"[\"(]{variable}[\")]|^{variable} ", file.read_text(), re.MULTILINE) for file in files)

@@ -13,7 +13,7 @@ from tools import stack_file_page
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 PAGES = [
-    *(ROOT / name for name in ("README.md", "tools/bench/README.md", "engine/README.md", "images/jetson/README.md")),
+    *(ROOT / name for name in ("README.md", "engine/README.md", "images/jetson/README.md")),
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
 LONGEST_LINE = 160
