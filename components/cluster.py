@@ -11,7 +11,8 @@ from components.container import TrainingContainer, TrainingContainerArgs
 from components.image import TrainingImage, TrainingImageArgs
 from components.network import PrivateNetwork, PrivateNetworkArgs
 from components.node import GpuNode, GpuNodeArgs
-from microcluster.config import Owner, Stack, expand, home
+from microcluster.config import Owner, Stack
+from microcluster.home import Home
 from microcluster.jobs import cluster_facts as facts
 from providers.softlayer.pulumi_resources import Ledger, LedgerArgs, SshKey, SshKeyArgs, owner_label
 
@@ -102,15 +103,17 @@ def container_of(stack: Stack) -> facts.Container:
     container = stack.container
     key_file = _registry_key_file(stack)
     named = str(key_file) if key_file else None
-    return facts.Container(container.name, container.image, "nvidia", container.ssh_port, named, stack.trainer)
+    return facts.Container(
+        *(container.name, container.image, "nvidia", container.ssh_port, named, stack.trainer, stack.job.kind)
+    )
 
 
 def _registry_key_file(stack: Stack) -> Path | None:
     """Return the file with the registry's key: the one that is named, else the account's own, else this user's."""
     if stack.container.registry_key_file:
-        return expand(stack.container.registry_key_file)
+        return Home.of().expand(stack.container.registry_key_file)
     beside = [Path(stack.account_config_file).with_name(REGISTRY_KEY)] if stack.account_config_file else []
-    return next((file for file in (*beside, home() / REGISTRY_KEY) if file.exists()), None)
+    return next((file for file in (*beside, Home.of().root / REGISTRY_KEY) if file.exists()), None)
 
 
 def image_payload(stack: Stack, owner: Owner) -> facts.ClusterFacts:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import pulumi
 
@@ -10,7 +10,8 @@ from components.cluster import TrainingCluster, cluster_payload, hostnames
 from components.steps import step
 from microcluster.config import Owner, Stack
 from microcluster.jobs import cluster_facts as facts
-from microcluster.jobs import openseq2seq
+from microcluster.jobs.kind import kind_of
+from microcluster.jobs.run_id import run_id
 
 UNPLANNED = "no prediction: nothing like this model on this hardware was ever timed"
 
@@ -41,7 +42,7 @@ class TrainingJob(pulumi.ComponentResource):
     def __init__(self, name: str, args: TrainingJobArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("microcluster:index:TrainingJob", name, {}, opts)
         job = job_of(args.stack)
-        self.run = run_id(args.stack, args.owner, job)
+        self.run = run_of(args.stack, args.owner, job)
         own_facts = {"job": job, "run": self.run, "prediction": prediction_of(args.stack)}
         self.payload = pulumi.Output.all(args.cluster.payload, args.cluster.price_per_hour).apply(
             lambda known: replace(known[0], **own_facts, per_hour=float(known[1]) if known[1] else None).to_json()
@@ -57,20 +58,10 @@ class TrainingJob(pulumi.ComponentResource):
 
 
 def job_of(stack: Stack) -> facts.Job:
-    """Return the job as the launchers see it."""
-    job = stack.job
-    return facts.Job(
-        kind=job.kind,
-        model=job.model,
-        max_steps=job.max_steps,
-        precision=job.precision,
-        batch_per_gpu=job.batch_per_gpu,
-        eval_steps=job.eval_steps,
-        checkpoint_steps=job.checkpoint_steps,
-        dataset=job.dataset,
-        preflight=job.preflight,
-        data=_data_of(stack),
-    )
+    """Return the job as its steps see it: what its kind's facts and the stack file's section have in common, and the data."""
+    wanted, section = kind_of(stack.job.kind).facts, stack.job
+    names = {field.name for field in fields(wanted)} & set(type(section).model_fields)
+    return wanted(**{**{name: getattr(section, name) for name in names}, "data": _data_of(stack)})
 
 
 def prediction_of(stack: Stack) -> facts.Prediction | None:
@@ -90,7 +81,7 @@ def _data_of(stack: Stack) -> facts.Data | None:
     return facts.Data(data.id, data.address, data.sha256, path, data.is_tar, files)
 
 
-def run_id(stack: Stack, owner: Owner, job: facts.Job) -> str:
+def run_of(stack: Stack, owner: Owner, job: facts.Job) -> str:
     """Return the run's id, which a preview knows before any host has an address."""
     unknown = tuple(facts.Host(host, "", "", "", "") for host in hostnames(stack))
-    return openseq2seq.run_id(replace(cluster_payload(stack, owner, unknown), job=job))
+    return run_id(replace(cluster_payload(stack, owner, unknown), job=job))

@@ -3,29 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
+
+from microcluster.jobs.kind import Metric
 
 Event = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """One evaluation; ``loss`` is a word where it is no number, ``bleu`` is teacher-forced and on sentence pieces."""
+    """One evaluation; ``loss`` is a word where it is no number, ``scores`` are other figures by the metric's name."""
 
     step: int
     loss: float | str
-    bleu: float | None
+    scores: Mapping[str, float] = field(default_factory=dict)
     t: float | None = None
 
+    def as_json(self) -> dict[str, Any]:
+        """Return it as plain values, the scores beside the others."""
+        return {"step": self.step, "loss": self.loss, **self.scores, "t": self.t}
 
-def evaluations(events: Sequence[Event], eval_steps: int | None = None) -> list[Evaluation]:
+
+def evaluations(
+    events: Sequence[Event], eval_steps: int | None = None, metrics: Sequence[Metric] = ()
+) -> list[Evaluation]:
     """Return the evaluations in their order, without those of steps that a later attempt did again.
 
     An attempt evaluates first where it begins, then every ``eval_steps``, and once more at its end. A step that does not lie
     between the loss lines before and after the evaluation is not believed; the line after it then dates it.
     """
-    dating = _Dating(eval_steps)
+    dating = _Dating(eval_steps, metrics)
     for event in events:
         dating.take(event)
     dating.end()
@@ -35,8 +43,9 @@ def evaluations(events: Sequence[Event], eval_steps: int | None = None) -> list[
 class _Dating:
     """Reads events one by one; an evaluation stays open until a loss line or the end of its attempt tells its step."""
 
-    def __init__(self, eval_steps: int | None) -> None:
+    def __init__(self, eval_steps: int | None, metrics: Sequence[Metric]) -> None:
         self.eval_steps = eval_steps
+        self.metrics = {metric.event: metric for metric in metrics}
         self.found: list[Evaluation] = []
         self.open: dict[str, Any] | None = None
         self._begin(0)
@@ -46,9 +55,7 @@ class _Dating:
             case "validation":
                 self.end()
                 self.number += 1
-                self.open = dict(event)
-            case "bleu" if self.open is not None:
-                self.open["score"] = event["score"]
+                self.open = {"loss": event["loss"], "t": event.get("t"), "scores": {}}
             case "train":
                 self._close(self._due(event["step"]))
                 self.logged = event["step"]
@@ -62,6 +69,10 @@ class _Dating:
                 self.end()
                 self.found = [one for one in self.found if one.step <= event.get("step", -1)]
                 self._begin(event.get("step", 0))
+            case name if self.open is not None and name in self.metrics:
+                metric = self.metrics[name]
+                if metric.key in event:
+                    self.open["scores"][metric.name] = event[metric.key]
 
     def end(self) -> None:
         """Date what no loss line follows; the evaluation at the end of a training is of its newest checkpoint."""
@@ -80,5 +91,5 @@ class _Dating:
 
     def _close(self, step: int) -> None:
         if self.open is not None:
-            self.found.append(Evaluation(step, self.open["loss"], self.open.get("score"), self.open.get("t")))
+            self.found.append(Evaluation(step, **self.open))
         self.open = None

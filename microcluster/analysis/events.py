@@ -70,29 +70,29 @@ def _are(kind: Callable[[object], bool]) -> Callable[[object], bool]:
 
 NEEDED: Mapping[str, tuple[str, ...]] = {
     "alarm": ("cause", "text", "t"),
-    "bleu": ("score",),
     "checkpoint": ("step",),
     "cleared": ("cause",),
     "copied": ("step", "to", "best", "lag_s"),
     "end": ("t",),
+    "metric": ("name", "step", "value"),
     "phase": ("phase", "t"),
     "prediction": ("seconds", "source"),
     "restored": ("step",),
     "sample": ("node", "t"),
     "staging": ("text",),
     "time": ("step", "seconds_per_step"),
-    "train": ("step", "loss"),
+    "train": ("step",),
     "validation": ("loss",),
 }
 """What the readers of each kind of event take for granted."""
 TYPES: Mapping[str, Callable[[object], bool]] = {
     **dict.fromkeys(("t", "seconds", "seconds_per_step", "lag_s", "score"), _is_number),
     **dict.fromkeys(("step", "rx_bytes", "tx_bytes", "free_bytes", "bytes"), _is_whole),
-    **dict.fromkeys(("phase", "cause", "text", "source", "node"), _is_text),
+    **dict.fromkeys(("phase", "cause", "text", "source", "node", "name"), _is_text),
     "loss": _is_loss,
     "gpus": lambda value: value is None or _are(_is_number)(value),
     "best": _are(_is_text),
 }
 """A key means the same in every event that has it."""
-MEASURES = ("average_seconds_per_step", "average_objects_per_second", "parameters")
+MEASURES = ("metric", "average_seconds_per_step", "average_objects_per_second", "parameters")
 NAMES = ("read", "loaded", "trainer")

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from microcluster.analysis.evaluations import evaluations
-from microcluster.jobs.openseq2seq import Size
+from microcluster.jobs.kind import Metric
 from microcluster.plain_text import duration
 
 Event = Mapping[str, Any]
 Point = tuple[int, float]
+Policy = Callable[[int], float | None]
+"""The planned learning rate of a step, counted from 1; None where only the program knows it."""
 
 LEVEL_SHARE = 0.005
 """A validation loss that falls by less than this share over the last third of the run has levelled off."""
@@ -23,12 +25,17 @@ OVERFIT_SHARE = 0.02
 
 @dataclass(frozen=True)
 class Curves:
-    """Points of step and value, in the order of the log: losses without unit, BLEU from 0 to 1, pace in seconds per step."""
+    """Points of step and value, in the order of the log: losses without unit, pace in seconds per step."""
 
     train: tuple[Point, ...]
     validation: tuple[Point, ...]
     pace: tuple[Point, ...]
-    bleu: tuple[Point, ...] = ()
+    metrics: Mapping[str, tuple[Point, ...]] = field(default_factory=dict)
+    """Other figures by name: those of evaluations, and those that the program itself names."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the points by name."""
+        return {"train": self.train, "validation": self.validation, "pace": self.pace, **self.metrics}
 
 
 @dataclass(frozen=True)
@@ -40,30 +47,36 @@ class Answer:
     figures: Mapping[str, Any]
 
 
-def curves(events: Sequence[Event], eval_steps: int | None = None) -> Curves:
+def curves(events: Sequence[Event], eval_steps: int | None = None, metrics: Sequence[Metric] = ()) -> Curves:
     """Take the curves out of the events.
 
     The first pace and one after an evaluation hold other work and are left out. Where a later attempt went on from a checkpoint,
     what the one before had done beyond it is lost, and so are its points.
     """
     train, pace = [], []
+    figures: dict[str, list[Point]] = {}
     tainted = True
     for event in events:
         match event["event"]:
-            case "train" if isinstance(event["loss"], float):
+            case "train" if isinstance(event.get("loss"), float):
                 train.append((event["step"], event["loss"]))
             case "validation":
                 tainted = True
             case "started" | "restored":
                 tainted = True
                 train, pace = (_until(event.get("step", -1), one) for one in (train, pace))
+                figures = {name: _until(event.get("step", -1), one) for name, one in figures.items()}
+            case "metric":
+                figures.setdefault(event["name"], []).append((event["step"], event["value"]))
             case "time":
                 pace += [] if tainted else [(event["step"], event["seconds_per_step"])]
                 tainted = False
-    evaluated = evaluations(events, eval_steps)
+    evaluated = evaluations(events, eval_steps, metrics)
     validation = tuple((one.step, one.loss) for one in evaluated if isinstance(one.loss, float))
-    bleu = tuple((one.step, one.bleu) for one in evaluated if one.bleu is not None)
-    return Curves(tuple(train), validation, tuple(pace), bleu)
+    for one in evaluated:
+        for name, value in one.scores.items():
+            figures.setdefault(name, []).append((one.step, value))
+    return Curves(tuple(train), validation, tuple(pace), {name: tuple(points) for name, points in figures.items()})
 
 
 def _until(step: float, points: list[Point]) -> list[Point]:
@@ -80,15 +93,10 @@ def rewound(points: Sequence[Point]) -> tuple[Point, ...]:
     return tuple(kept)
 
 
-def planned_rates(size: Size, last: int) -> tuple[Point, ...]:
+def planned_rates(policy: Policy, last: int) -> tuple[Point, ...]:
     """Return the rates up to a step, by the formula."""
-    return tuple((step, learning_rate(size, step)) for step in range(1, last + 1, max(last // RATE_POINTS, 1)))
-
-
-def learning_rate(size: Size, number: int) -> float:
-    """Compute the rate of an update, counted from 1, by the transformer's policy: it rises, then falls with the root."""
-    number = max(number, 1)
-    return size.learning_rate * size.hidden**-0.5 * min(number**-0.5, number * size.warmup_steps**-1.5)
+    points = ((step, policy(step)) for step in range(1, last + 1, max(last // RATE_POINTS, 1)))
+    return tuple((step, rate) for step, rate in points if rate is not None)
 
 
 def how_long(events: Sequence[Event]) -> Answer:
@@ -172,18 +180,17 @@ def gpus_used(events: Sequence[Event], *, emulated: bool = False) -> Answer:
     return Answer(question, f"{said}; {caveat}.", figures)
 
 
-def rate(size: Size, step: int, recorded: Sequence[Point] = ()) -> Answer:
+def rate(policy: Policy, warmup_steps: int, step: int, recorded: Sequence[Point] = ()) -> Answer:
     """Tell the learning rate now and at its peak: now as the trainer has recorded it last, else by the formula."""
-    peak = learning_rate(size, size.warmup_steps)
-    step, now = recorded[-1] if recorded else (step, learning_rate(size, step))
+    question, peak = "What is the learning rate?", policy(warmup_steps)
+    step, now = recorded[-1] if recorded else (step, policy(step))
+    if now is None or peak is None:
+        text = "Not to be told: the program does not tell it." if now is None else f"{now:.2e} at step {step}."
+        return Answer(question, text, {"now": now, "at_step": step})
     source = "recorded by the trainer" if recorded else "derived from the formula"
-    rises, falls = ("rises", "then falls") if step < size.warmup_steps else ("rose", "falls")
+    rises, falls = ("rises", "then falls") if step < warmup_steps else ("rose", "falls")
     sentence = (
-        f"{now:.2e} at step {step} ({source}); it {rises} to {peak:.2e} over {size.warmup_steps} steps of warm-up and {falls} with the root of "
+        f"{now:.2e} at step {step} ({source}); it {rises} to {peak:.2e} over {warmup_steps} steps of warm-up and {falls} with the root of "
         "the step."
     )
-    return Answer(
-        "What is the learning rate?",
-        sentence,
-        {"now": now, "at_step": step, "peak": peak, "warmup_steps": size.warmup_steps},
-    )
+    return Answer(question, sentence, {"now": now, "at_step": step, "peak": peak, "warmup_steps": warmup_steps})

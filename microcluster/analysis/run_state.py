@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from agent.log_parser import explains
 from microcluster.analysis.evaluations import evaluations
 from microcluster.analysis.events import sound
+from microcluster.jobs.kind import kind_of
 
 State = Literal["absent", "preparing", "running", "stalled", "failed", "stopped", "finished"]
 SUPERVISOR_SILENT_S = 120.0
@@ -48,6 +49,8 @@ class Outcome:
     preflight: tuple[Mapping[str, Any], ...] = ()
     checks: tuple[Mapping[str, Any], ...] = ()
     doing: str | None = None
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    """The latest of each figure that the program itself names."""
     malformed: int = 0
     """How many lines of its events could not be read."""
 
@@ -64,7 +67,8 @@ def judge(seen: Mapping[str, Any]) -> Outcome:
     seen = {**seen, "events": events}
     job = seen["job"]
     losses = [event for event in events if event["event"] == "train"]
-    evaluated = evaluations(events, job.get("eval_steps"))
+    kind = kind_of(job.get("kind"))
+    evaluated = evaluations(events, job.get("eval_steps"), kind.metrics)
     seconds = _seconds_per_step(events)
     step = losses[-1]["step"] if losses else None
     state, cause, reason = _state(seen, losses)
@@ -78,7 +82,7 @@ def judge(seen: Mapping[str, Any]) -> Outcome:
         doing=_doing(events) if state == "preparing" else None,
         step=job["max_steps"] if state == "finished" else step,
         max_steps=job["max_steps"],
-        train_loss=losses[-1]["loss"] if losses else None,
+        train_loss=losses[-1].get("loss") if losses else None,
         validation_loss=evaluated[-1].loss if evaluated else None,
         first_validation_loss=evaluated[0].loss if evaluated else None,
         seconds_per_step=seconds,
@@ -90,11 +94,12 @@ def judge(seen: Mapping[str, Any]) -> Outcome:
         cause=cause,
         last_lines=tuple(filter(explains, seen["failure"]["lines"])) if state == "failed" and seen["failure"] else (),
         alarms=tuple(_alarms(events)) if state in ("running", "stalled") else (),
-        evaluations=tuple(dataclasses.asdict(one) for one in evaluated),
+        evaluations=tuple(one.as_json() for one in evaluated),
         checkpoints=tuple(seen["checkpoints"]),
         best=tuple(seen["best"]),
         copied=next((event for event in reversed(events) if event["event"] == "copied"), None),
         trainer=_last(events, "trainer") or job.get("trainer"),
+        metrics={e["name"]: e["value"] for e in _this_attempt(events) if e["event"] == "metric"},
         malformed=malformed,
         preflight=tuple((seen["preflight"] or {}).get("ranks", ())),
         checks=tuple((seen["preflight"] or {}).get("rows", ())),
@@ -148,7 +153,7 @@ def _flaws(seen: Mapping[str, Any], losses: Sequence[Mapping[str, Any]]) -> list
     """Name everything that keeps a run that ended with exit code 0 from being a success."""
     wanted = seen["job"]["max_steps"]
     flaws = []
-    if any(isinstance(event["loss"], str) for event in _this_attempt(seen["events"]) if event["event"] == "train"):
+    if any(isinstance(event.get("loss"), str) for event in _this_attempt(seen["events"]) if event["event"] == "train"):
         flaws.append("the training loss became nan or infinite")
     if not any(step >= wanted for step in seen["checkpoints"]):
         flaws.append(f"there is no checkpoint of step {wanted}")

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +18,14 @@ from pydantic import ValidationError
 from microcluster.config.data import Data, DataFile, data_of
 from microcluster.config.data_files import looked_at
 from microcluster.config.errors import ConfigError, sentence, unknown_key
-from microcluster.config.model import Cluster, Container, Job, StackFile, keys_at
+from microcluster.config.model import Cluster, Container, StackFile, keys_at, stack_file
 from microcluster.config.owner import Owner, owner
 from microcluster.config.plan import Plan, planned, problems_of_port
-from microcluster.config.rules import complete, is_local, problems_between, problems_of_account
+from microcluster.config.rules import complete, problems_between, problems_of_account, problems_of_job
 from microcluster.config.safe_yaml import TextProblem, printable, read
-from microcluster.config.trainer import in_local_image
 from microcluster.home import Home
-from microcluster.jobs.datasets import DATASETS
+from microcluster.jobs.image import TRAINER_FILE, is_local
+from microcluster.jobs.kind import Section, kind_of
 
 __all__ = [
     "Account",
@@ -33,7 +34,6 @@ __all__ = [
     "Container",
     "Data",
     "DataFile",
-    "Job",
     "Owner",
     "Plan",
     "Stack",
@@ -72,7 +72,7 @@ class Stack:
     name: str
     cluster: Cluster
     container: Container
-    job: Job
+    job: Section
     account_config_file: str | None
     """The official client's file that names the account; without it the client's usual sources hold."""
     time_scale: float
@@ -84,7 +84,7 @@ class Stack:
     data: Data | None = None
     """Finished data that are brought, where the stack file names some; of a path, the files once it was looked at."""
     trainer: str | None = None
-    """The OpenSeq2Seq that trains in the local training image; None where the stand-in does, and on every other image."""
+    """What trains in the local training image; None where the stand-in does, and on every other image."""
 
 
 def load() -> Stack:
@@ -97,7 +97,8 @@ def with_files(stack: Stack) -> Stack:
     """Return the stack with what there is of the data that it wants sent from this computer, or raise ConfigError."""
     if not stack.data or not stack.data.path:
         return stack
-    wanted = DATASETS[stack.job.dataset]
+    wanted = kind_of(stack.job.kind).data(stack.job.model_copy(update={"data": None}), "")
+    assert wanted
     try:
         found = looked_at(stack.data, wanted.files, wanted.optional, Home.of().root / "cache" / HASHES)
     except ValueError as problem:
@@ -176,23 +177,39 @@ def parse(stack: str, values: Mapping[str, Any], *, ordering: bool = False) -> S
         ConfigError: with every problem, its path and a suggestion.
     """
     written, account = _sections(values, NAMESPACE), _sections(values, "softlayer")
-    trainer = in_local_image()
-    completed, reasons = complete(written, trainer)
+    local_program = _local_program()
+    completed, reasons = complete(written, local_program)
     problems = _strange_keys(values) + problems_between(written, ordering=ordering) + problems_of_account(account)
-    problems += problems_of_port(completed)
+    problems += problems_of_job(written, ordering=ordering) + problems_of_port(completed)
+    file = stack_file(completed.get("job"))
     try:
-        parsed = StackFile.model_validate(completed)
+        parsed = file.model_validate(completed)
     except ValidationError as error:
-        problems = [sentence(one, keys_at) for one in error.errors()] + problems
+        problems = [sentence(one, partial(keys_at, file)) for one in error.errors()] + problems
     if problems:
         raise _refusal(stack, problems)
     parsed, plan, reasons = planned(parsed, written, reasons)
     of = _account(account)
     origins = (*_origins(parsed, written, reasons), *(plan.rows() if plan else ()))
     sections = (parsed.cluster, parsed.container, parsed.job)
-    data = data_of(parsed.job.data) if parsed.job.data else None
-    real = trainer if is_local(written["container"]) and parsed.job.trainer is None else None
+    named = getattr(parsed.job, "data", None)
+    data = data_of(named) if named else None
+    chosen = (
+        is_local(parsed.container.image) and "trainer" in type(parsed.job).model_fields and parsed.job.trainer is None
+    )
+    real = local_program if chosen else None
     return Stack(stack, *sections, of.config_file, of.time_scale, origins, plan, data, real)
+
+
+def _local_program() -> str | None:
+    """Return what the last `make images` put into the local training image beside the stand-in, or None.
+
+    A preview works offline, so it reads what was written down instead of asking Docker or a registry.
+    """
+    try:
+        return (Home.of().root / TRAINER_FILE).read_text(encoding="utf-8").strip()
+    except (OSError, ValueError):
+        return None
 
 
 def _account(written: Mapping[str, Any]) -> Account:

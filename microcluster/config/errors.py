@@ -7,12 +7,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from microcluster.config.safe_yaml import printable, shown
+from microcluster.jobs.image import EXAMPLE
 
 EXAMPLES = {
     "cluster/datacenter": "lon04",
     "cluster/flavor": "AC2_16X120X100",
     "cluster/adminCidrs": "[198.51.100.7/32]",
-    "container/image": "nvcr.io/nvidia/tensorflow:19.05-py3",
+    "container/image": EXAMPLE,
     "job/maxSteps": "50000",
 }
 

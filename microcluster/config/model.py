@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Generic, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt, StrictStr
 from pydantic.alias_generators import to_camel
 
 from microcluster import catalog
-from microcluster.config.data import data as finished_data
 from microcluster.config.validators import (
     account_image,
     admin_cidr,
@@ -17,14 +16,13 @@ from microcluster.config.validators import (
     key_file,
     known,
     one_of,
-    run_or_reason,
 )
+from microcluster.jobs.kind import section_of
 
 MAX_NODES = 64
 MOST_ADMIN_CIDRS = 40
 """A security group takes 50 rules."""
 LARGEST_ID = 2**31 - 1
-MOST_STEPS = 10_000_000
 
 
 class _Section(BaseModel):
@@ -59,38 +57,31 @@ class Container(_Section):
     """The container in which the job runs on every node."""
 
     image: Annotated[StrictStr, AfterValidator(image_reference)]
-    name: Annotated[StrictStr, Field(pattern=r"^[a-z][a-z0-9_-]{0,30}$")] = "openseq2seq"
+    name: Annotated[StrictStr, Field(pattern=r"^[a-z][a-z0-9_-]{0,30}$")] = "training"
     ssh_port: Annotated[StrictInt, Field(ge=1024, le=65535)] = 4444
     registry_key_file: Annotated[StrictStr, AfterValidator(key_file)] | None = None
 
 
-class Job(_Section):
-    """One training run."""
-
-    kind: Literal["openseq2seq"]
-    model: Literal["transformer-base", "transformer-tiny"]
-    max_steps: Annotated[StrictInt, Field(ge=1, le=MOST_STEPS)]
-    dataset: Literal["wmt16-en-de", "debian-en-de"]
-    precision: Literal["fp32", "mixed"]
-    batch_per_gpu: Annotated[StrictInt, Field(ge=1, le=4096)]
-    eval_steps: Annotated[StrictInt, Field(ge=1, le=MOST_STEPS)]
-    checkpoint_steps: Annotated[StrictInt, Field(ge=1, le=5000)]  # Beyond it a crash loses hours.
-    trainer: Literal["stand-in"] | None = None
-    preflight: Annotated[StrictStr, AfterValidator(run_or_reason)] = "run"
-    data: Annotated[StrictStr, AfterValidator(finished_data)] | None = None
+JobSection = TypeVar("JobSection", bound=BaseModel)
 
 
-class StackFile(_Section):
-    """The sections of a stack file."""
+class StackFile(_Section, Generic[JobSection]):
+    """The sections of a stack file; those of ``job`` are the kind's."""
 
     cluster: Cluster
     container: Container
-    job: Job
+    job: JobSection
 
 
-def keys_at(location: list[str]) -> list[str]:
+def stack_file(job: object) -> type[StackFile]:
+    """Return what a stack file with this ``job`` section has to be."""
+    return StackFile[section_of(job)]
+
+
+def keys_at(file: type[StackFile], location: list[str]) -> list[str]:
     """Return the keys that are known below a path of the stack file."""
-    section: type[_Section] = StackFile
+    section: type[BaseModel] = file
     for part in location:
-        section = {"cluster": Cluster, "container": Container, "job": Job}.get(part, section)
+        field = section.model_fields.get(part)
+        section = field.annotation if field and isinstance(field.annotation, type) else section
     return [field.alias or name for name, field in section.model_fields.items()]

@@ -10,9 +10,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from microcluster import catalog
-from microcluster.config.model import StackFile
-from microcluster.config.rules import repository
-from microcluster.jobs.image import LOCAL_REPOSITORY
+from microcluster.config.model import StackFile, stack_file
+from microcluster.jobs.image import is_local
+from microcluster.jobs.kind import kind_of
 from microcluster.planning import BAND, AtRisk, Bill, Prediction, Setting, at_risk, interval, predict
 from microcluster.planning.checkpoints import MOST_DOLLARS, MOST_MINUTES, WRITE_S
 
@@ -111,14 +111,16 @@ class Plan:
 def plan_of(file: StackFile) -> Plan | None:
     """Return the plan of a valid stack file, or None where nothing like it was ever measured."""
     cluster, job = file.cluster, file.job
-    hardware = cluster.hardware
+    hardware, workload = cluster.hardware, kind_of(job.kind).workload(job)
+    if workload is None or is_local(file.container.image):
+        return None
     setting = Setting(
         *(hardware.gpu, hardware.gpus, cluster.nodes, cluster.port_speed_mbps),
-        *(job.model, job.dataset, job.precision, job.batch_per_gpu),
+        *(workload.name, workload.precision, workload.units, workload.gradient_bytes),
     )
     price = catalog.price_per_hour(cluster.flavor, (cluster.data_disk_gb,), cluster.port_speed_mbps)
     prediction, bare = predict(setting), predict(setting, cluster.port_speed_mbps)
-    if price is None or prediction is None or bare is None or repository(file.container.image) == LOCAL_REPOSITORY:
+    if price is None or prediction is None or bare is None:
         return None
     per_hour = price * cluster.nodes
     usual = interval(prediction.seconds, per_hour)
@@ -143,7 +145,7 @@ def problems_of_port(completed: Mapping[str, Any]) -> list[str]:
 
 def _slowed(completed: Mapping[str, Any]) -> str:
     try:
-        file = StackFile.model_validate(completed)
+        file = stack_file(completed.get("job")).model_validate(completed)
     except ValidationError:  # The other problems stand beside this one.
         return "every step wait for the network"
     slow, usual = plan_of(file), plan_of(_with_port(file, FAST_MBPS))

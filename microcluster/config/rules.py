@@ -2,73 +2,59 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from microcluster import catalog
+from microcluster.config.data import data as finished_data
 from microcluster.config.errors import unknown_key
 from microcluster.config.paths import problem_of_path
 from microcluster.config.safe_yaml import shown
-from microcluster.config.trainer import ONLY_STAND_IN, STAND_IN
-from microcluster.jobs.image import LOCAL_REPOSITORY
+from microcluster.config.validators import run_or_reason
+from microcluster.jobs.kind import KINDS, Hardware, JobKind, Origin, kind_of
 
 DOCUMENTATION_CIDR = "203.0.113.7/32"
-NVIDIAS_IMAGE = "nvcr.io/nvidia/tensorflow"
-PYTHON_3_5 = re.compile(r"18\.\d\d-py3|19\.0[1-5]-py3")
-"""The tags of NVIDIA's image with the Python for which templates/Dockerfile pins every package."""
-UNPLANNED_STEPS = 200
-"""Between checkpoints of the large model on what nobody has timed: about what the slowest that was timed gets."""
-USUAL_STEPS = {"transformer-tiny": 300, "transformer-base": 50_000}
 ACCOUNT_KEYS = ("configFile", "timeScale", "importMark")
 CREDENTIALS = ("apiKey", "api_key", "key", "password", "username", "token", "secret")
 LONGEST_TIME_SCALE = 1000
 
 
-def complete(written: Mapping[str, Any], trainer: str | None) -> tuple[dict[str, Any], dict[str, str]]:
+def complete(written: Mapping[str, Any], local_program: str | None) -> tuple[dict[str, Any], dict[str, str]]:
     """Fill in what follows from other values, and say why; what is invalid is left for the validation.
 
     Args:
-        trainer: the OpenSeq2Seq in the local training image, None where that holds the stand-in alone.
+        local_program: what the local training image holds beside the stand-in.
     """
     sections = {name: dict(value) if isinstance(value, Mapping) else value for name, value in written.items()}
+    found: dict[str, Origin] = {}
     cluster, job = sections.get("cluster"), sections.get("job")
-    reasons: dict[str, str] = {}
-
-    def follow(section: str, values: Any, key: str, value: Any, reason: str) -> None:
-        if isinstance(values, dict) and key not in values:
-            values[key] = value
-            reasons[f"{section}.{key}"] = reason
-
     if isinstance(cluster, dict) and "image" not in cluster:
-        follow("cluster", cluster, "os", catalog.newest_system(), f"newest system of the catalog of {catalog.AS_OF}")
-    local = is_local(sections.get("container"))
-    follow("job", job, "model", "transformer-tiny" if local else "transformer-base", "follows from container.image")
-    if local and trainer is None:
-        follow("job", job, "trainer", STAND_IN, ONLY_STAND_IN)
-    elif isinstance(job, dict) and "trainer" not in job:
-        reasons["job.trainer"] = f"not set: {trainer} in the local training image" if local else "not set: OpenSeq2Seq"
-    model = job.get("model") if isinstance(job, dict) else None
-    tiny = model == "transformer-tiny"
-    if str(model) in USUAL_STEPS:
-        follow("job", job, "maxSteps", USUAL_STEPS[str(model)], "follows from job.model")
-    flavor = catalog.FLAVORS.get(str(cluster.get("flavor"))) if isinstance(cluster, dict) else None
-    mixed = flavor is not None and flavor.gpu == "V100" and not tiny
-    follow("job", job, "dataset", "debian-en-de" if tiny else "wmt16-en-de", "follows from job.model")
-    follow("job", job, "precision", "mixed" if mixed else "fp32", "follows from cluster.flavor and job.model")
-    precision = job.get("precision") if isinstance(job, dict) else None
-    batch = 16 if tiny else 256 if precision == "mixed" else 128
-    follow("job", job, "batchPerGpu", batch, "follows from job.model and job.precision (16 bits fit twice as much)")
-    follow("job", job, "evalSteps", 100 if tiny else 4001, "follows from job.model")
-    # Where planning knows the time of a step, `plan` puts in what follows from the money at risk.
-    follow(
-        "job",
-        job,
-        "checkpointSteps",
-        100 if tiny else UNPLANNED_STEPS,
-        "follows from job.model: nothing like it was timed",
-    )
+        found["cluster.os"] = Origin(catalog.newest_system(), f"newest system of the catalog of {catalog.AS_OF}")
+    kind = kind_named(job)
+    if kind:
+        found["container.name"] = Origin(kind.name, "follows from job.kind")
+        found |= kind.defaults(sections, Hardware(_precision(cluster), local_program))
+    reasons = {}
+    for path, origin in found.items():
+        section, _, key = path.partition(".")
+        values = sections.get(section)
+        if isinstance(values, dict) and key not in values:
+            reasons[path] = origin.reason
+            if origin.value is not None:
+                values[key] = origin.value
     return sections, reasons
+
+
+def kind_named(job: Any) -> JobKind | None:
+    """Return the kind that a ``job`` section names, or None where there is none of that name."""
+    named = job.get("kind") if isinstance(job, Mapping) else None
+    return kind_of(named) if isinstance(named, str) and named in KINDS else None
+
+
+def _precision(cluster: Any) -> str | None:
+    """Return in which precision the GPUs of a flavor compute fastest."""
+    flavor = catalog.FLAVORS.get(str(cluster.get("flavor"))) if isinstance(cluster, dict) else None
+    return catalog.GPUS[flavor.gpu].precision if flavor else None
 
 
 def problems_between(written: Mapping[str, Any], *, ordering: bool) -> list[str]:
@@ -101,41 +87,23 @@ def problems_between(written: Mapping[str, Any], *, ordering: bool) -> list[str]
         problems.append(
             f"cluster/adminCidrs: {DOCUMENTATION_CIDR} is the documentation's address; put in your own, as `curl ifconfig.me` shows it"
         )
-    return problems + _problems_of_trainer(written) + (_problems_of_image(written) if ordering else [])
+    return problems
 
 
-def _problems_of_trainer(written: Mapping[str, Any]) -> list[str]:
+def problems_of_job(written: Mapping[str, Any], *, ordering: bool) -> list[str]:
+    """Check the job's texts, and what its kind knows of it."""
     job = written.get("job")
-    if not isinstance(job, Mapping) or job.get("trainer") != STAND_IN or is_local(written.get("container")):
+    kind = kind_named(job)
+    if not kind:
         return []
-    return [
-        f"job/trainer: only the local training image ({LOCAL_REPOSITORY}) holds the stand-in; leave trainer out, and "
-        "OpenSeq2Seq trains"
-    ]
-
-
-def _problems_of_image(written: Mapping[str, Any]) -> list[str]:
-    """Refuse to rent machines for a base on which the training image cannot be built; a preview may name it."""
-    container = written.get("container")
-    named = str(container.get("image")) if isinstance(container, Mapping) else ""
-    repository, _, tag = named.partition(":")
-    if repository != NVIDIAS_IMAGE or "@" in named or PYTHON_3_5.fullmatch(tag):
-        return []
-    return [
-        f"container/image: {named} has another Python than 3.5, for which templates/Dockerfile pins the job's packages; "
-        f"use {NVIDIAS_IMAGE}:19.05-py3"
-    ]
-
-
-def is_local(container: Any) -> bool:
-    """Return whether a section names the image that is built from images/training, in whatever registry."""
-    named = str(container.get("image")) if isinstance(container, Mapping) else ""
-    return repository(named) == LOCAL_REPOSITORY
-
-
-def repository(image: str) -> str:
-    """Return the repository that an image reference names, without registry, tag and digest."""
-    return image.partition("/")[2].partition("@")[0].partition(":")[0]
+    problems = []
+    for key, check in (("preflight", run_or_reason), ("data", finished_data)):
+        if isinstance(job.get(key), str):
+            try:
+                check(job[key])
+            except ValueError as problem:
+                problems.append(f"job/{key}: {problem}")
+    return problems + kind.problems(written, ordering=ordering)
 
 
 def problems_of_account(written: Mapping[str, Any]) -> list[str]:

@@ -9,7 +9,9 @@ import types
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
+
+from microcluster.jobs.kind import DEFAULT, KINDS, kind_of
 
 
 class ClusterFactsError(Exception):
@@ -31,8 +33,10 @@ class Host:
 class Container:
     """The training container.
 
-    ``registry_key_file`` is a path on the operator's computer or None; ``trainer`` names the OpenSeq2Seq that trains in the
-    local training image, where None is the stand-in.
+    Attributes:
+        registry_key_file: a path on the operator's computer.
+        trainer: what trains in the local training image, where None is the stand-in.
+        kind: of the job, which decides what the image holds.
     """
 
     name: str
@@ -41,6 +45,7 @@ class Container:
     ssh_port: int = 4444
     registry_key_file: str | None = None
     trainer: str | None = None
+    kind: str = DEFAULT
 
 
 @dataclass(frozen=True)
@@ -67,21 +72,14 @@ class Data:
     files: tuple[SentFile, ...] = ()
 
 
-@dataclass(frozen=True)
-class Job:
-    """One training run; ``precision`` is "fp32" or "mixed", batch is in sentence pairs per rank, a run without progress ends."""
+class Job(Protocol):
+    """What every kind's job has; its kind adds more. A run without progress for ``stall_s`` seconds ends."""
 
     kind: str
-    model: str
     max_steps: int
-    precision: str
-    batch_per_gpu: int
-    eval_steps: int
-    checkpoint_steps: int
-    dataset: str
-    stall_s: int = 900
-    preflight: str = "run"
-    data: Data | None = None
+    stall_s: int
+    preflight: str
+    data: Data | None
 
 
 @dataclass(frozen=True)
@@ -176,6 +174,12 @@ def _value(hint: Any, raw: Any, path: str, problems: list[str]) -> Any:
         if raw is None:
             return None
         hint = next(option for option in typing.get_args(hint) if option is not type(None))
+    if hint is Job:
+        named = raw.get("kind") if isinstance(raw, Mapping) else None
+        if named not in KINDS:
+            problems.append(f"{path}/kind: {named!r} is no kind of job; one of {', '.join(KINDS)}")
+            return None
+        hint = kind_of(named).facts
     if typing.get_origin(hint) is tuple:
         if not isinstance(raw, list):
             problems.append(f"{path} has to be a list")

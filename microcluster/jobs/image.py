@@ -8,23 +8,13 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from microcluster.jobs.cluster_facts import Container
-from microcluster.jobs.rendering import render
+from microcluster.jobs.kind import Image, kind_of
 
-TEMPLATE = "Dockerfile"
-REPOSITORY = "microcluster/openseq2seq"
-"""What every built image is called on the hosts, whatever it was built on."""
-COMMIT = "8681d381"
-"""The last commit of OpenSeq2Seq's master, of 2020-09-09; its source is pinned to it."""
-FRAMEWORK = f"OpenSeq2Seq {COMMIT}"
-STAND_IN = "stand-in 0.1.0"
+EXAMPLE = "nvcr.io/nvidia/tensorflow:19.05-py3"
 LOCAL_REPOSITORY = "microcluster/training"
 """What the image that is built from images/training is offered as, in whatever registry."""
 TRAINER_FILE = "cache/images/trainer"
-"""Below the home: what the local image of `make images` can train with beside the stand-in; absent where there is nothing."""
-TRAINER = re.compile(r"OpenSeq2Seq (?:[0-9a-f]{8}|of unknown commit, files [0-9a-f]{12})")
-PROGRAM_FOLDER = "/opt/OpenSeq2Seq"
-LOCAL_PROGRAM_FOLDER, STAND_IN_FOLDER = "/opt/microcluster/openseq2seq", "/opt/microcluster/stand-in"
-"""The local image holds both trainers side by side."""
+"""Below the home: what the local image of `make images` holds beside the stand-in; absent where there is nothing."""
 RECIPE_LABEL = "microcluster.recipe"
 """Of what the image was made: :func:`recipe`."""
 HASH_DIGITS = 12
@@ -39,32 +29,25 @@ STEP = re.compile(r"Step \d+/\d+ : ")
 T = TypeVar("T")
 
 
-def framework(container: Container) -> str:
-    """Return name and version of what trains in the container."""
-    return (container.trainer or STAND_IN) if _is_local(container) else FRAMEWORK
-
-
-def program_folder(container: Container) -> str:
-    """Return the folder of the ``run.py`` that trains."""
-    if not _is_local(container):
-        return PROGRAM_FOLDER
-    return LOCAL_PROGRAM_FOLDER if container.trainer else STAND_IN_FOLDER
-
-
-def _is_local(container: Container) -> bool:
-    return container.image.partition("/")[2].partition("@")[0].partition(":")[0] == LOCAL_REPOSITORY
-
-
-def dockerfile(container: Container) -> str:
-    """Return the Dockerfile on the container's base image; the local one holds every package already."""
-    bare = not _is_local(container)
-    return render(TEMPLATE, base=container.image, trainer=framework(container), commit=COMMIT, bare=bare)
+def of(container: Container) -> Image:
+    """Return the image on the container's base, as the job's kind wants it."""
+    return kind_of(container.kind).image(container)
 
 
 def tag(container: Container) -> str:
     """Return the name of the built image, another one for every Dockerfile."""
-    digest = hashlib.sha256(dockerfile(container).encode()).hexdigest()
-    return f"{REPOSITORY}:{digest[:HASH_DIGITS]}"
+    digest = hashlib.sha256(of(container).dockerfile.encode()).hexdigest()
+    return f"microcluster/{container.kind}:{digest[:HASH_DIGITS]}"
+
+
+def repository(image: str) -> str:
+    """Return the repository that an image reference names, without registry, tag and digest."""
+    return image.partition("/")[2].partition("@")[0].partition(":")[0]
+
+
+def is_local(image: str) -> bool:
+    """Return whether a reference names the image that is built from images/training, in whatever registry."""
+    return repository(image) == LOCAL_REPOSITORY
 
 
 def recipe(text: str, base_id: str) -> str:

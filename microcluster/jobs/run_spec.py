@@ -6,9 +6,10 @@ import json
 from dataclasses import dataclass
 
 from agent import program
-from microcluster.jobs import config_lint, image, openseq2seq, staging_plan
-from microcluster.jobs.cluster_facts import ClusterFacts, ClusterFactsError
-from microcluster.jobs.mpirun import RSH_AGENT, RUN_VARIABLE, World, environment, mpirun
+from microcluster.jobs import image, staging_plan
+from microcluster.jobs.cluster_facts import ClusterFacts
+from microcluster.jobs.kind import JobKind, Run, World, kind_of
+from microcluster.jobs.launch.mpirun import RSH_AGENT, RUN_VARIABLE
 from microcluster.jobs.rendering import render
 
 WATCH_EVERY_S, SAMPLE_EVERY_S = 5, 20
@@ -17,9 +18,8 @@ WATCH_EVERY_S, SAMPLE_EVERY_S = 5, 20
 STAGING_LABEL = "microcluster.staging"
 UNSTAGE = f"docker ps -aq --filter label={STAGING_LABEL} | xargs -r docker rm -f"
 """A launcher carries one run, so whatever container of this label is there was left behind."""
-FLOAT_BYTES = 4
-CHECKPOINT_BYTES, CHECKPOINTS_KEPT, SPARE_BYTES = 14, 12, 10**9
-"""A checkpoint in mixed precision takes 14 bytes a parameter; five regular and five best ones are kept, and two are written."""
+CHECKPOINTS_KEPT, SPARE_BYTES = 12, 10**9
+"""Five regular and five best checkpoints are kept, and two are written."""
 
 
 @dataclass(frozen=True)
@@ -41,30 +41,30 @@ class RunFolder:
         addresses = tuple(host.private_address for host in self.payload.hosts)
         return World(addresses, self.payload.slots, self.payload.interface)
 
+    @property
+    def kind(self) -> JobKind:
+        """The kind of the run's job."""
+        assert self.payload.job
+        return kind_of(self.payload.job.kind)
+
+    @property
+    def run(self) -> Run:
+        """The run as its kind sees it."""
+        wrapper = program(self.path, "rank_wrapper", f"{self.path}/ranks_ended.jsonl")
+        return Run(self.payload.job, self.world, self.path, self.payload.mount_point, tuple(wrapper))
+
     def texts(self) -> dict[str, str]:
         """Return the rendered files by name; job.json stands last, because with it the run exists."""
         job = self.payload.job
         assert job
-        folder = openseq2seq.data_folder(job, self.payload.mount_point)
         plan = staging_plan.plan(job, self.payload.mount_point)
         return {
-            "config.py": self._config(),
+            **self.kind.files(self.run),
             "staging.json": json.dumps(plan, indent=1, sort_keys=True) + "\n",
-            "data.sh": render("data.sh.j2", data=folder, id=plan["id"], ssh=RSH_AGENT),
-            "place.sh": render("place.sh.j2", run=self.path, ssh=RSH_AGENT),
+            "data.sh": render("data.sh.j2", data=plan["folder"], id=plan["id"], ssh=RSH_AGENT),
+            "place.sh": render("place.sh.j2", run=self.path, config=self.kind.config_file, ssh=RSH_AGENT),
             "job.json": json.dumps(self.job(), indent=1, sort_keys=True) + "\n",
         }
-
-    def _config(self) -> str:
-        assert self.payload.job
-        text = openseq2seq.render_config(self.payload.job, self.payload.mount_point, f"{self.path}/logdir")
-        wrong = config_lint.problems(text)
-        if wrong:
-            raise ClusterFactsError(
-                f"rendering the configuration of run {self.payload.run}: {'; '.join(wrong)}. Nothing was started; correct "
-                "job in the stack file or templates/transformer_base.py.j2."
-            )
-        return text
 
     def _stage(self) -> tuple[str, ...]:
         """Return the argv that makes the data in a container of their own, which sees no GPU and ends with the run."""
@@ -80,30 +80,33 @@ class RunFolder:
 
     def job(self) -> dict[str, object]:
         """Return what the supervisor reads: words, never lines of shell."""
-        payload, config = self.payload, f"{self.path}/config.py"
+        payload, kind = self.payload, self.kind
         assert payload.job and payload.container
-        data = openseq2seq.data_folder(payload.job, payload.mount_point)
-        parameters, port = openseq2seq.parameters(payload.job), payload.container.ssh_port - 1
-        model_bytes = FLOAT_BYTES * parameters
+        built, schedule = image.of(payload.container), kind.schedule(payload.job)
+        plan = staging_plan.data_of(payload.job, payload.mount_point)
+        data = plan.folder if plan else payload.mount_point
+        port, model_bytes = payload.container.ssh_port - 1, kind.model_bytes(payload.job)
+        config = f"{self.path}/{kind.config_file}"
         every_rank = program(self.path, "preflight", payload.interface, config, str(model_bytes))
         copies = program(self.path, "replica_store", self.path)
-        ended = f"{self.path}/ranks_ended.jsonl"
-        rank = program(self.path, "rank_wrapper", ended)
+        (train,), (resume,) = (kind.processes(self.run, resume=resume) for resume in (False, True))
+        (collective,) = kind.collective(self.run, every_rank)
         return {
             "run": payload.run,
+            "kind": kind.name,
             "max_steps": payload.job.max_steps,
-            "eval_steps": payload.job.eval_steps,
+            "eval_steps": schedule.eval_steps,
             "container": payload.container.name,
             "image": payload.container.image,
             "image_digest": self.image_digest,
-            "environment": {**environment(self.world), RUN_VARIABLE: payload.run},
-            "program_folder": image.program_folder(payload.container),
-            "trainer": image.framework(payload.container),
+            "environment": {**train.environment, RUN_VARIABLE: payload.run},
+            "program_folder": built.folder,
+            "trainer": built.program,
             "addresses": list(self.world.addresses),
             "names": [host.name for host in payload.hosts],
-            "mixed": payload.job.precision == "mixed",
+            "mixed": schedule.mixed,
             "stall_s": payload.job.stall_s,
-            **self._expected(),
+            **self._expected(schedule.print_steps),
             "watch_every_s": WATCH_EVERY_S,
             "sample_every_s": SAMPLE_EVERY_S,
             "slots": payload.slots,
@@ -122,19 +125,19 @@ class RunFolder:
             "probe_port": port,
             "images": list(self.image_ids) or [self.image_digest] * len(payload.hosts),
             "model_bytes": model_bytes,
-            "disk_bytes": SPARE_BYTES + CHECKPOINTS_KEPT * CHECKPOINT_BYTES * parameters,
+            "disk_bytes": SPARE_BYTES + CHECKPOINTS_KEPT * kind.checkpoint_bytes(payload.job),
             "end": program(self.path, "kill_run", f"{payload.mount_point}/runs", "only", payload.run),
             "read": program(self.path, "verify_tensors"),
             "copy": [*copies, "copy"],
             "copied": [*copies, "copied"],
             "bring": [*copies, "bring"],
-            "preflight": list(mpirun(self.world, every_rank)),
-            "ended": ["cat", ended],
-            "train": list(mpirun(self.world, (*rank, *openseq2seq.program(config)))),
-            "resume": list(mpirun(self.world, (*rank, *openseq2seq.program(config, resume=True)))),
+            "preflight": list(collective.argv),
+            "ended": ["cat", f"{self.path}/ranks_ended.jsonl"],
+            "train": list(train.argv),
+            "resume": list(resume.argv),
         }
 
-    def _expected(self) -> dict[str, object]:
+    def _expected(self, print_steps: int) -> dict[str, object]:
         """Return what planning expects of a step, None where it knows nothing; the launcher knows its network better."""
         expected = self.payload.prediction
         return {
@@ -142,5 +145,5 @@ class RunFolder:
             "compute_s": expected.compute_s if expected else None,
             "wire_bytes": expected.wire_bytes if expected else 0,
             "per_hour": self.payload.per_hour,
-            "print_steps": openseq2seq.SIZES[self.payload.job.model].print_steps if self.payload.job else 0,
+            "print_steps": print_steps,
         }

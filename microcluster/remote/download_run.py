@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 import agent
-from microcluster.jobs import openseq2seq
+from microcluster.jobs import staging_plan
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote.host import Host, RemoteError
@@ -35,8 +35,8 @@ def inventory(launcher: Host, payload: ClusterFacts) -> tuple[RemoteFile, ...]:
     """List what the launcher has of the payload's run; nothing when the run has never started."""
     payload.require("run", "job")
     assert payload.job
-    data = openseq2seq.data_folder(payload.job, payload.mount_point)
-    argv = ("python3", "-", RunFolder(payload).path, data)
+    data = staging_plan.data_of(payload.job, payload.mount_point)
+    argv = ("python3", "-", RunFolder(payload).path, data.folder if data else "")
     done = launcher.run(argv, stdin=INVENTORY.read_text(), timeout_s=INVENTORY_TIMEOUT_S)
     files = tuple(RemoteFile(**found) for found in json.loads(done.stdout))
     leading_out = [file.path for file in files if not _stays_inside(file.path)]

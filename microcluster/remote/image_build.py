@@ -19,7 +19,7 @@ def ensure_built(launcher: Host, container: Container, exported_key: str | None 
     Args:
         exported_key: the registry's key where the container names no file for it.
     """
-    text, tag = image.dockerfile(container), image.tag(container)
+    text, tag = image.of(container).dockerfile, image.tag(container)
     built_of = image_label(launcher, tag, image.RECIPE_LABEL)
     try:
         pull_base(launcher, container, exported_key)
@@ -51,6 +51,6 @@ def _build(launcher: Host, tag: str, text: str, recipe: str) -> None:
         said = done.stdout + done.stderr
         raise RemoteError(
             f"building the training image {tag} on {launcher}: exit code {done.exit_code}.\n{image.why_it_failed(said)}\n"
-            f"Nothing half-made is used.{room_hint(said, launcher)} Mend the reason (templates/Dockerfile is what was built), "
+            f"Nothing half-made is used.{room_hint(said, launcher)} Mend the reason (the Dockerfile of the job's kind, in templates/, is what was built), "
             "then run the same command again; finished steps of it are kept."
         )

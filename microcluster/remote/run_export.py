@@ -8,20 +8,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from microcluster.analysis import events
-from microcluster.jobs import openseq2seq
+from microcluster.jobs import staging_plan
 from microcluster.jobs.cluster_facts import ClusterFacts
+from microcluster.jobs.kind import kind_of
 from microcluster.jobs.run_spec import RunFolder
-from microcluster.remote.host import CommandError, Host
+from microcluster.remote.host import Host
 
-NOT_THERE = ("can't open file", "can't find '__main__' module", "No module named")
-"""What Python says of a module that is not in the run's folder."""
 COUNT_TIMEOUT_S = 300.0
 """Counting the lines of 2 GB takes seconds, on a busy disk more."""
 
 EVENT_FILES = ("progress.jsonl", "samples.jsonl")
-LEARNING_RATE = "learning_rate"
-"""The scalar's name in the event files, OpenSeq2Seq's own."""
-CONFIG, SCRIPTS, WORKING_FILES = "config.py", (".py", ".sh"), ("ballast", "staging.json")
+SCRIPTS, WORKING_FILES = (".py", ".sh"), ("ballast", "staging.json")
 """In the run's folder: the one script that belongs to the run, what else is a program of ours, and what only the supervisor needs."""
 
 
@@ -76,62 +73,58 @@ class Records:
 def read(launcher: Host, payload: ClusterFacts) -> Records:
     """Read what is there; what is missing is empty."""
     payload.require("run", "job")
-    folder = RunFolder(payload).path
+    assert payload.job
+    folder, kind = RunFolder(payload).path, kind_of(payload.job.kind)
+    scalars = [metric.scalar for metric in kind.metrics if metric.scalar]
     # The samples of the machines have a file of their own, because there are too many for those who only look.
     parsed = [events.parse(launcher.read(f"{folder}/{name}") or "") for name in EVENT_FILES]
     return Records(
         events=tuple(event for found, _ in parsed for event in found),
-        config=launcher.read(f"{folder}/config.py") or "",
+        config=launcher.read(f"{folder}/{kind.config_file}") or "",
         preflight=launcher.read(f"{folder}/preflight.json") or "",
-        files=tuple(_files(launcher, folder)),
+        files=tuple(_files(launcher, folder, kind.config_file)),
         data=tuple(_data(launcher, payload)),
         checkpoints=tuple(
             Checkpoint(one["name"], one["step"], one["best"], one["bytes"], one["t"], one["flaw"])
             for one in _asked(launcher, folder, "checkpoint_list", folder)
         ),
         learning_rate=tuple(
-            (step, value) for step, value in _asked(launcher, folder, "scalars", f"{folder}/logdir", LEARNING_RATE)
+            (step, value)
+            for scalar in scalars
+            for step, value in _asked(launcher, folder, "scalars", f"{folder}/logdir", scalar)
         ),
         malformed=sum(count for _, count in parsed),
     )
 
 
 def _asked(launcher: Host, folder: str, program: str, *words: str) -> list[Any]:
-    """Return the list that a module of the run's agent prints; nothing where the run's agent is too old to have it."""
-    argv = ("python3", f"{folder}/agent", program, *words)
-    done = launcher.run(argv, accept=range(256), timeout_s=COUNT_TIMEOUT_S)
-    if done.exit_code == 0:
-        return json.loads(done.stdout)
-    if any(sign in done.stderr for sign in NOT_THERE):
-        return []
-    raise CommandError(str(launcher), argv, done)
+    """Return the list that one of the run's programs prints; a run of an older version may not have it."""
+    done = launcher.run(("python3", f"{folder}/agent", program, *words), accept=range(256), timeout_s=COUNT_TIMEOUT_S)
+    return json.loads(done.stdout) if done.exit_code == 0 else []
 
 
-def _files(launcher: Host, folder: str) -> Iterator[tuple[str, int]]:
+def _files(launcher: Host, folder: str, config: str) -> Iterator[tuple[str, int]]:
     """List what the run has made, without our programs and what Python compiles of them."""
     inner = ("(", "-path", f"{folder}/agent", "-o", "-name", "still", ")", "-prune")
     argv = ("find", folder, *inner, "-o", "-type", "f", "-printf", "%s %P\\n")
     listed = launcher.run(argv, accept=(0, 1)).stdout
     for line in sorted(listed.splitlines(), key=lambda line: line.partition(" ")[2]):
         size, _, path = line.partition(" ")
-        if not _is_ours(path):
+        if path == config or not _is_ours(path):
             yield path, int(size)
 
 
 def _is_ours(path: str) -> bool:
     """Return whether a file of the run's folder is there for the supervisor and tells nothing of the run."""
-    return (
-        "/" not in path
-        and path != CONFIG
-        and (path.endswith(SCRIPTS) or path.startswith("supervisor.") or path in WORKING_FILES)
-    )
+    return "/" not in path and (path.endswith(SCRIPTS) or path.startswith("supervisor.") or path in WORKING_FILES)
 
 
 def _data(launcher: Host, payload: ClusterFacts) -> Iterator[DataFile]:
     assert payload.job
-    folder = openseq2seq.data_folder(payload.job, payload.mount_point)
-    names = openseq2seq.DATASETS[payload.job.dataset].files
-    argv = ("wc", "-lc", *(f"{folder}/{name}" for name in names))
+    data = staging_plan.data_of(payload.job, payload.mount_point)
+    if data is None:
+        return
+    argv = ("wc", "-lc", *(f"{data.folder}/{name}" for name in data.files))
     for line in launcher.run(argv, accept=(0, 1), timeout_s=COUNT_TIMEOUT_S).stdout.splitlines():
         lines, size, path = line.split(maxsplit=2)
         if path != "total":

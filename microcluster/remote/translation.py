@@ -8,17 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import agent
-from microcluster.jobs import image, openseq2seq
+from microcluster.jobs import image
 from microcluster.jobs.cluster_facts import ClusterFacts
-from microcluster.jobs.rendering import render
+from microcluster.jobs.kind import Translator
 from microcluster.remote.download_run import RemoteFile
 from microcluster.remote.host import CommandError, Host, RemoteError
 
 PIECES = Path(agent.__file__).with_name("pieces.py")
 CHECKPOINT = ".index"
-BATCH = 16
-MAX_LENGTH = 256
-"""Sentence pieces; what is longer is cut by the data layer, as in the run's own evaluations."""
 TIMEOUT_S = 4 * 3600.0
 MODELS = ("best model", "newest checkpoint")
 
@@ -66,17 +63,19 @@ def model_of(files: Sequence[RemoteFile]) -> Model:
     return Model(config, index.source.removesuffix(CHECKPOINT), pieces, vocabulary)
 
 
-def translate(launcher: Host, payload: ClusterFacts, model: Model, sentences: Sequence[str]) -> Translation:
+def translate(
+    launcher: Host, payload: ClusterFacts, model: Model, sentences: Sequence[str], translator: Translator
+) -> Translation:
     """Translate; the same sentences and model use the same folder on the data disk again."""
     payload.require("container")
     assert payload.container
     encoded = _pieces(launcher, payload, model, "encode", sentences)
     name = hashlib.sha256("\n".join((model.checkpoint, *encoded)).encode()).hexdigest()[:12]
     folder = f"{payload.mount_point}/translate/{name}"
-    _place(launcher, folder, model, encoded)
-    argv = (*openseq2seq.inference(f"{folder}/config.py", f"{folder}/model", f"{folder}/translated"),)
+    _place(launcher, folder, model, encoded, translator.infer_params(model.vocabulary, f"{folder}/source"))
+    argv = translator.inference(f"{folder}/config.py", f"{folder}/model", f"{folder}/translated")
     try:
-        _in_container(launcher, payload, argv, folder=image.program_folder(payload.container), timeout_s=TIMEOUT_S)
+        _in_container(launcher, payload, argv, folder=image.of(payload.container).folder, timeout_s=TIMEOUT_S)
     except CommandError as error:
         raise RemoteError(
             f"translating with {model.checkpoint} on {launcher}: run.py ended with {error.exit_code}.\n{error.tail}"
@@ -88,14 +87,13 @@ def translate(launcher: Host, payload: ClusterFacts, model: Model, sentences: Se
             f"out, see {folder}. Run the same command again."
         )
     lines = _pieces(launcher, payload, model, "decode", translated)
-    return Translation(tuple(lines), sum(len(line.split()) > MAX_LENGTH - 2 for line in encoded))
+    return Translation(tuple(lines), sum(len(line.split()) > translator.MAX_LENGTH - 2 for line in encoded))
 
 
-def _place(launcher: Host, folder: str, model: Model, encoded: Sequence[str]) -> None:
+def _place(launcher: Host, folder: str, model: Model, encoded: Sequence[str], added: str) -> None:
     launcher.run(("mkdir", "-p", f"{folder}/model"))
     source = f"{folder}/source"
     launcher.put(source, "".join(f"{line}\n" for line in encoded))
-    added = render("infer_params.py.j2", vocabulary=model.vocabulary, source=source, batch=BATCH, max_length=MAX_LENGTH)
     launcher.put(f"{folder}/config.py", (launcher.read(model.config) or "") + added)
     launcher.put(f"{folder}/model/checkpoint", f'model_checkpoint_path: "{model.checkpoint}"\n')
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from microcluster.jobs import openseq2seq, staging_plan
+from microcluster.jobs import staging_plan
 from microcluster.jobs.cluster_facts import ClusterFacts, SentFile
 from microcluster.plain_text import note
 from microcluster.remote.host import Host, RemoteError
@@ -38,8 +38,9 @@ def send_data(hosts: Sequence[Host], payload: ClusterFacts) -> bool:
 
 def _has_data(host: Host, payload: ClusterFacts) -> bool:
     assert payload.job
-    folder = openseq2seq.data_folder(payload.job, payload.mount_point)
-    argv = ("sh", "-c", IS_WHOLE, "is-whole", folder, openseq2seq.data_id(payload.job))
+    data = staging_plan.data_of(payload.job, payload.mount_point)
+    assert data
+    argv = ("sh", "-c", IS_WHOLE, "is-whole", data.folder, data.id)
     return host.run(argv, accept=range(256), timeout_s=HASH_TIMEOUT_S).exit_code == 0
 
 

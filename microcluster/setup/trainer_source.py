@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from microcluster.jobs.image import COMMIT as SHORT_COMMIT
+from microcluster.jobs.openseq2seq.image import COMMIT as SHORT_COMMIT
 from microcluster.setup.image_inputs import NOT_INPUTS, input_files, input_hash
 
 VARIABLE = "OPENSEQ2SEQ_SOURCE"

@@ -13,11 +13,10 @@ from rich.filesize import decimal
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
 from microcluster.jobs.cluster_facts import ClusterFacts
-from microcluster.jobs.rendering import render
+from microcluster.jobs.kind import Translator, kind_of
 from microcluster.plain_text import note, say
 from microcluster.remote.download_run import RemoteFile, bring, inventory
 from microcluster.remote.host import Host
-from microcluster.remote.translation import MAX_LENGTH
 from microcluster.setup.environment import ARTIFACTS
 from microcluster.verbs.command import STACK, UserMistake, is_part_of_make, print_json, suggest, verb
 from microcluster.verbs.screen import PlainConsole
@@ -42,7 +41,10 @@ def fetch(context: invoke.Context, stack: str = STACK, json: bool = False) -> in
     folder = folder_of(payload)
     brought = _bring_all(launcher, files, folder)
     _write_manifest(payload, launcher, files, folder)
-    (folder / CONFIGURATION).write_text(translation_config((folder / "config.py").read_text()))
+    kind = kind_of(payload.job.kind if payload.job else None)
+    if kind.translator:
+        config = (folder / kind.config_file).read_text()
+        (folder / CONFIGURATION).write_text(translation_config(config, kind.translator))
     if json:
         print_json({"folder": folder, "brought": brought, "files": [asdict(file) for file in files]})
         return 0
@@ -59,10 +61,10 @@ def newest_step(files: tuple[RemoteFile, ...]) -> int | None:
     return max((int(step.group(1)) for step in steps if step), default=None)
 
 
-def translation_config(config: str) -> str:
+def translation_config(config: str, translator: Translator) -> str:
     """Complete a run's configuration for a board that has the run at /model and the text's pieces at /tmp/source."""
     texts = {"vocabulary": "/model/data/m_common.vocab", "source": "/tmp/source"}  # noqa: S108 - of the board's container
-    return config + render("infer_params.py.j2", **texts, batch=1, max_length=MAX_LENGTH)
+    return config + translator.infer_params(**texts, batch=1)
 
 
 def folder_of(payload: ClusterFacts) -> Path:

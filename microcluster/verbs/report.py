@@ -5,6 +5,7 @@ from __future__ import annotations
 import json as json_text
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,9 @@ from microcluster.analysis import bottleneck, gpu_use, network_usage, run_questi
 from microcluster.analysis.bottleneck import Link
 from microcluster.analysis.run_questions import Answer, Curves
 from microcluster.analysis.run_state import Outcome
-from microcluster.jobs import openseq2seq
 from microcluster.jobs.cluster_facts import ClusterFacts
+from microcluster.jobs.kind import GRADIENT_BYTES, kind_of
 from microcluster.plain_text import note, say
-from microcluster.planning.prediction import GRADIENT_BYTES
 from microcluster.remote import job as remote_job
 from microcluster.remote import run_export
 from microcluster.remote.run_export import Records
@@ -48,11 +48,13 @@ def report(context: invoke.Context, stack: str = STACK, json: bool = False) -> i
     if outcome.state == "absent":
         raise UserMistake(f"Stack {stack} has no run yet. Start it: make up STACK={stack}")
     records, cost, bill = run_export.read(launcher, payload), cost_of(payload), _bill(payload)
-    found = run_questions.curves(records.events, payload.job.eval_steps if payload.job else None)
+    assert payload.job
+    kind = kind_of(payload.job.kind)
+    found = run_questions.curves(records.events, kind.schedule(payload.job).eval_steps, kind.metrics)
     answers = answers_of(payload, outcome, records, found, emulated=cost.emulated)
     facts = report_facts(stack, payload, outcome, cost) | {
         "answers": [asdict(answer) for answer in answers],
-        "curves": asdict(found),
+        "curves": found.as_json(),
         "learning_rate": run_questions.rewound(records.learning_rate),
         "gpu_use": gpu_use.by_step(records.events),
         "emulated": cost.emulated,
@@ -84,7 +86,7 @@ def answers_of(
 ) -> list[Answer]:
     """Answer the questions that are asked of every run."""
     assert payload.job
-    size, step = openseq2seq.SIZES[payload.job.model], outcome.step or 0
+    kind, job = kind_of(payload.job.kind), payload.job
     network = bottleneck.answer(network_usage.measured(records.events), link_of(payload, outcome, records))
     if emulated:
         network = replace(network, answer=f"{network.answer} The network is emulated.")
@@ -94,9 +96,11 @@ def answers_of(
         run_questions.overfitted(found),
         run_questions.gpus_used(records.events, emulated=emulated),
         network,
-        run_questions.rate(size, step, records.learning_rate),
+        run_questions.rate(
+            partial(kind.learning_rate, job), kind.warmup_steps(job), outcome.step or 0, records.learning_rate
+        ),
         _data_answer(records),
-        _checkpoint_answer(records),
+        _checkpoint_answer(records, kind.checkpoint_files),
         _pace_answer(outcome),
     ]
 
@@ -129,7 +133,7 @@ def report_facts(stack: str, payload: ClusterFacts, outcome: Outcome, cost: Cost
         **outcome.as_json(),
         "flavor": payload.flavor,
         "gpu": payload.gpu,
-        "model": payload.job.model if payload.job else None,
+        "model": getattr(payload.job, "model", None),
         "world_size": len(payload.hosts) * payload.slots,
         "image": payload.container.image if payload.container else None,
     }
@@ -165,13 +169,12 @@ def _data_answer(records: Records) -> Answer:
     return Answer("How large is the data, in lines and bytes?", parts or "Not to be told: it is not there.", figures)
 
 
-def _checkpoint_answer(records: Records) -> Answer:
+def _checkpoint_answer(records: Records, kinds: str) -> Answer:
     question = "Which files make a checkpoint, and how large is one?"
-    kinds = "checkpoint (which one is newest), .meta (the graph), .index (where each tensor lies), .data (the weights)"
     newest = next((one for one in records.checkpoints if not one.flaw and not one.best), None)
     if newest is None:
         return Answer(question, f"{kinds}. There is no whole one yet.", {})
-    parts = " + ".join(f"{kind} {decimal(newest.sizes[kind])}" for kind in ("data", "meta", "index"))
+    parts = " + ".join(f"{kind} {decimal(size)}" for kind, size in newest.sizes.items())
     text = f"{kinds}. One of them, of step {newest.step}: {parts} = {decimal(newest.size)}."
     return Answer(question, text, {"step": newest.step, "bytes": newest.size, **newest.sizes})
 

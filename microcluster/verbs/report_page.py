@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from rich.filesize import decimal
@@ -12,8 +13,8 @@ from microcluster.analysis import bottleneck, gpu_use, network_usage, run_questi
 from microcluster.analysis.bottleneck import Link
 from microcluster.analysis.run_questions import Answer, Curves
 from microcluster.analysis.run_state import Outcome
-from microcluster.jobs import openseq2seq
 from microcluster.jobs.cluster_facts import ClusterFacts
+from microcluster.jobs.kind import kind_of
 from microcluster.jobs.rendering import render_page
 from microcluster.remote.run_export import Checkpoint, Records
 from microcluster.verbs import charts, preflight_table, run_text
@@ -62,9 +63,11 @@ def _charts(payload: ClusterFacts, outcome: Outcome, records: Records, found: Cu
     loss = {"training": found.train, "validation": found.validation}
     used, rates = gpu_use.by_step(records.events), network_usage.rates(records.events, name)
     drawn = [("Loss by step", charts.curve("loss", loss))]
-    if found.bleu:
-        caption = "BLEU by step, teacher-forced and on sentence pieces: no score of a translation"
-        drawn.append((caption, charts.curve("BLEU", {"BLEU": found.bleu}, from_zero=True)))
+    known = {metric.name: metric for metric in kind_of(payload.job.kind if payload.job else None).metrics}
+    for metric, points in found.metrics.items():
+        title, note = (known[metric].label, known[metric].note) if metric in known else (metric, "")
+        caption = f"{title} by step" + (f", {note}" if note else "")
+        drawn.append((caption, charts.curve(title, {title: points}, from_zero=True)))
     if rate := _rate(payload, outcome, records):
         drawn.append(rate)
     drawn.append(("Seconds per step", charts.curve("s/step", {"seconds per step": found.pace}, from_zero=True)))
@@ -80,7 +83,8 @@ def _rate(payload: ClusterFacts, outcome: Outcome, records: Records) -> Chart | 
     """Draw the learning rate as the trainer recorded it, else as its policy's formula gives it."""
     recorded, source = run_questions.rewound(records.learning_rate), "as the trainer recorded it"
     if not recorded and payload.job and outcome.step:
-        recorded = run_questions.planned_rates(openseq2seq.SIZES[payload.job.model], outcome.step)
+        policy = partial(kind_of(payload.job.kind).learning_rate, payload.job)
+        recorded = run_questions.planned_rates(policy, outcome.step)
         source = "derived from its policy's formula"
     if not recorded:
         return None

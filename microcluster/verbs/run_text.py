@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from decimal import Decimal
-from typing import Any
 
 from agent.log_parser import TAG
 from microcluster.analysis.failure_hints import next_for, next_step
 from microcluster.analysis.run_state import Outcome
 from microcluster.jobs.cluster_facts import ClusterFacts
+from microcluster.jobs.kind import kind_of
 from microcluster.plain_text import duration, one_line
 from microcluster.planning import BAND, Bill
 from microcluster.verbs.money import Cost
@@ -25,20 +24,12 @@ def status(payload: ClusterFacts, outcome: Outcome, cost: Cost) -> str:
     if outcome.reason:
         lines += [f"  {line}" for line in trouble(outcome, payload.stack)]
     for alarm in outcome.alarms:
-        lines += [
-            f"  alarm: {alarm_text(alarm, cost)} ({alarm['cause']})",
-            f"    {next_for(alarm['cause'], payload.stack)}",
-        ]
+        lines += [f"  alarm: {alarm['text']} ({alarm['cause']})", f"    {next_for(alarm['cause'], payload.stack)}"]
     lines += [f"  trained by {outcome.trainer}"] if outcome.trainer else []
     lines += [f"  {copy(outcome)}"] if outcome.copied else []
     lines += [f"  {left_out(outcome.malformed)}"] if outcome.malformed else []
     lines += [f"  {host.name}  {host.public_address}  {host.private_address}" for host in payload.hosts]
     return "\n".join([*lines, f"  cost: {cost}"])
-
-
-def alarm_text(alarm: Mapping[str, Any], cost: Cost) -> str:
-    """Return what is wrong; dollars of an emulated account say that nobody pays them."""
-    return alarm["text"] + (" (emulated, nobody pays)" if cost.emulated and "$" in alarm["text"] else "")
 
 
 def trouble(outcome: Outcome, stack: str) -> list[str]:
@@ -78,7 +69,12 @@ def steps(outcome: Outcome) -> list[str]:
 def losses(outcome: Outcome) -> list[str]:
     """Return how well it learns, as far as it is known."""
     known = (("loss", outcome.train_loss), ("validation loss", outcome.validation_loss))
-    return [f"{name} {value}" for name, value in known if value is not None]
+    return [f"{name} {value}" for name, value in known if value is not None] + _metrics(outcome)
+
+
+def _metrics(outcome: Outcome) -> list[str]:
+    """Return the latest of the figures that the program itself names."""
+    return [f"{one_line(name)} {value:.4g}" for name, value in outcome.metrics.items()]
 
 
 def pace(outcome: Outcome) -> list[str]:
@@ -117,7 +113,7 @@ def report_rows(payload: ClusterFacts, outcome: Outcome, cost: Cost) -> list[tup
         ("trained by", outcome.trainer),
         (
             "model",
-            f"{job.model} on {job.dataset}, {job.precision}, {job.batch_per_gpu} pairs per rank" if job else None,
+            kind_of(job.kind).describe(job) if job else None,
         ),
         (
             "where",
@@ -133,7 +129,8 @@ def report_rows(payload: ClusterFacts, outcome: Outcome, cost: Cost) -> list[tup
             if outcome.validation_loss is not None
             else None,
         ),
-        ("evaluation", _last_bleu(outcome)),
+        ("evaluation", _evaluated(payload, outcome)),
+        ("metrics", ", ".join(_metrics(outcome)) or None),
         ("pace", f"{outcome.seconds_per_step:.3f} s/step" if outcome.seconds_per_step is not None else None),
         ("predicted", _predicted(outcome)),
         ("planned", _planned(payload)),
@@ -172,8 +169,11 @@ def _planned(payload: ClusterFacts) -> str | None:
     return f"{bill.hours:.1f} h and ${bill.dollars:,.0f} for {job.max_steps} steps, +-{BAND:.0%}, without preparation"
 
 
-def _last_bleu(outcome: Outcome) -> str | None:
-    scored = [one for one in outcome.evaluations if one.get("bleu") is not None]
-    if not scored:
-        return None
-    return f"{len(outcome.evaluations)} evaluations, last teacher-forced BLEU on sentence pieces {scored[-1]['bleu']}"
+def _evaluated(payload: ClusterFacts, outcome: Outcome) -> str | None:
+    """Say what the last evaluations found, beside their loss."""
+    said = []
+    for metric in kind_of(payload.job.kind if payload.job else None).metrics:
+        values = [one[metric.name] for one in outcome.evaluations if one.get(metric.name) is not None]
+        if values:
+            said.append(f"last {metric.label} {values[-1]}" + (f" ({metric.note})" if metric.note else ""))
+    return ", ".join([f"{len(outcome.evaluations)} evaluations", *said]) if said else None

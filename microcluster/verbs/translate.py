@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import invoke
-import sacrebleu
 
 from microcluster.jobs.cluster_facts import ClusterFacts
+from microcluster.jobs.kind import kind_of
 from microcluster.plain_text import note, one_line, say
 from microcluster.remote import fetched_model
 from microcluster.remote import job as remote_job
@@ -25,31 +25,31 @@ MOST_LINES = 100_000
 def translate(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     context: invoke.Context, file: str, stack: str = STACK, reference: str = "", model: str = "", json: bool = False
 ) -> int:
-    """Translate the sentences of FILE with the run's best model; --reference scores them with sacreBLEU."""
+    """Translate the sentences of FILE with the run's best model; --reference scores them."""
     sentences = lines_of(file)
     right = lines_of(reference) if reference else []
     if right and len(right) != len(sentences):
         raise UserMistake(f"{reference} has {len(right)} lines and {file} has {len(sentences)}: they do not pair.")
     payload = payload_of(stack)
+    translator = kind_of(payload.job.kind if payload.job else None).translator
+    if translator is None:
+        raise UserMistake(f"The job of stack {stack} trains a model that translates nothing.")
     launcher = launcher_of(payload)
     _refuse_busy(launcher, payload)
     chosen = _model(launcher, payload, model)
     note(f"translating {len(sentences)} lines with {chosen.checkpoint} on {launcher.facts.name} ...")
-    done = translate_lines(launcher, payload, chosen, sentences)
+    done = translate_lines(launcher, payload, chosen, sentences, translator)
     if done.cut:
         note(f"{done.cut} lines were longer than the model takes, and cut.")
-    score = sacrebleu.corpus_bleu(list(done.lines), [right]) if right else None
+    score = translator.score(done.lines, right) if right else None
     if json:
         facts = {"model": chosen.checkpoint, "lines": done.lines, "cut": done.cut}
-        print_json(facts | ({"bleu": round(score.score, 2), "signature": SIGNATURE} if score else {}))
+        print_json(facts | ({score.name: score.value, "signature": score.signature} if score else {}))
         return 0
     say("\n".join(map(one_line, done.lines)))
     if score:
-        note(f"{score.format()} ({SIGNATURE})")
+        note(f"{score.text} ({score.signature})")
     return 0
-
-
-SIGNATURE = f"sacreBLEU {sacrebleu.__version__}, 13a, mixed case, one reference"
 
 
 def lines_of(path: str) -> list[str]:

@@ -13,8 +13,10 @@ import docker
 import pytest
 
 from emulator.machines import ContainerMachines, Disk, MachineSpec, key_of, publish
-from microcluster.jobs import cluster_facts, openseq2seq
+from microcluster.jobs import cluster_facts
 from microcluster.jobs.cluster_facts import ClusterFacts
+from microcluster.jobs.openseq2seq.model import OpenSeq2SeqJob
+from microcluster.jobs.run_id import run_id
 from microcluster.remote import steps
 from microcluster.remote.host import Host
 from microcluster.remote.image_build import ensure_built
@@ -63,9 +65,9 @@ def cluster(machines: ContainerMachines, keys: Path) -> ClusterFacts:
         port_speed_mbps=1000,
         data_disk_gb=DISK_GB,
         container=cluster_facts.Container("openseq2seq", base, registry_key_file=str(keys / "ngc_key")),
-        job=cluster_facts.Job("openseq2seq", "transformer-tiny", 100_000, "fp32", 16, 50, 50, "debian-en-de"),
+        job=OpenSeq2SeqJob("openseq2seq", "transformer-tiny", 100_000, "fp32", 16, 50, 50, "debian-en-de"),
     )
-    return dataclasses.replace(known, run=openseq2seq.run_id(known))
+    return dataclasses.replace(known, run=run_id(known))
 
 
 @pytest.fixture(scope="session")

@@ -17,9 +17,10 @@ import pytest
 from agent.log_parser import Reader
 from microcluster.analysis.evaluations import evaluations
 from microcluster.jobs import staging_plan
-from microcluster.jobs.cluster_facts import Job
-from microcluster.jobs.image import LOCAL_PROGRAM_FOLDER
-from microcluster.jobs.openseq2seq import inference, program, render_config
+from microcluster.jobs.openseq2seq.image import LOCAL_PROGRAM_FOLDER
+from microcluster.jobs.openseq2seq.model import OpenSeq2SeqJob as Job
+from microcluster.jobs.openseq2seq.model import program, render_config
+from microcluster.jobs.openseq2seq.translation import inference
 from microcluster.jobs.rendering import render
 from microcluster.remote import job as remote_job
 from microcluster.setup import trainer_source
@@ -152,7 +153,9 @@ def test_it_goes_on_from_its_latest_checkpoint(trainer, log):
 def test_it_translates_with_a_model_of_its_own(trainer, log):
     assert trainer.run("sh", "-c", f"head -5 {DATA}/eval.en.tok > /runs/source")[0] == 0
     vocabulary = f"{DATA}/m_common.vocab"
-    added = render("infer_params.py.j2", vocabulary=vocabulary, source="/runs/source", batch=16, max_length=32)
+    added = render(
+        "openseq2seq/infer_params.py.j2", vocabulary=vocabulary, source="/runs/source", batch=16, max_length=32
+    )
     config = Path(trainer.folder / "config.py")
     config.write_text(config.read_text().replace('"extra_decode_length": 50', '"extra_decode_length": 2') + added)
     code, told = trainer.run(*inference("/runs/config.py", "/runs/logdir", "/runs/translated"))

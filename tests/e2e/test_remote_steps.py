@@ -8,7 +8,6 @@ import pytest
 from remote_cluster import NAME, PLAIN, PORT, REGISTRY, STATE, facts, machine, processes_of, shell
 
 from emulator.machines import key_of
-from microcluster.jobs import image
 from microcluster.remote import job, steps
 from microcluster.remote.data_disk import DiskRefusedError
 from microcluster.remote.hand_over import hand_over
@@ -80,7 +79,7 @@ def test_a_build_that_fails_shows_the_step_and_what_it_said_and_leaves_no_image(
     plain = dataclasses.replace(offered.container, image=f"{REGISTRY}:{PORT}/{PLAIN}")
     with pytest.raises(RemoteError, match=r"(?s)Step \d+/\d+ : RUN python .*pinned for Python 3.5, not 3.11"):
         ensure_built(hosts[0], plain)
-    assert shell(hosts[0], f"docker image ls -q {image.REPOSITORY}") == ""
+    assert shell(hosts[0], "docker image ls -q microcluster/openseq2seq") == ""
 
 
 def test_a_hand_over_onto_a_full_disk_says_so_and_leaves_no_image(built, hosts):
@@ -117,8 +116,11 @@ def test_one_host_asks_the_registry_and_the_other_gets_the_very_same_image_from_
         shell(host, "docker image ls -f dangling=false --no-trunc --format '{{.Repository}} {{.ID}}'") for host in hosts
     )
     built = dict(line.split() for line in launcher.splitlines())
-    assert set(built) == {image.REPOSITORY, *(f"{REGISTRY}:{PORT}/{name.partition(':')[0]}" for name in (NAME, PLAIN))}
-    assert other.split() == [image.REPOSITORY, built[image.REPOSITORY]]
+    assert set(built) == {
+        "microcluster/openseq2seq",
+        *(f"{REGISTRY}:{PORT}/{name.partition(':')[0]}" for name in (NAME, PLAIN)),
+    }
+    assert other.split() == ["microcluster/openseq2seq", built["microcluster/openseq2seq"]]
 
 
 def test_the_image_is_brought_once_and_the_way_in_is_closed_again(running, hosts):

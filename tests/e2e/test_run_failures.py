@@ -17,8 +17,10 @@ from remote_cluster import ACCOUNT, machine, processes_of, shell
 from microcluster import config
 from microcluster.analysis.failure_hints import next_step
 from microcluster.analysis.run_state import Outcome
-from microcluster.jobs import cluster_facts, openseq2seq
+from microcluster.jobs import cluster_facts
 from microcluster.jobs.cluster_facts import ClusterFacts
+from microcluster.jobs.openseq2seq import model as openseq2seq
+from microcluster.jobs.run_id import run_id
 from microcluster.remote import job, steps
 from microcluster.remote.host import Host
 from microcluster.waiting import wait_until
@@ -34,7 +36,7 @@ def checked(running: ClusterFacts, hosts: list[Host]) -> Iterator[ClusterFacts]:
     """A run that saves often and never evaluates again; whatever is left of it in the end is ended."""
     short = dataclasses.replace(running.job, checkpoint_steps=SAVE_STEPS, eval_steps=10_000)
     known = dataclasses.replace(running, job=short)
-    known = dataclasses.replace(known, run=openseq2seq.run_id(known))
+    known = dataclasses.replace(known, run=run_id(known))
     yield known
     job.stop_job(hosts, known)
 
@@ -279,7 +281,7 @@ def test_a_run_that_is_stopped_while_its_data_are_made_leaves_no_container(run, 
 def test_finished_data_of_this_computer_are_sent_and_trained_on(run, hosts, tmp_path):
     made = job_data(hosts, run, tmp_path)
     brought = dataclasses.replace(run, job=dataclasses.replace(run.job, data=made))
-    brought = dataclasses.replace(brought, run=openseq2seq.run_id(brought))
+    brought = dataclasses.replace(brought, run=run_id(brought))
     started(hosts, brought)
     assert job.stop_job(hosts, brought) == {}
     folder = openseq2seq.data_folder(brought.job, "/data")
@@ -303,7 +305,7 @@ def job_data(hosts: list[Host], run: ClusterFacts, folder: Path) -> cluster_fact
 def test_a_loss_that_is_no_number_ends_the_run_at_once(run, hosts, monkeypatch):
     size = dataclasses.replace(openseq2seq.SIZES["transformer-tiny"], learning_rate=1e30)
     monkeypatch.setitem(openseq2seq.SIZES, "transformer-tiny", size)
-    wild = dataclasses.replace(run, run=openseq2seq.run_id(run))
+    wild = dataclasses.replace(run, run=run_id(run))
     assert job.start_job(hosts, wild) == "started"
     ended = end_of(hosts, wild)
     assert ended.cause == "nan"

@@ -8,7 +8,7 @@ import docker
 import docker.errors
 import pytest
 
-from microcluster.jobs.image import LOCAL_PROGRAM_FOLDER
+from microcluster.jobs.openseq2seq.image import LOCAL_PROGRAM_FOLDER
 
 pytestmark = pytest.mark.containers
 

@@ -15,9 +15,9 @@ import docker.errors
 import pytest
 
 from microcluster.jobs import staging_plan
-from microcluster.jobs.cluster_facts import Job
-from microcluster.jobs.image import STAND_IN_FOLDER
-from microcluster.jobs.openseq2seq import render_config
+from microcluster.jobs.openseq2seq.image import STAND_IN_FOLDER
+from microcluster.jobs.openseq2seq.model import OpenSeq2SeqJob as Job
+from microcluster.jobs.openseq2seq.model import render_config
 from microcluster.remote import job as remote_job
 
 pytestmark = pytest.mark.containers

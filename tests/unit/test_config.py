@@ -170,7 +170,7 @@ def test_all_problems_are_reported_together_with_their_path() -> None:
         ({"container__image": "$(reboot)"}, "container/image: '$(reboot)' is not a full image reference"),
         ({"container__name": "a;b"}, "container/name: 'a;b' String should match pattern"),
         ({"job__kind": None}, "job/kind: is required"),
-        ({"job__kind": "tensor2tensor"}, "job/kind: 'tensor2tensor' should be 'openseq2seq'"),
+        ({"job__kind": "tensor2tensor"}, "job/kind: 'tensor2tensor' is no kind of job; one of openseq2seq"),
         ({"job__maxSteps": 1.5}, "job/maxSteps: 1.5 should be a valid integer"),
     ],
 )  # fmt: skip

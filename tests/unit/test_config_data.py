@@ -9,7 +9,7 @@ import pytest
 from test_config import problems, written
 
 from microcluster import config
-from microcluster.jobs.datasets import DATASETS
+from microcluster.jobs.openseq2seq.datasets import DATASETS
 
 SHA256 = "ab" * 32
 ADDRESS = "https://example.com/sets/wmt16.tar.gz"

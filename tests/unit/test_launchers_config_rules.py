@@ -6,11 +6,10 @@ import dataclasses
 import re
 
 import pytest
+from config_lint import problems
 
-from microcluster.jobs import openseq2seq
-from microcluster.jobs.cluster_facts import ClusterFacts, ClusterFactsError, Container, Job
-from microcluster.jobs.config_lint import problems
-from microcluster.jobs.run_spec import RunFolder
+from microcluster.jobs.openseq2seq import model as openseq2seq
+from microcluster.jobs.openseq2seq.model import OpenSeq2SeqJob as Job
 
 JOB = Job("openseq2seq", "transformer-base", 50_000, "fp32", 128, 4001, 2000, "wmt16-en-de")
 MIXED = dataclasses.replace(JOB, precision="mixed", batch_per_gpu=256)
@@ -96,12 +95,3 @@ def test_an_evaluation_with_nothing_to_compare_with_is_refused() -> None:
     head, _, evaluation = rendered().partition("eval_params = {")
     broken = evaluation.replace('"target_file"', '"other_file"')
     assert any("no target_file" in problem for problem in problems(f"{head}eval_params = {{{broken}"))
-
-
-def test_a_run_whose_configuration_would_fail_is_not_started() -> None:
-    reckless = dataclasses.replace(JOB, checkpoint_steps=299_998)
-    payload = ClusterFacts(
-        "v100", "1f3a9c42", (), run="0123456789ab", job=reckless, container=Container("c", "r.test/i:t")
-    )
-    with pytest.raises(ClusterFactsError, match="run 0123456789ab.*a crash would lose hours.*Nothing was started"):
-        RunFolder(payload).texts()

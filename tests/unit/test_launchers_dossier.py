@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from microcluster.analysis import run_questions
-from microcluster.jobs.openseq2seq import SIZES
+from microcluster.jobs.openseq2seq import KIND, model
+from microcluster.jobs.openseq2seq.model import OpenSeq2SeqJob as Job
 
-BASE = SIZES["transformer-base"]
+BASE = partial(model.learning_rate, Job("openseq2seq", "transformer-base", 1, "fp32", 128, 1, 1, "wmt16-en-de")), 8000
 
 
 def evaluated(*losses: float) -> run_questions.Curves:
@@ -52,8 +55,8 @@ def test_a_loss_that_is_no_number_is_in_no_curve() -> None:
 
 
 def test_the_learning_rate_peaks_at_the_end_of_the_warm_up() -> None:
-    assert run_questions.learning_rate(BASE, 7999) == pytest.approx(9.88e-4, rel=0.001)
-    assert run_questions.learning_rate(BASE, 50_000) == pytest.approx(3.95e-4, rel=0.001)
+    assert BASE[0](7999) == pytest.approx(9.88e-4, rel=0.001)
+    assert BASE[0](50_000) == pytest.approx(3.95e-4, rel=0.001)
 
 
 def test_a_loss_that_still_falls_is_not_fully_trained() -> None:
@@ -111,16 +114,16 @@ def test_a_training_that_nobody_saw_end_counts_to_its_last_sign_of_life() -> Non
 
 
 def test_a_run_that_is_still_warming_up_has_not_reached_the_highest_rate() -> None:
-    assert "it rises to 9.88e-04 over 8000 steps of warm-up and then falls" in run_questions.rate(BASE, 300).answer
-    assert "it rose to 9.88e-04 over 8000 steps of warm-up and falls" in run_questions.rate(BASE, 8000).answer
+    assert "it rises to 9.88e-04 over 8000 steps of warm-up and then falls" in run_questions.rate(*BASE, 300).answer
+    assert "it rose to 9.88e-04 over 8000 steps of warm-up and falls" in run_questions.rate(*BASE, 8000).answer
 
 
 def test_the_learning_rate_now_is_the_recorded_one_and_without_a_record_the_formulas_of_the_update_made_last() -> None:
     assert (
         "1.23e-04 at step 291 (recorded by the trainer)"
-        in run_questions.rate(BASE, 300, [(1, 1e-7), (291, 1.23e-4)]).answer
+        in run_questions.rate(*BASE, 300, [(1, 1e-7), (291, 1.23e-4)]).answer
     )
-    derived = run_questions.rate(BASE, 8000)
+    derived = run_questions.rate(*BASE, 8000)
     assert "at step 8000 (derived from the formula)" in derived.answer
     assert derived.figures["now"] == derived.figures["peak"], "update 8000 is the last one of the warm-up"
 
@@ -145,7 +148,7 @@ def test_the_scores_of_the_evaluations_are_a_curve() -> None:
         {"event": "bleu", "score": 0.25},
         {"event": "train", "step": 1, "loss": 8.0},
     ]
-    assert run_questions.curves(events).bleu == ((1, 0.25),)
+    assert run_questions.curves(events, metrics=KIND.metrics).metrics == {"bleu": ((1, 0.25),)}
 
 
 def test_gpu_use_is_the_mean_of_the_samples() -> None:

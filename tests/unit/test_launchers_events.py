@@ -17,6 +17,7 @@ from verb_samples import COST, PAYLOAD
 
 from microcluster.analysis import events, network_usage, run_questions
 from microcluster.analysis.run_state import judge
+from microcluster.jobs.openseq2seq import KIND
 from microcluster.remote import run_export
 from microcluster.verbs import run_text
 
@@ -68,7 +69,7 @@ def test_no_value_makes_a_reader_fail(values: list[object]) -> None:
     outcome = judge(seen(events=mixed, alive=True, exit_code=None, now=9e9))
     run_text.status(PAYLOAD, outcome, COST)
     run_text.report(PAYLOAD, outcome, COST)
-    run_questions.curves(found, 100)
+    run_questions.curves(found, 100, KIND.metrics)
     run_questions.how_long(found)
     run_questions.gpus_used(found)
     network_usage.measured(found)
@@ -87,7 +88,7 @@ def test_the_report_reads_over_a_value_that_is_no_number(monkeypatch: pytest.Mon
     folder = f"/data/runs/{PAYLOAD.run}"
     machine.files[f"{folder}/progress.jsonl"] = '{"event": "train", "step": "ten", "loss": [], "t": 1}\n'
     machine.files[f"{folder}/samples.jsonl"] = '{"event": "sample", "node": "gpu-0", "t": 1, "gpus": ["all"]}\n{}\n'
-    monkeypatch.setattr(run_export, "_files", lambda launcher, folder: [])
+    monkeypatch.setattr(run_export, "_files", lambda *_: [])
     monkeypatch.setattr(run_export, "_data", lambda launcher, payload: [])
     monkeypatch.setattr(run_export, "_asked", lambda *_: [])
     records = run_export.read(machine, PAYLOAD)

@@ -16,18 +16,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from microcluster.jobs import datasets, image, openseq2seq, rendering, staging_plan
-from microcluster.jobs.cluster_facts import (
-    ClusterFacts,
-    ClusterFactsError,
-    Container,
-    Data,
-    Host,
-    Job,
-    Prediction,
-    SentFile,
-)
-from microcluster.jobs.mpirun import World, mpirun
+from microcluster.jobs import image, rendering, staging_plan
+from microcluster.jobs.cluster_facts import ClusterFacts, ClusterFactsError, Container, Data, Host, Prediction, SentFile
+from microcluster.jobs.launch.mpirun import World, mpirun
+from microcluster.jobs.openseq2seq import datasets
+from microcluster.jobs.openseq2seq import image as trainer_image
+from microcluster.jobs.openseq2seq import model as openseq2seq
+from microcluster.jobs.openseq2seq.model import OpenSeq2SeqJob as Job
+from microcluster.jobs.run_id import run_id
 from microcluster.jobs.run_spec import RunFolder
 
 JOB = Job("openseq2seq", "transformer-tiny", 300, "fp32", 16, 100, 100, "debian-en-de")
@@ -119,11 +115,11 @@ def test_every_configuration_is_python_3_5(model, dataset):
 
 
 def test_the_run_stays_the_same_when_more_steps_are_asked_for_or_addresses_become_known():
-    run = openseq2seq.run_id(PAYLOAD)
+    run = run_id(PAYLOAD)
     assert len(run) == 12
     more = dataclasses.replace(PAYLOAD, job=dataclasses.replace(JOB, max_steps=900))
     unknown = dataclasses.replace(PAYLOAD, hosts=tuple(Host(h.name, "", "", "", "") for h in HOSTS))
-    assert openseq2seq.run_id(more) == openseq2seq.run_id(unknown) == run
+    assert run_id(more) == run_id(unknown) == run
 
 
 @pytest.mark.parametrize(
@@ -138,7 +134,7 @@ def test_the_run_stays_the_same_when_more_steps_are_asked_for_or_addresses_becom
     ],
 )
 def test_anything_else_makes_it_another_run(change):
-    assert openseq2seq.run_id(dataclasses.replace(PAYLOAD, **change)) != openseq2seq.run_id(PAYLOAD)
+    assert run_id(dataclasses.replace(PAYLOAD, **change)) != run_id(PAYLOAD)
 
 
 def test_other_data_make_another_run_in_a_folder_of_their_own(monkeypatch):
@@ -146,10 +142,10 @@ def test_other_data_make_another_run_in_a_folder_of_their_own(monkeypatch):
         job = dataclasses.replace(JOB, data=Data(name, address="https://example.com/a.tar"))
         return dataclasses.replace(PAYLOAD, job=job)
 
-    assert len({openseq2seq.run_id(one) for one in (PAYLOAD, with_data("d1"), with_data("d2"))}) == 3
+    assert len({run_id(one) for one in (PAYLOAD, with_data("d1"), with_data("d2"))}) == 3
     assert openseq2seq.data_folder(JOB, "/data") == "/data/debian_en_de"
     assert openseq2seq.data_folder(with_data("d1").job, "/data") == "/data/debian_en_de-d1"
-    before = openseq2seq.run_id(PAYLOAD)
+    before = run_id(PAYLOAD)
     small = datasets.DATASETS["debian-en-de"]
     for change, is_other in (
         ({"seed": 17}, True),
@@ -157,7 +153,7 @@ def test_other_data_make_another_run_in_a_folder_of_their_own(monkeypatch):
     ):
         changed = dataclasses.replace(small, recipe={**small.recipe, **change})
         monkeypatch.setitem(datasets.DATASETS, "debian-en-de", changed)
-        assert (openseq2seq.run_id(PAYLOAD) != before) is is_other
+        assert (run_id(PAYLOAD) != before) is is_other
 
 
 def test_data_survive_the_payloads_json():
@@ -190,11 +186,11 @@ def test_the_stand_ins_version_is_that_of_the_image_and_makes_another_run(monkey
     base = "ngc.microcluster.internal:5000/microcluster/training:standin"
     standin = dataclasses.replace(PAYLOAD, container=Container("openseq2seq", base))
     version = Path(__file__).parents[2] / "images/training/opt/OpenSeq2Seq/STANDIN_VERSION"
-    assert f"stand-in {version.read_text().strip()}" == image.STAND_IN == image.framework(standin.container)
-    before, other = openseq2seq.run_id(standin), openseq2seq.run_id(PAYLOAD)
-    monkeypatch.setattr(image, "STAND_IN", "stand-in 9")
-    assert openseq2seq.run_id(standin) != before
-    assert openseq2seq.run_id(PAYLOAD) == other
+    assert f"stand-in {version.read_text().strip()}" == trainer_image.STAND_IN == image.of(standin.container).program
+    before, other = run_id(standin), run_id(PAYLOAD)
+    monkeypatch.setattr(trainer_image, "STAND_IN", "stand-in 9")
+    assert run_id(standin) != before
+    assert run_id(PAYLOAD) == other
 
 
 def test_another_trainer_in_the_same_image_is_another_run_in_another_folder():
@@ -202,10 +198,10 @@ def test_another_trainer_in_the_same_image_is_another_run_in_another_folder():
     names = (None, "OpenSeq2Seq 8681d381", "OpenSeq2Seq of unknown commit, files 0123456789ab")
     containers = [Container("openseq2seq", base, trainer=name) for name in names]
     payloads = [dataclasses.replace(PAYLOAD, container=one) for one in containers]
-    assert len({openseq2seq.run_id(payload) for payload in payloads}) == 3
+    assert len({run_id(payload) for payload in payloads}) == 3
     jobs = [RunFolder(dataclasses.replace(payload, run="0" * 12)).job() for payload in payloads]
-    assert [job["trainer"] for job in jobs] == [image.STAND_IN, *names[1:]]
-    folders = [image.STAND_IN_FOLDER, image.LOCAL_PROGRAM_FOLDER, image.LOCAL_PROGRAM_FOLDER]
+    assert [job["trainer"] for job in jobs] == [trainer_image.STAND_IN, *names[1:]]
+    folders = [trainer_image.STAND_IN_FOLDER, trainer_image.LOCAL_PROGRAM_FOLDER, trainer_image.LOCAL_PROGRAM_FOLDER]
     assert [job["program_folder"] for job in jobs] == folders
     assert RunFolder(dataclasses.replace(PAYLOAD, run="0" * 12)).job()["program_folder"] == "/opt/OpenSeq2Seq"
 

@@ -14,8 +14,8 @@ from agent import step_time_model
 from microcluster import catalog
 from microcluster.planning import BAND, Bill, Setting, at_risk, interval, next_started_hour, predict
 
-V100 = Setting("V100", 2, 2, 1000, "transformer-base", "wmt16-en-de", "mixed", 256)
-P100 = Setting("P100", 2, 2, 1000, "transformer-base", "wmt16-en-de", "fp32", 256)
+V100 = Setting("V100", 2, 2, 1000, "transformer-base", "mixed", 256, 4 * 60_880_896)
+P100 = Setting("P100", 2, 2, 1000, "transformer-base", "fp32", 256, 4 * 60_880_896)
 FLAVOR = {"V100": "AC2_16X120X100", "P100": "AC1_16X120X100"}
 
 
@@ -84,7 +84,7 @@ def test_the_planners_table_is_reproduced(setting, steps, link, hours, dollars) 
 
 
 def test_a_smaller_batch_computes_less_and_sends_as_much() -> None:
-    half, whole = (predict(dataclasses.replace(P100, batch_per_gpu=batch)) for batch in (128, 256))
+    half, whole = (predict(dataclasses.replace(P100, units=batch)) for batch in (128, 256))
     assert half and whole
     assert (half.compute_s, half.wire_bytes) == (pytest.approx(whole.compute_s / 2, rel=0.001), whole.wire_bytes)
 
@@ -99,7 +99,6 @@ def test_one_machine_has_no_exchange_to_wait_for() -> None:
     "unknown",
     [
         {"model": "transformer-tiny"},
-        {"dataset": "debian-en-de"},
         {"gpu": "P100"},
         {"gpu": "T4"},
         {"gpus": 4},
@@ -116,7 +115,7 @@ def test_a_link_is_held_to_what_was_measured_on_it_and_never_to_less_than_the_or
     assert one == tenth == step_time_model.expected_bytes_per_s(1000, None) == pytest.approx(117.6e6, rel=0.001)
 
 
-@pytest.mark.parametrize("setting", [V100, dataclasses.replace(P100, batch_per_gpu=128), P100])
+@pytest.mark.parametrize("setting", [V100, dataclasses.replace(P100, units=128), P100])
 def test_the_interval_risks_ten_minutes_or_a_dollar_even_at_the_end_of_the_band(setting) -> None:
     price, slow = per_hour(setting), seconds(setting) * (1 + BAND)
     steps = interval(seconds(setting), price)
@@ -145,9 +144,9 @@ def test_a_run_that_is_shorter_than_the_interval_risks_itself_and_no_more() -> N
         st.sampled_from(catalog.PORT_SPEEDS_MBPS),
         *(
             st.just("transformer-base"),
-            st.just("wmt16-en-de"),
             st.sampled_from(["fp32", "mixed"]),
             st.integers(1, 4096),
+            st.just(4 * 60_880_896),
         ),
     )
 )

@@ -10,7 +10,7 @@ from pulumi.runtime import mocks as pulumi_mocks
 from test_config import written
 
 from components.cluster import TrainingCluster, TrainingClusterArgs, container_of
-from components.job import TrainingJob, TrainingJobArgs, job_of, run_id
+from components.job import TrainingJob, TrainingJobArgs, job_of, run_of
 from microcluster import config
 from microcluster.config import Owner
 
@@ -148,7 +148,7 @@ def test_more_steps_change_the_payload_and_not_the_run() -> None:
 )
 def test_anything_else_about_the_job_makes_it_another_run(changes: dict[str, Any]) -> None:
     one, other = (config.parse("dev", written(**these)) for these in ({}, changes))
-    assert run_id(one, OWNER, job_of(one)) != run_id(other, OWNER, job_of(other))
+    assert run_of(one, OWNER, job_of(one)) != run_of(other, OWNER, job_of(other))
 
 
 def test_a_preview_declares_the_same_resources() -> None:
@@ -180,4 +180,4 @@ def test_finished_data_reach_the_job_with_what_names_them_and_make_another_run()
     data = job_of(named).data
     assert data is not None
     assert (data.id, data.address, data.sha256) == (sha256[:12], "https://example.com/wmt16.tar", sha256)
-    assert run_id(named, OWNER, job_of(named)) != run_id(plain, OWNER, job_of(plain))
+    assert run_of(named, OWNER, job_of(named)) != run_of(plain, OWNER, job_of(plain))

@@ -8,7 +8,8 @@ import subprocess
 import pytest
 from fake_machine import FakeMachine
 
-from microcluster.jobs.cluster_facts import ClusterFacts, Data, Job, SentFile
+from microcluster.jobs.cluster_facts import ClusterFacts, Data, SentFile
+from microcluster.jobs.openseq2seq.model import OpenSeq2SeqJob as Job
 from microcluster.remote.host import Completed, RemoteError, UnreachableError
 from microcluster.remote.upload_data import send_data
 

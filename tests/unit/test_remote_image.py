@@ -77,7 +77,7 @@ def test_the_image_is_built_on_its_base_once(machine, container):
     assert ensure_built(machine, container)
     assert not ensure_built(machine, container)
     tag = image.tag(container)
-    assert machine.files["Dockerfile"] == image.dockerfile(container)
+    assert machine.files["Dockerfile"] == image.of(container).dockerfile
     assert machine.changes == [f"pull {BASE}", f"build {tag}", f"pull {BASE}"]
 
 

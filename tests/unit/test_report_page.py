@@ -13,7 +13,9 @@ from sampled_run import SampledRun
 
 from microcluster.analysis.run_questions import Answer, Curves
 from microcluster.analysis.run_state import Outcome
-from microcluster.jobs.cluster_facts import ClusterFacts, Container, Job, Prediction
+from microcluster.jobs.cluster_facts import ClusterFacts, Container, Prediction
+from microcluster.jobs.openseq2seq import KIND
+from microcluster.jobs.openseq2seq.model import OpenSeq2SeqJob as Job
 from microcluster.remote.run_export import Checkpoint, Records
 from microcluster.verbs import charts, run_text
 from microcluster.verbs.money import Cost
@@ -64,7 +66,7 @@ def written(
     )
     answers = [Answer("Was there overfitting?", "No <script>alert(1)</script>", {})]
     bill = [{"host": "gpu-0", "what": "AC1", "from": "a", "to": "b", "per_hour": "4.5 USD", "cost": "4.50 USD"}]
-    found = Curves(POINTS, POINTS[::10], POINTS, bleu=((0, 0.1), (100, 0.3)))
+    found = Curves(POINTS, POINTS[::10], POINTS, metrics={"bleu": ((0, 0.1), (100, 0.3))})
     cost = Cost(Decimal("4.5"), Decimal("4.5"), emulated=emulated)
     return page(payload, done, records, found, answers, cost, bill, link_of(payload, done, records))
 
@@ -120,9 +122,12 @@ def test_the_page_lists_every_checkpoint_with_its_size_its_time_and_its_state() 
 
 def test_the_size_of_a_checkpoint_is_that_of_one_whole_regular_one() -> None:
     records = Records((), "", "", (("logdir/model.ckpt-300.index", 10**12),), (), CHECKPOINTS)
-    answer = _checkpoint_answer(records)
+    answer = _checkpoint_answer(records, KIND.checkpoint_files)
     assert answer.answer.endswith("of step 300: data 813.0 MB + meta 15.0 MB + index 20.0 kB = 828.0 MB.")
-    assert "no whole one yet" in _checkpoint_answer(replace(records, checkpoints=CHECKPOINTS[1:])).answer
+    assert (
+        "no whole one yet"
+        in _checkpoint_answer(replace(records, checkpoints=CHECKPOINTS[1:]), KIND.checkpoint_files).answer
+    )
 
 
 def test_learning_rate_bleu_and_gpu_use_are_drawn_and_what_is_emulated_says_so() -> None:

@@ -17,8 +17,9 @@ from test_staging_archive import tar_of
 from agent import staging
 from agent.staging_log import Refused
 from microcluster.jobs import staging_plan
-from microcluster.jobs.cluster_facts import Data, Job, SentFile
-from microcluster.jobs.datasets import DATASETS
+from microcluster.jobs.cluster_facts import Data, SentFile
+from microcluster.jobs.openseq2seq.datasets import DATASETS
+from microcluster.jobs.openseq2seq.model import OpenSeq2SeqJob as Job
 
 JOB = Job("openseq2seq", "transformer-base", 300, "fp32", 128, 100, 100, "wmt16-en-de")
 VOCABULARY = 64

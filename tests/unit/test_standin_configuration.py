@@ -11,8 +11,8 @@ from standin.config_file import for_benchmark, merge, read_config
 from standin.tensorflow_names import FLOAT32, LazyAdamOptimizer
 from standin.validation import NotHonouredError, check_honoured, check_model, check_params, check_parts
 
-from microcluster.jobs.cluster_facts import Job
-from microcluster.jobs.openseq2seq import render_config
+from microcluster.jobs.openseq2seq.model import OpenSeq2SeqJob as Job
+from microcluster.jobs.openseq2seq.model import render_config
 
 VOCABULARY = 2048
 

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from fake_machine import FakeMachine
 
-from microcluster.jobs.cluster_facts import ClusterFacts, Container, Job
+from microcluster.jobs.cluster_facts import ClusterFacts, Container
+from microcluster.jobs.openseq2seq.model import OpenSeq2SeqJob as Job
 from microcluster.verbs.command import UserMistake
 from microcluster.verbs.tensorboard import SERVER, free_port, tunnel_argv
 

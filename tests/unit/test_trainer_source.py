@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from microcluster.jobs.image import COMMIT, TRAINER
+from microcluster.jobs.openseq2seq.image import COMMIT, TRAINER
 from microcluster.setup import trainer_source
 from microcluster.setup.image_inputs import input_hash
 from microcluster.setup.images import _write_trainer

@@ -10,12 +10,12 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from config_lint import problems
 from fake_machine import FakeMachine
 
-from microcluster.jobs import openseq2seq
-from microcluster.jobs.cluster_facts import Job
-from microcluster.jobs.config_lint import problems
-from microcluster.jobs.rendering import render
+from microcluster.jobs.openseq2seq import model as openseq2seq
+from microcluster.jobs.openseq2seq import translation
+from microcluster.jobs.openseq2seq.model import OpenSeq2SeqJob as Job
 from microcluster.remote import fetched_model
 from microcluster.remote.download_run import RemoteFile
 from microcluster.remote.host import RemoteError
@@ -52,7 +52,7 @@ def test_a_missing_part_is_named() -> None:
 
 def test_the_configuration_for_a_translation_is_the_runs_own_with_the_texts_added() -> None:
     job = Job("openseq2seq", "transformer-base", 50_000, "fp32", 128, 4001, 2000, "wmt16-en-de")
-    added = render("infer_params.py.j2", vocabulary="/m/v", source="/t/source", batch=16, max_length=256)
+    added = translation.infer_params("/m/v", "/t/source")
     text = openseq2seq.render_config(job, "/data", "/x") + added
     assert problems(text) == []
     tree = ast.parse(text, feature_version=(3, 5))
@@ -60,7 +60,7 @@ def test_the_configuration_for_a_translation_is_the_runs_own_with_the_texts_adde
 
 
 def test_inference_is_one_process_without_horovod() -> None:
-    argv = openseq2seq.inference("/t/config.py", "/t/model", "/t/translated")
+    argv = translation.inference("/t/config.py", "/t/model", "/t/translated")
     assert "--use_horovod=False" in argv and "--mode=infer" in argv
 
 

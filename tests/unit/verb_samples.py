@@ -7,7 +7,8 @@ from decimal import Decimal
 from fake_machine import FACTS
 
 from microcluster.analysis.run_state import Outcome
-from microcluster.jobs.cluster_facts import ClusterFacts, Container, Job
+from microcluster.jobs.cluster_facts import ClusterFacts, Container
+from microcluster.jobs.openseq2seq.model import OpenSeq2SeqJob as Job
 from microcluster.verbs.money import Cost
 
 PAYLOAD = ClusterFacts(

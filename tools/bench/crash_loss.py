@@ -24,8 +24,8 @@ from rich.table import Table
 from agent import checkpoints
 from agent.replicator import Copier
 from microcluster import catalog, config
-from microcluster.jobs import openseq2seq
-from microcluster.jobs.run_spec import CHECKPOINT_BYTES, WATCH_EVERY_S
+from microcluster.jobs.openseq2seq import model as openseq2seq
+from microcluster.jobs.run_spec import WATCH_EVERY_S
 from microcluster.planning.checkpoints import WRITE_S
 from tests.unit.tiny_checkpoint import save
 
@@ -127,7 +127,7 @@ def setting_of(name: str) -> Setting:
     disks = (stack.cluster.data_disk_gb,)
     per_hour = float(catalog.price_per_hour(stack.cluster.flavor, disks, port) or 0) * nodes
     step_s, write_s = (stack.plan.prediction.seconds, WRITE_S[1]) if stack.plan else (LOCAL_STEP_S, LOCAL_WRITE_S)
-    size = CHECKPOINT_BYTES * openseq2seq.parameters(stack.job)
+    size = openseq2seq.CHECKPOINT_BYTES * openseq2seq.parameters(stack.job)
     return Setting(name, step_s, write_s, stack.job.checkpoint_steps, size, COPY_SHARE * port * 1e6 / 8, per_hour)
 
 

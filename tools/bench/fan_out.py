@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from microcluster.jobs import image
-from microcluster.jobs.mpirun import RSH_AGENT
+from microcluster.jobs.launch.mpirun import RSH_AGENT
 from microcluster.remote import job
 from microcluster.remote.hand_over import hand_over
 from microcluster.remote.host import Host

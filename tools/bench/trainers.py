@@ -22,9 +22,10 @@ from rich.console import Console
 from rich.table import Table
 
 from agent.log_parser import Reader
-from microcluster.jobs import image, staging_plan
-from microcluster.jobs.cluster_facts import Job
-from microcluster.jobs.openseq2seq import render_config
+from microcluster.jobs import staging_plan
+from microcluster.jobs.openseq2seq import image as trainer_image
+from microcluster.jobs.openseq2seq.model import OpenSeq2SeqJob as Job
+from microcluster.jobs.openseq2seq.model import render_config
 from microcluster.remote import job as remote_job
 from microcluster.setup import trainer_source
 from tools.bench.memory import sampled, with_words
@@ -67,7 +68,7 @@ def measure(console: Console) -> None:
 
 def _in_turn(container: docker.models.containers.Container, folder: Path) -> dict[str, Figures]:
     _stage(container, folder)
-    programs = {"stand-in": image.STAND_IN_FOLDER, "OpenSeq2Seq": image.LOCAL_PROGRAM_FOLDER}
+    programs = {"stand-in": trainer_image.STAND_IN_FOLDER, "OpenSeq2Seq": trainer_image.LOCAL_PROGRAM_FOLDER}
     turns = [{name: _turn(container, folder, place) for name, place in programs.items()} for _ in range(TURNS)]
     return {
         name: Figures(*(statistics.median(values) for values in zip(*(turn[name] for turn in turns), strict=True)))
@@ -79,8 +80,8 @@ def _container(folder: Path, source: trainer_source.Source) -> docker.models.con
     (folder / "TRAINER").write_text(source.name)
     mounts = {
         str(folder): {"bind": "/runs", "mode": "rw"},
-        str(source.folder): {"bind": f"{image.LOCAL_PROGRAM_FOLDER}/OpenSeq2Seq", "mode": "ro"},
-        str(folder / "TRAINER"): {"bind": f"{image.LOCAL_PROGRAM_FOLDER}/TRAINER", "mode": "ro"},
+        str(source.folder): {"bind": f"{trainer_image.LOCAL_PROGRAM_FOLDER}/OpenSeq2Seq", "mode": "ro"},
+        str(folder / "TRAINER"): {"bind": f"{trainer_image.LOCAL_PROGRAM_FOLDER}/TRAINER", "mode": "ro"},
     }
     client = docker.from_env(timeout=1800)
     return client.containers.run(

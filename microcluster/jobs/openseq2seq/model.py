@@ -1,19 +1,33 @@
-"""The OpenSeq2Seq en-de Transformer as a job: its sizes, its rendered configuration, its data's place and its run id."""
+"""The en-de Transformer: its sizes, its configuration as ``run.py`` reads it, and how a rank is started."""
 
 from __future__ import annotations
 
-import dataclasses
-import hashlib
-import json
 from dataclasses import dataclass
 
-from microcluster.jobs import image
-from microcluster.jobs.cluster_facts import ClusterFacts, Job
-from microcluster.jobs.datasets import DATASETS, recipe_id
+from microcluster.jobs.cluster_facts import Data
+from microcluster.jobs.openseq2seq.datasets import DATASETS, recipe_id
 from microcluster.jobs.rendering import render
 
-CONFIG_TEMPLATE = "transformer_base.py.j2"
-RUN_ID_DIGITS = 12
+CONFIG_TEMPLATE = "openseq2seq/transformer_base.py.j2"
+CHECKPOINT_BYTES = 14
+"""Of one parameter, in mixed precision."""
+
+
+@dataclass(frozen=True)
+class OpenSeq2SeqJob:
+    """One training run; ``precision`` is "fp32" or "mixed", batch is in sentence pairs per rank, a run without progress ends."""
+
+    kind: str
+    model: str
+    max_steps: int
+    precision: str
+    batch_per_gpu: int
+    eval_steps: int
+    checkpoint_steps: int
+    dataset: str
+    stall_s: int = 900
+    preflight: str = "run"
+    data: Data | None = None
 
 
 @dataclass(frozen=True)
@@ -38,29 +52,12 @@ SIZES = {
     "transformer-base": Size(512, 6, 8, 2048, 56, 256, 16, 2.0, 8000, 100, 100, 16),
     "transformer-tiny": Size(64, 2, 4, 256, 32, 32, 16, 0.5, 100, 10, 100, 2),
 }
+PUBLISHED_PARAMETERS = {("transformer-base", "wmt16-en-de"): 60_880_896}
+"""From the size of a published checkpoint (852.27 MB at 14 bytes each), whose runs the predictions are made of."""
 DTYPES = {"fp32": ("tf.float32", None), "mixed": ('"mixed"', "Backoff")}
 
 
-def run_id(payload: ClusterFacts) -> str:
-    """Return the twelve hex digits that name the run.
-
-    They change with everything that makes a run another one, and with nothing else: not with max_steps, which may be
-    raised to go on, and not with the hosts' addresses, which a preview does not know. The image's name stands for its
-    Dockerfile, and with it for its base and for the version of what trains.
-    """
-    payload.require("job", "container", "hosts")
-    assert payload.job and payload.container
-    endless = dataclasses.replace(payload.job, max_steps=0)
-    identity = {
-        "config": render_config(endless, payload.mount_point, logdir="-"),
-        "image": image.tag(payload.container),
-        "data": data_id(payload.job),
-        "world": [len(payload.hosts), payload.slots],
-    }
-    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:RUN_ID_DIGITS]
-
-
-def render_config(job: Job, mount_point: str, logdir: str) -> str:
+def render_config(job: OpenSeq2SeqJob, mount_point: str, logdir: str) -> str:
     """Return the Python file that ``run.py --config_file`` reads."""
     dtype, loss_scaling = DTYPES[job.precision]
     return render(
@@ -78,7 +75,7 @@ def render_config(job: Job, mount_point: str, logdir: str) -> str:
     )
 
 
-def parameters(job: Job) -> int:
+def parameters(job: OpenSeq2SeqJob) -> int:
     """Return about how many numbers the model has: the shared embedding, and the matrices of both stacks of layers."""
     size = SIZES[job.model]
     attention, feed_forward = 4 * size.hidden**2, 2 * size.hidden * size.filter
@@ -86,12 +83,12 @@ def parameters(job: Job) -> int:
     return DATASETS[job.dataset].vocabulary_size * size.hidden + size.layers * (encoder + decoder)
 
 
-def data_id(job: Job) -> str:
+def data_id(job: OpenSeq2SeqJob) -> str:
     """Return what names the job's data: the files that were brought, else what the data set's own recipe makes."""
     return job.data.id if job.data else recipe_id(job.dataset)
 
 
-def data_folder(job: Job, mount_point: str) -> str:
+def data_folder(job: OpenSeq2SeqJob, mount_point: str) -> str:
     """Return the folder of the job's data on every host; data that were brought lie apart from what is made here."""
     folder = f"{mount_point}/{DATASETS[job.dataset].folder}"
     return f"{folder}-{data_id(job)}" if job.data else folder
@@ -103,7 +100,7 @@ def program(config_file: str, *, resume: bool = False) -> tuple[str, ...]:
     return (*words, "--continue_learning") if resume else words
 
 
-def inference(config_file: str, logdir: str, output: str) -> tuple[str, ...]:
-    """Return the argv that translates the configuration's source with the model that ``logdir`` names, on one GPU."""
-    words = ("python", "run.py", f"--config_file={config_file}", "--mode=infer", "--use_horovod=False")
-    return (*words, f"--logdir={logdir}", f"--infer_output_file={output}")
+def learning_rate(job: OpenSeq2SeqJob, step: int) -> float:
+    """Compute the rate of an update, counted from 1, by the transformer's policy: it rises, then falls with the root."""
+    size, step = SIZES[job.model], max(step, 1)
+    return size.learning_rate * size.hidden**-0.5 * min(step**-0.5, step * size.warmup_steps**-1.5)

@@ -1,10 +1,10 @@
-"""Horovod over Open MPI: the argv that starts one command on every slot, held to the private network."""
+"""Ranks over Open MPI: the argv that starts one command on every slot, held to the private network."""
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from microcluster.jobs.kind import Process, Run, World
 
 RSH_AGENT = "sh /run/microcluster/ssh"
 """The words of mpirun's remote shell; by `sh`, because Ubuntu mounts /run without the right to execute files there."""
@@ -14,33 +14,6 @@ KEEPALIVE = (
     *("-mca", "oob_tcp_keepalive_probes", "4"),
 )
 """A cut network ends the ranks on both sides after 40 s; Open MPI's own five minutes and more cost money."""
-
-
-@dataclass(frozen=True)
-class World:
-    """Where the ranks run: private addresses in rank order, slots on each, and the network card between them."""
-
-    addresses: tuple[str, ...]
-    slots: int
-    interface: str
-
-    def __post_init__(self) -> None:
-        """Refuse what mpirun would take for something else: a blank in -H makes an address the program."""
-        if not self.addresses or self.slots < 1:
-            raise ValueError(f"a world of {len(self.addresses)} hosts with {self.slots} slots has no ranks")
-        for address in self.addresses:
-            if not ipaddress.IPv4Address(address).is_private:
-                raise ValueError(f"{address} is no private address; ranks talk over the private network only")
-
-    @property
-    def size(self) -> int:
-        """How many ranks there are."""
-        return len(self.addresses) * self.slots
-
-    @property
-    def host_slots(self) -> str:
-        """The value of mpirun's -H."""
-        return ",".join(f"{address}:{self.slots}" for address in self.addresses)
 
 
 def environment(world: World) -> dict[str, str]:
@@ -67,3 +40,8 @@ def mpirun(world: World, command: Sequence[str]) -> tuple[str, ...]:
         *exports,
         *command,
     )
+
+
+def on_every_rank(run: Run, command: Sequence[str]) -> Process:
+    """Return the process on the launcher that starts ``command`` as every rank."""
+    return Process("rank", 0, mpirun(run.world, command), environment(run.world))

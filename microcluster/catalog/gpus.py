@@ -1,0 +1,37 @@
+"""The GPUs that can be rented, one row each; a new one is one row here and its flavors in the account's own module."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+MEASURED_UNITS = 256
+"""The samples that the seconds below are for. Other batches are taken as proportional, which holds for those that fill the GPU."""
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """One kind of GPU.
+
+    Attributes:
+        name: its short name, which is also a part of the name that nvidia-smi shows.
+        driver: the branch of the driver that is installed where there is none.
+        precision: in which it computes fastest: "fp32" or "mixed".
+        seconds: what one of them computes for MEASURED_UNITS samples, by model and precision.
+    """
+
+    name: str
+    memory_gb: int
+    driver: str
+    precision: str
+    seconds: Mapping[tuple[str, str], float] = field(default_factory=dict)
+
+
+# Driver: the branch that the 19.05 images were released for; it knows both.
+# P100: the published 0.4 s a step of about 50 k tokens on eight of them. V100: NVIDIA's published curves on four GPUs in one box
+# (1.63 and 1.07 steps a second), divided by the published scaling of 3.73.
+_ROWS = (
+    Gpu("P100", 16, "418", "fp32", {("transformer-base", "fp32"): 0.998}),
+    Gpu("V100", 16, "418", "mixed", {("transformer-base", "fp32"): 0.87, ("transformer-base", "mixed"): 0.572}),
+)
+GPUS = {gpu.name: gpu for gpu in _ROWS}

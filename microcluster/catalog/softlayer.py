@@ -1,0 +1,121 @@
+"""What SoftLayer sells, as dated data: for validation and offline previews, never a promise that it can be ordered today.
+
+Sources: the vendor's profile and data center pages (May 2026, last edited 2022 to 2025) for what is sold where; the client library's
+recorded preset for the P100 price; the course procedure for the price of a pair with disks (about $9 an hour for P100, $13 for V100,
+with 2 TB each), from which the rest is derived, undated and without tax. The account itself is asked before the first order (`Ledger`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+
+AS_OF = "2026-05"
+
+# Those that have ever sold a GPU guest; others exist, but nothing of this project can be rented there.
+DATACENTERS = ("dal10", "dal12", "dal13", "fra02", "lon04", "lon06", "syd04", "tok02", "wdc07")
+
+PORT_SPEEDS_MBPS = (10, 100, 1000)
+
+# IBM Cloud services network: DNS, time, provisioning, monitoring and storage of every datacenter. A security group that shuts these out of the
+# private interface leaves a guest in provisioning for ever. The 10.x blocks are those that the vendor's Direct Link and VPC pages
+# reserve for it; 161.26/16 and 166.8/14 carry its DNS, mirrors and cloud service endpoints.
+SERVICE_NETWORKS = ("10.0.0.0/14", "10.198.0.0/15", "10.200.0.0/14", "161.26.0.0/16", "166.8.0.0/14")
+
+# "2 TB" is 2000: the guest sees 2000 * 1024^3 bytes.
+DATA_DISK_SIZES_GB = (
+    10,
+    20,
+    25,
+    30,
+    40,
+    50,
+    75,
+    100,
+    125,
+    150,
+    175,
+    200,
+    250,
+    300,
+    350,
+    400,
+    500,
+    750,
+    1000,
+    1500,
+    2000,
+)
+
+MAX_DATA_DISKS = 4  # Five disks in all; the first is the flavor's boot disk.
+
+# Reference codes, newest first. Others are sold too (Ubuntu 16.04, Debian 9, RHEL, Windows), but driver and container runtime are only
+# known to install on this one, and a machine that cannot be made ready costs money until somebody looks.
+OPERATING_SYSTEMS = ("UBUNTU_18_64",)
+
+
+def newest_system() -> str:
+    """Return the reference code of the newest system in the catalog."""
+    return OPERATING_SYSTEMS[0]
+
+
+# The per-GPU tables of about 2022; the vendor's later pages list both GPUs together and name no withdrawal.
+_P100_DATACENTERS = ("dal13", "fra02", "lon04", "lon06", "syd04", "tok02", "wdc07")
+_V100_DATACENTERS = ("dal10", "dal12", "fra02", "lon04", "syd04", "tok02", "wdc07")
+
+
+@dataclass(frozen=True)
+class Flavor:
+    """One size of guest: ``gpus`` of model ``gpu`` each, ``cores``, ``memory_gb`` and a boot disk of ``boot_gb``."""
+
+    name: str
+    gpu: str
+    gpus: int
+    cores: int
+    memory_gb: int
+    boot_gb: int
+    san: bool
+    datacenters: tuple[str, ...]
+
+    def describe(self) -> str:
+        """Return the flavor as a person reads it, for example ``AC1_16X120X100 (2x P100)``."""
+        return f"{self.name} ({self.gpus}x {self.gpu})"
+
+
+def _family(prefix: str, gpu: str, datacenters: tuple[str, ...]) -> list[Flavor]:
+    sizes = [("8X60X25", 1, 25), ("8X60X100", 1, 100), ("16X120X25", 2, 25), ("16X120X100", 2, 100)]
+    san = [
+        Flavor(f"{prefix}_{size}", gpu, gpus, 8 * gpus, 60 * gpus, boot, True, datacenters)
+        for size, gpus, boot in sizes
+    ]
+    local_prefix = prefix.replace("AC", "ACL")
+    local = [
+        Flavor(f"{local_prefix}_{size}", gpu, gpus, 8 * gpus, 60 * gpus, 100, False, datacenters)
+        for size, gpus in (("8X60X100", 1), ("16X120X100", 2))
+    ]
+    return san + local
+
+
+FLAVORS: dict[str, Flavor] = {
+    flavor.name: flavor
+    for flavor in _family("AC1", "P100", _P100_DATACENTERS) + _family("AC2", "V100", _V100_DATACENTERS)
+}
+
+
+def sold_in(datacenter: str) -> list[str]:
+    """Return the names of the flavors that ``datacenter`` sells."""
+    return [flavor.name for flavor in FLAVORS.values() if datacenter in flavor.datacenters]
+
+
+_GPU_NODE_PER_HOUR = {"P100": Decimal("1.948"), "V100": Decimal("2.95")}  # One GPU with its 8 cores and 60 GB.
+_DISK_PER_GB_HOUR = Decimal("0.00029")
+_PORT_PER_HOUR = {10: Decimal("0"), 100: Decimal("0"), 1000: Decimal("0.02")}
+
+
+def price_per_hour(flavor: str, disks_gb: tuple[int, ...], port_speed_mbps: int) -> Decimal | None:
+    """Return the estimated US dollars an hour for one guest, or ``None`` for what the catalog does not know."""
+    known = FLAVORS.get(flavor)
+    if known is None or port_speed_mbps not in _PORT_PER_HOUR:
+        return None
+    node = _GPU_NODE_PER_HOUR[known.gpu] * known.gpus
+    return (node + _DISK_PER_GB_HOUR * sum(disks_gb) + _PORT_PER_HOUR[port_speed_mbps]).quantize(Decimal("0.001"))

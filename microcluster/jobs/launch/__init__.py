@@ -1,0 +1,1 @@
+"""The ways to start ranks: argv and environment for each; pure."""

@@ -1,0 +1,29 @@
+"""The training image: OpenSeq2Seq on NVIDIA's TensorFlow, or the local image with the stand-in and perhaps OpenSeq2Seq."""
+
+from __future__ import annotations
+
+import re
+
+from microcluster.jobs.cluster_facts import Container
+from microcluster.jobs.image import is_local
+from microcluster.jobs.kind import Image
+from microcluster.jobs.rendering import render
+
+TEMPLATE = "openseq2seq/Dockerfile"
+COMMIT = "8681d381"
+"""The last commit of OpenSeq2Seq's master, of 2020-09-09; its source is pinned to it."""
+FRAMEWORK = f"OpenSeq2Seq {COMMIT}"
+STAND_IN = "stand-in 0.1.0"
+TRAINER = re.compile(r"OpenSeq2Seq (?:[0-9a-f]{8}|of unknown commit, files [0-9a-f]{12})")
+PROGRAM_FOLDER = "/opt/OpenSeq2Seq"
+LOCAL_PROGRAM_FOLDER, STAND_IN_FOLDER = "/opt/microcluster/openseq2seq", "/opt/microcluster/stand-in"
+"""The local image holds both trainers side by side."""
+
+
+def training_image(container: Container) -> Image:
+    """Return the image on the container's base; the local one holds every package already."""
+    local = is_local(container.image)
+    program = (container.trainer or STAND_IN) if local else FRAMEWORK
+    folder = PROGRAM_FOLDER if not local else LOCAL_PROGRAM_FOLDER if container.trainer else STAND_IN_FOLDER
+    dockerfile = render(TEMPLATE, base=container.image, trainer=program, commit=COMMIT, bare=not local)
+    return Image(dockerfile, program, folder)

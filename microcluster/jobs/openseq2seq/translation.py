@@ -1,0 +1,34 @@
+"""Translating with a run's model: the argv, the configuration's additional part, and the score of the result."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import sacrebleu
+
+from microcluster.jobs.kind import Score
+from microcluster.jobs.rendering import render
+
+BATCH = 16
+MAX_LENGTH = 256
+"""Sentence pieces; what is longer is cut by the data layer, as in the run's own evaluations."""
+SIGNATURE = f"sacreBLEU {sacrebleu.__version__}, 13a, mixed case, one reference"
+
+
+def inference(config_file: str, logdir: str, output: str) -> tuple[str, ...]:
+    """Return the argv that translates the configuration's source with the model that ``logdir`` names, on one GPU."""
+    words = ("python", "run.py", f"--config_file={config_file}", "--mode=infer", "--use_horovod=False")
+    return (*words, f"--logdir={logdir}", f"--infer_output_file={output}")
+
+
+def infer_params(vocabulary: str, source: str, *, batch: int = BATCH) -> str:
+    """Return what is added to a run's configuration so that it translates ``source``."""
+    return render(
+        "openseq2seq/infer_params.py.j2", vocabulary=vocabulary, source=source, batch=batch, max_length=MAX_LENGTH
+    )
+
+
+def score(lines: Sequence[str], reference: Sequence[str]) -> Score:
+    """Compare translations with a reference, line by line."""
+    found = sacrebleu.corpus_bleu(list(lines), [list(reference)])
+    return Score("bleu", round(found.score, 2), found.format(), SIGNATURE)
