@@ -1,1 +1,1 @@
-"""A SoftLayer account on this machine: the API over XML-RPC and REST, its catalog, its bill and its machines."""
+"""Accounts of vendors on this computer: their API, catalog, bill and machines."""

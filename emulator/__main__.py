@@ -1,4 +1,4 @@
-"""Runs, stops and shows the SoftLayer account on this machine: ``python -m emulator --help``."""
+"""Run, stop and show the emulated account on this computer: ``python -m emulator --help``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The account's own clock: it runs at a rate of its own and goes on while the emulator is stopped."""
+"""The account's own clock: it has a rate of its own, and goes on while the emulator is stopped."""
 
 from __future__ import annotations
 
@@ -6,17 +6,14 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta, timezone
-
-# SoftLayer reports US Central time; the emulator leaves daylight saving out.
-CENTRAL = timezone(timedelta(hours=-6))
+from datetime import datetime
 
 
 @dataclass
 class Clock:
     """Virtual seconds since the epoch: ``virtual0`` at the real moment ``real0``, then ``rate`` per real second.
 
-    At rate 0 it stands still but for its steps, so that what happens does not depend on how fast this machine is.
+    At rate 0 only ``step`` moves it, so that a run does not depend on the speed of this computer.
     """
 
     rate: float
@@ -33,7 +30,7 @@ class Clock:
         self.virtual0 += seconds
 
     def real_seconds_until(self, moment: float) -> float:
-        """How long a person waits until the account's clock shows ``moment``; for ever when only steps move it."""
+        """Real seconds until the account's clock shows ``moment``; infinite when only steps move it."""
         if not self.rate:
             return math.inf
         return max(0.0, (moment - self.now()) / self.rate)
@@ -43,6 +40,19 @@ class Clock:
         return Clock(rate, self.real_time(), self.now(), self.real_time)
 
 
-def iso(moment: float | None) -> str | None:
-    """A date as SoftLayer writes it: a string with its offset."""
-    return None if moment is None else datetime.fromtimestamp(moment, CENTRAL).isoformat(timespec="seconds")
+def resumed_clock(facts: dict[str, str], clock_rate: float, step_s: float, start: str) -> Clock:
+    """The clock of the last run at today's rate; it went on while the emulator was stopped. ``facts`` keep it."""
+    rate = 0.0 if step_s else clock_rate
+    if "clock_rate" in facts:
+        last = Clock(float(facts["clock_rate"]), float(facts["clock_real0"]), float(facts["clock_virtual0"]))
+        clock = last if last.rate == rate else last.with_rate(rate)
+    elif start:
+        clock = Clock(rate, virtual0=datetime.fromisoformat(start).timestamp())
+    else:
+        clock = Clock(rate)
+    facts |= {
+        "clock_rate": repr(clock.rate),
+        "clock_real0": repr(clock.real0),
+        "clock_virtual0": repr(clock.virtual0),
+    }
+    return clock

@@ -1,4 +1,4 @@
-"""The emulator's process seen from outside: who runs, who has the port, starting and stopping it."""
+"""The emulator's process from outside: start it, stop it, ask it, and find out who has its port."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ from typing import IO, Any
 
 from emulator.machines.waiting import wait_until
 from emulator.settings import Settings
-from emulator.softlayer.client_file import served_at
 from emulator.tls import trusting
 
-PID_FILE, LOG_FILE, LOCK_FILE = "emulator.pid", "emulator.log", "emulator.lock"
+PID_FILE, LOG_FILE, LOCK_FILE, ADDRESS_FILE = "emulator.pid", "emulator.log", "emulator.lock", "emulator.address"
 START_TIMEOUT_S, STOP_TIMEOUT_S = 120, 60
 TCP_LISTEN = "0A"
 
@@ -30,7 +29,7 @@ class ProcessError(Exception):
 
 
 def running_pid(settings: Settings) -> int | None:
-    """The process that serves this account, if one does: whoever holds the account's lock."""
+    """The process that serves this account: the one that holds the account's lock."""
     if not (settings.state / LOCK_FILE).exists():
         return None
     with open(settings.state / LOCK_FILE) as file:
@@ -57,8 +56,20 @@ def claim(settings: Settings) -> IO[str]:
     return file
 
 
+def write_address(settings: Settings) -> None:
+    """Write where the server listens, for the commands that come later with other settings."""
+    (settings.state / ADDRESS_FILE).write_text(f"{settings.address}\n")
+
+
+def address_of(settings: Settings) -> str:
+    """Where the last server of this account listened; where the settings say when there was none."""
+    with contextlib.suppress(FileNotFoundError):
+        return (settings.state / ADDRESS_FILE).read_text().strip()
+    return settings.address
+
+
 def listen(address: str, port: int) -> socket.socket:
-    """A listening socket, or a sentence that says who has the port."""
+    """A listening socket; a taken port is an error that names the process that has it."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -77,7 +88,7 @@ def listen(address: str, port: int) -> socket.socket:
 
 
 def port_owner(port: int, *, everywhere: bool = False) -> str | None:
-    """The id and the command of the process that listens on a port, where this user may know it.
+    """The id and the command of the process that listens on a port, if this user may see it.
 
     Args:
         everywhere: look for one that listens on all addresses of this computer.
@@ -118,8 +129,8 @@ def start(settings: Settings, arguments: list[str]) -> dict[str, Any]:
 
     def ready() -> dict[str, Any] | None:
         if process.poll() is not None:
-            raise ProcessError(_last_words(log, begin))
-        # Not by the lock: whoever tries it holds it for a moment, in which the server that starts would be refused.
+            raise ProcessError(_last_line(log, begin))
+        # Not by the lock: a try holds it for a moment, in which the server could not take it.
         return ask_status(settings) if _read_pid(settings) == process.pid else None
 
     what = f"an answer of the emulator (process {process.pid})"
@@ -138,24 +149,24 @@ def stop(settings: Settings) -> bool:
 
 
 def ask_status(settings: Settings) -> dict[str, Any] | None:
-    """What the running server says about itself, on whichever port; None when it does not answer."""
+    """The status of the running server, on whichever port it is; None when it does not answer."""
     try:
-        with _opener(settings).open(f"{served_at(settings)}/status", timeout=10) as answer:
+        with _opener(settings).open(f"{address_of(settings)}/status", timeout=10) as answer:
             status = json.load(answer)
     except (urllib.error.URLError, OSError, ValueError):
         return None
     return status if status.get("state") == str(settings.state) else None
 
 
-def tell(settings: Settings, path: str) -> dict[str, Any]:
-    """Ask the running server to do something that only this machine may ask for, and return what it says."""
-    request = urllib.request.Request(f"{served_at(settings)}{path}", method="POST")
+def post(settings: Settings, path: str) -> dict[str, Any]:
+    """Send the running server a request that only this computer may send; return the answer."""
+    request = urllib.request.Request(f"{address_of(settings)}{path}", method="POST")
     try:
         with _opener(settings).open(request, timeout=10) as answer:
             return json.load(answer)
     except urllib.error.HTTPError as refused:
-        said = json.load(refused).get("error", refused.reason)
-        raise ProcessError(f"Asking the emulator for {path}: {said} See: python -m emulator status") from refused
+        reason = json.load(refused).get("error", refused.reason)
+        raise ProcessError(f"Asking the emulator for {path}: {reason} See: python -m emulator status") from refused
     except OSError as unreachable:
         raise ProcessError(
             f"Asking the emulator for {path}: {unreachable}. Is it running? See: python -m emulator status"
@@ -173,8 +184,8 @@ def _read_pid(settings: Settings) -> int | None:
     return None
 
 
-def _last_words(log: Path, begin: int) -> str:
+def _last_line(log: Path, begin: int) -> str:
     with log.open("rb") as file:
         file.seek(begin)
         lines = [line for line in file.read().decode(errors="replace").splitlines() if line.strip()]
-    return lines[-1] if lines else f"Starting the emulator: it ended without a word. See {log}."
+    return lines[-1] if lines else f"Starting the emulator: it ended without a message. See {log}."

@@ -9,18 +9,18 @@ Record = TypeVar("Record")
 
 
 class Table(MutableMapping[int, Record]):
-    """A mapping whose ``touched`` ids are all that a write to disk has to compare."""
+    """A mapping whose ``dirty`` ids are all that a write to disk has to compare."""
 
     def __init__(self) -> None:
         self._records: dict[int, Record] = {}
         self._living: dict[int, None] = {}  # in the order in which they came
-        self.touched: set[int] = set()
+        self.dirty: set[int] = set()
 
-    def look(self) -> ValuesView[Record]:
+    def read_all(self) -> ValuesView[Record]:
         """Every record, for a caller who only reads: whatever is changed on these is not written."""
         return self._records.values()
 
-    def peek(self, number: int) -> Record | None:
+    def read(self, number: int) -> Record | None:
         """One record, for a caller who only reads."""
         return self._records.get(number)
 
@@ -43,16 +43,16 @@ class Table(MutableMapping[int, Record]):
 
     def __getitem__(self, number: int) -> Record:
         record = self._records[number]
-        self.touched.add(number)
+        self.dirty.add(number)
         return record
 
     def __setitem__(self, number: int, record: Record) -> None:
-        self.touched.add(number)
+        self.dirty.add(number)
         self._records[number] = record
         self._living.setdefault(number)
 
     def __delitem__(self, number: int) -> None:
-        self.touched.add(number)
+        self.dirty.add(number)
         del self._records[number]
         self._living.pop(number, None)
 

@@ -20,7 +20,7 @@ from emulator.machines.waiting import wait_until
 
 IMAGE = "microcluster/machine:current"
 ACCOUNT_LABEL, GUEST_LABEL = "microcluster.emulator", "microcluster.guest"
-HANDED_IN = "/var/lib/machine"
+MACHINE_MOUNT = "/var/lib/machine"
 STOP_S = 5  # Then it is killed, which its file systems survive.
 REMOVAL_S = 60
 IFNAME = "com.docker.network.endpoint.ifname"  # Honoured by Docker 28; older daemons go by the networks' names.
@@ -153,7 +153,7 @@ class Containers:
             networking_config={network: endpoint},
             extra_hosts={machine.registry_name: self._networks.services},
             volumes={
-                str(machine.folder): {"bind": HANDED_IN, "mode": "ro"},
+                str(machine.folder): {"bind": MACHINE_MOUNT, "mode": "ro"},
                 # A Docker daemon cannot store its layers on the layers of another one.
                 self._volume(spec.guest_id): {"bind": "/var/lib/docker", "mode": "rw"},
             },

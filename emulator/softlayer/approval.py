@@ -42,7 +42,7 @@ def refuse(account: Account, order: Order) -> None:
 
 def waits(account: Account, guest: Guest) -> bool:
     """Whether a guest waits for the approval of its order."""
-    order = account.store.orders.peek(guest.order_id)
+    order = account.store.orders.read(guest.order_id)
     return order is not None and order.status == PENDING
 
 

@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 
-from emulator.softlayer import months
 from emulator.softlayer.account import Account
 from emulator.softlayer.catalog import Price
+from emulator.softlayer.dates import anniversaries_before, anniversary
 from emulator.softlayer.price_list import load_catalog
 from emulator.softlayer.records import BillingItem, Fee, Order
 
@@ -103,7 +103,7 @@ def charged_for(fee: Fee, item: BillingItem, until: float) -> Decimal:
     until = until if end is None else min(until, end)
     if item.hourly:
         return Decimal(fee.hourly) * started_hours(fee.opened, until)
-    months_later = months.begun_before(item.opened, until) - months.begun_before(item.opened, fee.opened)
+    months_later = anniversaries_before(item.opened, until) - anniversaries_before(item.opened, fee.opened)
     return _first_month(fee, item) + _per_month(fee) * months_later
 
 
@@ -135,7 +135,7 @@ def per_month(item: BillingItem) -> Decimal:
 def bill(account: Account, at: float | None = None) -> Decimal:
     """What the account has to pay up to a moment, now unless it is told, for everything it ever had, in cents."""
     moment = account.now if at is None else at
-    return sum((charged(item, moment) for item in account.store.billing_items.look()), Decimal()).quantize(CENT)
+    return sum((charged(item, moment) for item in account.store.billing_items.read_all()), Decimal()).quantize(CENT)
 
 
 def _fee(account: Account, price: Price, moment: float) -> Fee:
@@ -150,7 +150,7 @@ def _first_month(fee: Fee, item: BillingItem) -> Decimal:
     """A month in full; for a part that came later, the rest of the month, less what its predecessor had paid for that."""
     if fee.opened <= item.opened:
         return _per_month(fee)
-    number = months.begun_before(item.opened, fee.opened)
-    begun, over = (months.anniversary(item.opened, number + each) for each in (0, 1))
+    number = anniversaries_before(item.opened, fee.opened)
+    begun, over = (anniversary(item.opened, number + each) for each in (0, 1))
     left = Decimal((over - fee.opened) / (over - begun))
     return max(Decimal(), (_per_month(fee) - Decimal(fee.replaced)) * left).quantize(CENT)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from emulator.clock import iso
-from emulator.softlayer import billing, months, portal, vlans
+from emulator.softlayer import addon_orders, billing, vlans
 from emulator.softlayer.account import Account
+from emulator.softlayer.dates import iso, next_anniversary
 from emulator.softlayer.faults import public
 from emulator.softlayer.records import BillingItem
 
@@ -32,7 +32,7 @@ def cancel(account: Account, item: BillingItem, *, immediate: bool) -> None:
     if immediate or item.hourly:
         _finish(account, item, account.now)
     else:
-        item.ends = months.next_anniversary(item.opened, account.now)
+        item.ends = next_anniversary(item.opened, account.now)
 
 
 def void(item: BillingItem) -> None:
@@ -62,7 +62,7 @@ def _finish(account: Account, item: BillingItem, moment: float) -> None:
 
 
 def _busy_guest(account: Account, item: BillingItem) -> str | None:
-    guest = account.store.guests.peek(item.resource_id)
+    guest = account.store.guests.read(item.resource_id)
     if guest is None or guest.transaction is None:
         return None
     text = f"transaction {guest.transaction.id} ({guest.transaction.group}) is active. {guest.machine_error or ''}"
@@ -78,6 +78,6 @@ def _end_guest(account: Account, item: BillingItem) -> None:
 
 ENDINGS: dict[str, Ending] = {
     "guest": Ending(_busy_guest, _end_guest),
-    portal.VOLUME: Ending(lambda account, item: None, portal.end_volume),
-    portal.VLAN: Ending(vlans.cannot_end, vlans.end),
+    addon_orders.VOLUME: Ending(lambda account, item: None, addon_orders.end_volume),
+    addon_orders.VLAN: Ending(vlans.cannot_end, vlans.end),
 }

@@ -1,13 +1,11 @@
-"""The file from which the official client knows where the account is and how to log in."""
+"""The file in the official client's format: where the account is, and how to log in."""
 
 from __future__ import annotations
 
-import configparser
 import os
-import urllib.parse
 from pathlib import Path
 
-from emulator.settings import Settings
+from emulator.softlayer.settings import Settings
 from emulator.tls import AUTHORITY_FILE
 
 CONFIG_FILE = "softlayer.conf"
@@ -23,7 +21,7 @@ def write_client_file(settings: Settings) -> Path:
         f"api_key = {settings.api_key}",
         f"endpoint_url = {settings.endpoint}",
         f"timeout = {TIMEOUT_S}",
-        "proxy =",  # One in ~/.softlayer must not lead away from this machine.
+        "proxy =",  # Without this line a proxy in ~/.softlayer would be used.
         *authority,
     ]
     path = settings.state / CONFIG_FILE
@@ -31,15 +29,3 @@ def write_client_file(settings: Settings) -> Path:
     with os.fdopen(descriptor, "w") as file:
         file.write("\n".join(lines) + "\n")
     return path
-
-
-def served_at(settings: Settings) -> str:
-    """The address, without a path, at which the last server of this account said it listens."""
-    parser = configparser.RawConfigParser()
-    try:
-        parser.read(settings.state / CONFIG_FILE)
-    except (configparser.Error, UnicodeDecodeError):
-        parser.clear()  # Not our file any more; the next start writes it anew.
-    endpoint = parser.get("softlayer", "endpoint_url", fallback=settings.endpoint)
-    parts = urllib.parse.urlsplit(endpoint)
-    return f"{parts.scheme}://{parts.netloc}"

@@ -1,4 +1,4 @@
-"""The one way through which every call passes: who calls, what is due, the method, then filter, page and mask."""
+"""Carry out one call: log in, do what is due, call the method, then filter, page and mask its result."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
+from emulator.record_versions import RecordVersions
 from emulator.softlayer import filters, masks, transactions, types, users
 from emulator.softlayer.account import Account
 from emulator.softlayer.calls import Answer, Call, Credentials
-from emulator.softlayer.fault_key import subject
+from emulator.softlayer.fault_key import fault_key
 from emulator.softlayer.faults import BAD_REQUEST, Fault, not_emulated, not_found, not_ready_to_read, unauthorised
-from emulator.softlayer.record_versions import Timeline
 from emulator.softlayer.services import SERVICES
 from emulator.softlayer.views import Listing, View
 
-ANY_USER = "apikey"  # a key of the surrounding cloud says by itself whose it is
+ANY_USER = "apikey"  # the user name that goes with an IBM Cloud key, which identifies its user
 LOG = logging.getLogger("emulator.softlayer.calls")
 
 
@@ -25,8 +25,7 @@ class Dispatcher:
 
     def __init__(self, account: Account) -> None:
         self._account = account
-        self._timeline = Timeline(lambda: account.now, account.store.written())
-        account.store.watchers.append(self._timeline.changed)
+        self._versions = RecordVersions(account.store, lambda: account.now)
 
     def answer(self, call: Call, behind_s: float = 0.0) -> Answer:
         """Answer a call, or raise the fault that refuses it.
@@ -68,18 +67,20 @@ class Dispatcher:
         return answer
 
     def _seen_by(self, call: Call, behind_s: float) -> Account:
-        """The account as the call sees it: lists lag behind."""
+        """The account as the call sees it: lists lag."""
         account = self._account
         lag = max(account.settings.list_lag_s, behind_s)
-        return self._timeline.account_at(account, account.now - lag) if lag and call.is_list else account
+        return account.with_tables(self._versions.tables_at(account.now - lag)) if lag and call.is_list else account
 
     def _check_age(self, call: Call) -> None:
-        """Refuse to read what is too fresh to be readable."""
+        """Refuse to read an object that is too new."""
         account, fresh_s = self._account, self._account.settings.read_lag_s
-        born = self._timeline.born(int(call.identifier)) if fresh_s and str(call.identifier).isdigit() else None
-        if born is not None and account.now - born < fresh_s:
-            dice = account.sky.chance("fresh", subject(account, call))
-            raise dice.choice((not_found(call.identifier), not_ready_to_read(call.name)))
+        created = (
+            self._versions.created_at(int(call.identifier)) if fresh_s and str(call.identifier).isdigit() else None
+        )
+        if created is not None and account.now - created < fresh_s:
+            random = account.fault_injector.random_for("fresh", fault_key(account, call))
+            raise random.choice((not_found(call.identifier), not_ready_to_read(call.name)))
 
     def _shaped(self, result: Any, call: Call) -> Answer:
         """The answer after filter, page and mask."""
@@ -100,8 +101,8 @@ class Dispatcher:
         return Answer(masks.project(page, mask, narrowing, declared), len(chosen))
 
     def _shuffled(self, views: list[View], call: Call) -> list[View]:
-        """The vendor: without an order in the filter a list may come in another one each time."""
-        return self._account.sky.chance("order", call.name).sample(views, len(views))
+        """A list whose filter asks for no order: the vendor documents that its order may change."""
+        return self._account.fault_injector.random_for("order", call.name).sample(views, len(views))
 
     def _authenticate(self, credentials: Credentials | None) -> None:
         settings = self._account.settings

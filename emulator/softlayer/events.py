@@ -1,32 +1,32 @@
-"""What a change of a record means: pure, from the record before and after."""
+"""The events of the history: what a change of a record means, from the record before and after."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from emulator.softlayer.billing import per_hour
+from emulator.softlayer.records import BillingItem
+
 FIRST = {"guests": "ordered", "orders": "ordered", "volumes": "ordered", "billing_items": "opened"}
 LAST = {"guests": "gone", "volumes": "gone"}
-MOMENTS = {"provisioned": "provisioned", "cancelled": "cancelled", "closed": "closed"}  # a field that gets its moment
+MOMENTS = ("provisioned", "cancelled", "closed")  # fields that are None until the event of the same name
 
 
-def events_of(kind: str, before: Any, after: Any) -> list[dict[str, str]]:
+def events_of(kind: str, before: Any, after: Any) -> list[dict[str, Any]]:
     """The events, in order, that lead from one state of a record to the next; None where it was not there."""
     names = []
     if before is None:
         names.append(FIRST.get(kind, "made"))
     if after is not None:
-        names += _passed(before, after)
+        names += _changes(before, after)
     if after is None:
         names.append(LAST.get(kind, "removed"))
-    return [{"event": name, "what": kind.removesuffix("s")} for name in names]
+    facts = _facts(before if after is None else after)
+    return [{"event": name, "what": kind.removesuffix("s"), **facts} for name in names]
 
 
-def _passed(before: Any, after: Any) -> list[str]:
-    names = [
-        event
-        for field, event in MOMENTS.items()
-        if getattr(after, field, None) is not None and getattr(before, field, None) is None
-    ]
+def _changes(before: Any, after: Any) -> list[str]:
+    names = [name for name in MOMENTS if getattr(after, name, None) is not None and getattr(before, name, None) is None]
     if getattr(before, "upgrade", None) and not after.upgrade and after.cancelled is None:
         names.insert(0, "upgraded")
     if before is not None and getattr(before, "fees", None) is not None and len(before.fees) != len(after.fees):
@@ -35,3 +35,13 @@ def _passed(before: Any, after: Any) -> list[str]:
     if before is not None and isinstance(status, str) and status != before.status:
         names.append(status.lower())
     return names
+
+
+def _facts(record: Any) -> dict[str, str | None]:
+    texts = (getattr(record, name, None) for name in ("notes", "label", "description", "name"))
+    return {
+        "host": getattr(record, "hostname", None),
+        "domain": getattr(record, "domain", None),
+        "per_hour": str(per_hour(record)) if isinstance(record, BillingItem) else None,
+        "notes": next((text for text in texts if text), None),
+    }

@@ -1,4 +1,4 @@
-"""Whom a call is about: the name that stays the same when ids do not, because the order of threads decides them."""
+"""The key by which fault injection counts calls: a name, because ids depend on the order of threads."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ORDERS = ("createObject", "createObjects", "placeOrder", "verifyOrder", "generat
 
 
 def about(account: Account, call: Call) -> str | None:
-    """The fully qualified name of a guest, or the label of another thing, that a call names by id or in its arguments."""
+    """The name of the guest, or the label of the other object, that a call names by id or in its arguments."""
     if call.identifier not in (None, ""):
         return _named(account, call)
     if call.method not in ORDERS or not call.arguments:
@@ -20,8 +20,8 @@ def about(account: Account, call: Call) -> str | None:
     return _ordered(account, call.arguments[0])
 
 
-def subject(account: Account, call: Call) -> str:
-    """What tells the calls of one method apart: whom they are about, or what a list is filtered by."""
+def fault_key(account: Account, call: Call) -> str:
+    """What tells the calls of one method apart: the object that they are about, or the filter of a list."""
     return (
         about(account, call) or str(call.identifier or "") or json.dumps(call.filter or "", sort_keys=True, default=str)
     )
@@ -32,9 +32,9 @@ def _named(account: Account, call: Call) -> str | None:
         return None
     number = int(call.identifier)
     if call.service == "SoftLayer_Billing_Item":
-        item = account.store.billing_items.peek(number)
+        item = account.store.billing_items.read(number)
         return f"{item.hostname}.{item.domain}" if item else None
-    guest = account.store.guests.peek(number) if call.service == "SoftLayer_Virtual_Guest" else None
+    guest = account.store.guests.read(number) if call.service == "SoftLayer_Virtual_Guest" else None
     return guest.name if guest else None
 
 
@@ -49,6 +49,6 @@ def _ordered(account: Account, wanted: Any) -> str | None:
             return _ordered(account, wanted[inner])
     if wanted.get("hostname") and wanted.get("domain"):
         return f"{wanted['hostname']}.{wanted['domain']}"
-    guest = account.store.guests.peek(wanted["id"]) if isinstance(wanted.get("id"), int) else None
+    guest = account.store.guests.read(wanted["id"]) if isinstance(wanted.get("id"), int) else None
     label = wanted.get("label") or wanted.get("name") or (guest.name if guest else None)
     return str(label) if label else None

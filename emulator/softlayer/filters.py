@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from emulator.clock import CENTRAL
 from emulator.softlayer import faults, types
+from emulator.softlayer.dates import CENTRAL
 from emulator.softlayer.views import MISSING, View
 
 Filter = dict[str, Any]

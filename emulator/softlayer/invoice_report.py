@@ -5,14 +5,15 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from emulator.clock import CENTRAL, iso
+from emulator.settings import UsageError
 from emulator.softlayer import invoices
 from emulator.softlayer.account import Account
 from emulator.softlayer.billing import bill, started_hours
+from emulator.softlayer.dates import CENTRAL, iso
 from emulator.softlayer.invoices import Entry, Invoice
 
 
-class MomentError(Exception):
+class MomentError(UsageError):
     """No invoice can be written for this moment; the message is a full sentence."""
 
 
@@ -30,7 +31,7 @@ def report(account: Account, at: str | None) -> dict[str, Any]:
     }
 
 
-def readable(invoice: dict[str, Any]) -> str:
+def as_text(invoice: dict[str, Any]) -> str:
     """The invoice as a table."""
     lines = [f"invoice of {invoice['account']} up to {invoice['at']}, in {invoice['currency']}"]
     for item in invoice["items"]:

@@ -6,8 +6,9 @@ import itertools
 from dataclasses import dataclass
 from decimal import Decimal
 
-from emulator.softlayer import billing, months
+from emulator.softlayer import billing
 from emulator.softlayer.account import Account
+from emulator.softlayer.dates import anniversaries_before, anniversary, next_anniversary
 from emulator.softlayer.records import BillingItem, Fee
 
 # Ids are told apart by size: the account's objects count up from 1001 and stay below the first invoice.
@@ -53,7 +54,9 @@ class Invoice:
 
 def invoice(account: Account, start: float, end: float, number: int = 0) -> Invoice:
     """The invoice of any period."""
-    every = [_entry(item, start, end) for item in sorted(account.store.billing_items.look(), key=lambda each: each.id)]
+    every = [
+        _entry(item, start, end) for item in sorted(account.store.billing_items.read_all(), key=lambda each: each.id)
+    ]
     return Invoice((number + 1) * ID_STEP, start, end, tuple(entry for entry in every if entry.lines))
 
 
@@ -79,7 +82,7 @@ def due_next(account: Account, item: BillingItem, fee: Fee | None = None) -> Dec
     dates, first = _dates(account), billing.billed_since(account)
     if first is None:
         return Decimal()
-    until = account.now if item.hourly else months.next_anniversary(first, account.now)
+    until = account.now if item.hourly else next_anniversary(first, account.now)
     if fee:
         return billing.charged_for(fee, item, until) - billing.charged_for(fee, item, dates[-1])
     return billing.charged(item, until) - billing.charged(item, dates[-1])
@@ -96,8 +99,8 @@ def _dates(account: Account) -> list[float]:
     first = billing.billed_since(account)
     if first is None:
         return []
-    count = months.begun_before(first, account.now)
-    return [BEGINNING, *(months.anniversary(first, number) for number in range(1, count + 1))]
+    count = anniversaries_before(first, account.now)
+    return [BEGINNING, *(anniversary(first, number) for number in range(1, count + 1))]
 
 
 def _entry(item: BillingItem, start: float, end: float) -> Entry:

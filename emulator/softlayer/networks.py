@@ -51,7 +51,7 @@ def new_vlan(account: Account, router: Router) -> Vlan:
 
 def free_address(account: Account, vlan: Vlan) -> str:
     """An address of the VLAN's subnet that no guest has, not even one that is being reclaimed."""
-    taken = {component.address for guest in account.store.guests.look() for component in guest.components}
+    taken = {component.address for guest in account.store.guests.read_all() for component in guest.components}
     for number, address in enumerate(IPv4Network(vlan.cidr).hosts(), 1):
         if number > GATEWAY_POSITION and str(address) not in taken:
             return str(address)
@@ -62,15 +62,10 @@ def free_address(account: Account, vlan: Vlan) -> str:
 
 def release(account: Account) -> None:
     """Let the automatic VLANs go that have no guest any more; ordered ones stay."""
-    used = {component.vlan_id for guest in account.store.guests.look() for component in guest.components}
-    left = [vlan.id for vlan in account.store.vlans.look() if vlan.id not in used and vlan.billing_item_id is None]
+    used = {component.vlan_id for guest in account.store.guests.read_all() for component in guest.components}
+    left = [vlan.id for vlan in account.store.vlans.read_all() if vlan.id not in used and vlan.billing_item_id is None]
     for vlan_id in left:
         del account.store.vlans[vlan_id]
-
-
-def gateway(cidr: str) -> str:
-    """The router's own address in a subnet."""
-    return str(IPv4Network(cidr)[GATEWAY_POSITION])
 
 
 def _next_pod(account: Account, datacenter: Datacenter) -> int:
@@ -83,14 +78,14 @@ def _next_pod(account: Account, datacenter: Datacenter) -> int:
 
 def _free_number(account: Account, router: Router, number: int) -> int:
     """A VLAN number repeats in the account, but not behind one router."""
-    taken = {vlan.number for vlan in account.store.vlans.look() if vlan.router_id == router.id}
+    taken = {vlan.number for vlan in account.store.vlans.read_all() if vlan.router_id == router.id}
     while number in taken:
         number += 1
     return number
 
 
 def _free_network(account: Account, router: Router) -> tuple[int, str]:
-    taken = {vlan.network for vlan in account.store.vlans.look()}
+    taken = {vlan.network for vlan in account.store.vlans.read_all()}
     for number, cidr in enumerate(account.settings.private_subnets, 1):
         if number not in taken:
             return number, cidr

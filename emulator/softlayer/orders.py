@@ -100,7 +100,7 @@ def check(account: Account, order: GuestOrder) -> GuestOrder:
 
 def check_room(account: Account, orders: list[GuestOrder]) -> None:
     """Refuse more guests than the account may have, or than there is room for in a datacenter or for a flavor there."""
-    guests = account.store.guests.look()
+    guests = account.store.guests.read_all()
     living, limit = sum(guest.cancelled is None for guest in guests), account.settings.instance_limit
     if living + len(orders) > limit:
         raise public(

@@ -39,22 +39,22 @@ MONITORING_S = 30.0
 
 def provision(account: Account, guest: Guest) -> None:
     """Begin to build a guest, unless the account's weather lets its order be forgotten."""
-    if not strikes(account, "never", guest):
+    if not injects(account, "never", guest):
         begin(account, guest, PROVISION, (1 - SETUP_SHARE) * _building_s(account))
 
 
 def begin(account: Account, guest: Guest, group: str, duration_s: float) -> Transaction:
     """Put a guest under work; some work gets stuck for a while."""
-    stalls_s = account.settings.stuck_s if strikes(account, "stuck", guest) else 0.0
+    stalls_s = account.settings.stuck_s if injects(account, "stuck", guest) else 0.0
     guest.transaction = Transaction(account.next_id(), group, account.now, duration_s, stalls_s=stalls_s)
     guest.later = None
     return guest.transaction
 
 
-def strikes(account: Account, what: str, guest: Guest) -> bool:
+def injects(account: Account, what: str, guest: Guest) -> bool:
     """Whether bad luck of this kind befalls a guest now: the settings have its rate, the account's seed decides."""
     rate = getattr(account.settings, f"{what}_rate")
-    return rate > 0 and account.sky.chance(what, guest.name).random() < rate
+    return rate > 0 and account.fault_injector.random_for(what, guest.name).random() < rate
 
 
 def step(transaction: Transaction, now: float) -> str:
@@ -74,7 +74,7 @@ def advance(account: Account) -> bool:
     """Let everything happen that is due and write it down, or nothing of it; tell whether something did."""
     try:
         ended = cancellation.end_due(account)
-        due = [guest.id for guest in account.store.guests.look() if _is_due(account, guest)]
+        due = [guest.id for guest in account.store.guests.read_all() if _is_due(account, guest)]
         for guest_id in due:
             _advance_guest(account, account.store.guests[guest_id])
         happened = ended or bool(due)
@@ -89,7 +89,7 @@ def advance(account: Account) -> bool:
 def next_moment(account: Account) -> float | None:
     """When the clock alone makes something happen next."""
     moments = [item.ends for item in cancellation.pending(account) if item.ends > account.now]
-    for guest in account.store.guests.look():
+    for guest in account.store.guests.read_all():
         if guest.transaction:
             over = due_at(guest.transaction)
             moments += [over] if over > account.now else []
@@ -162,7 +162,7 @@ def _end_provision(account: Account, guest: Guest) -> None:
 
 def _end_setup(account: Account, guest: Guest) -> None:
     guest.provisioned = guest.modified = account.now
-    if strikes(account, "late_work", guest):
+    if injects(account, "late_work", guest):
         guest.later = LaterWork(MONITORING, account.now + MONITORING_S, MONITORING_S)
 
 

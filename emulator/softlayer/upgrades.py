@@ -13,7 +13,7 @@ from emulator.softlayer.faults import ORDER_INVALID, Fault, not_found, public
 from emulator.softlayer.order_container import totals, write_price
 from emulator.softlayer.orders import FIRST_DATA_DEVICE, lines_of
 from emulator.softlayer.records import Guest, Order, Upgrade
-from emulator.softlayer.transactions import strikes
+from emulator.softlayer.transactions import injects
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def place_upgrade(account: Account, order: UpgradeOrder) -> Order:
         disks={device: price.capacity for device, price in order.disks.items()},
         port_speed=order.port_speed.capacity if order.port_speed else None,
         preset_id=order.flavor.id if order.flavor else None,
-        never=strikes(account, "never", guest),
+        never=injects(account, "never", guest),
     )
     if account.settings.approval == "pending":
         record.status, record.held_upgrade = approval.PENDING, upgrade

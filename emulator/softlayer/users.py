@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass
-from typing import Any
 
-from emulator.settings import Settings
 from emulator.softlayer.account import Account
 from emulator.softlayer.calls import Call, Credentials
 from emulator.softlayer.faults import not_found, public
-from emulator.softlayer.records import KINDS
+from emulator.softlayer.settings import Settings
 from emulator.table import Table
 
 ALL_GUESTS, VIEW, ADD, CANCEL = "ACCESS_ALL_GUEST", "VIRTUAL_GUEST_VIEW", "SERVER_ADD", "SERVER_CANCEL"
@@ -61,14 +58,4 @@ def seen_by(account: Account, user: User) -> Account:
     hidden |= set() if user.sees_bills else {"billing_items"}
     if not hidden:
         return account
-    shown: Any = _Shown()
-    shown.facts = account.store.facts
-    for kind in KINDS:
-        setattr(shown, kind, Table() if kind in hidden else getattr(account.store, kind))
-    seen = copy.copy(account)
-    seen.store = shown
-    return seen
-
-
-class _Shown:
-    """Tables that nobody writes to."""
+    return account.with_tables(account.store.tables | {kind: Table() for kind in hidden})

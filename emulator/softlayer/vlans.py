@@ -18,7 +18,7 @@ def checked_name(name: str) -> str:
 
 def inhabitants(account: Account, vlan: Vlan) -> list[Guest]:
     """The guests with an interface on a VLAN, also those that are being reclaimed."""
-    every = account.store.guests.look()
+    every = account.store.guests.read_all()
     return [guest for guest in every if any(component.vlan_id == vlan.id for component in guest.components)]
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from emulator.process import port_owner
-from emulator.settings import SETTINGS_FILE, SettingsError, load_settings
+from emulator.settings import SETTINGS_FILE, SettingsError
+from emulator.vendors import load_settings
 from microcluster.home import Home
 from microcluster.setup import docker
 from microcluster.setup.environment import PYTHON, child_environment

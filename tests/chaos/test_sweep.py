@@ -31,7 +31,7 @@ def test_a_part_of_the_runs_is_over_tls_that_breaks(everything, runs):
     played = [[run.case for run in runs if isinstance(run.case, sweep.Case)] for sweep in (kill, faults)]
     for cases in (*played, everything.command_lines.values()):
         secure = [case.settings for case in cases if case.settings.get("tls")]
-        assert any(each["weather"]["broken_tls"] > 0 for each in secure)
+        assert any(each["faults"]["broken_tls"] > 0 for each in secure)
 
 
 def test_most_strikes_come_in_time(runs):

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 import SoftLayer
 
-from emulator import cli, process
-from emulator.settings import Settings
+from emulator import cli, process, status
 from emulator.softlayer.account import Account
-from emulator.softlayer.store import Store
+from emulator.softlayer.records import Records
+from emulator.softlayer.settings import Settings
 from tests.integration.conftest import free_port
 from tests.unit.emulated import template
 
@@ -124,13 +124,13 @@ SIGNALLED = """
 import os, signal
 from emulator import server
 
-class Crew:
+class MachineReconciler:
     def start(self):
         os.kill(os.getpid(), signal.SIGTERM)
     def stop(self):
         print("stopped")
 
-server.serve(lambda *_: None, [], Crew())
+server.serve(lambda *_: None, [], MachineReconciler())
 """
 HOLDER = """
 import pathlib, signal, sys
@@ -155,13 +155,13 @@ def test_a_server_that_does_not_end_is_named_with_its_log(tmp_path, monkeypatch)
 
 def test_two_accounts_have_two_numbers_and_each_keeps_its_own(emulator, tmp_path):
     folders = (emulator.state, tmp_path / "another", emulator.state)
-    numbers = [Account(Settings(state=folder), Store(folder)).id for folder in folders]
+    numbers = [Account(Settings(state=folder), Records(folder)).id for folder in folders]
     assert numbers[0] == numbers[2] != numbers[1]
 
 
 def test_the_status_of_a_server_that_an_older_version_started_is_readable_too():
     older = {"running": True, "port": 1, "clock": "now", "machines": [], "open_billing_items": 0}
-    assert "bill so far" in cli._readable(older | {"bill": "0.00", "currency": "USD"})
+    assert "bill so far" in status.as_text(older | {"bill": "0.00", "currency": "USD"})
 
 
 def test_an_invoice_is_written_from_a_running_account_and_from_one_at_rest(emulator):

@@ -17,7 +17,7 @@ def client(onlooker):
 
 @pytest.fixture
 def vlan(client, account_emulator):
-    """A private VLAN that a person ordered in the portal."""
+    """A private VLAN that a person ordered in the addon_orders."""
     account_emulator.order_in_portal("vlan", text="training", datacenter="lon06")
     (found,) = SoftLayer.NetworkManager(client).list_vlans(name="training", mask="mask[id,name,billingItem[id]]")
     return found

@@ -86,13 +86,13 @@ def test_an_order_whose_stream_breaks_was_taken_once(emulator, tmp_path, protoco
 
 
 def test_a_stream_may_break_by_chance(emulator_with):
-    weather = {"methods": {"Account::getVirtualGuests": {"broken_tls": 1.0}}}
-    emulator = emulator_with(tls=True, weather=weather)
+    rates = {"methods": {"Account::getVirtualGuests": {"broken_tls": 1.0}}}
+    emulator = emulator_with(tls=True, faults=rates)
     api = Api(load(str(emulator.config_file)), threading.Event(), 0.01)
     for _ in range(4):
         with pytest.raises(ApiError, match="no answer"):
             api.once("Account", "getVirtualGuests")
-    assert emulator.status()["weather"]["broken_tls"] == 4
+    assert emulator.status()["injected_faults"]["broken_tls"] == 4
     assert api.once("Account", "getObject")["id"]
 
 
@@ -100,7 +100,7 @@ def test_an_account_without_tls_refuses_the_fault(account_emulator, tmp_path):
     with pytest.raises(urllib.error.HTTPError) as refused:
         account_emulator.script("Account::getObject", "broken_tls")
     assert "TLS" in json.load(refused.value)["error"]
-    (tmp_path / "settings.toml").write_text("weather = {broken_tls = 0.5}\n")
+    (tmp_path / "settings.toml").write_text("faults = {broken_tls = 0.5}\n")
     options = ["--state", str(tmp_path), "--port", str(free_port()), "--machines", "none"]
     line = [sys.executable, "-m", "emulator", "serve", *options]
     served = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)

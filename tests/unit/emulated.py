@@ -6,13 +6,14 @@ import json
 from pathlib import Path
 from typing import Any
 
-from emulator.settings import Settings
+from emulator.history import HISTORY_FILE, History
 from emulator.softlayer.account import Account
 from emulator.softlayer.calls import Call, Credentials
+from emulator.softlayer.events import events_of
 from emulator.softlayer.faults import Fault
-from emulator.softlayer.history import HISTORY_FILE, History
-from emulator.softlayer.middleware import Reception, Reply
-from emulator.softlayer.store import Store
+from emulator.softlayer.middleware import Middleware, Reply
+from emulator.softlayer.records import Records
+from emulator.softlayer.settings import Settings
 
 LOCAL = Credentials("local", "local")
 SETTINGS = {
@@ -33,9 +34,9 @@ class Emulated:
 
     def __init__(self, state: Path, **settings: Any) -> None:
         self.state = state
-        self.account = Account(Settings(state, **(SETTINGS | settings)), Store(state))
+        self.account = Account(Settings(state, **(SETTINGS | settings)), Records(state))
         self.account.store.flush()
-        self.reception = Reception(self.account, History(self.account, state / HISTORY_FILE))
+        self.middleware = Middleware(self.account, History(self.account, state / HISTORY_FILE, events_of))
 
     def call(self, service: str, method: str, *arguments: Any, identifier: Any = None, mask: str = "") -> Any:
         result = self.reply(service, method, *arguments, identifier=identifier, mask=mask).result
@@ -45,7 +46,7 @@ class Emulated:
 
     def reply(self, service: str, method: str, *arguments: Any, identifier: Any = None, mask: str = "") -> Reply:
         call = Call(f"SoftLayer_{service}", method, arguments, identifier, mask or None, credentials=LOCAL)
-        return self.reception.reply(call)
+        return self.middleware.reply(call)
 
     def order(self, hostname: str = "gpu-0", **changes: Any) -> int:
         return self.call("Virtual_Guest", "createObject", template(hostname) | changes)["id"]

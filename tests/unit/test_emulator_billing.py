@@ -7,9 +7,8 @@ from decimal import Decimal
 
 import pytest
 
-from emulator.clock import CENTRAL
 from emulator.softlayer.billing import CENT, charged, hours_used, per_hour, started_hours
-from emulator.softlayer.months import anniversary, begun_before, next_anniversary
+from emulator.softlayer.dates import CENTRAL, anniversaries_before, anniversary, next_anniversary
 from emulator.softlayer.price_list import load_catalog
 from emulator.softlayer.records import BillingItem, Fee
 
@@ -101,5 +100,5 @@ def test_an_anniversary_is_the_same_day_or_the_last_of_a_shorter_month(first, nu
     moments = [datetime.fromisoformat(each).replace(tzinfo=CENTRAL).timestamp() for each in (first, then)]
     assert anniversary(moments[0], number) == moments[1]
     assert next_anniversary(moments[0], moments[1] - 1) == moments[1]
-    assert begun_before(moments[0], moments[1]) == number - 1
-    assert begun_before(moments[0], moments[1] + 1) == number
+    assert anniversaries_before(moments[0], moments[1]) == number - 1
+    assert anniversaries_before(moments[0], moments[1] + 1) == number

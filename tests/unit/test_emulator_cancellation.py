@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from emulator.clock import iso
 from emulator.softlayer import transactions
 from emulator.softlayer.billing import bill
+from emulator.softlayer.dates import iso
 from emulator.softlayer.faults import Fault
 from tests.unit.emulated import Emulated
 
@@ -123,7 +123,7 @@ def test_what_is_in_a_transaction_cannot_be_cancelled(emulated, immediate):
 def test_a_transaction_on_the_anniversary_holds_the_guest_but_not_its_charge(emulated):
     guest_id, item_id = guest(emulated, hourlyBillingFlag=False)
     emulated.call("Billing_Item", "cancelItem", False, True, identifier=item_id)
-    paid, ends = bill(emulated.account), emulated.account.store.billing_items.peek(item_id).ends
+    paid, ends = bill(emulated.account), emulated.account.store.billing_items.read(item_id).ends
     later(emulated, ends - emulated.account.now - 3)
     emulated.call("Virtual_Guest", "reloadOperatingSystem", "FORCE", {}, identifier=guest_id)
     emulated.account.clock.step(2.0)  # past the anniversary; the reload takes five seconds

@@ -8,7 +8,8 @@ import pytest
 
 from emulator.cli import main
 from emulator.softlayer.faults import Fault
-from emulator.softlayer.store import DATABASE_FILE, Store
+from emulator.softlayer.records import Records
+from emulator.store import DATABASE_FILE
 from tests.unit.emulated import Emulated
 
 KEY = {"label": "test-1f3a9c42", "notes": "microcluster test-1f3a9c42"}
@@ -102,7 +103,7 @@ def test_what_is_on_disk_is_what_is_in_memory(tmp_path):
     first, second = emulated.ready("gpu-0"), emulated.order("gpu-1")
     emulated.call("Virtual_Guest", "setTags", "a,b", identifier=second)
     emulated.call("Virtual_Guest", "deleteObject", identifier=first)
-    again = Store(tmp_path)
+    again = Records(tmp_path)
     for kind in ("guests", "billing_items", "orders", "vlans"):
         assert dict(getattr(again, kind)) == dict(getattr(emulated.account.store, kind))
 
@@ -126,13 +127,27 @@ def test_closed_billing_items_are_set_apart_and_stay_so_after_a_restart(tmp_path
     assert len(table.living()) == 1
     emulated.call("Virtual_Guest", "deleteObject", identifier=guest_id)
     assert (len(table.living()), len(table)) == (0, 1)
-    again = Store(tmp_path).billing_items
+    again = Records(tmp_path).billing_items
     assert (len(again.living()), len(again)) == (0, 1)
 
 
 def test_an_account_of_another_version_is_refused_in_a_sentence_that_says_what_to_do(tmp_path, capsys):
     Emulated(tmp_path).order()
     with sqlite3.connect(tmp_path / DATABASE_FILE) as database:
-        database.execute("update records set body = '{}' where kind = 'billing_items'")
+        database.execute("update records set body = x'7b7d' where kind = 'billing_items'")
     assert main(["status", "--state", str(tmp_path)]) == 1
     assert "python -m emulator reset" in capsys.readouterr().err
+
+
+def test_an_account_of_before_flavor_was_spelled_so_opens_and_goes_on(tmp_path):
+    before = Emulated(tmp_path)
+    guest_id = before.ready()
+    before.account.store.close()
+    with sqlite3.connect(tmp_path / DATABASE_FILE) as database:
+        database.execute("update records set body = cast(replace(body, '\"flavor\":', '\"flavour\":') as blob)")
+    after = Emulated(tmp_path)
+    with pytest.raises(Fault):
+        after.call("Virtual_Guest", "setPublicNetworkInterfaceSpeed", 7, identifier=guest_id)
+    assert after.account.store.guests.read(guest_id).flavor == "AC1_16X120X100"
+    after.call("Virtual_Guest", "deleteObject", identifier=guest_id)
+    assert story(after, "guest")[-1] == "cancelled"

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emulator.clock import iso
 from emulator.softlayer import billing, invoice_report, invoices, transactions
 from emulator.softlayer.billing import CENT
+from emulator.softlayer.dates import iso
 from emulator.softlayer.price_list import load_catalog
 from emulator.softlayer.records import BillingItem, Fee
 from emulator.table import Table
@@ -176,7 +176,7 @@ def test_the_next_invoice_of_the_account_is_the_sum_of_its_items_next_amounts(em
 def test_an_order_costs_what_its_item_is_billed_to_the_cent(emulated, flavor, hourly):
     preset = {"supplementalCreateObjectOptions": {"flavorKeyName": flavor}, "blockDevices": []}
     emulated.order(**preset, hourlyBillingFlag=hourly)
-    (order,) = emulated.account.store.orders.look()
+    (order,) = emulated.account.store.orders.read_all()
     assert billing.bill(emulated.account) == Decimal(order.total).quantize(CENT)
 
 
@@ -210,7 +210,7 @@ def test_a_report_of_the_past_shows_the_bill_as_it_was(emulated):
     now = invoice_report.report(emulated.account, None)
     assert now["bill"] == "26.98"
     assert now["items"][0]["state"].startswith("closed")
-    assert "26.98" in invoice_report.readable(now)
+    assert "26.98" in invoice_report.as_text(now)
 
 
 @pytest.mark.parametrize(("at", "words"), [("soon", "is not a date"), ("2030-01-01", "not known yet")])

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from emulator.softlayer.fault_injection import read_one_off
 from tests.unit.emulated import template
 from tests.unit.renter import Renter
 
@@ -34,7 +33,11 @@ def hidden_from_its_owner(renter: Renter) -> None:
 
 
 def lost_reply(renter: Renter) -> None:
-    renter.account.sky.one_offs.append(read_one_off({"method": "Virtual_Guest::createObject", "kind": "lost_reply"}))
+    renter.account.fault_injector.scripted.append(
+        renter.account.fault_injector.model.read_scripted(
+            {"method": "Virtual_Guest::createObject", "kind": "lost_reply"}
+        )
+    )
     renter.reply("Virtual_Guest", "createObject", template("gpu-0"))
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from emulator.cli import main
-from emulator.softlayer.methods import method_list
+from emulator.softlayer.commands import method_list
 from emulator.softlayer.services import SERVICES
 
 LIST = Path(__file__).parents[2] / "emulator" / "softlayer" / "METHODS.md"

@@ -93,7 +93,7 @@ def test_a_refused_order_leaves_nothing_but_itself(tmp_path):
 def test_cancelling_every_guest_that_waits_cancels_the_order(tmp_path):
     emulated = Emulated(tmp_path, approval="pending")
     made = emulated.call("Virtual_Guest", "createObjects", [template("gpu-0"), template("gpu-1")])
-    order = next(iter(emulated.account.store.orders.look()))
+    order = next(iter(emulated.account.store.orders.read_all()))
     emulated.call("Virtual_Guest", "deleteObject", identifier=made[0]["id"])
     assert order.status == "PENDING_APPROVAL"
     emulated.call("Virtual_Guest", "deleteObject", identifier=made[1]["id"])

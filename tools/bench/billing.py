@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
-from emulator.settings import Settings
-from emulator.softlayer import cancellation, guests, invoices, portal, transactions
+from emulator.softlayer import addon_orders, cancellation, guests, invoices, transactions
 from emulator.softlayer.account import Account
 from emulator.softlayer.billing import bill
 from emulator.softlayer.create_template import read_template
-from emulator.softlayer.records import BillingItem
-from emulator.softlayer.store import Store
+from emulator.softlayer.records import BillingItem, Records
+from emulator.softlayer.settings import Settings
 
 HOURS = 730
 HOUR_S = 3600.0
@@ -41,7 +40,9 @@ def month(state: Path, *, guests_per_hour: int, hours: int = HOURS) -> Month:
         account.clock.step(HOUR_S)
         transactions.advance(account)
         rented = [_guest(account, f"gpu-{hour}-{number}") for number in range(guests_per_hour)]
-        volumes = [portal.order(account, portal.VOLUME) for _ in range(guests_per_hour) if hour % LIFE_H == 0]
+        volumes = [
+            addon_orders.order(account, addon_orders.VOLUME) for _ in range(guests_per_hour) if hour % LIFE_H == 0
+        ]
         living.append(rented + volumes)
         for item in living.pop(0) if len(living) > LIFE_H else []:
             cancellation.cancel(account, item, immediate=True)
@@ -70,7 +71,7 @@ def _account(state: Path) -> Account:
         public_subnet="198.18.0.0/16",
         private_subnets=("10.112.0.0/16", "10.113.0.0/16"),
     )
-    return Account(settings, Store(state))
+    return Account(settings, Records(state))
 
 
 GUEST = {

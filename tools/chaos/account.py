@@ -17,18 +17,20 @@ from typing import Any
 import uvicorn
 
 from emulator.connections import BreakableProtocol
+from emulator.fault_injection import FaultInjector, FaultRates
+from emulator.history import HISTORY_FILE, History
+from emulator.machine_reconciler import MachineReconciler
 from emulator.machines import NoMachines
-from emulator.settings import SETTINGS_FILE, load_settings
+from emulator.settings import SETTINGS_FILE
 from emulator.softlayer.account import Account
 from emulator.softlayer.client_file import CONFIG_FILE, write_client_file
-from emulator.softlayer.fault_injection import Forecast, Sky
-from emulator.softlayer.history import HISTORY_FILE, History
-from emulator.softlayer.machine_reconciler import Crew
-from emulator.softlayer.middleware import Reception
-from emulator.softlayer.server import application
-from emulator.softlayer.status import Status
-from emulator.softlayer.store import Store
+from emulator.softlayer.events import events_of
+from emulator.softlayer.guest_machines import GuestMachines
+from emulator.softlayer.http_api import application
+from emulator.softlayer.middleware import Middleware
+from emulator.softlayer.records import Records
 from emulator.tls import AUTHORITY_FILE, write_identity
+from emulator.vendors import load_settings
 from tools.chaos.bystanders import settle
 from tools.chaos.wire import Wire
 
@@ -57,10 +59,10 @@ class Rented:
         """The official client's file."""
         return self.folder / CONFIG_FILE
 
-    def lift_weather(self) -> None:
+    def stop_faults(self) -> None:
         """Let nothing go wrong any more; lists that lag behind go on lagging."""
         with self.account.lock:
-            self.account.sky = Sky(0, Forecast())
+            self.account.fault_injector = _no_faults(self.account)
 
     def history(self) -> list[dict[str, Any]]:
         """Read what has happened in it until now."""
@@ -118,20 +120,20 @@ class AccountServer:
         chosen = load_settings(folder, {"port": door.port, "machines": "none"})
         shutil.copy(self._authority, chosen.state)
         write_client_file(chosen)
-        account = Account(chosen, Store(chosen.state))
+        account = Account(chosen, Records(chosen.state))
         account.store.flush()
-        history = History(account, chosen.state / HISTORY_FILE)
-        crew = Crew(account, NoMachines())
-        crew.start()
-        reception = Reception(account, history)
-        sky, account.sky = account.sky, Sky(0, Forecast())
-        settle(reception)
-        account.sky = sky
-        self.wire.lead_to(application(reception, Status(account, door.port)))
+        history = History(account, chosen.state / HISTORY_FILE, events_of)
+        reconciler = MachineReconciler(account, GuestMachines(account), NoMachines())
+        reconciler.start()
+        middleware = Middleware(account, history)
+        injector, account.fault_injector = account.fault_injector, _no_faults(account)
+        settle(middleware)
+        account.fault_injector = injector
+        self.wire.lead_to(application(middleware, door.port))
         try:
             yield Rented(account, chosen.state)
         finally:
-            crew.stop()
+            reconciler.stop()
             with account.lock:
                 account.store.close()
                 history.close()
@@ -141,6 +143,10 @@ class AccountServer:
         self._plain.close()
         self._secure.close()
         self._folder.cleanup()
+
+
+def _no_faults(account: Account) -> FaultInjector:
+    return FaultInjector(0, account.settings.FAULT_MODEL, FaultRates())
 
 
 def _toml(value: Any) -> str:

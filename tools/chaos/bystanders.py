@@ -6,7 +6,7 @@ from typing import Any
 
 from emulator.softlayer.calls import Call, Credentials
 from emulator.softlayer.faults import Fault
-from emulator.softlayer.middleware import Reception
+from emulator.softlayer.middleware import Middleware
 from tools.chaos.program import MARK, PUBLIC_KEY, RULES, SIZE, STACK, TAGS
 
 OTHER_MARK = MARK[:-1] + ("0" if MARK[-1] != "0" else "1")
@@ -15,19 +15,19 @@ OWNER = Credentials("local", "local")
 OTHER_KEY = PUBLIC_KEY[:-4] + "AAAA"
 
 
-def settle(reception: Reception) -> None:
+def settle(middleware: Middleware) -> None:
     """Order and make them, as their owners would."""
     for domain in DOMAINS:
-        guest = _asked(reception, "Virtual_Guest", "createObject", _guest(domain))
-        _asked(reception, "Virtual_Guest", "setTags", ",".join(TAGS), identifier=guest["id"])
+        guest = _asked(middleware, "Virtual_Guest", "createObject", _guest(domain))
+        _asked(middleware, "Virtual_Guest", "setTags", ",".join(TAGS), identifier=guest["id"])
     notes = f"microcluster {STACK}-{OTHER_MARK}"
     _asked(
-        reception, "Security_Ssh_Key", "createObject", {"key": OTHER_KEY, "label": f"{STACK}-{MARK}", "notes": notes}
+        middleware, "Security_Ssh_Key", "createObject", {"key": OTHER_KEY, "label": f"{STACK}-{MARK}", "notes": notes}
     )
     group = {"name": f"{STACK}-{OTHER_MARK}-members", "description": f"{notes}: members"}
-    made = _asked(reception, "Network_SecurityGroup", "createObject", group)
+    made = _asked(middleware, "Network_SecurityGroup", "createObject", group)
     _asked(
-        reception, "Network_SecurityGroup", "addRules", [{"direction": RULES[0]["direction"]}], identifier=made["id"]
+        middleware, "Network_SecurityGroup", "addRules", [{"direction": RULES[0]["direction"]}], identifier=made["id"]
     )
 
 
@@ -45,9 +45,9 @@ def _guest(domain: str) -> dict[str, Any]:
     }
 
 
-def _asked(reception: Reception, service: str, method: str, *arguments: Any, identifier: int | None = None) -> Any:
+def _asked(middleware: Middleware, service: str, method: str, *arguments: Any, identifier: int | None = None) -> Any:
     call = Call(f"SoftLayer_{service}", method, arguments, identifier, credentials=OWNER)
-    result = reception.reply(call).result
+    result = middleware.reply(call).result
     if isinstance(result, Fault):
         raise result
     return result.value

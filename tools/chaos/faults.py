@@ -1,4 +1,4 @@
-"""The weather sweep: a quarter of all calls goes wrong; a command reaches its goal or says truthfully that it did not."""
+"""The fault sweep: a quarter of all calls goes wrong; a command reaches its goal or says truthfully that it did not."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class Case:
         weights = [chance.random() ** 2 for _ in kinds]
         rates = {kind: SHARE * weight / sum(weights) for kind, weight in zip(kinds, weights, strict=True)}
         lag_s = max(chance.uniform(-LISTS_LAG_S, LISTS_LAG_S), 0.0)
-        weather = {**rates, "slow_s": SLOW_S}
-        return {"seed": self.seed, "list_lag_s": lag_s, "tls": is_tls, "weather": weather}
+        fault_rates = {**rates, "slow_s": SLOW_S}
+        return {"seed": self.seed, "list_lag_s": lag_s, "tls": is_tls, "faults": fault_rates}
 
     def play(self, theatre: Theatre) -> Verdict:
         """Go up in the storm, perhaps again, perhaps down; then lift it and reach the goal."""
@@ -49,7 +49,7 @@ class Case:
                 verb = chance.choice([Verb.UP, Verb.UP, Verb.DESTROY]) if number else Verb.UP
                 orders = None if verb is Verb.DESTROY else orders
                 _is_truthful(verb, stage.run(verb, refresh=chance.random() < 0.5), stage, verdict)
-            stage.rented.lift_weather()
+            stage.rented.stop_faults()
             stage.succeeds(Verb.UP, verdict, refresh=True)
             stage.is_settled(verdict, Expected(MARK, NAMES, orders))
             stage.succeeds(Verb.DESTROY, verdict)
@@ -57,7 +57,7 @@ class Case:
         return verdict
 
     def __str__(self) -> str:
-        return f"weather of seed {self.seed}"
+        return f"faults of seed {self.seed}"
 
 
 def cases(seed: int, count: int) -> Iterator[Case]:

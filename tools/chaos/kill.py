@@ -94,7 +94,7 @@ class Case:
 def breaking_tls(seed: int) -> dict[str, Any]:
     """Choose a part of the cases, and settings by which TLS breaks after a part of their calls was carried out."""
     is_tls = seed % TLS_EVERY == 0
-    return {"seed": seed, "tls": True, "weather": {"broken_tls": BROKEN_SHARE}} if is_tls else {}
+    return {"seed": seed, "tls": True, "faults": {"broken_tls": BROKEN_SHARE}} if is_tls else {}
 
 
 def cases(verb: Verb, calls: int, seed: int) -> Iterator[Case]:

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from emulator.clock import iso
 from emulator.softlayer import billing, invoices, users
 from emulator.softlayer.account import USER_ID, Account
+from emulator.softlayer.dates import iso
 from emulator.softlayer.objects import goods, guests, places
 from emulator.softlayer.records import BillingItem, Fee, Guest, Order
 from emulator.softlayer.users import User
@@ -20,7 +20,7 @@ from emulator.softlayer.views import View
 
 def of_guest(account: Account, record: Guest) -> View | None:
     """The billing item of a guest, which a cancelled one does not have any more."""
-    item = account.store.billing_items.peek(record.billing_item_id)
+    item = account.store.billing_items.read(record.billing_item_id)
     return of(account, item) if item else None
 
 

@@ -16,7 +16,7 @@ def portable_volumes(account: Account) -> list[View]:
             device.read("diskImage").local,
             {"blockDevices": lambda device=device: [device], "billingItem": lambda: None},
         )
-        for record in account.store.guests.look()
+        for record in account.store.guests.read_all()
         for device in guests.block_devices(account, record)
         if device.local["device"] not in BOOT_SWAP_METADATA
     ]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from emulator.clock import iso
 from emulator.softlayer import transactions
 from emulator.softlayer.account import Account
+from emulator.softlayer.dates import iso
 from emulator.softlayer.objects import bills, goods, places, security
 from emulator.softlayer.records import Component, Guest, Transaction, Upgrade
 from emulator.softlayer.views import View

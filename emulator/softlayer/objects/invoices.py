@@ -5,10 +5,10 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
-from emulator.clock import iso
 from emulator.softlayer import invoices
 from emulator.softlayer.account import Account
 from emulator.softlayer.billing import CENT
+from emulator.softlayer.dates import iso
 from emulator.softlayer.invoices import Entry, Invoice, Line
 from emulator.softlayer.objects import bills, goods, places
 from emulator.softlayer.views import View

@@ -5,9 +5,9 @@ from __future__ import annotations
 from ipaddress import IPv4Network
 from typing import Any
 
+from emulator.machines.networks import gateway
 from emulator.softlayer.account import Account
 from emulator.softlayer.catalog import Datacenter, Router
-from emulator.softlayer.networks import gateway
 from emulator.softlayer.objects import bills, guests, security
 from emulator.softlayer.records import Vlan
 from emulator.softlayer.views import View

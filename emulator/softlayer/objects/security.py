@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from emulator.clock import iso
 from emulator.softlayer.account import Account
+from emulator.softlayer.dates import iso
+from emulator.softlayer.guest_machines import attached_interfaces
 from emulator.softlayer.objects import guests
 from emulator.softlayer.records import GroupRule, SecurityGroup, SshKey
-from emulator.softlayer.rules import wearers
 from emulator.softlayer.views import View
 
 
@@ -45,7 +45,7 @@ def group(account: Account, record: SecurityGroup) -> View:
                     {"networkComponentId": component.id, "securityGroupId": record.id},
                     {"networkComponent": lambda guest=guest, each=component: guests.component(account, guest, each)},
                 )
-                for guest, component in wearers(account, record.id)
+                for guest, component in attached_interfaces(account, record.id)
             ],
         },
     )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from emulator.clock import iso
 from emulator.softlayer.account import Account
+from emulator.softlayer.dates import iso
 from emulator.softlayer.objects import bills, places
 from emulator.softlayer.records import Volume
 from emulator.softlayer.views import View

@@ -160,7 +160,7 @@ def _pending_invoice(account: Account) -> View | None:
 
 
 def _due_next(account: Account) -> Decimal:
-    items = account.store.billing_items.look()
+    items = account.store.billing_items.read_all()
     return sum((invoices.due_next(account, item) for item in items), Decimal()).quantize(CENT)
 
 

@@ -100,7 +100,7 @@ def _parent(account: Account, call: Call) -> BillingItem | None:
     every = account.store.billing_items
     if key in every:
         return None
-    return next((item for item in every.look() if any(fee.id == key for fee in item.fees)), None)
+    return next((item for item in every.read_all() if any(fee.id == key for fee in item.fees)), None)
 
 
 def _invoice(account: Account, call: Call) -> invoices.Invoice:

@@ -31,7 +31,7 @@ def find_guest(account: Account, call: Call) -> Guest:
     """The guest that a call names, by id or GUID."""
     key = identifier(call)
     guests = account.store.guests
-    guest_id = key if key in guests else next((each.id for each in guests.look() if each.uuid == key), None)
+    guest_id = key if key in guests else next((each.id for each in guests.read_all() if each.uuid == key), None)
     if guest_id is None:
         raise not_found(call.identifier)
     return guests[guest_id]

@@ -19,7 +19,7 @@ SPEEDS = (0, 10, 100, 1000)
 
 
 def edit(account: Account, call: Call) -> bool:
-    """Change hostname, domain or notes; the machine itself is not touched."""
+    """Change hostname, domain or notes; the machine itself is not changed."""
     guest, changes = find_guest(account, call), call.argument(0)
     unknown = set(changes) - EDITABLE
     if unknown:

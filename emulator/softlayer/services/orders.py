@@ -5,10 +5,10 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
-from emulator.clock import iso
 from emulator.softlayer import guests as life
 from emulator.softlayer.account import Account
 from emulator.softlayer.calls import Call
+from emulator.softlayer.dates import iso
 from emulator.softlayer.faults import ORDER_INVALID, Fault
 from emulator.softlayer.masks import project
 from emulator.softlayer.objects import bills

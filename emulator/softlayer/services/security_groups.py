@@ -9,10 +9,10 @@ from emulator.softlayer.account import Account
 from emulator.softlayer.calls import Call
 from emulator.softlayer.create_template import number
 from emulator.softlayer.faults import invalid_value, missing, not_found, public
+from emulator.softlayer.guest_machines import attached_interfaces
 from emulator.softlayer.objects import security
 from emulator.softlayer.orders import check_groups
 from emulator.softlayer.records import Component, GroupRule, SecurityGroup
-from emulator.softlayer.rules import wearers
 from emulator.softlayer.services.finding import find
 from emulator.softlayer.views import Listing, View
 
@@ -55,7 +55,7 @@ def edit(account: Account, call: Call) -> bool:
 def delete(account: Account, call: Call) -> bool:
     """Remove a group that nobody wears and no other group names."""
     record = find(account.store.security_groups, call)
-    worn = wearers(account, record.id)
+    worn = attached_interfaces(account, record.id)
     if worn:
         names = ", ".join(sorted({guest.name for guest, _ in worn}))
         raise public(f"Security group {record.id} is in use by the network components of {names}.")
@@ -113,7 +113,7 @@ def attach(account: Account, call: Call) -> dict[str, Any]:
         if record.id not in component.groups:
             component.groups.append(record.id)
             check_groups(account, component.groups)
-    if len(wearers(account, record.id)) > COMPONENTS_PER_GROUP:
+    if len(attached_interfaces(account, record.id)) > COMPONENTS_PER_GROUP:
         raise public(f"Security group {record.id} may be on {COMPONENTS_PER_GROUP} network components.")
     return _request(account)
 

@@ -12,18 +12,18 @@ from typing import Any
 
 import pytest
 
-from emulator import cli
+from emulator import machine_reconciler, status
+from emulator.machine_reconciler import MachineReconciler
 from emulator.machines import MachineError, MachineSpec, NoMachines, Rule
-from emulator.settings import Settings
-from emulator.softlayer import machine_reconciler, transactions
+from emulator.softlayer import transactions
 from emulator.softlayer.account import Account
 from emulator.softlayer.calls import Call, Credentials
 from emulator.softlayer.dispatch import Dispatcher
 from emulator.softlayer.faults import Fault
-from emulator.softlayer.machine_reconciler import Crew
-from emulator.softlayer.records import Guest
-from emulator.softlayer.status import status_of
-from emulator.softlayer.store import Store
+from emulator.softlayer.guest_machines import GuestMachines
+from emulator.softlayer.records import Guest, Records
+from emulator.softlayer.settings import Settings
+from emulator.softlayer.status import holdings
 
 FAR_S = 40
 LOCAL = Credentials("local", "local")
@@ -62,7 +62,7 @@ class Notebook(NoMachines):
 
 
 class Bench:
-    """An account with its crew, called without a wire."""
+    """An account with its reconciler, called without a wire."""
 
     def __init__(self, state: Path) -> None:
         self.machines = Notebook()
@@ -74,10 +74,10 @@ class Bench:
             provisioning_s=60,
             public_subnet="198.51.100.0/24",
         )
-        self.account = Account(replace(settings, private_subnets=("10.113.7.0/24",)), Store(state))
+        self.account = Account(replace(settings, private_subnets=("10.113.7.0/24",)), Records(state))
         self.account.store.flush()
-        self.crew = Crew(self.account, self.machines)
-        self.crew.start()
+        self.reconciler = MachineReconciler(self.account, GuestMachines(self.account), self.machines)
+        self.reconciler.start()
         self.dispatcher = Dispatcher(self.account)
 
     def call(self, service: str, method: str, *arguments: Any, identifier: int | None = None, mask: str = "") -> Any:
@@ -109,7 +109,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     bench = Bench(tmp_path)
     yield bench
     bench.machines.gate.set()
-    bench.crew.stop()
+    bench.reconciler.stop()
 
 
 def until(probe: Callable[[], Any]) -> None:
@@ -148,8 +148,8 @@ def test_the_api_answers_at_once_while_many_machines_boot(bench):
 def test_a_machine_that_does_not_boot_keeps_its_guest_in_provisioning_and_says_why(bench):
     bench.machines.broken.add("gpu-0")
     guest_id = bench.order("gpu-0")
-    until(lambda: bench.account.store.guests.peek(guest_id).machine_error)
-    assert "make images" in bench.account.store.guests.peek(guest_id).machine_error
+    until(lambda: bench.account.store.guests.read(guest_id).machine_error)
+    assert "make images" in bench.account.store.guests.read(guest_id).machine_error
     assert not bench.provisioned(guest_id)
 
 
@@ -214,17 +214,17 @@ def test_a_clock_that_fails_is_logged_and_shown_and_goes_on_where_it_was(bench, 
 
     monkeypatch.setattr(machine_reconciler, "IDLE_TICK_S", 0.05)
     monkeypatch.setitem(transactions._ENDINGS, transactions.PROVISION, broken)
-    with caplog.at_level(logging.ERROR, "emulator.softlayer.machine_reconciler"):
+    with caplog.at_level(logging.ERROR, "emulator.machine_reconciler"):
         guest_id = bench.order("gpu-0")
         until(lambda: bench.account.trouble)
     assert "Traceback" in caplog.text and "no space left on device" in caplog.text
-    shown = cli._readable(status_of(bench.account, port=1))
+    shown = status.as_text(status.status_of(bench.account, holdings, port=1))
     assert "trouble: Following the account's clock: OSError: no space left on device." in shown
     with pytest.raises(OSError, match="no space left"):
         bench.provisioned(guest_id)
     monkeypatch.undo()
     until(lambda: bench.provisioned(guest_id) and bench.account.trouble is None)
-    assert bench.account.store.guests.peek(guest_id).hostname == "gpu-0"
+    assert bench.account.store.guests.read(guest_id).hostname == "gpu-0"
 
 
 def test_a_boot_that_cannot_be_written_down_is_done_again(bench, monkeypatch):

@@ -1,4 +1,4 @@
-"""Bad weather over the wire, as the official client meets it."""
+"""Injected faults over the wire, as the official client gets them."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_a_slow_answer_arrives(emulator, protocol):
     assert time.monotonic() - begin >= 0.4
 
 
-def test_the_status_counts_the_weather_and_the_methods_that_are_not_emulated(emulator):
+def test_the_status_counts_injected_faults_and_the_methods_that_are_not_emulated(emulator):
     before = emulator.status()
     emulator.script("Account::getObject", "error", times=2)
     for _ in range(2):
@@ -96,7 +96,7 @@ def test_the_status_counts_the_weather_and_the_methods_that_are_not_emulated(emu
     with pytest.raises(SoftLayer.MethodNotFound):
         client_of(emulator).call("Account", "levitate")
     after = emulator.status()
-    assert after["weather"]["error"] - before["weather"].get("error", 0) == 2
+    assert after["injected_faults"]["error"] - before["injected_faults"].get("error", 0) == 2
     assert after["not_emulated"]["Account::levitate"] == 1
 
 
@@ -121,11 +121,11 @@ def test_more_calls_than_the_account_may_send_in_a_second_are_refused_and_later_
 
 
 def test_the_same_seed_and_calls_make_the_same_history_over_the_wire(emulator_with):
-    storm = {"error": 0.1, "lost_call": 0.1, "lost_reply": 0.1, "malformed": 0.1, "stale": 0.1}
+    rates = {"error": 0.1, "lost_call": 0.1, "lost_reply": 0.1, "malformed": 0.1, "stale": 0.1}
     stories = []
     for _ in range(2):
         emulator = emulator_with(
-            seed=5, history=True, clock_step_s=1.0, clock_start="2026-01-01T00:00:00+00:00", weather=storm
+            seed=5, history=True, clock_step_s=1.0, clock_start="2026-01-01T00:00:00+00:00", faults=rates
         )
         client = client_of(emulator)
         for number in range(40):
@@ -139,7 +139,7 @@ def test_the_same_seed_and_calls_make_the_same_history_over_the_wire(emulator_wi
                     continue
         stories.append((emulator.state / "history.jsonl").read_text())
     assert stories[0] == stories[1]
-    assert '"weather": "lost_reply"' in stories[0]
+    assert '"injected": "lost_reply"' in stories[0]
 
 
 def test_cancelling_is_a_get_over_rest_and_the_second_one_is_a_fault(emulator):

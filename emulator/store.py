@@ -1,25 +1,24 @@
-"""The account's memory: every record by kind and id, written to one SQLite file after each change."""
+"""The account's records of every kind, by id: in memory, and in one SQLite file after each change."""
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from emulator.softlayer.records import KINDS, BillingItem, Guest, Order, SecurityGroup, SshKey, Vlan, Volume
 from emulator.table import Table
 
 DATABASE_FILE = "account.sqlite"
 FIRST_ID = 1001
-_ADAPTERS: dict[str, TypeAdapter[Any]] = {kind: TypeAdapter(record) for kind, record in KINDS.items()}
 
 
 class StoreError(Exception):
-    """The account's memory cannot be read; the message is a full sentence."""
+    """The account's database cannot be read; the message is a full sentence."""
 
 
 @dataclass(frozen=True)
@@ -33,15 +32,13 @@ class Change:
 
 
 class Store:
-    """Records in memory, mirrored on disk: ``flush`` writes what differs from the last time, in one transaction."""
+    """Records in memory, mirrored on disk: ``flush`` writes all changes since the last time in one transaction.
 
-    guests: Table[Guest]
-    billing_items: Table[BillingItem]
-    orders: Table[Order]
-    ssh_keys: Table[SshKey]
-    security_groups: Table[SecurityGroup]
-    vlans: Table[Vlan]
-    volumes: Table[Volume]
+    A vendor's class names its ``KINDS``; the table of each is an attribute of that name.
+    """
+
+    KINDS: ClassVar[Mapping[str, type]]
+    RENAMED: ClassVar[Mapping[str, str]] = {}  # a field's name in older databases to its name now
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -53,19 +50,20 @@ class Store:
             "create table if not exists records (kind text, id integer, body blob, primary key (kind, id))"
         )
         self.facts: dict[str, str] = dict(self._database.execute("select name, value from facts"))
-        self.watchers: list[Callable[[list[Change]], None]] = []  # told what was written, in the order of the kinds
-        self._tables: dict[str, Table[Any]] = {kind: Table() for kind in KINDS}
-        for kind, table in self._tables.items():
+        self.watchers: list[Callable[[list[Change]], None]] = []  # called with what was written, in the order of KINDS
+        self.tables: dict[str, Table[Any]] = {kind: Table() for kind in self.KINDS}
+        for kind, table in self.tables.items():
             setattr(self, kind, table)
+        self._adapters: dict[str, TypeAdapter[Any]] = {kind: TypeAdapter(record) for kind, record in self.KINDS.items()}
         self._written: dict[tuple[str, int], bytes] = {}
         self._written_facts = dict(self.facts)
         try:
             self._load()
-        except (ValidationError, KeyError) as strange:
+        except (ValidationError, KeyError) as unreadable:
             raise StoreError(
                 f"Reading {folder / DATABASE_FILE}: another version of the emulator wrote it. Its machines and bills are "
-                "only play: put them away with python -m emulator reset, then start again."
-            ) from strange
+                "not real. Remove them with python -m emulator reset, then start again."
+            ) from unreadable
 
     def next_id(self) -> int:
         """An id that no object of the account has had."""
@@ -75,9 +73,7 @@ class Store:
 
     def flush(self) -> bool:
         """Write every change to disk; tell whether there was one."""
-        compared = (
-            self._change(kind, number) for kind, table in self._tables.items() for number in sorted(table.touched)
-        )
+        compared = (self._change(kind, number) for kind, table in self.tables.items() for number in sorted(table.dirty))
         changes = [change for change in compared if change]
         facts = [(name, value) for name, value in self.facts.items() if self._written_facts.get(name) != value]
         if changes or facts:
@@ -90,22 +86,26 @@ class Store:
         return bool(changes or facts)
 
     def rollback(self) -> None:
-        """Forget every change since the last flush: a refused call changes nothing."""
+        """Undo every change since the last flush: a refused call changes nothing."""
         self.facts = dict(self._written_facts)
-        for kind, table in self._tables.items():
-            for number in table.touched:
+        for kind, table in self.tables.items():
+            for number in table.dirty:
                 body = self._written.get((kind, number))
-                table.restore(number, None if body is None else decode(kind, body))
+                table.restore(number, None if body is None else self.decode(kind, body))
         self.unmark()
 
     def unmark(self) -> None:
-        """Say that nothing that was handed out has been changed: the call only read."""
-        for table in self._tables.values():
-            table.touched.clear()
+        """Declare that no record has changed since the last flush: the call only read."""
+        for table in self.tables.values():
+            table.dirty.clear()
 
     def written(self) -> list[Change]:
-        """Everything that is on disk, as if it had been written just now."""
+        """Everything that is on disk, as changes from nothing."""
         return [Change(kind, number, None, body) for (kind, number), body in self._written.items()]
+
+    def decode(self, kind: str, body: bytes) -> Any:
+        """A new copy of a record as it was written."""
+        return self._adapters[kind].validate_json(self._with_new_names(body))
 
     def close(self) -> None:
         """Write what is left and close the file."""
@@ -113,9 +113,9 @@ class Store:
         self._database.close()
 
     def _change(self, kind: str, number: int) -> Change | None:
-        record = self._tables[kind].peek(number)
+        record = self.tables[kind].read(number)
         before = self._written.get((kind, number))
-        after = None if record is None else _ADAPTERS[kind].dump_json(record)
+        after = None if record is None else self._adapters[kind].dump_json(record)
         return None if before == after else Change(kind, number, before, after)
 
     def _write(self, changes: list[Change], facts: list[tuple[str, str]]) -> None:
@@ -132,17 +132,19 @@ class Store:
 
     def _load(self) -> None:
         for kind, number, body in self._database.execute("select kind, id, body from records"):
-            self._tables[kind].restore(number, decode(kind, body))
+            self.tables[kind].restore(number, self.decode(kind, body))
             self._written[kind, number] = bytes(body)
             self._retire(kind, number)
 
+    def _with_new_names(self, body: bytes) -> bytes:
+        """A record's JSON under today's names; the next change of the record writes them."""
+        if not any(f'"{old}":'.encode() in body for old in self.RENAMED):
+            return body
+        renamed = json.loads(body, object_hook=lambda each: {self.RENAMED.get(key, key): each[key] for key in each})
+        return json.dumps(renamed).encode()
+
     def _retire(self, kind: str, number: int) -> None:
-        """Set what is closed apart: an account has ever more of it, and nothing happens to it any more."""
-        table = self._tables[kind]
-        if getattr(table.peek(number), "closed", None) is not None:
+        """Take a closed record out of the live ones: their number only grows, and they do not change any more."""
+        table = self.tables[kind]
+        if getattr(table.read(number), "closed", None) is not None:
             table.retire(number)
-
-
-def decode(kind: str, body: bytes) -> Any:
-    """A record of its own as it was written."""
-    return _ADAPTERS[kind].validate_json(body)

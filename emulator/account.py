@@ -1,0 +1,63 @@
+"""What every emulated account has: its settings, its records, its clock, its faults, and the one lock around them."""
+
+from __future__ import annotations
+
+import copy
+import threading
+import uuid
+from collections import Counter
+from collections.abc import Callable, Mapping
+from random import Random
+from types import SimpleNamespace
+from typing import Any, Self
+
+from emulator.clock import resumed_clock
+from emulator.fault_injection import FaultInjector
+from emulator.settings import Settings
+from emulator.store import Store
+from emulator.table import Table
+
+
+class EmulatedAccount:
+    """One account of a vendor; whoever reads or changes it holds ``lock``."""
+
+    def __init__(self, settings: Settings, store: Store) -> None:
+        self.settings = settings
+        self.store = store
+        self.clock = resumed_clock(store.facts, settings.clock_rate, settings.clock_step_s, settings.clock_start)
+        self.lock = threading.RLock()
+        self.changed: Callable[[], None] = lambda: None  # called after every change, so that machines can follow
+        self.fault_injector = FaultInjector(settings.seed, settings.FAULT_MODEL, settings.faults)
+        self.not_emulated: Counter[str] = Counter()  # calls of methods that are not emulated
+        self.trouble: str | None = None  # why the clock stands still, while it does
+        self._random = Random(f"{settings.seed}-{store.facts.get('next_id', '')}")
+
+    @property
+    def waits_for_machines(self) -> bool:
+        """Whether a guest is ready only when its machine is; not on a clock that goes by calls."""
+        return not self.settings.clock_step_s
+
+    @property
+    def now(self) -> float:
+        """The account's time."""
+        return self.clock.now()
+
+    def step(self) -> None:
+        """Move a clock that goes by calls on by one call."""
+        if self.settings.clock_step_s:
+            self.clock.step(self.settings.clock_step_s)
+            self.store.facts["clock_virtual0"] = repr(self.clock.virtual0)
+
+    def next_id(self) -> int:
+        """A fresh id."""
+        return self.store.next_id()
+
+    def token(self) -> str:
+        """A fresh GUID, drawn from the account's seed."""
+        return str(uuid.UUID(int=self._random.getrandbits(128), version=4))
+
+    def with_tables(self, tables: Mapping[str, Table[Any]]) -> Self:
+        """This account for reading, with other tables in place of its own."""
+        seen = copy.copy(self)
+        seen.store = SimpleNamespace(facts=self.store.facts, tables=tables, **tables)
+        return seen

@@ -1,0 +1,69 @@
+"""Orders and what is billed for them, as they are kept on disk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from emulator.softlayer.records.guests import Upgrade
+
+
+@dataclass
+class Fee:
+    """One billed part of a billing item, for as long as it is open."""
+
+    id: int
+    category: str
+    description: str
+    hourly: str  # dollars per hour, a decimal
+    opened: float
+    closed: float | None = None
+    replaced: str = "0"  # dollars per month of the part that this one replaced
+
+
+@dataclass
+class BillingItem:
+    """A top-level billing item: whatever is rented, with one fee per part. It stays readable after its end."""
+
+    id: int
+    order_id: int
+    order_item_id: int
+    resource_id: int
+    hostname: str
+    domain: str
+    datacenter: str
+    flavor: str
+    hourly: bool
+    opened: float
+    fees: list[Fee]
+    closed: float | None = None
+    notes: str = ""
+    kind: str = "guest"  # what the resource is
+    category: str = "guest_core"  # the part of this category gives the whole its name; the others are its children
+    ends: float | None = None  # cancelled, but paid and usable until then
+
+
+@dataclass
+class OrderLine:
+    """One price of an order, and the guest it was ordered for."""
+
+    description: str
+    category: str
+    hostname: str = ""
+    domain: str = ""
+
+
+@dataclass
+class Order:
+    """A placed order and what it made."""
+
+    id: int
+    created: float
+    total: str  # dollars per hour or per month, a decimal
+    hourly: bool
+    lines: list[OrderLine]
+    guest_ids: list[int]
+    kind: str = "new"
+    status: str = "APPROVED"
+    approved: float | None = None  # when a person approved it; None where nobody had to
+    held: list[BillingItem] = field(default_factory=list)  # what is billed once it is approved
+    held_upgrade: Upgrade | None = None  # what is done once it is approved

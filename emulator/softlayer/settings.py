@@ -1,0 +1,57 @@
+"""The settings that only an emulated SoftLayer account has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from emulator import settings
+from emulator.fault_injection import BEFORE, COMMON_KINDS, FaultKind, FaultModel
+from emulator.softlayer.calls import SERVICE_PREFIX
+
+SERVICE_ERRORS = ("rate_limit", "internal_error", "application_error", "system_error", "public_error")
+FAULT_KINDS = {
+    **COMMON_KINDS,
+    "error": FaultKind((*COMMON_KINDS["error"].ways, *SERVICE_ERRORS), BEFORE),
+    "stale": FaultKind(("late",), hits=lambda call: call.is_list),
+    "no_total": FaultKind(("header",), hits=lambda call: call.is_list),  # the header with a list's length is missing
+    # A receipt that does not name the guests.
+    "bare_receipt": FaultKind(("cut",), hits=lambda call: call.name == "Product_Order::placeOrder"),
+    "capacity": FaultKind(("refused",), BEFORE, lambda call: call.is_order),
+}
+
+
+@dataclass(frozen=True)
+class Settings(settings.Settings):
+    """Beside what every account has."""
+
+    FAULT_MODEL: ClassVar[FaultModel] = FaultModel(FAULT_KINDS, SERVICE_PREFIX)
+
+    username: str = "local"
+    restricted_user: str = ""  # a second user, with the same key, who may do only this:
+    restricted_permissions: tuple[str, ...] = ()  # key names, as in users.py
+    company: str = "microcluster emulator"
+    gap_s: float = 0.5  # of provisioning_s, between two transactions, without any transaction; at most half of it
+    upgrade_starts_after_s: float = 1.0  # an accepted upgrade shows no transaction for so long
+    upgrade_s: float = 5.0
+    reclaim_s: float = 5.0
+    instance_limit: int = 20
+    # "lon04" or "lon04/AC1_16X120X100" to the number of guests that there is room for; without an entry, no limit.
+    capacity: dict[str, int] = field(default_factory=dict)
+    capacity_code: str = "new"  # or "old": the fault for a lack of room as it was called until about 2018
+    never_rate: float = 0.0  # of orders and upgrades that are accepted and then never carried out
+    stuck_rate: float = 0.0  # of transactions that stay in one step for ``stuck_s`` longer
+    stuck_s: float = 3600.0
+    late_work_rate: float = 0.0  # of guests that get one more transaction, half a minute after they are ready
+    approval: str = "auto"  # or "pending": orders wait for `python -m emulator approve ORDER` or `refuse ORDER`
+
+    @property
+    def endpoint(self) -> str:
+        """The XML-RPC endpoint on this computer."""
+        return f"{self.address}/xmlrpc/v3.1/"
+
+    def check(self) -> None:
+        """Raise a SettingsError for the first setting that cannot be used."""
+        super().check()
+        self.check_choice("capacity_code", "new", "old")
+        self.check_choice("approval", "auto", "pending")

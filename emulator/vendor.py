@@ -1,0 +1,38 @@
+"""The contract between the emulator's commands and a vendor's emulated account."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from starlette.applications import Starlette
+
+from emulator.account import EmulatedAccount
+from emulator.machine_reconciler import MachineSource
+from emulator.settings import Settings
+from emulator.status import Holdings
+
+
+@dataclass(frozen=True)
+class Command:
+    """One word of the command line; the docstring of ``run`` is its help."""
+
+    run: Callable[[Any, Namespace], int]
+    arguments: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Vendor:
+    """Everything that the commands need of a vendor."""
+
+    settings: type[Settings]
+    open_account: Callable[[Any], EmulatedAccount]
+    application: Callable[[Any, int], Starlette]  # of an account, listening on this port
+    machine_source: Callable[[Any], MachineSource]
+    holdings: Holdings
+    client_file: str  # in the state folder: what the vendor's client reads to find the account
+    write_client_file: Callable[[Any], Path]
+    commands: Mapping[str, Command]  # the vendor's own, by name
