@@ -14,7 +14,7 @@ from microcluster.config.validators import run_or_reason
 from microcluster.jobs.kind import KINDS, Hardware, JobKind, Origin, kind_of
 
 DOCUMENTATION_CIDR = "203.0.113.7/32"
-ACCOUNT_KEYS = ("configFile", "timeScale", "importMark")
+ACCOUNT_KEYS = ("configFile", "timeScale")
 CREDENTIALS = ("apiKey", "api_key", "key", "password", "username", "token", "secret")
 LONGEST_TIME_SCALE = 1000
 

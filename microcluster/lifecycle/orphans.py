@@ -15,7 +15,7 @@ from microcluster.waiting import NotReadyError, wait_until
 
 ENGINE = "pulumi"
 HOSTS = ("pulumi-language-python", "pulumi-language-python-exec", "pulumi-resource-command")
-PROVIDER = "providers.grpc.server"
+PROVIDER = "providers.softlayer"
 BACKEND = "PULUMI_BACKEND_URL"
 POLITE_S = 8.0
 """The provider writes down what it knows within four seconds."""

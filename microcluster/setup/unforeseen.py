@@ -7,7 +7,7 @@ import traceback
 from microcluster.home import Home
 from microcluster.setup.errors import of_the_system
 from microcluster.setup.secret_env import kept
-from providers.grpc.redaction import redacted, without_secrets
+from providers.rental.redaction import redacted, without_secrets
 
 
 def sentence(command: str, error: Exception) -> str:

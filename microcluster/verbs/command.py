@@ -19,7 +19,7 @@ from microcluster.setup import unforeseen
 from microcluster.setup.environment import PART_OF_MAKE
 from microcluster.setup.errors import SetupError, of_the_system
 from microcluster.waiting import NotReadyError
-from providers.softlayer.errors import ProviderError
+from providers.rental.errors import ProviderError
 
 FAILED, MISTAKE, INTERRUPTED = 1, 2, 130
 STACK = "local"

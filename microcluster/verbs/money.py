@@ -15,10 +15,10 @@ from microcluster.planning import next_started_hour
 from microcluster.setup.secret_env import kept
 from microcluster.verbs.command import VerbError, sentence
 from microcluster.verbs.stack_outputs import find_payload
+from providers.rental.errors import ProviderError
+from providers.rental.owner_mark import Owner
 from providers.softlayer.account import Account, open_account, reading
 from providers.softlayer.billing import Charge
-from providers.softlayer.errors import ProviderError
-from providers.softlayer.owner_mark import Owner
 
 CENT = Decimal("0.01")
 FOR_EVER = datetime.max.replace(tzinfo=UTC)

@@ -16,12 +16,12 @@ from microcluster.verbs.command import FAILED, STACK, print_json, verb
 from microcluster.verbs.money import CENT, Bill, account_and_mark, last_rental
 from microcluster.verbs.screen import show_table
 from microcluster.verbs.state_diff import Compared, known_guests, with_state
+from providers.rental.owner_mark import Owner
 from providers.softlayer import marked_inventory, operator_cleanup
 from providers.softlayer.account import Account, read_charges, reading
 from providers.softlayer.billing import Charge
 from providers.softlayer.billing import receipt as add_up
 from providers.softlayer.marked_inventory import Belonging
-from providers.softlayer.owner_mark import Owner
 
 COLUMNS = (
     *(("item", "right"), ("host", "left"), ("what", "left"), ("from (UTC)", "left"), ("to (UTC)", "left")),

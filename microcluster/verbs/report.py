@@ -31,10 +31,10 @@ from microcluster.verbs.job import status_facts
 from microcluster.verbs.money import CENT, Cost, cost_of, last_rental
 from microcluster.verbs.report_page import page
 from microcluster.verbs.stack_outputs import launcher_of, payload_of
+from providers.rental.errors import ProviderError
+from providers.rental.owner_mark import Owner
 from providers.softlayer.account import open_account, read_charges
 from providers.softlayer.billing import Charge
-from providers.softlayer.errors import ProviderError
-from providers.softlayer.owner_mark import Owner
 
 PAGE, FACTS = "report.html", "report.json"
 

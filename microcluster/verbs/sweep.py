@@ -16,7 +16,7 @@ from microcluster.setup.secret_env import kept
 from microcluster.verbs import belongings_table
 from microcluster.verbs.command import FAILED, STACK, UserMistake, VerbError, print_json, suggest, verb
 from microcluster.verbs.confirm import agrees
-from providers.rental.waiting import Patience
+from providers.rental.waiting import Deadline
 from providers.softlayer import marked_inventory
 from providers.softlayer.account import Account, open_account, reading
 from providers.softlayer.marked_inventory import Belonging
@@ -106,7 +106,7 @@ def _show(found: Sequence[Belonging], account: Account, stack: str) -> int:
 
 
 def _cancel(account: Account, chosen: Sequence[Belonging]) -> int:
-    failures = marked_inventory.remove_all(account, chosen, Patience(CANCEL_LIMIT_S, threading.Event()), note)
+    failures = marked_inventory.remove_all(account, chosen, Deadline(CANCEL_LIMIT_S, threading.Event()), note)
     if failures:
         raise VerbError("\n".join(failures))
     say(f"cancelled, each with its proof: {', '.join(each.label for each in chosen)}")

@@ -42,7 +42,7 @@ class Log:
     engine: EngineLog
     urn: str
 
-    def told(self, message: str) -> None:
+    def info(self, message: str) -> None:
         """Keep a message under the resource in the command's summary."""
         self.engine.say(self.urn, message)
 

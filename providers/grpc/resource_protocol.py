@@ -1,13 +1,14 @@
-"""What the servicer expects of a resource: a module with these names."""
+"""What the servicer expects of a vendor: settings, a session, and one module with these names for each resource."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from providers.grpc.spec import Problem
-from providers.softlayer.session import Operation
+from providers.rental.operation import Operation, Session
 
 Values = Mapping[str, Any]
 
@@ -29,7 +30,7 @@ class Live:
 
 
 class Resource(Protocol):
-    """One kind of SoftLayer object. ``check`` and ``known_outputs`` are pure and never call the account."""
+    """One kind of object. ``check`` and ``known_outputs`` are pure and never call the account."""
 
     REPLACE_ON: frozenset[str]
     TIMEOUT_S: float
@@ -51,3 +52,16 @@ class Resource(Protocol):
 
     def delete(self, op: Operation, resource_id: str, inputs: Values, old: Values) -> None:
         """Cancel it and return when that is proven."""
+
+
+@dataclass(frozen=True)
+class Vendor:
+    """One vendor's provider."""
+
+    version: str
+    resources: Mapping[str, Resource]
+    """By type token."""
+    problems: Callable[[Values], list[Problem]]
+    """Says what is wrong with the provider's settings."""
+    session: Callable[[Values, threading.Event], Session]
+    """Begins a session with checked settings; it calls nobody yet."""

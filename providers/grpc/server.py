@@ -12,8 +12,8 @@ import grpc
 from pulumi.runtime._grpc_settings import _GRPC_CHANNEL_OPTIONS
 from pulumi.runtime.proto import provider_pb2_grpc
 
+from providers.grpc.resource_protocol import Vendor
 from providers.grpc.servicer import Provider
-from providers.softlayer.session import EngineLife
 
 WORKERS = 256
 """More than resources created at once: a waiting create holds one, and Check and Cancel need a free one."""
@@ -23,12 +23,25 @@ GRACE_S = 4.0
 """The engine kills five seconds after it asks; running operations write down what they know before that."""
 
 
-def main(arguments: list[str]) -> int:
+class ParentWatch:
+    """Knows whether the engine that started us still lives."""
+
+    def __init__(self) -> None:
+        self.gone = threading.Event()
+        self._parent = os.getppid()
+
+    def is_over(self) -> bool:
+        """Look at every sign: the end of stdin, and another parent process."""
+        return self.gone.is_set() or os.getppid() != self._parent
+
+
+def main(arguments: list[str], vendor: Vendor) -> int:
     """Serve until the engine is gone or says so."""
     # Blocked before any thread starts, and waited for: a handler that sets an Event can meet its lock held, for ever.
     signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
-    life = EngineLife()
-    provider = Provider(arguments[-1] if arguments and not arguments[-1].startswith("-") else "", life)
+    parent = ParentWatch()
+    address = arguments[-1] if arguments and not arguments[-1].startswith("-") else ""
+    provider = Provider(vendor, address, parent.is_over)
     server = grpc.server(ThreadPoolExecutor(WORKERS), options=_GRPC_CHANNEL_OPTIONS)
     provider_pb2_grpc.add_ResourceProviderServicer_to_server(provider, server)
     port = server.add_insecure_port("127.0.0.1:0")
@@ -36,9 +49,9 @@ def main(arguments: list[str]) -> int:
     print(port, flush=True)
 
     asked = threading.Event()
-    threading.Thread(target=_watch_stdin, args=(life,), daemon=True).start()
+    threading.Thread(target=_watch_stdin, args=(parent,), daemon=True).start()
     threading.Thread(target=_watch_signals, args=(asked,), daemon=True).start()
-    while not life.is_over() and not asked.wait(LOOK_EVERY_S):
+    while not parent.is_over() and not asked.wait(LOOK_EVERY_S):
         pass
     provider.stop.set()
     server.stop(GRACE_S).wait()
@@ -53,12 +66,8 @@ def _watch_signals(asked: threading.Event) -> None:
     asked.set()
 
 
-def _watch_stdin(life: EngineLife) -> None:
+def _watch_stdin(parent: ParentWatch) -> None:
     """The engine holds the other end of stdin: its end is the engine's end."""
     while os.read(0, 4096):
         pass
-    life.gone.set()
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    parent.gone.set()

@@ -12,22 +12,13 @@ from google.protobuf import any_pb2, empty_pb2
 from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc, status_pb2
 
 from providers.grpc.engine_log import EngineLog, Log
-from providers.grpc.redaction import redacted
-from providers.grpc.resource_protocol import Resource
+from providers.grpc.resource_protocol import Resource, Vendor
 from providers.grpc.spec import Problem, difference
 from providers.grpc.values import has_unknown, to_python, to_struct
-from providers.rental.waiting import Patience
-from providers.softlayer import ledger, provider_config, security_group, ssh_key, virtual_guest
-from providers.softlayer.errors import ApiError, ProviderError, Unfinished
-from providers.softlayer.session import EngineLife, Operation, Session
-
-VERSION = "0.1.0"
-RESOURCES: Mapping[str, Resource] = {
-    "softlayer:index:Ledger": ledger,
-    "softlayer:index:SshKey": ssh_key,
-    "softlayer:index:SecurityGroup": security_group,
-    "softlayer:index:VirtualGuest": virtual_guest,
-}
+from providers.rental.errors import CallError, PartialFailure, ProviderError
+from providers.rental.operation import Operation, Session
+from providers.rental.redaction import redacted
+from providers.rental.waiting import Deadline
 
 
 def truthful(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -37,15 +28,16 @@ def truthful(method: Callable[..., Any]) -> Callable[..., Any]:
     def answered(servicer: Provider, request: Any, context: grpc.ServicerContext) -> Any:
         try:
             return method(servicer, request, context)
-        except Unfinished as error:
+        except PartialFailure as error:
             _partial_failure(context, request, error)
-        except ApiError as error:
-            next_step = "It is gone: run 'pulumi up --refresh'" if error.is_gone else "Run the command again"
-            context.abort(grpc.StatusCode.UNKNOWN, f"{error}. {next_step}.")
+        except CallError as error:
+            context.abort(grpc.StatusCode.UNKNOWN, f"{error}. {error.next_step}.")
         except ProviderError as error:
             context.abort(grpc.StatusCode.UNKNOWN, str(error))
         except Exception as error:  # noqa: BLE001  # The last edge: what escapes here would be printed unredacted.
-            text = redacted(f"{type(error).__name__}: {error}", *servicer._session.secrets)
+            text = redacted(
+                f"{type(error).__name__}: {error}", *(servicer._session.secrets if servicer._session else ())
+            )
             context.abort(grpc.StatusCode.INTERNAL, f"{method.__name__} of {_subject(request)}: {text}. This is a bug.")
         return None
 
@@ -55,11 +47,12 @@ def truthful(method: Callable[..., Any]) -> Callable[..., Any]:
 class Provider(provider_pb2_grpc.ResourceProviderServicer):
     """The provider as the engine sees it."""
 
-    def __init__(self, engine_address: str, life: EngineLife) -> None:
+    def __init__(self, vendor: Vendor, engine_address: str, engine_is_gone: Callable[[], bool]) -> None:
+        self._vendor = vendor
         self._log = EngineLog(engine_address)
-        self._life = life
+        self._engine_is_gone = engine_is_gone
         self.stop = threading.Event()
-        self._session = Session(None, 1.0, self.stop)
+        self._session: Session | None = None
 
     @truthful
     def Handshake(self, request: Any, context: grpc.ServicerContext) -> provider_pb2.ProviderHandshakeResponse:
@@ -80,12 +73,12 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
     @truthful
     def GetPluginInfo(self, request: Any, context: grpc.ServicerContext) -> plugin_pb2.PluginInfo:
         """Tell the version."""
-        return plugin_pb2.PluginInfo(version=VERSION)
+        return plugin_pb2.PluginInfo(version=self._vendor.version)
 
     @truthful
     def CheckConfig(self, request: Any, context: grpc.ServicerContext) -> provider_pb2.CheckResponse:
         """Refuse settings that are none, above all keys, which never belong into a stack file."""
-        found = provider_config.problems(to_python(request.news))
+        found = self._vendor.problems(to_python(request.news))
         return provider_pb2.CheckResponse(inputs=request.news, failures=_failures(found))
 
     @truthful
@@ -98,21 +91,19 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
     @truthful
     def Configure(self, request: Any, context: grpc.ServicerContext) -> provider_pb2.ConfigureResponse:
         """Remember the settings; the account is opened by the first operation that needs it, so previews need none."""
-        args = to_python(request.args)
-        scale = provider_config.time_scale(args)
-        self._session = Session(args.get("configFile"), scale, self.stop, args.get("importMark"))
+        self._session = self._vendor.session(to_python(request.args), self.stop)
         return provider_pb2.ConfigureResponse(acceptSecrets=False, supportsPreview=True)
 
     @truthful
     def Check(self, request: Any, context: grpc.ServicerContext) -> provider_pb2.CheckResponse:
         """Judge the inputs; they are stored as they came."""
-        found = _resource(request).check(to_python(request.news), to_python(request.olds))
+        found = self._resource(request).check(to_python(request.news), to_python(request.olds))
         return provider_pb2.CheckResponse(inputs=request.news, failures=_failures(found))
 
     @truthful
     def Diff(self, request: Any, context: grpc.ServicerContext) -> provider_pb2.DiffResponse:
         """Compare old inputs with new ones."""
-        resource = _resource(request)
+        resource = self._resource(request)
         olds, news = to_python(request.old_inputs), to_python(request.news)
         found = difference(olds, news, resource.REPLACE_ON)
         kinds = {key: _kind(key, olds, news, replacing=key in found.replacing) for key in found.changed}
@@ -128,7 +119,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
     @truthful
     def Create(self, request: Any, context: grpc.ServicerContext) -> provider_pb2.CreateResponse:
         """Adopt or order."""
-        resource, inputs = _resource(request), to_python(request.properties)
+        resource, inputs = self._resource(request), to_python(request.properties)
         if request.preview or has_unknown(inputs):
             known = {**inputs, **resource.known_outputs(inputs, {})}
             return provider_pb2.CreateResponse(properties=to_struct(known))
@@ -138,7 +129,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
     @truthful
     def Read(self, request: Any, context: grpc.ServicerContext) -> provider_pb2.ReadResponse:
         """Tell the truth about one object; an empty id means that it is gone."""
-        resource, inputs = _resource(request), to_python(request.inputs)
+        resource, inputs = self._resource(request), to_python(request.inputs)
         old = to_python(request.properties)
         live = resource.read(self._operation(request, context, resource), request.id, inputs, old)
         if live is None:
@@ -149,7 +140,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
     @truthful
     def Update(self, request: Any, context: grpc.ServicerContext) -> provider_pb2.UpdateResponse:
         """Finish, or change in place."""
-        resource, inputs, old = _resource(request), to_python(request.news), to_python(request.olds)
+        resource, inputs, old = self._resource(request), to_python(request.news), to_python(request.olds)
         if request.preview or has_unknown(inputs):
             known = {**inputs, **resource.known_outputs(inputs, old)}
             return provider_pb2.UpdateResponse(properties=to_struct(known))
@@ -159,7 +150,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
     @truthful
     def Delete(self, request: Any, context: grpc.ServicerContext) -> empty_pb2.Empty:
         """Cancel, and prove it."""
-        resource, old = _resource(request), to_python(request.properties)
+        resource, old = self._resource(request), to_python(request.properties)
         inputs = to_python(request.old_inputs) or old
         resource.delete(self._operation(request, context, resource), request.id, inputs, old)
         return empty_pb2.Empty()
@@ -169,18 +160,26 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
         self.stop.set()
         return empty_pb2.Empty()
 
+    def _resource(self, request: Any) -> Resource:
+        token = request.type or request.urn.split("::")[2].rsplit("$", 1)[-1]
+        if token not in self._vendor.resources:
+            raise ProviderError(
+                f"looking for resource type {token}: the provider has {', '.join(self._vendor.resources)}. Correct the program."
+            )
+        return self._vendor.resources[token]
+
     def _operation(self, request: Any, context: grpc.ServicerContext, resource: Resource) -> Operation:
         limit_s = getattr(request, "timeout", 0) or resource.TIMEOUT_S
         return Operation(
             urn=request.urn,
             session=self._session,
-            patience=Patience(limit_s, self.stop, self._session.time_scale),
+            deadline=Deadline(limit_s, self.stop, self._session.time_scale),
             log=Log(self._log, request.urn),
-            engine_lives=lambda: context.is_active() and not self._life.is_over(),
+            engine_lives=lambda: context.is_active() and not self._engine_is_gone(),
         )
 
 
-def _partial_failure(context: grpc.ServicerContext, request: Any, error: Unfinished) -> None:
+def _partial_failure(context: grpc.ServicerContext, request: Any, error: PartialFailure) -> None:
     inputs = error.inputs or to_python(getattr(request, "news", None) or getattr(request, "properties", None))
     failed = provider_pb2.ErrorResourceInitFailed(
         id=error.resource_id,
@@ -193,15 +192,6 @@ def _partial_failure(context: grpc.ServicerContext, request: Any, error: Unfinis
     status = status_pb2.Status(code=grpc.StatusCode.UNKNOWN.value[0], message=str(error), details=[detail])
     context.set_trailing_metadata((("grpc-status-details-bin", status.SerializeToString()),))
     context.abort(grpc.StatusCode.UNKNOWN, str(error))
-
-
-def _resource(request: Any) -> Resource:
-    token = request.type or request.urn.split("::")[2].rsplit("$", 1)[-1]
-    if token not in RESOURCES:
-        raise ProviderError(
-            f"looking for resource type {token}: the provider has {', '.join(RESOURCES)}. Correct the program."
-        )
-    return RESOURCES[token]
 
 
 def _kind(key: str, olds: Mapping[str, Any], news: Mapping[str, Any], *, replacing: bool) -> int:

@@ -20,9 +20,9 @@ from typing import Any
 
 from microcluster.home import Home
 from providers.rental import clock
+from providers.rental import owner_mark as marks
 from providers.rental.clock import Instant
-from providers.softlayer import owner_mark as marks
-from providers.softlayer.errors import ProviderError
+from providers.rental.errors import ProviderError
 
 MEMBERS = {
     "begun": ("journal",),

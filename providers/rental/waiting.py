@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from providers.softlayer.errors import WaitError
+from providers.rental.errors import WaitError
 
 Found = TypeVar("Found")
 
@@ -28,7 +28,7 @@ class Pending:
 
 
 @dataclass(frozen=True)
-class Patience:
+class Deadline:
     """How long one operation may take in all, what ends it early, and the unit of its time."""
 
     limit_s: float
@@ -45,14 +45,14 @@ class Patience:
         """Let some time go by between two attempts; a request to stop ends it."""
         self.stop.wait(min(seconds * self.time_scale, max(self.left_s, 0)))
 
-    def within(self, limit_s: float) -> Patience:
-        """Be patient for ``limit_s`` from now, and never beyond this patience."""
+    def within(self, limit_s: float) -> Deadline:
+        """Be patient for ``limit_s`` from now, and never beyond this deadline."""
         mine = min(limit_s, max(self.left_s, 0) / self.time_scale)
-        return Patience(mine, self.stop, self.time_scale)
+        return Deadline(mine, self.stop, self.time_scale)
 
 
 def wait_until(
-    what: str, look: Callable[[], Found | Pending], patience: Patience, tell: Callable[[str], None] = lambda _: None
+    what: str, look: Callable[[], Found | Pending], deadline: Deadline, tell: Callable[[str], None] = lambda _: None
 ) -> Found:
     """Look until it is there and return it; a look that raises ends the wait.
 
@@ -71,13 +71,13 @@ def wait_until(
         if told is None or told[0] != found.detail or waited - told[1] >= TELL_EVERY_S:
             tell(message)
             told = (found.detail, waited)
-        if patience.stop.is_set():
+        if deadline.stop.is_set():
             raise WaitError(f"waiting for {what}: stopped on request ({message}). Run the command again to go on.")
-        if patience.left_s <= 0:
+        if deadline.left_s <= 0:
             raise WaitError(
                 f"waiting for {what}: not within the time allowed ({message}). Run the command again to go on."
             )
-        patience.stop.wait(min(pause_s(waited, patience.time_scale), max(patience.left_s, 0.01)))
+        deadline.stop.wait(min(pause_s(waited, deadline.time_scale), max(deadline.left_s, 0.01)))
 
 
 def pause_s(waited_s: float, time_scale: float) -> float:

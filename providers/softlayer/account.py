@@ -7,14 +7,16 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
-from providers.softlayer import billing, credentials, others, owner_mark
+from providers.rental import owner_mark
+from providers.rental.errors import ProviderError
+from providers.rental.operation import Identity
+from providers.softlayer import billing, credentials, others
 from providers.softlayer.billing import Charge, charge
 from providers.softlayer.cached_lists import GUEST_MASK, bill_list, guest_list, key_by_id, order_list
 from providers.softlayer.calls import READ_ATTEMPTS, Api
-from providers.softlayer.errors import NOT_TRUSTED, ApiError, ProviderError
+from providers.softlayer.errors import NOT_TRUSTED, ApiError
 
 LOCAL_ATTEMPTS = 3
 USER_MASK = "mask[id,username,isMasterUserFlag,hasFullVirtualGuestAccessFlag,permissions[keyName]]"
@@ -24,21 +26,12 @@ class AccountError(ProviderError):
     """The account cannot be read: no key, a wrong one, or nobody answers."""
 
 
-@dataclass(frozen=True)
-class Identity:
-    """Whose account it is, and who we are in it."""
-
-    account_id: str
-    name: str
-    username: str
-    endpoint: str
-
-
 class Account:
     """One account through one key."""
 
     def __init__(self, api: Api) -> None:
         self.api = api
+        self.secrets = (api.credentials.api_key,)
         self.guest_list, self.order_list, self.bill_list = guest_list(api), order_list(api), bill_list(api)
         self.key = key_by_id(api)
         self._identity: Identity | None = None

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from providers.softlayer import owner_mark
+from providers.rental import owner_mark
 from providers.softlayer.calls import Api
 from providers.softlayer.prices import dollars, per_hour, per_month, whole
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Hashable
 from typing import Any
 
-from providers.softlayer import owner_mark
+from providers.rental import owner_mark
 from providers.softlayer.calls import Api
 
 # primaryRouter tells on which side of the private network a guest already stands.

@@ -6,11 +6,12 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from providers.rental.waiting import Patience, Pending, wait_until
+from providers.rental import owner_mark as marks
+from providers.rental.errors import ProviderError, WaitError
+from providers.rental.waiting import Deadline, Pending, wait_until
 from providers.softlayer import guest_view, prices, rights
-from providers.softlayer import owner_mark as marks
 from providers.softlayer.account import Account
-from providers.softlayer.errors import ApiError, ProviderError, WaitError
+from providers.softlayer.errors import ApiError
 from providers.softlayer.guest_lookup import sight
 
 Tell = Callable[[str], None]
@@ -25,7 +26,7 @@ def close(
     account: Account,
     guest_id: str,
     owner: marks.Owner,
-    patience: Patience,
+    deadline: Deadline,
     tell: Tell,
     *,
     is_fresh: Callable[[], bool] = lambda: False,
@@ -38,9 +39,9 @@ def close(
     Raises:
         ProviderError: it is still billed; the text has its id and its price.
     """
-    cancellation = _Cancellation(account, guest_id, owner, is_fresh, patience.time_scale)
+    cancellation = _Cancellation(account, guest_id, owner, is_fresh, deadline.time_scale)
     try:
-        wait_until(f"guest {guest_id} cancelled", cancellation.look, patience, tell)
+        wait_until(f"guest {guest_id} cancelled", cancellation.look, deadline, tell)
     except (WaitError, ApiError) as error:
         raise ProviderError(
             f"cancelling guest {guest_id}: {error} {cancellation.cost}Run 'pulumi destroy' again."
@@ -95,7 +96,7 @@ class _Cancellation:
         try:
             _send(self._account, guest)
         except ApiError as error:
-            if _end_date(guest) and not error.is_weather:
+            if _end_date(guest) and not error.is_transient:
                 raise ProviderError(
                     f"cancelling {guest_view.described(guest)}: it was cancelled before, for {_end_date(guest)}, and the API does "
                     f"not end it sooner ({error.text}). {self.cost}Ask the vendor's support to end it now."
@@ -109,7 +110,7 @@ class _Cancellation:
 
     def _is_final(self, error: ApiError) -> bool:
         """Tell whether the API has refused for so long, with no work on the guest in sight, that it will go on."""
-        if error.is_weather:
+        if error.is_transient:
             self._refused_since = None
             return False
         now = time.monotonic()

@@ -13,11 +13,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from providers.rental import clock
+from providers.rental import owner_mark as marks
+from providers.rental.errors import ProviderError
+from providers.rental.operation import Operation
 from providers.rental.waiting import Pending, wait_until
-from providers.softlayer import owner_mark as marks
 from providers.softlayer.account import Account
-from providers.softlayer.errors import ProviderError
-from providers.softlayer.session import Operation
 
 KEY_MASK = "mask[id,notes]"
 KNOWN_FOR_S = 10.0
@@ -47,7 +47,7 @@ def is_held(op: Operation, account: Account, owner: marks.Owner, key_ids: Sequen
     """
     asked = time.monotonic()
     with op.session.claim_lock:
-        key = _key(account, owner, key_ids, KNOWN_FOR_S * op.patience.time_scale)
+        key = _key(account, owner, key_ids, KNOWN_FOR_S * op.deadline.time_scale)
         if key is None:
             return True  # No key was ever uploaded, so nobody has ordered with it.
         if _is_named(op, owner, key):
@@ -61,8 +61,8 @@ def is_held(op: Operation, account: Account, owner: marks.Owner, key_ids: Sequen
 
 def _take_over(op: Operation, account: Account, owner: marks.Owner, key: Row, settle_s: float) -> None:
     account.api.ensure("Security_Ssh_Key", "editObject", {"notes": notes(op, owner.mark)}, id=int(key["id"]))
-    span = f"{settle_s * op.patience.time_scale:.0f} s"
-    op.log.told(
+    span = f"{settle_s * op.deadline.time_scale:.0f} s"
+    op.log.info(
         f"The account has this stack's ssh key {key['id']}, and this computer's journal did not order with it last: another "
         f"computer did, or the journal was lost. Waits {span}, once, until whatever was ordered is in the account's lists."
     )
@@ -70,9 +70,9 @@ def _take_over(op: Operation, account: Account, owner: marks.Owner, key: Row, se
 
     def look() -> bool | Pending:
         passed = clock.since(began) or 0.0
-        return passed > settle_s * op.patience.time_scale or Pending(f"the first order waits {span} for the lists")
+        return passed > settle_s * op.deadline.time_scale or Pending(f"the first order waits {span} for the lists")
 
-    wait_until("the account's lists", look, op.patience, op.log.progress)
+    wait_until("the account's lists", look, op.deadline, op.log.progress)
     after = _key(account, owner, [str(key["id"])])
     if after is None or not _is_named(op, owner, after):
         raise ProviderError(_taken(op, key))

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import SoftLayer
 
 from microcluster.home import Home
-from providers.softlayer.errors import ProviderError
+from providers.rental.errors import ProviderError
 
 CALL_TIMEOUT_S = 60.0
 """Longest wait for one answer; a call without a limit hangs a deployment for good when one packet is lost."""

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from providers.rental import owner_mark as marks
+from providers.rental.errors import ProviderError
+from providers.rental.operation import Operation
 from providers.rental.waiting import Pending, wait_until
 from providers.softlayer import guest_view, idempotent_order, order_status
-from providers.softlayer import owner_mark as marks
 from providers.softlayer.account import Account
 from providers.softlayer.cached_lists import GUEST_MASK
 from providers.softlayer.calls import made_id
-from providers.softlayer.errors import ProviderError
 from providers.softlayer.guest_view import Guest
-from providers.softlayer.session import Operation
 
 KIND = "DiskUpgrade"
 REQUEST_MASK = "mask[id,orderId,completedFlag]"
@@ -84,7 +84,7 @@ def grow_disks(op: Operation, account: Account, owner: marks.Owner, guest: Guest
     idempotent_order.obtain(
         op, account, idempotent_order.Wanted(f"disks for {name}", owner.mark, KIND, look, prepare, key_ids=())
     )
-    return wait_until(f"the disks of {name}", grown, op.patience, op.log.progress)
+    return wait_until(f"the disks of {name}", grown, op.deadline, op.log.progress)
 
 
 def _request(account: Account, guest_id: int) -> Row | None:

@@ -1,49 +1,63 @@
-"""What can go wrong in an operation on a resource, as sentences a person can act on."""
+"""SoftLayer's answers to a call that failed: gone, not ready, transient, refused for certain, or nobody knows."""
 
 from __future__ import annotations
 
 import re
-from typing import Any
 
-from microcluster.plain_text import lines
-from providers.softlayer import refusals
+from providers.rental.errors import CallError
 
 NOT_SENT = "not sent"
 """The code of a call that never left."""
 NOT_TRUSTED = "not trusted"
 """The code of a call that never left because nobody whom we trust has signed the endpoint's certificate."""
 
+VENDOR = "the vendor's documents and the exceptions that users of its clients report"
+CLIENT = "exceptions.py and transports/xmlrpc.py of the official client 6.2.9"
+HTTP = "RFC 9110, section 15.5: the server did not or will not process the request"
 
-class ProviderError(Exception):
-    """An operation failed; the text is a whole sentence: what was done, to what, what happened, what next."""
+# Answers after which a call was certainly not carried out, each with its source; every other fault leaves that open.
+KNOWN_REFUSALS = {
+    "SoftLayer_Exception_ObjectNotFound": VENDOR,
+    "SoftLayer_Exception_InvalidValue": VENDOR,
+    "SoftLayer_Exception_MissingCreationProperty": VENDOR,
+    "SoftLayer_Exception_NotImplemented": VENDOR,
+    "SoftLayer_Exception_NotReady": VENDOR,
+    "SoftLayer_Exception_Order": VENDOR,
+    "SoftLayer_Exception_Order_InvalidData": VENDOR,
+    "SoftLayer_Exception_Order_InvalidLocation": VENDOR,
+    "SoftLayer_Exception_InsufficientCapacity": "softlayer/softlayer-python, issue 919",
+    "SoftLayer_Exception_Virtual_Host_Pool_InsufficientResources": "the same before 2018, issue 919",
+    "SoftLayer_Exception_WebService_RateLimitExceeded": "softlayer/softlayer-python, issue 884",
+    "SoftLayer_Exception_WebService_BadRequest": VENDOR,
+    "SoftLayer_Exception_WebService_ObjectMask": "softlayer/softlayer-api-php-client, issue 14",
+    "SoftLayer_Exception_Network_Storage_Group_MassAccessControlModification": VENDOR,
+    "SoftLayer_Exception_EncryptedToken_Expired": VENDOR,
+    # Requests that no method ever saw.
+    "not trusted": "RFC 8446, section 4.4: the certificate comes before anything that a client sends",
+    "-32700": CLIENT,
+    "-32701": CLIENT,
+    "-32702": CLIENT,
+    "-32601": CLIENT,
+    "-32602": CLIENT,
+    **{f"{place}{status}": HTTP for status in (400, 401, 403, 404, 405) for place in ("", "HTTP ")},
+}
+KNOWN_TEXTS = {
+    # `SoftLayer_Exception_Public` is the code of much else as well, and REST loses every code.
+    "unable to find object with id": VENDOR,
+    "access denied": VENDOR,
+    "invalid username/password": CLIENT,
+    "invalid api token": "CLI/core.py of the official client 6.2.9",
+    "the token has expired": VENDOR,
+}
 
-    def __init__(self, text: str) -> None:
-        super().__init__(lines(text))  # It may quote the account, and the engine prints it as it is.
 
-
-class Unfinished(ProviderError):
-    """Something was ordered, has an id and is not ready: reported as a partial failure, so that the id reaches the state."""
-
-    def __init__(
-        self, resource_id: str, outputs: dict[str, Any], reason: str, inputs: dict[str, Any] | None = None
-    ) -> None:
-        super().__init__(reason)
-        self.resource_id = resource_id
-        self.outputs = outputs
-        self.inputs = inputs
-
-
-class WaitError(ProviderError):
-    """A wait ended without what it waited for: its time was up, or the engine asked to stop."""
-
-
-class ApiError(ProviderError):
+class ApiError(CallError):
     """The API refused a call or did not answer it."""
 
-    def __init__(self, call: str, code: str, text: str) -> None:
-        super().__init__(f"{call}: {text} ({code})")
-        self.code = code
-        self.text = text
+    @property
+    def next_step(self) -> str:
+        """Say what a person does about it."""
+        return "It is gone: run 'pulumi up --refresh'" if self.is_gone else "Run the command again"
 
     @property
     def is_gone(self) -> bool:
@@ -56,7 +70,7 @@ class ApiError(ProviderError):
         return any(word in self.code for word in ("NotImplemented", "NotReady"))
 
     @property
-    def is_weather(self) -> bool:
+    def is_transient(self) -> bool:
         """Tell whether the same call may work in a moment."""
         if self.is_rate_limit:
             return True
@@ -72,9 +86,9 @@ class ApiError(ProviderError):
     def is_ambiguous(self) -> bool:
         """Tell whether the call may have been carried out although no answer says so: only known refusals are certain.
 
-        A fault that nobody knows is ambiguous and no weather: what it was about is looked for, and not sent again.
+        A fault that nobody knows is ambiguous and not transient: what it was about is looked for, and not sent again.
         """
-        return not self.is_rate_limit and (self.is_weather or not refusals.is_known(self.code, self.text))
+        return not self.is_rate_limit and (self.is_transient or not is_known_refusal(self.code, self.text))
 
     @property
     def is_forbidden(self) -> bool:
@@ -93,9 +107,7 @@ class ApiError(ProviderError):
         return self.code in ("401", "HTTP 401") or any(words in self.text.lower() for words in known)
 
 
-class UnnamedError(ApiError):
-    """An order was accepted: its receipt has its number, and does not name what it makes."""
-
-    def __init__(self, call: str, order_id: str) -> None:
-        super().__init__(call, "unreadable answer", f"order {order_id} was accepted, its receipt names nothing else")
-        self.order_id = order_id
+def is_known_refusal(code: str, text: str) -> bool:
+    """Tell whether a fault is one of these."""
+    said = text.strip().lower()
+    return code in KNOWN_REFUSALS or any(said.startswith(known) for known in KNOWN_TEXTS)

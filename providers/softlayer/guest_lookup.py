@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from providers.rental import owner_mark as marks
 from providers.rental.waiting import Pending
 from providers.softlayer import order_status, rights
-from providers.softlayer import owner_mark as marks
 from providers.softlayer.account import Account
 from providers.softlayer.cached_lists import GUEST_MASK
 from providers.softlayer.errors import ApiError

@@ -6,12 +6,13 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from providers.rental import owner_mark as marks
+from providers.rental.errors import ProviderError
 from providers.rental.waiting import Pending, pause_s
 from providers.softlayer import guest_view, order_status
-from providers.softlayer import owner_mark as marks
 from providers.softlayer.account import Account
 from providers.softlayer.cached_lists import GUEST_MASK
-from providers.softlayer.errors import ApiError, ProviderError
+from providers.softlayer.errors import ApiError
 from providers.softlayer.guest_lookup import missing
 from providers.softlayer.idempotent_order import SETTLED_S
 

@@ -8,7 +8,7 @@ import pydantic
 
 from microcluster import catalog
 from providers.grpc.spec import MARK_PATTERN, ObjectId, Placed
-from providers.softlayer import owner_mark as marks
+from providers.rental import owner_mark as marks
 
 GROUPS_PER_INTERFACE = 5
 _Name = Annotated[str, pydantic.StringConstraints(pattern=r"^[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?$", max_length=63)]

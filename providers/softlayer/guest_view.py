@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from providers.rental import owner_mark
+from providers.rental.errors import ProviderError
 from providers.rental.waiting import Pending
-from providers.softlayer import owner_mark, prices
-from providers.softlayer.errors import ProviderError
+from providers.softlayer import prices
 
 Guest = Mapping[str, Any]
 

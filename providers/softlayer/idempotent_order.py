@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from providers.rental import clock
+from providers.rental import owner_mark as marks
+from providers.rental.errors import OrderWithoutId, ProviderError, WaitError
 from providers.rental.journal import Intent, Journal, digest
+from providers.rental.operation import Operation
 from providers.rental.waiting import Pending, wait_until
 from providers.softlayer import claim, order_status
-from providers.softlayer import owner_mark as marks
 from providers.softlayer.account import Account
 from providers.softlayer.calls import LONGEST_CALL_S
-from providers.softlayer.errors import ApiError, ProviderError, UnnamedError, WaitError
-from providers.softlayer.session import Operation
+from providers.softlayer.errors import ApiError
 
 LISTS_LAG_S = 120.0
 """Lists may lag this far behind an accepted order."""
@@ -64,7 +65,7 @@ def obtain(op: Operation, account: Account, wanted: Wanted) -> Mapping[str, Any]
         found = resolve(op, account, wanted)
         if found is not None:
             return found
-        if attempt == ORDER_ATTEMPTS or (lost and not lost.is_weather):
+        if attempt == ORDER_ATTEMPTS or (lost and not lost.is_transient):
             break
         try:
             made = _order(op, account, wanted)
@@ -74,8 +75,8 @@ def obtain(op: Operation, account: Account, wanted: Wanted) -> Mapping[str, Any]
             if made is not None:
                 return made
             continue
-        if lost.is_weather:
-            op.patience.pause(PAUSE_S)
+        if lost.is_transient:
+            op.deadline.pause(PAUSE_S)
         elif wanted.is_unique and (there := _shown_late(op, wanted)):
             return there
     raise ProviderError(
@@ -89,13 +90,13 @@ def _shown_late(op: Operation, wanted: Wanted) -> Mapping[str, Any] | None:
         return wanted.look() or Pending("it was refused; looking whether the account has it already")
 
     try:
-        return wait_until(wanted.what, look, op.patience.within(LISTS_LAG_S), op.log.progress)
+        return wait_until(wanted.what, look, op.deadline.within(LISTS_LAG_S), op.log.progress)
     except WaitError:
         return None
 
 
 def _next_step(lost: ApiError | None) -> str:
-    if lost is None or lost.is_weather:
+    if lost is None or lost.is_transient:
         return "Run the command again."
     if lost.is_gone:
         return "Something that it names is gone: run 'pulumi up --refresh'."
@@ -118,9 +119,9 @@ def place(op: Operation, intent: Intent, send: Callable[[], str]) -> str:
     try:
         op.before_order(f"{intent.kind} {intent.name}")
         made = send()
-    except UnnamedError as error:
+    except OrderWithoutId as error:
         journal.receipt(attempt, error.order_id)
-        raise
+        raise ApiError(str(error).partition(": ")[0], error.code, error.text) from error
     except ApiError as error:
         if error.is_ambiguous:
             journal.lost(attempt)
@@ -140,7 +141,7 @@ def resolve(op: Operation, account: Account, wanted: Wanted) -> Mapping[str, Any
     earlier = journal.unresolved(account.identity().account_id, op.name, wanted.kind)
 
     def seen() -> tuple[Mapping[str, Any] | None] | Pending:
-        is_settled = unsettled_s(earlier, op.patience.time_scale) == 0
+        is_settled = unsettled_s(earlier, op.deadline.time_scale) == 0
         found = wanted.look()
         if found is None and not is_settled:
             return Pending(
@@ -148,7 +149,7 @@ def resolve(op: Operation, account: Account, wanted: Wanted) -> Mapping[str, Any
             )
         return found if isinstance(found, Pending) else (found,)
 
-    (found,) = wait_until(f"the order of {op.name}", seen, op.patience, op.log.progress)
+    (found,) = wait_until(f"the order of {op.name}", seen, op.deadline, op.log.progress)
     for each in earlier:
         if found is None:
             give_up(account, journal, each)
@@ -214,7 +215,7 @@ def recent(op: Operation, account: Account, owner_mark: str, kind: str) -> dict[
 
 
 def _unsettled(op: Operation, made: Mapping[str, Intent]) -> dict[str, Intent]:
-    return {each: intent for each, intent in made.items() if unsettled_s([intent], op.patience.time_scale) > 0}
+    return {each: intent for each, intent in made.items() if unsettled_s([intent], op.deadline.time_scale) > 0}
 
 
 def unsettled_s(intents: Sequence[Intent], time_scale: float) -> float:

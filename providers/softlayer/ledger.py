@@ -12,12 +12,13 @@ import pydantic
 from microcluster import catalog
 from providers.grpc.resource_protocol import Created, Live
 from providers.grpc.spec import MARK_PATTERN, Placed, Problem, problems
+from providers.rental import owner_mark as marks
+from providers.rental.errors import ProviderError
+from providers.rental.operation import Operation
 from providers.softlayer import guest_view, order_template, rights, routers, sweep
-from providers.softlayer import owner_mark as marks
 from providers.softlayer.account import Account
 from providers.softlayer.billing import Receipt
-from providers.softlayer.errors import ApiError, ProviderError
-from providers.softlayer.session import Operation
+from providers.softlayer.errors import ApiError
 
 REPLACE_ON: frozenset[str] = frozenset()
 """Never replaced: it is the first resource of a stack and the last to go."""
@@ -112,7 +113,7 @@ def delete(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapp
     """Cancel whatever in the account still bears the mark, prove that nothing is billed, and log the receipt."""
     account = op.account(old.get("accountId"))
     owner = marks.Owner(str(inputs["stack"]), str(inputs["mark"]))
-    op.log.told(told(sweep.clean(op, account, owner), owner.mark))
+    op.log.info(told(sweep.clean(op, account, owner), owner.mark))
 
 
 def told(found: Receipt, owner_mark: str) -> str:

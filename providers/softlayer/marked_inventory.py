@@ -9,13 +9,13 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from providers.rental.waiting import Patience
+from providers.rental import owner_mark as marks
+from providers.rental.errors import ProviderError
+from providers.rental.waiting import Deadline
 from providers.softlayer import cancel_guest, guest_view, others, security_group, ssh_key
-from providers.softlayer import owner_mark as marks
 from providers.softlayer.account import Account
 from providers.softlayer.billing import dated
 from providers.softlayer.cached_lists import GUEST_MASK
-from providers.softlayer.errors import ProviderError
 from providers.softlayer.prices import per_hour
 
 WORKERS = 16
@@ -120,7 +120,7 @@ def of_other_stacks(found: Iterable[Belonging], owner: marks.Owner) -> list[str]
 
 
 def remove_all(
-    account: Account, things: Iterable[Belonging], patience: Patience, tell: Callable[[str], None]
+    account: Account, things: Iterable[Belonging], deadline: Deadline, tell: Callable[[str], None]
 ) -> list[str]:
     """Cancel or remove all, each with its proof; return the sentences of those that failed: one does not keep the rest."""
     things = tuple(things)
@@ -129,7 +129,7 @@ def remove_all(
     failures: list[str] = []
     for batch in (first, rest):
         with ThreadPoolExecutor(WORKERS) as pool:
-            tried = pool.map(lambda each: _attempt(account, each, patience, tell), batch)
+            tried = pool.map(lambda each: _attempt(account, each, deadline, tell), batch)
             failures += [failure for failure in tried if failure]
     return failures
 
@@ -152,22 +152,22 @@ def _belonging(listing: _Listing, row: Row) -> Belonging | None:
     return Belonging(listing.kind, str(row["id"]), listing.name(row), owner, since, cost, bool(bill), alive, by_hand)
 
 
-def _attempt(account: Account, thing: Belonging, patience: Patience, tell: Callable[[str], None]) -> str | None:
+def _attempt(account: Account, thing: Belonging, deadline: Deadline, tell: Callable[[str], None]) -> str | None:
     try:
-        _remove(account, thing, patience, lambda message: tell(f"{thing}: {message}"))
+        _remove(account, thing, deadline, lambda message: tell(f"{thing}: {message}"))
     except ProviderError as error:
         return str(error)
     return None
 
 
-def _remove(account: Account, thing: Belonging, patience: Patience, tell: Callable[[str], None]) -> None:
+def _remove(account: Account, thing: Belonging, deadline: Deadline, tell: Callable[[str], None]) -> None:
     owner = thing.owner
     if thing.kind == GUEST:
-        cancel_guest.close(account, thing.id, owner, patience, tell)
+        cancel_guest.close(account, thing.id, owner, deadline, tell)
     elif thing.kind == KEY:
         ssh_key.remove(account, thing.id, owner)
     elif thing.kind == GROUP:
-        security_group.remove(account, thing.id, owner, patience, tell)
+        security_group.remove(account, thing.id, owner, deadline, tell)
     else:
         raise ProviderError(
             f"cancelling {thing}: microcluster orders no such thing and cancels none. If it is yours, cancel it with "

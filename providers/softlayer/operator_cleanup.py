@@ -5,27 +5,22 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from providers.grpc.engine_log import EngineLog, Log
+from providers.rental import owner_mark as marks
 from providers.rental.journal import Journal
-from providers.rental.waiting import Patience
+from providers.rental.operation import Operation, Session
+from providers.rental.waiting import Deadline
 from providers.softlayer import idempotent_order, order_guest, order_status, rights, sweep
-from providers.softlayer import owner_mark as marks
 from providers.softlayer.account import Account
 from providers.softlayer.billing import Receipt
-from providers.softlayer.session import Operation, Session
 
 LIMIT_S = 90 * 60.0
 
 
-class _Screen(EngineLog):
+class _Screen:
     """Says on the screen what the engine would show."""
 
     def __init__(self, tell: Callable[[str], None]) -> None:
-        super().__init__("")
-        self._tell = tell
-
-    def say(self, urn: str, message: str, severity: int = 0, *, passing: bool = False) -> None:
-        self._tell(message)
+        self.info = self.progress = self.warn = tell
 
 
 def cancel_all(
@@ -34,8 +29,8 @@ def cancel_all(
     """Cancel and remove whatever bears the mark, wait for what may still turn up, and return the receipt."""
     stop = threading.Event()
     urn = f"urn:pulumi:{stack}::microcluster::softlayer:index:Ledger::{stack}"
-    log = Log(_Screen(tell), urn)
-    op = Operation(urn, Session(None, time_scale, stop), Patience(LIMIT_S, stop, time_scale), log)
+    session = Session(lambda: account, time_scale, stop)
+    op = Operation(urn, session, Deadline(LIMIT_S, stop, time_scale), _Screen(tell))
     return sweep.clean(op, account, marks.Owner(stack, owner_mark))
 
 

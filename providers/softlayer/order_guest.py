@@ -7,16 +7,16 @@ from functools import partial
 from typing import Any
 
 from providers.grpc.spec import difference
+from providers.rental import owner_mark as marks
+from providers.rental.errors import ProviderError
 from providers.rental.journal import Intent
+from providers.rental.operation import Operation
 from providers.rental.waiting import Pending
 from providers.softlayer import guest_view, idempotent_order, order_template, rights, userdata
-from providers.softlayer import owner_mark as marks
 from providers.softlayer.account import Account
 from providers.softlayer.cached_lists import GUEST_MASK
-from providers.softlayer.errors import ProviderError
 from providers.softlayer.guest_lookup import sight
 from providers.softlayer.guest_spec import GuestSpec
-from providers.softlayer.session import Operation
 
 LIST_AGE_S = 60.0
 """The list that was read for this look is young enough."""
@@ -112,7 +112,7 @@ def _adopt(op: Operation, account: Account, spec: GuestSpec, guest: Mapping[str,
             f"adopting {guest_view.described(guest)}, which an earlier run ordered: {'; '.join(differing)}. Nothing was "
             "touched. Put the stack file back as it was, or cancel that guest, and run the command again."
         )
-    op.log.told(f"Goes on with {guest_view.described(guest)}, whose order was accepted before.")
+    op.log.info(f"Goes on with {guest_view.described(guest)}, whose order was accepted before.")
     return str(guest["id"]), key
 
 

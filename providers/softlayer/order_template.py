@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from microcluster import catalog
-from providers.softlayer import owner_mark
+from providers.rental import owner_mark
+from providers.rental.errors import OrderWithoutId, ProviderError
 from providers.softlayer.calls import Api, made_id
-from providers.softlayer.errors import ApiError, ProviderError, UnnamedError
+from providers.softlayer.errors import ApiError
 
 STOCK_SYSTEM = "UBUNTU_LATEST_64"
 FIRST_DATA_DEVICE = 2
@@ -96,7 +97,7 @@ def send(api: Api, order: Order) -> str:
     if order.method == "placeOrder" and isinstance(answer, dict):
         guests = (answer.get("orderDetails") or {}).get("virtualGuests") or [{}]
         if not guests[0].get("id") and answer.get("orderId"):
-            raise UnnamedError(f"calling {call}", str(answer["orderId"]))
+            raise OrderWithoutId(f"calling {call}", str(answer["orderId"]))
         answer = guests[0]
     return made_id(answer, call)
 

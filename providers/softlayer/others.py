@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from providers.softlayer import owner_mark as marks
+from providers.rental import owner_mark as marks
 from providers.softlayer.calls import Api
 
 VOLUME, VLAN = "volume", "vlan"

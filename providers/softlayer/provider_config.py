@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from providers.grpc.spec import Problem
-from providers.softlayer.errors import ProviderError
+from providers.rental.errors import ProviderError
 
-SETTINGS = ("configFile", "timeScale", "importMark")
+SETTINGS = ("configFile", "timeScale")
 ENGINES_OWN = ("version", "pluginDownloadURL", "__internal")
 CREDENTIAL_NAMES = ("apiKey", "username", "password", "api_key", "key")
 

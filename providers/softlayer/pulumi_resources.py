@@ -9,7 +9,7 @@ from typing import Any
 import pulumi
 
 from providers.grpc.pulumi_base import SoftLayerResource, Strings, camel_case, props
-from providers.softlayer.owner_mark import owner_domain, owner_label, owner_tags  # noqa: F401 - the program finds them here
+from providers.rental.owner_mark import owner_domain, owner_label, owner_tags  # noqa: F401 - the program finds them here
 
 
 @dataclass(frozen=True)

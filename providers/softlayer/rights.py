@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from providers.rental.errors import ProviderError
 from providers.softlayer import guest_view
 from providers.softlayer.account import Account
-from providers.softlayer.errors import ProviderError
 
 ALL_DEVICES = "ACCESS_ALL_GUEST"
 VIEW = "VIRTUAL_GUEST_VIEW"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from providers.rental.errors import ProviderError
 from providers.softlayer.calls import Api
-from providers.softlayer.errors import ProviderError
 from providers.softlayer.guest_view import Guest, live_inputs
 
 CLOSING = "CLOSURE_ANNOUNCED"

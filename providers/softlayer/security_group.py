@@ -9,14 +9,16 @@ import pydantic
 
 from providers.grpc.resource_protocol import Created, Live
 from providers.grpc.spec import MARK_PATTERN, Problem, Spec, problems
-from providers.rental.waiting import Patience, Pending, wait_until
-from providers.softlayer import idempotent_order, import_guard, security_rule
-from providers.softlayer import owner_mark as marks
+from providers.rental import import_guard
+from providers.rental import owner_mark as marks
+from providers.rental.errors import PartialFailure, ProviderError
+from providers.rental.operation import Operation
+from providers.rental.waiting import Deadline, Pending, wait_until
+from providers.softlayer import idempotent_order, security_rule
 from providers.softlayer.account import Account
 from providers.softlayer.calls import made_id
-from providers.softlayer.errors import ApiError, ProviderError, Unfinished
+from providers.softlayer.errors import ApiError
 from providers.softlayer.security_rule import RuleSpec
-from providers.softlayer.session import Operation
 
 KIND = "SecurityGroup"
 REPLACE_ON = frozenset({"mark", "name"})
@@ -102,11 +104,11 @@ def delete(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapp
     """Remove the group as soon as the last guest has let go of it."""
     account = op.account(old.get("accountId"))
     owner = marks.Owner(op.stack, str(inputs.get("mark") or old.get("mark")))
-    remove(account, resource_id, owner, op.patience, op.log.progress)
+    remove(account, resource_id, owner, op.deadline, op.log.progress)
     op.journal(owner.mark).closed(account.identity().account_id, KIND, resource_id)
 
 
-def remove(account: Account, group_id: str, owner: marks.Owner, patience: Patience, tell: Any) -> None:
+def remove(account: Account, group_id: str, owner: marks.Owner, deadline: Deadline, tell: Any) -> None:
     """Remove a group that bears the mark; a group that is gone, or somebody else's by now, is left alone."""
 
     def look() -> bool | Pending:
@@ -128,7 +130,7 @@ def remove(account: Account, group_id: str, owner: marks.Owner, patience: Patien
             return Pending(f"still in use {users}; nothing is billed for it ({error.text})")
         return True
 
-    wait_until(f"security group {group_id} removed", look, patience, tell)
+    wait_until(f"security group {group_id} removed", look, deadline, tell)
 
 
 def _same_group(op: Operation, account: Account, spec: GroupSpec) -> dict[str, Any] | None:
@@ -169,16 +171,16 @@ def _with_rules(op: Operation, account: Account, spec: GroupSpec, group_id: str)
         try:
             _settle_rules(account, spec, group)
         except ApiError as error:
-            if not error.is_weather:
+            if not error.is_transient:
                 raise
             return Pending(f"looking which rules it has, as the answer got lost ({error.text})")
         return True
 
     try:
-        wait_until(f"the rules of security group {group_id}", look, op.patience, op.log.progress)
+        wait_until(f"the rules of security group {group_id}", look, op.deadline, op.log.progress)
     except ProviderError as error:
         reason = f"giving security group {group_id} ({spec.name}) its rules: {error}"
-        raise Unfinished(group_id, outputs, reason) from error
+        raise PartialFailure(group_id, outputs, reason) from error
     return outputs
 
 

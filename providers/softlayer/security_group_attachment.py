@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from providers.rental.operation import Operation
 from providers.rental.waiting import Pending, wait_until
 from providers.softlayer import guest_view
 from providers.softlayer.account import Account
 from providers.softlayer.cached_lists import GUEST_MASK
 from providers.softlayer.errors import ApiError
-from providers.softlayer.session import Operation
 
 SIDES = {
     "primaryNetworkComponent": "public_security_group_ids",
@@ -60,12 +60,12 @@ def settle(op: Operation, account: Account, guest: guest_view.Guest, spec: Any) 
             for change in changes(found, spec):
                 _carry_out(account, change)
         except ApiError as error:
-            if not error.is_weather:
+            if not error.is_transient:
                 raise
             return Pending(f"looking which groups it wears, as the answer got lost ({error.text})")
         return found
 
-    settled = wait_until(f"the security groups of {guest_view.described(guest)}", look, op.patience, op.log.progress)
+    settled = wait_until(f"the security groups of {guest_view.described(guest)}", look, op.deadline, op.log.progress)
     if any(change.is_first and change.attach for change in planned):
         op.log.warn(
             f"Restarts {guest_view.described(guest)}: the first security group of an interface works only from then on."

@@ -12,12 +12,14 @@ import pydantic
 
 from providers.grpc.resource_protocol import Created, Live
 from providers.grpc.spec import MARK_PATTERN, Problem, Spec, problems
-from providers.softlayer import claim, idempotent_order, import_guard
-from providers.softlayer import owner_mark as marks
+from providers.rental import import_guard
+from providers.rental import owner_mark as marks
+from providers.rental.errors import ProviderError
+from providers.rental.operation import Operation
+from providers.softlayer import claim, idempotent_order
 from providers.softlayer.account import Account
 from providers.softlayer.calls import made_id
-from providers.softlayer.errors import ApiError, ProviderError
-from providers.softlayer.session import Operation
+from providers.softlayer.errors import ApiError
 
 KIND = "SshKey"
 REPLACE_ON = frozenset({"mark", "publicKey"})

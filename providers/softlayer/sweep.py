@@ -9,6 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
+from providers.rental import owner_mark as marks
+from providers.rental.errors import ProviderError
+from providers.rental.operation import Operation
 from providers.rental.waiting import Pending, wait_until
 from providers.softlayer import (
     cancel_guest,
@@ -21,12 +24,9 @@ from providers.softlayer import (
     security_group,
     ssh_key,
 )
-from providers.softlayer import owner_mark as marks
 from providers.softlayer.account import Account
 from providers.softlayer.billing import Receipt, receipt
-from providers.softlayer.errors import ProviderError
 from providers.softlayer.guest_lookup import sight
-from providers.softlayer.session import Operation
 
 SWEEPERS = 16
 
@@ -38,7 +38,7 @@ def clean(op: Operation, account: Account, owner: marks.Owner) -> Receipt:
         ProviderError: something is still billed, or cannot be removed; the text has every failure.
     """
     cleaning = _Cleaning(op, account, owner)
-    return wait_until(f"nothing with mark {owner.mark} is billed", cleaning.look, op.patience, op.log.progress)
+    return wait_until(f"nothing with mark {owner.mark} is billed", cleaning.look, op.deadline, op.log.progress)
 
 
 class _Cleaning:
@@ -53,7 +53,7 @@ class _Cleaning:
     def look(self) -> Receipt | Pending:
         uncertain = self._sweep()
         unresolved = self._journal.unresolved(self._account.identity().account_id)
-        if idempotent_order.unsettled_s(unresolved, self._op.patience.time_scale) > 0:
+        if idempotent_order.unsettled_s(unresolved, self._op.deadline.time_scale) > 0:
             uncertain.append(f"the answer to the order of {unresolved[-1].name} got lost, and it may still turn up")
         if uncertain:
             return Pending(uncertain[0])
@@ -78,7 +78,7 @@ class _Cleaning:
         found = marked_inventory.everything(self._account)
         self._report_other_stacks(found)
         rest = [each for each in found if self._owner.has(each.owner) and each.kind != marked_inventory.GUEST]
-        failures += marked_inventory.remove_all(self._account, rest, self._op.patience, self._op.log.progress)
+        failures += marked_inventory.remove_all(self._account, rest, self._op.deadline, self._op.log.progress)
         if failures:
             raise ProviderError("\n".join(failures))
         if living or rest:
@@ -120,14 +120,14 @@ class _Cleaning:
             return [failure for failure in pool.map(partial(self._close, kind), ids) if failure]
 
     def _close(self, kind: str, object_id: str) -> str | None:
-        account, patience, tell = self._account, self._op.patience, self._op.log.progress
+        account, deadline, tell = self._account, self._op.deadline, self._op.log.progress
         try:
             if kind == order_guest.KIND:
-                cancel_guest.close(account, object_id, self._owner, patience, tell)
+                cancel_guest.close(account, object_id, self._owner, deadline, tell)
             elif kind == ssh_key.KIND:
                 ssh_key.remove(account, object_id, self._owner)
             else:
-                security_group.remove(account, object_id, self._owner, patience, tell)
+                security_group.remove(account, object_id, self._owner, deadline, tell)
         except ProviderError as error:
             return str(error)
         self._journal.closed(account.identity().account_id, kind, object_id)
@@ -152,7 +152,7 @@ class _Cleaning:
 
     def _is_settled(self) -> bool:
         """Tell whether the lists must show the last cancellation by now: they show one as late as an order."""
-        return (time.monotonic() - self._swept_at) / self._op.patience.time_scale > idempotent_order.SETTLED_S
+        return (time.monotonic() - self._swept_at) / self._op.deadline.time_scale > idempotent_order.SETTLED_S
 
     def _without_charge(self) -> list[str]:
         """Return what was ordered only now under a name that the list of charges shows less often than it was ordered."""

@@ -25,7 +25,7 @@ LONGEST_RETRY_AFTER_S = 15.0
 _of_thread = threading.local()
 
 
-class Deadline:
+class CallTimer:
     """Ends the request of this thread: after it nothing is sent any more, and no answer is waited for.
 
     The limits of ``requests`` count anew with every byte that comes.
@@ -80,7 +80,7 @@ class _Bounded:
     def send(self, content: Any) -> None:
         if self.sock is None:
             self.connect()
-        deadline: Deadline | None = getattr(_of_thread, "deadline", None)
+        deadline: CallTimer | None = getattr(_of_thread, "deadline", None)
         if deadline is not None:
             deadline.cover(self.sock)
         super().send(content)

@@ -10,24 +10,25 @@ from microcluster import catalog
 from providers.grpc.resource_protocol import Created, Live
 from providers.grpc.spec import Problem, difference, problems
 from providers.grpc.values import has_unknown
+from providers.rental import import_guard
+from providers.rental import owner_mark as marks
+from providers.rental.errors import PartialFailure, ProviderError, WaitError
+from providers.rental.operation import Operation
 from providers.rental.waiting import Pending, wait_until
 from providers.softlayer import (
     cancel_guest,
     disk_upgrade,
     guest_view,
     idempotent_order,
-    import_guard,
     order_guest,
     rights,
     security_group_attachment,
 )
-from providers.softlayer import owner_mark as marks
 from providers.softlayer.account import Account
-from providers.softlayer.errors import ApiError, ProviderError, Unfinished, WaitError
+from providers.softlayer.errors import ApiError
 from providers.softlayer.guest_lookup import sight
 from providers.softlayer.guest_readiness import Building, GoneError
 from providers.softlayer.guest_spec import GuestSpec
-from providers.softlayer.session import Operation
 
 REPLACE_ON = frozenset(
     {"mark", "hostname", "domain", "datacenter", "flavor", "os", "imageId"}
@@ -75,7 +76,7 @@ def read(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mappin
     try:
         guest = _known(op, account, owner, resource_id)
     except WaitError as error:
-        raise Unfinished(resource_id, dict(old), str(error), dict(inputs)) from error
+        raise PartialFailure(resource_id, dict(old), str(error), dict(inputs)) from error
     if guest is not None:
         rights.check_cancelled(account, guest)
     if guest is None or guest_view.is_cancelled(guest):
@@ -85,13 +86,13 @@ def read(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mappin
     live = _inputs_of(op, guest, inputs)
     host_key = old.get("hostKey") or order_guest.host_key(account, resource_id)
     outputs = guest_view.outputs(guest, host_key, account.identity().account_id)
-    building = Building(account, marks.owner_in_domain(guest["domain"]) or owner, resource_id, op.patience.time_scale)
+    building = Building(account, marks.owner_in_domain(guest["domain"]) or owner, resource_id, op.deadline.time_scale)
     try:
         state = building.judge(guest)
     except ProviderError as error:
-        raise Unfinished(resource_id, outputs, str(error), live) from error
+        raise PartialFailure(resource_id, outputs, str(error), live) from error
     if isinstance(state, Pending):
-        raise Unfinished(resource_id, outputs, f"{guest_view.described(guest)} is not ready: {state.detail}.", live)
+        raise PartialFailure(resource_id, outputs, f"{guest_view.described(guest)} is not ready: {state.detail}.", live)
     return Live(live, outputs)
 
 
@@ -108,8 +109,8 @@ def _known(op: Operation, account: Account, owner: marks.Owner, guest_id: str) -
         seen = sight(account, owner, guest_id, fresh)
         return seen if isinstance(seen, Pending) else (seen,)
 
-    patience = op.patience.within(2 * idempotent_order.SETTLED_S)
-    (guest,) = wait_until(f"certainty about guest {guest_id}", look, patience, op.log.progress)
+    deadline = op.deadline.within(2 * idempotent_order.SETTLED_S)
+    (guest,) = wait_until(f"certainty about guest {guest_id}", look, deadline, op.log.progress)
     return guest
 
 
@@ -125,7 +126,7 @@ def delete(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapp
     account = op.account(old.get("accountId"))
     owner = _owner(op, inputs)
     fresh = partial(_is_fresh, op, account, owner.mark, resource_id)
-    cancel_guest.close(account, resource_id, owner, op.patience, op.log.progress, is_fresh=fresh)
+    cancel_guest.close(account, resource_id, owner, op.deadline, op.log.progress, is_fresh=fresh)
     op.journal(owner.mark).closed(account.identity().account_id, order_guest.KIND, resource_id)
 
 
@@ -137,19 +138,19 @@ def _finish(op: Operation, account: Account, spec: GuestSpec, guest_id: str, hos
     """From here on the guest costs money, so that whatever happens its id reaches the state."""
     known: dict[str, Any] = {"guestId": guest_id, "hostKey": host_key, "accountId": account.identity().account_id}
     fresh = partial(_is_fresh, op, account, spec.mark, guest_id)
-    building = Building(account, spec.owner, guest_id, op.patience.time_scale, fresh)
+    building = Building(account, spec.owner, guest_id, op.deadline.time_scale, fresh)
     try:
         _label(account, spec, building.read())
-        ready = wait_until(f"guest {guest_id} ({spec.hostname}) ready", building.look, op.patience, op.log.progress)
+        ready = wait_until(f"guest {guest_id} ({spec.hostname}) ready", building.look, op.deadline, op.log.progress)
         _set_port_speed(account, spec, ready)
         ready = security_group_attachment.settle(op, account, ready, spec)
         _label(account, spec, ready)
         building.guest = disk_upgrade.grow_disks(op, account, spec.owner, ready, spec.data_disks_gb)
     except GoneError as error:
-        raise Unfinished(guest_id, known, f"guest {guest_id} ({spec.hostname}): {error}") from error
+        raise PartialFailure(guest_id, known, f"guest {guest_id} ({spec.hostname}): {error}") from error
     except Exception as error:  # noqa: BLE001  # Whatever it is.
         reason = f"guest {guest_id} ({spec.hostname}) is {_standing(building.guest)}: {op.sentence(error)}"
-        raise Unfinished(guest_id, known | _shown(building.guest, known), reason) from error
+        raise PartialFailure(guest_id, known | _shown(building.guest, known), reason) from error
     return known | _shown(building.guest, known)
 
 

@@ -17,11 +17,12 @@ import pytest
 
 from providers.grpc.engine_log import EngineLog, Log
 from providers.rental import clock
-from providers.rental.waiting import Patience
+from providers.rental.operation import Operation
+from providers.rental.waiting import Deadline
+from providers.softlayer import __main__ as plugin
 from providers.softlayer import order_guest
 from providers.softlayer.guest_spec import GuestSpec
 from providers.softlayer.idempotent_order import SETTLED_S
-from providers.softlayer.session import Operation, Session
 from tests.integration.lossy_wire import LossyWire, lossy_wire
 from tests.integration.provider_cluster import MARK, STACK, guest
 from tests.integration.provider_driver import Driver, Failed
@@ -163,8 +164,8 @@ def test_a_clock_that_is_set_in_one_living_process_orders_nothing_twice(world, m
     monkeypatch.setattr(clock, "wall", lambda: real() + step * (time.monotonic() - began > 1))
     stop = threading.Event()
     urn = f"urn:pulumi:{STACK}::microcluster::softlayer:index:VirtualGuest::gpu-0"
-    session = Session(str(world.config), TIME_SCALE, stop)
-    op = Operation(urn, session, Patience(600, stop, TIME_SCALE), Log(EngineLog(""), urn))
+    session = plugin.session({"configFile": str(world.config), "timeScale": TIME_SCALE}, stop)
+    op = Operation(urn, session, Deadline(600, stop, TIME_SCALE), Log(EngineLog(""), urn))
     made, _ = order_guest.adopt_or_order(op, op.account(), GuestSpec.of(guest("gpu-0")))
     assert world.machines() == [made]
     assert world.wire.calls.count("createObject") == 1

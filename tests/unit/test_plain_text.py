@@ -16,8 +16,9 @@ from microcluster.plain_text import duration, lines, one_line, say
 from microcluster.verbs import command
 from microcluster.verbs.screen import PlainConsole, show_table
 from providers.grpc.engine_log import EngineLog
-from providers.grpc.redaction import redacted
-from providers.softlayer.errors import ApiError, ProviderError
+from providers.rental.errors import ProviderError
+from providers.rental.redaction import redacted
+from providers.softlayer.errors import ApiError
 
 ROOT = Path(__file__).parents[2]
 NASTY = "old [/data] of run 7 \x1b[2J\x1b]0;title\x07\x9b31m\u202e\u2066\u200f\x7f\x00 :skull: \udc80end"

@@ -6,12 +6,12 @@ from types import SimpleNamespace
 
 import pytest
 
+from providers.rental.errors import ProviderError
+from providers.rental.owner_mark import Owner
 from providers.rental.waiting import Pending
 from providers.softlayer import guest_readiness, order_status
-from providers.softlayer.errors import ProviderError
 from providers.softlayer.guest_lookup import open_without_guest
 from providers.softlayer.guest_readiness import Building
-from providers.softlayer.owner_mark import Owner
 from tests.unit.test_provider_guests import READY, transaction
 
 UNBILLED = {key: value for key, value in READY.items() if key not in ("billingItem", "provisionDate")}

@@ -7,17 +7,21 @@ import html
 import json
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import quote
 from xml.parsers.expat import ExpatError
 
 import pytest
 import SoftLayer
 
-from providers.grpc.redaction import redacted
-from providers.softlayer import calls, refusals, transport
+from providers.rental import rate_limiter
+from providers.rental.errors import WaitError
+from providers.rental.rate_limiter import RateLimiter
+from providers.rental.redaction import redacted
+from providers.softlayer import calls, errors, transport
 from providers.softlayer.calls import Api
 from providers.softlayer.credentials import Credentials, CredentialsError, load
-from providers.softlayer.errors import ApiError, WaitError
+from providers.softlayer.errors import ApiError
 
 KEY = "a-key-of-some-length-0123456789"
 
@@ -114,11 +118,11 @@ def test_after_a_fault_that_nobody_knows_an_order_may_stand_and_nothing_is_repea
     with pytest.raises(ApiError) as error:
         client.read("Account", "getObject")
     assert wire.sent == 1
-    assert error.value.is_ambiguous and not error.value.is_weather
+    assert error.value.is_ambiguous and not error.value.is_transient
 
 
 def test_every_refusal_that_counts_as_known_has_a_source():
-    assert all({**refusals.CODES, **refusals.TEXTS}.values())
+    assert all({**errors.KNOWN_REFUSALS, **errors.KNOWN_TEXTS}.values())
 
 
 @pytest.mark.parametrize("weather", [each for each in WEATHER if each not in (LIMITED, WEATHER[4])])
@@ -129,45 +133,44 @@ def test_an_order_in_such_weather_may_have_been_accepted(api, weather):
     assert error.value.is_ambiguous
 
 
-def crowd(pace: calls._Pace, stop: threading.Event, *turns: bool) -> list[bool]:
-    """Let callers queue up behind one another, those with True can wait; return them as they got their turns."""
-    passed: list[bool] = []
-
-    def call(can_wait: bool) -> None:
-        pace.take(stop, can_wait=can_wait)
-        passed.append(can_wait)
-
-    threads = [threading.Thread(target=call, args=(each,)) for each in turns]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(20)
-    return passed
+def crowd(limiter: RateLimiter, stop: threading.Event, count: int) -> int:
+    """Let callers queue up behind one another; return how many got their turn."""
+    with ThreadPoolExecutor(count) as pool:
+        return sum(pool.map(lambda _: limiter.take(stop), range(count)))
 
 
-def test_labels_wait_for_the_orders_that_came_after_them():
-    pace = calls._Pace(3)
-    pace.hold(2)
-    assert crowd(pace, threading.Event(), True, True, False, True, False) == [False, False, True, True, True]
-
-
-def test_a_crowd_calls_no_faster_than_the_pace():
-    pace = calls._Pace(50)
+def test_a_crowd_calls_no_faster_than_the_limit():
+    limiter = RateLimiter(50)
     began = time.monotonic()
-    assert len(crowd(pace, threading.Event(), *[False] * 40)) == 40
-    assert time.monotonic() - began >= 40 / 50 - calls.BURST_S - 0.05
+    assert crowd(limiter, threading.Event(), 40) == 40
+    assert time.monotonic() - began >= 40 / 50 - rate_limiter.BURST_S - 0.05
 
 
-def test_whoever_would_wait_long_for_a_turn_does_not_call_once_the_engine_asks_to_stop():
-    pace, stop = calls._Pace(20), threading.Event()
-    pace.hold(60)
+def test_a_turn_that_does_not_come_in_time_is_not_taken():
+    limiter = RateLimiter(50)
+    limiter.back_off(60)
+    assert not limiter.take(threading.Event(), 0.05)
+
+
+def test_when_the_engine_asks_to_stop_only_calls_whose_turn_is_near_are_sent():
+    limiter, stop = RateLimiter(20), threading.Event()
+    limiter.back_off(60)
     stop.set()
     with pytest.raises(WaitError, match="the engine asked to stop"):
-        pace.take(stop)
-    pace = calls._Pace(0.25)
+        limiter.take(stop)
+    limiter = RateLimiter(0.25)
     began = time.monotonic()
-    crowd(pace, stop, False, False)
+    crowd(limiter, stop, 2)
     assert time.monotonic() - began < 3, "the second one's turn would come in four seconds"
+
+
+def test_a_request_to_stop_ends_the_wait_of_all_callers():
+    limiter, stop = RateLimiter(0.1), threading.Event()
+    threading.Timer(0.1, stop.set).start()
+    began = time.monotonic()
+    with pytest.raises(WaitError):
+        crowd(limiter, stop, 4)
+    assert time.monotonic() - began < 5
 
 
 @pytest.mark.parametrize("limited", [LIMITED, SoftLayer.TransportError(429, "slow down")])

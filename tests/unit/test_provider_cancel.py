@@ -7,10 +7,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from providers.rental.waiting import Patience
+from providers.rental.errors import ProviderError
+from providers.rental.owner_mark import Owner
+from providers.rental.waiting import Deadline
 from providers.softlayer import cancel_guest
-from providers.softlayer.errors import ApiError, ProviderError
-from providers.softlayer.owner_mark import Owner
+from providers.softlayer.errors import ApiError
 from tests.unit.test_provider_guests import READY
 
 OWNER = Owner("local", "1f3a9c42")
@@ -38,7 +39,7 @@ class Refusing:
 
 
 def close(account: Refusing, limit_s: float = LIMIT_S) -> None:
-    cancel_guest.close(account, "101", OWNER, Patience(limit_s, threading.Event(), SCALE), lambda _: None)
+    cancel_guest.close(account, "101", OWNER, Deadline(limit_s, threading.Event(), SCALE), lambda _: None)
 
 
 @pytest.mark.parametrize("text", ["Access Denied. ", "You do not have permission to cancel this server."])

@@ -13,9 +13,9 @@ import pytest
 
 from providers.rental import clock, journal
 from providers.rental.clock import Instant
+from providers.rental.errors import ProviderError
 from providers.rental.journal import Intent, Journal
 from providers.softlayer import idempotent_order
-from providers.softlayer.errors import ProviderError
 
 MARK = "1f3a9c42"
 INTENT = Intent("278444", MARK, "gpu-0", "VirtualGuest", "digest", "gpu-0")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from providers.softlayer import owner_mark, pulumi_resources
+from providers.rental import owner_mark
+from providers.softlayer import pulumi_resources
 
 OURS = "1f3a9c42"
 LOCAL = owner_mark.Owner("local", OURS)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from providers.rental.errors import ProviderError
 from providers.softlayer import order_template
-from providers.softlayer.errors import ProviderError
 from providers.softlayer.guest_spec import GuestSpec
 from providers.softlayer.routers import pick, router_of
 

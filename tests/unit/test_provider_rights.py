@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from providers.rental.errors import ProviderError
 from providers.softlayer import rights
-from providers.softlayer.errors import ProviderError
 
 ALL = [{"keyName": each} for each in rights.NAMES]
 KEY = SimpleNamespace(username="somebody", endpoint="https://api.test")

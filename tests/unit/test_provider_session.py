@@ -8,29 +8,30 @@ import pytest
 from pulumi.runtime.proto import provider_pb2
 
 from providers.grpc.engine_log import EngineLog, Log
+from providers.grpc.server import ParentWatch
 from providers.grpc.servicer import Provider
 from providers.grpc.values import to_struct
-from providers.rental.waiting import Patience
+from providers.rental.errors import EngineGoneError, PartialFailure
+from providers.rental.operation import Identity, Operation, Session
+from providers.rental.waiting import Deadline
 from providers.softlayer import virtual_guest
-from providers.softlayer.account import Identity
+from providers.softlayer.__main__ import SOFTLAYER
 from providers.softlayer.calls import Api
-from providers.softlayer.errors import Unfinished
-from providers.softlayer.session import EngineGoneError, EngineLife, Operation, Session
 
 URN = "urn:pulumi:v100::microcluster::softlayer:index:VirtualGuest::gpu-0"
 
 
-def operation(life: EngineLife, stop: threading.Event | None = None) -> Operation:
-    session = Session(None, 1.0, stop or threading.Event())
-    return Operation(URN, session, Patience(1, session.stop), Log(EngineLog(""), URN), lambda: not life.is_over())
+def operation(life: ParentWatch, stop: threading.Event | None = None) -> Operation:
+    session = Session(Broken, 1.0, stop or threading.Event())
+    return Operation(URN, session, Deadline(1, session.stop), Log(EngineLog(""), URN), lambda: not life.is_over())
 
 
 def test_an_order_for_a_living_engine_may_go():
-    operation(EngineLife()).before_order("guest gpu-0")
+    operation(ParentWatch()).before_order("guest gpu-0")
 
 
 def test_nothing_is_ordered_once_stdin_has_ended():
-    life = EngineLife()
+    life = ParentWatch()
     life.gone.set()
     with pytest.raises(
         EngineGoneError, match="ordering guest gpu-0: the engine is gone or stops, so nothing was ordered"
@@ -39,7 +40,7 @@ def test_nothing_is_ordered_once_stdin_has_ended():
 
 
 def test_nothing_is_ordered_once_another_process_is_the_parent(monkeypatch):
-    life = EngineLife()
+    life = ParentWatch()
     monkeypatch.setattr("os.getppid", lambda: 1)
     with pytest.raises(EngineGoneError):
         operation(life).before_order("guest gpu-0")
@@ -49,11 +50,11 @@ def test_nothing_is_ordered_after_cancel():
     stop = threading.Event()
     stop.set()
     with pytest.raises(EngineGoneError):
-        operation(EngineLife(), stop).before_order("guest gpu-0")
+        operation(ParentWatch(), stop).before_order("guest gpu-0")
 
 
 def test_stack_and_name_come_from_the_urn():
-    found = operation(EngineLife())
+    found = operation(ParentWatch())
     assert (found.stack, found.name) == ("v100", "gpu-0")
 
 
@@ -76,7 +77,7 @@ def test_an_unforeseen_error_that_holds_the_key_is_told_without_it(tmp_path, mon
 
     monkeypatch.setattr(Api, "once", broken)
     (tmp_path / "softlayer.conf").write_text("[softlayer]\nusername = u\napi_key = a-long-secret-key\n")
-    provider, refusals = Provider("", EngineLife()), Refusals()
+    provider, refusals = Provider(SOFTLAYER, "", ParentWatch().is_over), Refusals()
     settings = to_struct({"configFile": str(tmp_path / "softlayer.conf")})
     provider.Configure(provider_pb2.ConfigureRequest(args=settings), refusals)
     provider.Read(provider_pb2.ReadRequest(urn=URN, id="101", inputs=to_struct({"mark": "1f3a9c42"})), refusals)
@@ -93,6 +94,8 @@ GUEST = {
 class Broken:
     """An account whose answers meet a fault of ours."""
 
+    secrets = ("a-long-secret-key",)
+
     def identity(self) -> Identity:
         return Identity("278444", "", "u", "http://127.0.0.1:9")
 
@@ -102,9 +105,10 @@ class Broken:
 
 def test_whatever_goes_wrong_after_an_order_its_id_reaches_the_state(monkeypatch):
     monkeypatch.setattr(virtual_guest.order_guest, "adopt_or_order", lambda *_: ("101", "ssh-ed25519 A"))
-    op = operation(EngineLife())
-    op.session._account, op.session.secrets = Broken(), ("a-long-secret-key",)
-    with pytest.raises(Unfinished, match=r"is ordered.*RuntimeError: \w+: \(secret\). This is a bug.") as unfinished:
+    op = operation(ParentWatch())
+    with pytest.raises(
+        PartialFailure, match=r"is ordered.*RuntimeError: \w+: \(secret\). This is a bug."
+    ) as unfinished:
         virtual_guest.create(op, GUEST)
     assert unfinished.value.resource_id == "101"
     assert unfinished.value.outputs["accountId"] == "278444"

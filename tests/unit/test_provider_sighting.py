@@ -6,10 +6,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from providers.rental.errors import ProviderError
+from providers.rental.owner_mark import Owner
 from providers.rental.waiting import Pending
-from providers.softlayer.errors import ProviderError
 from providers.softlayer.guest_lookup import missing
-from providers.softlayer.owner_mark import Owner
 
 OWNER = Owner("local", "1f3a9c42")
 NAME = {"hostName": "gpu-0", "domainName": "local-1f3a9c42.microcluster"}

@@ -61,7 +61,7 @@ def test_a_server_without_the_right_certificate_gets_no_key(tmp_path):
         server.authority = None
         with pytest.raises(ApiError, match=r"(?i)certificate") as refused:
             api(server).once("Virtual_Guest", "createObject", {})
-        assert not refused.value.is_ambiguous and not refused.value.is_weather
+        assert not refused.value.is_ambiguous and not refused.value.is_transient
         with pytest.raises(AccountError, match="the key was not sent. Name the authority's file as 'verify'"):
             Account(api(server)).identity()
     assert server.requests == []
@@ -118,10 +118,10 @@ def test_a_call_that_gets_no_turn_in_time_is_not_sent_and_may_be_repeated(monkey
     monkeypatch.setattr(calls, "LONGEST_TURN_S", 0.3)
     with breaking_server(lambda connection: connection.sendall(ANSWER)) as server:
         client = api(server, PATHS[1])
-        client._pace.hold(1.5)
+        client._limiter.back_off(1.5)
         with pytest.raises(ApiError, match="no turn within 0.3 s") as late:
             client.once("Virtual_Guest", "createObject", {})
-        assert late.value.is_weather and not late.value.is_ambiguous
+        assert late.value.is_transient and not late.value.is_ambiguous
         assert server.requests == []
         time.sleep(1.5)
         assert client.once("Virtual_Guest", "createObject", {}) == {"id": 7}

@@ -7,22 +7,22 @@ import time
 
 import pytest
 
-from providers.rental.waiting import Patience, Pending, wait_until
-from providers.softlayer.errors import ProviderError, WaitError
+from providers.rental.errors import ProviderError, WaitError
+from providers.rental.waiting import Deadline, Pending, wait_until
 
 
-def patience(limit_s: float = 1000, stop: threading.Event | None = None) -> Patience:
-    return Patience(limit_s, stop or threading.Event(), time_scale=0.001)
+def deadline(limit_s: float = 1000, stop: threading.Event | None = None) -> Deadline:
+    return Deadline(limit_s, stop or threading.Event(), time_scale=0.001)
 
 
 def test_a_wait_returns_what_was_waited_for():
     answers = iter([Pending("building"), Pending("building"), "ready"])
-    assert wait_until("it", lambda: next(answers), patience()) == "ready"
+    assert wait_until("it", lambda: next(answers), deadline()) == "ready"
 
 
 def test_a_wait_raises_at_its_limit_and_says_what_was_going_on():
     with pytest.raises(WaitError, match="waiting for gpu-0: not within the time allowed .in transaction POWER_ON"):
-        wait_until("gpu-0", lambda: Pending("in transaction POWER_ON", 90), patience(limit_s=30))
+        wait_until("gpu-0", lambda: Pending("in transaction POWER_ON", 90), deadline(limit_s=30))
 
 
 def test_a_look_that_raises_ends_the_wait():
@@ -30,7 +30,7 @@ def test_a_look_that_raises_ends_the_wait():
         raise ProviderError("it is gone")
 
     with pytest.raises(ProviderError, match="it is gone"):
-        wait_until("it", gone, patience())
+        wait_until("it", gone, deadline())
 
 
 def test_a_stop_ends_a_long_pause_at_once():
@@ -38,17 +38,17 @@ def test_a_stop_ends_a_long_pause_at_once():
     threading.Timer(0.1, stop.set).start()
     began = time.monotonic()
     with pytest.raises(WaitError, match="stopped on request"):
-        wait_until("it", lambda: Pending("building"), Patience(3600, stop, time_scale=120))
+        wait_until("it", lambda: Pending("building"), Deadline(3600, stop, time_scale=120))
     assert time.monotonic() - began < 30, "the shortest pause is a minute"
 
 
 def test_progress_tells_how_long_so_far_and_how_long_usually():
     told: list[str] = []
     answers = iter([Pending("in transaction A", 90), Pending("in transaction A", 90), Pending("in transaction B"), 1])
-    wait_until("it", lambda: next(answers), patience(), told.append)
+    wait_until("it", lambda: next(answers), deadline(), told.append)
     assert told == ["in transaction A, 0 s so far (this step usually takes 90 s)", "in transaction B, 0 s so far"]
 
 
 def test_a_part_of_a_wait_never_outlasts_the_whole():
-    whole = patience(limit_s=100)
+    whole = deadline(limit_s=100)
     assert whole.within(5000).limit_s <= whole.limit_s

@@ -27,7 +27,7 @@ from microcluster.setup.environment import PART_OF_MAKE
 from microcluster.verbs import command, explain, job, money, run_text, stack_outputs, step
 from microcluster.verbs.job import status_facts, words_after_dashes
 from microcluster.verbs.money import Cost
-from providers.softlayer import owner_mark as marks
+from providers.rental import owner_mark as marks
 from providers.softlayer.account import AccountError, read_charges
 from providers.softlayer.billing import Charge
 from providers.softlayer.credentials import Credentials

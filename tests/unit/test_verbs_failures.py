@@ -18,8 +18,9 @@ from microcluster import __main__ as setup_main
 from microcluster.remote import ssh_ready
 from microcluster.setup import keys, unforeseen
 from microcluster.verbs import command, job, logs, stack_outputs, watch
+from providers.rental.errors import ProviderError
 from providers.softlayer import calls
-from providers.softlayer.errors import ApiError, ProviderError
+from providers.softlayer.errors import ApiError
 
 pytestmark = pytest.mark.timeout(60)
 VERBS = sorted(fabfile.ns.task_names)

@@ -22,7 +22,7 @@ from tools.chaos.account import CLOCK_RATE, AccountServer, Rented
 STACK = "local"
 ACCOUNT = "account"
 PROGRAM = '"""The cluster alone."""\n\nfrom tools.chaos.pulumi_program import main\n\nmain()\n'
-PROVIDER = "providers.grpc.server"
+PROVIDER = "providers.softlayer"
 COMMAND_LIMIT_S = 180.0
 QUESTION = re.compile(r"\[y/N\]|\(y/n\)|Please (choose|confirm|enter)|Do you want to|\? \[Use arrows", re.IGNORECASE)
 UP = "pulumi up --yes --skip-preview --non-interactive -s local"

@@ -51,7 +51,7 @@ class Zygote:
 def serve(channel: socket.socket) -> None:
     """Fork a provider for each request until the user is gone."""
     # What a provider needs is loaded once; nothing of gRPC's is made here, for its threads would not survive a fork.
-    from providers.grpc import server  # noqa: PLC0415
+    from providers.softlayer import __main__ as plugin  # noqa: PLC0415
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     while True:
@@ -65,7 +65,7 @@ def serve(channel: socket.socket) -> None:
         pid = os.fork()
         if pid == 0:
             channel.close()
-            _become(server.main, json.loads(request), *fds)
+            _become(plugin.main, json.loads(request), *fds)
         # The child cannot be reaped before this thread says so, so that its number is still its own.
         pidfd = os.pidfd_open(pid)
         socket.send_fds(channel, [str(pid).encode()], [pidfd])

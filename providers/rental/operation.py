@@ -2,67 +2,74 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, Protocol
 
-from providers.grpc.engine_log import Log
-from providers.grpc.redaction import redacted
+from providers.rental.errors import EngineGoneError, ProviderError
 from providers.rental.journal import Journal
-from providers.rental.waiting import Patience
-from providers.softlayer import credentials
-from providers.softlayer.account import Account
-from providers.softlayer.calls import Api
-from providers.softlayer.errors import ProviderError
-from providers.softlayer.owner_mark import Owner
+from providers.rental.owner_mark import Owner
+from providers.rental.redaction import redacted
+from providers.rental.waiting import Deadline
 
 
-class EngineGoneError(ProviderError):
-    """The engine does not live any more, so nothing new may be ordered."""
+@dataclass(frozen=True)
+class Identity:
+    """Whose account it is, and who we are in it."""
+
+    account_id: str
+    name: str
+    username: str
+    endpoint: str
+
+
+class Account(Protocol):
+    """An account, as far as every operation needs it."""
+
+    secrets: tuple[str, ...]
+    """What was read of the key's file and must not be printed."""
+
+    def identity(self) -> Identity:
+        """Ask once who we are."""
+
+
+class Log(Protocol):
+    """What a person sees of one resource while an operation runs."""
+
+    def info(self, message: str) -> None:
+        """Keep a message under the resource in the command's summary."""
+
+    def progress(self, message: str) -> None:
+        """Show what is going on right now."""
+
+    def warn(self, message: str) -> None:
+        """Show a warning."""
 
 
 class Session:
     """The account of this provider process, opened with the first call that needs it."""
 
-    def __init__(
-        self, config_file: str | None, time_scale: float, stop: threading.Event, import_mark: str | None = None
-    ) -> None:
-        self.config_file = config_file
+    def __init__(self, open_account: Callable[[], Any], time_scale: float, stop: threading.Event) -> None:
         self.time_scale = time_scale
         self.stop = stop
-        self.import_mark = import_mark
-        """Another stack's mark whose things may be imported."""
-        self._lock = threading.Lock()
-        self._account: Account | None = None
         self.claim_lock = threading.Lock()
         self.claimed: dict[Owner, float] = {}
         """The stacks for which this process may order, and when it had waited for the lists."""
         self.secrets: tuple[str, ...] = ()
-        """What was read of the key's file and must not be printed."""
+        self._open = open_account
+        self._lock = threading.Lock()
+        self._account: Any = None
 
-    def account(self) -> Account:
-        """Open the account, or return the open one; a failure is asked again by the next operation."""
+    def account(self) -> Any:
+        """Open the account, or return the open one; after a failure the next operation tries again."""
         with self._lock:
             if self._account is None:
-                key = credentials.load(self.config_file)
-                self.secrets = (key.api_key,)
-                account = Account(Api(key, self.stop, self.time_scale))
+                account: Account = self._open()
+                self.secrets = account.secrets
                 account.identity()
                 self._account = account
             return self._account
-
-
-class EngineLife:
-    """Whether the engine that started us still lives."""
-
-    def __init__(self) -> None:
-        self.gone = threading.Event()
-        self._parent = os.getppid()
-
-    def is_over(self) -> bool:
-        """Look at every sign: the end of stdin, and another parent process."""
-        return self.gone.is_set() or os.getppid() != self._parent
 
 
 @dataclass(frozen=True)
@@ -71,7 +78,7 @@ class Operation:
 
     urn: str
     session: Session
-    patience: Patience
+    deadline: Deadline
     log: Log
     engine_lives: Callable[[], bool] = lambda: True
 
@@ -85,7 +92,7 @@ class Operation:
         """The resource's logical name, from the URN."""
         return self.urn.rsplit("::", 1)[-1]
 
-    def account(self, recorded_id: str | None = None) -> Account:
+    def account(self, recorded_id: str | None = None) -> Any:
         """Open the account, and refuse when the state was written for another one."""
         account = self.session.account()
         live = account.identity()

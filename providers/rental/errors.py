@@ -1,0 +1,53 @@
+"""What can go wrong in an operation on a resource, as sentences a person can act on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from microcluster.plain_text import lines
+
+
+class ProviderError(Exception):
+    """An operation failed; the text is a whole sentence: what was done, to what, what happened, what next."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(lines(text))  # It may quote the account, and the engine prints it as it is.
+
+
+class PartialFailure(ProviderError):
+    """Something was ordered, has an id and is not ready; reported in this way its id reaches Pulumi's state."""
+
+    def __init__(
+        self, resource_id: str, outputs: dict[str, Any], reason: str, inputs: dict[str, Any] | None = None
+    ) -> None:
+        super().__init__(reason)
+        self.resource_id = resource_id
+        self.outputs = outputs
+        self.inputs = inputs
+
+
+class WaitError(ProviderError):
+    """A wait ended without what it waited for: its time was up, or the engine asked to stop."""
+
+
+class EngineGoneError(ProviderError):
+    """The engine does not live any more, so nothing new may be ordered."""
+
+
+class CallError(ProviderError):
+    """The account refused a call or did not answer it; its backend knows which of the two."""
+
+    next_step = "Run the command again"
+
+    def __init__(self, call: str, code: str, text: str) -> None:
+        super().__init__(f"{call}: {text} ({code})")
+        self.code = code
+        self.text = text
+
+
+class OrderWithoutId(CallError):
+    """An order was accepted: its receipt has its number, and does not name what it makes."""
+
+    def __init__(self, call: str, order_id: str) -> None:
+        super().__init__(call, "unreadable answer", f"order {order_id} was accepted, its receipt names nothing else")
+        self.order_id = order_id

@@ -1,0 +1,45 @@
+"""The provider for SoftLayer: what `pulumi-resource-softlayer` starts."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from providers.grpc import server
+from providers.grpc.resource_protocol import Vendor
+from providers.rental.operation import Session
+from providers.softlayer import credentials, ledger, provider_config, security_group, ssh_key, virtual_guest
+from providers.softlayer.account import Account
+from providers.softlayer.calls import Api
+
+
+def session(settings: Mapping[str, Any], stop: threading.Event) -> Session:
+    """Remember the settings; the first operation that needs the account opens it, so that a preview needs none."""
+    time_scale = provider_config.time_scale(settings)
+    return Session(
+        lambda: Account(Api(credentials.load(settings.get("configFile")), stop, time_scale)), time_scale, stop
+    )
+
+
+SOFTLAYER = Vendor(
+    version="0.1.0",
+    resources={
+        "softlayer:index:Ledger": ledger,
+        "softlayer:index:SshKey": ssh_key,
+        "softlayer:index:SecurityGroup": security_group,
+        "softlayer:index:VirtualGuest": virtual_guest,
+    },
+    problems=provider_config.problems,
+    session=session,
+)
+
+
+def main(arguments: list[str]) -> int:
+    """Serve until the engine is gone or says so."""
+    return server.main(arguments, SOFTLAYER)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
