@@ -18,14 +18,14 @@ CACHE = Home.of().cache
 """Looked up before a test takes the person's HOME away."""
 PAID_PART = """
 import pulumi
-import config
+from microcluster import config
 from components.cluster import hostnames, ledger_args, network_args
 from components.network import PrivateNetwork
 from components.node import GpuNodeArgs, guest_args
 from providers.softlayer.pulumi_resources import Ledger, SshKey, SshKeyArgs, VirtualGuest, owner_label
 
 stack = config.load()
-owner = microcluster.config.owner(stack.name)
+owner = config.owner(stack.name)
 ledger = Ledger("ledger", ledger_args(stack, owner))
 after = pulumi.ResourceOptions(depends_on=[ledger], delete_before_replace=True)
 key = SshKey("key", SshKeyArgs(owner.mark, owner_label(stack.name, owner.mark), owner.public_key), after)
