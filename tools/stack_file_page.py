@@ -7,14 +7,18 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel
+
 from microcluster import catalog, config
 from microcluster.config import rules
-from microcluster.config.model import StackFile
+from microcluster.config.model import Cluster, Container
+from microcluster.jobs.kind import KINDS, kind_of
 
 PAGE = Path(__file__).parents[1] / "docs" / "stack-file.md"
 BEGIN, END = "<!-- from here: python -m tools.stack_file_page -->", "<!-- to here -->"
-STACK = "v100"
-"""The stack whose values show where a default comes from."""
+STACKS = {"openseq2seq": "v100"}
+"""The stack, by its kind, whose values show where a default comes from."""
+HEAD = ["| key | type | default | range |", "|---|---|---|---|"]
 TYPES = {"integer": "number", "number": "number", "string": "text", "array": "list of texts", "boolean": "yes or no"}
 RANGES = {
     "cluster.datacenter": ", ".join(catalog.DATACENTERS),
@@ -43,16 +47,17 @@ MEANINGS = {
         "1",
         f"above 0 and up to {rules.LONGEST_TIME_SCALE}: the unit of all waits of the provider, for tests",
     ),
-    "importMark": ("text", "not set", "the one other owner mark whose things may be imported"),
 }
 
 
 def tables() -> str:
-    """Return the tables of all sections."""
-    origins = {path: (value, source) for path, value, source in config.read_file(STACK).origins}
-    text = ["| key | type | default | range |", "|---|---|---|---|"]
-    text += [_row(path, schema, origins) for path, schema in _keys()]
-    text += ["", "Keys of the account, `softlayer:...`:", "", "| key | type | default | range |", "|---|---|---|---|"]
+    """Return the tables of all sections, of which `job` has one for each kind."""
+    origins = _origins("v100")
+    text = [*HEAD, *_rows("cluster", Cluster, origins), *_rows("container", Container, origins)]
+    for kind in KINDS:
+        own = _origins(STACKS[kind]) if kind in STACKS else {}
+        text += ["", f"With `kind: {kind}`:", "", *HEAD, *_rows("job", kind_of(kind).section, own)]
+    text += ["", "Keys of the account, `softlayer:...`:", "", *HEAD]
     text += [f"| `softlayer:{key}` | {' | '.join(MEANINGS[key])} |" for key in rules.ACCOUNT_KEYS]
     return "\n".join(text)
 
@@ -63,18 +68,23 @@ def written() -> str:
     return f"{before}{BEGIN}\n\n{tables()}\n\n{END}{rest.partition(END)[2]}"
 
 
-def _keys() -> Iterator[tuple[str, Mapping[str, Any]]]:
-    schema = StackFile.model_json_schema()
-    for section, named in schema["properties"].items():
-        model = schema["$defs"][named["$ref"].rpartition("/")[2]]
-        for key, facts in model["properties"].items():
-            yield f"{section}.{key}", facts
+def _origins(stack: str) -> dict[str, tuple[Any, str]]:
+    return {path: (value, source) for path, value, source in config.read_file(stack).origins}
 
 
-def _row(path: str, schema: Mapping[str, Any], origins: Mapping[str, tuple[Any, str]]) -> str:
-    one = next((each for each in schema.get("anyOf", ()) if each.get("type") != "null"), schema)
-    value, source = origins.get(path, (None, "not set"))
-    return f"| `{path}` | {_type(one)} | {_default(value, source)} | {RANGES.get(path) or _range(one)} |"
+def _rows(section: str, model: type[BaseModel], origins: Mapping[str, tuple[Any, str]]) -> Iterator[str]:
+    schema = model.model_json_schema()
+    for key, facts in schema["properties"].items():
+        one = next((each for each in facts.get("anyOf", ()) if each.get("type") != "null"), facts)
+        path = f"{section}.{key}"
+        default = _default(*origins[path]) if path in origins else _plain(facts, key in schema.get("required", ()))
+        yield f"| `{path}` | {_type(one)} | {default} | {RANGES.get(path) or _range(one)} |"
+
+
+def _plain(schema: Mapping[str, Any], required: bool) -> str:
+    if required:
+        return "required"
+    return f"`{schema['default']}`" if schema.get("default") not in (None, "") else "not set"
 
 
 def _type(schema: Mapping[str, Any]) -> str:

@@ -127,7 +127,9 @@ def name_of(words: list[str]) -> str:
         return f"python -m emulator {verb}" if module == "emulator" else f"python -m {top}"
     if words[0] in ("make", "fab", "pulumi"):
         verb = next((word for word in words[1:] if not word.startswith("-") and "=" not in word), "")
-        return f"{words[0]} {verb}" if "--list" not in words and "--help" not in words else "fab status"
+        return (
+            f"{words[0]} {verb.partition('.')[0]}" if "--list" not in words and "--help" not in words else "fab status"
+        )
     return words[0]
 
 

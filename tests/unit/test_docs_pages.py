@@ -19,6 +19,9 @@ PAGES = [
 LONGEST_LINE = 160
 LONGEST_README = 120
 LARGEST_PICTURE = 200_000
+MOST_STEPS = 12
+"""Of a walk through the code: who needs more has code that is too long."""
+WALKS = (ROOT / "docs" / "architecture.md").read_text().partition("## Walks")[2].split("\n### ")[1:]
 LINK = re.compile(r"\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)")
 
 
@@ -87,3 +90,15 @@ def test_every_page_is_reached_from_the_readme() -> None:
         linked = {(page.parent / path).resolve() for path, _ in LINK.findall(page.read_text()) if path.endswith(".md")}
         todo += [each for each in linked - seen if each.is_relative_to(ROOT)]
     assert set(PAGES) <= seen
+
+
+@pytest.mark.parametrize("walk", WALKS, ids=lambda walk: walk.partition("\n")[0])
+def test_a_walk_has_at_most_twelve_steps_and_each_begins_with_a_file(walk: str) -> None:
+    steps = re.findall(r"^(\d+)\. (?:`([^`]+)`)?", walk, re.MULTILINE)
+    assert [int(number) for number, _ in steps] == list(range(1, len(steps) + 1))
+    assert 3 <= len(steps) <= MOST_STEPS
+    assert [file for _, file in steps if not (file and (ROOT / file).is_file())] == []
+
+
+def test_there_are_five_walks() -> None:
+    assert len(WALKS) == 5
