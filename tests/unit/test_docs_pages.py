@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from pathlib import Path
 
 import pytest
 
+from emulator.softlayer.settings import Settings
 from microcluster import config
+from microcluster.analysis import failure_hints
 from tools import stack_file_page
 
 ROOT = Path(__file__).parents[2]
@@ -102,3 +105,16 @@ def test_a_walk_has_at_most_twelve_steps_and_each_begins_with_a_file(walk: str) 
 
 def test_there_are_five_walks() -> None:
     assert len(WALKS) == 5
+
+
+def test_the_page_of_failures_has_every_cause_that_has_a_next_step() -> None:
+    rows = re.findall(r"^\| (`[^|]+) \|", (ROOT / "docs" / "failures.md").read_text(), re.MULTILINE)
+    causes = {cause for row in rows for cause in re.findall(r"`([\w-]+)`", row)}
+    assert causes == set(failure_hints.NEXT)
+
+
+def test_the_page_of_the_emulator_names_only_settings_that_there_are() -> None:
+    rows = re.findall(r"^\| (`[^|]+) \|", (ROOT / "docs" / "emulator.md").read_text(), re.MULTILINE)
+    named = {setting for row in rows for setting in re.findall(r"`\[?(\w+)\]?`", row)}
+    assert named - {each.name for each in dataclasses.fields(Settings)} == set()
+    assert len(named) > 20
