@@ -37,8 +37,8 @@ def down(home: Home, stack: str) -> int:
             return _nothing_here(home, stack, no_key)
         if emulator and billed:
             _have_answer(emulator, home, stages)
-        if held.held:
-            unsaved_work.settle(home, stack, "make down", os.environ, stages)
+        if has_machines(held, account):
+            unsaved_work.save_before_destroy(home, stack, os.environ, stages)
             _stop_job(home, stack, stages)
         code = _destroy(home, stack, stages) if held.resources else 0
     if billed:
@@ -58,6 +58,11 @@ def needs_mending(stack: str, home: Home) -> bool:
     except pulumi_state.BrokenStateError:
         return True
     return bool(gone or stale_lock(stack, home))
+
+
+def has_machines(held: pulumi_state.Snapshot, account: emulated_account.Rented | None) -> bool:
+    """Whether there may be a machine with a run on it: an emulated account knows it better than the state."""
+    return bool(held.held) and not (account and account.nothing)
 
 
 def _mend(home: Home, stack: str, emulator: Path | None, stages: Stages) -> None:

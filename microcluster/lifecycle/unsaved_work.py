@@ -62,18 +62,28 @@ def judge(status: Mapping[str, Any], manifest: Mapping[str, Any] | None) -> Stak
     return Stake(status["run"], step, checkpoint, brought, manifest.get("fetched") if manifest else None)
 
 
-def settle(home: Home, stack: str, verb: str, environment: Mapping[str, str], stages: Stages, *, why: str = "") -> None:
-    """Go on only when nothing is lost, when it is brought home first, or when the person gives it up.
+def save_before_update(home: Home, stack: str, environment: Mapping[str, str], stages: Stages) -> None:
+    """Do the same before an update, which takes machines away only where its preview says so."""
+    stake = look(home, stack)
+    why = why_machines_may_go(home, stack) if stake else None
+    if stake and why:
+        _save(stake, home, stack, "make up", environment, stages, f"{why}. S")
 
-    Args:
-        why: what puts the machines at risk, where the person did not ask for their end.
+
+def save_before_destroy(home: Home, stack: str, environment: Mapping[str, str], stages: Stages) -> None:
+    """Go on only when nothing is lost, when it is brought home first, or when the person gives it up.
 
     Raises:
         SetupError: with what would be lost and the two ways on.
     """
     stake = look(home, stack)
-    if stake is None:
-        return
+    if stake:
+        _save(stake, home, stack, "make down", environment, stages, "s")
+
+
+def _save(  # noqa: PLR0913, PLR0917 - what is at stake, and the command that would lose it
+    stake: Stake, home: Home, stack: str, verb: str, environment: Mapping[str, str], stages: Stages, beginning: str
+) -> None:
     if environment.get(FETCH):
         with stages.stage("fetch", "bringing the run home before its machines go"):
             if fab.in_view(home, "fetch", stack):
@@ -86,7 +96,7 @@ def settle(home: Home, stack: str, verb: str, environment: Mapping[str, str], st
         say(f"Giving up what was not fetched: {stake}.")
         return
     raise SetupError(
-        f"{verb}: {f'{why}. S' if why else 's'}tack {stack} would lose something with its machines: {stake}. Nothing was touched, and it costs on. "
+        f"{verb}: {beginning}tack {stack} would lose something with its machines: {stake}. Nothing was touched, and it costs on. "
         f"`{verb} STACK={stack} FETCH=1` brings it home first, `{verb} STACK={stack} DISCARD=1` gives it up.",
         MISTAKE,
     )

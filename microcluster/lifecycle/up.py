@@ -32,8 +32,8 @@ def up(home: Home, stack: str) -> int:
     with alone_on(stack, "make up", home):
         refuse_unready(home, stack)
         prepare_account(home, stack, stages)
-        if pulumi_state.known(stack, home).held and (why := unsaved_work.why_machines_may_go(home, stack)):
-            unsaved_work.settle(home, stack, "make up", os.environ, stages, why=why)
+        if pulumi_state.known(stack, home).held:
+            unsaved_work.save_before_update(home, stack, os.environ, stages)
         with stages.stage(
             "pulumi", f"renting and preparing what stack {stack} describes (usually 1 min here, 10 min on SoftLayer)"
         ):

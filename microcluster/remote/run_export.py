@@ -12,8 +12,10 @@ from microcluster.jobs import staging_plan
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.kind import kind_of
 from microcluster.jobs.run_spec import RunFolder
-from microcluster.remote.host import Host
+from microcluster.remote.host import CommandError, Host
 
+NOT_THERE = ("can't open file", "can't find '__main__' module", "No module named")
+"""What Python says of a module that is not in the run's folder."""
 COUNT_TIMEOUT_S = 300.0
 """Counting the lines of 2 GB takes seconds, on a busy disk more."""
 
@@ -98,9 +100,14 @@ def read(launcher: Host, payload: ClusterFacts) -> Records:
 
 
 def _asked(launcher: Host, folder: str, program: str, *words: str) -> list[Any]:
-    """Return the list that one of the run's programs prints; a run of an older version may not have it."""
-    done = launcher.run(("python3", f"{folder}/agent", program, *words), accept=range(256), timeout_s=COUNT_TIMEOUT_S)
-    return json.loads(done.stdout) if done.exit_code == 0 else []
+    """Return the list that a module of the run's agent prints; nothing where the run's agent is too old to have it."""
+    argv = ("python3", f"{folder}/agent", program, *words)
+    done = launcher.run(argv, accept=range(256), timeout_s=COUNT_TIMEOUT_S)
+    if done.exit_code == 0:
+        return json.loads(done.stdout)
+    if any(sign in done.stderr for sign in NOT_THERE):
+        return []
+    raise CommandError(str(launcher), argv, done)
 
 
 def _files(launcher: Host, folder: str, config: str) -> Iterator[tuple[str, int]]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from decimal import Decimal
+from typing import Any
 
 from agent.log_parser import TAG
 from microcluster.analysis.failure_hints import next_for, next_step
@@ -24,12 +26,20 @@ def status(payload: ClusterFacts, outcome: Outcome, cost: Cost) -> str:
     if outcome.reason:
         lines += [f"  {line}" for line in trouble(outcome, payload.stack)]
     for alarm in outcome.alarms:
-        lines += [f"  alarm: {alarm['text']} ({alarm['cause']})", f"    {next_for(alarm['cause'], payload.stack)}"]
+        lines += [
+            f"  alarm: {alarm_text(alarm, cost)} ({alarm['cause']})",
+            f"    {next_for(alarm['cause'], payload.stack)}",
+        ]
     lines += [f"  trained by {outcome.trainer}"] if outcome.trainer else []
     lines += [f"  {copy(outcome)}"] if outcome.copied else []
     lines += [f"  {left_out(outcome.malformed)}"] if outcome.malformed else []
     lines += [f"  {host.name}  {host.public_address}  {host.private_address}" for host in payload.hosts]
     return "\n".join([*lines, f"  cost: {cost}"])
+
+
+def alarm_text(alarm: Mapping[str, Any], cost: Cost) -> str:
+    """Return what is wrong; dollars of an emulated account say that nobody pays them."""
+    return alarm["text"] + (" (emulated, nobody pays)" if cost.emulated and "$" in alarm["text"] else "")
 
 
 def trouble(outcome: Outcome, stack: str) -> list[str]:

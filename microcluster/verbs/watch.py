@@ -93,7 +93,7 @@ def follow(
             checks_shown = True
         for alarm in outcome.alarms:
             if alarm["cause"] not in told:
-                screen.note(f"alarm: {alarm['text']}. {next_for(alarm['cause'], payload.stack)}")
+                screen.note(f"alarm: {run_text.alarm_text(alarm, bill)}. {next_for(alarm['cause'], payload.stack)}")
         told = {alarm["cause"] for alarm in outcome.alarms}
         screen.show(outcome, bill)
         if outcome.state in ("finished", "failed", "stopped", "stalled"):

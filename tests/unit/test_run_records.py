@@ -17,7 +17,7 @@ from verb_samples import PAYLOAD
 from agent import scalars
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote import run_export
-from microcluster.remote.host import Completed
+from microcluster.remote.host import CommandError, Completed
 from microcluster.remote.job import AGENT
 
 
@@ -94,6 +94,12 @@ def test_an_event_that_is_no_number_is_passed_over(tmp_path):
 def test_a_run_without_these_programs_or_files_has_records_all_the_same(tmp_path):
     found = read(tmp_path)
     assert (found.events, found.checkpoints, found.learning_rate, found.files) == ((), (), (), ())
+
+
+def test_a_program_that_fails_is_an_error_and_not_an_older_version(folder):
+    (folder / "agent" / "scalars.py").write_text("def main(*words):\n    raise OSError('the disk is gone')\n")
+    with pytest.raises(CommandError, match="the disk is gone"):
+        read(folder)
 
 
 def test_our_own_programs_are_not_among_the_runs_files(folder):

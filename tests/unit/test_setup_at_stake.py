@@ -9,7 +9,7 @@ import pytest
 
 from microcluster.home import Home
 from microcluster.lifecycle import unsaved_work
-from microcluster.lifecycle.unsaved_work import Stake, judge, machines_taken, settle
+from microcluster.lifecycle.unsaved_work import Stake, judge, machines_taken, save_before_destroy, save_before_update
 from microcluster.setup.errors import MISTAKE, SetupError
 from microcluster.setup.progress import Stages
 
@@ -46,7 +46,7 @@ def settled(
     ran: list[str] = []
     monkeypatch.setattr(unsaved_work, "look", lambda home, stack: stake)
     monkeypatch.setattr(unsaved_work.fab, "in_view", lambda home, verb, stack: ran.append(verb) or fetch_code)
-    settle(Home(tmp_path, tmp_path), "v100", "make down", answer, Stages())
+    save_before_destroy(Home(tmp_path, tmp_path), "v100", answer, Stages())
     return ran
 
 
@@ -142,5 +142,17 @@ def test_what_puts_the_machines_at_risk_is_said_before_what_would_be_lost(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(unsaved_work, "look", lambda home, stack: STAKE)
+    monkeypatch.setattr(unsaved_work, "why_machines_may_go", lambda home, stack: "an update would replace gpu-0-guest")
     with pytest.raises(SetupError, match="make up: an update would replace gpu-0-guest. Stack v100 would lose"):
-        settle(Home(tmp_path, tmp_path), "v100", "make up", {}, Stages(), why="an update would replace gpu-0-guest")
+        save_before_update(Home(tmp_path, tmp_path), "v100", {}, Stages())
+
+
+@pytest.mark.parametrize(("stake", "previews"), [(None, []), (STAKE, ["v100"])])
+def test_an_update_is_previewed_only_where_a_run_could_be_lost(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, stake: Stake | None, previews: list[str]
+) -> None:
+    previewed: list[str] = []
+    monkeypatch.setattr(unsaved_work, "look", lambda home, stack: stake)
+    monkeypatch.setattr(unsaved_work, "why_machines_may_go", lambda home, stack: previewed.append(stack))
+    save_before_update(Home(tmp_path, tmp_path), "v100", {}, Stages())
+    assert previewed == previews

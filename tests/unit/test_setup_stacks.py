@@ -16,8 +16,10 @@ import pytest
 from microcluster import config
 from microcluster.home import Home
 from microcluster.lifecycle import locks, stacks, up
-from microcluster.lifecycle.emulated_account import parse_status
+from microcluster.lifecycle.down import has_machines
+from microcluster.lifecycle.emulated_account import Rented, parse_status
 from microcluster.lifecycle.locks import alone_on
+from microcluster.lifecycle.pulumi_state import NOTHING, Held, Snapshot
 from microcluster.setup.environment import PROJECT
 from microcluster.setup.errors import MISTAKE, SetupError
 
@@ -144,3 +146,11 @@ def test_an_account_with_an_open_billing_item_is_not_empty_and_one_with_cancelle
     assert parse_status(cancelled | {"open_billing_items": 0}).nothing
     assert parse_status(cancelled | {"open_billing_items": 0}).being_reclaimed == 1
     assert not parse_status({"machines": [{"state": "ready"}], "running": True, "open_billing_items": 0}).nothing
+
+
+def test_a_stopped_emulator_whose_account_is_empty_has_no_machine_with_a_run_on_it() -> None:
+    held = Snapshot(1, (Held("softlayer:index:VirtualGuest", "gpu-0-guest", "101"),))
+    assert not has_machines(held, Rented(running=False, machines=0, open_billing_items=0))
+    assert has_machines(held, Rented(running=False, machines=1, open_billing_items=0))
+    assert has_machines(held, None)
+    assert not has_machines(NOTHING, None)

@@ -1,4 +1,4 @@
-"""The operator's verbs: one sentence instead of a traceback, exit codes, what watch shows, and the words of a run."""
+"""The operator's verbs: one sentence instead of a traceback, exit codes, and what reaches a machine."""
 
 from __future__ import annotations
 
@@ -9,31 +9,22 @@ import subprocess
 import sys
 import time
 import types
-from datetime import UTC, datetime, timedelta
-from decimal import Decimal
 from pathlib import Path
 
 import pytest
 from fake_machine import FACTS, FakeMachine
-from verb_samples import COST, PAYLOAD, RUNNING
+from verb_samples import PAYLOAD
 
 from microcluster import config
-from microcluster.analysis.run_state import Outcome
-from microcluster.config import ConfigError, Owner
-from microcluster.jobs.cluster_facts import ClusterFactsError, Prediction
+from microcluster.config import ConfigError
 from microcluster.remote import job as remote_job
 from microcluster.remote.host import UnreachableError
 from microcluster.setup.environment import PART_OF_MAKE
-from microcluster.verbs import command, explain, job, money, run_text, stack_outputs, step
-from microcluster.verbs.job import status_facts, words_after_dashes
-from microcluster.verbs.money import Cost
-from providers.rental import owner_mark as marks
-from providers.softlayer.account import AccountError, read_charges
-from providers.softlayer.billing import Charge
-from providers.softlayer.credentials import Credentials
-from providers.softlayer.errors import ApiError
+from microcluster.verbs import command, explain, job, stack_outputs, step
+from microcluster.verbs.job import words_after_dashes
 
 ROOT = Path(__file__).parents[2]
+ED25519 = "AAAAC3NzaC1lZDI1NTE5AAAAIP1m8HkPs2YX3BPDd4rXyDKzwKEhIGpyqUXoMzFzbNQa"
 
 
 def fab(*words: str, stdin: str = "", **env: str) -> subprocess.CompletedProcess[str]:
@@ -143,52 +134,6 @@ def test_stopping_never_fails_and_says_one_line():
         assert "Traceback" not in done.stderr
 
 
-ED25519 = "AAAAC3NzaC1lZDI1NTE5AAAAIP1m8HkPs2YX3BPDd4rXyDKzwKEhIGpyqUXoMzFzbNQa"
-
-
-class Falling:
-    """An account whose API fails once it is open."""
-
-    def __init__(self):
-        self.api = self
-        self.credentials = Credentials("somebody", "a-key-of-an-account", "https://api.test", 1.0)
-
-    def charges(self, owner, known_guests=()):
-        raise ApiError("calling Account::getAllTopLevelBillingItems", "500", "a bad day")
-
-    charges_listed = charges
-
-
-def test_a_bill_that_cannot_be_read_is_a_sentence_and_does_not_end_the_watching(capsys):
-    with pytest.raises(AccountError, match="reading the bill at https://api.test as somebody: a bad day"):
-        read_charges(Falling(), marks.Owner("local", "1f3a9c42"))
-    assert money.cost_of(PAYLOAD, Falling()) == Cost(None, None)
-    assert "a bad day" in capsys.readouterr().err
-
-
-def test_the_money_of_a_living_stack_is_read_where_it_was_ordered_whatever_its_file_says_now(monkeypatch):
-    there, opened = dataclasses.replace(PAYLOAD, account_config_file="/ordered/there"), []
-    monkeypatch.setattr(money, "open_account", lambda file, exported: opened.append(file) or Falling())
-    monkeypatch.setattr(money, "find_payload", lambda stack: there)
-    money.cost_of(there)
-    assert money.account_and_mark("local")[1] == there.mark
-    assert opened == ["/ordered/there", "/ordered/there"]
-
-
-@pytest.mark.parametrize("lost", [command.VerbError("no state"), ClusterFactsError("an older payload"), None])
-def test_a_receipt_needs_no_state_but_the_stack_file_and_its_key(monkeypatch, lost):
-    def find(stack):
-        if lost:
-            raise lost
-
-    opened = []
-    monkeypatch.setattr(money, "find_payload", find)
-    monkeypatch.setattr(money, "open_account", lambda file, exported: opened.append(file) or Falling())
-    monkeypatch.setattr(money.config, "owner", lambda stack: Owner("0badcafe", "", "", ""))
-    assert money.account_and_mark("local")[1] == "0badcafe"
-    assert opened == [money.config.read_file("local").account_config_file]
-
-
 def test_a_pulumi_that_hangs_is_a_sentence(monkeypatch, tmp_path):
     slow = tmp_path / "pulumi"
     slow.write_text("#!/bin/sh\nexec sleep 30\n")
@@ -229,67 +174,6 @@ def test_what_stands_after_the_dashes_reaches_the_machines_shell_as_with_ssh(wor
     assert became[became.index("root@198.51.100.7") + 1 :] == line
 
 
-def test_the_facts_of_status_are_the_contract():
-    facts = json.loads(json.dumps(status_facts("local", PAYLOAD, RUNNING, COST)))
-    assert facts | {"nodes": [], "phase": None} == {
-        "stack": "local",
-        "run": "abcdef012345",
-        "state": "running",
-        "step": 10,
-        "max_steps": 30,
-        "train_loss": 5.5,
-        "validation_loss": 6.5,
-        "seconds_per_step": 0.5,
-        "predicted_s": None,
-        "predicted_source": None,
-        "eta_s": 10.0,
-        "phase": None,
-        "reason": None,
-        "checkpoint": None,
-        "cause": None,
-        "alarms": [],
-        "nodes": [],
-        "cost": {"per_hour": "8.99", "so_far": "1.50", "currency": "USD", "next_hour": None, "emulated": False},
-    }
-    assert facts["nodes"][0]["name"] == "gpu-0"
-
-
-def test_the_prediction_stands_beside_the_actual_pace_and_slow_steps_beside_the_next_command():
-    slow = {"cause": "slow", "text": "2.500 s per step instead of 1.750 predicted"}
-    seen = dataclasses.replace(
-        RUNNING, seconds_per_step=2.5, predicted_s=1.75, predicted_source="at 1882 Mb/s", alarms=(slow,)
-    )
-    assert "2.500 s/step (1.750 predicted)" in run_text.headline(seen)
-    assert "fab report --stack local" in run_text.status(PAYLOAD, seen, COST)
-    assert "1.750 s/step at 1882 Mb/s; the run is 43% slower" in run_text.report(PAYLOAD, seen, COST)
-
-
-def test_the_next_hour_is_that_of_what_has_been_billed_longest(monkeypatch):
-    opened = datetime.now(UTC) - timedelta(minutes=80)
-    charges = [
-        Charge("1", "", "", "", at, None, None, True, Decimal(4), Decimal(0), Decimal(8), "USD")
-        for at in (opened, opened + timedelta(minutes=30))
-    ]
-    account = Falling()
-    account.charges_listed = lambda mark: charges
-    cost = money.cost_of(PAYLOAD, account)
-    assert (cost.per_hour, cost.so_far, cost.next_hour) == (8, 16, opened + timedelta(hours=2))
-
-
-def test_what_a_machine_has_cost_that_was_replaced_is_paid_too(monkeypatch):
-    opened = datetime.now(UTC) - timedelta(hours=5)
-    hours = {"kept": (0, None), "lost": (0, 2), "its place": (3, None), "of another day": (-9, -7)}
-    charges = [
-        Charge(name, "", "", "", opened + timedelta(hours=begin), None if end is None else opened + timedelta(hours=end),
-               None, True, Decimal(4), Decimal(0), Decimal(8), "USD")
-        for name, (begin, end) in hours.items()
-    ]  # fmt: skip
-    account = Falling()
-    account.charges_listed = lambda mark: charges
-    cost = money.cost_of(PAYLOAD, account)
-    assert (cost.per_hour, cost.so_far) == (8, 24)
-
-
 def test_what_runs_is_found_whatever_has_become_of_its_stack_file(tmp_path, monkeypatch):
     text = (ROOT / "stacks" / "Pulumi.local.yaml").read_text().replace("kind: openseq2seq", "kind: something")
     (tmp_path / "Pulumi.local.yaml").write_text(text)
@@ -312,49 +196,6 @@ def test_explain_tells_an_interval_that_puts_much_more_at_risk(tmp_path, monkeyp
     said = capsys.readouterr()
     assert "36 times the default of 140 steps" in said.err
     assert json.loads(said.out)["plan.atRisk"]["value"] == "2.4 h and $31.60"
-
-
-def test_the_report_of_a_run_that_was_planned_says_what_was_expected_before_renting():
-    job = dataclasses.replace(PAYLOAD.job, max_steps=50_000)
-    planned = dataclasses.replace(PAYLOAD, job=job, prediction=Prediction(1.7503, 0.5927, 1), per_hour=13.0)
-    assert "24.3 h and $316 for 50000 steps, +-10%" in run_text.report(planned, RUNNING, COST)
-    assert "planned" not in run_text.report(PAYLOAD, RUNNING, COST)
-
-
-def test_the_bill_tells_when_the_next_hour_begins_and_what_it_costs():
-    at = dataclasses.replace(COST, next_hour=datetime(2026, 11, 21, 18, 5, tzinfo=UTC))
-    assert str(at) == "$1.50 so far, $8.99/hour, the next one begins at 18:05 UTC"
-
-
-def test_a_stack_that_is_not_up_is_absent():
-    assert status_facts("local", None, Outcome("absent"), Cost(None, None))["state"] == "absent"
-
-
-def test_a_running_job_is_one_line():
-    assert (
-        run_text.headline(RUNNING) == "running, step 10 of 30, loss 5.5, validation loss 6.5, 0.500 s/step, 10 s left"
-    )
-
-
-def test_the_report_names_what_ran_where_how_well_and_for_how_much():
-    done = dataclasses.replace(RUNNING, state="finished", checkpoints=(0, 30), best=("val_loss=6.5000-step-30",))
-    text = run_text.report(PAYLOAD, done, COST)
-    for part in (
-        "finished",
-        "gpu-0 (10.112.7.2)",
-        "2x P100",
-        "8.0 at first, 6.5 at last",
-        "0, 30",
-        "$1.50 so far, $8.99/hour",
-    ):
-        assert part in text
-
-
-def test_what_another_machine_has_of_a_run_is_said():
-    copied = {"event": "copied", "to": "gpu-1", "step": 20, "best": ["val_loss=6.5000-step-11"], "lag_s": 7.2, "t": 0.0}
-    line = "copied to gpu-1: step 20 and 1 best model, 7 s after it was written"
-    assert line in run_text.status(PAYLOAD, dataclasses.replace(RUNNING, copied=copied), COST)
-    assert "copied" not in run_text.status(PAYLOAD, RUNNING, COST)
 
 
 def test_stopping_gives_up_on_a_machine_that_does_not_answer_and_names_it(monkeypatch):

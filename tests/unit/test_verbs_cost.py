@@ -1,0 +1,94 @@
+"""What a living stack costs, and where that is read."""
+
+from __future__ import annotations
+
+import dataclasses
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+import pytest
+from verb_samples import COST, PAYLOAD
+
+from microcluster.config import Owner
+from microcluster.jobs.cluster_facts import ClusterFactsError
+from microcluster.verbs import command, money
+from microcluster.verbs.money import Cost
+from providers.rental import owner_mark as marks
+from providers.softlayer.account import AccountError, read_charges
+from providers.softlayer.billing import Charge
+from providers.softlayer.credentials import Credentials
+from providers.softlayer.errors import ApiError
+
+
+class Falling:
+    """An account whose API fails once it is open."""
+
+    def __init__(self):
+        self.api = self
+        self.credentials = Credentials("somebody", "a-key-of-an-account", "https://api.test", 1.0)
+
+    def charges(self, owner, known_guests=()):
+        raise ApiError("calling Account::getAllTopLevelBillingItems", "500", "a bad day")
+
+    charges_listed = charges
+
+
+def test_a_bill_that_cannot_be_read_is_a_sentence_and_does_not_end_the_watching(capsys):
+    with pytest.raises(AccountError, match="reading the bill at https://api.test as somebody: a bad day"):
+        read_charges(Falling(), marks.Owner("local", "1f3a9c42"))
+    assert money.cost_of(PAYLOAD, Falling()) == Cost(None, None)
+    assert "a bad day" in capsys.readouterr().err
+
+
+def test_the_money_of_a_living_stack_is_read_where_it_was_ordered_whatever_its_file_says_now(monkeypatch):
+    there, opened = dataclasses.replace(PAYLOAD, account_config_file="/ordered/there"), []
+    monkeypatch.setattr(money, "open_account", lambda file, exported: opened.append(file) or Falling())
+    monkeypatch.setattr(money, "find_payload", lambda stack: there)
+    money.cost_of(there)
+    assert money.account_and_mark("local")[1] == there.mark
+    assert opened == ["/ordered/there", "/ordered/there"]
+
+
+@pytest.mark.parametrize("lost", [command.VerbError("no state"), ClusterFactsError("an older payload"), None])
+def test_a_receipt_needs_no_state_but_the_stack_file_and_its_key(monkeypatch, lost):
+    def find(stack):
+        if lost:
+            raise lost
+
+    opened = []
+    monkeypatch.setattr(money, "find_payload", find)
+    monkeypatch.setattr(money, "open_account", lambda file, exported: opened.append(file) or Falling())
+    monkeypatch.setattr(money.config, "owner", lambda stack: Owner("0badcafe", "", "", ""))
+    assert money.account_and_mark("local")[1] == "0badcafe"
+    assert opened == [money.config.read_file("local").account_config_file]
+
+
+def test_the_next_hour_is_that_of_what_has_been_billed_longest(monkeypatch):
+    opened = datetime.now(UTC) - timedelta(minutes=80)
+    charges = [
+        Charge("1", "", "", "", at, None, None, True, Decimal(4), Decimal(0), Decimal(8), "USD")
+        for at in (opened, opened + timedelta(minutes=30))
+    ]
+    account = Falling()
+    account.charges_listed = lambda mark: charges
+    cost = money.cost_of(PAYLOAD, account)
+    assert (cost.per_hour, cost.so_far, cost.next_hour) == (8, 16, opened + timedelta(hours=2))
+
+
+def test_what_a_machine_has_cost_that_was_replaced_is_paid_too(monkeypatch):
+    opened = datetime.now(UTC) - timedelta(hours=5)
+    hours = {"kept": (0, None), "lost": (0, 2), "its place": (3, None), "of another day": (-9, -7)}
+    charges = [
+        Charge(name, "", "", "", opened + timedelta(hours=begin), None if end is None else opened + timedelta(hours=end),
+               None, True, Decimal(4), Decimal(0), Decimal(8), "USD")
+        for name, (begin, end) in hours.items()
+    ]  # fmt: skip
+    account = Falling()
+    account.charges_listed = lambda mark: charges
+    cost = money.cost_of(PAYLOAD, account)
+    assert (cost.per_hour, cost.so_far) == (8, 24)
+
+
+def test_the_bill_tells_when_the_next_hour_begins_and_what_it_costs():
+    at = dataclasses.replace(COST, next_hour=datetime(2026, 11, 21, 18, 5, tzinfo=UTC))
+    assert str(at) == "$1.50 so far, $8.99/hour, the next one begins at 18:05 UTC"
