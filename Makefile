@@ -7,13 +7,13 @@ VERBS := setup preview up down test chaos bench images engine emulator
 .PHONY: help venv $(VERBS)
 
 help:
-	@echo "make up                 rent the cluster of STACK, train on it, report; does all the set-up first"
+	@echo "make up                 rent the cluster of STACK, train on it, report; sets everything up first"
 	@echo "make down               stop the job, cancel everything, print the receipt"
-	@echo "make preview STACK=p100 what up would rent; needs no account and no network"
+	@echo "make preview STACK=p100 show what up would rent; needs no account and no network"
 	@echo "make setup              install what all stacks need: Python packages, Pulumi engine, keys, stacks"
-	@echo "make test               set-up and all tests"
-	@echo "make chaos              kill the provider at every call and drive it through bad weather; SEED=7 repeats a run"
-	@echo "make bench              the project's own figures"
+	@echo "make test               run all tests; says first which, and how long they take; FAST=1 for the quick ones alone"
+	@echo "make chaos              kill the provider at every call and inject faults; SEED=7 repeats a run"
+	@echo "make bench              measure the project's own figures"
 	@echo "make images             build the images of the local stack"
 	@echo "make engine             install the Pulumi engine only"
 	@echo "make emulator           start the SoftLayer account that is emulated on this machine"

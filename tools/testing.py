@@ -1,20 +1,20 @@
-"""``make test``: set-up, then every test, each stage with a time limit and its minutes."""
+"""``make test``: say what will run and for how long, then run every suite of tests within its time limit."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from microcluster.home import Home
 from microcluster.lifecycle import emulated_account
-from microcluster.plain_text import duration
+from microcluster.plain_text import duration, say
 from microcluster.setup import docker, pulumi_install, pythons
 from microcluster.setup.environment import PYTHON, child_environment
 from microcluster.setup.errors import SetupError
 from microcluster.setup.process import STOPPED_BY_LIMIT, run_in_view
-from microcluster.setup.progress import Stages, say
+from microcluster.setup.progress import Stages
 
 MINUTE_S = 60
 FAILED = 1
@@ -22,67 +22,99 @@ FAILED = 1
 
 @dataclass(frozen=True)
 class Suite:
-    """One folder of tests; the limit is what remains of CI's 90 minutes beside the other stages."""
+    """One folder of tests; the limit is what remains of CI's time beside the other stages."""
 
     name: str
-    usual: str
-    limit_s: int
+    what: str
+    usual_min: int
+    limit_min: int
     spread: tuple[str, ...] = ()
     """How pytest-xdist spreads the tests over processes."""
-    python: Path = PYTHON
-    stage: str = ""
+    series: str = ""
+    """Another Python than our own."""
 
     @property
-    def argv(self) -> tuple[str, ...]:
-        return (str(self.python), "-m", "pytest", *self.spread, f"tests/{self.name}")
+    def title(self) -> str:
+        return f"{self.name} on {self.series}" if self.series else self.name
+
+    def argv(self, python: Path) -> tuple[str, ...]:
+        return (str(python), "-m", "pytest", *self.spread, f"tests/{self.name}")
 
 
-UNIT = Suite("unit", "2 min", 8 * MINUTE_S, ("-n", "3"))
-INTEGRATION = Suite("integration", "5 min", 22 * MINUTE_S, ("-n", "3", "--dist", "loadfile"))
+UNIT = Suite("unit", "single modules, without network and account", 2, 8, ("-n", "3"))
+INTEGRATION = Suite(
+    "integration", "provider and commands against emulated accounts", 5, 22, ("-n", "3", "--dist", "loadfile")
+)
 """An emulated account is shared by the tests of one file."""
-CHAOS = Suite("chaos", "2 min", 10 * MINUTE_S)
-E2E = Suite("e2e", "20 min", 42 * MINUTE_S, ("-n", "2"))
+CHAOS = Suite("chaos", "a provider that is killed at every call", 2, 10)
+E2E = Suite("e2e", "clusters of containers, up and down", 20, 42, ("-n", "2", "--dist", "loadgroup"))
 """Machines are shared by the tests of one group, see tests/e2e/conftest.py."""
 
 
 def test(home: Home) -> int:
-    """Run all tests that can run here; container tests are never left out in CI."""
-    stages = Stages()
-    pulumi_install.ensure(home, stages)
-    failed = [suite.name for suite in (UNIT, INTEGRATION, CHAOS) if not _passes(suite, home, stages)]
-    failed += [suite.stage for suite in _on_other_pythons(home, stages) if not _passes(suite, home, stages)]
-    obstacle = docker.why_no_containers()
+    """Run all tests that can run here; with FAST=1 the quick suites on our own Python alone."""
+    fast = bool(os.environ.get("FAST"))
+    others = {} if fast else pythons.others()
+    obstacle = None if fast else docker.why_no_containers()
     if obstacle and os.environ.get("CI"):
         raise SetupError(f"The container tests cannot run: {obstacle}. In CI they must: give it root and Docker.")
-    if not obstacle:
-        emulated_account.prepare_images(home, stages)
-        failed += [] if _passes(E2E, home, stages) else [E2E.name]
+    suites = planned(others, fast=fast, containers=not obstacle)
+    say("\n".join(plan_text(suites, fast=fast)))
+    stages = Stages()
+    pulumi_install.ensure(home, stages)
+    left_out = {E2E.name: obstacle} if obstacle else {}
+    failed = []
+    for suite in suites:
+        try:
+            python = _prepare(suite, others, home, stages)
+        except SetupError as error:
+            if os.environ.get("CI") or not suite.series:
+                raise
+            left_out[suite.title] = str(error)
+            continue
+        if not _passes(suite, python, home, stages):
+            failed.append(suite.title)
     say(f"Time: {stages.summary()}.")
-    if obstacle:
-        say(f"Left out: e2e, the container tests: {obstacle}.")
-    say(f"Failed: {', '.join(failed)}." if failed else "All tests that can run here have passed. Next: `make up`.")
+    for title, reason in left_out.items():
+        say(f"Left out: {title}: {reason}.")
+    tried = "unit and integration tests" if fast else "tests that can run here"
+    say(f"Failed: {', '.join(failed)}." if failed else f"All {tried} have passed. Next: `make up`.")
     return FAILED if failed else 0
 
 
-def _on_other_pythons(home: Home, stages: Stages) -> Iterator[Suite]:
-    for series, program in pythons.others().items():
-        with stages.stage(f"python {series}", "its environment for the unit tests (usually 1 min the first time)"):
-            try:
-                python = pythons.prepared(series, program, home)
-            except SetupError as error:
-                if os.environ.get("CI"):
-                    raise
-                say(f"Left out: the unit tests on Python {series}: {error}")
-                continue
-        yield replace(UNIT, python=python, stage=f"{UNIT.name} on {series}")
+def planned(series: Iterable[str], *, fast: bool, containers: bool) -> list[Suite]:
+    """Choose the suites in their order; ``series`` are the other Pythons that are installed here."""
+    if fast:
+        return [UNIT, INTEGRATION]
+    others = [replace(UNIT, series=each) for each in series]
+    return [UNIT, INTEGRATION, CHAOS, *others, *([E2E] if containers else [])]
 
 
-def _passes(suite: Suite, home: Home, stages: Stages) -> bool:
-    limit = duration(suite.limit_s)
-    with stages.stage(suite.stage or suite.name, f"tests (usually {suite.usual}, at most {limit})"):
-        code = run_in_view(suite.argv, child_environment(home), suite.limit_s)
+def plan_text(suites: Sequence[Suite], *, fast: bool) -> list[str]:
+    """Return the table of what runs, with its usual minutes on two quiet cores."""
+    whole = sum(suite.usual_min for suite in suites)
+    lines = [f"  {suite.title:<13} {suite.usual_min:>3} min  {suite.what}" for suite in suites]
+    hint = [] if fast else ["`make test FAST=1` runs the first two alone."]
+    return [f"Tests that run now, usually {whole} min in all, and what they use:", *lines, *hint]
+
+
+def _prepare(suite: Suite, others: dict[str, str], home: Home, stages: Stages) -> Path:
+    """Have what a suite needs beside the engine; return its Python."""
+    if suite is E2E:
+        emulated_account.prepare_images(home, stages)
+    if not suite.series:
+        return PYTHON
+    with stages.stage(f"python {suite.series}", "its environment for the unit tests (usually 1 min the first time)"):
+        return pythons.prepared(suite.series, others[suite.series], home)
+
+
+def _passes(suite: Suite, python: Path, home: Home, stages: Stages) -> bool:
+    argv, limit_s = suite.argv(python), suite.limit_min * MINUTE_S
+    with stages.stage(suite.title, f"tests (usually {suite.usual_min} min, at most {suite.limit_min} min)"):
+        code = run_in_view(argv, child_environment(home), limit_s)
     if code == STOPPED_BY_LIMIT:
         say(
-            f"The {suite.name} tests were not over after {limit} and were stopped. Next: `{' '.join(suite.argv)} -v` shows where they hang."
+            f"The {suite.title} tests were not over after {duration(limit_s)} and were stopped. "
+            f"Next: `{' '.join(argv)} -v` shows where they hang."
         )
     return code == 0
