@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import json
 import os
 import subprocess
@@ -15,6 +16,7 @@ import pytest
 from fake_machine import FACTS, FakeMachine
 from verb_samples import PAYLOAD
 
+import fabfile
 from microcluster import config
 from microcluster.config import ConfigError
 from microcluster.remote import job as remote_job
@@ -27,11 +29,25 @@ ROOT = Path(__file__).parents[2]
 ED25519 = "AAAAC3NzaC1lZDI1NTE5AAAAIP1m8HkPs2YX3BPDd4rXyDKzwKEhIGpyqUXoMzFzbNQa"
 
 
-def fab(*words: str, stdin: str = "", **env: str) -> subprocess.CompletedProcess[str]:
+def fab(*words: str) -> subprocess.CompletedProcess[str]:
+    """Run the real command; it takes a second to import everything."""
     fabric = Path(sys.executable).parent / "fab"
-    return subprocess.run(
-        [fabric, *words], cwd=ROOT, env={**os.environ, **env}, input=stdin, capture_output=True, text=True, check=False
-    )
+    return subprocess.run([fabric, *words], cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Return what runs a verb in this process and gives its exit code, output and errors."""
+
+    def end(name: str, stdin: str = "", **options: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
+        with pytest.raises(SystemExit) as ended:
+            fabfile.ns[name].body(command.invoke.Context(), **options)
+        said = capsys.readouterr()
+        assert "Traceback" not in said.err
+        return ended.value.code, said.out, said.err
+
+    return end
 
 
 @pytest.mark.parametrize(
@@ -104,18 +120,19 @@ def test_every_verb_has_a_line_in_the_list():
 
 
 @pytest.mark.parametrize("verb", ["status", "explain", "receipt", "watch"])
-def test_an_unknown_stack_is_the_users_mistake(verb, tmp_path):
-    done = fab(verb, "--stack", "nope", MICROCLUSTER_HOME=str(tmp_path))
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "nope" in done.stderr
-    assert "Traceback" not in done.stderr
+def test_an_unknown_stack_is_the_users_mistake(verb, run):
+    code, out, err = run(verb, stack="nope")
+    assert (code, out, "nope" in err) == (2, "", True)
 
 
-def test_a_step_with_a_broken_payload_fails_with_the_key_that_is_missing():
-    done = fab("step.prepare-node", stdin='{"stack": "local"}')
-    assert done.returncode == 1
-    assert "mark: missing" in done.stderr
-    assert "Traceback" not in done.stderr
+def test_the_command_ends_with_the_exit_code_of_its_verb():
+    done = fab("status", "--stack", "nope")
+    assert (done.returncode, done.stdout, "nope" in done.stderr, "Traceback" in done.stderr) == (2, "", True, False)
+
+
+def test_a_step_with_a_broken_payload_fails_with_the_key_that_is_missing(run):
+    code, _, err = run("step.prepare-node", stdin='{"stack": "local"}')
+    assert (code, "mark: missing" in err) == (1, True)
 
 
 def test_a_step_that_a_person_starts_by_hand_does_not_wait_for_a_payload(monkeypatch, capsys):
@@ -125,13 +142,12 @@ def test_a_step_that_a_person_starts_by_hand_does_not_wait_for_a_payload(monkeyp
     assert (end.value.code, "make up" in capsys.readouterr().err) == (2, True)
 
 
-def test_stopping_never_fails_and_says_one_line():
+def test_stopping_never_fails_and_says_one_line(run):
     nobody = dataclasses.replace(PAYLOAD, hosts=(dataclasses.replace(FACTS, public_address="127.0.0.1"),))
     no_key = nobody.to_json()
     for stdin in ("{}", no_key, no_key.replace("ssh-ed25519 AAAA", f"ssh-ed25519 {ED25519}")):
-        done = fab("step.stop-job", stdin=stdin)
-        assert (done.returncode, len(done.stdout.splitlines())) == (0, 1), done.stderr
-        assert "Traceback" not in done.stderr
+        code, out, err = run("step.stop-job", stdin=stdin)
+        assert (code, len(out.splitlines())) == (0, 1), err
 
 
 def test_a_pulumi_that_hangs_is_a_sentence(monkeypatch, tmp_path):
@@ -211,19 +227,17 @@ def test_stopping_takes_less_than_the_minute_that_a_cancellation_may_wait():
     assert remote_job.STOP_ALL_S < 60
 
 
-def test_a_number_of_lines_that_is_none_is_the_users_mistake():
+def test_a_number_of_lines_that_is_none_is_the_users_mistake(run):
     for lines in ("x", "0", "-3"):
-        answer = fab("logs", "--lines", lines)
-        assert answer.returncode == 2
-        assert f"--lines {lines} is not a number of lines" in answer.stderr
-        assert "Traceback" not in answer.stderr
+        code, _, err = run("logs", lines=lines)
+        assert (code, f"--lines {lines} is not a number of lines" in err) == (2, True)
 
 
-def test_stopping_what_is_not_up_also_answers_a_program(tmp_path):
-    (tmp_path / "state").mkdir()
-    answer = fab("stop", "--json", MICROCLUSTER_HOME=str(tmp_path), PULUMI_BACKEND_URL=f"file://{tmp_path}/state")
-    assert answer.returncode == 0
-    assert json.loads(answer.stdout) == {"stack": "local", "run": None, "stopped": True, "unclear": {}}
+def test_stopping_what_is_not_up_also_answers_a_program(run, monkeypatch):
+    monkeypatch.setattr(stack_outputs, "_outputs", lambda stack: {})
+    code, out, _ = run("stop", json=True)
+    assert code == 0
+    assert json.loads(out) == {"stack": "local", "run": None, "stopped": True, "unclear": {}}
 
 
 def test_an_unreachable_machine_comes_with_what_to_look_at(capsys):
