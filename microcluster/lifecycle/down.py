@@ -6,11 +6,9 @@ import os
 from pathlib import Path
 
 from microcluster.home import Home
-from microcluster.lifecycle import emulated_account, fab, pulumi_state, stacks, unsaved_work
+from microcluster.lifecycle import commands, emulated_account, pulumi_state, stacks, unsaved_work
 from microcluster.lifecycle.locks import alone_on, refuse_living_pulumi, stale_lock
-from microcluster.lifecycle.up import NO_OUTPUTS, in_pulumis_words
 from microcluster.setup import pulumi_install
-from microcluster.setup.environment import PULUMI
 from microcluster.setup.errors import FAILED, SetupError
 from microcluster.setup.progress import Stages, say
 from microcluster.setup.secret_env import kept
@@ -70,7 +68,7 @@ def _mend(home: Home, stack: str, emulator: Path | None, stages: Stages) -> None
     if emulator and emulator.exists():
         _have_answer(emulator, home, stages)
     with stages.stage("recover", "a command was killed, or the state is damaged; putting it in order first"):
-        if fab.in_view(home, "recover", stack, "--yes"):
+        if commands.fab(home, "recover", stack, "--yes"):
             raise SetupError(f"Nothing was cancelled, for the reason above. `make down STACK={stack}` tries again.")
 
 
@@ -102,14 +100,13 @@ def _have_answer(emulator: Path, home: Home, stages: Stages) -> None:
 
 def _stop_job(home: Home, stack: str, stages: Stages) -> None:
     with stages.stage("stop", "ending the job on every node (usually 5 s)"):
-        if fab.in_view(home, "stop", stack, limit_s=STOP_LIMIT_S):
+        if commands.fab(home, "stop", stack, limit_s=STOP_LIMIT_S):
             say("    the job could not be proven stopped; going on, for cancelling its machines ends it too")
 
 
 def _destroy(home: Home, stack: str, stages: Stages) -> int:
     with stages.stage("pulumi", "cancelling all that the stack rents (usually 20 s here, 5 min on SoftLayer)"):
-        argv = (str(PULUMI), "destroy", "--yes", "--skip-preview", "-s", stack, NO_OUTPUTS)
-        code = in_pulumis_words(argv, home)
+        code = commands.pulumi(home, "destroy", "--yes", "--skip-preview", "-s", stack, commands.NO_OUTPUTS)
     if code:
         say("    not everything could be cancelled, for the reason above; the receipt tells what is still billed")
         _receipt(home, stack, stages)
@@ -121,13 +118,13 @@ def _settle(home: Home, stack: str, stages: Stages, *, in_state: bool) -> int:
     if in_state and _receipt(home, stack, stages) == 0:
         return 0
     with stages.stage("cancel", "what bears the stack's mark and is in no state"):
-        code = fab.in_view(home, "recover", stack, "--cancel", "--yes")
+        code = commands.fab(home, "recover", stack, "--cancel", "--yes")
     return _receipt(home, stack, stages) or code
 
 
 def _receipt(home: Home, stack: str, stages: Stages) -> int:
     with stages.stage("receipt", "what was rented, read back from the account"):
-        return fab.in_view(home, "receipt", stack)
+        return commands.fab(home, "receipt", stack)
 
 
 def _stop_idle(emulator: Path, home: Home, stages: Stages) -> None:

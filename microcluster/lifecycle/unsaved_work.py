@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from microcluster.home import Home
-from microcluster.lifecycle import fab
+from microcluster.lifecycle import commands
 from microcluster.plain_text import one_line
 from microcluster.setup.environment import ARTIFACTS, PROJECT, PULUMI, with_account
 from microcluster.setup.errors import MISTAKE, SetupError
@@ -47,7 +47,7 @@ class Stake:
 
 def look(home: Home, stack: str) -> Stake | None:
     """Return what would be lost with the machines of ``stack``; None when nothing would."""
-    status = fab.status(home, stack)
+    status = commands.status(home, stack)
     if status is None:
         return Stake(None, None, None, None, None)
     return judge(status, _manifest(stack, status.get("run")))
@@ -86,7 +86,7 @@ def _save(  # noqa: PLR0913, PLR0917 - what is at stake, and the command that wo
 ) -> None:
     if environment.get(FETCH):
         with stages.stage("fetch", "bringing the run home before its machines go"):
-            if fab.in_view(home, "fetch", stack):
+            if commands.fab(home, "fetch", stack):
                 raise SetupError(
                     f"The run could not be brought home, for the reason above; the machines stay and cost on. "
                     f"`{verb} STACK={stack} FETCH=1` tries again, `{verb} STACK={stack} DISCARD=1` gives it up."

@@ -5,19 +5,12 @@ from __future__ import annotations
 import os
 
 from microcluster.home import Home
-from microcluster.lifecycle import emulated_account, fab, pulumi_state, stacks, unsaved_work
+from microcluster.lifecycle import commands, emulated_account, pulumi_state, stacks, unsaved_work
 from microcluster.lifecycle.locks import alone_on, refuse_living_pulumi, refuse_stale_lock
-from microcluster.lifecycle.pulumi_output import View
 from microcluster.setup import pulumi_install
-from microcluster.setup.environment import PULUMI, with_account
 from microcluster.setup.errors import INTERRUPTED, SetupError
-from microcluster.setup.process import run_filtered
 from microcluster.setup.progress import Stages, say
 
-PULUMI_VIEW = ("--non-interactive", "--color", "never", "--suppress-permalink=true")
-"""Lines that stay on the screen, and no link to a file."""
-NO_OUTPUTS = "--suppress-outputs"
-"""What a stack puts out is JSON for the verbs, not for a person."""
 UPDATE_INTERRUPTED = (
     "\nStopped. What was ordered so far is in the state, or is found again by its mark, and it costs money. "
     "`make up STACK={stack}` goes on from there, `make down STACK={stack}` cancels it."
@@ -67,22 +60,16 @@ def preview(home: Home, stack: str) -> int:
     stacks.check(stack, ordering=False)
     pulumi_install.ensure(home, Stages())
     stacks.ensure_states((stack,), home)
-    argv = (str(PULUMI), "preview", "-s", stack)
-    if in_pulumis_words(argv, home):
+    if commands.pulumi(home, "preview", "-s", stack):
         raise SetupError("The preview failed for the reason above; nothing was ordered.")
     say(f"Next: `make up STACK={stack}` rents this.")
     return 0
 
 
-def in_pulumis_words(argv: tuple[str, ...], home: Home) -> int:
-    """Run a Pulumi command with the lines that say something on this screen."""
-    return run_filtered((*argv, *PULUMI_VIEW), with_account(home), View().told)
-
-
 def _update(home: Home, stack: str) -> int:
-    argv = (str(PULUMI), "up", "--refresh", "--run-program", "--yes", "--skip-preview", "-s", stack, NO_OUTPUTS)
+    options = ("--refresh", "--run-program", "--yes", "--skip-preview", commands.NO_OUTPUTS)
     try:
-        code = in_pulumis_words(argv, home)
+        code = commands.pulumi(home, "up", *options, "-s", stack)
     except KeyboardInterrupt:
         say(UPDATE_INTERRUPTED.format(stack=stack))
         return INTERRUPTED
@@ -102,16 +89,16 @@ def _what_now(home: Home, stack: str) -> str:
 
 def _follow(home: Home, stack: str, stages: Stages) -> int:
     try:
-        if (fab.status(home, stack) or {}).get("state") in ("stopped", "failed", "stalled"):
+        if (commands.status(home, stack) or {}).get("state") in ("stopped", "failed", "stalled"):
             with stages.stage("resume", "the job is not running; going on from its latest checkpoint"):
-                fab.in_view(home, "resume", stack)
+                commands.fab(home, "resume", stack)
         with stages.stage("job", "following it; Ctrl-C stops the watching and leaves it running"):
-            code = fab.in_view(home, "watch", stack)
+            code = commands.fab(home, "watch", stack)
         if code == 0:
             with stages.stage("fetch", "bringing the finished run home, so that its machines can go"):
-                code = fab.in_view(home, "fetch", stack)
+                code = commands.fab(home, "fetch", stack)
         with stages.stage("report", "what came out of it"):
-            return fab.in_view(home, "report", stack) or code
+            return commands.fab(home, "report", stack) or code
     except KeyboardInterrupt:
         say(JOB_GOES_ON.format(stack=stack))
         return INTERRUPTED

@@ -13,7 +13,7 @@ import invoke
 
 from microcluster.config import ConfigError
 from microcluster.jobs.cluster_facts import ClusterFactsError
-from microcluster.plain_text import note, say
+from microcluster.plain_text import note, one_line, say
 from microcluster.remote.host import RemoteError, UnreachableError
 from microcluster.setup import unforeseen
 from microcluster.setup.environment import PART_OF_MAKE
@@ -54,6 +54,15 @@ def verb(function: Callable[..., int | None]) -> invoke.Task:
 def print_json(facts: object) -> None:
     """Print facts for a program; money and times as text, control characters escaped as JSON does."""
     print(json.dumps(facts, indent=2, sort_keys=True, default=str).replace("\x7f", "\\u007f"))
+
+
+def agrees(question: str) -> bool:
+    """Ask the person once, before something that cannot be undone; nobody at the keyboard is a no."""
+    try:
+        return input(f"{one_line(question)} Only then answer yes: ").strip().lower() == "yes"
+    except EOFError:
+        say("")
+        return False
 
 
 def is_part_of_make() -> bool:

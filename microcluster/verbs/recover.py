@@ -14,8 +14,7 @@ from microcluster.plain_text import note, say
 from microcluster.setup.environment import PROJECT, PULUMI, child_environment
 from microcluster.setup.secret_env import kept
 from microcluster.verbs import belongings_table
-from microcluster.verbs.command import FAILED, STACK, VerbError, suggest, verb
-from microcluster.verbs.confirm import agrees
+from microcluster.verbs.command import FAILED, STACK, VerbError, agrees, suggest, verb
 from microcluster.verbs.money import account_and_mark
 from microcluster.verbs.receipt import said_of_state
 from microcluster.verbs.state_diff import Compared, with_state

@@ -14,8 +14,7 @@ from microcluster.lifecycle.pulumi_state import BrokenStateError
 from microcluster.plain_text import note, say
 from microcluster.setup.secret_env import kept
 from microcluster.verbs import belongings_table
-from microcluster.verbs.command import FAILED, STACK, UserMistake, VerbError, print_json, suggest, verb
-from microcluster.verbs.confirm import agrees
+from microcluster.verbs.command import FAILED, STACK, UserMistake, VerbError, agrees, print_json, suggest, verb
 from providers.rental.waiting import Deadline
 from providers.softlayer import marked_inventory
 from providers.softlayer.account import Account, open_account, reading

@@ -8,8 +8,7 @@ from microcluster.plain_text import note, say
 from microcluster.remote.host import Host
 from microcluster.remote.host_key import fingerprint
 from microcluster.remote.trust import trust as record
-from microcluster.verbs.command import FAILED, STACK, verb
-from microcluster.verbs.confirm import agrees
+from microcluster.verbs.command import FAILED, STACK, agrees, verb
 from microcluster.verbs.stack_outputs import host_named, payload_of
 
 

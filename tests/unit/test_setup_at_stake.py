@@ -45,7 +45,7 @@ def settled(
 ) -> list[str]:
     ran: list[str] = []
     monkeypatch.setattr(unsaved_work, "look", lambda home, stack: stake)
-    monkeypatch.setattr(unsaved_work.fab, "in_view", lambda home, verb, stack: ran.append(verb) or fetch_code)
+    monkeypatch.setattr(unsaved_work.commands, "fab", lambda home, verb, stack: ran.append(verb) or fetch_code)
     save_before_destroy(Home(tmp_path, tmp_path), "v100", answer, Stages())
     return ran
 

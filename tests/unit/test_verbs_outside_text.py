@@ -13,7 +13,7 @@ from rich.live import Live
 from verb_samples import COST, PAYLOAD, RUNNING
 
 from microcluster.analysis.run_state import Outcome
-from microcluster.verbs import belongings_table, command, confirm, job, logs, receipt, run_text, stack_outputs, watch
+from microcluster.verbs import belongings_table, command, job, logs, receipt, run_text, stack_outputs, watch
 from microcluster.verbs.money import Bill
 from microcluster.verbs.screen import PlainConsole
 from microcluster.verbs.state_diff import Compared
@@ -107,7 +107,7 @@ def test_errors_that_quote_others_are_plain(capsys):
 def test_a_question_shows_names_as_they_are_written(monkeypatch):
     asked = []
     monkeypatch.setattr("builtins.input", lambda question: asked.append(question) or "no")
-    assert not confirm.agrees(f"Cancel {NASTY}?")
+    assert not command.agrees(f"Cancel {NASTY}?")
     assert is_plain(asked[0])
 
 

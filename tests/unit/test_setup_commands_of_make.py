@@ -7,18 +7,18 @@ from pathlib import Path
 import pytest
 
 from microcluster.home import Home
-from microcluster.lifecycle import fab
+from microcluster.lifecycle import commands
 from microcluster.setup.environment import PART_OF_MAKE
 
 
 def test_a_verb_that_make_runs_is_told_that_it_is_a_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = {}
-    monkeypatch.setattr(fab, "run_in_view", lambda argv, env, limit_s: seen.update(argv=argv, env=env) or 3)
-    assert fab.in_view(Home(tmp_path, tmp_path), "recover", "p100", "--yes") == 3
+    monkeypatch.setattr(commands, "run_in_view", lambda argv, env, limit_s: seen.update(argv=argv, env=env) or 3)
+    assert commands.fab(Home(tmp_path, tmp_path), "recover", "p100", "--yes") == 3
     assert seen["argv"][1:] == ("recover", "--stack", "p100", "--yes")
     assert seen["env"][PART_OF_MAKE]
 
 
 def test_a_status_that_cannot_be_told_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fab, "FAB", "/no/such/fab")
-    assert fab.status(Home(tmp_path, tmp_path), "p100") is None
+    monkeypatch.setattr(commands, "FAB", "/no/such/fab")
+    assert commands.status(Home(tmp_path, tmp_path), "p100") is None
