@@ -62,14 +62,6 @@ def judge(status: Mapping[str, Any], manifest: Mapping[str, Any] | None) -> Stak
     return Stake(status["run"], step, checkpoint, brought, manifest.get("fetched") if manifest else None)
 
 
-def save_before_update(home: Home, stack: str, environment: Mapping[str, str], stages: Stages) -> None:
-    """Do the same before an update, which takes machines away only where its preview says so."""
-    stake = look(home, stack)
-    why = why_machines_may_go(home, stack) if stake else None
-    if stake and why:
-        _save(stake, home, stack, "make up", environment, stages, f"{why}. S")
-
-
 def save_before_destroy(home: Home, stack: str, environment: Mapping[str, str], stages: Stages) -> None:
     """Go on only when nothing is lost, when it is brought home first, or when the person gives it up.
 
@@ -79,6 +71,14 @@ def save_before_destroy(home: Home, stack: str, environment: Mapping[str, str], 
     stake = look(home, stack)
     if stake:
         _save(stake, home, stack, "make down", environment, stages, "s")
+
+
+def save_before_update(home: Home, stack: str, environment: Mapping[str, str], stages: Stages) -> None:
+    """Do the same before an update, which takes machines away only where its preview says so."""
+    stake = look(home, stack)
+    why = why_machines_may_go(home, stack) if stake else None
+    if stake and why:
+        _save(stake, home, stack, "make up", environment, stages, f"{why}. S")
 
 
 def _save(  # noqa: PLR0913, PLR0917 - what is at stake, and the command that would lose it
