@@ -12,7 +12,7 @@ import sys
 import time
 
 from agent import chain_copy
-from agent.parallel import at_once
+from agent.parallel import parallel
 
 MARK = "microcluster-spread "
 LIST = "SHA256SUMS"
@@ -34,7 +34,7 @@ class Spread:
 
     def lacking(self, machines):
         """Return those that do not have every file as the list says."""
-        codes = at_once(self._verified, machines)
+        codes = parallel(self._verified, machines)
         return [machine for machine, code in zip(machines, codes) if code]
 
     def _verified(self, machine):

@@ -1,10 +1,10 @@
 """Has the data of a run on the launcher: its own, else those of a machine that has them whole, else made anew."""
 
-from agent.parallel import at_once
+from agent.parallel import parallel
+from agent.staging_log import MARK
 
 ASK_TIMEOUT_S = 600
 """Comparing 2 GB with their sums takes seconds, on a busy disk minutes."""
-SAID = "staging: "
 TRIES = 2
 WHOLE, LACKING = 0, 1
 """What the question after whole data ends with; any other exit code is no answer."""
@@ -16,6 +16,8 @@ class NotKnown(Exception):
 
 def ensure(run):
     """Return (what was done, exit code, last lines) of the first step that failed, or None with whole data."""
+    if run.spec.data is None:
+        return None
     try:
         if is_whole(run) or brought(run):
             return None
@@ -30,13 +32,13 @@ def ensure(run):
 
 
 def is_whole(run):
-    return answer(run, ["whole"], "comparing the data of " + run.name_of(run.job["addresses"][0]) + " with their sums")
+    return answer(run, ["whole"], "comparing the data of " + run.name_of(run.spec.addresses[0]) + " with their sums")
 
 
 def answer(run, words, what):
     """Return whether the data are whole where ``words`` look for them; raise when that cannot be told."""
     run.doing = what
-    code, said = run.ask_again(run.job["data"] + words, ASK_TIMEOUT_S, (WHOLE, LACKING))
+    code, said = run.ask_again(run.spec.data + words, ASK_TIMEOUT_S, (WHOLE, LACKING))
     if code not in (WHOLE, LACKING):
         raise NotKnown(what + said_last(said.splitlines()), code, said.splitlines()[-20:])
     return code == WHOLE
@@ -47,8 +49,8 @@ def brought(run):
 
     Data are made anew, for hours of every machine, only when each of the others has said that it lacks them.
     """
-    others = run.job["addresses"][1:]
-    having = at_once(lambda address: has(run, address), others)
+    others = run.spec.addresses[1:]
+    having = parallel(lambda address: has(run, address), others)
     unknown = [one for one in having if isinstance(one, NotKnown)]
     for address in [one for one, there in zip(others, having) if there is True]:
         try:
@@ -75,7 +77,7 @@ def arrived(run, address):
     for _ in range(TRIES):
         note(run, "bringing the data from " + name + ", which has them whole")
         run.doing = "bringing the data from " + name
-        code = run.in_container(run.job["data"] + ["bring", address], lines.append)
+        code = run.in_container(run.spec.data + ["bring", address], lines.append)
         if code == 0 and is_whole(run):
             note(run, "the data of " + name + " are here")
             return True
@@ -94,18 +96,18 @@ def stage(run, lines):
 
     def heard(line):
         lines.append(line)
-        if line.startswith(SAID):
-            run.tell({"event": "staging", "text": line[len(SAID) :]})
+        if line.startswith(MARK):
+            run.tell({"event": "staging", "text": line[len(MARK) :]})
 
     run.doing = "preparing the data set"
-    run.on_host(run.job["unstage"])  # A killed launcher may have left one.
+    run.on_host(run.spec.unstage)  # A killed launcher may have left one.
     try:
-        return run.on_host(run.job["stage"], heard)
+        return run.on_host(run.spec.stage, heard)
     finally:
-        run.on_host(run.job["unstage"])
+        run.on_host(run.spec.unstage)
 
 
 def note(run, text):
     """Say it in the log and where the run's progress is shown."""
-    run.log.write((SAID + text + "\n").encode("utf-8"))
+    run.log.write((MARK + text + "\n").encode("utf-8"))
     run.tell({"event": "staging", "text": text})

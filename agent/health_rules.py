@@ -10,7 +10,7 @@ NOT_FINITE, RANK_DIED, NODE_LOST, STALLED, DISK_FULL = "nan", "rank-died", "node
 PREPARING_STALLED = "preparing-stalled"
 DISK_LOW, GPUS_AT_REST, SLOW, NOT_COPIED = "disk-low", "gpus-at-rest", "slow", "not-copied"
 WAITED_FOR = "waited-for"
-"""What Horovod says of a rank that keeps the others waiting; no cause by itself, but it names the culprit of a stall."""
+"""A rank that keeps the others waiting; no cause by itself, but it names the culprit of a stall."""
 ENDING = (NOT_FINITE, DISK_FULL, NODE_LOST, RANK_DIED, STALLED)
 """What ends a run, what explains the others first."""
 
@@ -19,7 +19,7 @@ STALL_GAPS = 5.0
 LAST_GAPS = 20
 START_S = 1800.0
 """Until the first loss a graph is built, data are read and a whole evaluation is made."""
-PROGRESS = ("started", "restored", "train", "validation", "bleu")
+PROGRESS = ("started", "restored", "train", "validation", "metric")
 LOST_S = 90.0
 """A machine whose processors are all busy answers late, and its ranks go on; one that is lost lets nobody go on."""
 REST_S = 600.0
@@ -126,7 +126,7 @@ class Alarms:
             named = " and ".join(self.waited_for[:CULPRITS]) + (" and {} more".format(more) if more > 0 else "")
             return text + "; the other ranks wait for " + named
         if self.mixed:
-            text += "; in mixed precision with Backoff every update can be skipped for ever once the loss has diverged"
+            text += "; in mixed precision every update can be skipped for ever once the loss has diverged"
         return text
 
     def _disks(self):

@@ -9,7 +9,7 @@ import threading
 import time
 
 from agent import health_rules, kill_run
-from agent.parallel import at_once
+from agent.parallel import parallel
 
 IDLE_S = 900
 """Longer than the download of an archive goes on trying without one more byte."""
@@ -37,13 +37,13 @@ class IdleWatch:
         if self.run.stuck != self.run.doing:
             return None
         text = "{}: nothing was read, written or computed for {} s".format(self.run.doing, IDLE_S)
-        hanging = [self.run.name_of(address) for address in self.run.job["addresses"] if address in self._hanging()]
+        hanging = [self.run.name_of(address) for address in self.run.spec.addresses if address in self._hanging()]
         return health_rules.PREPARING_STALLED, text + ("; no write ends on " + " and ".join(hanging) if hanging else "")
 
     def _hanging(self):
         """Return the machines on whose disk a few bytes cannot be written."""
-        addresses, probe = self.run.job["addresses"], ["sh", "-c", PROBE, self.run.folder]
-        codes = at_once(
+        addresses, probe = self.run.spec.addresses, ["sh", "-c", PROBE, self.run.folder]
+        codes = parallel(
             lambda address: self.run.ask(self.run.on_node(address, probe), PROBE_TIMEOUT_S, marked=False)[0], addresses
         )
         return [address for address, code in zip(addresses, codes) if code]
@@ -51,14 +51,14 @@ class IdleWatch:
     def _look_on(self):
         moved, before, moved_at = (0, 0), {}, time.monotonic()
         while not self.over.wait(LOOK_EVERY_S):
-            now = usage(self.run.job["run"])
+            now = usage(self.run.spec.run)
             moved = tuple(total + more for total, more in zip(moved, growth(before, now)))
             before = now
             if moved[0] >= MOVED_BYTES or moved[1] >= MOVED_TICKS:
                 moved, moved_at = (0, 0), time.monotonic()
             if time.monotonic() - moved_at >= IDLE_S:
                 self.run.stuck = self.run.doing
-                kill_run.end("only", self.run.job["run"])
+                kill_run.end("only", self.run.spec.run)
                 moved_at = time.monotonic()
 
 

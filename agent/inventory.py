@@ -6,11 +6,11 @@ Arguments: the run's folder, the data set's folder. A file that is still being w
 import hashlib
 import json
 import os
-import re
-import sys
+
+from agent import spec
+from agent.checkpoints import checkpoints_of
 
 RECORDS = (
-    "config.py",
     "job.json",
     "job.log",
     "progress.jsonl",
@@ -19,8 +19,6 @@ RECORDS = (
     "exit_code",
     "failure.json",
 )
-DATA = ("m_common.model", "m_common.vocab", "SHA256SUMS")
-PARTS = (".index", ".meta", ".data-00000-of-00001")
 PIECE = 1 << 20
 
 
@@ -41,29 +39,15 @@ def names_in(folder):
     return sorted(os.listdir(folder)) if os.path.isdir(folder) else []
 
 
-def wholes(names, pattern):
-    """Return (number, name) of the checkpoints of which every part is there; the number is what ``pattern`` finds."""
-    found = []
-    for name in names:
-        match = re.match(pattern + r"\.index$", name)
-        stem = name[: -len(PARTS[0])]
-        if match and all(stem + part in names for part in PARTS):
-            found.append((float(match.group(1)), stem))
-    return found
-
-
 def chosen(folder):
     """Return {path below the run's folder: what it is}: the records, the newest checkpoint and the best model."""
-    logdir = os.path.join(folder, "logdir")
-    names, best = names_in(logdir), names_in(os.path.join(logdir, "best_models"))
-    files = {name: "record" for name in RECORDS}
-    files.update(("logdir/" + name, "events") for name in names if name.startswith("events."))
-    regular = wholes(names, r"model\.ckpt-(\d+)")
-    if regular:
-        files.update(("logdir/" + max(regular)[1] + part, "newest checkpoint") for part in PARTS)
-    scored = wholes(best, r"val_loss=(\d+\.\d+)-step-\d+")
-    if scored:
-        files.update(("logdir/best_models/" + min(scored)[1] + part, "best model") for part in PARTS)
+    run = spec.read(os.path.join(folder, spec.FILE))
+    checkpoints = checkpoints_of(run, os.path.join(folder, "logdir"))
+    files = dict((name, "record") for name in list(RECORDS) + run.files)
+    files.update(("logdir/" + name, "events") for name in names_in(checkpoints.logdir) if name.startswith("events."))
+    newest, best = checkpoints.newest_whole(), checkpoints.best()
+    for name, what in ((newest and newest[1], "newest checkpoint"), (best, "best model")):
+        files.update(("logdir/" + file, what) for file in (checkpoints.files_of(name) if name else []))
     return files
 
 
@@ -73,20 +57,16 @@ def described(root, name, what):
     return {"source": path, "size": size, "sha256": digest(path, size), "what": what}
 
 
-def inventory(folder, data):
+def inventory(folder, data, names):
     found = []
     for name, what in sorted(chosen(folder).items()):
         if os.path.isfile(os.path.join(folder, name)):
             found.append(dict(described(folder, name, what), path=name))
-    for name in DATA:
+    for name in names:
         if os.path.isfile(os.path.join(data, name)):
             found.append(dict(described(data, name, "vocabulary"), path="data/" + name))
     return found
 
 
-def main(folder, data):
-    print(json.dumps(inventory(folder, data)))
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+def main(folder, data, *names):
+    print(json.dumps(inventory(folder, data, names)))

@@ -14,8 +14,9 @@ import subprocess
 import sys
 import time
 
-VARIABLE = b"MICROCLUSTER_RUN="
-TOOL = b"MICROCLUSTER_TOOL="
+RUN_VARIABLE, TOOL_VARIABLE = "MICROCLUSTER_RUN", "MICROCLUSTER_TOOL"
+STAGING_LABEL = "microcluster.staging"
+"""Of the container in which a run's data are made; its value is the run."""
 TERM_WAIT_S = 15
 KILL_WAIT_S = 5
 EXEC_LOOKS, EXEC_PAUSE_S = 10, 0.002
@@ -64,8 +65,9 @@ def find(mode, run, container=None):
             inside = container and is_inside(pid, container)
         except OSError:
             continue
-        values = [word[len(VARIABLE) :].decode() for word in words if word.startswith(VARIABLE)]
-        if inside and not values and not any(word.startswith(TOOL) for word in words):
+        marks = [word.split(b"=", 1) for word in words]
+        values = [mark[1].decode() for mark in marks if mark[0] == RUN_VARIABLE.encode() and mark[1:]]
+        if inside and not values and not any(mark[0] == TOOL_VARIABLE.encode() for mark in marks):
             values = [run]
         if values and state != b"Z" and (values[0] == run) == (mode == "only"):
             found[(int(pid), started)] = values[0]
@@ -155,7 +157,7 @@ def mark_stopped(runs, names):
 
 def remove_staging(run):
     """Remove the container in which a run's data are made, which may just be starting; what is left shows in the processes."""
-    _, names = asked(["docker", "ps", "-aq", "--filter", "label=microcluster.staging=" + run], DOCKER_TIMEOUT_S)
+    _, names = asked(["docker", "ps", "-aq", "--filter", "label=" + STAGING_LABEL + "=" + run], DOCKER_TIMEOUT_S)
     if names and re.match(r"[0-9a-f\s]+$", names):
         asked(["docker", "rm", "-f"] + names.split(), DOCKER_TIMEOUT_S)
 

@@ -8,8 +8,8 @@ import time
 from collections import deque
 
 from agent import health_rules, kill_run, predicted_step
-from agent.log_parser import explains, rank_of
-from agent.parallel import at_once
+from agent.parallel import parallel
+from agent.readers.ranks import rank_of
 from agent.replicator import Copier
 
 LAST_LINES, LINE_SHOWN = 20, 1000
@@ -24,25 +24,25 @@ EARLY_S, EARLY_TIMES = 120, 4
 class Watchman:
     """Watches one training phase from a thread of its own; ``begin`` and ``leave`` stand around it."""
 
-    def __init__(self, run):
-        self.run = run
+    def __init__(self, run, explains):
+        self.run, self.explains = run, explains
         self.last_lines = {}
         self.verdict = self.dead = None
         self.over, self.call = threading.Event(), threading.Event()
         self.lock = threading.Lock()
         self.raised, self.sampled_at, self.began = {}, float("-inf"), time.monotonic()
-        job = run.job
+        spec = run.spec
         expected = predicted_step.of(run)
         if expected:
             run.tell(dict(expected, event="prediction"))
         self.alarms = health_rules.Alarms(
             time.monotonic(),
-            job["stall_s"],
+            spec.stall_s,
             expected=expected,
-            mixed=job["mixed"],
-            per_hour=job["per_hour"],
-            max_steps=job["max_steps"],
-            print_steps=job["print_steps"],
+            mixed=spec.mixed,
+            per_hour=spec.per_hour,
+            max_steps=spec.max_steps,
+            print_steps=spec.print_steps,
         )
         self.looking = threading.Thread(target=self._look_on, daemon=True)
         self.copying = threading.Thread(target=Copier(run, self.alarms, self.over).keep, daemon=True)
@@ -64,7 +64,7 @@ class Watchman:
         """Take in one line of the log with its events, and return these as they are to be written down."""
         rank = rank_of(line)
         with self.lock:
-            if explains(line):
+            if self.explains(line):
                 self.last_lines.setdefault(rank, deque(maxlen=LAST_LINES)).append(line[:LINE_SHOWN])
             events = [self._explained(event) for event in events]
             for event in events:
@@ -107,12 +107,12 @@ class Watchman:
 
     def _ask_all(self, what):
         """Return [(address, (exit code, what it printed))] of what every machine answers to the words of the job."""
-        addresses, argv = self.run.job["addresses"], self.run.job[what]
+        addresses, argv = self.run.spec.addresses, getattr(self.run.spec, what)
 
         def ask(address):
             return self.run.ask(self.run.on_node(address, argv), SAMPLE_TIMEOUT_S, marked=False)
 
-        return list(zip(addresses, at_once(ask, addresses)))
+        return list(zip(addresses, parallel(ask, addresses)))
 
     def _explained(self, event):
         """Add to what mpirun says of a rank or machine where that is, in names that a person knows."""
@@ -134,8 +134,8 @@ class Watchman:
 
     def _node_of(self, rank):
         """Return the name of the machine that a rank is on; what the log says of ranks need not be true."""
-        job = self.run.job
-        names = [self.run.name_of(address) for address in job["addresses"] for _ in range(job["slots"])]
+        spec = self.run.spec
+        names = [self.run.name_of(address) for address in spec.addresses for _ in range(spec.slots)]
         return names[rank] if rank < len(names) else "no machine of this run"
 
     def lines(self, cause=None):
@@ -152,9 +152,9 @@ class Watchman:
             except Exception as error:  # noqa: BLE001 - ranks that nobody watches cost money unseen
                 self._could_not_look(error, time.monotonic() - seen_at)
             if self.judgement():
-                kill_run.end("only", self.run.job["run"])
+                kill_run.end("only", self.run.spec.run)
                 return
-            self.call.wait(self.run.job["watch_every_s"])
+            self.call.wait(self.run.spec.watch_every_s)
             self.call.clear()
 
     def _could_not_look(self, error, for_s):
@@ -170,7 +170,7 @@ class Watchman:
     def _look(self):
         now = time.monotonic()
         early = now - self.began < EARLY_S
-        if now - self.sampled_at >= self.run.job["sample_every_s"] / (EARLY_TIMES if early else 1.0):
+        if now - self.sampled_at >= self.run.spec.sample_every_s / (EARLY_TIMES if early else 1.0):
             self.sampled_at = now
             self._sample()
         with self.lock:

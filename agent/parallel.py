@@ -3,7 +3,7 @@
 import threading
 
 
-def at_once(act, items):
+def parallel(act, items):
     """Return what ``act`` returned for each of the items, all of them at the same time; raise what one of them raised."""
     answers, errors = {}, []
 

@@ -17,6 +17,8 @@ from agent.node_facts import address_of
 MPI_LIBRARY = "libmpi.so.40"
 """Open MPI 3 and 4; by its C interface, because not every image has a binding for Python."""
 FLOAT_BYTES = 4
+MARK = "microcluster-preflight "
+"""How the one line begins that every rank prints."""
 
 
 def main(interface, config, size):
@@ -30,7 +32,7 @@ def main(interface, config, size):
         "config": digest,
         "allreduce_s": allreduce(int(size) // FLOAT_BYTES),
     }
-    sys.stdout.write("microcluster-preflight " + json.dumps(facts, sort_keys=True) + "\n")
+    sys.stdout.write(MARK + json.dumps(facts, sort_keys=True) + "\n")
 
 
 def allreduce(count):

@@ -3,11 +3,13 @@
 import json
 import threading
 import time
+from types import SimpleNamespace
 
 from agent import preflight_rules
-from agent.parallel import at_once
+from agent.parallel import parallel
+from agent.preflight import MARK
+from agent.processes import run_all
 
-PREFLIGHT_MARK = "microcluster-preflight "
 STREAMS = (1, 8)
 SSH_TIMEOUT_S = 15
 FACTS_TIMEOUT_S = 30
@@ -24,7 +26,7 @@ class PreflightFailed(Exception):
 
 def preflight(run):
     """Check everything in less than a minute, keep the table with the run, and raise when something stops it."""
-    skipped = run.job["preflight_skipped"]
+    skipped = run.spec.preflight_skipped
     if skipped:
         row = preflight_rules.row("preflight", "every node", "skipped", skipped, preflight_rules.NOTE)
         run.write("preflight.json", json.dumps({"ranks": [], "rows": [row], "skipped": skipped}) + "\n")
@@ -38,7 +40,7 @@ def preflight(run):
             found["bandwidth"] = timed(
                 found, "bandwidth", lambda: [one for streams in STREAMS for one in bandwidth(run, streams)]
             )
-    rows = preflight_rules.judge(found, run.job)
+    rows = preflight_rules.judge(found, run.spec)
     keep(run, found, rows, began)
     stop(rows)
     rows += timed(found, "every rank and the allreduce", lambda: together(run, found))
@@ -67,16 +69,16 @@ def stop(rows):
 
 def mesh(run):
     """Let every node log in to every other one, as mpirun's daemons do."""
-    addresses = run.job["addresses"]
+    addresses = run.spec.addresses
 
     def log_in(pair):
-        code, said = run.ask(run.on_node(pair[0], run.job["ssh"] + [pair[1], "true"]), SSH_TIMEOUT_S, marked=False)
+        code, said = run.ask(run.on_node(pair[0], run.spec.ssh + [pair[1], "true"]), SSH_TIMEOUT_S, marked=False)
         why = (said.splitlines() or ["exit code " + str(code)])[-1] if code else ""
         return {"from": run.name_of(pair[0]), "to": run.name_of(pair[1]), "said": why}
 
     # In rounds, so that nobody gets more than one login at a time: sshd turns the eleventh away.
     rounds = [list(zip(addresses, addresses[by:] + addresses[:by])) for by in range(1, len(addresses))]
-    return [answer for pairs in rounds for answer in at_once(log_in, pairs)]
+    return [answer for pairs in rounds for answer in parallel(log_in, pairs)]
 
 
 def nodes(run):
@@ -84,24 +86,24 @@ def nodes(run):
 
     def look(address):
         asked = time.time()
-        code, said = run.ask(run.on_node(address, run.job["facts"]), FACTS_TIMEOUT_S, marked=False)
+        code, said = run.ask(run.on_node(address, run.spec.facts), FACTS_TIMEOUT_S, marked=False)
         answered = time.time()
         if code:
             return None
         facts = json.loads(said.splitlines()[-1])
         return dict(facts, clock_off_s=facts["time"] - (asked + answered) / 2, clock_error_s=(answered - asked) / 2)
 
-    addresses = run.job["addresses"]
-    return dict(zip((run.name_of(address) for address in addresses), at_once(look, addresses)))
+    addresses = run.spec.addresses
+    return dict(zip((run.name_of(address) for address in addresses), parallel(look, addresses)))
 
 
 def bandwidth(run, streams):
     """Let every node send to the next one at the same time, as the ring of an allreduce does."""
-    addresses, port = run.job["addresses"], str(run.job["probe_port"])
+    addresses, port = run.spec.addresses, str(run.spec.probe_port)
     pairs = list(zip(addresses, addresses[1:] + addresses[:1])) if len(addresses) > 1 else []
 
     def words(verb, address):
-        return run.job["bandwidth"] + [verb, address, port, str(streams)]
+        return run.spec.bandwidth + [verb, address, port, str(streams)]
 
     def measure(pair):
         sender, receiver = pair
@@ -117,25 +119,25 @@ def bandwidth(run, streams):
         last = (said.splitlines() or ["no answer"])[-1]
         return dict(names, mbps=None, said=last) if code else dict(names, mbps=float(last))
 
-    return at_once(measure, pairs)
+    return parallel(measure, pairs)
 
 
 def together(run, found):
     """Let every rank say where it is and add up the model's size; the rows of it."""
     lines = []
-    code = run.in_container(
-        ["timeout", "--kill-after=10", str(TOGETHER_TIMEOUT_S)] + run.job["preflight"], lines.append
-    )
+    limit = ["timeout", "--kill-after=10", str(TOGETHER_TIMEOUT_S)]
+    bounded = [SimpleNamespace(**dict(vars(one), argv=limit + one.argv)) for one in run.spec.collective]
+    code, _ = run_all(run, bounded, lines.append)
     if code in TIMED_OUT:
         raise PreflightFailed(
-            "reaching all ranks with mpirun was not over after {} s; ssh works between all machines, so see that they "
-            "reach each other on every port of {}".format(TOGETHER_TIMEOUT_S, run.job["interface"]),
+            "reaching all ranks was not over after {} s; ssh works between all machines, so see that they "
+            "reach each other on every port of {}".format(TOGETHER_TIMEOUT_S, run.spec.interface),
             lines[-20:],
         )
     if code:
-        raise PreflightFailed("reaching all ranks with mpirun ended with exit code " + str(code), lines[-20:])
-    ranks = [json.loads(line.partition(PREFLIGHT_MARK)[2]) for line in lines if PREFLIGHT_MARK in line]
+        raise PreflightFailed("reaching all ranks ended with exit code " + str(code), lines[-20:])
+    ranks = [json.loads(line.partition(MARK)[2]) for line in lines if MARK in line]
     ranks.sort(key=lambda rank: rank["rank"])
     found["ranks"] = ranks
     found["allreduce_s"] = max([rank["allreduce_s"] for rank in ranks] or [0])
-    return preflight_rules.of_ranks(ranks, run.job)
+    return preflight_rules.of_ranks(ranks, run.spec)

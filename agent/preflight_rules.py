@@ -25,36 +25,34 @@ def judge(found, wanted):
 
     Args:
         found: "mesh" [{from, to, said}], "nodes" {name: facts or None}, "bandwidth" [{from, to, streams, mbps}].
-        wanted: job.json.
+        wanted: the run's specification.
     """
     rows = [_mesh(found["mesh"])]
-    for name, address in zip(wanted["names"], wanted["addresses"]):
+    for name, address in zip(wanted.names, wanted.addresses):
         facts = found["nodes"].get(name)
         if facts is None:
             rows.append(row("facts", name, "no answer", "an answer", STOP))
             continue
-        rows.append(_interface(name, address, facts, wanted["interface"]))
+        rows.append(_interface(name, address, facts, wanted.interface))
         rows += _gpus(name, facts, wanted)
         rows += _room(name, facts, wanted)
         rows.append(_clock(name, facts))
-        port = "{} free".format(wanted["probe_port"])
+        port = "{} free".format(wanted.probe_port)
         rows.append(row("port", name, facts["port"] or "free", port, _if(facts["port"])))
     rows += _alike(found, wanted)
-    rows += [_bandwidth(one, wanted["port_speed_mbps"]) for one in found["bandwidth"]]
+    rows += [_bandwidth(one, wanted.port_speed_mbps) for one in found["bandwidth"]]
     return [one for one in rows if one]
 
 
 def of_ranks(ranks, wanted):
     """Return the rows on what the ranks said of themselves; ``ranks`` stand in their order."""
-    expected = [address for address in wanted["addresses"] for _ in range(wanted["slots"])]
+    expected = [address for address in wanted.addresses for _ in range(wanted.slots)]
     seen = [rank["address"] for rank in ranks]
     rows = [row("ranks", "every rank", ", ".join(seen), ", ".join(expected), _if(seen != expected))]
     configs = dict(("rank " + str(rank["rank"]), rank["config"]) for rank in ranks)
     rows.append(_same("configuration", configs, "every rank"))
     seconds = max([rank["allreduce_s"] for rank in ranks] or [0])
-    rows.append(
-        row("allreduce", "every rank", "{:.2f} s".format(seconds), _size(wanted["model_bytes"]) + " summed", OK)
-    )
+    rows.append(row("allreduce", "every rank", "{:.2f} s".format(seconds), _size(wanted.model_bytes) + " summed", OK))
     return rows
 
 
@@ -88,13 +86,13 @@ def _interface(name, address, facts, interface):
 
 
 def _gpus(name, facts, wanted):
-    if not wanted["gpu"]:
+    if not wanted.gpu:
         return []
     gpus = facts["gpus"]
-    fits = [one for one in gpus if wanted["gpu"] in one["name"] and one["memory_mib"] >= GPU_MEMORY_MIB]
+    fits = [one for one in gpus if wanted.gpu in one["name"] and one["memory_mib"] >= GPU_MEMORY_MIB]
     shown = ", ".join("{name} {memory_mib} MiB".format(**one) for one in gpus) or "none"
-    order = "{}x {} with 16 GB".format(wanted["slots"], wanted["gpu"])
-    rows = [row("GPUs", name, shown, order, _if(len(fits) < wanted["slots"]))]
+    order = "{}x {} with 16 GB".format(wanted.slots, wanted.gpu)
+    rows = [row("GPUs", name, shown, order, _if(len(fits) < wanted.slots))]
     if gpus:
         driver = gpus[0]["driver"]
         branch = driver.split(".")[0]
@@ -105,8 +103,8 @@ def _gpus(name, facts, wanted):
 
 
 def _room(name, facts, wanted):
-    free, needed = facts["free_bytes"], wanted["disk_bytes"]
-    shm, shm_needed = facts["shm_free_bytes"], SHM_BYTES_OF_RANK * wanted["slots"]
+    free, needed = facts["free_bytes"], wanted.disk_bytes
+    shm, shm_needed = facts["shm_free_bytes"], SHM_BYTES_OF_RANK * wanted.slots
     memlock = facts["memlock_bytes"]
     locked = "unlimited" if memlock is None else _size(memlock)
     little = memlock is not None and memlock < MEMLOCK_NOTE_BYTES
@@ -125,7 +123,7 @@ def _clock(name, facts):
 
 def _alike(found, wanted):
     data = dict((name, facts["data"]) for name, facts in found["nodes"].items() if facts)
-    return [_same("image", dict(zip(wanted["names"], wanted["images"]))), _same("data", data)]
+    return [_same("image", dict(zip(wanted.names, wanted.images))), _same("data", data)]
 
 
 def _same(check, values, where="every node"):

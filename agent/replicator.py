@@ -8,7 +8,6 @@ import json
 import os
 import time
 
-from agent import checkpoints
 from agent.replica_store import MARK
 
 COPY_TIMEOUT_S = 1800
@@ -23,7 +22,7 @@ class Copier:
 
     def __init__(self, run, alarms, over):
         self.run, self.alarms, self.over = run, alarms, over
-        self.keepers = list(run.job["addresses"][1:])
+        self.keepers = list(run.spec.addresses[1:])
         self.announced = self.kept = None
         self.failed_at = None
 
@@ -32,13 +31,12 @@ class Copier:
         while not last:
             last = self.over.is_set()
             self.look(last)
-            self.over.wait(self.run.job["watch_every_s"])
+            self.over.wait(self.run.spec.watch_every_s)
 
     def look(self, last=False):
         """Announce a new checkpoint, and copy it and the best models where anything of that is new."""
         try:
-            logdir = self.run.path("logdir")
-            newest, best = checkpoints.newest_whole(logdir), checkpoints.best_whole(logdir)
+            newest, best = self.run.checkpoints.newest_whole(), self.run.checkpoints.best_whole()
             if newest:
                 self._announce_and_copy(newest, best, last)
         except FileNotFoundError:  # The framework has removed it meanwhile.
@@ -64,14 +62,13 @@ class Copier:
         """Copy to the first machine that takes it, so that the launcher's loss costs one interval at most."""
         step, name = newest
         files = self._files(name) + [file for one in best for file in self._files(one)]
-        pointer = os.path.join(checkpoints.BEST_FOLDER, checkpoints.POINTER)
-        if best and os.path.exists(self.run.path("logdir", pointer)):
-            files.append(pointer)
-        written = os.path.getmtime(self.run.path("logdir", name + ".index"))
+        if best:
+            files += [one for one in self.run.checkpoints.lists if os.path.exists(self.run.path("logdir", one))]
+        written = os.path.getmtime(self.run.path("logdir", files[0]))
         before, refused = self._as_they_are(files), []
         for address in list(self.keepers):
             began, node = time.monotonic(), self.run.name_of(address)
-            argv = LIMITED + self.run.job["copy"] + [address, str(step)] + ["logdir/" + file for file in files]
+            argv = LIMITED + self.run.spec.copy + [address, str(step)] + ["logdir/" + file for file in files]
             code, said = self.run.ask(argv, COPY_TIMEOUT_S + 2 * KILL_AFTER_S, marked=False)
             if not code:
                 self.keepers.remove(address)
@@ -88,7 +85,7 @@ class Copier:
         self.alarms.not_copied = "checkpoint {} could not be copied {}".format(step, "; ".join(refused))
 
     def _files(self, name):
-        return checkpoints.files_of(self.run.path("logdir"), name)
+        return self.run.checkpoints.files_of(name)
 
     def _as_they_are(self, files):
         """Return what changes when a file is written again or removed."""

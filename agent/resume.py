@@ -3,15 +3,15 @@
 import os
 import time
 
-from agent import checkpoints
-from agent.parallel import at_once
-from agent.replica_store import MARK, NONE, SPOILT
+from agent.checkpoints import UNREADABLE
+from agent.parallel import parallel
+from agent.replica_store import MARK
+from agent.replica_transfer import NONE, SPOILT
 from agent.run_context import ASK_TRIES, TOO_SLOW
 
 ASK_TIMEOUT_S = 30
 BRING_TIMEOUT_S = 1800
 READ_TIMEOUT_S = 600
-UNREADABLE = 3
 
 
 class NotBroughtBack(Exception):
@@ -28,10 +28,10 @@ def bring_back(run):
     A run goes on only when every machine has said what it has: a silent one may hold the newest copy, which the next copy would
     replace. Refusing costs nothing, because without that machine the ranks cannot start either.
     """
-    own = checkpoints.newest_whole(run.path("logdir"))
-    others = run.job["addresses"][1:]
+    own = run.checkpoints.newest_whole()
+    others = run.spec.addresses[1:]
     run.doing = "asking the other machines for their copies"
-    steps = at_once(lambda address: asked(run, address), others)
+    steps = parallel(lambda address: asked(run, address), others)
     silent = [(address, step.args[0]) for step, address in zip(steps, others) if isinstance(step, NoAnswer)]
     if silent:
         raise NotBroughtBack("; ".join(unknown(run, *one) for one in silent))
@@ -59,7 +59,7 @@ def brought(run, step, address, refused):
     """Return whether the copy is here now; one that is spoilt there is added to ``refused``, anything else raises."""
     name = run.name_of(address)
     run.doing = "fetching the copy of step {} from {}".format(step, name)
-    code, said = run.ask_again(run.job["bring"] + [address], BRING_TIMEOUT_S, (0, SPOILT, TOO_SLOW))
+    code, said = run.ask_again(run.spec.bring + [address], BRING_TIMEOUT_S, (0, SPOILT, TOO_SLOW))
     run.tell({"event": "not_brought_back" if code else "brought_back", "step": step, "from": name, "text": said[-300:]})
     if code not in (0, SPOILT):
         raise NotBroughtBack("fetching the copy of step {} from {}: {}".format(step, name, said[-300:]))
@@ -70,7 +70,7 @@ def brought(run, step, address, refused):
 
 def asked(run, address):
     """Return the step of the checkpoint that a machine has the copy of, None when it says that it has none, or a NoAnswer."""
-    code, said = run.ask_again(run.job["copied"] + [address], ASK_TIMEOUT_S, (0,))
+    code, said = run.ask_again(run.spec.copied + [address], ASK_TIMEOUT_S, (0,))
     word = (said.partition(MARK)[2].split() or [""])[0]
     if code == 0 and word == NONE:
         return None
@@ -80,7 +80,7 @@ def asked(run, address):
 
 
 def latest_checkpoint(run):
-    """Return the two small files that every rank looks for; a log folder without a whole checkpoint is put aside."""
+    """Return the files that every node needs to go on; a log folder without a whole checkpoint is put aside."""
     logdir = run.path("logdir")
     if not os.path.isdir(logdir) or not os.listdir(logdir):
         os.makedirs(logdir, exist_ok=True)
@@ -94,18 +94,18 @@ def latest_checkpoint(run):
         os.makedirs(logdir)
         return []
     step, name = chosen
-    removed = checkpoints.prune(logdir, name)
+    removed = run.checkpoints.prune(name)
     if removed:
         run.tell({"event": "pruned", "names": removed})
-    run.resumed = step
-    run.write("logdir/" + checkpoints.POINTER, checkpoints.pointer(logdir, name))
+    run.resumed, run.resumed_from = step, run.path("logdir", run.checkpoints.files_of(name)[0])
+    needed = run.checkpoints.prepare(name)
     run.tell({"event": "resuming", "step": step, "from": name})
-    return ["logdir/" + checkpoints.POINTER, "logdir/" + name + ".index"]
+    return ["logdir/" + file for file in needed]
 
 
 def choose(run):
     """Return (step, name) of what the run goes on from or None, and what was put aside for it."""
-    chosen, passed = checkpoints.choose(run.path("logdir"), run.path("torn"), lambda name: is_readable(run, name))
+    chosen, passed = run.checkpoints.choose(run.path("torn"), lambda name: is_readable(run, name))
     for why in passed:
         run.tell({"event": "passed_over", "text": why})
     return chosen, passed
@@ -113,6 +113,6 @@ def choose(run):
 
 def is_readable(run, name):
     """Return whether the framework can read the checkpoint; a failure of another kind is no verdict on it."""
-    argv = run.job["read"] + [run.path("logdir", name)]
+    argv = run.spec.read + [run.path("logdir", name)]
     run.doing = "reading checkpoint " + name + " back"
     return run.ask(argv, READ_TIMEOUT_S)[0] != UNREADABLE

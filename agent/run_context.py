@@ -8,8 +8,11 @@ import subprocess
 import threading
 import time
 
-LINE_BYTES = 1 << 20
-"""A longer line is read in pieces: what never ends a line must not fill the memory."""
+from agent import spec
+from agent.checkpoints import checkpoints_of
+from agent.kill_run import RUN_VARIABLE
+from agent.processes import LINE_BYTES
+
 ASK_TRIES, ASK_PAUSE_S = 4, 10
 """A machine whose sshd restarts, or that is too busy for a moment, answers again within half a minute."""
 TOO_SLOW = 124
@@ -23,14 +26,18 @@ class Run:
 
     def __init__(self, folder):
         self.folder = folder
-        with open(self.path("job.json")) as file:
-            self.job = json.load(file)
+        self.spec = spec.read(self.path(spec.FILE))
         self.log = open(self.path("job.log"), "ab", 0)  # noqa: SIM115 - as long as the process
         self.events = open(self.path("progress.jsonl"), "a")  # noqa: SIM115 - as long as the process
         self.samples = open(self.path("samples.jsonl"), "a")  # noqa: SIM115 - as long as the process
         self.cut_off = [file for file in (self.events, self.samples) if is_cut_off(file.name)]
         self.telling = threading.Lock()
-        self.doing, self.stuck, self.resumed = "preparing", None, None
+        self.doing, self.stuck = "preparing", None
+        self.resumed = self.resumed_from = None
+
+    @property
+    def checkpoints(self):
+        return checkpoints_of(self.spec, self.path("logdir"))
 
     def path(self, *names):
         return os.path.join(self.folder, *names)
@@ -70,17 +77,17 @@ class Run:
 
     def name_of(self, address):
         """Return the name of the node with an address, which is what a person knows it by."""
-        names = dict(zip(self.job["addresses"], self.job["names"]))
+        names = dict(zip(self.spec.addresses, self.spec.names))
         return names.get(address, address)
 
-    def words(self, argv, marked=True):
+    def in_container_argv(self, argv, marked=True):
         """Return ``argv`` as it runs in the container; what bears the run's mark ends with the run."""
-        mark = ["-e", "MICROCLUSTER_RUN=" + self.job["run"]] if marked else []
-        return ["docker", "exec"] + mark + ["-i", "-w", self.job["program_folder"], self.job["container"]] + list(argv)
+        mark = ["-e", RUN_VARIABLE + "=" + self.spec.run] if marked else []
+        return ["docker", "exec"] + mark + ["-i", "-w", self.spec.program_folder, self.spec.container] + list(argv)
 
     def in_container(self, argv, each_line=lambda line: None):
         """Run ``argv`` in the container with the run's mark, into job.log; return its exit code."""
-        return self.on_host(self.words(argv), each_line)
+        return self.on_host(self.in_container_argv(argv), each_line)
 
     def on_host(self, argv, each_line=lambda line: None):
         """Run ``argv`` beside the container, into job.log; return its exit code."""
@@ -97,9 +104,9 @@ class Run:
     def ask(self, argv, timeout_s, stdin=b"", marked=True):
         """Run ``argv`` in the container, beside the log; return (exit code, what it printed); TOO_SLOW after ``timeout_s``."""
         # Its own environment bears the mark too, and must not hand it to what is asked to look for marked processes.
-        environment = dict(pair for pair in os.environ.items() if marked or pair[0] != "MICROCLUSTER_RUN")
+        environment = dict(pair for pair in os.environ.items() if marked or pair[0] != RUN_VARIABLE)
         options = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-        child = subprocess.Popen(self.words(argv, marked), env=environment, **options)
+        child = subprocess.Popen(self.in_container_argv(argv, marked), env=environment, **options)
         try:
             out, _ = child.communicate(stdin, timeout=timeout_s)
         except subprocess.TimeoutExpired:
@@ -123,8 +130,8 @@ class Run:
         """Return the words that run ``argv`` in the container of a node; the launcher's own needs no way there."""
         return (
             list(argv)
-            if address == self.job["addresses"][0]
-            else self.job["ssh"] + [address] + [" ".join(shlex.quote(word) for word in argv)]
+            if address == self.spec.addresses[0]
+            else self.spec.ssh + [address] + [" ".join(shlex.quote(word) for word in argv)]
         )
 
     def keep_ballast(self):

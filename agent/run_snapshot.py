@@ -3,9 +3,10 @@
 import fcntl
 import json
 import os
-import re
-import sys
 import time
+
+from agent import spec
+from agent.checkpoints import checkpoints_of
 
 LOG_TAIL_BYTES = 4000
 
@@ -61,14 +62,21 @@ def log_tail(folder):
         return file.read().decode("utf-8", "replace")
 
 
+def checkpoints_in(folder):
+    """Return the run's checkpoints; None where its specification is of another version, which the caller sees in it."""
+    try:
+        return checkpoints_of(spec.read(os.path.join(folder, spec.FILE)), os.path.join(folder, "logdir"))
+    except (FileNotFoundError, spec.SpecError):
+        return None
+
+
 def observe(folder):
-    logdir = os.path.join(folder, "logdir")
-    names = os.listdir(logdir) if os.path.isdir(logdir) else []
-    best = os.path.join(logdir, "best_models")
     job = text_of(os.path.join(folder, "job.json"))
     code = text_of(os.path.join(folder, "exit_code"))
     failure = text_of(os.path.join(folder, "failure.json"))
     checked = text_of(os.path.join(folder, "preflight.json"))
+    checkpoints = checkpoints_in(folder)
+    found = checkpoints.found() if checkpoints else []
     return {
         "now": time.time(),
         "exists": job is not None,
@@ -81,15 +89,11 @@ def observe(folder):
         "preflight": json.loads(checked) if checked else None,
         "events": events_of(folder, "progress.jsonl"),
         "silent_s": silence(folder),
-        "checkpoints": sorted(int(name[11:-6]) for name in names if re.match(r"model\.ckpt-\d+\.index$", name)),
-        "best": sorted(n[:-6] for n in os.listdir(best) if n.endswith(".index")) if os.path.isdir(best) else [],
+        "checkpoints": sorted(step for step, name in found if not checkpoints.is_best(name)),
+        "best": sorted(os.path.basename(name) for _, name in found if checkpoints.is_best(name)),
         "log_tail": log_tail(folder),
     }
 
 
 def main(folder):
     print(json.dumps(observe(folder)))
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

@@ -14,20 +14,20 @@ import subprocess
 import sys
 import time
 
-from agent import distribute_data, ensure_data, health_rules, kill_run, resume
+from agent import distribute_data, ensure_data, health_rules, resume, spec
 from agent.idle import IdleWatch
+from agent.kill_run import RUN_VARIABLE
 from agent.liveness import Liveness
-from agent.log_parser import Reader
 from agent.monitor import Watchman
-from agent.parallel import at_once
 from agent.preflight_checks import PreflightFailed, preflight
+from agent.processes import end_all, run_all
+from agent.readers import reader_of
 from agent.run_context import Run
 
 START_TIMEOUT_S = 30
 LOCK_TIMEOUT_S = 2
 LOOK_TIMEOUT_S = 1
 """Whoever looks whether a supervisor is alive has its lock for a moment, and is not taken for one."""
-SWEEP_TIMEOUT_S = 30
 SYSTEMD = "/run/systemd/system"
 TERMINATED = 143
 SSH_FAILED = 255
@@ -63,7 +63,7 @@ def carry_out(run):
     except PreflightFailed as failed:
         raise Failed("preflight", failed.args[0], 1, failed.args[1]) from failed
     run.enter("training")
-    train(run, run.job["resume"] if checkpoint else run.job["train"])
+    train(run, resumed(run) if checkpoint else run.spec.processes)
 
 
 def prepare(run):
@@ -86,13 +86,13 @@ def prepare(run):
 
 def place(run, checkpoint):
     """Bring configuration, programs and data to the other machines; the data go from each to the next."""
-    others = run.job["addresses"][1:]
+    others = run.spec.addresses[1:]
     for address in others:
         run.doing = "bringing the configuration to " + run.name_of(address)
-        must(run, "placing", run.doing, run.job["place"] + [address] + checkpoint)
+        must(run, "placing", run.doing, run.spec.place + [address] + checkpoint)
     lines = []
     run.doing = "bringing the data to " + " and ".join(run.name_of(address) for address in others)
-    code = run.in_container(run.job["spread"] + others, lines.append) if others else 0
+    code = run.in_container(run.spec.spread + others, lines.append) if others and run.spec.data else 0
     for event in (
         json.loads(line[len(distribute_data.MARK) :]) for line in lines if line.startswith(distribute_data.MARK)
     ):
@@ -109,7 +109,7 @@ def cause_of(lines, usual):
 
 def last_words(lines):
     """Return what a staging refused with, which is the reason and not only a sign of it."""
-    said = [line[len(ensure_data.SAID) :] for line in lines[-1:] if line.startswith(ensure_data.SAID)]
+    said = [line[len(ensure_data.MARK) :] for line in lines[-1:] if line.startswith(ensure_data.MARK)]
     return ": " + said[0] if said else ""
 
 
@@ -122,14 +122,22 @@ def must(run, cause, what, argv):
         raise Failed(cause, what + how, code, lines[-20:])
 
 
-def train(run, argv):
+def resumed(run):
+    """Return the processes that go on from the chosen checkpoint, whose path replaces spec.CHECKPOINT in their argv."""
+    for process in run.spec.resume_processes:
+        process.argv = [word.replace(spec.CHECKPOINT, run.resumed_from) for word in process.argv]
+    return run.spec.resume_processes
+
+
+def train(run, processes):
     """Run the ranks under the eyes of the watchman, and leave none of them behind that the end of others did not reach."""
-    reader, watchman = Reader(), Watchman(run)
+    reader = reader_of(run.spec)
+    watchman = Watchman(run, reader.explains)
     watchman.begin()
     try:
-        code = run.in_container(argv, lambda line: tell_all(run, watchman.heard(line, reader.read(line))))
+        code, last = run_all(run, processes, lambda line: tell_all(run, watchman.heard(line, reader.read(line))))
     except Exception:  # The log could not be written, or what nobody thought of: the ranks would go on unseen.
-        sweep(run)
+        end_all(run)
         raise
     finally:
         watchman.leave()
@@ -137,24 +145,18 @@ def train(run, argv):
     if code and not verdict:
         verdict = watchman.silent() or watchman.told_by_machines()
     if code or verdict:
-        sweep(run)
+        end_all(run)
     if verdict:
         raise Failed(verdict[0], verdict[1], code or 1, verdict[2])
     if code:
-        raise Failed("training", "training ended with exit code " + str(code), code, watchman.lines())
+        what = "training" if len(processes) == 1 else last.role + " on " + run.spec.names[last.node]
+        raise Failed("training", what + " ended with exit code " + str(code), code, watchman.lines())
     watchman.finish_copies()
 
 
 def tell_all(run, events):
     for event in events:
         run.tell(event)
-
-
-def sweep(run):
-    """End what a lost connection or a crashed mpirun has left of the ranks; who does not answer is left to `fab stop`."""
-    kill_run.end("only", run.job["run"])
-    others = run.job["addresses"][1:]
-    at_once(lambda address: run.ask(run.on_node(address, run.job["end"]), SWEEP_TIMEOUT_S, marked=False), others)
 
 
 def supervise(folder):
@@ -167,7 +169,7 @@ def supervise(folder):
     while True:
         run = Run(folder)
         code = end(run)
-        if code or Run(folder).job["max_steps"] <= run.job["max_steps"]:
+        if code or Run(folder).spec.max_steps <= run.spec.max_steps:
             return code
 
 
@@ -231,6 +233,11 @@ def start(folder):
     if lock is None:
         print("alive")
         return 0
+    try:
+        spec.read(os.path.join(folder, spec.FILE))
+    except spec.SpecError as error:
+        print(error)
+        return 1
     ended = os.path.join(folder, "exit_code")
     for left in (ended, os.path.join(folder, "alive_at")):  # Of an earlier attempt, and would be taken for this one's.
         if os.path.exists(left):
@@ -243,12 +250,12 @@ def start(folder):
         said_in = "journalctl -u " + unit
         # An earlier attempt that failed keeps the name; --collect would free it, but Ubuntu 16.04's systemd does not know it.
         subprocess.call(["systemctl", "reset-failed", unit + ".service"], stderr=subprocess.DEVNULL)
-        words = ["systemd-run", "--quiet", "--unit=" + unit, "--setenv=MICROCLUSTER_RUN=" + run]
+        words = ["systemd-run", "--quiet", "--unit=" + unit, "--setenv=" + RUN_VARIABLE + "=" + run]
         subprocess.check_call(words + argv)
     else:
         said_in = os.path.join(folder, "supervisor.log")
         with open(said_in, "ab") as log:
-            environment = dict(os.environ, MICROCLUSTER_RUN=run)
+            environment = dict(os.environ, **{RUN_VARIABLE: run})
             options = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log, "start_new_session": True}
             subprocess.Popen(argv, env=environment, cwd="/", **options)
     deadline = time.monotonic() + START_TIMEOUT_S

@@ -1,6 +1,6 @@
 """Raw texts into clean, shuffled pairs of sentences.
 
-The rules are those of Moses' clean-corpus-n.perl, which OpenSeq2Seq's script uses, and of sacreBLEU's reading of SGML.
+The rules are those of Moses' clean-corpus-n.perl, which prepares WMT's data everywhere, and of the WMT scorers' reading of SGML.
 """
 
 import os

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from agent.log_parser import explains
 from microcluster.analysis.evaluations import evaluations
 from microcluster.analysis.events import sound
 from microcluster.jobs.kind import kind_of
@@ -92,7 +91,7 @@ def judge(seen: Mapping[str, Any]) -> Outcome:
         eta_s=round(left * seconds, 1) if state == "running" and left is not None and seconds else None,
         reason=reason,
         cause=cause,
-        last_lines=tuple(filter(explains, seen["failure"]["lines"])) if state == "failed" and seen["failure"] else (),
+        last_lines=tuple(filter(str.strip, seen["failure"]["lines"])) if state == "failed" and seen["failure"] else (),
         alarms=tuple(_alarms(events)) if state in ("running", "stalled") else (),
         evaluations=tuple(one.as_json() for one in evaluated),
         checkpoints=tuple(seen["checkpoints"]),

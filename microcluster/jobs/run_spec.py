@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 
-from agent import program
+from agent import program, spec
+from agent.kill_run import RUN_VARIABLE, STAGING_LABEL
 from microcluster.jobs import image, staging_plan
 from microcluster.jobs.cluster_facts import ClusterFacts
-from microcluster.jobs.kind import JobKind, Run, World, kind_of
-from microcluster.jobs.launch.mpirun import RSH_AGENT, RUN_VARIABLE
+from microcluster.jobs.kind import JobKind, Process, Run, World, kind_of
+from microcluster.jobs.launch.mpirun import RSH_AGENT
 from microcluster.jobs.rendering import render
 
 WATCH_EVERY_S, SAMPLE_EVERY_S = 5, 20
 """How often the supervisor looks for checkpoints and alarms, and how often it asks every machine how it is."""
 
-STAGING_LABEL = "microcluster.staging"
 UNSTAGE = f"docker ps -aq --filter label={STAGING_LABEL} | xargs -r docker rm -f"
 """A launcher carries one run, so whatever container of this label is there was left behind."""
 CHECKPOINTS_KEPT, SPARE_BYTES = 12, 10**9
@@ -57,14 +58,13 @@ class RunFolder:
         """Return the rendered files by name; job.json stands last, because with it the run exists."""
         job = self.payload.job
         assert job
-        plan = staging_plan.plan(job, self.payload.mount_point)
-        return {
-            **self.kind.files(self.run),
-            "staging.json": json.dumps(plan, indent=1, sort_keys=True) + "\n",
-            "data.sh": render("data.sh.j2", data=plan["folder"], id=plan["id"], ssh=RSH_AGENT),
-            "place.sh": render("place.sh.j2", run=self.path, config=self.kind.config_file, ssh=RSH_AGENT),
-            "job.json": json.dumps(self.job(), indent=1, sort_keys=True) + "\n",
-        }
+        files = dict(self.kind.files(self.run))
+        if self.kind.data(job, self.payload.mount_point):
+            plan = staging_plan.plan(job, self.payload.mount_point)
+            files["staging.json"] = json.dumps(plan, indent=1, sort_keys=True) + "\n"
+            files["data.sh"] = render("data.sh.j2", data=plan["folder"], id=plan["id"], ssh=RSH_AGENT)
+        files["place.sh"] = render("place.sh.j2", run=self.path, ssh=RSH_AGENT, files=list(self.kind.files(self.run)))
+        return {**files, spec.FILE: spec.text(self.values())}
 
     def _stage(self) -> tuple[str, ...]:
         """Return the argv that makes the data in a container of their own, which sees no GPU and ends with the run."""
@@ -78,8 +78,8 @@ class RunFolder:
             *(image.tag(payload.container), *program(self.path, "staging", f"{self.path}/staging.json")[1:]),
         )
 
-    def job(self) -> dict[str, object]:
-        """Return what the supervisor reads: words, never lines of shell."""
+    def values(self) -> dict[str, object]:
+        """Return the fields of the specification."""
         payload, kind = self.payload, self.kind
         assert payload.job and payload.container
         built, schedule = image.of(payload.container), kind.schedule(payload.job)
@@ -88,9 +88,7 @@ class RunFolder:
         port, model_bytes = payload.container.ssh_port - 1, kind.model_bytes(payload.job)
         config = f"{self.path}/{kind.config_file}"
         every_rank = program(self.path, "preflight", payload.interface, config, str(model_bytes))
-        copies = program(self.path, "replica_store", self.path)
-        (train,), (resume,) = (kind.processes(self.run, resume=resume) for resume in (False, True))
-        (collective,) = kind.collective(self.run, every_rank)
+        copies = program(self.path, "replica_transfer", self.path)
         return {
             "run": payload.run,
             "kind": kind.name,
@@ -99,9 +97,9 @@ class RunFolder:
             "container": payload.container.name,
             "image": payload.container.image,
             "image_digest": self.image_digest,
-            "environment": {**train.environment, RUN_VARIABLE: payload.run},
             "program_folder": built.folder,
             "trainer": built.program,
+            "files": list(kind.files(self.run)),
             "addresses": list(self.world.addresses),
             "names": [host.name for host in payload.hosts],
             "mixed": schedule.mixed,
@@ -110,7 +108,7 @@ class RunFolder:
             "watch_every_s": WATCH_EVERY_S,
             "sample_every_s": SAMPLE_EVERY_S,
             "slots": payload.slots,
-            "data": ["sh", f"{self.path}/data.sh"],
+            "data": ["sh", f"{self.path}/data.sh"] if plan else None,
             "stage": list(self._stage()),
             "unstage": ["sh", "-c", UNSTAGE],
             "place": ["sh", f"{self.path}/place.sh"],
@@ -127,14 +125,18 @@ class RunFolder:
             "model_bytes": model_bytes,
             "disk_bytes": SPARE_BYTES + CHECKPOINTS_KEPT * kind.checkpoint_bytes(payload.job),
             "end": program(self.path, "kill_run", f"{payload.mount_point}/runs", "only", payload.run),
-            "read": program(self.path, "verify_tensors"),
+            "read": program(self.path, f"checkpoints.{kind.checkpoints}"),
             "copy": [*copies, "copy"],
             "copied": [*copies, "copied"],
-            "bring": [*copies, "bring"],
-            "preflight": list(collective.argv),
+            "bring": [*copies, "fetch"],
             "ended": ["cat", f"{self.path}/ranks_ended.jsonl"],
-            "train": list(train.argv),
-            "resume": list(resume.argv),
+            "collective": _plain(kind.collective(self.run, every_rank)),
+            "processes": _plain(kind.processes(self.run, resume=False)),
+            "resume_processes": _plain(kind.processes(self.run, resume=True)),
+            "reader": kind.reader,
+            "reader_options": {},
+            "checkpoints": kind.checkpoints,
+            "checkpoint_options": {},
         }
 
     def _expected(self, print_steps: int) -> dict[str, object]:
@@ -147,3 +149,7 @@ class RunFolder:
             "per_hour": self.payload.per_hour,
             "print_steps": print_steps,
         }
+
+
+def _plain(processes: Sequence[Process]) -> list[dict[str, object]]:
+    return [{**asdict(process), "argv": list(process.argv)} for process in processes]

@@ -8,13 +8,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-import agent
 from microcluster.jobs import staging_plan
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote.host import Host, RemoteError
 
-INVENTORY = Path(agent.__file__).with_name("inventory.py")
+INVENTORY = """run=$1; shift; [ -e "$run/job.json" ] || exec echo '[]'
+[ -e "$run/agent/__main__.py" ] && exec python3 "$run/agent" inventory "$run" "$@"
+echo "an earlier version of microcluster has made $run; fetch it with that version" >&2; exit 1"""
+DATA_FILES = ("m_common.model", "m_common.vocab", "SHA256SUMS")
+"""What a model cannot be used without."""
 INVENTORY_TIMEOUT_S = 600.0
 """Hashing two checkpoints of 850 MB takes seconds; a disk that is busy with training takes longer."""
 TRIES = 2
@@ -36,8 +39,10 @@ def inventory(launcher: Host, payload: ClusterFacts) -> tuple[RemoteFile, ...]:
     payload.require("run", "job")
     assert payload.job
     data = staging_plan.data_of(payload.job, payload.mount_point)
-    argv = ("python3", "-", RunFolder(payload).path, data.folder if data else "")
-    done = launcher.run(argv, stdin=INVENTORY.read_text(), timeout_s=INVENTORY_TIMEOUT_S)
+    words = (data.folder if data else "", *DATA_FILES)
+    done = launcher.run(
+        ("sh", "-c", INVENTORY, "inventory", RunFolder(payload).path, *words), timeout_s=INVENTORY_TIMEOUT_S
+    )
     files = tuple(RemoteFile(**found) for found in json.loads(done.stdout))
     leading_out = [file.path for file in files if not _stays_inside(file.path)]
     if leading_out:  # The machine is rented: it may by now be somebody else's.

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import agent
+from agent import spec
 from microcluster.analysis.run_state import Outcome, judge
 from microcluster.jobs import image
 from microcluster.jobs.cluster_facts import ClusterFacts
@@ -23,6 +24,9 @@ AGENT = Path(agent.__file__).parent
 PLACE = AGENT / "place_files.py"
 SHIPPED = tuple(sorted(AGENT.rglob("*.py")))
 """The whole package, which lies in the run's folder; its Python is the machines' and the image's, down to 3.5."""
+LOOK = """[ ! -e "$1/agent/__main__.py" ] || exec python3 "$1/agent" run_snapshot "$1"
+[ -e "$1/job.json" ] && echo '{"exists": true, "job": {}}' || echo '{"exists": false}'"""
+"""Prints the snapshot of a run; a folder of an earlier version has no agent that could make one."""
 ALIVE = ("preparing", "running")
 START_TIMEOUT_S = 60.0
 OBSERVE_TIMEOUT_S = 30.0
@@ -66,13 +70,18 @@ def observe(launcher: Host, payload: ClusterFacts) -> Outcome:
         seen = _look(launcher, payload)
     except UnreachableError:
         seen = _look(launcher, payload)
-    return judge(json.loads(seen))
+    found = json.loads(seen)
+    if found["exists"]:
+        try:
+            spec.parse(found["job"], f"the folder of run {payload.run} on {launcher}")
+        except spec.SpecError as error:
+            raise RemoteError(f"{error}.") from error
+    return judge(found)
 
 
 def _look(launcher: Host, payload: ClusterFacts) -> str:
-    text = (AGENT / "run_snapshot.py").read_text()
-    argv = ("python3", "-", RunFolder(payload).path)
-    return launcher.run(argv, stdin=text, timeout_s=OBSERVE_TIMEOUT_S).stdout
+    argv = ("sh", "-c", LOOK, "look", RunFolder(payload).path)
+    return launcher.run(argv, timeout_s=OBSERVE_TIMEOUT_S).stdout
 
 
 def stop_job(hosts: Sequence[Host], payload: ClusterFacts) -> dict[str, str]:

@@ -88,12 +88,12 @@ def read(launcher: Host, payload: ClusterFacts) -> Records:
         data=tuple(_data(launcher, payload)),
         checkpoints=tuple(
             Checkpoint(one["name"], one["step"], one["best"], one["bytes"], one["t"], one["flaw"])
-            for one in _asked(launcher, folder, "checkpoint_list", folder)
+            for one in _asked(launcher, folder, "checkpoints.listing", folder)
         ),
         learning_rate=tuple(
             (step, value)
             for scalar in scalars
-            for step, value in _asked(launcher, folder, "scalars", f"{folder}/logdir", scalar)
+            for step, value in _asked(launcher, folder, "readers.scalars", f"{folder}/logdir", scalar)
         ),
         malformed=sum(count for _, count in parsed),
     )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from agent.log_parser import TAG
+from agent.readers.ranks import TAG
 from microcluster.analysis.failure_hints import next_for, next_step
 from microcluster.analysis.run_state import Outcome
 from microcluster.jobs.cluster_facts import ClusterFacts

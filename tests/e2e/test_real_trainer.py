@@ -14,7 +14,7 @@ import docker
 import docker.errors
 import pytest
 
-from agent.log_parser import Reader
+from agent.readers.openseq2seq import Reader
 from microcluster.analysis.evaluations import evaluations
 from microcluster.jobs import staging_plan
 from microcluster.jobs.openseq2seq.image import LOCAL_PROGRAM_FOLDER

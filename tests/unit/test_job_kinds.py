@@ -22,13 +22,6 @@ KINDS_OWN = ("microcluster/jobs/", "agent/readers/", "agent/checkpoints/", "temp
 EXCEPTIONS = {
     "microcluster/setup/trainer_source.py": "brings the source of what `make images` builds",
     "microcluster/setup/images.py": "names the folder of that source in the cache",
-    "agent/log_parser.py": "is the reader of the kind openseq2seq",
-    "agent/checkpoints.py": "knows the kind's checkpoints",
-    "agent/tf_index.py": "knows the kind's checkpoints",
-    "agent/scalars.py": "knows the kind's checkpoints",
-    "agent/verify_tensors.py": "knows the kind's checkpoints",
-    "agent/health_rules.py": "names an event of the kind's reader",
-    "agent/text_cleaning.py": "says whose rules it follows",
 }
 """Files that may name a program, with the reason."""
 

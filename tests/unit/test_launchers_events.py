@@ -19,9 +19,9 @@ from microcluster.analysis import events, network_usage, run_questions
 from microcluster.analysis.run_state import judge
 from microcluster.jobs.openseq2seq import KIND
 from microcluster.remote import run_export
+from microcluster.remote.job import AGENT
 from microcluster.verbs import run_text
 
-OBSERVE = Path(__file__).parents[2] / "agent" / "run_snapshot.py"
 RUN = SampledRun(steps=300).events()
 KINDS = sorted({*events.NEEDED, *events.MEASURES, *events.NAMES, "started", "finished", "evaluation"})
 KEYS = sorted({"event", "value", "to", *events.TYPES})
@@ -98,5 +98,7 @@ def test_the_report_reads_over_a_value_that_is_no_number(monkeypatch: pytest.Mon
 def test_the_launcher_hands_on_where_a_line_was_malformed_but_for_the_one_that_is_being_written(tmp_path: Path) -> None:
     (tmp_path / "job.json").write_text('{"run": "a", "max_steps": 1}')
     (tmp_path / "progress.jsonl").write_text('{"event": "started"}\n{cut off\n' + "[" * 100_000 + '\n{"event": "tr')
-    answer = subprocess.run([sys.executable, OBSERVE, tmp_path], capture_output=True, text=True, check=True)
+    answer = subprocess.run(
+        [sys.executable, AGENT, "run_snapshot", tmp_path], capture_output=True, text=True, check=True
+    )
     assert json.loads(answer.stdout)["events"] == [{"event": "started"}, None, None]

@@ -199,11 +199,11 @@ def test_another_trainer_in_the_same_image_is_another_run_in_another_folder():
     containers = [Container("openseq2seq", base, trainer=name) for name in names]
     payloads = [dataclasses.replace(PAYLOAD, container=one) for one in containers]
     assert len({run_id(payload) for payload in payloads}) == 3
-    jobs = [RunFolder(dataclasses.replace(payload, run="0" * 12)).job() for payload in payloads]
+    jobs = [RunFolder(dataclasses.replace(payload, run="0" * 12)).values() for payload in payloads]
     assert [job["trainer"] for job in jobs] == [trainer_image.STAND_IN, *names[1:]]
     folders = [trainer_image.STAND_IN_FOLDER, trainer_image.LOCAL_PROGRAM_FOLDER, trainer_image.LOCAL_PROGRAM_FOLDER]
     assert [job["program_folder"] for job in jobs] == folders
-    assert RunFolder(dataclasses.replace(PAYLOAD, run="0" * 12)).job()["program_folder"] == "/opt/OpenSeq2Seq"
+    assert RunFolder(dataclasses.replace(PAYLOAD, run="0" * 12)).values()["program_folder"] == "/opt/OpenSeq2Seq"
 
 
 def test_mpirun_is_held_to_the_private_network_and_carries_the_mark():
@@ -240,27 +240,30 @@ def test_the_run_folder_holds_everything_the_supervisor_reads():
     assert list(texts)[-1] == "job.json"
     job = json.loads(texts["job.json"])
     assert (job["run"], job["max_steps"], job["image_digest"]) == ("abcdef012345", 300, "i@sha256:1")
-    assert job["environment"] == {
-        "LC_ALL": "C.UTF-8",
-        "MICROCLUSTER_RUN": "abcdef012345",
-        "NCCL_DEBUG": "INFO",
-        "NCCL_SOCKET_IFNAME": "eth0",
-    }
-    assert job["train"][-3:] == [
+    (start,), (resume,) = job["processes"], job["resume_processes"]
+    assert start["environment"] == {"LC_ALL": "C.UTF-8", "NCCL_DEBUG": "INFO", "NCCL_SOCKET_IFNAME": "eth0"}
+    assert start["argv"][-3:] == [
         "--config_file=/data/runs/abcdef012345/config.py",
         "--use_horovod=True",
         "--mode=train_eval",
     ]
-    assert job["resume"][-1] == "--continue_learning"
+    assert resume["argv"][-1] == "--continue_learning"
     words = "/data/runs/abcdef012345/ranks_ended.jsonl"
-    assert job["train"][-9:-3] == ["python", "/data/runs/abcdef012345/agent", "rank_wrapper", words, "python", "run.py"]
+    assert start["argv"][-9:-3] == [
+        "python",
+        "/data/runs/abcdef012345/agent",
+        "rank_wrapper",
+        words,
+        "python",
+        "run.py",
+    ]
     assert job["ended"] == ["cat", words]
 
 
 def test_nothing_in_the_folder_of_the_ranks_files_is_executed_itself_because_run_is_mounted_noexec():
     texts = RunFolder(dataclasses.replace(PAYLOAD, run="abcdef012345")).texts()
     job = json.loads(texts["job.json"])
-    assert "sh /run/microcluster/ssh" in job["train"]
+    assert "sh /run/microcluster/ssh" in job["processes"][0]["argv"]
     assert "ssh='sh /run/microcluster/ssh'" in texts["place.sh"]
     argvs = [argv for argv in job.values() if isinstance(argv, list)]
     assert not [argv for argv in argvs if "/run/microcluster/ssh" in argv and argv[:1] != ["sh"]]
@@ -289,9 +292,9 @@ def test_a_template_without_one_of_its_inputs_fails():
 
 def test_the_preflight_sums_as_much_as_the_models_gradients_and_wants_room_for_all_its_checkpoints():
     big = dataclasses.replace(JOB, model="transformer-base", dataset="wmt16-en-de")
-    job = RunFolder(dataclasses.replace(PAYLOAD, run="1f", job=big)).job()
+    job = RunFolder(dataclasses.replace(PAYLOAD, run="1f", job=big)).values()
     assert job["model_bytes"] == pytest.approx(4 * 60_880_896, rel=0.01)  # The published number of parameters.
-    assert str(job["model_bytes"]) in job["preflight"]
+    assert str(job["model_bytes"]) in job["collective"][0]["argv"]
     assert job["disk_bytes"] > 12 * 14 * 60_000_000
 
 
@@ -299,8 +302,8 @@ def test_the_launcher_learns_what_a_step_should_take_and_what_all_machines_cost(
     run = dataclasses.replace(PAYLOAD, run="0123456789ab", per_hour=13.0)
     known = dataclasses.replace(run, prediction=Prediction(1.75, 0.5927, 365_285_376))
     keys = ("predicted_s", "compute_s", "wire_bytes", "per_hour", "print_steps")
-    assert [RunFolder(known).job()[key] for key in keys] == [1.75, 0.5927, 365_285_376, 13.0, 10]
-    assert [RunFolder(run).job()[key] for key in keys] == [None, None, 0, 13.0, 10]
+    assert [RunFolder(known).values()[key] for key in keys] == [1.75, 0.5927, 365_285_376, 13.0, 10]
+    assert [RunFolder(run).values()[key] for key in keys] == [None, None, 0, 13.0, 10]
     assert ClusterFacts.from_json(known.to_json()) == known
 
 

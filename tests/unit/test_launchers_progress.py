@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from agent.log_parser import Reader, rank_of
+from agent.readers.openseq2seq import Reader
+from agent.readers.ranks import rank_of
 
 EVENTS = {
     "*** Starting training from scratch": [{"event": "started"}],

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_launchers_progress import EVENTS, NOISE
 
-from agent.log_parser import Reader
+from agent.readers.openseq2seq import Reader
 
 TAGS = st.sampled_from(["", *(f"[1,{rank}]<{kind}>:" for rank in range(4) for kind in ("stdout", "stderr"))])
 MEANT, NOISY = st.sampled_from(list(EVENTS)), st.sampled_from(NOISE)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agent.log_parser import Reader, explains
+from agent.readers.openseq2seq import Reader
 from microcluster.analysis.evaluations import evaluations
 from microcluster.jobs.openseq2seq import KIND
 
@@ -86,6 +86,6 @@ def test_a_killed_rank_is_named_with_its_signal():
 
 def test_sample_sentences_explain_nothing_and_the_words_of_mpirun_do():
     lines = (LOGS / "killed_rank.log").read_text(encoding="utf-8").splitlines()
-    kept = [line for line in lines if explains(line)]
+    kept = [line for line in lines if Reader().explains(line)]
     assert not any("EVAL" in line or "Train Source" in line for line in kept)
     assert any("exited on signal 9" in line for line in kept)

@@ -11,11 +11,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import sample_spec
 from fake_machine import FakeMachine
 from test_launchers_plan import PAYLOAD
+from tiny_checkpoint import DATA, INDEX
 
-from microcluster.remote.download_run import INVENTORY, RemoteFile, bring, inventory
+from microcluster.remote.download_run import RemoteFile, bring, inventory
 from microcluster.remote.host import RemoteError, UnreachableError
+from microcluster.remote.job import AGENT
 
 CONTENT = b"0123456789" * 100
 FILE = RemoteFile("/data/runs/x/model", "logdir/model", len(CONTENT), hashlib.sha256(CONTENT).hexdigest(), "best model")
@@ -45,7 +48,7 @@ class Machine(FakeMachine):
         super().__init__()
         self.answer = answer
 
-    def _python3(self, words, stdin):  # noqa: ARG002 - as every command of a machine
+    def _sh(self, words, stdin):  # noqa: ARG002 - as every command of a machine
         return self.answer
 
 
@@ -55,10 +58,14 @@ def listed(tmp_path: Path, *names: str) -> dict[str, str]:
     for name in names:
         path = run / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(name)
-    done = subprocess.run([sys.executable, INVENTORY, run, data], capture_output=True, text=True, check=True)
+        whole = {".index": INDEX, ".data-00000-of-00001": DATA}.get(path.suffix, name.encode())
+        path.write_bytes(whole)
+    sample_spec.write(run)
+    argv = [sys.executable, AGENT, "inventory", run, data]
+    done = subprocess.run(argv, capture_output=True, text=True, check=True)
     found = json.loads(done.stdout)
-    assert all(one["sha256"] == hashlib.sha256(one["path"].encode()).hexdigest() for one in found)
+    found = [one for one in found if one["path"] != "job.json"]
+    assert all(one["sha256"] == hashlib.sha256((run / one["path"]).read_bytes()).hexdigest() for one in found)
     return {one["path"]: one["what"] for one in found}
 
 

@@ -7,7 +7,8 @@ import struct
 import pytest
 from tiny_checkpoint import DATA, INDEX, save
 
-from agent import checkpoints, tf_index
+from agent.checkpoints import tf_index
+from agent.checkpoints.tensorflow import Format
 
 
 @pytest.fixture
@@ -18,7 +19,7 @@ def logdir(tmp_path):
 
 
 def choose(logdir, readable=lambda name: True):
-    return checkpoints.choose(str(logdir), str(logdir.parent / "torn"), readable)
+    return Format(str(logdir)).choose(str(logdir.parent / "torn"), readable)
 
 
 def test_a_checkpoint_of_tensorflow_is_whole(logdir):
@@ -65,7 +66,7 @@ def test_a_best_model_that_is_newer_is_taken_and_the_framework_may_not_remove_it
     save(logdir, "best_models/val_loss=1.6200-step-151")
     (step, name), _ = choose(logdir)
     assert (step, name) == (151, "best_models/val_loss=1.6200-step-151")
-    assert checkpoints.pointer(str(logdir), name).splitlines() == [
+    assert Format(str(logdir)).pointer(name).splitlines() == [
         'model_checkpoint_path: "best_models/val_loss=1.6200-step-151"',
         'all_model_checkpoint_paths: "model.ckpt-100"',
     ]
@@ -86,8 +87,8 @@ def test_pruning_keeps_the_newest_whole_ones_whatever_is_newer_and_torn(logdir):
     for step in (1, 2, 3, 4):
         save(logdir, f"model.ckpt-{step}")
     save(logdir, "model.ckpt-5", data=b"")
-    assert checkpoints.prune(str(logdir)) == ["model.ckpt-2", "model.ckpt-1"]
-    assert checkpoints.newest_whole(str(logdir)) == (4, "model.ckpt-4")
+    assert Format(str(logdir)).prune() == ["model.ckpt-2", "model.ckpt-1"]
+    assert Format(str(logdir)).newest_whole() == (4, "model.ckpt-4")
 
 
 def test_pruning_keeps_the_best_model_the_newest_one_and_what_is_gone_on_from(logdir):
@@ -100,7 +101,7 @@ def test_pruning_keeps_the_best_model_the_newest_one_and_what_is_gone_on_from(lo
         save(logdir, f"best_models/{name}")
     for step in (10, 20, 30):
         save(logdir, f"model.ckpt-{step}")
-    removed = checkpoints.prune(str(logdir), "best_models/val_loss=1.9000-step-31")
+    removed = Format(str(logdir)).prune("best_models/val_loss=1.9000-step-31")
     assert removed == ["model.ckpt-10", "best_models/val_loss=1.5000-step-11"]
     assert sorted(path.stem for path in (logdir / "best_models").glob("*.index")) == [
         "val_loss=1.2000-step-21",
@@ -118,7 +119,7 @@ def test_what_a_killed_rank_was_just_writing_goes_and_nothing_else(logdir):
         (logdir / name).parent.mkdir(exist_ok=True)
         (logdir / name).write_bytes(b"half")
     before = sorted(path.name for path in logdir.glob("model.ckpt-10*"))
-    assert len(checkpoints.prune(str(logdir))) == 2
+    assert len(Format(str(logdir)).prune()) == 2
     assert sorted(path.name for path in logdir.iterdir() if path.is_file()) == before
     assert list((logdir / "best_models").iterdir()) == []
 

@@ -9,11 +9,13 @@ import subprocess
 import sys
 
 import pytest
+import sample_spec
 from tiny_checkpoint import DATA, save
 
-from agent import replica_store
+from agent import replica_store, replica_transfer
 from microcluster.remote.job import AGENT
 
+BEST_POINTER = "logdir/best_models/checkpoint"
 CURVES = "logdir/events.out.tfevents.1560000000.gpu-0"
 NEWEST, OLD, BETTER = "model.ckpt-20", "best_models/val_loss=2.0000-step-11", "best_models/val_loss=1.0000-step-21"
 
@@ -34,7 +36,7 @@ def here(tmp_path, monkeypatch):
     save(here / "logdir", OLD)
     (here / "samples.jsonl").write_text('{"event": "sample"}\n')
     (here / CURVES).write_bytes(DATA)
-    (here / "logdir" / replica_store.BEST_POINTER.removeprefix("logdir/")).write_text("the framework's list")
+    (here / "logdir" / BEST_POINTER.removeprefix("logdir/")).write_text("the framework's list")
     return here
 
 
@@ -42,18 +44,18 @@ def way(here, *before):
     """Let ssh do something before it goes to the other machine; ``$2`` is what it shall run."""
     there = here.parent / "there"
     line = "; ".join((*filter(None, before), f'eval "$(echo "$2" | sed "s,{here},{there},g")"'))
-    (here / "job.json").write_text(json.dumps({"ssh": ["sh", "-c", line, "ssh"]}))
+    sample_spec.write(here, ssh=["sh", "-c", line, "ssh"])
 
 
 def call(here, verb, *rest):
-    argv = (sys.executable, here / "agent", "replica_store", here, verb, "node", *rest)
+    argv = (sys.executable, here / "agent", "replica_transfer", here, verb, "node", *rest)
     return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
 
 
 def copy(here, step, *names):
     files = [f"logdir/{name}{part}" for name in names for part in (".index", ".meta", ".data-00000-of-00001")]
     if any(name.startswith("best") for name in names):
-        files.append(replica_store.BEST_POINTER)
+        files.append(BEST_POINTER)
     return call(here, "copy", str(step), *files)
 
 
@@ -78,10 +80,10 @@ def test_a_fresh_launcher_gets_checkpoint_best_model_its_list_and_the_records_ba
     assert sent(copy(here, 20, NEWEST, OLD)) == 10
     lost(here)
     assert replica_store.MARK + "20" in call(here, "copied").stdout
-    assert call(here, "bring").returncode == 0
+    assert call(here, "fetch").returncode == 0
     for name in (NEWEST, OLD):
         assert (here / "logdir" / f"{name}.data-00000-of-00001").read_bytes() == DATA
-    assert (here / replica_store.BEST_POINTER).read_text() == "the framework's list"
+    assert (here / BEST_POINTER).read_text() == "the framework's list"
     assert (here / "progress.jsonl").read_text() == '{"event": "first"}\n{"event": "later"}\n'
     assert (here / "samples.jsonl").read_text() == '{"event": "sample"}\n'
     assert (here / CURVES).read_bytes() == DATA
@@ -96,7 +98,7 @@ def test_of_the_records_only_those_travel_again_that_have_grown(here):
     (here / f"{CURVES}.later").write_bytes(b"a second attempt")
     assert sent(copy(here, 20, NEWEST, OLD)) == 1
     lost(here)
-    assert call(here, "bring").returncode == 0
+    assert call(here, "fetch").returncode == 0
     assert len((here / "samples.jsonl").read_text().splitlines()) == 2
     assert (here / CURVES).read_bytes() == DATA
     assert (here / f"{CURVES}.later").read_bytes() == b"a second attempt"
@@ -108,7 +110,7 @@ def test_records_that_were_never_lost_are_as_they_were(here):
     for name in ("progress.jsonl", CURVES):
         with (here / name).open("a") as file:
             file.write('{"event": "later"}\n')
-    assert call(here, "bring").returncode == 0
+    assert call(here, "fetch").returncode == 0
     assert (here / "progress.jsonl").read_text() == '{"event": "first"}\n{"event": "later"}\n'
     assert (here / CURVES).read_bytes() == DATA + b'{"event": "later"}\n'
 
@@ -117,7 +119,7 @@ def test_a_line_that_was_just_being_written_when_it_was_copied_spoils_no_other(h
     (here / "progress.jsonl").write_text('{"event": "first"}\n{"event": "hal')
     copy(here, 20, NEWEST)
     lost(here)
-    call(here, "bring")
+    call(here, "fetch")
     assert (here / "progress.jsonl").read_text() == '{"event": "first"}\n{"event": "later"}\n'
 
 
@@ -125,7 +127,7 @@ def test_a_record_that_was_spoilt_there_holds_up_no_checkpoint(here):
     copy(here, 20, NEWEST)
     (here.parent / "there" / "copy" / "still" / "progress.jsonl").write_bytes(b"rot")
     lost(here)
-    done = call(here, "bring")
+    done = call(here, "fetch")
     assert (done.returncode, done.stdout) == (0, "left behind: still/progress\n")
     assert (here / "progress.jsonl").read_text() == '{"event": "later"}\n'
     assert (here / "logdir" / f"{NEWEST}.index").exists()
@@ -133,9 +135,9 @@ def test_a_record_that_was_spoilt_there_holds_up_no_checkpoint(here):
 
 def test_a_copy_that_does_not_arrive_leaves_the_disk_as_it_was(here):
     copy(here, 20, NEWEST, OLD)
-    way(here, 'case $2 in *give*) set -- $1 "$2 | head -c 12000";; esac')
+    way(here, 'case $2 in *send*) set -- $1 "$2 | head -c 12000";; esac')
     lost(here)
-    done = call(here, "bring")
+    done = call(here, "fetch")
     assert done.returncode == 1
     assert done.stderr.endswith("the copy of node did not arrive whole\n")
     assert not (here / "brought").exists()
@@ -146,7 +148,7 @@ def test_a_best_model_that_is_there_is_not_sent_again(here):
     save(here / "logdir", "model.ckpt-30")
     assert sent(copy(here, 30, "model.ckpt-30", OLD)) == 3
     lost(here)
-    call(here, "bring")
+    call(here, "fetch")
     assert (here / "logdir" / f"{OLD}.index").exists()
 
 
@@ -155,7 +157,7 @@ def test_a_best_model_of_the_same_name_with_other_bytes_is_sent_again(here):
     save(here / "logdir", OLD, data=DATA[::-1])
     assert sent(copy(here, 20, NEWEST, OLD)) == 1
     lost(here)
-    call(here, "bring")
+    call(here, "fetch")
     assert (here / "logdir" / f"{OLD}.data-00000-of-00001").read_bytes() == DATA[::-1]
 
 
@@ -171,14 +173,14 @@ def test_what_the_framework_has_removed_goes_there_too(here):
 def test_what_was_cut_off_or_changed_on_the_way_leaves_the_copy_before_in_its_place(here, harm):
     copy(here, 20, NEWEST, OLD)
     save(here / "logdir", "model.ckpt-30", index=b"g" * 9000)
-    way(here, f'case $2 in *take*) set -- $1 "{harm}$2";; esac')
+    way(here, f'case $2 in *receive*) set -- $1 "{harm}$2";; esac')
     done = copy(here, 30, "model.ckpt-30", OLD)
     assert done.returncode == 1
-    assert "`take` ended with exit code" in done.stderr
+    assert "`receive` ended with exit code" in done.stderr
     way(here, "")
     assert replica_store.MARK + "20" in call(here, "copied").stdout
     lost(here)
-    assert call(here, "bring").returncode == 0
+    assert call(here, "fetch").returncode == 0
     assert (here / "logdir" / f"{NEWEST}.index").exists()
 
 
@@ -195,7 +197,7 @@ def test_a_best_model_that_was_spoilt_there_is_left_behind_and_the_rest_is_broug
     copy(here, 20, NEWEST, OLD)
     (here.parent / "there" / "copy" / "logdir" / f"{OLD}.data-00000-of-00001").write_bytes(b"rot")
     lost(here)
-    done = call(here, "bring")
+    done = call(here, "fetch")
     assert (done.returncode, done.stdout) == (0, f"left behind: logdir/{OLD}\n")
     assert (here / "logdir" / f"{NEWEST}.index").exists()
     assert not (here / "logdir" / f"{OLD}.index").exists()
@@ -205,7 +207,7 @@ def test_where_the_checkpoint_was_spoilt_there_the_best_models_are_brought_to_go
     copy(here, 20, NEWEST, OLD)
     (here.parent / "there" / "copy" / "logdir" / f"{NEWEST}.data-00000-of-00001").write_bytes(b"rot")
     lost(here)
-    assert call(here, "bring").returncode == 0
+    assert call(here, "fetch").returncode == 0
     assert sorted(path.stem for path in (here / "logdir").rglob("*.index")) == [OLD.rpartition("/")[2]]
 
 
@@ -213,23 +215,23 @@ def test_a_copy_of_which_no_checkpoint_is_sound_is_not_brought(here):
     copy(here, 20, NEWEST)
     (here.parent / "there" / "copy" / "logdir" / f"{NEWEST}.data-00000-of-00001").write_bytes(b"rot")
     lost(here)
-    done = call(here, "bring")
-    assert done.returncode == replica_store.SPOILT
+    done = call(here, "fetch")
+    assert done.returncode == replica_transfer.SPOILT
     assert f"logdir/{NEWEST} of node has another hash" in done.stdout
     assert not (here / "logdir").exists()
 
 
 def test_the_list_of_best_models_that_is_at_home_stays(here):
     copy(here, 20, NEWEST, OLD)
-    (here / replica_store.BEST_POINTER).write_text("a newer list")
-    call(here, "bring")
-    assert (here / replica_store.BEST_POINTER).read_text() == "a newer list"
+    (here / BEST_POINTER).write_text("a newer list")
+    call(here, "fetch")
+    assert (here / BEST_POINTER).read_text() == "a newer list"
 
 
 def test_a_machine_without_a_copy_and_without_this_program_says_that_it_has_none(here):
     shutil.rmtree(here.parent / "there" / "agent")
     done = call(here, "copied")
-    assert (done.returncode, done.stdout) == (0, f"{replica_store.MARK}{replica_store.NONE}\n")
+    assert (done.returncode, done.stdout) == (0, f"{replica_store.MARK}{replica_transfer.NONE}\n")
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import json
 import socket
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 from test_remote_supervisor import FACTS, end_run, folder, start, wait_for_end, write_job  # noqa: F401 - a fixture
@@ -43,7 +44,9 @@ def sends(mbps, streams):
 
 
 def verdicts(found, wanted=WANTED):
-    return {(row["check"], row["where"]): row["verdict"] for row in preflight_rules.judge(found, wanted)}
+    return {
+        (row["check"], row["where"]): row["verdict"] for row in preflight_rules.judge(found, SimpleNamespace(**wanted))
+    }
 
 
 def test_what_was_ordered_passes():
@@ -74,11 +77,11 @@ def test_what_was_ordered_passes():
     ],
 )
 def test_what_would_waste_the_run_stops_it_and_names_the_culprit(what, culprit):
-    assert culprit in preflight_rules.sentence(preflight_rules.judge(what, WANTED))
+    assert culprit in preflight_rules.sentence(preflight_rules.judge(what, SimpleNamespace(**WANTED)))
 
 
 def test_another_image_on_one_node_stops_the_run():
-    rows = preflight_rules.judge(found(), {**WANTED, "images": ["sha256:1", "sha256:2"]})
+    rows = preflight_rules.judge(found(), SimpleNamespace(**{**WANTED, "images": ["sha256:1", "sha256:2"]}))
     assert "image of every node: gpu-0 sha256:1, gpu-1 sha256:2" in preflight_rules.sentence(rows)
 
 
@@ -96,7 +99,7 @@ def test_what_is_only_worth_knowing_is_noted(what, row):
 
 
 def test_a_limit_of_some_kilobytes_is_shown_as_such():
-    rows = preflight_rules.judge(found(second={"memlock_bytes": 64 << 10}), WANTED)
+    rows = preflight_rules.judge(found(second={"memlock_bytes": 64 << 10}), SimpleNamespace(**WANTED))
     assert [row["found"] for row in rows if row["check"] == "locked memory"] == ["unlimited", "66 kB"]
 
 
@@ -107,14 +110,16 @@ def test_a_clock_that_may_only_look_wrong_for_a_slow_answer_is_left_alone():
 def test_a_node_that_does_not_answer_is_named():
     silent = found()
     silent["nodes"]["gpu-1"] = None
-    assert "facts of gpu-1: no answer" in preflight_rules.sentence(preflight_rules.judge(silent, WANTED))
+    assert "facts of gpu-1: no answer" in preflight_rules.sentence(
+        preflight_rules.judge(silent, SimpleNamespace(**WANTED))
+    )
 
 
 def test_ranks_that_read_different_configurations_are_named():
     ranks = [
         {"rank": n, "address": f"10.0.0.{n // 2}", "config": "ab" if n else "cd", "allreduce_s": 1} for n in range(4)
     ]
-    said = preflight_rules.sentence(preflight_rules.of_ranks(ranks, WANTED))
+    said = preflight_rules.sentence(preflight_rules.of_ranks(ranks, SimpleNamespace(**WANTED)))
     assert "rank 0 cd, rank 1 ab" in said
 
 

@@ -11,7 +11,8 @@ import pytest
 from test_remote_supervisor import end_run, folder, hurry, start, wait_for_end, write_job  # noqa: F401 - a fixture
 from tiny_checkpoint import DATA, save
 
-from agent import resume, run_context, verify_tensors
+from agent import resume, run_context
+from agent.checkpoints import verify_tensors
 
 
 def test_every_rank_gets_the_pointer_and_the_index_of_what_was_chosen(folder):  # noqa: F811

@@ -15,11 +15,14 @@ import time
 import types
 
 import pytest
+import sample_spec
+from sample_spec import process
 from tiny_checkpoint import DATA, INDEX
 
-from agent import distribute_data, preflight_checks, run_snapshot, supervisor
+from agent import distribute_data, preflight, run_snapshot, supervisor
 from agent import kill_run as ending
-from agent.replica_store import MARK, NONE
+from agent.replica_store import MARK
+from agent.replica_transfer import NONE
 from agent.run_context import Run
 from microcluster.analysis.run_state import judge
 from microcluster.remote import job as remote_job
@@ -75,54 +78,23 @@ def folder(tmp_path, monkeypatch):
 
 
 def write_job(folder, last=3, pace=0.0, **changes):
-    said = "; ".join(f"echo '{preflight_checks.PREFLIGHT_MARK}{json.dumps(rank)}'" for rank in RANKS)
+    said = "; ".join(f"echo '{preflight.MARK}{json.dumps(rank)}'" for rank in RANKS)
     train = [sys.executable, str(folder / "trainer.py"), "0", str(last), str(folder / "logdir"), str(pace)]
-    job = {
-        "run": folder.name,
-        "max_steps": last,
-        "container": "box",
-        "program_folder": "/",
-        "addresses": ["10.0.0.0", "10.0.0.1"],
-        "names": ["gpu-0", "gpu-1"],
-        "slots": 2,
-        "mixed": False,
-        "stall_s": 900,
-        "predicted_s": None,
-        "compute_s": None,
-        "wire_bytes": 0,
-        "per_hour": None,
-        "print_steps": 100,
-        "watch_every_s": 0.1,
-        "sample_every_s": 0.2,
+    started = {"processes": [process(*changes.pop("train", train))]}
+    started["resume_processes"] = [process(*changes.pop("resume", train))]
+    started["collective"] = [process(*changes.pop("preflight", ["sh", "-c", said]))]
+    programs = {
         "facts": ["sh", "-c", f"cat {folder}/facts.json"],
         "bandwidth": ["sh", "-c", "echo 940.0"],
-        "preflight_skipped": "",
-        "interface": "eth0",
-        "gpu": None,
-        "port_speed_mbps": 1000,
-        "probe_port": 4445,
-        "images": ["sha256:1", "sha256:1"],
-        "model_bytes": 4000,
-        "disk_bytes": 1000,
-        "end": ["true"],
         "ended": ["cat", f"{folder}/ranks_ended.jsonl"],
-        "read": ["true"],
         "copy": ["sh", "-c", f'echo "$@" >> {folder}/copies; echo \'{MARK}{{"bytes": 7}}\'', "copy"],
         "copied": ["echo", f"{MARK}{NONE}"],
-        "bring": ["true"],
-        "data": ["true"],
-        "stage": ["true"],
-        "unstage": ["true"],
         "place": ["sh", "-c", f'echo "$@" >> {folder}/placed', "place"],
-        "spread": ["true"],
-        "preflight": ["sh", "-c", said],
-        "train": train,
-        "resume": train,
     }
     address = f"sed s/10.0.0.0/$1/ {folder}/facts.json"
     changes.setdefault("ssh", ["sh", "-c", f'case $2 in *facts*) {address} ;; *) eval "$2" ;; esac', "ssh"])
     (folder / "facts.json").write_text(json.dumps({**FACTS, "time": time.time()}))
-    (folder / "job.json").write_text(json.dumps({**job, **changes}))
+    sample_spec.write(folder, **{"run": folder.name, "max_steps": last, **started, **programs, **changes})
 
 
 def hurry(folder, name, usual, short):
@@ -272,7 +244,7 @@ def test_a_machine_whose_disk_has_no_room_for_the_data_is_the_cause(folder):
 
 
 def test_a_mistake_of_our_own_while_it_trains_ends_the_ranks_everywhere(folder):
-    program = folder / "agent" / "log_parser.py"
+    program = folder / "agent" / "readers" / "ranks.py"
     program.write_text(
         program.read_text().replace("        text = TAG.sub", "        raise ValueError(line)\n        text = TAG.sub")
     )
@@ -358,7 +330,7 @@ SLEEPS = ["sh", "-c", "exec sleep 60"]
 def impatient(folder, idle_s=3):
     hurry(folder, "idle.py", "IDLE_S = 900", f"IDLE_S = {idle_s}")
     hurry(folder, "idle.py", "LOOK_EVERY_S = 15", "LOOK_EVERY_S = 0.2")
-    hurry(folder, "idle.py", "PROBE_TIMEOUT_S = 30", "PROBE_TIMEOUT_S = 3")
+    hurry(folder, "idle.py", "PROBE_TIMEOUT_S = 30", "PROBE_TIMEOUT_S = 10")
 
 
 @pytest.mark.parametrize(
@@ -476,6 +448,7 @@ def test_where_there_is_systemd_the_supervisor_is_a_unit_with_the_runs_mark_and_
     programs, run = tmp_path / "bin", tmp_path / "abc123"
     programs.mkdir()
     run.mkdir()
+    sample_spec.write(run)
     log = f'echo "$(basename "$0") $*" >> {tmp_path}/words\n'
     (programs / "systemctl").write_text(f"#!/bin/sh\n{log}exit 1\n")  # As where no such unit is known.
     (programs / "systemd-run").write_text(f"#!/bin/sh\n{log}echo 0 > {run}/exit_code\n")

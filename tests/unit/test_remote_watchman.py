@@ -194,10 +194,10 @@ def test_a_copy_that_fails_is_an_alarm_and_the_run_goes_on(folder):  # noqa: F81
 def test_a_look_that_fails_for_a_moment_does_not_end_the_copying(folder):  # noqa: F811
     save(folder / "logdir", "model.ckpt-1")
     hurry(folder, "replicator.py", "RETRY_S = 60", "RETRY_S = 0")
-    usual = '    """Return the names of the best models'
+    usual = '        """Return the names of the best models'
     training = f'not os.path.exists("{folder}/failed") and "training" in open("{folder}/phase").read()'
     fails = f'open("{folder}/failed", "x").close(); raise OSError(24, "Too many open files")'
-    hurry(folder, "checkpoints.py", usual, f"    if {training}:\n        {fails}\n{usual}")
+    hurry(folder, "checkpoints/__init__.py", usual, f"        if {training}:\n            {fails}\n{usual}")
     told = once_told(folder, '"event": "copied"')
     write_job(folder, train=["sh", "-c", "exit 3"], resume=["sh", "-c", told.replace("1200", "100") + "; exit 3"])
     start(folder)

@@ -10,11 +10,12 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import sample_spec
 from fake_machine import FakeMachine
 from tiny_checkpoint import DATA, INDEX, save
 from verb_samples import PAYLOAD
 
-from agent import scalars
+from agent.readers import scalars
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote import run_export
 from microcluster.remote.host import CommandError, Completed
@@ -41,6 +42,7 @@ class Launcher(FakeMachine):
 @pytest.fixture
 def folder(tmp_path):
     shutil.copytree(AGENT, tmp_path / "agent")
+    sample_spec.write(tmp_path)
     return tmp_path
 
 

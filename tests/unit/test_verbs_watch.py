@@ -6,9 +6,11 @@ import dataclasses
 import json
 
 import pytest
+import sample_spec
 from fake_machine import FakeMachine
 from verb_samples import COST, PAYLOAD, RUNNING
 
+from agent import spec
 from microcluster.analysis.run_state import judge
 from microcluster.remote.host import UnreachableError
 from microcluster.verbs import logs, run_text, watch
@@ -34,7 +36,7 @@ def observation(*, alive: bool, step: int, checkpoints: tuple[int, ...] = (0,)) 
             },
             **{
                 "exit_code": None if alive else 0,
-                "job": {"run": "abcdef012345", "max_steps": 30},
+                "job": {**sample_spec.VALUES, "version": spec.VERSION, "max_steps": 30},
                 "events": events,
                 "log_tail": "",
             },
@@ -50,7 +52,7 @@ class Launcher(FakeMachine):
         super().__init__()
         self.observations = list(observations)
 
-    def _python3(self, words, stdin):
+    def _sh(self, words, stdin):
         answer = self.observations.pop(0)
         if isinstance(answer, BaseException):
             raise answer

@@ -21,7 +21,7 @@ from types import SimpleNamespace
 from rich.console import Console
 from rich.table import Table
 
-from agent import checkpoints
+from agent.checkpoints.tensorflow import Format
 from agent.replicator import Copier
 from microcluster import catalog, config
 from microcluster.jobs.openseq2seq import model as openseq2seq
@@ -59,8 +59,9 @@ class Life:
     def __init__(self, setting: Setting, folder: Path, seed: int) -> None:
         """Begin with a checkpoint of step 0, which the trainer writes first."""
         self.setting, self.folder, self.chance = setting, folder, random.Random(seed)
+        self.checkpoints = Format(str(folder / "logdir"))
         self.now = 0.0
-        self.job = {"addresses": ["a", "b"], "watch_every_s": WATCH_EVERY_S, "copy": []}
+        self.spec = SimpleNamespace(addresses=["a", "b"], watch_every_s=WATCH_EVERY_S, copy=[])
         self.reached: dict[int, float] = {}
         """When the training was at a step that has a checkpoint."""
         self.whole: list[tuple[float, int]] = []
@@ -82,8 +83,8 @@ class Life:
         while self.next_at <= moment:
             save(self.folder / "logdir", f"model.ckpt-{self.next_step}")
             self.whole.append((self.next_at, self.next_step))
-            for _, old in checkpoints.all_of(str(self.folder / "logdir"))[KEPT:]:
-                for file in checkpoints.files_of(str(self.folder / "logdir"), old):
+            for _, old in self.checkpoints.found()[KEPT:]:
+                for file in self.checkpoints.files_of(old):
                     (self.folder / "logdir" / file).unlink()
             self.next_at, self.next_step = next(self.due)
 

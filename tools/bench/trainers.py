@@ -21,7 +21,7 @@ import docker
 from rich.console import Console
 from rich.table import Table
 
-from agent.log_parser import Reader
+from agent.readers.openseq2seq import Reader
 from microcluster.jobs import staging_plan
 from microcluster.jobs.openseq2seq import image as trainer_image
 from microcluster.jobs.openseq2seq.model import OpenSeq2SeqJob as Job

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from agent.kill_run import RUN_VARIABLE
 from microcluster.jobs.kind import Process, Run, World
 
 RSH_AGENT = "sh /run/microcluster/ssh"
 """The words of mpirun's remote shell; by `sh`, because Ubuntu mounts /run without the right to execute files there."""
-RUN_VARIABLE = "MICROCLUSTER_RUN"
 KEEPALIVE = (
     *("-mca", "oob_tcp_keepalive_time", "20", "-mca", "oob_tcp_keepalive_intvl", "5"),
     *("-mca", "oob_tcp_keepalive_probes", "4"),

@@ -5,7 +5,7 @@ Argument: the path without ending. Exit code 3 when a tensor cannot be read back
 
 import os
 
-UNREADABLE = 3
+from agent.checkpoints import UNREADABLE
 
 
 def main(prefix):

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from agent.parallel import at_once
+from agent.parallel import parallel
 
 
 def test_the_answers_come_in_the_order_of_the_things_whoever_is_first():
@@ -19,7 +19,7 @@ def test_the_answers_come_in_the_order_of_the_things_whoever_is_first():
             second_is_done.set()
         return 10 * number
 
-    assert at_once(act, [1, 2]) == [10, 20]
+    assert parallel(act, [1, 2]) == [10, 20]
 
 
 def test_what_one_of_them_raises_is_raised_after_all_have_ended():
@@ -31,5 +31,5 @@ def test_what_one_of_them_raises_is_raised_after_all_have_ended():
         ended.append(number)
 
     with pytest.raises(OSError, match="no such program"):
-        at_once(act, [1, 2, 3])
+        parallel(act, [1, 2, 3])
     assert sorted(ended) == [2, 3]

@@ -1,35 +1,35 @@
-"""Prints every checkpoint of a run as one JSON list, newest first. Argument: the run's folder."""
+"""Print every checkpoint of a run as one JSON list, newest first. Argument: the run's folder."""
 
 import json
 import os
 
-from agent import checkpoints
+from agent import spec
+from agent.checkpoints import checkpoints_of
 
 FOLDERS = ("logdir", "torn")
-"""Where the framework writes them, and where those lie that could not be used."""
-KINDS = dict(zip(checkpoints.PARTS, ("index", "meta", "data")))
+"""Where the program writes them, and where those lie that could not be used."""
 
 
 def listed(folder):
     """Return a dict for each checkpoint: its name, step, bytes by kind of file, when it was written, and its flaw."""
-    found = []
+    run, found = spec.read(os.path.join(folder, spec.FILE)), []
     for place in FOLDERS:
-        for step, name in checkpoints.all_of(os.path.join(folder, place)):
-            found.append(described(os.path.join(folder, place), name, step, place != FOLDERS[0]))
+        checkpoints = checkpoints_of(run, os.path.join(folder, place))
+        found += [described(checkpoints, name, step, place != FOLDERS[0]) for step, name in checkpoints.found()]
     return sorted(found, key=lambda one: one["t"], reverse=True)
 
 
-def described(logdir, name, step, aside):
+def described(checkpoints, name, step, aside):
     """Return what is known of one checkpoint; one that was put aside could not be used, whatever it looks like."""
-    paths = [(KINDS[part], os.path.join(logdir, name + part)) for part in checkpoints.PARTS]
+    paths = [(kind, checkpoints.path(file)) for kind, file in checkpoints.kinds_of(name).items()]
     there = [(kind, os.stat(path)) for kind, path in paths if os.path.exists(path)]
     return {
         "name": os.path.basename(name),
         "step": step,
-        "best": name.startswith(checkpoints.BEST_FOLDER),
+        "best": checkpoints.is_best(name),
         "bytes": dict((kind, stat.st_size) for kind, stat in there),
         "t": max(stat.st_mtime for _, stat in there),
-        "flaw": checkpoints.flaw_of(logdir, name) or ("put aside" if aside else ""),
+        "flaw": checkpoints.flaw_of(name) or ("put aside" if aside else ""),
     }
 
 

@@ -1,0 +1,110 @@
+"""What knows a whole checkpoint from a torn one; each module is one format, named by ``checkpoints`` in the specification.
+
+A checkpoint is named relative to the log folder, and its files begin with that name. ``python agent checkpoints.FORMAT PATH`` reads
+one back as its program would, and ends with UNREADABLE when that fails.
+"""
+
+import importlib
+import os
+import shutil
+
+UNREADABLE = 3
+KEPT = 2
+"""How many checkpoints of earlier attempts stay: the newest one, and the one before in case that it is bad."""
+
+
+def checkpoints_of(spec, logdir):
+    """Return the checkpoints in a log folder, in the format that a run's specification names."""
+    return importlib.import_module("agent.checkpoints." + spec.checkpoints).Format(logdir, spec.checkpoint_options)
+
+
+class Checkpoints:
+    """The checkpoints in a log folder.
+
+    A format adds ``found`` ([(step, name)], newest first), ``files_of(name)`` (those that are there, relative to the log folder),
+    ``flaw_of(name)`` (why it cannot be used, or an empty text) and ``kinds_of(name)`` ({kind of file: name}).
+    """
+
+    lists = ()
+    """Files in which the program lists its checkpoints, which are copied with them."""
+
+    def __init__(self, logdir, options=None):
+        self.logdir, self.options = logdir, options or {}
+
+    def path(self, name):
+        return os.path.join(self.logdir, name)
+
+    def is_best(self, name):
+        """Return whether it is the model of an evaluation, which is kept beside the regular checkpoints."""
+        return False
+
+    def loss_of(self, name):
+        """Return the validation loss of an evaluation's model."""
+        return float("inf")
+
+    def step_of(self, name, named):
+        """Return how many updates a checkpoint holds that is named by the step ``named``."""
+        return named
+
+    def half_written(self):
+        """Return the files that a killed process was just writing."""
+        return []
+
+    def prepare(self, name):
+        """Let the program go on from a checkpoint; return the files that every node needs for that."""
+        return self.files_of(name)
+
+    def newest_whole(self):
+        """Return (step, name) of the newest regular checkpoint that was written to its end, or None."""
+        return next(((step, name) for step, name in self.found() if self._is_whole(name, best=False)), None)
+
+    def best_whole(self):
+        """Return the names of the best models that were written to their end, newest first."""
+        return [name for _, name in self.found() if self._is_whole(name, best=True)]
+
+    def best(self):
+        """Return the name of the whole best model with the lowest loss, or None."""
+        return min(self.best_whole(), key=self.loss_of, default=None)
+
+    def _is_whole(self, name, best):
+        return self.is_best(name) == best and not self.flaw_of(name)
+
+    def choose(self, aside, readable):
+        """Return (step, name) of the newest whole checkpoint or None, and sentences on the newer ones, which are put aside.
+
+        Args:
+            aside: the folder for what cannot be used; only the last such lot is kept, and nothing is thrown away unseen.
+            readable: answers whether the program can read the checkpoint back.
+        """
+        passed = []
+        for step, name in self.found():
+            why = self.flaw_of(name) or ("" if readable(name) else name + ": its tensors cannot be read back")
+            if not why:
+                return (self.step_of(name, step), name), passed
+            if not passed:
+                shutil.rmtree(aside, ignore_errors=True)
+            passed.append(why)
+            self._put_aside(name, aside)
+        return None, passed
+
+    def _put_aside(self, name, aside):
+        """Move a checkpoint out of the log folder, where its name alone would be believed."""
+        for file in self.files_of(name):
+            target = os.path.join(aside, file)
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            os.rename(self.path(file), target)
+
+    def prune(self, stays=None, kept=KEPT):
+        """Remove what earlier attempts have left and return the names: a new attempt may know nothing of their checkpoints.
+
+        The newest regular ones stay, the best model and the newest one, and ``stays``, which is gone on from. No process of the
+        run may be at work.
+        """
+        whole = [name for _, name in self.found() if self._is_whole(name, best=False)]
+        best = self.best_whole()
+        stay = [stays] + whole[:kept] + best[:1] + [self.best()]
+        old = [name for name in whole + best if name not in stay]
+        half = self.half_written()
+        for file in [file for name in old for file in self.files_of(name)] + half:
+            os.remove(self.path(file))
+        return old + half

@@ -1,0 +1,50 @@
+"""Checkpoints of any program: the files in the log folder whose path ``options["pattern"]`` matches, with the group ``step``.
+
+A file is whole once it was renamed into place, or once nothing has been written to it for a while. A program that writes in place
+and is killed meanwhile leaves a torn file that nobody can tell from a whole one: let it write under another name and rename.
+"""
+
+import os
+import re
+import time
+
+from agent.checkpoints import Checkpoints
+
+STABLE_S = 30
+
+
+class Format(Checkpoints):
+    """The checkpoint files in a log folder."""
+
+    def found(self):
+        """Return [(step, name)] of the files that match, newest first."""
+        pattern, found = re.compile(self.options["pattern"]), []
+        for folder, _, names in os.walk(self.logdir):
+            for name in names:
+                path = os.path.relpath(os.path.join(folder, name), self.logdir)
+                match = pattern.fullmatch(path)
+                if match:
+                    found.append((int(match.group("step")), path))
+        return sorted(found, reverse=True)
+
+    def files_of(self, name):
+        return [name] if os.path.exists(self.path(name)) else []
+
+    def kinds_of(self, name):
+        return {"data": name}
+
+    def flaw_of(self, name):
+        try:
+            file = os.stat(self.path(name))
+        except FileNotFoundError:
+            return name + " is gone"
+        if not file.st_size:
+            return name + " is empty"
+        renamed = file.st_ctime_ns > file.st_mtime_ns
+        quiet = abs(time.time() - file.st_mtime) >= STABLE_S
+        return "" if renamed or quiet else name + " is being written"
+
+
+def main(path):
+    """Accept every file: only the program knows what it should hold."""
+    return 0

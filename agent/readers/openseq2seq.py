@@ -1,0 +1,58 @@
+"""The log of OpenSeq2Seq's run.py, line by line."""
+
+import re
+
+from agent.readers.ranks import COUNT, NUMBER, PATTERNS, TAG, RankReader, event_alone, event_with, number
+
+CHECKPOINT = r"\S*?(?:model\.ckpt|-step)-"
+SAMPLE = re.compile(r"[*\s]*(?:Train|EVAL) (?:Source|Target|Prediction)\[\d+\]:")
+"""A sentence that is printed beside its translation, on every rank at each batch of an evaluation."""
+
+
+class Reader(RankReader):
+    """Remembers the step, which stands on another line than the time that it took."""
+
+    def events_in(self, text):
+        return self.matches(text, OWN_PATTERNS + PATTERNS)
+
+    def explains(self, line):
+        """Return whether a line can show why a run failed; a sample sentence cannot."""
+        return super().explains(line) and not SAMPLE.match(TAG.sub("", line))
+
+    def train(self, match):
+        return [self.trained(int(match.group(1)), number(match.group(2)))]
+
+    def time(self, match):
+        seconds = int(match.group(1)) * 3600 + int(match.group(2)) * 60 + float(match.group(3))
+        return [{"event": "time", "step": self.step, "seconds_per_step": round(seconds, 3)}]
+
+    def batches(self, match):
+        return [{"event": "batches", "done": int(match.group(1)), "of": int(match.group(2))}]
+
+
+OWN_PATTERNS = [
+    (re.compile(pattern), take)
+    for pattern, take in (
+        # A release of 2018 has "loss: x, time per step = ..." or "loss = x" on the line of the step.
+        (
+            r"[Gg]lobal step " + COUNT + r":(?:(?![Gg]lobal step).)*?(?<!Validation )[Ll]oss(?::| =) " + NUMBER,
+            Reader.train,
+        ),
+        (r"time per step = " + COUNT + ":" + COUNT + r":(\d{1,18}(?:\.\d{1,3})?)", Reader.time),
+        (r"Running evaluation on a validation set", event_alone("evaluation")),
+        (r"Validation loss: " + NUMBER, event_with("validation", "loss", number)),
+        (r"Eval BLUE score: " + NUMBER, event_with("bleu", "score", number)),
+        (r"Starting training from scratch", event_alone("started")),
+        (r"Restored checkpoint from " + CHECKPOINT + COUNT, event_with("restored", "step", int)),
+        (r"\*\*\* Finished training", event_alone("finished")),
+        (r"\*\*\* Not enough steps for benchmarking", event_alone("not_measured")),
+        (r"Processed " + COUNT + "/" + COUNT + " batches", Reader.batches),
+        (r"Avg time per step: " + NUMBER + "s", event_with("average_seconds_per_step", "value", number)),
+        (r"Avg objects per second: " + NUMBER, event_with("average_objects_per_second", "value", number)),
+        (r"Total trainable parameters: " + COUNT, event_with("parameters", "value", int)),
+        (r"\*\*\* Finished (evaluation|inference)", event_with("read", "value", str)),
+        (r"Loading model from (" + CHECKPOINT + r"\d+)", event_with("loaded", "value", str)),
+        (r"\*\*\* (stand-in trainer, not OpenSeq2Seq(?: \(version [^)\s]*\))?)", event_with("trainer", "value", str)),
+        (r"\*\*\* (OpenSeq2Seq .+ through our compatibility module)", event_with("trainer", "value", str)),
+    )
+]

@@ -1,0 +1,113 @@
+"""What mpirun, Horovod and the system write of ranks and machines, whatever program the ranks run.
+
+Ranks share one stream: a line of one can land in the middle of another's, NCCL, Horovod and mpirun write in between. So the tags
+of mpirun go first, and then every event is looked for anywhere in the line, as often as it stands there.
+"""
+
+import math
+import re
+
+TAG = re.compile(r"\[\d+,(\d+)\]<std(?:out|err|diag)>:")
+COUNT = r"(\d{1,18})"
+NUMBER = r"([-+]?(?:[nN]a[nN]|inf|\d+(?:\.\d+)?(?:[eE][-+]?\d+)?))"
+NO_LIST = -1
+MISSING = re.compile(r"Missing ranks:\s*$")
+MISSING_RANK = re.compile(r"\s*" + COUNT + r"!?: \[.*\]\s*$")
+"""Below the heading of Horovod 0.18 and later, one line for each rank that the others wait for."""
+
+
+class RankReader:
+    """Turns lines into events; it remembers what stands on an earlier line: a rank that failed, a heading of Horovod."""
+
+    def __init__(self, options=None):
+        self.options = options or {}
+        self.step = self.failed_rank = None
+        self.waited_for, self.list_of = set(), NO_LIST
+
+    def read(self, line):
+        """Return the events of one line in their order, most often none; an event is a dict with the key "event"."""
+        text = TAG.sub("", line)
+        if self.list_of == rank_of(line):
+            missing = MISSING_RANK.match(text)
+            if missing:
+                return self._waits_for([int(missing.group(1))])
+            self.list_of = NO_LIST
+        if MISSING.search(text):
+            self.list_of = rank_of(line)
+        return self.events_in(text)
+
+    def events_in(self, text):
+        """Return the events of a line without its tags."""
+        return self.matches(text, PATTERNS)
+
+    def matches(self, text, patterns):
+        """Return the events of all (pattern, what makes events of a match), in the order of the text."""
+        found = [(match.start(), take, match) for pattern, take in patterns for match in pattern.finditer(text)]
+        return [event for _, take, match in sorted(found, key=lambda one: one[0]) for event in take(self, match)]
+
+    def explains(self, line):
+        """Return whether a line can show why a run failed; a blank one cannot."""
+        return bool(TAG.sub("", line).strip())
+
+    def trained(self, step, loss):
+        """Return the event of a training step."""
+        self.step, self.waited_for = step, set()
+        return {"event": "train", "step": step, "loss": loss}
+
+    def failed(self, match):
+        self.failed_rank = int(match.group(1))
+        return []
+
+    def failed_code(self, match):
+        rank, self.failed_rank = self.failed_rank, None
+        return [] if rank is None else [{"event": "rank-died", "rank": rank, "exit_code": int(match.group(1))}]
+
+    def killed(self, match):
+        rank, node, number = int(match.group(1)), match.group(2), int(match.group(3))
+        return [{"event": "rank-died", "rank": rank, "node": node, "signal": number}]
+
+    def missing(self, match):
+        return self._waits_for([int(rank) for rank in match.group(1).split(",")])
+
+    def _waits_for(self, ranks):
+        """Return an event for each rank that is not waited for already: Horovod repeats itself every minute for every tensor."""
+        new = [rank for rank in ranks if rank not in self.waited_for]
+        self.waited_for.update(new)
+        return [{"event": "waited-for", "rank": rank} for rank in new]
+
+
+def rank_of(line):
+    """Return the rank that wrote a line which ``mpirun --tag-output`` has passed on, or None."""
+    tag = TAG.match(line)
+    return int(tag.group(1)) if tag else None
+
+
+def number(text):
+    """Return a float, or the word for nan and the infinities, which JSON cannot hold."""
+    value = float(text)
+    return value if math.isfinite(value) else str(value)
+
+
+def event_alone(event):
+    return lambda reader, match: [{"event": event}]
+
+
+def event_with(event, key, kind):
+    return lambda reader, match: [{"event": event, key: kind(match.group(1))}]
+
+
+PATTERNS = [
+    (re.compile(pattern), take)
+    for pattern, take in (
+        # Rank and exit code stand on two lines.
+        (r"process rank " + COUNT + r" with PID \d+ on node (\S+) exited on signal " + COUNT, RankReader.killed),
+        (r"Process name: \[\[\d+,\d+\]," + COUNT + r"\]", RankReader.failed),
+        (r"MPI_ABORT was invoked on rank " + COUNT, RankReader.failed),
+        (r"(?:Exit code: +|with errorcode )(-?\d{1,18})", RankReader.failed_code),
+        (r"Remote daemon: \[\[\d+,\d+\],\d+\] on node (\S+)", event_with("node-lost", "node", str)),
+        # NCCL says the same of shared memory, which is no disk.
+        (r"(?i)(?<!fallocate failed : )No space left on device", event_alone("disk-full")),
+        # Horovod up to 0.17, of ranks that keep the others waiting.
+        (r"\[missing ranks: (\d{1,18}(?:, ?\d{1,18})*)\]", RankReader.missing),
+    )
+]

@@ -1,0 +1,205 @@
+"""Keep a replica of the newest checkpoint on another node, and fetch it back; runs in the launcher's container.
+
+Arguments: the run's folder and ``copy NODE STEP FILE...``, ``copied NODE`` (prints the step of its replica) or ``fetch NODE``.
+The run's records go with the checkpoint as they stand at that moment: events, samples, and the files for TensorBoard.
+"""
+
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+
+from agent import program, spec
+from agent.checkpoints import checkpoints_of
+from agent.replica_store import LINK, MARK, CopyFailed, digest, read_manifest
+
+NONE = "none"
+"""What is printed for a node without a replica; no output at all is no answer."""
+SPOILT = 3
+"""The exit code when the replica arrived and none of its checkpoints is as it was."""
+CURVES = "events."
+RECORDS = ("progress.jsonl", "samples.jsonl")
+"""What is written line by line; the files for TensorBoard are known by how their names begin."""
+STILL = "still/"
+"""Where the launcher keeps the records as they were when the last copy began: they grow while they are read."""
+SUMS = "sums.json"
+"""The hashes of what was copied before: a best model is read once, however often the newest checkpoint changes."""
+
+LOOK = """
+import os, sys
+try:
+    os.lstat(sys.argv[1])
+except FileNotFoundError:
+    print(sys.argv[2])
+else:
+    os.execvp(sys.argv[3], sys.argv[3:])
+"""
+"""Looks whether there is a replica; a disk that cannot be read is another error than a file that is not there."""
+
+
+class Spoilt(CopyFailed):
+    """The replica has changed since it was made; trying again would not help."""
+
+
+def copy(run, node, step, *names):
+    """Let ``node`` have the files and no other ones; what it has already is not sent again."""
+    files = described(run, list(names) + frozen_records(run))
+    manifest = {"step": int(step), "files": files}
+    absent = json.loads(on(run, node, ["missing"], json.dumps(manifest)).splitlines()[-1])
+    tar = subprocess.Popen(["tar", "-C", run, "-cf", "-", "-T", os.devnull] + absent, stdout=subprocess.PIPE)
+    try:
+        on(run, node, ["receive"] + absent, tar.stdout)
+    finally:
+        tar.stdout.close()
+        code = tar.wait()
+    if code:
+        raise CopyFailed("reading the files to be copied ended with exit code " + str(code))
+    print(MARK + json.dumps({"bytes": sum(files[name][0] for name in absent), "files": len(absent)}))
+
+
+def copied(run, node):
+    """Print the step of the copy that ``node`` has, or that it has none; before its first copy it lacks this program too."""
+    look = ["python", "-c", LOOK, os.path.join(run, LINK), MARK + NONE] + program(run, "replica_store", run, "step")
+    print(answer(way(run) + [node, line(look)], node, "step"))
+
+
+def fetch(run, node):
+    """Take the copy of ``node`` back, after a look at every hash; what is spoilt stays away."""
+    brought = os.path.join(run, "brought")
+    shutil.rmtree(brought, ignore_errors=True)
+    os.mkdir(brought)
+    try:
+        take_over(run, node, brought)
+    finally:  # On a disk without room for it nothing else would have room either.
+        shutil.rmtree(brought, ignore_errors=True)
+
+
+def take_over(run, node, brought):
+    """Receive the copy in the folder ``brought``, and put what is sound of it where it belongs."""
+    given = subprocess.Popen(words(run, node, ["send"]), stdout=subprocess.PIPE)
+    code = subprocess.call(["tar", "-C", brought, "-xf", "-"], stdin=given.stdout)
+    given.stdout.close()
+    if given.wait() or code:
+        raise CopyFailed("the copy of " + node + " did not arrive whole")
+    files = read_manifest(brought)["files"]
+    spoilt = set(stem(name) for name in files if digest(os.path.join(brought, name)) != files[name][1])
+    sound = [name for name in sorted(files) if stem(name) not in spoilt]
+    lists = ["logdir/" + name for name in checkpoints_of(spec.read(os.path.join(run, spec.FILE)), run).lists]
+    if all(name.startswith(STILL) or name in lists for name in sound):
+        raise Spoilt(" and ".join(sorted(spoilt)) + " of " + node + " has another hash than when it was copied")
+    for name in (name for name in sound if name.startswith(STILL)):
+        go_on_with(os.path.join(brought, name), os.path.join(run, name[len(STILL) :]))
+    # The checkpoint last: once it is here, nobody asks for this copy again.
+    for name in (name for name in sound if not name.startswith(STILL)):
+        home = os.path.join(run, name)
+        # A list of checkpoints that is here is newer than the copied one.
+        if not (name in lists and os.path.exists(home)):
+            os.makedirs(os.path.dirname(home), exist_ok=True)
+            os.rename(os.path.join(brought, name), home)
+    if spoilt:
+        print("left behind: " + " and ".join(sorted(spoilt)))
+
+
+def go_on_with(copied, home):
+    """Let a record be as it was copied, and go on with what only the one that is here has.
+
+    Those of lines are written in their place, for the supervisor has them open; one that is cut off there comes again, because
+    the checkpoint is not here yet.
+    """
+    if os.path.basename(home) in RECORDS:
+        before, written = lines_of(copied), lines_of(home)
+        known = set(before)
+        with open(home, "wb") as file:
+            file.writelines(before + [line for line in written if line not in known])
+    elif not os.path.exists(home) or os.path.getsize(home) < os.path.getsize(copied):
+        os.makedirs(os.path.dirname(home), exist_ok=True)
+        os.rename(copied, home)
+
+
+def lines_of(path):
+    """Return the whole lines of a file; the last one may just have been written when it was copied."""
+    if not os.path.exists(path):
+        return []
+    with open(path, "rb") as file:
+        return [line for line in file if line.endswith(b"\n")]
+
+
+def frozen_records(run):
+    """Copy the records, which grow while they are read; return the names of the copies."""
+    curves = sorted(name for name in os.listdir(os.path.join(run, "logdir")) if name.startswith(CURVES))
+    names = [name for name in RECORDS if os.path.exists(os.path.join(run, name))]
+    names += ["logdir/" + name for name in curves]
+    os.makedirs(os.path.join(run, STILL, "logdir"), exist_ok=True)
+    for name in names:
+        shutil.copyfile(os.path.join(run, name), os.path.join(run, STILL + name))
+    return [STILL + name for name in names]
+
+
+def described(run, names):
+    """Return {name: [bytes, SHA-256]}; a file that is as it was the last time is not read again."""
+    known, now = {}, {}
+    if os.path.exists(os.path.join(run, SUMS)):
+        with open(os.path.join(run, SUMS)) as file:
+            known = json.load(file)
+    for name in names:
+        path = os.path.join(run, name)
+        found = os.stat(path)
+        same = [found.st_size, found.st_mtime_ns, found.st_ino]
+        before = known.get(name)
+        now[name] = before if before and before[:3] == same else same + [digest(path)]
+    with open(os.path.join(run, SUMS + ".new"), "w") as file:
+        json.dump(now, file)
+    os.rename(os.path.join(run, SUMS + ".new"), os.path.join(run, SUMS))
+    return dict((name, [now[name][0], now[name][3]]) for name in names)
+
+
+def stem(name):
+    """Return what the files of one checkpoint have in common."""
+    return name.rpartition(".")[0] or name
+
+
+def way(run):
+    """Return the words of the way to another machine."""
+    return spec.read(os.path.join(run, spec.FILE)).ssh
+
+
+def line(argv):
+    return " ".join(shlex.quote(word) for word in argv)
+
+
+def words(run, node, argv):
+    """Return the words that run this program on another machine, where everything lies at the same place."""
+    return way(run) + [node, line(program(run, "replica_store", run, *argv))]
+
+
+def on(run, node, argv, given=None):
+    """Return what this program printed on another machine; ``given`` is its standard input, a text or a file."""
+    return answer(words(run, node, argv), node, argv[0], given)
+
+
+def answer(command, node, verb, given=None):
+    """Return what a command printed; raise when it failed, whatever the reason."""
+    text = given.encode() if isinstance(given, str) else None
+    source = given if hasattr(given, "fileno") else subprocess.PIPE
+    child = subprocess.Popen(command, stdin=source, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, bufsize=0)
+    out, _ = child.communicate(text)
+    printed = out.decode("utf-8", "replace").strip()
+    if child.returncode:
+        last = (printed.splitlines() or ["no output"])[-1]
+        raise CopyFailed("{}: `{}` ended with exit code {} ({})".format(node, verb, child.returncode, last))
+    return printed
+
+
+VERBS = {"copy": copy, "copied": copied, "fetch": fetch}
+
+
+def main(run, verb, *arguments):
+    try:
+        VERBS[verb](run, *arguments)
+    except Spoilt as error:
+        print(error)
+        sys.exit(SPOILT)
+    except (CopyFailed, spec.SpecError, OSError, subprocess.CalledProcessError) as error:
+        sys.exit(str(error))

@@ -1,0 +1,138 @@
+"""The run's specification: the one document that microcluster writes for the agent, as ``job.json`` in the run's folder.
+
+FIELDS lists every key with its type, for both sides: ``text`` writes only a whole document, ``read`` accepts only a whole one of
+this version. A type is a class; ``[type]`` for a list; ``{str: type}`` for a map; a dict of names for an object; a tuple
+``(type, None)`` for a value that may be null.
+"""
+
+import json
+from types import SimpleNamespace
+
+VERSION = 2
+"""Raised whenever a field changes; version 1 had none."""
+FILE = "job.json"
+CHECKPOINT = "{checkpoint}"
+"""In the argv of ``resume_processes``: the path of the checkpoint's first file."""
+ARGV = [str]
+NUMBER = float
+"""An int will do."""
+PROCESS = {"role": str, "node": int, "argv": ARGV, "environment": {str: str}, "order": int, "ends_run": bool}
+FIELDS = {
+    "version": int,
+    # What the run is.
+    "run": str,
+    "kind": str,
+    "trainer": (str, None),
+    "max_steps": int,
+    "eval_steps": (int, None),
+    "print_steps": int,
+    "mixed": bool,
+    # Where it runs.
+    "addresses": [str],
+    "names": [str],
+    "slots": int,
+    "interface": str,
+    "ssh": ARGV,
+    "container": str,
+    "program_folder": str,
+    "files": [str],
+    "image": str,
+    "image_digest": str,
+    "images": [str],
+    # What is started, and what reads its log and its checkpoints.
+    "processes": [PROCESS],
+    "resume_processes": [PROCESS],
+    "collective": [PROCESS],
+    "reader": str,
+    "reader_options": {str: str},
+    "checkpoints": str,
+    "checkpoint_options": {str: str},
+    # What is expected.
+    "stall_s": NUMBER,
+    "predicted_s": (NUMBER, None),
+    "compute_s": (NUMBER, None),
+    "wire_bytes": NUMBER,
+    "per_hour": (NUMBER, None),
+    "gpu": (str, None),
+    "port_speed_mbps": (int, None),
+    "probe_port": int,
+    "model_bytes": int,
+    "disk_bytes": int,
+    "preflight_skipped": str,
+    "watch_every_s": NUMBER,
+    "sample_every_s": NUMBER,
+    # What the supervisor starts beside the training.
+    "data": (ARGV, None),  # A program may bring its own.
+    "stage": ARGV,
+    "unstage": ARGV,
+    "place": ARGV,
+    "spread": ARGV,
+    "facts": ARGV,
+    "bandwidth": ARGV,
+    "end": ARGV,
+    "ended": ARGV,
+    "read": ARGV,
+    "copy": ARGV,
+    "copied": ARGV,
+    "bring": ARGV,
+}
+
+
+class SpecError(Exception):
+    """The document is of another version or not whole; the argument is a sentence."""
+
+
+def read(path):
+    """Return the specification in a file as an object with an attribute for each field."""
+    with open(path) as file:
+        try:
+            return parse(json.load(file), path)
+        except ValueError as error:
+            raise SpecError("reading {}: it is no JSON ({})".format(path, error)) from error
+
+
+def text(values):
+    """Return the document with ``values``, which are all fields but the version."""
+    document = dict(values, version=VERSION)
+    parse(document, "the specification of run " + str(values.get("run")))
+    return json.dumps(document, indent=1, sort_keys=True) + "\n"
+
+
+def parse(document, where):
+    """Return a document as an object, or raise with everything that is wrong with it; ``where`` names it."""
+    version = document.get("version", 1) if isinstance(document, dict) else None
+    if version != VERSION:
+        raise SpecError(
+            "reading {}: another version of microcluster wrote it (format {}, and this one reads {}). Start the run again with "
+            "this version (make up), or look at it with the other one".format(where, version, VERSION)
+        )
+    problems = []
+    found = _value(FIELDS, document, "", problems)
+    if problems:
+        raise SpecError("reading {}: {}".format(where, "; ".join(problems)))
+    return found
+
+
+def _value(kind, raw, path, problems):
+    """Return ``raw`` as ``kind`` has it; what is wrong is added to ``problems``."""
+    if isinstance(kind, tuple):
+        return None if raw is None else _value(kind[0], raw, path, problems)
+    if isinstance(kind, list) and isinstance(raw, list):
+        return [_value(kind[0], item, "{}/{}".format(path, i), problems) for i, item in enumerate(raw)]
+    if isinstance(kind, dict) and isinstance(raw, dict):
+        if str in kind:
+            return dict((key, _value(kind[str], raw[key], path + "/" + key, problems)) for key in raw)
+        return _object(kind, raw, path + "/" if path else "", problems)
+    if type(raw) is kind or (kind is NUMBER and type(raw) is int):
+        return raw
+    wanted = kind.__name__ if isinstance(kind, type) else type(kind).__name__
+    problems.append("{} has to be of type {}, not {}".format(path, wanted, type(raw).__name__))
+    return None
+
+
+def _object(kind, raw, path, problems):
+    problems += [path + key + ": missing" for key in sorted(set(kind) - set(raw))]
+    problems += [path + key + ": unknown key" for key in sorted(set(raw) - set(kind))]
+    return SimpleNamespace(
+        **dict((key, _value(kind[key], raw[key], path + key, problems)) for key in kind if key in raw)
+    )

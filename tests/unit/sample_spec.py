@@ -1,0 +1,48 @@
+"""A run's specification in which every program is harmless."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from agent import spec
+
+NOTHING = ["true"]
+VALUES: dict[str, Any] = {
+    **{name: NOTHING for name, kind in spec.FIELDS.items() if kind is spec.ARGV},
+    **{name: None for name, kind in spec.FIELDS.items() if isinstance(kind, tuple)},
+    **{
+        "data": NOTHING,
+        "run": "abcdef012345",
+        "kind": "openseq2seq",
+        "max_steps": 3,
+        "print_steps": 100,
+        "mixed": False,
+        "slots": 2,
+        "interface": "eth0",
+    },
+    **{"addresses": ["10.0.0.0", "10.0.0.1"], "names": ["gpu-0", "gpu-1"], "container": "box", "program_folder": "/"},
+    **{"image": "i", "image_digest": "sha256:1", "images": ["sha256:1", "sha256:1"]},
+    **{"processes": [], "resume_processes": [], "collective": []},
+    **{
+        "files": ["config.py"],
+        "reader": "openseq2seq",
+        "reader_options": {},
+        "checkpoints": "tensorflow",
+        "checkpoint_options": {},
+    },
+    **{"stall_s": 900, "wire_bytes": 0, "port_speed_mbps": 1000, "probe_port": 4445, "model_bytes": 4000},
+    **{"disk_bytes": 1000, "preflight_skipped": "", "watch_every_s": 0.1, "sample_every_s": 0.2},
+}
+
+
+def process(*argv: str, **changes: Any) -> dict[str, Any]:
+    """Return one process on the launcher."""
+    usual = {"role": "rank", "node": 0, "environment": {}, "order": 0, "ends_run": True}
+    return {**usual, "argv": list(argv), **changes}
+
+
+def write(folder: Path, **changes: Any) -> None:
+    """Write the document with these changes; so may tests that want it wrong."""
+    (folder / spec.FILE).write_text(json.dumps({**VALUES, "version": spec.VERSION, **changes}))
