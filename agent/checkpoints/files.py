@@ -38,11 +38,15 @@ class Format(Checkpoints):
             file = os.stat(self.path(name))
         except FileNotFoundError:
             return name + " is gone"
-        if not file.st_size:
-            return name + " is empty"
-        renamed = file.st_ctime_ns > file.st_mtime_ns
-        quiet = abs(time.time() - file.st_mtime) >= STABLE_S
-        return "" if renamed or quiet else name + " is being written"
+        why = flaw(file.st_size, file.st_mtime, file.st_ctime, time.time())
+        return name + " " + why if why else ""
+
+
+def flaw(size, written_at, changed_at, now):
+    """Return why a file is not whole, or an empty text; a rename changes the second time alone."""
+    if not size:
+        return "is empty"
+    return "" if changed_at > written_at or abs(now - written_at) >= STABLE_S else "is being written"
 
 
 def main(path):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
-from typing import TypeVar
 
 from microcluster.jobs.cluster_facts import Container
 from microcluster.jobs.kind import Image, kind_of
@@ -25,8 +23,6 @@ BUILDERS_OWN_LINE = re.compile(
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 """The builder paints what a step writes to its standard error."""
 STEP = re.compile(r"Step \d+/\d+ : ")
-
-T = TypeVar("T")
 
 
 def of(container: Container) -> Image:
@@ -53,20 +49,6 @@ def is_local(image: str) -> bool:
 def recipe(text: str, base_id: str) -> str:
     """Return what changes with the Dockerfile and with the base image behind its reference, which may move."""
     return hashlib.sha256(f"{base_id}\n{text}".encode()).hexdigest()
-
-
-def rounds(holders: Sequence[T], lacking: Sequence[T]) -> list[list[tuple[T, T]]]:
-    """Return who hands the image to whom, round after round.
-
-    Whoever has it passes it on, so each sends one stream at a time over its whole port, and n hosts need log2(n) rounds.
-    """
-    have, todo, plan = list(holders), list(lacking), []
-    while todo:
-        pairs = list(zip(have, todo, strict=False))
-        plan.append(pairs)
-        have += [target for _, target in pairs]
-        todo = todo[len(pairs) :]
-    return plan
 
 
 def why_it_failed(output: str) -> str:

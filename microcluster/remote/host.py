@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import shlex
 import socket
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import NoReturn
 
 import fabric
-import fabric.runners
 import invoke
 import paramiko
 
 from microcluster.jobs import cluster_facts
-from microcluster.remote import heartbeat, host_key
+from microcluster.remote import host_key
+from microcluster.remote.connection import CONNECT_TIMEOUT_S, SILENT_S, WholeText, pinned_connection, reason
 from microcluster.remote.heartbeat import Heartbeat, Patience
 
-CONNECT_TIMEOUT_S = 10.0
 COMMAND_TIMEOUT_S = 300.0
-SILENT_S = 120.0
-"""How long one request on a living connection may stay without an answer; microcluster/remote/heartbeat.py watches the connection itself."""
 NO_EXIT_CODE = -1
 TAIL_LINES = 15
 PIECE_BYTES = 1 << 18
@@ -100,7 +95,7 @@ class Host:
         """Connect and log in, or raise what stands in the way."""
         if self._connection and self._connection.is_connected:
             return
-        connection = self._pinned_connection()
+        connection = pinned_connection(self.address, self.user, self.port, self.key_file, self.pinned_key)
         try:
             connection.open()
         except paramiko.BadHostKeyException as error:
@@ -108,7 +103,7 @@ class Host:
         except paramiko.AuthenticationException as error:
             raise LoginRefusedError(f"logging in to {self} as {self.user} with {self.key_file}: refused.") from error
         except (OSError, EOFError, paramiko.SSHException) as error:
-            raise UnreachableError(f"connecting to {self}: {_reason(error)}.") from error
+            raise UnreachableError(f"connecting to {self}: {reason(error)}.") from error
         self._connection = connection
         self._heartbeat = Heartbeat(connection.transport, self._patience)
 
@@ -138,7 +133,7 @@ class Host:
             ):
                 yield transport
         except (OSError, EOFError, paramiko.SSHException) as error:
-            raise UnreachableError(f"connecting to {self}: {_reason(error)}.") from error
+            raise UnreachableError(f"connecting to {self}: {reason(error)}.") from error
 
     def run(
         self,
@@ -161,7 +156,7 @@ class Host:
         assert self._connection
         try:
             result = self._connection.run(
-                shlex.join(argv), hide=True, warn=True, in_stream=_Whole(stdin), encoding="utf-8", timeout=timeout_s
+                shlex.join(argv), hide=True, warn=True, in_stream=WholeText(stdin), encoding="utf-8", timeout=timeout_s
             )
         except invoke.CommandTimedOut as error:
             self.close()  # The way there may be gone without a word; the next command finds out.
@@ -263,31 +258,13 @@ class Host:
                 f"{doing}: the connection was lost (silent for {self._patience.silent_s:.0f} s). See whether the machine and "
                 "the network live (fab status), then run the same command again."
             )
-        return UnreachableError(f"{doing}: the connection was lost ({_reason(error)}).")
+        return UnreachableError(f"{doing}: the connection was lost ({reason(error)}).")
 
     def close(self) -> None:
         """End the connection."""
         if self._connection:
             self._connection.close()
             self._connection = None
-
-    def _pinned_connection(self) -> fabric.Connection:
-        options = {"key_filename": self.key_file, "allow_agent": False, "look_for_keys": False}
-        limits = {"banner_timeout": CONNECT_TIMEOUT_S, "auth_timeout": CONNECT_TIMEOUT_S, "channel_timeout": SILENT_S}
-        connection = fabric.Connection(
-            self.address,
-            user=self.user,
-            port=self.port,
-            config=fabric.Config(lazy=True, overrides=SETTINGS),
-            connect_timeout=CONNECT_TIMEOUT_S,
-            connect_kwargs={**options, **limits, "transport_factory": heartbeat.transport_factory},
-            forward_agent=False,
-        )
-        name = self.address if self.port == 22 else f"[{self.address}]:{self.port}"
-        key = host_key.parse(self.pinned_key)
-        connection.client.get_host_keys().add(name, key.get_name(), key)
-        connection.client.set_missing_host_key_policy(paramiko.RejectPolicy())
-        return connection
 
     def _other_key(self, shown: paramiko.PKey) -> str:
         ordered = self.pinned_key == self.facts.host_key
@@ -298,29 +275,6 @@ class Host:
         )
 
 
-class _Leaving(fabric.runners.Remote):
-    """Goes away at a Ctrl-C; fabric's own waits until the command over there has ended, which may take half an hour."""
-
-    def send_interrupt(self, interrupt: KeyboardInterrupt) -> NoReturn:
-        self.channel.close()
-        raise interrupt
-
-
-SETTINGS = {"load_ssh_configs": False, "run": {"replace_env": True}, "runners": {"remote": _Leaving}}
-
-
-class _Whole(io.StringIO):
-    """Text that is read at once: invoke asks for one character every 10 ms of what is no terminal."""
-
-    def read(self, size: int | None = -1, /) -> str:
-        return super().read()
-
-
 def shown(argv: Sequence[str]) -> str:
     """Return the beginning of a command as it may stand in a sentence."""
     return shlex.join(argv).split("\n")[0][:200]
-
-
-def _reason(error: BaseException | None) -> str:
-    """What the system or the client says, without a number."""
-    return (getattr(error, "strerror", None) or str(error) or type(error).__name__).rstrip(".")

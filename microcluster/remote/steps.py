@@ -11,10 +11,10 @@ from microcluster.remote.container import ensure_container
 from microcluster.remote.data_disk import DataDisk, ensure_data_disk
 from microcluster.remote.docker_storage import ensure_docker_storage
 from microcluster.remote.gpu import ensure_gpu
-from microcluster.remote.hand_over import hand_over
 from microcluster.remote.host import Host
 from microcluster.remote.image import image_id
 from microcluster.remote.image_build import ensure_built
+from microcluster.remote.image_distribution import distribute
 from microcluster.remote.key_login import ensure_key_login
 from microcluster.remote.parallel import on_all
 from microcluster.remote.requirements import ensure_requirements
@@ -77,15 +77,14 @@ def bring_image(hosts: Sequence[Host], payload: ClusterFacts, registry_key: str 
     keepers = [host for host, known in zip(hosts, before, strict=True) if known]
     done = []
     if launcher not in keepers and keepers:
-        hand_over(keepers[:1], [launcher], container, key)
+        distribute(keepers[0], [launcher], container, key)
         done.append(f"{launcher.facts.name} has it from {keepers[0].facts.name}")
     elif ensure_built(launcher, container, registry_key):
         done.append(f"built on {launcher.facts.name}")
     wanted = image_id(launcher, tag)
-    known = {id(host): image_id(host, tag) == wanted for host in hosts}
-    lacking = [host for host in hosts if not known[id(host)]]
-    hand_over([host for host in hosts if known[id(host)]], lacking, container, key)
+    lacking = [host for host in hosts if image_id(host, tag) != wanted]
     if lacking:
+        distribute(launcher, lacking, container, key)
         done.append(f"handed to {', '.join(host.facts.name for host in lacking)}")
     return done
 

@@ -10,9 +10,9 @@ from remote_cluster import NAME, PLAIN, PORT, REGISTRY, STATE, facts, machine, p
 from emulator.machines import key_of
 from microcluster.remote import job, steps
 from microcluster.remote.data_disk import DiskRefusedError
-from microcluster.remote.hand_over import hand_over
 from microcluster.remote.host import Host, HostKeyError, RemoteError
 from microcluster.remote.image_build import ensure_built
+from microcluster.remote.image_distribution import distribute
 from microcluster.remote.parallel import on_all
 from microcluster.waiting import wait_until
 
@@ -86,7 +86,7 @@ def test_a_hand_over_onto_a_full_disk_says_so_and_leaves_no_image(built, hosts):
     shell(hosts[1], "fallocate -l $(($(df --output=avail -B1 /data | tail -1) - 200000000)) /data/filler")
     try:
         with pytest.raises(RemoteError, match="data disk is full: `fab ssh gpu-1 -- df -h /data`"):
-            hand_over(hosts[:1], hosts[1:], built.container, built.rank_key_file)
+            distribute(hosts[0], hosts[1:], built.container, built.rank_key_file)
     finally:
         shell(hosts[1], "rm -f /data/filler")
     assert shell(hosts[1], "docker image ls -q; ls /root/.ssh").split() == ["authorized_keys"]
@@ -95,7 +95,7 @@ def test_a_hand_over_onto_a_full_disk_says_so_and_leaves_no_image(built, hosts):
 def test_a_hand_over_that_is_cut_off_leaves_no_image_and_the_next_one_brings_it(built, hosts):
     shell(hosts[0], "setsid -f sh -c 'sleep 3; pkill -x ssh' >/dev/null 2>&1 </dev/null")
     with pytest.raises(RemoteError, match="gpu-1 uses nothing of what arrived"):
-        hand_over(hosts[:1], hosts[1:], built.container, built.rank_key_file)
+        distribute(hosts[0], hosts[1:], built.container, built.rank_key_file)
     assert shell(hosts[1], "docker image ls -q; ls /root/.ssh").split() == ["authorized_keys"]
     assert steps.bring_image(hosts, built) == ["handed to gpu-1"]
 

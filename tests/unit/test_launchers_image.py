@@ -6,8 +6,6 @@ import os
 import re
 import subprocess
 
-import pytest
-
 from microcluster.jobs import image
 from microcluster.jobs.cluster_facts import Container
 from microcluster.jobs.openseq2seq import image as trainer_image
@@ -66,19 +64,6 @@ def test_a_base_that_moved_behind_its_reference_makes_another_recipe():
     text = image.of(LOCAL).dockerfile
     assert image.recipe(text, "sha256:1") == image.recipe(text, "sha256:1")
     assert len({image.recipe(text, "sha256:1"), image.recipe(text, "sha256:2"), image.recipe("", "sha256:1")}) == 3
-
-
-@pytest.mark.parametrize(("hosts", "needed"), [(1, 0), (2, 1), (3, 2), (4, 2), (8, 3), (9, 4), (64, 6)])
-def test_whoever_has_the_image_passes_it_on_so_that_the_rounds_grow_with_the_logarithm(hosts, needed):
-    plan = image.rounds([0], list(range(1, hosts)))
-    assert len(plan) == needed
-    have = {0}
-    for pairs in plan:
-        busy = [host for pair in pairs for host in pair]
-        assert len(busy) == len(set(busy))
-        assert {source for source, _ in pairs} <= have
-        have |= {target for _, target in pairs}
-    assert have == set(range(hosts))
 
 
 def test_of_a_failed_build_its_step_and_the_last_lines_are_told():

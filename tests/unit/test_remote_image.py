@@ -13,12 +13,10 @@ from microcluster.jobs import image
 from microcluster.jobs.cluster_facts import ClusterFacts, Container
 from microcluster.jobs.rendering import render
 from microcluster.remote import steps
-from microcluster.remote.hand_over import hand_over
 from microcluster.remote.host import Completed, RemoteError
 from microcluster.remote.image import _what_to_mend, pull_base
 from microcluster.remote.image_build import ensure_built
-from microcluster.remote.image_chain import TAKE_IN
-from microcluster.remote.image_door import DOOR, one_use_key
+from microcluster.remote.image_distribution import KEYS, TAKE_IN, distribute, one_use_key
 
 BASE = "ngc.test:5000/microcluster/training:standin"
 
@@ -129,7 +127,7 @@ def test_one_host_builds_and_hands_it_to_all_others_who_ask_no_registry(cluster,
     assert [image_changes(machine)[-1:] for machine in cluster[:3]] == [
         [f"hand {tag} to gpu-{number}"] for number in (1, 2, 3)
     ]
-    assert not any({DOOR, TAKE_IN} & machine.files.keys() for machine in cluster)
+    assert not any({KEYS, TAKE_IN} & machine.files.keys() for machine in cluster)
     assert bring(cluster, container, rank_key) == []
 
 
@@ -173,8 +171,8 @@ def test_a_hand_over_that_breaks_names_the_host_and_closes_the_way_in(cluster, c
     ensure_built(cluster[0], container)
     cluster[0].way_ends = way_ends
     with pytest.raises(RemoteError, match=f"handing .* from gpu-0 .* to gpu-1 .*{said}"):
-        hand_over(cluster[:1], cluster[1:2], container, rank_key)
-    assert DOOR not in cluster[1].files
+        distribute(cluster[0], cluster[1:2], container, rank_key)
+    assert KEYS not in cluster[1].files
     assert image.tag(container) not in cluster[1].images
 
 
@@ -182,7 +180,7 @@ def test_an_image_that_is_another_one_after_its_way_names_the_host(cluster, cont
     ensure_built(cluster[0], container)
     monkeypatch.setattr(cluster[0], "_hand_over", lambda tag, target: target.images.update({tag: "sha256:bent"}) or "")
     with pytest.raises(RemoteError, match=r"gpu-1 .* got another image than gpu-0 .*Run the same command again"):
-        hand_over(cluster[:1], cluster[1:2], container, rank_key)
+        distribute(cluster[0], cluster[1:2], container, rank_key)
 
 
 def test_a_chain_that_breaks_is_said_and_the_hosts_behind_it_get_the_image_one_by_one(
@@ -190,15 +188,15 @@ def test_a_chain_that_breaks_is_said_and_the_hosts_behind_it_get_the_image_one_b
 ):
     ensure_built(cluster[0], container)
     cluster[1].chain_ends = "no route to host"
-    hand_over(cluster[:1], cluster[1:], container, rank_key)
+    distribute(cluster[0], cluster[1:], container, rank_key)
     assert len({machine.images[image.tag(container)] for machine in cluster}) == 1
     assert "the chain broke at gpu-2 (no route to host)" in capsys.readouterr().err
-    assert not any({DOOR, TAKE_IN} & machine.files.keys() for machine in cluster)
+    assert not any({KEYS, TAKE_IN} & machine.files.keys() for machine in cluster)
 
 
 def test_the_key_that_lets_the_image_in_can_do_that_once_from_one_address():
     assert one_use_key("ssh-ed25519 RANK\n", "10.112.7.2") == (
-        'restrict,from="10.112.7.2",command="rm -f .ssh/authorized_keys2; exec docker load --quiet" ssh-ed25519 RANK\n'
+        'restrict,from="10.112.7.2",command="rm -f .ssh/authorized_keys2; exec sh /run/microcluster/take_in.sh" ssh-ed25519 RANK\n'
     )
 
 

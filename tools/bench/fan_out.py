@@ -18,8 +18,8 @@ from rich.table import Table
 from microcluster.jobs import image
 from microcluster.jobs.launch.mpirun import RSH_AGENT
 from microcluster.remote import job
-from microcluster.remote.hand_over import hand_over
 from microcluster.remote.host import Host
+from microcluster.remote.image_distribution import distribute
 from microcluster.remote.parallel import on_all
 from microcluster.remote.ssh_mesh import ensure_known_hosts, ensure_rank_files
 from tools.bench.cluster import Cluster, cluster, shell
@@ -118,17 +118,13 @@ def layer(made: Cluster) -> Thing:
     shell(launcher, f"cd /data && head -c {IMAGE_BYTES} /dev/urandom > layer && tar -c layer | docker import - {tag}")
 
     def chain(targets: Sequence[Host]) -> None:
-        hand_over([launcher], targets, container, key)
+        distribute(launcher, targets, container, key)
 
-    def in_rounds(targets: Sequence[Host]) -> None:
-        for pairs in image.rounds([launcher], targets):
-            source = {id(target): source for source, target in pairs}
-            on_all(
-                [one for _, one in pairs],
-                lambda one, source=source: hand_over([source[id(one)]], [one], container, key),
-            )
+    def one_by_one(targets: Sequence[Host]) -> None:
+        for target in targets:
+            chain([target])
 
-    ways = {"chain": chain, "host by host": in_rounds}
+    ways = {"chain": chain, "host by host": one_by_one}
     return Thing("image", IMAGE_BYTES, ways, lambda host: shell(host, f"docker image rm {tag}"))
 
 

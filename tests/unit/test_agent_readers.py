@@ -1,0 +1,81 @@
+"""What a program of the user's own prints, as events."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.readers import json_lines, pattern, reader_of
+
+TAG = "[1,0]<stdout>:"
+
+
+def reader(name="json_lines", *times, **options):
+    clock = {"clock": iter(times).__next__} if times else {"clock": lambda: 0.0}
+    return {"json_lines": json_lines, "pattern": pattern}[name].Reader(options, **clock)
+
+
+def test_the_specification_names_the_reader_and_gives_it_its_options():
+    found = reader_of(SimpleNamespace(reader="pattern", reader_options={"pattern": r"step (?P<step>\d+)"}))
+    assert isinstance(found, pattern.Reader)
+    assert found.options == {"pattern": r"step (?P<step>\d+)"}
+
+
+def test_a_line_of_json_is_a_step_and_its_other_numbers_are_metrics():
+    line = TAG + 'progress {"step": 10, "loss": 2.5, "accuracy": 0.5, "phase": "warm-up", "done": true}'
+    assert reader().read(line) == [
+        {"event": "train", "step": 10, "loss": 2.5},
+        {"event": "metric", "name": "accuracy", "step": 10, "value": 0.5},
+    ]
+
+
+def test_an_evaluation_has_a_line_of_its_own():
+    assert reader().read('{"step": 10, "validation_loss": 2.5}') == [{"event": "validation", "step": 10, "loss": 2.5}]
+
+
+def test_seconds_per_step_are_the_time_between_two_lines():
+    found = reader("json_lines", 100.0, 104.0)
+    assert [event["event"] for event in found.read('{"step": 10, "loss": 2}')] == ["train"]
+    assert found.read('{"step": 20, "loss": 1}')[1] == {"event": "time", "step": 20, "seconds_per_step": 0.4}
+
+
+def test_a_loss_that_is_no_number_is_a_word_that_json_can_hold():
+    (event,) = reader().read('{"step": 3, "loss": NaN}')
+    assert event == {"event": "train", "step": 3, "loss": "nan"}
+    json.dumps(event, allow_nan=False)
+
+
+def test_a_pattern_with_named_groups_does_the_same():
+    found = reader(
+        "pattern", 0.0, 2.0, pattern=r"epoch \d+ step (?P<step>\d+) loss (?P<loss>\S+)(?: acc (?P<accuracy>\S+))?"
+    )
+    assert found.read(TAG + "epoch 1 step 7 loss 0.25") == [{"event": "train", "step": 7, "loss": 0.25}]
+    assert found.read("epoch 1 step 8 loss nan acc 0.5") == [
+        {"event": "train", "step": 8, "loss": "nan"},
+        {"event": "time", "step": 8, "seconds_per_step": 2.0},
+        {"event": "metric", "name": "accuracy", "step": 8, "value": 0.5},
+    ]
+    assert found.read("epoch 1 step 9 loss much") == []
+
+
+@pytest.mark.parametrize("name", ["json_lines", "pattern"])
+def test_every_reader_knows_a_dead_rank_and_a_full_disk(name):
+    found = reader(name, pattern=r"step (?P<step>\d+)")
+    died = "mpirun noticed that process rank 2 with PID 0 on node 10.0.0.1 exited on signal 9 (Killed)."
+    assert found.read(died) == [{"event": "rank-died", "rank": 2, "node": "10.0.0.1", "signal": 9}]
+    assert found.read("OSError: No space left on device") == [{"event": "disk-full"}]
+
+
+@given(
+    st.text() | st.builds(json.dumps, st.dictionaries(st.sampled_from(["step", "loss", "x"]), st.floats() | st.text()))
+)
+def test_no_line_makes_a_reader_fail(line):
+    for name in ("json_lines", "pattern"):
+        for event in reader(name, pattern=r"(?P<step>\S+) (?P<loss>\S+)").read('{"' + line + line):
+            json.dumps(event, allow_nan=False)
+        for event in reader(name, pattern=r"(?P<step>\S+) (?P<loss>\S+)").read(line):
+            json.dumps(event, allow_nan=False)
