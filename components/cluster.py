@@ -14,6 +14,7 @@ from components.node import GpuNode, GpuNodeArgs
 from microcluster.config import Owner, Stack
 from microcluster.home import Home
 from microcluster.jobs import cluster_facts as facts
+from microcluster.jobs.kind import kind_of
 from providers.softlayer.pulumi_resources import Ledger, LedgerArgs, SshKey, SshKeyArgs, owner_label
 
 REGISTRY_KEY = "ngc_key"
@@ -103,8 +104,9 @@ def container_of(stack: Stack) -> facts.Container:
     container = stack.container
     key_file = _registry_key_file(stack)
     named = str(key_file) if key_file else None
+    added = kind_of(stack.job.kind).additions(stack.job)
     return facts.Container(
-        *(container.name, container.image, "nvidia", container.ssh_port, named, stack.trainer, stack.job.kind)
+        *(container.name, container.image, "nvidia", container.ssh_port, named, stack.trainer, stack.job.kind, added)
     )
 
 

@@ -61,7 +61,8 @@ def job_of(stack: Stack) -> facts.Job:
     """Return the job as its steps see it: what its kind's facts and the stack file's section have in common, and the data."""
     wanted, section = kind_of(stack.job.kind).facts, stack.job
     names = {field.name for field in fields(wanted)} & set(type(section).model_fields)
-    return wanted(**{**{name: getattr(section, name) for name in names}, "data": _data_of(stack)})
+    brought = {"data": _data_of(stack)} | ({"files": stack.program} if stack.program else {})
+    return wanted(**{**{name: getattr(section, name) for name in names}, **brought})
 
 
 def prediction_of(stack: Stack) -> facts.Prediction | None:

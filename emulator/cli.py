@@ -1,4 +1,4 @@
-"""The command line: serve, start, stop, status, reset, publish, and the vendor's own commands."""
+"""The emulator's command line: serve, start, stop, status, reset, publish, and the vendor's own commands."""
 
 from __future__ import annotations
 

@@ -34,6 +34,14 @@ RANGES = {
     "container.name": "a lower-case word of at most 31 characters",
     "container.registryKeyFile": "path that begins with `~/`, `/` or `$MICROCLUSTER_HOME/`",
     "job.preflight": "`run`, or `skip: ` and a reason that is kept with the run",
+    "job.source": "folder whose texts travel with the job, or https address of a repository",
+    "job.commit": "40 hex digits; with a repository only",
+    "job.script": "path of a Python script below the source",
+    "job.arguments": "`{maxSteps}` and `{logdir}` (where checkpoints belong) are filled in",
+    "job.resume": "what is added to go on; `{checkpoint}` is the newest checkpoint",
+    "job.requirements": "`name==version` each",
+    "job.progress": '`json`: lines such as `{"step": 10, "loss": 2.3}`; or a pattern with the groups `step`, `loss` and others',
+    "job.checkpoints": "pattern of their names in `{logdir}`, with the group `step`; the last step has to save one",
     "job.data": "https address of a tar (`#sha256=HEX` pins it), or a folder or tar of this computer",
 }
 MEANINGS = {

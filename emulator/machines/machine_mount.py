@@ -1,4 +1,4 @@
-"""A machine's read-only folder ``/var/lib/machine``: its keys, disks, GPUs and gate."""
+"""The folder that every machine finds at ``/var/lib/machine``, read-only: its keys, its disks, its GPUs, its gate."""
 
 from __future__ import annotations
 
@@ -6,17 +6,15 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-import yaml
-
+from emulator.machines.cloud_config import host_key
 from emulator.machines.gpus import gpus_json
 from emulator.machines.spec import MachineSpec
 
 GATE = "gate"
-CLOUD_CONFIG = "#cloud-config"
 
 
 def files(spec: MachineSpec, disk_lines: str, registry: str, authority: str) -> dict[str, str]:
-    """The files that a machine gets before it starts: name to content."""
+    """Name to content of what a machine gets before it starts."""
     return {
         "authorized_keys": "".join(f"{key.strip()}\n" for key in spec.ssh_keys),
         "ca.crt": authority,
@@ -28,21 +26,8 @@ def files(spec: MachineSpec, disk_lines: str, registry: str, authority: str) -> 
     }
 
 
-def host_key(user_data: str) -> str | None:
-    """The private ed25519 host key in cloud-init's user data; None in any other user data."""
-    if not user_data.startswith(CLOUD_CONFIG):
-        return None
-    try:
-        document = yaml.safe_load(user_data)
-    except yaml.YAMLError:
-        return None
-    keys = document.get("ssh_keys") if isinstance(document, dict) else None
-    key = keys.get("ed25519_private") if isinstance(keys, dict) else None
-    return key.rstrip("\n") + "\n" if isinstance(key, str) else None
-
-
 def write(folder: Path, contents: Mapping[str, str]) -> None:
-    """Write the files, each in one step and for root alone."""
+    """Put the files there, each at once and for root alone."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     for name, content in contents.items():
         write_private(folder / name, content)

@@ -1,4 +1,4 @@
-"""The account's networks: one bridge for each backend router and a public one; none has a way out."""
+"""The account's networks: one bridge for each backend router and one public, and none of them leads anywhere."""
 
 from __future__ import annotations
 

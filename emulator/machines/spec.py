@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 class MachineError(Exception):
-    """A machine operation failed; the message is a full sentence."""
+    """Say in one sentence what was being done, to what, what happened, and what to do next."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class MachineSpec:
-    """The machine behind one guest."""
+    """The machine that plays one guest."""
 
     guest_id: int
     hostname: str
@@ -48,11 +48,11 @@ class MachineSpec:
     user_data: str
     port_speed_mbps: int
     root_password: str = ""
-    """Root's password, as on every guest; without one root cannot log in with a password."""
+    """What root can log in with until somebody turns it off, as on every guest; none without it."""
 
 
 class Machines(Protocol):
-    """The machines of one account."""
+    """What plays the guests of one account."""
 
     def open(self) -> None:
         """Make networks and registry exist and run; may be repeated, also after the host has rebooted."""
@@ -67,7 +67,7 @@ class Machines(Protocol):
         """Remove the machine with its disks; one that is gone already is no error."""
 
     def restrict(self, guest_id: int, private: tuple[Rule, ...] | None, public: tuple[Rule, ...] | None) -> None:
-        """Let only what the rules name pass; None: an interface is open, (): it is closed both ways."""
+        """Let only what the rules name pass; None leaves an interface open, an empty tuple closes it both ways."""
 
     def set_port_speed(self, guest_id: int, private_mbps: int, public_mbps: int) -> None:
         """Limit what the machine can send on each interface."""

@@ -1,4 +1,4 @@
-"""What people do outside the API: approve orders, and order in the vendor's portal."""
+"""What people decide outside the API: approving orders, and ordering in the vendor's portal. Only for this computer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Order containers: ``generateOrderTemplate`` returns them, ``placeOrder`` takes them."""
+"""Order containers: what ``generateOrderTemplate`` hands out and ``verifyOrder`` and ``placeOrder`` take."""
 
 from __future__ import annotations
 

@@ -56,6 +56,8 @@ class _Dating:
                 self.end()
                 self.number += 1
                 self.open = {"loss": event["loss"], "t": event.get("t"), "scores": {}}
+                if "step" in event:
+                    self._close(event["step"])
             case "train":
                 self._close(self._due(event["step"]))
                 self.logged = event["step"]
@@ -65,7 +67,7 @@ class _Dating:
                 self.finished = True
             case "phase" | "end":
                 self.end()
-            case "started" | "restored":
+            case "started" | "restored" | "resuming":
                 self.end()
                 self.found = [one for one in self.found if one.step <= event.get("step", -1)]
                 self._begin(event.get("step", 0))

@@ -62,7 +62,7 @@ def curves(events: Sequence[Event], eval_steps: int | None = None, metrics: Sequ
                 train.append((event["step"], event["loss"]))
             case "validation":
                 tainted = True
-            case "started" | "restored":
+            case "started" | "restored" | "resuming":
                 tainted = True
                 train, pace = (_until(event.get("step", -1), one) for one in (train, pace))
                 figures = {name: _until(event.get("step", -1), one) for name, one in figures.items()}

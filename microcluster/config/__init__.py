@@ -21,9 +21,11 @@ from microcluster.config.errors import ConfigError, sentence, unknown_key
 from microcluster.config.model import Cluster, Container, StackFile, keys_at, stack_file
 from microcluster.config.owner import Owner, owner
 from microcluster.config.plan import Plan, planned, problems_of_port
+from microcluster.config.program import read_source
 from microcluster.config.rules import complete, problems_between, problems_of_account, problems_of_job
 from microcluster.config.safe_yaml import TextProblem, printable, read
 from microcluster.home import Home
+from microcluster.jobs.cluster_facts import SourceFile
 from microcluster.jobs.image import TRAINER_FILE, is_local
 from microcluster.jobs.kind import Section, kind_of
 
@@ -83,6 +85,8 @@ class Stack:
     """What the run is expected to take and cost, where anything like it was ever measured."""
     data: Data | None = None
     """Finished data that are brought, where the stack file names some; of a path, the files once it was looked at."""
+    program: tuple[SourceFile, ...] = ()
+    """The texts of the user's own program, where the job's kind takes one and they were looked at."""
     trainer: str | None = None
     """What trains in the local training image; None where the stand-in does, and on every other image."""
 
@@ -95,6 +99,7 @@ def load() -> Stack:
 
 def with_files(stack: Stack) -> Stack:
     """Return the stack with what there is of the data that it wants sent from this computer, or raise ConfigError."""
+    stack = _with_program(stack)
     if not stack.data or not stack.data.path:
         return stack
     wanted = kind_of(stack.job.kind).data(stack.job.model_copy(update={"data": None}), "")
@@ -111,7 +116,8 @@ def with_files(stack: Stack) -> Stack:
 def read_file(stack: str, *, ordering: bool = False) -> Stack:
     """Return the checked stack of a stack file, for verbs that run outside Pulumi."""
     parsed = parse(stack, read_values(path_of(stack)), ordering=ordering)
-    return with_files(parsed) if ordering else parsed  # A living stack is watched and ended without its data, too.
+    # A living stack is watched and ended without its files, too.
+    return with_files(parsed) if ordering else parsed
 
 
 def read_account(stack: str) -> Account:
@@ -198,7 +204,19 @@ def parse(stack: str, values: Mapping[str, Any], *, ordering: bool = False) -> S
         is_local(parsed.container.image) and "trainer" in type(parsed.job).model_fields and parsed.job.trainer is None
     )
     real = local_program if chosen else None
-    return Stack(stack, *sections, of.config_file, of.time_scale, origins, plan, data, real)
+    return Stack(stack, *sections, of.config_file, of.time_scale, origins, plan, data, trainer=real)
+
+
+def _with_program(stack: Stack) -> Stack:
+    """Return the stack with the texts of the user's own program, or raise ConfigError."""
+    named = kind_of(stack.job.kind).source(stack.job)
+    if not named:
+        return stack
+    folder = STACKS.parent / named if named[0] not in "~$" else Home.of().expand(named)
+    try:
+        return replace(stack, program=read_source(folder, stack.job.script))
+    except (OSError, ValueError) as problem:
+        raise _refusal(stack.name, [f"job/source: {problem}"]) from problem
 
 
 def _local_program() -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import hashlib
 import json
 import types
 import typing
@@ -11,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from microcluster.jobs.kind import DEFAULT, KINDS, kind_of
+from microcluster.jobs.kind import DEFAULT, KINDS, ImageAdditions, kind_of
 
 
 class ClusterFactsError(Exception):
@@ -37,6 +38,7 @@ class Container:
         registry_key_file: a path on the operator's computer.
         trainer: what trains in the local training image, where None is the stand-in.
         kind: of the job, which decides what the image holds.
+        additions: what the stack file adds to the base.
     """
 
     name: str
@@ -46,6 +48,20 @@ class Container:
     registry_key_file: str | None = None
     trainer: str | None = None
     kind: str = DEFAULT
+    additions: ImageAdditions | None = None
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """One text of the user's own program: its path below the source, and its content."""
+
+    name: str
+    text: str
+
+    @property
+    def sha256(self) -> str:
+        """The hash of the content."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -184,7 +200,7 @@ def _value(hint: Any, raw: Any, path: str, problems: list[str]) -> Any:
         if not isinstance(raw, list):
             problems.append(f"{path} has to be a list")
             return ()
-        return tuple(_parse(typing.get_args(hint)[0], item, f"{path}/{i}/", problems) for i, item in enumerate(raw))
+        return tuple(_value(typing.get_args(hint)[0], item, f"{path}/{i}", problems) for i, item in enumerate(raw))
     if dataclasses.is_dataclass(hint):
         return _parse(hint, raw, path + "/", problems)
     if type(raw) is not hint:

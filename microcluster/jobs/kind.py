@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
 
@@ -17,10 +17,12 @@ from pydantic.alias_generators import to_camel
 if TYPE_CHECKING:
     from microcluster.jobs.cluster_facts import Container, Job
 
-KINDS = {"openseq2seq": "microcluster.jobs.openseq2seq"}
+KINDS = {name: f"microcluster.jobs.{name}" for name in ("openseq2seq", "horovod")}
 """The module of each kind, which holds it as KIND."""
 DEFAULT = "openseq2seq"
 """Of facts and run folders that were written before there was a second kind."""
+DEFAULT_MODEL_BYTES = 64_000_000
+"""What the preflight adds up for a model of unknown size."""
 GRADIENT_BYTES = 4
 """Gradients travel in 32 bits in mixed precision as well: the frameworks cast them before they are added up."""
 MOST_STEPS = 10_000_000
@@ -50,12 +52,33 @@ class Hardware:
 
 
 @dataclass(frozen=True)
+class ImageAdditions:
+    """What the stack file adds to the base: pinned requirements of Python, and a repository at a commit."""
+
+    requirements: tuple[str, ...] = ()
+    repository: str | None = None
+    commit: str | None = None
+
+
+@dataclass(frozen=True)
 class Image:
-    """The image that the ranks run in: its Dockerfile, what trains in it, and the folder where that starts."""
+    """The image that the ranks run in: its Dockerfile, what trains in it, and the folder where that starts.
+
+    Attributes:
+        folder: None for a program that lies in the run's folder.
+    """
 
     dockerfile: str
     program: str
-    folder: str
+    folder: str | None
+
+
+@dataclass(frozen=True)
+class AgentModule:
+    """A module of the agent's readers or checkpoints, with its options."""
+
+    name: str
+    options: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -130,12 +153,14 @@ class Run:
 
     Attributes:
         path: the run's folder, on every host.
+        folder: where the program starts, on every host.
         wrapper: words before a rank's own argv: a program of the agent that notes how the rank ended.
     """
 
     job: Any
     world: World
     path: str
+    folder: str
     mount_point: str
     wrapper: tuple[str, ...] = ()
 
@@ -244,10 +269,6 @@ class JobKind(Protocol):
     """What the stack file may say."""
     facts: type[Job]
     """What steps and verbs know of the job; a field that the section has too is taken from there."""
-    reader: str
-    """The agent's module that turns lines of the log into events."""
-    checkpoints: str
-    """The agent's module that knows a whole checkpoint from a torn one."""
     metrics: tuple[Metric, ...]
     stop_order: tuple[str, ...]
     """Roles, first to last."""
@@ -262,6 +283,12 @@ class JobKind(Protocol):
 
     def problems(self, sections: Sections, *, ordering: bool) -> list[str]:
         """Say what the section's types cannot: what contradicts the other sections."""
+
+    def source(self, section: Any) -> str | None:
+        """Return the folder of the operator's computer whose texts travel with the job."""
+
+    def additions(self, section: Any) -> ImageAdditions | None:
+        """Return what the section adds to the image."""
 
     def describe(self, job: Job) -> str:
         """Say in a few words what is trained, for the report."""
@@ -283,6 +310,12 @@ class JobKind(Protocol):
 
     def collective(self, run: Run, argv: Sequence[str]) -> Sequence[Process]:
         """Return what starts ``argv`` as every rank, to prove in the preflight that each reaches every other."""
+
+    def reader(self, job: Job) -> AgentModule:
+        """Return what turns lines of the log into events."""
+
+    def checkpoints(self, job: Job) -> AgentModule:
+        """Return what knows a whole checkpoint from a torn one."""
 
     def schedule(self, job: Job) -> Schedule:
         """Return how often the program tells of itself."""

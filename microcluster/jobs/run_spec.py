@@ -52,7 +52,9 @@ class RunFolder:
     def run(self) -> Run:
         """The run as its kind sees it."""
         wrapper = program(self.path, "rank_wrapper", f"{self.path}/ranks_ended.jsonl")
-        return Run(self.payload.job, self.world, self.path, self.payload.mount_point, tuple(wrapper))
+        assert self.payload.container
+        folder = image.of(self.payload.container).folder or f"{self.path}/program"
+        return Run(self.payload.job, self.world, self.path, folder, self.payload.mount_point, tuple(wrapper))
 
     def texts(self) -> dict[str, str]:
         """Return the rendered files by name; job.json stands last, because with it the run exists."""
@@ -83,6 +85,7 @@ class RunFolder:
         payload, kind = self.payload, self.kind
         assert payload.job and payload.container
         built, schedule = image.of(payload.container), kind.schedule(payload.job)
+        reader, checkpoints = kind.reader(payload.job), kind.checkpoints(payload.job)
         plan = staging_plan.data_of(payload.job, payload.mount_point)
         data = plan.folder if plan else payload.mount_point
         port, model_bytes = payload.container.ssh_port - 1, kind.model_bytes(payload.job)
@@ -97,7 +100,7 @@ class RunFolder:
             "container": payload.container.name,
             "image": payload.container.image,
             "image_digest": self.image_digest,
-            "program_folder": built.folder,
+            "program_folder": self.run.folder,
             "trainer": built.program,
             "files": list(kind.files(self.run)),
             "addresses": list(self.world.addresses),
@@ -125,7 +128,7 @@ class RunFolder:
             "model_bytes": model_bytes,
             "disk_bytes": SPARE_BYTES + CHECKPOINTS_KEPT * kind.checkpoint_bytes(payload.job),
             "end": program(self.path, "kill_run", f"{payload.mount_point}/runs", "only", payload.run),
-            "read": program(self.path, f"checkpoints.{kind.checkpoints}"),
+            "read": program(self.path, f"checkpoints.{checkpoints.name}"),
             "copy": [*copies, "copy"],
             "copied": [*copies, "copied"],
             "bring": [*copies, "fetch"],
@@ -133,10 +136,10 @@ class RunFolder:
             "collective": _plain(kind.collective(self.run, every_rank)),
             "processes": _plain(kind.processes(self.run, resume=False)),
             "resume_processes": _plain(kind.processes(self.run, resume=True)),
-            "reader": kind.reader,
-            "reader_options": {},
-            "checkpoints": kind.checkpoints,
-            "checkpoint_options": {},
+            "reader": reader.name,
+            "reader_options": dict(reader.options),
+            "checkpoints": checkpoints.name,
+            "checkpoint_options": dict(checkpoints.options),
         }
 
     def _expected(self, print_steps: int) -> dict[str, object]:

@@ -114,7 +114,7 @@ def sentence(text: str) -> str:
 
 def _help(function: Callable[..., int | None]) -> dict[str, str]:
     known = {
-        "stack": "name of the stack (local, p100, v100, p100-local, v100-local); local when left out",
+        "stack": "name of a stack file, as in stacks/Pulumi.NAME.yaml; local when left out",
         "json": "print the facts for a program",
         "node": "name of the machine, for example gpu-0",
         "lines": "how many lines of the end",

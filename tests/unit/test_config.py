@@ -170,7 +170,7 @@ def test_all_problems_are_reported_together_with_their_path() -> None:
         ({"container__image": "$(reboot)"}, "container/image: '$(reboot)' is not a full image reference"),
         ({"container__name": "a;b"}, "container/name: 'a;b' String should match pattern"),
         ({"job__kind": None}, "job/kind: is required"),
-        ({"job__kind": "tensor2tensor"}, "job/kind: 'tensor2tensor' is no kind of job; one of openseq2seq"),
+        ({"job__kind": "tensor2tensor"}, "job/kind: 'tensor2tensor' is no kind of job; one of openseq2seq, horovod"),
         ({"job__maxSteps": 1.5}, "job/maxSteps: 1.5 should be a valid integer"),
     ],
 )  # fmt: skip
@@ -297,7 +297,9 @@ def test_another_gpu_is_two_keys_and_the_emulated_account_is_three(one: str, oth
 
 
 def test_a_stack_that_does_not_exist_is_answered_with_those_that_do() -> None:
-    with pytest.raises(config.ConfigError, match="There is no stack 'p10': .* Stacks: local, p100, p100-local, v100"):
+    with pytest.raises(
+        config.ConfigError, match="There is no stack 'p10': .* Stacks: horovod-local, local, p100, p100-local, v100"
+    ):
         config.read_file("p10")
 
 

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import re
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from test_launchers_outcome import seen
 
-from microcluster.jobs.cluster_facts import ClusterFacts, ClusterFactsError
+from components.cluster import cluster_payload
+from components.job import job_of
+from microcluster import config
+from microcluster.analysis.run_questions import curves
+from microcluster.analysis.run_state import judge
+from microcluster.jobs import image
+from microcluster.jobs.cluster_facts import ClusterFacts, ClusterFactsError, Host, SourceFile
 from microcluster.jobs.kind import KINDS, kind_of
 from microcluster.jobs.openseq2seq.model import OpenSeq2SeqJob
+from microcluster.jobs.run_id import run_id
+from microcluster.jobs.run_spec import RunFolder
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = re.compile(r"openseq2seq|horovod|tensorflow|bleu", re.IGNORECASE)
@@ -18,7 +28,13 @@ PRODUCT = (
     *("microcluster", "agent", "components", "providers", "emulator", "engine", "templates"),
     *("__main__.py", "fabfile.py", "env.sh", "Makefile"),
 )
-KINDS_OWN = ("microcluster/jobs/", "agent/readers/", "agent/checkpoints/", "templates/openseq2seq/")
+KINDS_OWN = (
+    "microcluster/jobs/",
+    "agent/readers/",
+    "agent/checkpoints/",
+    "templates/openseq2seq/",
+    "templates/horovod/",
+)
 EXCEPTIONS = {
     "microcluster/setup/trainer_source.py": "brings the source of what `make images` builds",
     "microcluster/setup/images.py": "names the folder of that source in the cache",
@@ -69,3 +85,129 @@ def test_a_data_set_that_nobody_has_timed_makes_no_workload() -> None:
 
     assert workload("debian-en-de") is None
     assert workload("wmt16-en-de") is not None
+
+
+HOROVOD = {
+    "microcluster:cluster": {"datacenter": "lon06", "flavor": "AC1_16X120X100", "adminCidrs": ["198.51.100.7/32"]},
+    "microcluster:container": {"image": "r.test/microcluster/training:local"},
+    "microcluster:job": {
+        "kind": "horovod",
+        "source": "examples/horovod_regression",
+        "script": "train.py",
+        "maxSteps": 100,
+        "checkpoints": r"model-(?P<step>\d+)\.npz",
+    },
+}
+
+
+def own_program(**job: object) -> config.Stack:
+    return config.parse("dev", HOROVOD | {"microcluster:job": HOROVOD["microcluster:job"] | job}, ordering=True)
+
+
+def launched(stack: config.Stack) -> RunFolder:
+    """Return the run's folder of a stack on two nodes."""
+    owner = config.Owner("1f3a9c42", "ssh-ed25519 AAAA", "key", "rank_key")
+    hosts = tuple(Host(f"gpu-{n}", "1", "198.51.100.1", f"10.0.0.{n + 1}", "k") for n in (0, 1))
+    stack = config.with_files(stack)
+    return RunFolder(replace(cluster_payload(stack, owner, hosts), job=job_of(stack), run="abcdef012345"))
+
+
+def test_a_program_of_ones_own_travels_as_its_texts_and_is_started_as_every_rank() -> None:
+    folder = launched(
+        own_program(arguments="--steps {maxSteps} --folder '{logdir}/a b'", resume="--resume {checkpoint}")
+    )
+    assert folder.texts()["program/train.py"] == (ROOT / "examples/horovod_regression/train.py").read_text()
+    (first,), (again,) = (folder.kind.processes(folder.run, resume=resume) for resume in (False, True))
+    start = ("python", f"{folder.path}/program/train.py", "--steps", "100", "--folder", f"{folder.path}/logdir/a b")
+    assert first.argv[-len(start) :] == start
+    assert again.argv[-2:] == ("--resume", "{checkpoint}"), "the agent knows which"
+
+
+def test_the_facts_of_a_program_of_ones_own_are_read_back_whole() -> None:
+    facts = launched(own_program(requirements=["numpy==1.23.5"])).payload
+    assert ClusterFacts.from_json(facts.to_json()) == facts
+
+
+@pytest.mark.parametrize(
+    ("job", "changes"),
+    [({"maxSteps": 200}, False), ({"arguments": "--rate 2"}, True), ({"requirements": ["numpy==1.23.5"]}, True)],
+)
+def test_more_steps_go_on_with_the_same_run_and_anything_else_makes_another(
+    job: dict[str, object], changes: bool
+) -> None:
+    one, other = (run_id(launched(own_program(**words)).payload) for words in ({}, job))
+    assert (one != other) is changes
+
+
+def test_a_changed_text_makes_another_run() -> None:
+    folder = launched(own_program())
+    other = replace(folder.payload.job, files=(SourceFile("train.py", "print()"),))
+    assert run_id(folder.payload) != run_id(replace(folder.payload, job=other))
+
+
+def test_a_repository_at_a_commit_is_part_of_the_image() -> None:
+    commit = "0123456789abcdef0123456789abcdef01234567"
+    folder = launched(
+        own_program(source="https://example.com/a/program", commit=commit, requirements=["numpy==1.23.5"])
+    )
+    text = image.of(folder.payload.container).dockerfile
+    assert f"checkout --quiet --detach {commit}" in text and "pip install" in text and "numpy==1.23.5" in text
+    assert folder.run.folder == "/opt/program"
+    assert not [name for name in folder.texts() if name.startswith("program/")]
+
+
+@pytest.mark.parametrize(
+    ("job", "expected"),
+    [
+        ({"script": "../../etc/passwd.py"}, "job/script: '../../etc/passwd.py' is not the path of a Python script"),
+        ({"requirements": ["numpy"]}, "job/requirements/0: 'numpy' is not a pinned requirement"),
+        ({"requirements": ["numpy==1; rm -rf /"]}, "job/requirements/0: 'numpy==1; rm -rf /' is not a pinned"),
+        ({"checkpoints": "model.npz"}, "job/checkpoints: 'model.npz' has no group of the name step"),
+        ({"progress": "("}, "job/progress: '(' is no regular expression"),
+        ({"arguments": "'"}, 'job/arguments: "\'" cannot be split into words'),
+        ({"source": "https://example.com/a/program"}, "job/commit: belongs to a repository"),
+        ({"source": "https://user:key@example.com/a"}, "job/source: "),
+        ({"model": "transformer-base"}, "job/model: unknown key"),
+    ],
+)
+def test_a_bad_key_of_a_program_of_ones_own_is_named(job: dict[str, object], expected: str) -> None:
+    with pytest.raises(config.ConfigError) as refused:
+        own_program(**job)
+    assert expected in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("progress", "module", "options"),
+    [("json", "json_lines", {}), (r"step (?P<step>\d+)", "pattern", {"pattern": r"step (?P<step>\d+)"})],
+)
+def test_progress_comes_from_json_lines_or_from_a_pattern(progress: str, module: str, options: dict[str, str]) -> None:
+    folder = launched(own_program(progress=progress))
+    found = folder.kind.reader(folder.payload.job)
+    assert (found.name, found.options) == (module, options)
+
+
+def test_a_source_without_the_script_is_refused_before_anything_is_ordered(tmp_path: Path) -> None:
+    with pytest.raises(config.ConfigError, match=f"job/source: {tmp_path} does not hold train.py"):
+        config.with_files(own_program(source=str(tmp_path)))
+
+
+def test_a_source_that_is_too_large_or_no_text_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("")
+    (tmp_path / "weights").write_bytes(b"\xff" * 10)
+    with pytest.raises(config.ConfigError, match="weights is no text"):
+        config.with_files(own_program(source=str(tmp_path)))
+    (tmp_path / "weights").write_bytes(b"0" * 1_000_001)
+    with pytest.raises(config.ConfigError, match="more than 200 files or 1,000,000 bytes"):
+        config.with_files(own_program(source=str(tmp_path)))
+
+
+def test_status_and_curves_show_what_the_program_itself_names() -> None:
+    events = [
+        {"event": "train", "step": 10, "loss": 2.0, "t": 1.0},
+        {"event": "metric", "name": "accuracy", "step": 10, "value": 0.5, "t": 1.0},
+        {"event": "metric", "name": "accuracy", "step": 20, "value": 0.75, "t": 2.0},
+        {"event": "resuming", "step": 10, "t": 3.0},
+        {"event": "metric", "name": "accuracy", "step": 20, "value": 0.8, "t": 4.0},
+    ]
+    assert curves(events).metrics == {"accuracy": ((10, 0.5), (20, 0.8))}
+    assert judge(seen(events=events, alive=True, exit_code=None)).metrics == {"accuracy": 0.8}

@@ -35,7 +35,7 @@ def get_next_invoice_children(account: Account, call: Call) -> Listing:
 
 
 def cancel_item(account: Account, call: Call) -> bool:
-    """Cancel an item with its parts, at once or on its anniversary; other arguments change nothing."""
+    """Cancel what is billed, at once or on its anniversary; its parts go with it, whatever is asked about associated items."""
     parent = _parent(account, call)
     if parent:
         raise public(f"Billing item {call.identifier} is a part of billing item {parent.id}. Cancel that one.")
@@ -54,7 +54,7 @@ def cancel_on_anniversary(account: Account, call: Call) -> bool:
 
 
 def void_cancellation(account: Account, call: Call) -> bool:
-    """Undo a cancellation that is still pending."""
+    """Take back a cancellation that is still pending."""
     cancellation.void(find(account.store.billing_items, call))
     return True
 

@@ -1,4 +1,4 @@
-"""SoftLayer_Virtual_Guest::getCreateObjectOptions: the older list of what can be ordered."""
+"""SoftLayer_Virtual_Guest::getCreateObjectOptions: the older view of everything a create template may hold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""VLANs, subnets, pods and routers: reading and naming them; billing items cancel what was ordered."""
+"""VLANs, subnets, pods and routers: read and named; what was ordered is cancelled through its billing item."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def set_vlan_tags(account: Account, call: Call) -> bool:
 
 
 def cancel_failure_reasons(account: Account, call: Call) -> list[str]:
-    """Why a VLAN cannot be cancelled: the guests on it."""
+    """Why a VLAN cannot be cancelled: all that still lives on it."""
     return vlans.failure_reasons(account, find(account.store.vlans, call))
 
 

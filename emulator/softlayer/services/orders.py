@@ -1,4 +1,4 @@
-"""SoftLayer_Product_Order: verify and place order containers for new guests or upgrades."""
+"""SoftLayer_Product_Order: verifying and placing order containers, one or many, new guests or upgrades."""
 
 from __future__ import annotations
 

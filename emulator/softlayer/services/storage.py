@@ -1,4 +1,4 @@
-"""SoftLayer_Network_Storage: volumes and their notes; billing items cancel them."""
+"""SoftLayer_Network_Storage: reading volumes and their notes; they are cancelled through their billing items."""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from microcluster.jobs.cluster_facts import Container
 from microcluster.jobs.kind import (
     GRADIENT_BYTES,
+    AgentModule,
     DataPlan,
     Hardware,
     Image,
@@ -32,8 +33,6 @@ class OpenSeq2Seq:
     runtime = "container"
     section = section.OpenSeq2SeqSection
     facts = OpenSeq2SeqJob
-    reader = "openseq2seq"
-    checkpoints = "tensorflow"
     metrics = (
         Metric(
             "bleu", "BLEU", "bleu", "score", note="teacher-forced and on sentence pieces: no score of a translation"
@@ -54,6 +53,12 @@ class OpenSeq2Seq:
     def problems(self, sections: Sections, *, ordering: bool) -> list[str]:
         """Say what contradicts the container's image."""
         return section.problems(sections, ordering=ordering)
+
+    def source(self, section: section.OpenSeq2SeqSection) -> None:
+        """Return None: the image holds the program."""
+
+    def additions(self, section: section.OpenSeq2SeqSection) -> None:
+        """Return None: the Dockerfile holds everything."""
 
     def describe(self, job: OpenSeq2SeqJob) -> str:
         """Name model, data, precision and batch."""
@@ -88,6 +93,14 @@ class OpenSeq2Seq:
     def collective(self, run: Run, argv: Sequence[str]) -> Sequence[Process]:
         """Return the same mpirun with another program."""
         return [on_every_rank(run, argv)]
+
+    def reader(self, job: OpenSeq2SeqJob) -> AgentModule:
+        """Return what reads the log of ``run.py``."""
+        return AgentModule("openseq2seq")
+
+    def checkpoints(self, job: OpenSeq2SeqJob) -> AgentModule:
+        """Return what knows the framework's checkpoints."""
+        return AgentModule("tensorflow")
 
     def schedule(self, job: OpenSeq2SeqJob) -> Schedule:
         """Return the steps between evaluations and between loss lines."""

@@ -1,0 +1,38 @@
+"""Reading the user's own program: the texts of a folder of this computer, which travel with the job."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from microcluster.jobs.cluster_facts import SourceFile
+
+MOST_FILES, MOST_BYTES = 200, 1_000_000
+"""They stand in the stack's state, and go to the machines in one message."""
+LEFT_OUT = {"__pycache__"}
+
+
+def read_source(folder: Path, script: str) -> tuple[SourceFile, ...]:
+    """Return the texts below ``folder``, without hidden files and what Python compiles.
+
+    Raises:
+        ValueError: when the script is not among them, one is no text, or they are too many or too large.
+    """
+    if not (folder / script).is_file():
+        raise ValueError(f"{folder} does not hold {script}")
+    files: list[SourceFile] = []
+    size = 0
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder)
+        if not path.is_file() or any(part.startswith(".") or part in LEFT_OUT for part in name.parts):
+            continue
+        size += path.stat().st_size
+        if len(files) == MOST_FILES or size > MOST_BYTES:
+            raise ValueError(
+                f"{folder} has more than {MOST_FILES} files or {MOST_BYTES:,} bytes; put data elsewhere, or name a repository "
+                "at a commit"
+            )
+        try:
+            files.append(SourceFile(name.as_posix(), path.read_text(encoding="utf-8")))
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{path} is no text in UTF-8; put data elsewhere") from error
+    return tuple(files)
