@@ -92,7 +92,7 @@ def _rows(section: str, model: type[BaseModel], origins: Mapping[str, tuple[Any,
 def _plain(schema: Mapping[str, Any], required: bool) -> str:
     if required:
         return "required"
-    return f"`{schema['default']}`" if schema.get("default") not in (None, "") else "not set"
+    return f"`{schema['default']}`" if schema.get("default") not in (None, "", []) else "not set"
 
 
 def _type(schema: Mapping[str, Any]) -> str:

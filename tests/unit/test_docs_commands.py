@@ -78,7 +78,7 @@ def test_every_command_on_a_page_has_a_row_that_says_what_runs_it(page: Path) ->
 
 def test_the_pages_are_read_for_their_commands() -> None:
     readme = [" ".join(words) for _, words in commands_of(ROOT / "README.md")]
-    assert {"make up", "make up STACK=v100", "fab watch", "fab receipt"} <= set(readme)
+    assert {"make up", "make up STACK=p100", "fab watch", "fab receipt"} <= set(readme)
 
 
 def test_every_row_names_a_test_that_mentions_the_command_or_says_never_run() -> None:
