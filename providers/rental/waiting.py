@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from microcluster.plain_text import duration
 from providers.rental.errors import WaitError
 
 Found = TypeVar("Found")
@@ -67,7 +68,7 @@ def wait_until(
         if not isinstance(found, Pending):
             return found
         waited = time.monotonic() - began
-        message = f"{found.detail}, {_span(waited)} so far{_usually(found)}"
+        message = f"{found.detail}, {duration(waited)} so far{_usually(found)}"
         if told is None or told[0] != found.detail or waited - told[1] >= TELL_EVERY_S:
             tell(message)
             told = (found.detail, waited)
@@ -86,8 +87,4 @@ def pause_s(waited_s: float, time_scale: float) -> float:
 
 
 def _usually(pending: Pending) -> str:
-    return "" if pending.usual_s is None else f" (this step usually takes {_span(pending.usual_s)})"
-
-
-def _span(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+    return "" if pending.usual_s is None else f" (this step usually takes {duration(pending.usual_s)})"

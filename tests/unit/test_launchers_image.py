@@ -16,7 +16,7 @@ LOCAL = Container("openseq2seq", "ngc.microcluster.internal:5000/microcluster/tr
 
 def test_the_local_form_copies_its_base_and_says_what_trains_in_it():
     assert image.of(LOCAL).dockerfile.split("\n")[0] == f"FROM {LOCAL.image}"
-    assert f'LABEL microcluster.trainer="{trainer_image.STAND_IN}"' in image.of(LOCAL).dockerfile
+    assert f'LABEL microcluster.trainer="{trainer_image.STAND_IN_RELEASE}"' in image.of(LOCAL).dockerfile
     assert "RUN" not in image.of(LOCAL).dockerfile
 
 
@@ -56,7 +56,7 @@ def test_the_name_changes_with_the_base_and_with_what_trains_and_with_nothing_el
     assert re.fullmatch(r"microcluster/openseq2seq:[0-9a-f]{12}", named)
     assert image.tag(Container("other", LOCAL.image, ssh_port=4445)) == named
     assert image.tag(Container("openseq2seq", LOCAL.image + "2")) != named
-    monkeypatch.setattr(trainer_image, "STAND_IN", "stand-in 9")
+    monkeypatch.setattr(trainer_image, "STAND_IN_RELEASE", "stand-in 9")
     assert image.tag(LOCAL) != named
 
 

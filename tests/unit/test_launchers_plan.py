@@ -186,9 +186,13 @@ def test_the_stand_ins_version_is_that_of_the_image_and_makes_another_run(monkey
     base = "ngc.microcluster.internal:5000/microcluster/training:standin"
     standin = dataclasses.replace(PAYLOAD, container=Container("openseq2seq", base))
     version = Path(__file__).parents[2] / "images/training/opt/OpenSeq2Seq/STANDIN_VERSION"
-    assert f"stand-in {version.read_text().strip()}" == trainer_image.STAND_IN == image.of(standin.container).program
+    assert (
+        f"stand-in {version.read_text().strip()}"
+        == trainer_image.STAND_IN_RELEASE
+        == image.of(standin.container).program
+    )
     before, other = run_id(standin), run_id(PAYLOAD)
-    monkeypatch.setattr(trainer_image, "STAND_IN", "stand-in 9")
+    monkeypatch.setattr(trainer_image, "STAND_IN_RELEASE", "stand-in 9")
     assert run_id(standin) != before
     assert run_id(PAYLOAD) == other
 
@@ -200,7 +204,7 @@ def test_another_trainer_in_the_same_image_is_another_run_in_another_folder():
     payloads = [dataclasses.replace(PAYLOAD, container=one) for one in containers]
     assert len({run_id(payload) for payload in payloads}) == 3
     jobs = [RunFolder(dataclasses.replace(payload, run="0" * 12)).values() for payload in payloads]
-    assert [job["trainer"] for job in jobs] == [trainer_image.STAND_IN, *names[1:]]
+    assert [job["trainer"] for job in jobs] == [trainer_image.STAND_IN_RELEASE, *names[1:]]
     folders = [trainer_image.STAND_IN_FOLDER, trainer_image.LOCAL_PROGRAM_FOLDER, trainer_image.LOCAL_PROGRAM_FOLDER]
     assert [job["program_folder"] for job in jobs] == folders
     assert RunFolder(dataclasses.replace(PAYLOAD, run="0" * 12)).values()["program_folder"] == "/opt/OpenSeq2Seq"

@@ -46,7 +46,7 @@ def test_progress_tells_how_long_so_far_and_how_long_usually():
     told: list[str] = []
     answers = iter([Pending("in transaction A", 90), Pending("in transaction A", 90), Pending("in transaction B"), 1])
     wait_until("it", lambda: next(answers), deadline(), told.append)
-    assert told == ["in transaction A, 0 s so far (this step usually takes 90 s)", "in transaction B, 0 s so far"]
+    assert told == ["in transaction A, 0 s so far (this step usually takes 1 min 30 s)", "in transaction B, 0 s so far"]
 
 
 def test_a_part_of_a_wait_never_outlasts_the_whole():

@@ -13,7 +13,7 @@ TEMPLATE = "openseq2seq/Dockerfile"
 COMMIT = "8681d381"
 """The last commit of OpenSeq2Seq's master, of 2020-09-09; its source is pinned to it."""
 FRAMEWORK = f"OpenSeq2Seq {COMMIT}"
-STAND_IN = "stand-in 0.1.0"
+STAND_IN_RELEASE = "stand-in 0.1.0"
 TRAINER = re.compile(r"OpenSeq2Seq (?:[0-9a-f]{8}|of unknown commit, files [0-9a-f]{12})")
 PROGRAM_FOLDER = "/opt/OpenSeq2Seq"
 LOCAL_PROGRAM_FOLDER, STAND_IN_FOLDER = "/opt/microcluster/openseq2seq", "/opt/microcluster/stand-in"
@@ -23,7 +23,7 @@ LOCAL_PROGRAM_FOLDER, STAND_IN_FOLDER = "/opt/microcluster/openseq2seq", "/opt/m
 def training_image(container: Container) -> Image:
     """Return the image on the container's base; the local one holds every package already."""
     local = is_local(container.image)
-    program = (container.trainer or STAND_IN) if local else FRAMEWORK
+    program = (container.trainer or STAND_IN_RELEASE) if local else FRAMEWORK
     folder = PROGRAM_FOLDER if not local else LOCAL_PROGRAM_FOLDER if container.trainer else STAND_IN_FOLDER
     dockerfile = render(TEMPLATE, base=container.image, trainer=program, commit=COMMIT, bare=not local)
     return Image(dockerfile, program, folder)
