@@ -14,6 +14,7 @@ from tests.integration.conftest import AccountEmulator
 
 ROOT = Path(__file__).parents[2]
 LIMIT_S = 120
+LOCAL = "stacks/Pulumi.local.yaml"
 CACHE = Home.of().cache
 """Looked up before a test takes the person's HOME away."""
 PAID_PART = """
@@ -85,10 +86,11 @@ def install(folder: Path, emulator: AccountEmulator, home: Home | None = None) -
 def _copy(project: Path) -> None:
     argv = ("git", "ls-files", "-co", "--exclude-standard")
     for name in subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines():
-        if (ROOT / name).is_file() and not name.startswith(("tests/", "images/")):
+        other_stack = name.startswith("stacks/Pulumi.") and name != LOCAL  # Each one costs a `pulumi stack init`.
+        if (ROOT / name).is_file() and not (other_stack or name.startswith(("tests/", "images/"))):
             (project / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, project / name)
     (project / ".venv").symlink_to(ROOT / ".venv")
     (project / "__main__.py").write_text(PAID_PART)
-    stack = project / "stacks" / "Pulumi.local.yaml"
+    stack = project / LOCAL
     stack.write_text(stack.read_text().replace("config:\n", "config:\n  softlayer:timeScale: 0.05\n", 1))

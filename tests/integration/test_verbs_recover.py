@@ -139,7 +139,7 @@ def test_a_pulumi_that_lives_is_named_and_left_alone(project: RentedProject, slo
     for command in (
         ("fab", "recover", "--yes"),
         ("python", "-m", "microcluster", "up"),
-        ("python", "-m", "setup", "down"),
+        ("python", "-m", "microcluster", "down"),
     ):
         began = time.monotonic()
         refused = project.run(*command)
