@@ -1,4 +1,4 @@
-"""What every emulated account has: its settings, its records, its clock, its faults, and the one lock around them."""
+"""What every emulated account has: settings, records, clock, faults, and one lock around them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The emulator's command line: serve, start, stop, status, reset, publish, and the vendor's own commands."""
+"""The command line: serve, start, stop, status, reset, publish, and the vendor's own commands."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from datetime import datetime
 
 @dataclass
 class Clock:
-    """Virtual seconds since the epoch: ``virtual0`` at the real moment ``real0``, then ``rate`` per real second.
+    """Virtual seconds since the epoch: ``virtual0`` at real time ``real0``, then ``rate`` per second.
 
     At rate 0 only ``step`` moves it, so that a run does not depend on the speed of this computer.
     """
@@ -41,7 +41,7 @@ class Clock:
 
 
 def resumed_clock(facts: dict[str, str], clock_rate: float, step_s: float, start: str) -> Clock:
-    """The clock of the last run at today's rate; it went on while the emulator was stopped. ``facts`` keep it."""
+    """The clock of the last run, kept in ``facts``; it went on while the emulator was stopped."""
     rate = 0.0 if step_s else clock_rate
     if "clock_rate" in facts:
         last = Clock(float(facts["clock_rate"]), float(facts["clock_real0"]), float(facts["clock_virtual0"]))

@@ -1,4 +1,4 @@
-"""HTTP connections that the application may cut, as a network does."""
+"""HTTP connections that the application can cut or break."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from starlette.requests import Request
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 CONNECTION = "emulator.connection"
-# What stands in a TLS stream although it is no part of it.
+# Bytes that do not belong into a TLS stream.
 FOREIGN_BYTES = {
     "plain_bytes": b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n",
     "alert": b"\x15\x03\x03\x00\x02\x02\x28",  # fatal: handshake failure
@@ -21,10 +21,10 @@ NO_LINGER = struct.pack("ii", 1, 0)
 
 
 class BreakableProtocol(H11Protocol):
-    """uvicorn's own protocol, which hands its connection on to the application."""
+    """uvicorn's protocol; it also gives the application the connection of each request."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Remember the connection for every request on it."""
+        """Add the connection to the scope of every request on it."""
         super().connection_made(transport)
         inner = self.app
 
@@ -42,7 +42,7 @@ async def cut(request: Request) -> None:
 
 
 async def break_stream(request: Request, way: str) -> None:
-    """Break the TLS stream of a request: with bytes below TLS, or by its end or a reset without a word."""
+    """Break the TLS stream of a request: with foreign bytes, by its end without an alert, or by a reset."""
     descriptor = request.scope[CONNECTION].get_extra_info("socket").fileno()
     with socket.socket(fileno=os.dup(descriptor)) as raw:
         if way == "reset":

@@ -30,7 +30,7 @@ class Call(Protocol):
 
 @dataclass(frozen=True)
 class FaultKind:
-    """One kind of fault: its ways (the first is the default of a scripted one), and the calls that it can hit."""
+    """One kind of fault: its ways (a scripted fault is the first one), and the calls that it can hit."""
 
     ways: tuple[str, ...]
     when: str = AFTER
@@ -85,7 +85,7 @@ class FaultRates:
 
 @dataclass
 class ScriptedFault:
-    """A fault that a test has asked for: it hits the next ``times`` calls of a method, of one fault key if that is named."""
+    """A fault that a test asked for, on the next ``times`` calls of a method (and of one fault key)."""
 
     method: str
     fault: InjectedFault
@@ -113,7 +113,7 @@ class FaultModel:
         return FaultRates(self._rates(rest, "faults"), methods, **delays)
 
     def read_scripted(self, wanted: Mapping[str, Any]) -> ScriptedFault:
-        """Read a test's request: ``method`` and ``kind``; optional ``way``, ``when``, ``seconds``, ``times``, ``about``."""
+        """Read a test's request: ``method`` and ``kind``, and optional members."""
         unknown = sorted(set(wanted) - {"method", "kind", "way", "when", "seconds", "times", "about"})
         kind = wanted.get("kind")
         if unknown or kind not in self.kinds or not wanted.get("method"):

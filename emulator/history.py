@@ -1,4 +1,4 @@
-"""The account's history in STATE/history.jsonl: one line for every call with its outcome, and for every event."""
+"""The history in STATE/history.jsonl: one line for every call and for every event."""
 
 from __future__ import annotations
 

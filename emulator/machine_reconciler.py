@@ -35,7 +35,7 @@ class MachineSource(Protocol):
     """What a vendor's account says of its machines; the caller holds the account's lock."""
 
     def advance(self) -> bool:
-        """Do what is due on the account's clock; tell whether anything was."""
+        """Do what is due on the account's clock; return whether anything was."""
 
     def next_moment(self) -> float | None:
         """When the clock alone makes something happen next."""

@@ -1,4 +1,4 @@
-"""So many calls a second for the whole account, as a real second passes."""
+"""The limit on calls per real second, for the whole account."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class RateLimit:
         self._passed: deque[float] = deque()
 
     def exceeded(self) -> bool:
-        """Count one more call; tell whether it is one too many."""
+        """Count one more call; return whether it is over the limit."""
         if not self._limit:
             return False
         now = self._seconds()

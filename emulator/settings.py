@@ -1,4 +1,4 @@
-"""The settings that every emulated account has: defaults here, then DIR/settings.toml, then the command line."""
+"""The settings of every account: defaults here, then DIR/settings.toml, then the command line."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class SettingsError(UsageError):
 
 @dataclass(frozen=True)
 class Settings:
-    """Every field may stand in ``settings.toml`` under the same name, except ``state``. A vendor adds its own.
+    """Every field except ``state`` may be set in ``settings.toml``. A vendor adds its own.
 
     Seconds are seconds of the account's own clock: with ``clock_rate`` 600 one real second is ten minutes of rent.
     """

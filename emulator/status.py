@@ -13,7 +13,7 @@ EMPTY = {"machines": [], "open_billing_items": 0, "bill": "0.00", "currency": "U
 
 
 def status_of(account: EmulatedAccount, holdings: Holdings, *, port: int, running: bool = True) -> dict[str, Any]:
-    """The account's state as plain data; ``holdings`` are the vendor's part, from ``machines`` to ``clock``."""
+    """The account's state as plain data; ``holdings`` is the vendor's part of it."""
     with account.lock:
         return {
             **holdings(account),

@@ -32,7 +32,7 @@ class Change:
 
 
 class Store:
-    """Records in memory, mirrored on disk: ``flush`` writes all changes since the last time in one transaction.
+    """Records in memory and on disk: ``flush`` writes all changes in one transaction.
 
     A vendor's class names its ``KINDS``; the table of each is an attribute of that name.
     """
@@ -72,7 +72,7 @@ class Store:
         return number
 
     def flush(self) -> bool:
-        """Write every change to disk; tell whether there was one."""
+        """Write every change to disk; return whether there was one."""
         compared = (self._change(kind, number) for kind, table in self.tables.items() for number in sorted(table.dirty))
         changes = [change for change in compared if change]
         facts = [(name, value) for name, value in self.facts.items() if self._written_facts.get(name) != value]

@@ -1,4 +1,4 @@
-"""Records of one kind by id; it remembers which ones it has handed out, for no others can have changed."""
+"""Records of one kind by id; those that were handed out are dirty, because only they can have changed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Record = TypeVar("Record")
 
 
 class Table(MutableMapping[int, Record]):
-    """A mapping whose ``dirty`` ids are all that a write to disk has to compare."""
+    """A mapping; a write to disk compares only its ``dirty`` ids."""
 
     def __init__(self) -> None:
         self._records: dict[int, Record] = {}
@@ -17,23 +17,23 @@ class Table(MutableMapping[int, Record]):
         self.dirty: set[int] = set()
 
     def read_all(self) -> ValuesView[Record]:
-        """Every record, for a caller who only reads: whatever is changed on these is not written."""
+        """Every record, for reading only: changes of these are not written."""
         return self._records.values()
 
     def read(self, number: int) -> Record | None:
-        """One record, for a caller who only reads."""
+        """One record, for reading only."""
         return self._records.get(number)
 
     def living(self) -> list[Record]:
-        """The records that were not retired, for a caller who only reads."""
+        """The records that are not retired, for reading only."""
         return [self._records[number] for number in self._living]
 
     def retire(self, number: int) -> None:
-        """Say that a record is over for good; it stays readable."""
+        """Take a record out of ``living``; it stays readable."""
         self._living.pop(number, None)
 
     def restore(self, number: int, record: Record | None) -> None:
-        """Put one record back as it was, or take away one that was not there."""
+        """Set one record to an earlier state; None removes it."""
         if record is None:
             self._records.pop(number, None)
             self._living.pop(number, None)

@@ -1,4 +1,4 @@
-"""The certificate with which the account proves who it is when it is served over https."""
+"""The certificate of an account that is served over https."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SERVER_NAME = "localhost"
 
 
 def write_identity(folder: Path) -> Path:
-    """Write a new certificate with its key, and beside it the authority that clients have to trust."""
+    """Write a new certificate with its key, and the authority that clients have to trust."""
     identity = server_identity(SERVER_NAME, LOOPBACK)
     path = folder / IDENTITY_FILE
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -25,6 +25,6 @@ def write_identity(folder: Path) -> Path:
 
 
 def trusting(settings: Settings) -> ssl.SSLContext | None:
-    """What a client on this machine verifies the account with; None while there is no certificate."""
+    """The TLS context for a client on this computer; None while there is no certificate."""
     path = settings.state / AUTHORITY_FILE
     return ssl.create_default_context(cafile=path) if path.exists() else None

@@ -1,4 +1,4 @@
-"""The machines that play the guests of an emulated account."""
+"""The machines behind the guests of an emulated account."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each machine may send and receive, kept so that it holds before its first start and after every other."""
+"""Each machine's access rules on disk, so that they hold from its first start on."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class AccessFile:
         self._file = folder / "access.json"
 
     def read(self, otherwise_mbps: int = 0) -> Access:
-        """What was written last; everything open, and no port speed of its own, when nothing was."""
+        """The rules that were written last; by default everything is open."""
         if not self._file.exists():
             return Access(OPEN, otherwise_mbps, otherwise_mbps)
         kept = Access(**json.loads(self._file.read_text()))

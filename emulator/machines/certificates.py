@@ -32,7 +32,7 @@ _SIGNS_CERTIFICATES = x509.KeyUsage(
 
 @dataclass(frozen=True)
 class ServerIdentity:
-    """PEM texts; the authority's own key is thrown away, for it signs only once."""
+    """PEM texts; the authority's own key is not kept, because it signs only once."""
 
     authority: str
     certificate: str

@@ -28,7 +28,7 @@ IFNAME = "com.docker.network.endpoint.ifname"  # Honoured by Docker 28; older da
 
 @dataclass(frozen=True)
 class Machine:
-    """What the container of a spec needs from the rest of the account."""
+    """A spec, and what its container needs from the rest of the account."""
 
     spec: MachineSpec
     folder: Path
@@ -84,12 +84,12 @@ class Containers:
     def run_inside(self, guest_id: int, argv: tuple[str, ...]) -> None:
         """Run a command on the machine."""
         with docker_doing(f"Running `{' '.join(argv)}` on machine {guest_id}"):
-            code, said = self._client.containers.get(self._name(guest_id)).exec_run(argv)
+            code, output = self._client.containers.get(self._name(guest_id)).exec_run(argv)
         if code != 0:
-            raise MachineError(f"Running `{' '.join(argv)}` on machine {guest_id}: exit code {code}: {said.decode()}")
+            raise MachineError(f"Running `{' '.join(argv)}` on machine {guest_id}: exit code {code}: {output.decode()}")
 
-    def last_words(self, guest_id: int) -> str:
-        """The end of what the machine's init said."""
+    def last_log_lines(self, guest_id: int) -> str:
+        """The last lines of the log of the machine's init."""
         with docker_doing(f"Reading the log of machine {guest_id}"):
             text = self._client.containers.get(self._name(guest_id)).logs(tail=5).decode(errors="replace")
         return " / ".join(text.split("\n")).strip()

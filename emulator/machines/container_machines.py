@@ -1,4 +1,4 @@
-"""Machines out of containers: one account's networks, registry, disks and containers behind one interface."""
+"""Containers as machines: an account's networks, registry, disks and containers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ BOOT_S = 120
 class ContainerMachines:
     """The machines of one account; every method may be called from many threads."""
 
-    def __init__(  # noqa: PLR0917 -- one argument each for what the settings of an account say
+    def __init__(  # noqa: PLR0917 -- one argument for each setting
         self,
         account: str,
         state: Path,
@@ -56,11 +56,11 @@ class ContainerMachines:
         self._networks.ensure()
         self._registry.open()
         if self._watch is None:
-            self._watch = StartWatch(self._docker, self._containers.label, self._let_all_in, self._let_in)
+            self._watch = StartWatch(self._docker, self._containers.label, self._open_all_gates, self._open_gate)
             self._watch.open()
 
     def require_way_to(self, port: int) -> None:
-        """Refuse to serve machines that this host's firewall keeps from the API on ``port``, or from the registry."""
+        """Fail if this host's firewall keeps machines from the API on ``port``, or from the registry."""
         network = self._networks.private_name(next(iter(self._subnets)))
         reachability.require(self._docker, IMAGE, network, self._networks.services, (port, self._registry_port))
 
@@ -74,7 +74,7 @@ class ContainerMachines:
             access = AccessFile(self._folder(spec.guest_id))
             access.write(access.read(otherwise_mbps=spec.port_speed_mbps))
             self._containers.start(Machine(spec, folder, self._registry_name))
-            self._let_in(spec.guest_id)
+            self._open_gate(spec.guest_id)
             look = f"`docker logs {self._account}-{spec.guest_id}`"
             wait_until(f"sshd of {spec.hostname} ({spec.guest_id})", lambda: self._is_up(spec), BOOT_S, look=look)
             self._containers.run_inside(spec.guest_id, ("/usr/local/lib/machine/devices",))
@@ -92,7 +92,7 @@ class ContainerMachines:
             shutil.rmtree(self._folder(guest_id), ignore_errors=True)
 
     def restrict(self, guest_id: int, private: tuple[Rule, ...] | None, public: tuple[Rule, ...] | None) -> None:
-        """Let only what the rules name pass; before the first boot as well, so that they hold from the beginning."""
+        """Let only what the rules name pass; called before the first boot as well."""
         with self._lock(guest_id):
             access = AccessFile(self._folder(guest_id))
             access.write(replace(access.read(), firewall=firewall_text(private, public)))
@@ -150,11 +150,11 @@ class ContainerMachines:
     def _folder(self, guest_id: int) -> Path:
         return self._state / "machines" / str(guest_id)
 
-    def _let_all_in(self) -> None:
+    def _open_all_gates(self) -> None:
         for guest_id in self.alive():
-            self._let_in(guest_id)
+            self._open_gate(guest_id)
 
-    def _let_in(self, guest_id: int) -> None:
+    def _open_gate(self, guest_id: int) -> None:
         """Give a started machine its rules, then open its gate; one that has them already is left alone."""
         with self._lock(guest_id):
             machine = self._containers.attachment(guest_id)
@@ -174,6 +174,6 @@ class ContainerMachines:
     def _is_up(self, spec: MachineSpec) -> bool:
         machine = self._containers.attachment(spec.guest_id)
         if machine is None:
-            said = self._containers.last_words(spec.guest_id)
-            raise MachineError(f"Booting machine {spec.guest_id} ({spec.hostname}): it stopped: {said}")
+            log = self._containers.last_log_lines(spec.guest_id)
+            raise MachineError(f"Booting machine {spec.guest_id} ({spec.hostname}): it stopped: {log}")
         return network_access.sshd_listens(machine.pid)

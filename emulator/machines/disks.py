@@ -78,7 +78,7 @@ class DiskFolder:
 
 
 def _grow(file: Path, size: int) -> bool:
-    """Make the file as large as ordered, never smaller; tell whether it grew."""
+    """Make the file as large as ordered, never smaller; return whether it grew."""
     with file.open("ab") as image:
         if image.tell() >= size:
             return False

@@ -1,4 +1,4 @@
-"""The Docker daemon's refusals and silences as one sentence."""
+"""Errors and silence of the Docker daemon, as one sentence."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def docker_doing(doing: str) -> Iterator[None]:
     try:
         yield
     except ImageNotFound as missing:
-        raise MachineError(f"{doing}: {_said(missing)}. Run `make images`.") from missing
+        raise MachineError(f"{doing}: {_reason(missing)}. Run `make images`.") from missing
     except APIError as refused:
-        raise MachineError(f"{doing}: Docker refused: {_said(refused)}.") from refused
+        raise MachineError(f"{doing}: Docker refused: {_reason(refused)}.") from refused
     except (DockerException, RequestException) as silent:
         raise MachineError(f"{doing}: {SILENT}") from silent
 
 
-def _said(error: APIError) -> str:
+def _reason(error: APIError) -> str:
     return " ".join(str(error.explanation or error).split()).rstrip(".")

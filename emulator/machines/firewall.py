@@ -1,4 +1,4 @@
-"""Security groups as packet filter rules of a machine's network, for iptables-restore, which swaps them in one step."""
+"""Security groups as input of iptables-restore, which replaces all rules in one step."""
 
 from __future__ import annotations
 

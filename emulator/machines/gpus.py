@@ -1,4 +1,4 @@
-"""What a machine's ``nvidia-smi`` shows."""
+"""The GPUs that a machine's ``nvidia-smi`` shows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ DRIVER, CUDA = "440.118.02", "10.2"
 
 
 def gpus_json(spec: MachineSpec) -> str:
-    """The GPUs of the guest's flavor, which say that they are emulated; a GPU keeps its identity over reboots."""
+    """The GPUs of the guest's flavor, named as emulated; a GPU keeps its identity over reboots."""
     return json.dumps([_gpu(spec, index) for index in range(spec.gpu_count if spec.gpu_model else 0)], indent=1)
 
 

@@ -1,4 +1,4 @@
-"""The programs of the host that make machines out of containers, and the Debian packages that bring them."""
+"""The host's programs that machines need, and their Debian packages."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ PACKAGES = {
     "nsenter": "util-linux",
     "tc": "iproute2",
 }
-SYSTEM_PATH = "/usr/sbin:/sbin:/usr/local/sbin"  # Not everybody's PATH names the places of system programs.
+SYSTEM_PATH = "/usr/sbin:/sbin:/usr/local/sbin"  # Some users' PATH lacks these.
 LIMIT_S = 60
 
 
 def find(tool: str) -> str:
-    """The path of a host program; a missing one is told with the command that installs it."""
+    """The path of a host program; a missing one is an error with the command that installs it."""
     path = shutil.which(tool, path=f"{os.environ.get('PATH', os.defpath)}:{SYSTEM_PATH}")
     if path is None:
         raise MachineError(
@@ -47,8 +47,8 @@ def run(doing: str, argv: Sequence[str], *, stdin: str = "") -> str:
     except subprocess.TimeoutExpired as late:
         raise MachineError(f"{doing}: `{argv[0]}` did not end within {LIMIT_S} s.") from late
     if ended.returncode != 0:
-        said = " ".join(ended.stderr.split()) or "it said nothing"
-        raise MachineError(f"{doing}: `{' '.join(argv)}` ended with exit code {ended.returncode}: {said}")
+        reason = " ".join(ended.stderr.split()) or "no message"
+        raise MachineError(f"{doing}: `{' '.join(argv)}` ended with exit code {ended.returncode}: {reason}")
     return ended.stdout
 
 

@@ -1,4 +1,4 @@
-"""What a machine's container may do on its host, and what is kept from its root."""
+"""The rights of a machine's container on its host."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CAP_SYS_RESOURCE = 24  # linux/capability.h
 
 
 def isolation(*, raises_limits: bool) -> dict[str, object]:
-    """The options of every machine. A host cannot promise a flavor's cores and memory, so they are not limited.
+    """The options of every machine; cores and memory are not limited.
 
     Args:
         raises_limits: whether this host may give more locked memory than it has itself, as NCCL's containers ask for.
@@ -39,7 +39,7 @@ def may_raise_limits(status: str = "/proc/self/status") -> bool:
 
 
 def _no_packet_filter() -> dict[str, object]:
-    """Close the two ways to the kernel's packet filter, nftables' netlink family and the older socket option.
+    """Block both ways to the kernel's packet filter: nftables' netlink family and the older option.
 
     A Docker daemon needs NET_ADMIN for containers on the machine's own network; with it alone the machine's root could
     lift its security groups.

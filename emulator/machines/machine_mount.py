@@ -1,4 +1,4 @@
-"""The folder that every machine finds at ``/var/lib/machine``, read-only: its keys, its disks, its GPUs, its gate."""
+"""A machine's read-only folder ``/var/lib/machine``: its keys, disks, GPUs and gate."""
 
 from __future__ import annotations
 
@@ -6,15 +6,17 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from emulator.machines.cloud_config import host_key
+import yaml
+
 from emulator.machines.gpus import gpus_json
 from emulator.machines.spec import MachineSpec
 
 GATE = "gate"
+CLOUD_CONFIG = "#cloud-config"
 
 
 def files(spec: MachineSpec, disk_lines: str, registry: str, authority: str) -> dict[str, str]:
-    """Name to content of what a machine gets before it starts."""
+    """The files that a machine gets before it starts: name to content."""
     return {
         "authorized_keys": "".join(f"{key.strip()}\n" for key in spec.ssh_keys),
         "ca.crt": authority,
@@ -26,8 +28,21 @@ def files(spec: MachineSpec, disk_lines: str, registry: str, authority: str) -> 
     }
 
 
+def host_key(user_data: str) -> str | None:
+    """The private ed25519 host key in cloud-init's user data; None in any other user data."""
+    if not user_data.startswith(CLOUD_CONFIG):
+        return None
+    try:
+        document = yaml.safe_load(user_data)
+    except yaml.YAMLError:
+        return None
+    keys = document.get("ssh_keys") if isinstance(document, dict) else None
+    key = keys.get("ed25519_private") if isinstance(keys, dict) else None
+    return key.rstrip("\n") + "\n" if isinstance(key, str) else None
+
+
 def write(folder: Path, contents: Mapping[str, str]) -> None:
-    """Put the files there, each at once and for root alone."""
+    """Write the files, each in one step and for root alone."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     for name, content in contents.items():
         write_private(folder / name, content)

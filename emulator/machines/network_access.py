@@ -1,4 +1,4 @@
-"""Put a running machine's rules, routes and speeds into its network from outside, then open the gate of its init."""
+"""Set a running machine's rules, routes and speeds from outside its network."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from pathlib import Path
 
 from emulator.machines.firewall import PRIVATE, PUBLIC
 from emulator.machines.host_tools import in_network_of
-from emulator.machines.shaping import shaping_argv
 from emulator.machines.spec import MachineError
 
 SSH_PORT = 22
 LISTENING = "0A"  # The state column of /proc/net/tcp.
+LEAST_BURST_BYTES = 64 * 1024  # At least one segment that the kernel has not yet split.
+BURST_S = 0.002
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Access:
 
 @dataclass(frozen=True)
 class Attachment:
-    """Where a running machine is attached: its first process, its addresses, and the way to the account's services."""
+    """How a running machine is attached: its first process, its addresses, and the account's services."""
 
     guest_id: int
     pid: int
@@ -38,13 +39,13 @@ class Attachment:
 
 
 def this_start(pid: int) -> str:
-    """A name for this start of a machine, which its init computes as well; a restart has another."""
+    """A name for this start of a machine; its init computes the same one."""
     started = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
     return f"{os.readlink(f'/proc/{pid}/ns/net')} {started}"
 
 
 def apply(machine: Attachment, access: Access) -> None:
-    """Put everything into place; whoever is inside cannot change it, for a machine lacks the right to."""
+    """Set everything; a machine lacks the rights to change it."""
     _check_names(machine)
     doing = f"Setting up the network of machine {machine.guest_id}"
     in_network_of(machine.pid, doing, ("iptables-restore", "-w", "10"), stdin=access.firewall)
@@ -57,8 +58,15 @@ def apply(machine: Attachment, access: Access) -> None:
         in_network_of(machine.pid, doing, shaping_argv(PUBLIC, access.public_mbps))
 
 
+def shaping_argv(interface: str, mbps: int) -> tuple[str, ...]:
+    """The argv that holds ``interface`` to ``mbps`` megabits per second, whatever held it before."""
+    burst = max(LEAST_BURST_BYTES, int(mbps * 1e6 / 8 * BURST_S))
+    limits = ("rate", f"{mbps}mbit", "burst", str(burst), "latency", "50ms")
+    return ("tc", "qdisc", "replace", "dev", interface, "root", "tbf", *limits)
+
+
 def sshd_listens(pid: int) -> bool:
-    """Tell without a connection, which the machine's own rules might refuse."""
+    """Whether sshd listens, without a connection: the machine's rules might refuse one."""
     lines = Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:]
     return any(line.split()[1].endswith(f":{SSH_PORT:04X}") and line.split()[3] == LISTENING for line in lines)
 

@@ -1,4 +1,4 @@
-"""The account's networks: one bridge for each backend router and one public, and none of them leads anywhere."""
+"""The account's networks: one bridge for each backend router and a public one; none has a way out."""
 
 from __future__ import annotations
 

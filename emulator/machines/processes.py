@@ -1,4 +1,4 @@
-"""Processes that outlive the one that started them, found again by a file with their id and start time."""
+"""Processes that outlive the emulator; a file with their id and start time finds them again."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class KeptProcess:
         return self._pid() is not None
 
     def start(self, argv: Sequence[str]) -> None:
-        """Start the program in a session of its own, with what it says in the log."""
+        """Start the program in a session of its own; its output goes to the log."""
         with self._log.open("ab") as log:
             process = subprocess.Popen(
                 (find(argv[0]), *argv[1:]),
@@ -45,10 +45,10 @@ class KeptProcess:
             wait_until(f"the end of process {pid}", lambda: not self.runs, END_S)
         self._pid_file.unlink(missing_ok=True)
 
-    def last_words(self) -> str:
-        """The last line that the program said."""
+    def last_log_line(self) -> str:
+        """The last line of the program's log."""
         lines = self._log.read_text(errors="replace").strip().splitlines() if self._log.exists() else []
-        return lines[-1] if lines else "it said nothing"
+        return lines[-1] if lines else "its log is empty"
 
     def _pid(self) -> int | None:
         try:

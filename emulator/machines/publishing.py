@@ -25,7 +25,7 @@ START_S, ANSWER_S = 15, 2
 
 
 def publish(state: Path, image: str, name: str) -> bool:
-    """Publish ``image`` as ``name``, which may have a tag; False when the registry has that very image already."""
+    """Publish ``image`` as ``name``, which may have a tag; False when the registry already has it."""
     repository, _, tag = name.partition(":")
     tag = tag or "latest"
     client = connect()
@@ -39,7 +39,7 @@ def publish(state: Path, image: str, name: str) -> bool:
 
 
 def published_ids(storage: Path, repository: str, tag: str) -> set[str]:
-    """The digests of what a tag names: its manifest and its configuration; Docker's image id is one of the two."""
+    """The digests of a tag's manifest and configuration; Docker's image id is one of the two."""
     root = storage / "docker/registry/v2"
     link = root / "repositories" / repository / "_manifests/tags" / tag / "current/link"
     if not link.exists():
@@ -62,7 +62,7 @@ def _push(client: docker.DockerClient, image: str, repository: str, tag: str) ->
 
 @contextmanager
 def _writable_registry(state: Path) -> Iterator[int]:
-    """A second registry over the same images, without TLS and password, on loopback and only for as long as needed."""
+    """A second registry over the same images, without TLS and password, on loopback, for a moment."""
     folder, port = _folder(state), _free_port()
     process = KeptProcess(folder / "publishing.pid", folder / "publishing.log")
     process.stop()  # One that a killed publication left behind.
@@ -84,7 +84,7 @@ def _writable_registry(state: Path) -> Iterator[int]:
 
 def _answers(process: KeptProcess, port: int) -> bool:
     if not process.runs:
-        raise MachineError(f"Publishing an image: docker-registry ended: {process.last_words()}. Run it again.")
+        raise MachineError(f"Publishing an image: docker-registry ended: {process.last_log_line()}. Run it again.")
     direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         return direct.open(f"http://{LOOPBACK}:{port}/v2/", timeout=ANSWER_S).status == 200

@@ -1,4 +1,4 @@
-"""Whether machines reach the API and the registry on this host: its firewall may drop what comes from their networks."""
+"""Whether machines reach the API and the registry: the host's firewall may prevent it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STATUS_S = 10
 
 
 def require(client: docker.DockerClient, image: str, network: str, address: str, ports: Sequence[int]) -> None:
-    """Refuse to go on when a container on ``network`` does not reach every port of this host's ``address``."""
+    """Fail if a container on ``network`` does not reach every port of this host's ``address``."""
     closed = unreachable(client, image, network, address, ports)
     if closed:
         subnets = [each["Subnet"] for each in client.networks.get(network).attrs["IPAM"]["Config"]]
@@ -57,10 +57,10 @@ def remedy(subnet: str, address: str, ports: Iterable[int], firewall: str) -> st
 def active() -> str:
     """Return the name of the firewall program that is in charge here, or an empty text."""
     asking = (("ufw", ("ufw", "status"), "Status: active"), ("firewalld", ("firewall-cmd", "--state"), "running"))
-    return next((name for name, argv, sign in asking if _says(argv, sign)), "")
+    return next((name for name, argv, sign in asking if _is_active(argv, sign)), "")
 
 
-def _says(argv: Sequence[str], sign: str) -> bool:
+def _is_active(argv: Sequence[str], sign: str) -> bool:
     program = shutil.which(argv[0])
     if program is None:
         return False

@@ -1,4 +1,4 @@
-"""The registry that plays NGC: Debian's docker-registry with TLS, for the user `$oauthtoken` with the account's key."""
+"""The emulated NGC: Debian's docker-registry with TLS, user `$oauthtoken`, the account's key."""
 
 from __future__ import annotations
 
@@ -113,11 +113,11 @@ class Registry:
         return True
 
     def _answers(self) -> bool:
-        """Whether our own registry answers; the authority tells it from a stranger on the same port."""
+        """Whether our own registry answers; its certificate distinguishes it from another program on the port."""
         if not self._process.runs:
             raise MachineError(
                 f"Starting the registry on {self._address}:{self._port}: docker-registry ended:"
-                f" {self._process.last_words()}. Free the port, or choose another `registry_port`."
+                f" {self._process.last_log_line()}. Free the port, or choose another `registry_port`."
             )
         trust = ssl.create_default_context(cadata=self.authority)
         direct = urllib.request.build_opener(

@@ -1,4 +1,4 @@
-"""Notice machines that start without being asked to, such as by `docker restart`, so that they get their rules."""
+"""Watch for machines that others start, such as `docker restart`, so that they get their rules."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 
 class StartWatch:
-    """A thread that calls ``started`` with the guest of every container that starts, and ``missed`` when it begins."""
+    """A thread that calls ``missed`` when it begins, and ``started`` for every container that starts."""
 
     def __init__(
         self, client: docker.DockerClient, label: str, missed: Callable[[], None], started: Callable[[int], None]
@@ -35,7 +35,7 @@ class StartWatch:
         self._thread.start()
 
     def close(self) -> None:
-        """Stop watching; no machine is being let in any more once this returns."""
+        """Stop watching; once this returns, no gate is being opened."""
         self._closed.set()
         if self._events is not None:
             self._events.close()
@@ -64,4 +64,4 @@ class StartWatch:
         try:
             action(*arguments)
         except MachineError as failed:
-            logger.warning("A machine started by itself and stays without network: %s", failed)
+            logger.warning("A machine was started by others and stays without network: %s", failed)

@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 class MachineError(Exception):
-    """Say in one sentence what was being done, to what, what happened, and what to do next."""
+    """A machine operation failed; the message is a full sentence."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class MachineSpec:
-    """The machine that plays one guest."""
+    """The machine behind one guest."""
 
     guest_id: int
     hostname: str
@@ -48,11 +48,11 @@ class MachineSpec:
     user_data: str
     port_speed_mbps: int
     root_password: str = ""
-    """What root can log in with until somebody turns it off, as on every guest; none without it."""
+    """Root's password, as on every guest; without one root cannot log in with a password."""
 
 
 class Machines(Protocol):
-    """What plays the guests of one account."""
+    """The machines of one account; the methods here do nothing."""
 
     def open(self) -> None:
         """Make networks and registry exist and run; may be repeated, also after the host has rebooted."""
@@ -67,13 +67,14 @@ class Machines(Protocol):
         """Remove the machine with its disks; one that is gone already is no error."""
 
     def restrict(self, guest_id: int, private: tuple[Rule, ...] | None, public: tuple[Rule, ...] | None) -> None:
-        """Let only what the rules name pass; None leaves an interface open, an empty tuple closes it both ways."""
+        """Let only what the rules name pass; None: an interface is open, (): it is closed both ways."""
 
     def set_port_speed(self, guest_id: int, private_mbps: int, public_mbps: int) -> None:
         """Limit what the machine can send on each interface."""
 
     def alive(self) -> set[int]:
         """Return the guests whose machine runs."""
+        return set()
 
     def close(self) -> None:
         """Stop the processes beside the machines, and leave the machines."""
@@ -82,33 +83,5 @@ class Machines(Protocol):
         """Remove everything that this account has on the host."""
 
 
-class NoMachines:
+class NoMachines(Machines):
     """Guests without machines: every order succeeds and nothing runs."""
-
-    def open(self) -> None:
-        """Do nothing."""
-
-    def boot(self, spec: MachineSpec) -> None:
-        """Do nothing."""
-
-    def power_off(self, guest_id: int) -> None:
-        """Do nothing."""
-
-    def destroy(self, guest_id: int) -> None:
-        """Do nothing."""
-
-    def restrict(self, guest_id: int, private: tuple[Rule, ...] | None, public: tuple[Rule, ...] | None) -> None:
-        """Do nothing."""
-
-    def set_port_speed(self, guest_id: int, private_mbps: int, public_mbps: int) -> None:
-        """Do nothing."""
-
-    def alive(self) -> set[int]:
-        """Return no guest."""
-        return set()
-
-    def close(self) -> None:
-        """Do nothing."""
-
-    def reset(self) -> None:
-        """Do nothing."""

@@ -21,7 +21,7 @@ def wait_until(
     look: str = "the emulator's log",
     error: type[Exception] = MachineError,
 ) -> T:
-    """Return the first true answer of ``probe``, which raises when waiting on is of no use; ``look`` tells where to."""
+    """Return the first true answer of ``probe``, which raises when waiting is useless."""
     end = time.monotonic() + timeout_s
     pause = threading.Event()
     while not (answer := probe()):

@@ -1,1 +1,1 @@
-"""A SoftLayer account in one process: the API over XML-RPC and REST, its catalog, its orders, its bills."""
+"""A SoftLayer account: the API over XML-RPC and REST, its catalog, orders and bills."""

@@ -1,6 +1,6 @@
-"""What a person orders in the vendor's portal beside guests: a volume or a VLAN, with a billing item like anything else.
+"""Orders of volumes and VLANs, which people make in the vendor's portal; each has a billing item.
 
-No call of the API orders these here. They exist so that a test can see what becomes of a marked one that nobody declared.
+The emulated API cannot order them. Tests use them to see how the product treats things that no stack declares.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ OFFERS = {
 def order(
     account: Account, kind: str, text: str = "", datacenter: str = "lon04", *, hourly: bool = True, notes: str = ""
 ) -> BillingItem:
-    """Order a volume with these notes, or a private VLAN of this name; ``notes`` are those of the billing item."""
+    """Order a volume (``text``: its notes) or a private VLAN (its name); ``notes``: the billing item's."""
     if kind not in OFFERS:
         raise public(f"The portal orders a {' or a '.join(OFFERS)}, not a {kind}.")
     place = find_datacenter(account, datacenter)
@@ -48,7 +48,7 @@ def order(
 
 
 def end_volume(account: Account, item: BillingItem) -> None:
-    """Take a volume away."""
+    """Remove a volume."""
     del account.store.volumes[item.resource_id]
 
 

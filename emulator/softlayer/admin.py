@@ -1,4 +1,4 @@
-"""What people decide outside the API: approving orders, and ordering in the vendor's portal. Only for this computer."""
+"""What people do outside the API: approve orders, and order in the vendor's portal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Orders that wait for a person: nothing is built and nothing billed until the order is approved."""
+"""Orders that wait for approval: until then nothing is built and nothing billed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PENDING, APPROVED, REFUSED, CANCELLED = "PENDING_APPROVAL", "APPROVED", "REFUSED
 
 
 def hold(account: Account, order: Order) -> None:
-    """Let a placed order wait: its billing items are put aside until a person approves it."""
+    """Hold a placed order: its billing items are not open before a person approves it."""
     items = account.store.billing_items
     order.status = PENDING
     order.held = [items.pop(account.store.guests[guest_id].billing_item_id) for guest_id in order.guest_ids]
@@ -33,10 +33,10 @@ def approve(account: Account, order: Order) -> None:
 
 
 def refuse(account: Account, order: Order) -> None:
-    """Let everything that waits with the order go."""
+    """Remove everything that waits with the order."""
     _check_pending(order)
     for item in list(order.held):
-        _let_go(account, order, item.resource_id)
+        _remove(account, order, item.resource_id)
     order.status, order.held_upgrade = REFUSED, None
 
 
@@ -49,7 +49,7 @@ def waits(account: Account, guest: Guest) -> bool:
 def cancel(account: Account, guest: Guest) -> None:
     """Take a guest out of its order; the order is cancelled with its last one."""
     order = account.store.orders[guest.order_id]
-    _let_go(account, order, guest.id)
+    _remove(account, order, guest.id)
     if not order.held:
         order.status = CANCELLED
 
@@ -74,7 +74,7 @@ def _begin_upgrade(account: Account, order: Order) -> None:
     guest.upgrade.starts = account.now + account.settings.upgrade_starts_after_s
 
 
-def _let_go(account: Account, order: Order, guest_id: int) -> None:
+def _remove(account: Account, order: Order, guest_id: int) -> None:
     order.held = [item for item in order.held if item.resource_id != guest_id]
     del account.store.guests[guest_id]
     networks.release(account)

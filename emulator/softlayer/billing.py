@@ -1,4 +1,4 @@
-"""What things cost: every part its fee for each started hour or month, until the part or the whole has ended.
+"""What things cost: each part has a fee for every started hour or month until its end.
 
 A charge is made at the moment its hour or month begins, so what was charged up to a moment never changes afterwards, and
 the charges of two periods that follow each other are those of both together. Amounts are exact; only sums are shown in cents.
@@ -24,7 +24,7 @@ BILLED_SINCE = "billed_since"
 
 @dataclass(frozen=True)
 class Billed:
-    """What a billing item stands for."""
+    """The resource that a billing item is for."""
 
     kind: str
     resource_id: int
@@ -37,8 +37,8 @@ class Billed:
 
 
 def open_item(account: Account, order: Order, prices: Iterable[Price], what: Billed, *, hourly: bool) -> BillingItem:
-    """Begin to bill something, each of its prices as a part."""
-    moment = account.now  # The clock runs on between two looks; what begins together begins at the same moment.
+    """Open a billing item with one part for each price."""
+    moment = account.now  # Read once: the clock runs, and all parts have to begin at the same moment.
     account.store.facts.setdefault(BILLED_SINCE, repr(moment))
     item = BillingItem(
         id=account.next_id(),
@@ -61,13 +61,13 @@ def open_item(account: Account, order: Order, prices: Iterable[Price], what: Bil
 
 
 def billed_since(account: Account) -> float | None:
-    """When the account's first order was billed, which makes its billing day; None before that."""
+    """When the account's first order was billed, which fixes its billing day; None before that."""
     moment = account.store.facts.get(BILLED_SINCE)
     return None if moment is None else float(moment)
 
 
 def replace_fees(account: Account, item: BillingItem, prices: Iterable[Price]) -> None:
-    """Bill these prices from now on, and no longer what stood under their categories."""
+    """Bill these prices from now on, in place of the parts with the same categories."""
     moment = account.now
     for price in prices:
         fee = _fee(account, price, moment)
@@ -79,7 +79,7 @@ def replace_fees(account: Account, item: BillingItem, prices: Iterable[Price]) -
 
 
 def close(item: BillingItem, moment: float) -> None:
-    """End the charge of an item with all its parts; it stays readable."""
+    """Close an item with all its parts; it stays readable."""
     item.closed = moment
     for fee in item.fees:
         fee.closed = fee.closed or moment
@@ -91,7 +91,7 @@ def started_hours(opened: float, until: float) -> int:
 
 
 def ended(fee: Fee, item: BillingItem) -> float | None:
-    """When a part stops to be charged, as far as that is known."""
+    """When a part stops being charged, as far as that is known."""
     return min((moment for moment in (fee.closed, item.closed, item.ends) if moment is not None), default=None)
 
 
@@ -133,7 +133,7 @@ def per_month(item: BillingItem) -> Decimal:
 
 
 def bill(account: Account, at: float | None = None) -> Decimal:
-    """What the account has to pay up to a moment, now unless it is told, for everything it ever had, in cents."""
+    """What the account has to pay in all up to a moment (default: now), rounded to cents."""
     moment = account.now if at is None else at
     return sum((charged(item, moment) for item in account.store.billing_items.read_all()), Decimal()).quantize(CENT)
 
@@ -147,7 +147,7 @@ def _per_month(fee: Fee) -> Decimal:
 
 
 def _first_month(fee: Fee, item: BillingItem) -> Decimal:
-    """A month in full; for a part that came later, the rest of the month, less what its predecessor had paid for that."""
+    """A full month; for a later part the rest of the month, less what its predecessor has paid."""
     if fee.opened <= item.opened:
         return _per_month(fee)
     number = anniversaries_before(item.opened, fee.opened)

@@ -1,4 +1,4 @@
-"""The end of what is billed: at once, or when the month that is paid is over."""
+"""Cancelling billing items: at once, or when the paid month is over."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from emulator.softlayer.records import BillingItem
 
 @dataclass(frozen=True)
 class Ending:
-    """How one kind of thing ends: what forbids it right now, if anything, and what becomes of the thing."""
+    """How one kind of resource ends: why it cannot end now, if so, and what removes it."""
 
     forbidden: Callable[[Account, BillingItem], str | None]
     end: Callable[[Account, BillingItem], None]
 
 
 def cancel(account: Account, item: BillingItem, *, immediate: bool) -> None:
-    """End a billing item: hourly ones at once, monthly ones at once only if that is asked for, else on the anniversary."""
+    """Cancel a billing item: at once if it is hourly or ``immediate``, else on its anniversary."""
     if item.closed is not None:
         raise public(f"Billing item {item.id} is already cancelled.")
     if item.ends is not None:
@@ -36,14 +36,14 @@ def cancel(account: Account, item: BillingItem, *, immediate: bool) -> None:
 
 
 def void(item: BillingItem) -> None:
-    """Take back a cancellation that has not taken effect."""
+    """Undo a cancellation that has not taken effect."""
     if item.closed is not None or item.ends is None:
         raise public(f"Billing item {item.id} has no pending cancellation.")
     item.ends = None
 
 
 def end_due(account: Account) -> bool:
-    """Close what has reached its anniversary; tell whether something did. What is in a transaction waits for its end."""
+    """Close items that reached their anniversary, unless a transaction runs; return whether any did."""
     due = [item for item in pending(account) if item.ends <= account.now]
     free = [item for item in due if not ENDINGS[item.kind].forbidden(account, item)]
     for item in free:
@@ -70,7 +70,7 @@ def _busy_guest(account: Account, item: BillingItem) -> str | None:
 
 
 def _end_guest(account: Account, item: BillingItem) -> None:
-    """The guest is no longer its owner's; the clock begins to reclaim it."""
+    """Mark the guest cancelled; the clock starts to reclaim it."""
     guest = account.store.guests[item.resource_id]
     guest.cancelled = account.now
     guest.finish_upgrade()

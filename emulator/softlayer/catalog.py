@@ -138,7 +138,7 @@ class Catalog:
         return (hourly * self.hours_per_month).quantize(Decimal("0.01"))
 
     def cost(self, prices: Iterable[Price], *, hourly: bool) -> Decimal:
-        """What prices cost together per hour or per month: the sum of what each costs, as each is billed on its own."""
+        """The sum of prices per hour or per month; each is rounded alone, as it is billed alone."""
         return sum((each.hourly if hourly else self.monthly(each.hourly) for each in prices), Decimal())
 
     def flavor(self, key: str | int) -> Flavor | None:

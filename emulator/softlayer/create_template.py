@@ -1,4 +1,4 @@
-"""The create template of ``createObject`` and ``generateOrderTemplate``: read it, and refuse what SoftLayer refuses."""
+"""Read a create template (``createObject``), and refuse what SoftLayer refuses."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def read_template(account: Account, template: Any) -> GuestOrder:
         ssh_key_ids=tuple(number(key.get("id"), "sshKeys.id") for key in template.get("sshKeys") or []),
         user_data=read_user_data(template),
         post_install_uri=template.get("postInstallScriptUri") or "",
-        waits_for_nobody=bool(_below(template, "supplementalCreateObjectOptions", "immediateApprovalOnlyFlag")),
+        only_without_approval=bool(_below(template, "supplementalCreateObjectOptions", "immediateApprovalOnlyFlag")),
         private=read_placement(template, "primaryBackendNetworkComponent"),
         public=read_placement(template, "primaryNetworkComponent"),
     )

@@ -12,7 +12,7 @@ from emulator.softlayer import filters, masks, transactions, types, users
 from emulator.softlayer.account import Account
 from emulator.softlayer.calls import Answer, Call, Credentials
 from emulator.softlayer.fault_key import fault_key
-from emulator.softlayer.faults import BAD_REQUEST, Fault, not_emulated, not_found, not_ready_to_read, unauthorised
+from emulator.softlayer.faults import BAD_REQUEST, Fault, not_emulated, not_found, not_ready_to_read, unauthorized
 from emulator.softlayer.services import SERVICES
 from emulator.softlayer.views import Listing, View
 
@@ -37,7 +37,7 @@ class Dispatcher:
             try:
                 return self._carry_out(call, behind_s)
             except (AttributeError, KeyError, TypeError, ValueError, IndexError) as broken:
-                # A failure of the emulator itself, or an argument of a strange shape: loud in both cases.
+                # The emulator itself failed, or an argument has an unexpected shape: a fault in both cases.
                 LOG.exception("%s could not be carried out", call.name)
                 text = f"{call.name}: the arguments could not be read ({type(broken).__name__}: {broken})."
                 raise Fault(BAD_REQUEST, text) from broken
@@ -111,7 +111,7 @@ class Dispatcher:
         known = given[0] if given[0] and given[0] == settings.restricted_user else settings.username
         wanted = (ANY_USER if by_key_alone else known, settings.api_key)
         if not all(hmac.compare_digest(a.encode(), b.encode()) for a, b in zip(given, wanted, strict=True)):
-            raise unauthorised()
+            raise unauthorized()
 
 
 def find_method(service: str, method: str) -> Callable[[Account, Call], Any]:

@@ -12,7 +12,7 @@ ORDERS = ("createObject", "createObjects", "placeOrder", "verifyOrder", "generat
 
 
 def about(account: Account, call: Call) -> str | None:
-    """The name of the guest, or the label of the other object, that a call names by id or in its arguments."""
+    """The name of the guest, or the label of the object, that a call is about."""
     if call.identifier not in (None, ""):
         return _named(account, call)
     if call.method not in ORDERS or not call.arguments:

@@ -1,4 +1,4 @@
-"""What the API answers when it refuses: SoftLayer's own fault codes with a text that names the object."""
+"""Faults: the API's refusals, with SoftLayer's own codes and a text that names the object."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ def not_found(identifier: object) -> Fault:
 
 
 def invalid_value(property_name: str, why: str) -> Fault:
-    """A property of the request holds what it may not hold."""
+    """A property of the request has an invalid value."""
     return Fault(INVALID_VALUE, f"Invalid value provided for '{property_name}'. {why}")
 
 
 def invalid_hostname() -> Fault:
-    """Hostname and domain make no name that the vendor takes; source of the rules: its own text."""
+    """Hostname and domain are not a valid name; the text is the vendor's and states the rules."""
     return Fault(
         INVALID_HOSTNAME,
         "The hostname and domain must be alphanumeric strings that may be separated by periods '.'.  The only other "
@@ -67,27 +67,27 @@ def invalid_hostname() -> Fault:
 
 
 def missing(property_name: str) -> Fault:
-    """A property that an order needs is absent."""
+    """A required property is missing."""
     return Fault(MISSING_PROPERTY, f"The property '{property_name}' must be set to create an instance of this type.")
 
 
 def no_such_property(name: str, owner: str) -> Fault:
-    """A mask or a filter names what the type has not, in the vendor's words."""
+    """A mask or a filter names a property that the type does not have, in the vendor's words."""
     return Fault(OBJECT_MASK, f"Property '{name}' not valid for 'SoftLayer_{owner}'")
 
 
 def not_modelled(name: str, owner: str | None) -> Fault:
-    """A mask names a real property that this emulator does not know; louder than SoftLayer would be."""
+    """A mask names a real property that the emulator does not have; SoftLayer would answer it."""
     return Fault(METHOD_NOT_FOUND, f"The emulator does not emulate property '{name}' of SoftLayer_{owner}.")
 
 
 def not_real(name: str, owner: str) -> Fault:
-    """A mistake of the emulator: it was about to show what no such object has."""
+    """A bug of the emulator: it was about to show a property that such an object does not have."""
     return Fault(BAD_REQUEST, f"The emulator was about to show '{name}', which SoftLayer_{owner} has not.")
 
 
 def insufficient_capacity(text: str, code: str) -> Fault:
-    """No room; ``code`` says whether the account uses the "old" name of this fault or the "new" one."""
+    """No room; ``code`` is "old" or "new", for the old or the new name of this fault."""
     return Fault(NO_CAPACITY_OLD if code == "old" else NO_CAPACITY, text)
 
 
@@ -97,15 +97,15 @@ def rate_limited() -> Fault:
 
 
 def not_ready_to_read(method: str) -> Fault:
-    """The thing is too fresh to be read."""
+    """The object is too new to be read."""
     return Fault(NOT_IMPLEMENTED, f"{method} is not implemented for an object that is being provisioned.")
 
 
-def unauthorised() -> Fault:
+def unauthorized() -> Fault:
     """The user or the key is wrong."""
     return Fault(PUBLIC, "Invalid username/password", status=401)
 
 
 def not_emulated(service: str, method: str) -> Fault:
-    """A call that this emulator does not know; louder than SoftLayer would be."""
+    """A call that the emulator does not have; SoftLayer may answer it."""
     return Fault(METHOD_NOT_FOUND, f"The emulator does not emulate {service}::{method}.")

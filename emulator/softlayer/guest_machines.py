@@ -19,7 +19,7 @@ class GuestMachines:
         self._account = account
 
     def advance(self) -> bool:
-        """Do what is due on the account's clock; tell whether anything was."""
+        """Do what is due on the account's clock; return whether anything was."""
         return transactions.advance(self._account)
 
     def next_moment(self) -> float | None:
@@ -27,7 +27,7 @@ class GuestMachines:
         return transactions.next_moment(self._account)
 
     def ids(self) -> list[int]:
-        """The guests that have a machine, or whose machine has to be removed; while an order waits there is none."""
+        """The guests with a machine, also one to be removed; while an order waits there is none."""
         guests = self._account.store.guests.read_all()
         return [guest.id for guest in guests if guest.is_begun or guest.cancelled is not None]
 

@@ -11,9 +11,9 @@ from emulator.softlayer.records import BillingItem, Component, Guest, GuestDisk,
 
 
 def place(account: Account, orders: list[GuestOrder]) -> tuple[Order, list[Guest]]:
-    """Accept an order whole or not at all: its guests are billed and being built from now on, or wait for a person."""
+    """Accept an order whole or not at all; build and bill its guests now, or hold it for approval."""
     waits = account.settings.approval == "pending"
-    if waits and any(order.waits_for_nobody for order in orders):
+    if waits and any(order.only_without_approval for order in orders):
         raise public("The order needs a person's approval, and immediateApprovalOnlyFlag forbids it to wait for one.")
     check_room(account, orders)
     interfaces = [_placed(account, order) for order in orders]
@@ -32,7 +32,7 @@ def place(account: Account, orders: list[GuestOrder]) -> tuple[Order, list[Guest
 
 
 def cancel(account: Account, guest: Guest) -> None:
-    """End the charge at once; the clock begins to reclaim the guest."""
+    """Cancel the billing item at once; the clock starts to reclaim the guest."""
     if guest.cancelled is not None:
         raise public(f"Virtual guest {guest.id} is already cancelled.")
     if approval.waits(account, guest):
@@ -42,13 +42,13 @@ def cancel(account: Account, guest: Guest) -> None:
 
 
 def restart(guest: Guest) -> None:
-    """Have the machine stopped and started once more."""
+    """Restart the machine."""
     guest.powered = True
     guest.boots_wanted += 1
 
 
 def _placed(account: Account, order: GuestOrder) -> tuple:
-    """The pair of routers an order ends up behind."""
+    """The pair of routers for an order."""
     pair = networks.routers_for(
         account, order.datacenter, _router(account, order.private, True), _router(account, order.public, False)
     )

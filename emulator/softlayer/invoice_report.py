@@ -1,4 +1,4 @@
-"""An invoice for people and programs: everything the account was ever charged up to a moment."""
+"""The invoice on the command line: everything the account was charged up to a moment."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class MomentError(UsageError):
 
 
 def report(account: Account, at: str | None) -> dict[str, Any]:
-    """The invoice up to a moment, now unless one is given; lines are exact, the bill is their sum in cents."""
+    """The invoice up to a moment (default: now); lines are exact, the bill is their sum in cents."""
     moment = account.now if at is None else _moment(at, account.now)
     record = invoices.invoice(account, invoices.BEGINNING, moment)
     return {

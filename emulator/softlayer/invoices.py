@@ -1,4 +1,4 @@
-"""Invoices: what was charged between two moments, line by line; an invoice adds up to the bill because both add the same charges."""
+"""Invoices: the charges between two moments, line by line; the bill is the sum of all of them."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def issued(account: Account) -> list[Invoice]:
 
 
 def pending(account: Account) -> Invoice | None:
-    """The invoice of the month that is running, as it would be now; an account that never ordered has none."""
+    """The invoice of the current month, as it would be now; None if nothing was ever ordered."""
     dates = _dates(account)
     return invoice(account, dates[-1], account.now, len(dates) - 1) if dates else None
 
@@ -78,7 +78,7 @@ def every(account: Account) -> list[Invoice]:
 
 
 def due_next(account: Account, item: BillingItem, fee: Fee | None = None) -> Decimal:
-    """What the next invoice will hold of an item, or of one part: hours so far, and months that begin before its date."""
+    """The next invoice's charge for an item or one part: hours so far, and months that begin by then."""
     dates, first = _dates(account), billing.billed_since(account)
     if first is None:
         return Decimal()
@@ -89,7 +89,7 @@ def due_next(account: Account, item: BillingItem, fee: Fee | None = None) -> Dec
 
 
 def period_start(account: Account, item: BillingItem) -> float:
-    """When the account's billing period began whose hours an item shows, in its first one itself; a closed one shows its last."""
+    """The start of the billing period that an item shows: the current one, or a closed item's last."""
     until = account.now if item.closed is None else min(item.closed, account.now)
     return max(item.opened, *(date for date in _dates(account) if date <= until))
 
@@ -114,6 +114,6 @@ def _line(fee: Fee, item: BillingItem, start: float, end: float) -> Line:
 
 
 def _is_in(fee: Fee, item: BillingItem, start: float, end: float) -> bool:
-    """Whether a part was there at some time of the period; free ones are listed too."""
+    """Whether a part existed in the period; free ones are listed too."""
     over = billing.ended(fee, item)
     return fee.opened <= end and (over is None or over > start)

@@ -31,7 +31,7 @@ def read_mask(mask: str | dict[str, Any] | None, declared: str | None) -> Mask:
 
 
 def check(tree: Mask, declared: str | None) -> None:
-    """Refuse what is no property of its object; relations are followed by their declared type, casts by theirs."""
+    """Refuse what is no property of its object, following relations and casts by their types."""
     known = types.find(declared)
     for name, below in tree.items():
         if name.startswith(CAST):
@@ -57,11 +57,11 @@ def parse_mask(mask: str | dict[str, Any] | None) -> Mask:
 
 
 def project(value: Any, mask: Mask, narrowing: Narrowing | None = None, declared: str | None = None) -> Any:
-    """The plain data that a caller gets of ``value`` under ``mask``.
+    """The plain data of ``value`` that a mask selects.
 
     Args:
         narrowing: what a filteredMask leaves of the lists below.
-        declared: the type of what is shown; a property that it has not is a mistake of the emulator.
+        declared: the type of ``value``; a property that it does not have is a bug of the emulator.
     """
     if isinstance(value, list | tuple):
         return [project(each, mask, narrowing, declared) for each in value]

@@ -36,7 +36,7 @@ class Middleware:
         self._limit = RateLimit(account.settings.calls_per_second)
 
     def reply(self, call: Call) -> Reply:
-        """Carry a call out, unless the rate limit or an injected fault prevents it, and record what became of it."""
+        """Carry out a call unless the rate limit or a fault prevents it, and record the outcome."""
         if not call.service.startswith(SERVICE_PREFIX):
             call = replace(call, service=SERVICE_PREFIX + call.service)
         with self.account.lock:

@@ -1,4 +1,4 @@
-"""Routers, automatic VLANs and addresses: where a guest lands and which addresses it gets."""
+"""Routers, automatic VLANs and addresses of new guests."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def routers_for(
 
 
 def vlan_behind(account: Account, router: Router) -> Vlan:
-    """A VLAN behind a router for a guest that names none: one that is there, or an automatic one if this is the first."""
+    """A VLAN behind a router for a guest that names none: an existing one, or else a new automatic one."""
     for vlan in account.store.vlans.values():
         if vlan.router_id == router.id:
             return vlan
@@ -61,7 +61,7 @@ def free_address(account: Account, vlan: Vlan) -> str:
 
 
 def release(account: Account) -> None:
-    """Let the automatic VLANs go that have no guest any more; ordered ones stay."""
+    """Remove automatic VLANs without guests; ordered ones stay."""
     used = {component.vlan_id for guest in account.store.guests.read_all() for component in guest.components}
     left = [vlan.id for vlan in account.store.vlans.read_all() if vlan.id not in used and vlan.billing_item_id is None]
     for vlan_id in left:
@@ -69,7 +69,7 @@ def release(account: Account) -> None:
 
 
 def _next_pod(account: Account, datacenter: Datacenter) -> int:
-    """Pods take turns, so that guests that name no router end up apart, as they may in reality."""
+    """Pods take turns, so that guests that name no router are separated, as they may be in reality."""
     fact = f"pod_turn_{datacenter.name}"
     turn = int(account.store.facts.get(fact, 0))
     account.store.facts[fact] = str(turn + 1)

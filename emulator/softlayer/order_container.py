@@ -1,4 +1,4 @@
-"""Order containers: what ``generateOrderTemplate`` hands out and ``verifyOrder`` and ``placeOrder`` take."""
+"""Order containers: ``generateOrderTemplate`` returns them, ``placeOrder`` takes them."""
 
 from __future__ import annotations
 

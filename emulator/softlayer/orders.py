@@ -1,4 +1,4 @@
-"""What an order asks for, once read and found orderable, whichever way it was sent."""
+"""A guest order that was read and checked, whichever way it was sent."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DEFAULT_PORT_SPEED = 100
 
 @dataclass(frozen=True)
 class Placement:
-    """Where one interface of a guest shall be, as far as the order says."""
+    """The network of one interface of a guest, as far as the order names it."""
 
     vlan_id: int | None = None
     router_id: int | None = None
@@ -52,7 +52,7 @@ class GuestOrder:
     ssh_key_ids: tuple[int, ...] = ()
     user_data: str = ""
     post_install_uri: str = ""
-    waits_for_nobody: bool = False  # refused rather than left to a person's approval
+    only_without_approval: bool = False  # refuse the order if it would have to wait for approval
     private: Placement = Placement()
     public: Placement = Placement()
 
@@ -99,7 +99,7 @@ def check(account: Account, order: GuestOrder) -> GuestOrder:
 
 
 def check_room(account: Account, orders: list[GuestOrder]) -> None:
-    """Refuse more guests than the account may have, or than there is room for in a datacenter or for a flavor there."""
+    """Refuse more guests than the account's limit, or than a datacenter or flavor has room for."""
     guests = account.store.guests.read_all()
     living, limit = sum(guest.cancelled is None for guest in guests), account.settings.instance_limit
     if living + len(orders) > limit:
@@ -157,7 +157,7 @@ def _check_references(account: Account, order: GuestOrder) -> None:
 
 
 def check_groups(account: Account, groups: tuple[int, ...] | list[int]) -> None:
-    """Refuse unknown security groups, and more of them than one interface can wear."""
+    """Refuse unknown security groups, and more than one interface can have."""
     for group_id in groups:
         if group_id not in account.store.security_groups:
             raise not_found(group_id)

@@ -1,6 +1,6 @@
-"""Properties that SoftLayer's objects have and the emulator's leave out, because nothing that it sells has them.
+"""Properties of SoftLayer's objects that are empty here: nothing that is sold has them.
 
-A mask may name them, for the official client's own masks do; any other unknown property is refused by name.
+A mask may name them, because the official client's masks do; any other unknown property is refused by name.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The injected faults that only SoftLayer's API has: refused calls, incomplete receipts, lists without their length."""
+"""Injected faults of SoftLayer's API: refusals, incomplete receipts, lists without their length."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transactions: named steps on the account's clock, and what happens when one is over."""
+"""Transactions: steps by name on the account's clock, and the effects of their end."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ MONITORING_S = 30.0
 
 
 def provision(account: Account, guest: Guest) -> None:
-    """Begin to build a guest, unless the account's weather lets its order be forgotten."""
+    """Begin to build a guest, unless an injected fault keeps its order from being carried out."""
     if not injects(account, "never", guest):
         begin(account, guest, PROVISION, (1 - SETUP_SHARE) * _building_s(account))
 
 
 def begin(account: Account, guest: Guest, group: str, duration_s: float) -> Transaction:
-    """Put a guest under work; some work gets stuck for a while."""
+    """Begin a transaction on a guest; an injected fault may make it hang for a while."""
     stalls_s = account.settings.stuck_s if injects(account, "stuck", guest) else 0.0
     guest.transaction = Transaction(account.next_id(), group, account.now, duration_s, stalls_s=stalls_s)
     guest.later = None
@@ -52,13 +52,13 @@ def begin(account: Account, guest: Guest, group: str, duration_s: float) -> Tran
 
 
 def injects(account: Account, what: str, guest: Guest) -> bool:
-    """Whether bad luck of this kind befalls a guest now: the settings have its rate, the account's seed decides."""
+    """Whether a fault of this kind is injected for a guest now; the settings have its rate."""
     rate = getattr(account.settings, f"{what}_rate")
     return rate > 0 and account.fault_injector.random_for(what, guest.name).random() < rate
 
 
 def step(transaction: Transaction, now: float) -> str:
-    """The name of the step that a transaction is in; it stays in the last one until it is over."""
+    """The current step of a transaction; it stays in the last one until its end."""
     steps, elapsed, half = STEPS[transaction.group], now - transaction.started, transaction.duration_s / 2
     worked = elapsed if elapsed < half else max(half, elapsed - transaction.stalls_s)
     share = worked / transaction.duration_s if transaction.duration_s else 1.0
@@ -66,12 +66,12 @@ def step(transaction: Transaction, now: float) -> str:
 
 
 def due_at(transaction: Transaction) -> float:
-    """When a transaction is over, if the machine is as far by then."""
+    """When a transaction ends, if its machine is ready by then."""
     return transaction.started + transaction.duration_s + transaction.stalls_s
 
 
 def advance(account: Account) -> bool:
-    """Let everything happen that is due and write it down, or nothing of it; tell whether something did."""
+    """Do and save everything that is due, or nothing of it; return whether anything was."""
     try:
         ended = cancellation.end_due(account)
         due = [guest.id for guest in account.store.guests.read_all() if _is_due(account, guest)]
@@ -148,13 +148,13 @@ def _start_upgrade(account: Account, guest: Guest) -> None:
 
 
 def _building_s(account: Account) -> float:
-    """How long a guest is worked on until it is provisioned, without the gap in between."""
+    """The time of a guest's transactions until it is provisioned, without the gap between them."""
     settings = account.settings
     return settings.provisioning_s - min(settings.gap_s, settings.provisioning_s / 2)
 
 
 def _end_provision(account: Account, guest: Guest) -> None:
-    """The guest is installed; for a moment nothing seems to happen, and then it is set up."""
+    """The guest is installed; after a gap without a transaction it is set up."""
     left_s = SETUP_SHARE * _building_s(account)
     gap_s = account.settings.provisioning_s - _building_s(account)
     guest.later = LaterWork(SETUP, account.now + gap_s, left_s)

@@ -1,4 +1,4 @@
-"""SoftLayer's types: which properties an object has, and of what type each is. The data are in ``types.txt``."""
+"""SoftLayer's types with their properties; the data are in ``types.txt``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PREFIX = "SoftLayer_"
 SCALAR = ""
 """The type of what has no properties of its own."""
 OF_THE_SERVICE = ("getObject", "getAllObjects", "createObject", "createObjects", "getPublicImages")
-RESULTS = {  # of the methods whose name does not tell it
+RESULTS = {  # of methods whose name does not show it
     "getCurrentUser": "User_Customer",
     "getDatacenters": "Location",
     "getStorageLocations": "Location",
@@ -48,7 +48,7 @@ def find(name: str | None) -> Type | None:
 
 
 def result_of(service: str, method: str) -> str | None:
-    """The type that a method answers with, or of each row of its list; None where that is not in the table."""
+    """The type of a method's answer, or of each row of its list; None if the table lacks it."""
     own = service.removeprefix(PREFIX)
     if method in RESULTS:
         return RESULTS[method]

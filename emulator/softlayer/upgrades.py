@@ -18,7 +18,7 @@ from emulator.softlayer.transactions import injects
 
 @dataclass(frozen=True)
 class UpgradeOrder:
-    """What shall become of one guest."""
+    """The changes to one guest."""
 
     guest: Guest
     disks: dict[int, Price]
@@ -33,7 +33,7 @@ class UpgradeOrder:
 
 
 def read_upgrade(account: Account, container: dict[str, Any]) -> UpgradeOrder:
-    """The upgrade that a container asks for, refused where it cannot be done."""
+    """The upgrade that a container asks for; refused if it cannot be done."""
     guest = _guest(account, container)
     disks: dict[int, Price] = {}
     speed = None
@@ -107,7 +107,7 @@ def _guest(account: Account, container: dict[str, Any]) -> Guest:
 
 
 def _price(account: Account, each: dict[str, Any]) -> Price:
-    """The price of one entry; the category that is named counts, as each disk size has one price per position."""
+    """The price of one entry in its named category: a disk size has one price for each position."""
     price = account.catalog.prices.get(number(each.get("id"), "prices.id"))
     if price is None:
         raise Fault(ORDER_INVALID, f"Price # {each.get('id')} does not exist or is not valid for this package.")

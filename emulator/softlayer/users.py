@@ -1,4 +1,4 @@
-"""Who calls, what that user may do, and what of the account such a user sees."""
+"""Users: what each may do, and which part of the account each sees."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class User:
 
     @property
     def sees_guests(self) -> bool:
-        """Whether devices are shown, new ones too: which ones somebody may see is a right beside that to look at them."""
+        """Whether guests are shown, new ones too; that needs two permissions."""
         return {ALL_GUESTS, VIEW} <= self.permissions
 
     @property
@@ -36,7 +36,7 @@ class User:
 
 
 def of(settings: Settings, credentials: Credentials | None) -> User:
-    """The user who calls; everybody but the restricted one may do everything."""
+    """The user of a call; all but the restricted one may do everything."""
     name = credentials.username if credentials else settings.username
     if settings.restricted_user and name == settings.restricted_user:
         return User(name, frozenset(settings.restricted_permissions))
@@ -44,7 +44,7 @@ def of(settings: Settings, credentials: Credentials | None) -> User:
 
 
 def check(user: User, call: Call) -> None:
-    """Refuse what the user may not do; a device that is not shown is "not found", as in reality."""
+    """Refuse what the user may not do; a guest that is not shown is "not found", as in reality."""
     needed = ADD if call.is_order else CANCEL if call.method in CANCELLING and call.service in CANCELLED else None
     if needed and needed not in user.permissions:
         raise public("Access Denied. ")

@@ -1,4 +1,4 @@
-"""What a caller may see of an object: its local properties at once, its relations only when asked for."""
+"""Objects as the API shows them: local properties always, relations only if the mask names them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class View:
 
 @dataclass(frozen=True)
 class Listing:
-    """A list answer: it is filtered under ``root``, ordered, paged and masked on its way out."""
+    """A list answer; it is filtered under ``root``, ordered, paged and masked before it is sent."""
 
     views: list[View]
     root: str | None = None

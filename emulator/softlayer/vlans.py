@@ -1,4 +1,4 @@
-"""VLANs: their names, who lives on them, and the end of one that was ordered."""
+"""VLANs: their names, their guests, and the cancellation of one that was ordered."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ def checked_name(name: str) -> str:
     return name
 
 
-def inhabitants(account: Account, vlan: Vlan) -> list[Guest]:
+def guests_on(account: Account, vlan: Vlan) -> list[Guest]:
     """The guests with an interface on a VLAN, also those that are being reclaimed."""
     every = account.store.guests.read_all()
     return [guest for guest in every if any(component.vlan_id == vlan.id for component in guest.components)]
 
 
 def failure_reasons(account: Account, vlan: Vlan) -> list[str]:
-    """What keeps a VLAN from being cancelled: all that still lives on it."""
-    return [f"Virtual guest {guest.id} ({guest.name}) is on VLAN {vlan.id}." for guest in inhabitants(account, vlan)]
+    """Why a VLAN cannot be cancelled: the guests on it."""
+    return [f"Virtual guest {guest.id} ({guest.name}) is on VLAN {vlan.id}." for guest in guests_on(account, vlan)]
 
 
 def cannot_end(account: Account, item: BillingItem) -> str | None:
-    """What keeps a VLAN from being cancelled now, as a sentence."""
+    """Why a VLAN cannot be cancelled now, as a sentence."""
     return " ".join(failure_reasons(account, account.store.vlans[item.resource_id])) or None
 
 
 def end(account: Account, item: BillingItem) -> None:
-    """Take a VLAN away."""
+    """Remove a VLAN."""
     del account.store.vlans[item.resource_id]

@@ -95,7 +95,7 @@ def _json(text: str, what: str) -> Any:
 
 
 def _loads(text: str) -> Any:
-    """As PHP reads JSON: half a surrogate pair is an error (JSON_ERROR_UTF16), so that no text of the account holds one."""
+    """Read JSON as PHP does: half a surrogate pair is an error (JSON_ERROR_UTF16)."""
     value = json.loads(text)
     json.dumps(value, ensure_ascii=False).encode()
     return value

@@ -1,4 +1,4 @@
-"""XML-RPC as SoftLayer speaks it: calls out of request bodies, answers and faults into response bodies."""
+"""SoftLayer's XML-RPC: request bodies to calls, answers and faults to response bodies."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from xml.parsers.expat import ExpatError
 from emulator.softlayer.calls import Answer, Call, Credentials
 from emulator.softlayer.faults import NOT_WELL_FORMED, Fault
 
-# The prolog declares iso-8859-1 although clients send UTF-8; a parser that believed it would garble every umlaut.
+# The prolog declares iso-8859-1 although clients send UTF-8; a parser that used it would break every umlaut.
 _PROLOG = re.compile(r"^\s*<\?xml[^>]*\?>")
 _NOT_XML = re.compile("[\x00-\x08\x0b-\x1f\ufffe\uffff]")
 INT32 = range(-(2**31), 2**31)
@@ -54,7 +54,7 @@ def write_fault(fault: Fault) -> bytes:
 
 
 def _encoded(text: str) -> bytes:
-    """PHP's writer sends such characters as references, which XML 1.0 forbids just the same: strict parsers give up."""
+    """Write characters that XML 1.0 forbids as references, as PHP does; strict parsers refuse them, too."""
     return _NOT_XML.sub(lambda found: f"&#{ord(found[0])};", text).encode()
 
 

@@ -10,16 +10,14 @@ import yaml
 
 from emulator.machines import Disk, MachineError, MachineSpec, host_tools
 from emulator.machines.access_file import OPEN, AccessFile
-from emulator.machines.cloud_config import host_key
 from emulator.machines.disks import Loop, device_name, parse_loops
 from emulator.machines.docker_errors import connect
 from emulator.machines.gpus import gpus_json
-from emulator.machines.machine_mount import files, write
-from emulator.machines.network_access import Access
+from emulator.machines.machine_mount import files, host_key, write
+from emulator.machines.network_access import Access, shaping_argv
 from emulator.machines.networks import gateway
 from emulator.machines.processes import KeptProcess
 from emulator.machines.publishing import published_ids
-from emulator.machines.shaping import shaping_argv
 from emulator.machines.waiting import wait_until
 
 

@@ -1,6 +1,6 @@
 """Billing items and orders as the API shows them.
 
-A top-level item speaks for the whole thing: its ``hourlyRecurringFee`` and ``currentHourlyCharge`` contain those of its children.
+The fees of a top-level item are those of the whole: its ``hourlyRecurringFee`` and ``currentHourlyCharge`` contain those of its children.
 """
 
 from __future__ import annotations
@@ -73,13 +73,13 @@ def child_view(account: Account, item: BillingItem, fee: Fee) -> View:
 
 
 def _charged(account: Account, item: BillingItem, fee: Fee, begun: float) -> Decimal:
-    """What a part has cost in the billing period that is shown; what earlier ones have cost stands on their invoices."""
+    """What a part has cost in the billing period that is shown; earlier periods are on their invoices."""
     before = billing.charged_for(fee, item, begun) if begun > fee.opened else Decimal()
     return billing.charged_for(fee, item, account.now) - before
 
 
 def _hours_before(opened: float, begun: float) -> int:
-    """The started hours that stand on earlier invoices."""
+    """The started hours that are on earlier invoices."""
     return billing.started_hours(opened, begun) if begun > opened else 0
 
 
@@ -118,12 +118,12 @@ def order_items(record: Order) -> list[dict[str, Any]]:
 
 
 def _approved(record: Order) -> float | None:
-    """When an order was approved, by a person or by nobody."""
+    """When an order was approved; without a person, at once."""
     return record.approved or (record.created if record.status == "APPROVED" else None)
 
 
 def user(account: Account, who: User | None = None) -> View:
-    """A user of the account; the one whose name it bears unless it is told."""
+    """A user of the account; by default the main one."""
     who = who or users.of(account.settings, None)
     name = who.name
     email = f"{name}@example.com"
@@ -159,7 +159,7 @@ class _Fees:
 
 
 def _top(item: BillingItem) -> Fee:
-    """The part that gives the whole its name."""
+    """The part that names the whole."""
     return next(fee for fee in reversed(item.fees) if fee.category == item.category)
 
 
@@ -172,7 +172,7 @@ def _local(account: Account, item: BillingItem, fee: Fee) -> dict[str, Any]:
 
 
 def _common_relations(account: Account, item: BillingItem, fee: Fee | None) -> dict[str, Any]:
-    """Relations in SoftLayer's schema: asking for them alone must not hide the local properties."""
+    """Relations in SoftLayer's schema: a mask with these alone still shows the local properties."""
     category = fee.category if fee else item.category
     return {
         "nextInvoiceTotalRecurringAmount": lambda: float(invoices.due_next(account, item, fee)),

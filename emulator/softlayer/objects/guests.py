@@ -1,4 +1,4 @@
-"""Virtual guests and what hangs on them as the API shows them."""
+"""Virtual guests as the API shows them, with their interfaces, transactions and upgrades."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from typing import Any
 from emulator.softlayer import transactions
 from emulator.softlayer.account import Account
 from emulator.softlayer.dates import iso
-from emulator.softlayer.objects import bills, goods, places, security
+from emulator.softlayer.objects import bills, disks, goods, places, security
 from emulator.softlayer.records import Component, Guest, Transaction, Upgrade
 from emulator.softlayer.views import View
 
-SWAP_GB, METADATA_MB = 2, 64
 ACTIVE_ID = 1001
 
 
@@ -84,7 +83,7 @@ def component(account: Account, owner: Guest, record: Component) -> View:
 
 
 def transaction(account: Account, owner: Guest, record: Transaction) -> View:
-    """Work on a guest, in the step that the clock says."""
+    """A transaction on a guest, with its current step."""
     until = account.now if record.ended is None else record.ended
     step = transactions.step(record, until)
     minutes = record.duration_s / len(transactions.STEPS[record.group]) / 60
@@ -101,36 +100,6 @@ def transaction(account: Account, owner: Guest, record: Transaction) -> View:
         },
         {"transactionStatus": lambda: status, "transactionGroup": lambda: {"name": record.group}},
     )
-
-
-def block_devices(account: Account, record: Guest) -> list[View]:
-    """Every device: boot, swap, the extra disks and the metadata drive."""
-    made = [
-        (disk.block_device_id, disk.device, _image(record, disk.id, disk.device, disk.capacity_gb, "GB"))
-        for disk in record.disks
-    ]
-    base = record.disks[0].block_device_id * 100
-    made.append((base + 1, 1, _image(record, base + 1, 1, SWAP_GB, "GB")))
-    made.append((base + 7, 7, _image(record, base + 7, 7, METADATA_MB, "MB")))
-    return [
-        View(
-            {
-                "id": number,
-                "guestId": record.id,
-                "device": str(device),
-                "mountType": "Disk",
-                "mountMode": "RW",
-                "bootableFlag": int(device == 0),
-                "createDate": iso(record.created),
-                "diskImageId": image["id"],
-            },
-            {
-                "diskImage": lambda image=image: View(image, {"type": lambda: _type(image)}),
-                "guest": lambda: guest(account, record),
-            },
-        )
-        for number, device, image in sorted(made, key=lambda each: each[1])
-    ]
 
 
 def _scalars(account: Account, record: Guest) -> dict[str, Any]:
@@ -180,7 +149,7 @@ def _relations(account: Account, record: Guest) -> dict[str, Any]:
         "networkVlans": lambda: [places.vlan(account, vlans[each.vlan_id]) for each in record.components],
         "frontendRouters": lambda: _routers(account, record, 1),
         "backendRouters": lambda: _routers(account, record, 0),
-        "blockDevices": lambda: block_devices(account, record),
+        "blockDevices": lambda: disks.block_devices(account, record),
         "blockDeviceTemplateGroup": lambda: goods.image(account, image) if image else None,
         "operatingSystem": lambda: goods.installed(record, system) if system else None,
         "softwareComponents": lambda: [goods.installed(record, system)] if system else [],
@@ -220,19 +189,3 @@ def _ssh_keys(account: Account, record: Guest) -> list[View]:
 def _routers(account: Account, record: Guest, port: int) -> list[View]:
     devices = [account.store.vlans[each.vlan_id].router_id for each in record.components if each.port == port]
     return [places.router(account, account.catalog.router(each)) for each in devices]
-
-
-def _image(owner: Guest, number: int, device: int, capacity: int, units: str) -> dict[str, Any]:
-    what = {1: "swap", 7: "metadata"}.get(device, f"disk {device}")
-    text = f"{owner.name} {what}"
-    return {"id": number, "capacity": capacity, "units": units, "name": text, "description": text, "uuid": owner.uuid}
-
-
-def _type(image: dict[str, Any]) -> dict[str, str]:
-    if image["units"] == "MB":
-        return {"keyName": "METADATA", "name": "Metadata"}
-    return (
-        {"keyName": "SWAP", "name": "Swap"}
-        if image["name"].endswith(" swap")
-        else {"keyName": "SYSTEM", "name": "System"}
-    )

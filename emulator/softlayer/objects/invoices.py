@@ -52,7 +52,7 @@ def every_item(account: Account, record: Invoice) -> list[View]:
 
 
 def _top_item(account: Account, record: Invoice, entry: Entry) -> View:
-    """The item's own line is the first; its amount is its own, as the official client adds the children's to it."""
+    """An item's own line with its own amount; the official client adds the children's."""
     item, own = entry.item, entry.lines[0]
     local = _line(record, own, item.id) | {
         "billingItemId": item.id,

@@ -11,7 +11,7 @@ from emulator.softlayer.catalog import Datacenter, Router
 from emulator.softlayer.objects import bills, guests, security
 from emulator.softlayer.records import Vlan
 from emulator.softlayer.views import View
-from emulator.softlayer.vlans import inhabitants
+from emulator.softlayer.vlans import guests_on
 
 STANDARD_PRICE_GROUP = {"id": 1, "description": "Standard", "name": "Standard"}
 
@@ -102,7 +102,7 @@ def vlan(account: Account, record: Vlan) -> View:
             "primarySubnet": lambda: subnet(account, record),
             "primarySubnets": lambda: [subnet(account, record)],
             "subnets": lambda: [subnet(account, record)],
-            "virtualGuests": lambda: [guests.guest(account, each) for each in inhabitants(account, record)],
+            "virtualGuests": lambda: [guests.guest(account, each) for each in guests_on(account, record)],
             "totalPrimaryIpAddressCount": lambda: IPv4Network(record.cidr).num_addresses,
             "tagReferences": lambda: security.tag_references(record.tags),
             "billingItem": lambda: bills.of(account, items[record.billing_item_id]) if record.billing_item_id else None,
@@ -138,7 +138,7 @@ def subnet(account: Account, record: Vlan) -> View:
             "networkVlan": lambda: vlan(account, record),
             "addressSpace": lambda: space,
             "ipAddressCount": lambda: network.num_addresses,
-            "virtualGuests": lambda: [guests.guest(account, each) for each in inhabitants(account, record)],
+            "virtualGuests": lambda: [guests.guest(account, each) for each in guests_on(account, record)],
             "ipAddresses": lambda: _addresses(account, record),
             "hardware": list,
             "tagReferences": list,

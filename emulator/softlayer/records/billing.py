@@ -22,7 +22,7 @@ class Fee:
 
 @dataclass
 class BillingItem:
-    """A top-level billing item: whatever is rented, with one fee per part. It stays readable after its end."""
+    """A top-level billing item: a rented resource with a fee for each part; never deleted."""
 
     id: int
     order_id: int
@@ -38,7 +38,7 @@ class BillingItem:
     closed: float | None = None
     notes: str = ""
     kind: str = "guest"  # what the resource is
-    category: str = "guest_core"  # the part of this category gives the whole its name; the others are its children
+    category: str = "guest_core"  # of the part that names the whole; the other parts are its children
     ends: float | None = None  # cancelled, but paid and usable until then
 
 
@@ -64,6 +64,6 @@ class Order:
     guest_ids: list[int]
     kind: str = "new"
     status: str = "APPROVED"
-    approved: float | None = None  # when a person approved it; None where nobody had to
-    held: list[BillingItem] = field(default_factory=list)  # what is billed once it is approved
-    held_upgrade: Upgrade | None = None  # what is done once it is approved
+    approved: float | None = None  # when a person approved it; None when no approval was needed
+    held: list[BillingItem] = field(default_factory=list)  # billed from the approval on
+    held_upgrade: Upgrade | None = None  # begun at the approval

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Transaction:
-    """Pending work on a guest; its present step follows from the clock."""
+    """Pending work on a guest; the clock determines its current step."""
 
     id: int
     group: str
@@ -19,7 +19,7 @@ class Transaction:
 
 @dataclass
 class LaterWork:
-    """A transaction that begins by itself at a moment; until then nothing of it is to be seen."""
+    """A transaction that begins at a later moment; until then it is not shown."""
 
     group: str
     starts: float
@@ -60,7 +60,7 @@ class Upgrade:
     disks: dict[int, int] = field(default_factory=dict)  # device number to capacity in GB
     port_speed: int | None = None
     preset_id: int | None = None
-    never: bool = False  # accepted, and then nobody does it
+    never: bool = False  # accepted, and then never carried out
 
 
 @dataclass
@@ -121,7 +121,7 @@ class Guest:
 
     @property
     def is_begun(self) -> bool:
-        """Whether anybody has begun to build it: its order may wait for a person, or have been forgotten."""
+        """Whether its building has begun: its order may wait for approval, or never be carried out."""
         return any((self.provisioned, self.transaction, self.last_transaction))
 
     @property

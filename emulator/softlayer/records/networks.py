@@ -20,7 +20,7 @@ class SshKey:
 
 @dataclass
 class GroupRule:
-    """One rule of a security group; it names addresses, another group, or nobody in particular."""
+    """One rule of a security group; its remote is a network, another group, or anything."""
 
     id: int
     direction: str
@@ -48,7 +48,7 @@ class SecurityGroup:
 
 @dataclass
 class Vlan:
-    """A VLAN with its one subnet: an automatic one comes with the first guest behind a router and goes with the last."""
+    """A VLAN with one subnet; an automatic one exists while guests are behind its router."""
 
     id: int
     number: int

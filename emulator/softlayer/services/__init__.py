@@ -1,4 +1,4 @@
-"""The services of the API: one table of methods per SoftLayer service; what is in no table is not emulated."""
+"""The services of the API: one table of methods for each; what is in none is not emulated."""
 
 from __future__ import annotations
 

@@ -102,11 +102,6 @@ def get_pending_invoice(account: Account, call: Call) -> View | None:
     return _pending_invoice(account)
 
 
-def get_balance(account: Account, call: Call) -> str:
-    """The account has paid what was invoiced."""
-    return "0"
-
-
 def get_images(account: Account, call: Call) -> Listing:
     """The account's own images."""
     own = [goods.image(account, each) for each in account.catalog.images if each.private and not each.foreign]
@@ -122,11 +117,6 @@ def get_upgrade_requests(account: Account, call: Call) -> Listing:
     """The upgrade requests of all guests, finished ones included."""
     requests = [each for guest in account.store.guests.values() for each in guests.upgrades(account, guest)]
     return Listing(requests, "upgradeRequests")
-
-
-def get_security_groups(account: Account, call: Call) -> Listing:
-    """Every security group."""
-    return Listing([security.group(account, each) for each in account.store.security_groups.values()], "securityGroups")
 
 
 def get_orders(account: Account, call: Call) -> Listing:
@@ -189,21 +179,16 @@ SERVICES = {
         "getSubnets": get_subnets,
         "getRouters": get_routers,
         "getAllTopLevelBillingItems": get_billing_items,
-        "getAllBillingItems": get_billing_items,
         "getPrivateBlockDeviceTemplateGroups": get_images,
-        "getBlockDeviceTemplateGroups": get_images,
         "getPortableStorageVolumes": get_portable_volumes,
         "getUpgradeRequests": get_upgrade_requests,
-        "getSecurityGroups": get_security_groups,
         "getOrders": get_orders,
         "getCurrentUser": get_current_user,
         "getPlacementGroups": nothing("placementGroups"),
         **storage.OF_ACCOUNT,
         "getInvoices": get_invoices,
         "getNextInvoiceTotalAmount": get_next_total,
-        "getNextInvoiceTotalRecurringAmount": get_next_total,
         "getPendingInvoice": get_pending_invoice,
-        "getBalance": get_balance,
         "getHardware": nothing("hardware"),
         "getDedicatedHosts": nothing("dedicatedHosts"),
         "getActiveVirtualLicenses": nothing("activeVirtualLicenses"),

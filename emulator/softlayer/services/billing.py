@@ -29,13 +29,8 @@ def get_children(account: Account, call: Call) -> Listing:
     return Listing(get_item(account, call).read("children"), "children")
 
 
-def get_next_invoice_children(account: Account, call: Call) -> Listing:
-    """The parts of a billing item that the next invoice still shows."""
-    return Listing(get_item(account, call).read("nextInvoiceChildren"), "nextInvoiceChildren")
-
-
 def cancel_item(account: Account, call: Call) -> bool:
-    """Cancel what is billed, at once or on its anniversary; its parts go with it, whatever is asked about associated items."""
+    """Cancel an item with its parts, at once or on its anniversary; other arguments change nothing."""
     parent = _parent(account, call)
     if parent:
         raise public(f"Billing item {call.identifier} is a part of billing item {parent.id}. Cancel that one.")
@@ -54,7 +49,7 @@ def cancel_on_anniversary(account: Account, call: Call) -> bool:
 
 
 def void_cancellation(account: Account, call: Call) -> bool:
-    """Take back a cancellation that is still pending."""
+    """Undo a cancellation that is still pending."""
     cancellation.void(find(account.store.billing_items, call))
     return True
 
@@ -115,7 +110,6 @@ SERVICES = {
     "SoftLayer_Billing_Item": {
         "getObject": get_item,
         "getChildren": get_children,
-        "getNextInvoiceChildren": get_next_invoice_children,
         "cancelItem": cancel_item,
         "cancelService": cancel_service,
         "cancelServiceOnAnniversaryDate": cancel_on_anniversary,

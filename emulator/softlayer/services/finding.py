@@ -1,14 +1,15 @@
-"""Finding the object that a call names: by number, by digits, or by GUID."""
+"""The object that a call names (by number, by digits, or by GUID), and the changes that it asks for."""
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from emulator.softlayer.account import Account
 from emulator.softlayer.calls import Call
-from emulator.softlayer.faults import BAD_REQUEST, Fault, not_found
+from emulator.softlayer.faults import BAD_REQUEST, Fault, invalid_value, not_found
 from emulator.softlayer.records import Guest
 
+NOTES_LENGTH = 1000
 Record = TypeVar("Record")
 
 
@@ -35,3 +36,14 @@ def find_guest(account: Account, call: Call) -> Guest:
     if guest_id is None:
         raise not_found(call.identifier)
     return guests[guest_id]
+
+
+def changes_of(call: Call, *editable: str) -> dict[str, Any]:
+    """The new values of an edit call; properties that cannot be edited are refused."""
+    changes = call.argument(0)
+    unknown = sorted(set(changes) - set(editable))
+    if unknown:
+        raise invalid_value(unknown[0], "It cannot be edited.")
+    if len(str(changes.get("notes") or "")) > NOTES_LENGTH:
+        raise invalid_value("notes", f"It may have {NOTES_LENGTH} characters.")
+    return changes

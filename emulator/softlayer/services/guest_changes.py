@@ -10,22 +10,15 @@ from emulator.softlayer.create_template import number, read_name
 from emulator.softlayer.faults import INVALID_PARAMETERS, Fault, invalid_value, public
 from emulator.softlayer.objects import guests
 from emulator.softlayer.records import Guest
-from emulator.softlayer.services.finding import find_guest
+from emulator.softlayer.services.finding import changes_of, find_guest
 from emulator.softlayer.views import View
 
-NOTES_LENGTH = 1000
-EDITABLE = {"hostname", "domain", "notes"}
 SPEEDS = (0, 10, 100, 1000)
 
 
 def edit(account: Account, call: Call) -> bool:
     """Change hostname, domain or notes; the machine itself is not changed."""
-    guest, changes = find_guest(account, call), call.argument(0)
-    unknown = set(changes) - EDITABLE
-    if unknown:
-        raise invalid_value(sorted(unknown)[0], "It cannot be edited.")
-    if len(str(changes.get("notes") or "")) > NOTES_LENGTH:
-        raise invalid_value("notes", f"It may have {NOTES_LENGTH} characters.")
+    guest, changes = find_guest(account, call), changes_of(call, "hostname", "domain", "notes")
     hostname, domain = read_name({"hostname": guest.hostname, "domain": guest.domain} | changes)
     guest.hostname, guest.domain, guest.modified = hostname, domain, account.now
     guest.notes = guest.notes if changes.get("notes") is None else str(changes["notes"])

@@ -1,13 +1,13 @@
-"""VLANs, subnets, pods and routers: read and named; what was ordered is cancelled through its billing item."""
+"""VLANs, subnets, pods and routers: reading and naming them; billing items cancel what was ordered."""
 
 from __future__ import annotations
 
 from emulator.softlayer import vlans
 from emulator.softlayer.account import Account
 from emulator.softlayer.calls import Call
-from emulator.softlayer.faults import invalid_value, not_found
+from emulator.softlayer.faults import not_found
 from emulator.softlayer.objects import places
-from emulator.softlayer.services.finding import find, identifier
+from emulator.softlayer.services.finding import changes_of, find, identifier
 from emulator.softlayer.views import Listing, View
 
 
@@ -18,10 +18,7 @@ def get_vlan(account: Account, call: Call) -> View:
 
 def edit_vlan(account: Account, call: Call) -> bool:
     """Give a VLAN a name."""
-    changes = call.argument(0)
-    unknown = set(changes) - {"name"}
-    if unknown:
-        raise invalid_value(sorted(unknown)[0], "It cannot be edited.")
+    changes = changes_of(call, "name")
     find(account.store.vlans, call).name = vlans.checked_name(str(changes.get("name") or ""))
     return True
 
@@ -33,7 +30,7 @@ def set_vlan_tags(account: Account, call: Call) -> bool:
 
 
 def cancel_failure_reasons(account: Account, call: Call) -> list[str]:
-    """Why a VLAN cannot be cancelled: all that still lives on it."""
+    """Why a VLAN cannot be cancelled: the guests on it."""
     return vlans.failure_reasons(account, find(account.store.vlans, call))
 
 

@@ -1,4 +1,4 @@
-"""SoftLayer_Product_Order: verifying and placing order containers, one or many, new guests or upgrades."""
+"""SoftLayer_Product_Order: verify and place order containers for new guests or upgrades."""
 
 from __future__ import annotations
 
@@ -50,11 +50,6 @@ def place(account: Account, call: Call) -> dict[str, Any]:
     return _receipt(account, order, whole)
 
 
-def check_items(account: Account, call: Call) -> bool:
-    """Items are never out of stock, and nothing conflicts that is not refused anyway."""
-    return True
-
-
 def _container(call: Call) -> dict[str, Any]:
     container = call.argument(0)
     if not isinstance(container, dict) or container.get(CONTAINERS) == []:
@@ -92,7 +87,5 @@ SERVICES = {
     "SoftLayer_Product_Order": {
         "verifyOrder": verify,
         "placeOrder": place,
-        "checkItemAvailability": check_items,
-        "checkItemConflicts": check_items,
     }
 }

@@ -10,7 +10,7 @@ from emulator.softlayer.views import Listing, View
 
 
 def search(account: Account, call: Call) -> Listing:
-    """SoftLayer_Search::advancedSearch for guests; only the object type is looked at."""
+    """SoftLayer_Search::advancedSearch for guests; only the object type is read."""
     text = call.argument(0)
     if "SoftLayer_Virtual_Guest" not in text:
         raise public(f"The emulator searches SoftLayer_Virtual_Guest alone, not '{text}'.")

@@ -1,4 +1,4 @@
-"""SoftLayer_Network_SecurityGroup: groups, their rules, and the interfaces that wear them."""
+"""SoftLayer_Network_SecurityGroup: groups, their rules, and the interfaces that they are attached to."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ def edit(account: Account, call: Call) -> bool:
 
 
 def delete(account: Account, call: Call) -> bool:
-    """Remove a group that nobody wears and no other group names."""
+    """Remove a group that is attached to no interface and named by no other group."""
     record = find(account.store.security_groups, call)
-    worn = attached_interfaces(account, record.id)
-    if worn:
-        names = ", ".join(sorted({guest.name for guest, _ in worn}))
+    attached = attached_interfaces(account, record.id)
+    if attached:
+        names = ", ".join(sorted({guest.name for guest, _ in attached}))
         raise public(f"Security group {record.id} is in use by the network components of {names}.")
     for other in account.store.security_groups.values():
         if other is not record and any(rule.remote_group_id == record.id for rule in other.rules):
@@ -107,7 +107,7 @@ def remove_rules(account: Account, call: Call) -> dict[str, Any]:
 
 
 def attach(account: Account, call: Call) -> dict[str, Any]:
-    """Put a group on interfaces."""
+    """Attach a group to interfaces."""
     record = find(account.store.security_groups, call)
     for component in _components(account, call):
         if record.id not in component.groups:
@@ -119,7 +119,7 @@ def attach(account: Account, call: Call) -> dict[str, Any]:
 
 
 def detach(account: Account, call: Call) -> dict[str, Any]:
-    """Take a group off interfaces."""
+    """Detach a group from interfaces."""
     record = find(account.store.security_groups, call)
     for component in _components(account, call):
         if record.id not in component.groups:
@@ -129,7 +129,7 @@ def detach(account: Account, call: Call) -> dict[str, Any]:
 
 
 def get_bindings(account: Account, call: Call) -> list[View]:
-    """The interfaces that wear a group."""
+    """The interfaces that a group is attached to."""
     return security.group(account, find(account.store.security_groups, call)).read("networkComponentBindings")
 
 

@@ -11,7 +11,7 @@ from emulator.softlayer.calls import Call
 from emulator.softlayer.faults import invalid_value, missing, public
 from emulator.softlayer.objects import security
 from emulator.softlayer.records import SshKey
-from emulator.softlayer.services.finding import find
+from emulator.softlayer.services.finding import changes_of, find
 from emulator.softlayer.views import View
 
 KEY_TYPES = {"ssh-rsa", "ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521"}
@@ -41,10 +41,7 @@ def get(account: Account, call: Call) -> View:
 
 def edit(account: Account, call: Call) -> bool:
     """Change label or notes."""
-    record, changes = find(account.store.ssh_keys, call), call.argument(0)
-    unknown = set(changes) - {"label", "notes"}
-    if unknown:
-        raise invalid_value(sorted(unknown)[0], "It cannot be edited.")
+    record, changes = find(account.store.ssh_keys, call), changes_of(call, "label", "notes")
     record.label = changes.get("label") or record.label
     record.notes = record.notes if changes.get("notes") is None else changes["notes"]
     record.modified = account.now

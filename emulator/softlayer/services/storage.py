@@ -1,15 +1,12 @@
-"""SoftLayer_Network_Storage: reading volumes and their notes; they are cancelled through their billing items."""
+"""SoftLayer_Network_Storage: volumes and their notes; billing items cancel them."""
 
 from __future__ import annotations
 
 from emulator.softlayer.account import Account
 from emulator.softlayer.calls import Call
-from emulator.softlayer.faults import invalid_value
 from emulator.softlayer.objects import volumes
-from emulator.softlayer.services.finding import find
+from emulator.softlayer.services.finding import changes_of, find
 from emulator.softlayer.views import Listing, View
-
-NOTES_LENGTH = 1000
 
 
 def get(account: Account, call: Call) -> View:
@@ -19,14 +16,8 @@ def get(account: Account, call: Call) -> View:
 
 def edit(account: Account, call: Call) -> bool:
     """Change the notes."""
-    changes = call.argument(0)
-    unknown = set(changes) - {"notes"}
-    if unknown:
-        raise invalid_value(sorted(unknown)[0], "It cannot be edited.")
-    notes = str(changes.get("notes") or "")
-    if len(notes) > NOTES_LENGTH:
-        raise invalid_value("notes", f"It may have {NOTES_LENGTH} characters.")
-    find(account.store.volumes, call).notes = notes
+    changes = changes_of(call, "notes")
+    find(account.store.volumes, call).notes = str(changes.get("notes") or "")
     return True
 
 

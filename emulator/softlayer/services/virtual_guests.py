@@ -11,7 +11,6 @@ from emulator.softlayer.create_template import read_template
 from emulator.softlayer.objects import bills, goods, guests
 from emulator.softlayer.order_container import write_container
 from emulator.softlayer.services import guest_changes
-from emulator.softlayer.services.create_options import get_create_options
 from emulator.softlayer.services.finding import find_guest
 from emulator.softlayer.upgrades import upgrade_prices
 from emulator.softlayer.views import MISSING, Listing, View
@@ -56,30 +55,12 @@ def get_billing_item(account: Account, call: Call) -> View | None:
     return bills.of_guest(account, find_guest(account, call))
 
 
-def get_billing_total(account: Account, call: Call) -> float | None:
-    """The dollars of a guest up to now."""
-    item = bills.of_guest(account, find_guest(account, call))
-    return item.local["currentHourlyCharge"] if item else None
-
-
-def validate_image(account: Account, call: Call) -> bool:
-    """Whether an image may be loaded onto a guest."""
-    image = account.catalog.image(call.argument(0))
-    return image is not None and image.virtualization == "HVM"
-
-
-def first_free_device(account: Account, call: Call) -> str:
-    """The device number that the next disk gets."""
-    used = {disk.device for disk in find_guest(account, call).disks} | {1}
-    return str(min(set(range(6)) - used, default=-1))
-
-
-def property_of(name: str, empty: Any = None) -> Any:
+def property_of(name: str) -> Any:
     """The getter of one property, as every object has one."""
 
     def getter(account: Account, call: Call) -> Any:
         value = get(account, call).read(name)
-        return empty if value is MISSING else value
+        return None if value is MISSING else value
 
     getter.__doc__ = f"The property {name} of a guest."
     return getter
@@ -99,7 +80,6 @@ def answer(value: Any) -> Any:
 SERVICES = {
     "SoftLayer_Virtual_Guest": {
         **guest_changes.METHODS,
-        "getCreateObjectOptions": get_create_options,
         "createObject": create,
         "createObjects": create_many,
         "generateOrderTemplate": generate_order_template,
@@ -108,33 +88,23 @@ SERVICES = {
         "getUpgradeItemPrices": get_upgrade_item_prices,
         "getUpgradeRequest": property_of("upgradeRequest"),
         "getBillingItem": get_billing_item,
-        "getCurrentBillingTotal": get_billing_total,
         "getBlockDevices": property_of("blockDevices"),
         "getActiveTransaction": property_of("activeTransaction"),
         "getActiveTransactions": property_of("activeTransactions"),
-        "getLastTransaction": property_of("lastTransaction"),
         "getNetworkComponents": property_of("networkComponents"),
         "getPrimaryNetworkComponent": property_of("primaryNetworkComponent"),
         "getPrimaryBackendNetworkComponent": property_of("primaryBackendNetworkComponent"),
         "getPrimaryIpAddress": property_of("primaryIpAddress"),
         "getPrimaryBackendIpAddress": property_of("primaryBackendIpAddress"),
-        "getPowerState": property_of("powerState"),
-        "getStatus": property_of("status"),
         "getDatacenter": property_of("datacenter"),
         "getOperatingSystem": property_of("operatingSystem"),
-        "getUserData": property_of("userData"),
         "getTagReferences": property_of("tagReferences"),
         "getNetworkVlans": property_of("networkVlans"),
-        "getBackendRouters": property_of("backendRouters"),
-        "getFrontendRouters": property_of("frontendRouters"),
         "getAttachedNetworkStorages": answer([]),
         "getAllowedHost": answer(None),
         "getBandwidthAllotmentDetail": answer(None),
         "getBillingCycleBandwidthUsage": answer([]),
         "getReverseDomainRecords": answer([]),
         "isCloudInit": answer(True),
-        "isPingable": property_of("powered", True),
-        "validateImageTemplate": validate_image,
-        "getFirstAvailableBlockDevicePosition": first_free_device,
     },
 }
