@@ -10,14 +10,14 @@ OK, NOTE, STOP = "ok", "note", "stop"
 PORT_STOP, PORT_NOTE = 0.3, 0.8
 """Ports are sold in steps of ten: less than a third of the order is another port, a little less is other traffic."""
 CLOCK_NOTE_S, CLOCK_STOP_S = 2.0, 60.0
-DRIVER_STOP, DRIVER_NOTE = 384, 418
-"""The 19.05 images were made for 418; on Tesla cards they run with 384.111 too."""
+DRIVER_STOP = 384
+"""NVIDIA's images of 2019 run on Tesla cards with 384.111 too, which is older than what is installed."""
 SHM_BYTES_OF_RANK = 128 << 20
 """NCCL's buffers between ranks of one machine: up to 16 rings of 4 MB both ways. Docker's default of 64 MB ends in "No space left"."""
 MEMLOCK_NOTE_BYTES = 8 << 20
 """A container without --ulimit has 64 kB on Ubuntu 18.04; with sockets NCCL locks little, so that this stops nothing."""
-GPU_MEMORY_MIB = 15 * 1024
-"""Every GPU that is sold has 16 GB, of which the driver shows a little less."""
+MIB_PER_GB = 15 * 64
+"""The driver shows a little less than what a GPU is sold with."""
 
 
 def judge(found, wanted):
@@ -89,16 +89,16 @@ def _gpus(name, facts, wanted):
     if not wanted.gpu:
         return []
     gpus = facts["gpus"]
-    fits = [one for one in gpus if wanted.gpu in one["name"] and one["memory_mib"] >= GPU_MEMORY_MIB]
+    fits = [one for one in gpus if wanted.gpu in one["name"] and one["memory_mib"] >= wanted.gpu_memory_gb * MIB_PER_GB]
     shown = ", ".join("{name} {memory_mib} MiB".format(**one) for one in gpus) or "none"
-    order = "{}x {} with 16 GB".format(wanted.slots, wanted.gpu)
+    order = "{}x {} with {} GB".format(wanted.slots, wanted.gpu, wanted.gpu_memory_gb)
     rows = [row("GPUs", name, shown, order, _if(len(fits) < wanted.slots))]
     if gpus:
         driver = gpus[0]["driver"]
         branch = driver.split(".")[0]
         major = int(branch) if branch.isdigit() else 0
-        verdict = _if(major < DRIVER_STOP, NOTE if major < DRIVER_NOTE else OK)
-        rows.append(row("driver", name, driver, "{} or newer".format(DRIVER_NOTE), verdict))
+        verdict = _if(major < DRIVER_STOP, NOTE if major < wanted.driver else OK)
+        rows.append(row("driver", name, driver, "{} or newer".format(wanted.driver), verdict))
     return rows
 
 

@@ -54,6 +54,8 @@ FIELDS = {
     "wire_bytes": NUMBER,
     "per_hour": (NUMBER, None),
     "gpu": (str, None),
+    "gpu_memory_gb": int,
+    "driver": int,
     "port_speed_mbps": (int, None),
     "probe_port": int,
     "model_bytes": int,

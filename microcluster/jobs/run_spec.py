@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 
 from agent import program, spec
 from agent.kill_run import RUN_VARIABLE, STAGING_LABEL
+from microcluster.catalog.gpus import GPUS
 from microcluster.jobs import image, staging_plan
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.kind import JobKind, Process, Run, World, kind_of
@@ -85,6 +86,7 @@ class RunFolder:
         payload, kind = self.payload, self.kind
         assert payload.job and payload.container
         built, schedule = image.of(payload.container), kind.schedule(payload.job)
+        gpu = GPUS.get(payload.gpu or "")
         reader, checkpoints = kind.reader(payload.job), kind.checkpoints(payload.job)
         plan = staging_plan.data_of(payload.job, payload.mount_point)
         data = plan.folder if plan else payload.mount_point
@@ -122,6 +124,8 @@ class RunFolder:
             "preflight_skipped": payload.job.preflight.removeprefix("run").removeprefix("skip: "),
             "interface": payload.interface,
             "gpu": payload.gpu,
+            "gpu_memory_gb": gpu.memory_gb if gpu else 0,
+            "driver": int(gpu.driver) if gpu else 0,
             "port_speed_mbps": payload.port_speed_mbps,
             "probe_port": port,
             "images": list(self.image_ids) or [self.image_digest] * len(payload.hosts),

@@ -12,13 +12,12 @@ from microcluster.waiting import wait_until
 
 INSTALL_TIMEOUT_S = 1800.0
 REBOOT_TIMEOUT_S = 300.0
-DRIVER_BRANCH = "418"  # The branch that the 19.05 images were released for; it knows P100 and V100.
 FOR_SOURCES = ("apt-transport-https", "ca-certificates", "curl", "gnupg")
 DOCKER = ("docker-ce", "docker-ce-cli", "containerd.io", "nvidia-docker2")
 INSTALL = ("install", "--no-install-recommends")
 
 
-def ensure_gpu(host: Host, slots: int) -> bool:
+def ensure_gpu(host: Host, slots: int, driver: str) -> bool:
     """Make ``slots`` GPUs and the container runtime usable; return whether anything changed.
 
     What cannot be installed here was refused before: microcluster/remote/requirements.py.
@@ -27,7 +26,7 @@ def ensure_gpu(host: Host, slots: int) -> bool:
     if not found.has_runtime:
         _install_docker(host)
     if not found.has_driver:
-        _install_driver(host)
+        _install_driver(host, driver)
     seen = host.run(("nvidia-smi", "--query-gpu=name", "--format=csv,noheader")).stdout.split("\n")
     count = len([line for line in seen if line.strip()])
     if count < slots:
@@ -58,11 +57,11 @@ def _install_docker(host: Host) -> None:
         )
 
 
-def _install_driver(host: Host) -> None:
+def _install_driver(host: Host, driver: str) -> None:
     release = host.run(("uname", "-r")).stdout.strip()
     apt_get(host, "update")
     apt_get(host, *INSTALL, f"linux-headers-{release}")
-    packages = (f"nvidia-headless-{DRIVER_BRANCH}-server", f"nvidia-utils-{DRIVER_BRANCH}-server")
+    packages = (f"nvidia-headless-{driver}-server", f"nvidia-utils-{driver}-server")
     apt_get(host, *INSTALL, *packages, timeout_s=INSTALL_TIMEOUT_S)
     host.run(("modprobe", "nvidia"), accept=range(256))
     if not brought(host).has_driver:  # The old module may still be loaded.

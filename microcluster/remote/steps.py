@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from microcluster.catalog.gpus import GPUS
 from microcluster.jobs import image
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.plain_text import note
@@ -37,13 +38,15 @@ def open_hosts(payload: ClusterFacts) -> list[Host]:
 
 def prepare_node(host: Host, payload: ClusterFacts) -> list[str]:
     """Make a fresh machine able to run containers on its GPUs; return the names of the steps that changed something."""
+    payload.require("gpu")
+    driver = GPUS[str(payload.gpu)].driver
     wait_for_ssh(host)
     return _run(
         host,
         ("logins by key only", lambda: ensure_key_login(host)),
         ("what the machine brings", lambda: ensure_requirements(host)),
         ("time and packages", lambda: ensure_system(host)),
-        ("driver and container runtime", lambda: ensure_gpu(host, payload.slots)),
+        ("driver and container runtime", lambda: ensure_gpu(host, payload.slots, driver)),
     )
 
 

@@ -104,21 +104,21 @@ class Bare(FakeMachine):
 def test_a_machine_that_has_everything_is_left_as_it_is():
     machine = Bare()
     assert not ensure_requirements(machine)
-    assert not ensure_gpu(machine, 2)
+    assert not ensure_gpu(machine, 2, "418")
     assert not ensure_system(machine, lambda: 1000.0)
     assert machine.changes == []
 
 
 def test_fewer_gpus_than_the_flavor_has_are_refused():
     with pytest.raises(RemoteError, match="nvidia-smi shows 1, the flavor has 2"):
-        ensure_gpu(Bare(gpus=1), 2)
+        ensure_gpu(Bare(gpus=1), 2, "418")
 
 
 def test_what_a_stock_ubuntu_lacks_is_installed():
     machine = Bare("docker", "driver")
     machine.files.pop(DAEMON_FILE)
     assert not ensure_requirements(machine)
-    assert ensure_gpu(machine, 2)
+    assert ensure_gpu(machine, 2, "418")
     assert [
         change for change in machine.changes if change in ("sources", "docker-ce", "nvidia-headless-418-server")
     ] == [
@@ -133,7 +133,7 @@ def test_an_image_with_a_docker_configuration_of_its_own_keeps_it_and_gets_the_r
     machine = Bare("docker")
     machine.own_daemon_file = True
     machine.files[DAEMON_FILE] = '{"log-driver": "journald"}'
-    assert ensure_gpu(machine, 2)
+    assert ensure_gpu(machine, 2, "418")
     settings = json.loads(machine.files[DAEMON_FILE])
     assert settings["log-driver"] == "journald"
     assert settings["runtimes"]["nvidia"]["path"] == "nvidia-container-runtime"
@@ -143,7 +143,7 @@ def test_dpkg_asks_nobody_about_a_configuration_file_that_the_image_has_changed(
     machine, calls = Bare("docker", "driver"), []
     apt = machine._env
     machine._env = lambda words, stdin: calls.append(words) or apt(words, stdin)
-    assert ensure_gpu(machine, 2)
+    assert ensure_gpu(machine, 2, "418")
     assert calls
     assert all("Dpkg::Options::=--force-confold" in words for words in calls)
 
@@ -205,7 +205,7 @@ def test_an_installation_of_docker_that_was_broken_off_is_gone_on_with(monkeypat
     monkeypatch.setattr(requirements, "DOCKER_TIMEOUT_S", 0)
     machine = halfway(Bare())
     assert not ensure_requirements(machine)
-    assert ensure_gpu(machine, 2)
+    assert ensure_gpu(machine, 2, "418")
     assert set(DOCKER_PACKAGES) <= set(machine.changes)
 
 

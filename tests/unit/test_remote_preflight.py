@@ -21,6 +21,8 @@ WANTED = {
     "interface": "eth0",
     "slots": 2,
     "gpu": "P100",
+    "gpu_memory_gb": 16,
+    "driver": 418,
     "port_speed_mbps": 1000,
     "probe_port": 4445,
     "disk_bytes": 10**10,

@@ -99,7 +99,9 @@ def test_a_run_without_these_programs_or_files_has_records_all_the_same(tmp_path
 
 
 def test_a_program_that_fails_is_an_error_and_not_an_older_version(folder):
-    (folder / "agent" / "scalars.py").write_text("def main(*words):\n    raise OSError('the disk is gone')\n")
+    (folder / "agent" / "readers" / "scalars.py").write_text(
+        "def main(*words):\n    raise OSError('the disk is gone')\n"
+    )
     with pytest.raises(CommandError, match="the disk is gone"):
         read(folder)
 
@@ -107,7 +109,6 @@ def test_a_program_that_fails_is_an_error_and_not_an_older_version(folder):
 def test_our_own_programs_are_not_among_the_runs_files(folder):
     for name in (
         "config.py",
-        "job.json",
         "job.log",
         "data.sh",
         "supervisor.pid",
