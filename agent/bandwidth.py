@@ -1,4 +1,4 @@
-"""Measures how fast one machine sends to another with plain sockets.
+"""Measure how fast one node sends to another over plain sockets.
 
 ``receive ADDRESS PORT STREAMS`` takes in and throws away; ``send ADDRESS PORT STREAMS`` sends for a while and prints the
 megabits per second that had arrived when the other side closed.

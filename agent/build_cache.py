@@ -1,4 +1,4 @@
-"""The stages of a staging: each is left out when its results are whole, so that a killed one goes on where it was.
+"""Stages of a staging: each is skipped when its results are whole, so a killed staging goes on where it was.
 
 A stage's stamp holds what its results follow from, and their sizes and hashes.
 """

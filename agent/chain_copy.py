@@ -1,4 +1,4 @@
-"""Takes a stream in, and passes it on to the next machine while it still comes, and runs on every machine.
+"""Receive a stream and pass it on to the next node while it still comes; runs on every node.
 
 Arguments: the words that take the stream in here, the words of the way to another machine, both as JSON; then the machines that are still
 to have it, in their order. So a chain of any length takes hardly longer than one machine. A link that breaks ends the stream for

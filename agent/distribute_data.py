@@ -1,4 +1,4 @@
-"""Brings the data set to every other machine, in one chain over the private network, and runs in the launcher's container.
+"""Send the data set to every other node, in one chain; runs in the launcher's container.
 
 Arguments: the folder of the data, the words of the way to another machine as JSON, the machines. Those that have every file with its
 hash get nothing. What broke in the chain goes by itself afterwards, from here.
@@ -67,8 +67,8 @@ class Spread:
         if not lacking:
             return []
         broken = self.chain(lacking)
-        for machine, said in broken:
-            tell({"event": "chain_broken", "to": [machine], "text": said})
+        for machine, output in broken:
+            emit({"event": "chain_broken", "to": [machine], "text": output})
         rest = self.lacking(lacking)
         named = dict(broken)
         for group in [[one for one in rest if one not in named]] + [[one] for one in rest if one in named]:
@@ -77,12 +77,12 @@ class Spread:
         rest = self.lacking(rest)
         size = sum(os.path.getsize(os.path.join(self.folder, name)) for name in self.names())
         got = [one for one in lacking if one not in rest]
-        tell({"event": "spread", "bytes": size, "to": got, "seconds": round(time.monotonic() - began, 1)})
+        emit({"event": "spread", "bytes": size, "to": got, "seconds": round(time.monotonic() - began, 1)})
         named = dict(named, **self.silent)
         return [(machine, named.get(machine, "its bytes are others than those that were sent")) for machine in rest]
 
 
-def tell(event):
+def emit(event):
     print(MARK + json.dumps(event, sort_keys=True))
     sys.stdout.flush()
 

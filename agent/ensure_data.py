@@ -1,4 +1,4 @@
-"""Has the data of a run on the launcher: its own, else those of a machine that has them whole, else made anew."""
+"""Have a run's data on the launcher: its own, else those of a node that has them whole, else made anew."""
 
 from agent.parallel import parallel
 from agent.staging_log import MARK
@@ -21,7 +21,7 @@ def ensure(run):
     try:
         if is_whole(run) or brought(run):
             return None
-        run.tell({"event": "staging", "text": "no machine has the data; making them"})
+        run.emit({"event": "staging", "text": "no machine has the data; making them"})
         lines = []
         code = stage(run, lines)
         if code:
@@ -38,9 +38,9 @@ def is_whole(run):
 def answer(run, words, what):
     """Return whether the data are whole where ``words`` look for them; raise when that cannot be told."""
     run.doing = what
-    code, said = run.ask_again(run.spec.data + words, ASK_TIMEOUT_S, (WHOLE, LACKING))
+    code, output = run.ask_again(run.spec.data + words, ASK_TIMEOUT_S, (WHOLE, LACKING))
     if code not in (WHOLE, LACKING):
-        raise NotKnown(what + said_last(said.splitlines()), code, said.splitlines()[-20:])
+        raise NotKnown(what + last_line(output.splitlines()), code, output.splitlines()[-20:])
     return code == WHOLE
 
 
@@ -83,26 +83,26 @@ def arrived(run, address):
             return True
         note(run, "the data of " + name + (" did not arrive" if code else " arrived with other bytes"))
     if code:
-        raise NotKnown("bringing the data from " + name + said_last(lines), code, lines[-20:])
+        raise NotKnown("bringing the data from " + name + last_line(lines), code, lines[-20:])
     return False
 
 
-def said_last(lines):
+def last_line(lines):
     return ": " + lines[-1] if lines else ""
 
 
 def stage(run, lines):
     """Make the data in a container of their own, which is gone afterwards; return the exit code."""
 
-    def heard(line):
+    def show(line):
         lines.append(line)
         if line.startswith(MARK):
-            run.tell({"event": "staging", "text": line[len(MARK) :]})
+            run.emit({"event": "staging", "text": line[len(MARK) :]})
 
     run.doing = "preparing the data set"
     run.on_host(run.spec.unstage)  # A killed launcher may have left one.
     try:
-        return run.on_host(run.spec.stage, heard)
+        return run.on_host(run.spec.stage, show)
     finally:
         run.on_host(run.spec.unstage)
 
@@ -110,4 +110,4 @@ def stage(run, lines):
 def note(run, text):
     """Say it in the log and where the run's progress is shown."""
     run.log.write((MARK + text + "\n").encode("utf-8"))
-    run.tell({"event": "staging", "text": text})
+    run.emit({"event": "staging", "text": text})

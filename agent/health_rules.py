@@ -1,4 +1,4 @@
-"""Decides from what a run says and shows whether something is wrong with it; pure,
+"""Decide from a run's events and samples whether something is wrong with it (pure).
 
 What cannot get better ends the run, because its machines cost money: a loss that is no number, a rank or a machine that is
 gone, no progress. What may be on purpose or may pass only raises an alarm: slow steps, GPUs at rest, a disk that fills up.
@@ -37,8 +37,8 @@ LOW_DISK_CHECKPOINTS = 3
 LOW_DISK_BYTES = 1 << 30
 
 
-class Alarms:
-    """What has been seen of one training phase, and what is wrong with it."""
+class HealthRules:
+    """What was observed of one training phase, and what is wrong with it."""
 
     def __init__(
         self, now, stall_s, *, expected=None, checkpoint_bytes=0, mixed=False, per_hour=None, max_steps=0, print_steps=0
@@ -59,8 +59,8 @@ class Alarms:
         self.answered, self.busy, self.free = {}, {}, {}
         self.not_copied = ""
 
-    def saw(self, event, now):
-        """Take in one event of the log."""
+    def observe(self, event, now):
+        """Record one event of the log."""
         kind = event["event"]
         if kind in PROGRESS:
             if self.step is not None:  # Start-up takes longer than anything that follows.
@@ -84,8 +84,8 @@ class Alarms:
         if kind in (RANK_DIED, NODE_LOST, DISK_FULL):
             self.final[kind] = event["text"]
 
-    def sampled(self, node, facts, now):
-        """Take in how a node answered when it was looked at; ``facts`` is None when it did not."""
+    def observe_sample(self, node, facts, now):
+        """Record how a node answered; ``facts`` is None when it did not."""
         self.answered.setdefault(node, now)
         if facts is None:
             return
@@ -95,11 +95,11 @@ class Alarms:
         if not used or max(used) > REST_PERCENT or node not in self.busy:
             self.busy[node] = now
 
-    def blind(self, now):
-        """Take in that nobody could be asked: it says nothing of the machines."""
+    def pause(self, now):
+        """Record that no node could be asked, which shows nothing about the nodes."""
         self.answered = dict((node, now) for node in self.answered)
 
-    def now(self, now):
+    def active(self, now):
         """Return {cause: sentence} of everything that is wrong at this moment."""
         found = dict(self.final)
         lost = sorted(node for node, at in self.answered.items() if now - max(at, self.progressed) > LOST_S)

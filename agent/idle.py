@@ -1,4 +1,4 @@
-"""Ends a step of the preparation in which nothing moves any more, as where a disk hangs.
+"""End a step of the preparation in which nothing moves any more, as on a disk that hangs.
 
 Moving is what the run's processes on this machine read, write and compute. So no step has a limit for the whole of it: 10 GB may
 take their time. A connection that only keeps itself alive moves too little to count.

@@ -1,4 +1,4 @@
-"""Lists what of a run is worth bringing home, with sizes and hashes, as one JSON line.
+"""Print which files of a run are worth fetching, with sizes and hashes, as one JSON line.
 
 Arguments: the run's folder, the data set's folder. A file that is still being written is taken as long as it is now.
 """

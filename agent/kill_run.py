@@ -1,4 +1,4 @@
-"""Ends every process of a run on this host and prints what is left.
+"""End every process of a run on this host and print which are left.
 
 A process belongs to a run when MICROCLUSTER_RUN in its environment says so, or when it runs in the run's container, which
 serves nothing else but tools that say so themselves (MICROCLUSTER_TOOL). It is signalled only while it still is the process
@@ -80,11 +80,11 @@ def container_of(name):
     Where Docker does not answer, its containers run on; what it has written of them stands in its folder.
     """
     argv = ["docker", "inspect", "--type=container", "--format", "{{.Id}} {{.State.Pid}}", name]
-    code, said = asked(argv, DOCKER_TIMEOUT_S)
+    code, output = asked(argv, DOCKER_TIMEOUT_S)
     if code == 0:
-        words = said.splitlines()[-1].split()  # A warning may come before.
+        words = output.splitlines()[-1].split()  # A warning may come before.
         return (words[0], int(words[1])), ""
-    if code == NOT_FOUND or ABSENT in said.lower():
+    if code == NOT_FOUND or ABSENT in output.lower():
         return None, ""
     code, written = asked(["sh", "-c", CONTAINERS, docker_folder()], DOCKER_TIMEOUT_S)
     known = [json.loads(line) for line in written.splitlines() if line.startswith("{")] if code == 0 else []
@@ -92,7 +92,7 @@ def container_of(name):
     if found:
         return (found[0]["ID"], found[0]["State"]["Pid"]), ""
     why = "Docker does not answer ({}), so the processes in container {} without the run's mark were not looked at"
-    return None, why.format((said.splitlines() or ["exit code " + str(code)])[-1], name)
+    return None, why.format((output.splitlines() or ["exit code " + str(code)])[-1], name)
 
 
 def docker_folder():

@@ -1,6 +1,6 @@
-"""Shows that the supervisor lives, for those who look at its folder.
+"""Show that the supervisor lives, by a clock in the run's folder.
 
-The sign is the machine's monotonic clock, which no step of the time of day moves and which every process of the machine shares.
+It is the machine's monotonic clock, which no change of the time of day moves and which all processes of the machine share.
 """
 
 import contextlib

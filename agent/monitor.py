@@ -1,4 +1,4 @@
-"""Looks after a run while its ranks train: samples the machines, raises alarms, ends what is lost."""
+"""Watch a run while its ranks train: sample the nodes, raise alarms, end a run that is lost."""
 
 import contextlib
 import errno
@@ -10,7 +10,7 @@ from collections import deque
 from agent import health_rules, kill_run, predicted_step
 from agent.parallel import parallel
 from agent.readers.ranks import rank_of
-from agent.replicator import Copier
+from agent.replicator import Replicator
 
 LAST_LINES, LINE_SHOWN = 20, 1000
 SAMPLE_TIMEOUT_S = 20
@@ -21,7 +21,7 @@ EARLY_S, EARLY_TIMES = 120, 4
 """In the first minutes the machines are asked so many times as often, so that a short run is measured as well."""
 
 
-class Watchman:
+class Monitor:
     """Watches one training phase from a thread of its own; ``begin`` and ``leave`` stand around it."""
 
     def __init__(self, run, explains):
@@ -34,8 +34,8 @@ class Watchman:
         spec = run.spec
         expected = predicted_step.of(run)
         if expected:
-            run.tell(dict(expected, event="prediction"))
-        self.alarms = health_rules.Alarms(
+            run.emit(dict(expected, event="prediction"))
+        self.rules = health_rules.HealthRules(
             time.monotonic(),
             spec.stall_s,
             expected=expected,
@@ -45,7 +45,7 @@ class Watchman:
             print_steps=spec.print_steps,
         )
         self.looking = threading.Thread(target=self._look_on, daemon=True)
-        self.copying = threading.Thread(target=Copier(run, self.alarms, self.over).keep, daemon=True)
+        self.copying = threading.Thread(target=Replicator(run, self.rules, self.over).keep, daemon=True)
 
     def begin(self):
         self.looking.start()
@@ -60,15 +60,15 @@ class Watchman:
         """Wait until the last checkpoint is on two machines; after a bad end the way to the other one may be cut."""
         self.copying.join()
 
-    def heard(self, line, events):
-        """Take in one line of the log with its events, and return these as they are to be written down."""
+    def observe(self, line, events):
+        """Record one line of the log; return its events as they are written down."""
         rank = rank_of(line)
         with self.lock:
             if self.explains(line):
                 self.last_lines.setdefault(rank, deque(maxlen=LAST_LINES)).append(line[:LINE_SHOWN])
             events = [self._explained(event) for event in events]
             for event in events:
-                self.alarms.saw(event, time.monotonic())
+                self.rules.observe(event, time.monotonic())
         self.call.set()
         return events
 
@@ -76,7 +76,7 @@ class Watchman:
         """Return (cause, sentence, lines) once something is wrong that ends the run, else None."""
         if self.verdict is None:
             with self.lock:
-                found = self.alarms.now(time.monotonic())
+                found = self.rules.active(time.monotonic())
                 cause = health_rules.ending(found)
                 if cause:
                     self.verdict = (cause, found[cause], self.lines(cause))
@@ -93,7 +93,7 @@ class Watchman:
             return None
         return health_rules.NODE_LOST, " and ".join(lost) + " does not answer, and the ranks have ended", self.lines()
 
-    def told_by_machines(self):
+    def read_exit_notes(self):
         """Return (cause, sentence, lines) of the rank whose end its machine has noted first, else None.
 
         mpirun has nothing to say of it when it crashes over a rank's death itself.
@@ -102,11 +102,11 @@ class Watchman:
         if not words:
             return None
         event = self._explained(dict(min(words, key=lambda word: word["t"]), event=health_rules.RANK_DIED))
-        self.run.tell(event)
+        self.run.emit(event)
         return health_rules.RANK_DIED, event["text"], self.lines(health_rules.RANK_DIED)
 
     def _ask_all(self, what):
-        """Return [(address, (exit code, what it printed))] of what every machine answers to the words of the job."""
+        """Run one program of the specification on every node; return [(address, (exit code, output))]."""
         addresses, argv = self.run.spec.addresses, getattr(self.run.spec, what)
 
         def ask(address):
@@ -160,10 +160,12 @@ class Watchman:
     def _could_not_look(self, error, for_s):
         """End the run for what will not pass: a full disk, a mistake of ours, or no memory for a process for minutes."""
         if health_rules.is_full(error):
-            self.alarms.saw({"event": health_rules.DISK_FULL, "text": "the launcher could not write: " + str(error)}, 0)
+            self.rules.observe(
+                {"event": health_rules.DISK_FULL, "text": "the launcher could not write: " + str(error)}, 0
+            )
         elif passes(error) and for_s < PASSES_S:
             with self.lock:
-                self.alarms.blind(time.monotonic())
+                self.rules.pause(time.monotonic())
         else:
             self.verdict = ("supervisor-failed", "watching the run failed: " + repr(error), [])
 
@@ -174,22 +176,22 @@ class Watchman:
             self.sampled_at = now
             self._sample()
         with self.lock:
-            found = self.alarms.now(time.monotonic())
+            found = self.rules.active(time.monotonic())
         self._raise(found)
 
     def _raise(self, found):
         """Write down what has begun to be wrong and what no longer is."""
         for cause in sorted(set(found) - set(self.raised)):
-            self.run.tell({"event": "alarm", "cause": cause, "text": found[cause]})
+            self.run.emit({"event": "alarm", "cause": cause, "text": found[cause]})
         for cause in sorted(set(self.raised) - set(found)):
-            self.run.tell({"event": "cleared", "cause": cause})
+            self.run.emit({"event": "cleared", "cause": cause})
         self.raised = found
 
     def _sample(self):
         for address, (code, out) in self._ask_all("facts"):
             name, facts = self.run.name_of(address), None if code else (words_in(out) or [None])[-1]
             with self.lock:
-                self.alarms.sampled(name, facts, time.monotonic())
+                self.rules.observe_sample(name, facts, time.monotonic())
             if facts is not None:
                 kept = dict((key, facts[key]) for key in ("free_bytes", "rx_bytes", "tx_bytes") if key in facts)
                 used = [gpu["utilisation"] for gpu in facts["gpus"] if gpu["utilisation"] is not None]

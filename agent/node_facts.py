@@ -1,4 +1,4 @@
-"""Prints what one machine is and has as one JSON line.
+"""Print what one node is and has as one JSON line.
 
 Arguments: the interface between the ranks, the folder of the run, the folder of its data, the port that measuring needs.
 """

@@ -1,4 +1,4 @@
-"""Does the same for several things at the same time."""
+"""Do the same for several things at the same time."""
 
 import threading
 

@@ -1,4 +1,4 @@
-"""Sentences into sentence pieces and back.
+"""Turn sentences into sentence pieces and back.
 
 Arguments: ``encode`` or ``decode``, the SentencePiece model. Lines in on standard input, as many lines out.
 """

@@ -1,4 +1,4 @@
-"""Writes the files of a run's folder, each at once and only where it differs.
+"""Write the files of a run's folder, each atomically and only where it differs.
 
 Argument: the folder. Standard input: [[name, text], ...] as JSON, in the order in which they appear.
 """

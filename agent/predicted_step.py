@@ -1,4 +1,4 @@
-"""What a step should take on this network, as far as anything like the run was ever timed."""
+"""Compute how long a step should take on this network, where anything like the run was ever timed."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Runs as every rank before the training does: says where it is, and adds up as much as the training's gradients.
+"""Runs as every rank before the training: prints where it is, and sums as much as the training's gradients.
 
 Arguments: the interface between the ranks, the configuration that the ranks will
 read, the size of the model in bytes.

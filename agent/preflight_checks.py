@@ -1,4 +1,4 @@
-"""Looks at machines, network and ranks between preparing and training."""
+"""Check nodes, network and ranks between preparing and training."""
 
 import json
 import threading
@@ -72,8 +72,8 @@ def mesh(run):
     addresses = run.spec.addresses
 
     def log_in(pair):
-        code, said = run.ask(run.on_node(pair[0], run.spec.ssh + [pair[1], "true"]), SSH_TIMEOUT_S, marked=False)
-        why = (said.splitlines() or ["exit code " + str(code)])[-1] if code else ""
+        code, output = run.ask(run.on_node(pair[0], run.spec.ssh + [pair[1], "true"]), SSH_TIMEOUT_S, marked=False)
+        why = (output.splitlines() or ["exit code " + str(code)])[-1] if code else ""
         return {"from": run.name_of(pair[0]), "to": run.name_of(pair[1]), "said": why}
 
     # In rounds, so that nobody gets more than one login at a time: sshd turns the eleventh away.
@@ -86,11 +86,11 @@ def nodes(run):
 
     def look(address):
         asked = time.time()
-        code, said = run.ask(run.on_node(address, run.spec.facts), FACTS_TIMEOUT_S, marked=False)
+        code, output = run.ask(run.on_node(address, run.spec.facts), FACTS_TIMEOUT_S, marked=False)
         answered = time.time()
         if code:
             return None
-        facts = json.loads(said.splitlines()[-1])
+        facts = json.loads(output.splitlines()[-1])
         return dict(facts, clock_off_s=facts["time"] - (asked + answered) / 2, clock_error_s=(answered - asked) / 2)
 
     addresses = run.spec.addresses
@@ -113,10 +113,10 @@ def bandwidth(run, streams):
             daemon=True,
         )
         drain.start()
-        code, said = run.ask(run.on_node(sender, words("send", receiver)), BANDWIDTH_TIMEOUT_S, marked=False)
+        code, output = run.ask(run.on_node(sender, words("send", receiver)), BANDWIDTH_TIMEOUT_S, marked=False)
         drain.join()
         names = {"from": run.name_of(sender), "to": run.name_of(receiver), "streams": streams}
-        last = (said.splitlines() or ["no answer"])[-1]
+        last = (output.splitlines() or ["no answer"])[-1]
         return dict(names, mbps=None, said=last) if code else dict(names, mbps=float(last))
 
     return parallel(measure, pairs)

@@ -1,4 +1,4 @@
-"""Compares what the preflight found with what was ordered; pure,
+"""Compare what the preflight found with what was ordered (pure).
 
 A row of the table is {check, where, found, wanted, verdict}: "ok"; "note" for what is worth knowing; "stop" for what would
 waste the money of the run.

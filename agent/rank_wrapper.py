@@ -1,4 +1,4 @@
-"""Runs one rank and leaves a word on its machine of how it ended.
+"""Run one rank and note on its node how it ended.
 
 mpirun says which rank has died, but at times crashes over that itself; then only these words name the machine. Arguments: the
 file of the words, the rank's command.

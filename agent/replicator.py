@@ -1,7 +1,7 @@
-"""Sees every new checkpoint and best model of a run, and lets another machine have the newest.
+"""Announce every new checkpoint and best model, and keep a replica of the newest on another node.
 
-It has a thread of its own and never holds up the ranks. The first machine that takes the copy keeps it for as long as it can; when it
-cannot, the next one does.
+It runs in a thread of its own and never holds up the ranks. The first node that takes the replica keeps it for as long as it can;
+when it cannot, the next node does.
 """
 
 import json
@@ -17,11 +17,11 @@ LIMITED = ["timeout", "--kill-after=" + str(KILL_AFTER_S), str(COPY_TIMEOUT_S)]
 RETRY_S = 60
 
 
-class Copier:
+class Replicator:
     """Keeps the copy of one training phase; ``keep`` returns after the look that follows the end."""
 
-    def __init__(self, run, alarms, over):
-        self.run, self.alarms, self.over = run, alarms, over
+    def __init__(self, run, rules, over):
+        self.run, self.rules, self.over = run, rules, over
         self.keepers = list(run.spec.addresses[1:])
         self.announced = self.kept = None
         self.failed_at = None
@@ -43,7 +43,7 @@ class Copier:
             self.announced = None
         except Exception as error:  # noqa: BLE001 - it may pass, and the next checkpoints are to be copied all the same
             self.failed_at = time.monotonic()
-            self.alarms.not_copied = "the newest checkpoint could not be copied: {}".format(error)
+            self.rules.not_copied = "the newest checkpoint could not be copied: {}".format(error)
 
     def _announce_and_copy(self, newest, best, last):
         if newest != self.announced:
@@ -55,8 +55,8 @@ class Copier:
 
     def _announce(self, step, name):
         size = sum(os.path.getsize(self.run.path("logdir", file)) for file in self._files(name))
-        self.alarms.checkpoint_bytes = size
-        self.run.tell({"event": "checkpoint", "step": step, "bytes": size})
+        self.rules.checkpoint_bytes = size
+        self.run.emit({"event": "checkpoint", "step": step, "bytes": size})
 
     def _copy(self, newest, best):
         """Copy to the first machine that takes it, so that the launcher's loss costs one interval at most."""
@@ -69,20 +69,20 @@ class Copier:
         for address in list(self.keepers):
             began, node = time.monotonic(), self.run.name_of(address)
             argv = LIMITED + self.run.spec.copy + [address, str(step)] + ["logdir/" + file for file in files]
-            code, said = self.run.ask(argv, COPY_TIMEOUT_S + 2 * KILL_AFTER_S, marked=False)
+            code, output = self.run.ask(argv, COPY_TIMEOUT_S + 2 * KILL_AFTER_S, marked=False)
             if not code:
                 self.keepers.remove(address)
                 self.keepers.insert(0, address)
-                self.kept, self.failed_at, self.alarms.not_copied = (newest, best), None, ""
-                told = {"event": "copied", "step": step, "to": node, "best": [os.path.basename(one) for one in best]}
+                self.kept, self.failed_at, self.rules.not_copied = (newest, best), None, ""
+                event = {"event": "copied", "step": step, "to": node, "best": [os.path.basename(one) for one in best]}
                 lag = {"seconds": round(time.monotonic() - began, 1), "lag_s": round(time.time() - written, 1)}
-                self.run.tell(dict(told, **dict(lag, **sent(said))))
+                self.run.emit(dict(event, **dict(lag, **sent(output))))
                 return
             if self._as_they_are(files) != before:
                 return  # The framework has written meanwhile; the next look takes what is there then.
-            refused.append("to " + node + ": " + said[-300:])
+            refused.append("to " + node + ": " + output[-300:])
         self.failed_at = time.monotonic()
-        self.alarms.not_copied = "checkpoint {} could not be copied {}".format(step, "; ".join(refused))
+        self.rules.not_copied = "checkpoint {} could not be copied {}".format(step, "; ".join(refused))
 
     def _files(self, name):
         return self.run.checkpoints.files_of(name)
@@ -93,6 +93,6 @@ class Copier:
         return [(os.path.getsize(path), os.path.getmtime(path)) if os.path.exists(path) else None for path in paths]
 
 
-def sent(said):
+def sent(output):
     """Return what the copying says that it has sent: bytes, and how many files."""
-    return json.loads(said.partition(MARK)[2].splitlines()[0]) if MARK in said else {}
+    return json.loads(output.partition(MARK)[2].splitlines()[0]) if MARK in output else {}

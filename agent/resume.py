@@ -1,4 +1,4 @@
-"""What a run goes on from: the newest checkpoint that is whole, of this machine or of the one that has the copy."""
+"""Choose the checkpoint that a run goes on from: the newest whole one, of this node or of the replica on another."""
 
 import os
 import time
@@ -48,35 +48,37 @@ def bring_back(run):
         )
 
 
-def unknown(run, address, said):
+def unknown(run, address, output):
     sentence = (
         "asking {} for the step of its copy: no answer in {} tries ({}). If it will never answer, remove {} there"
     )
-    return sentence.format(run.name_of(address), ASK_TRIES, said, run.path("copy"))
+    return sentence.format(run.name_of(address), ASK_TRIES, output, run.path("copy"))
 
 
 def brought(run, step, address, refused):
     """Return whether the copy is here now; one that is spoilt there is added to ``refused``, anything else raises."""
     name = run.name_of(address)
     run.doing = "fetching the copy of step {} from {}".format(step, name)
-    code, said = run.ask_again(run.spec.bring + [address], BRING_TIMEOUT_S, (0, SPOILT, TOO_SLOW))
-    run.tell({"event": "not_brought_back" if code else "brought_back", "step": step, "from": name, "text": said[-300:]})
+    code, output = run.ask_again(run.spec.bring + [address], BRING_TIMEOUT_S, (0, SPOILT, TOO_SLOW))
+    run.emit(
+        {"event": "not_brought_back" if code else "brought_back", "step": step, "from": name, "text": output[-300:]}
+    )
     if code not in (0, SPOILT):
-        raise NotBroughtBack("fetching the copy of step {} from {}: {}".format(step, name, said[-300:]))
+        raise NotBroughtBack("fetching the copy of step {} from {}: {}".format(step, name, output[-300:]))
     if code:
-        refused.append("that of step {} on {}: {}".format(step, name, said[-300:]))
+        refused.append("that of step {} on {}: {}".format(step, name, output[-300:]))
     return not code
 
 
 def asked(run, address):
     """Return the step of the checkpoint that a machine has the copy of, None when it says that it has none, or a NoAnswer."""
-    code, said = run.ask_again(run.spec.copied + [address], ASK_TIMEOUT_S, (0,))
-    word = (said.partition(MARK)[2].split() or [""])[0]
+    code, output = run.ask_again(run.spec.copied + [address], ASK_TIMEOUT_S, (0,))
+    word = (output.partition(MARK)[2].split() or [""])[0]
     if code == 0 and word == NONE:
         return None
     if code == 0 and word.isdigit():
         return int(word)
-    return NoAnswer((said.splitlines() or ["exit code " + str(code)])[-1][-300:])
+    return NoAnswer((output.splitlines() or ["exit code " + str(code)])[-1][-300:])
 
 
 def latest_checkpoint(run):
@@ -96,10 +98,10 @@ def latest_checkpoint(run):
     step, name = chosen
     removed = run.checkpoints.prune(name)
     if removed:
-        run.tell({"event": "pruned", "names": removed})
+        run.emit({"event": "pruned", "names": removed})
     run.resumed, run.resumed_from = step, run.path("logdir", run.checkpoints.files_of(name)[0])
     needed = run.checkpoints.prepare(name)
-    run.tell({"event": "resuming", "step": step, "from": name})
+    run.emit({"event": "resuming", "step": step, "from": name})
     return ["logdir/" + file for file in needed]
 
 
@@ -107,7 +109,7 @@ def choose(run):
     """Return (step, name) of what the run goes on from or None, and what was put aside for it."""
     chosen, passed = run.checkpoints.choose(run.path("torn"), lambda name: is_readable(run, name))
     for why in passed:
-        run.tell({"event": "passed_over", "text": why})
+        run.emit({"event": "passed_over", "text": why})
     return chosen, passed
 
 

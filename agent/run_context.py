@@ -1,4 +1,4 @@
-"""One run's folder on the launcher, and its words in the container."""
+"""One run's folder on the launcher, and how commands run in its container and on its nodes."""
 
 import contextlib
 import json
@@ -31,7 +31,7 @@ class Run:
         self.events = open(self.path("progress.jsonl"), "a")  # noqa: SIM115 - as long as the process
         self.samples = open(self.path("samples.jsonl"), "a")  # noqa: SIM115 - as long as the process
         self.cut_off = [file for file in (self.events, self.samples) if is_cut_off(file.name)]
-        self.telling = threading.Lock()
+        self.writing = threading.Lock()
         self.doing, self.stuck = "preparing", None
         self.resumed = self.resumed_from = None
 
@@ -55,7 +55,7 @@ class Run:
             if os.path.exists(self.path(name)):
                 os.remove(self.path(name))
 
-    def tell(self, event):
+    def emit(self, event):
         """Add one event to progress.jsonl."""
         self._add(self.events, event)
 
@@ -64,7 +64,7 @@ class Run:
         self._add(self.samples, facts)
 
     def _add(self, file, event):
-        with self.telling:
+        with self.writing:
             if file in self.cut_off:  # The first event must not become a part of the line that a crash has left.
                 self.cut_off.remove(file)
                 file.write("\n")
@@ -73,7 +73,7 @@ class Run:
 
     def enter(self, phase):
         self.write("phase", phase)
-        self.tell({"event": "phase", "phase": phase})
+        self.emit({"event": "phase", "phase": phase})
 
     def name_of(self, address):
         """Return the name of the node with an address, which is what a person knows it by."""
@@ -121,10 +121,10 @@ class Run:
         for number in range(ASK_TRIES):
             if number:
                 time.sleep(ASK_PAUSE_S)
-            code, said = self.ask(argv, timeout_s, marked=marked)
+            code, output = self.ask(argv, timeout_s, marked=marked)
             if code in answers or self.doing == self.stuck:
                 break
-        return code, said
+        return code, output
 
     def on_node(self, address, argv):
         """Return the words that run ``argv`` in the container of a node; the launcher's own needs no way there."""

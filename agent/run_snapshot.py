@@ -1,4 +1,4 @@
-"""Reads one run's folder and prints it as one JSON line. Argument: the folder."""
+"""Read one run's folder and print it as one JSON line. Argument: the folder."""
 
 import fcntl
 import json

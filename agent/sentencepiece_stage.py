@@ -1,4 +1,4 @@
-"""Learns sentence pieces, and cuts texts into them; runs as a process of its own, which a signal ends at once.
+"""Learn sentence pieces and cut texts into them, in a process of its own, which a signal ends at once.
 
 Arguments: ``learn PREFIX SIZE FLAGS FILE...``, the flags in one word, or ``encode MODEL FILE TARGET``.
 """

@@ -1,4 +1,4 @@
-"""Makes the data of a run, in a container of its own on the launcher: fetch, check, unpack, clean, shuffle, cut into pieces.
+"""Make a run's data, in a container of its own on the launcher: fetch, check, unpack, clean, shuffle, cut into pieces.
 
 ``staging.py PLAN`` reads the plan (microcluster/jobs/staging_plan.py) and leaves finished files with their sums in its folder.
 Every step is left out whose results are whole.
@@ -150,11 +150,11 @@ class Tool:
 
     def run(self, jobs):
         """Run it once for each list of arguments, side by side; raise when one fails, after all have ended."""
-        with open(self.log, "w+b") as said:  # The library's own words are hundreds of lines.
+        with open(self.log, "w+b") as output:  # The library's own words are hundreds of lines.
             children = []
             try:
                 for job in jobs:
-                    children.append(subprocess.Popen(PIECES + job, stderr=said))
+                    children.append(subprocess.Popen(PIECES + job, stderr=output))
                 codes = [child.wait() for child in children]
             finally:  # We may have been told to end.
                 for child in children:
@@ -162,8 +162,8 @@ class Tool:
                         child.kill()
                         child.wait()
             if any(codes):
-                said.seek(0)
-                last = said.read().decode("utf-8", "replace").strip().splitlines()[-LINES_THAT_MATTER:]
+                output.seek(0)
+                last = output.read().decode("utf-8", "replace").strip().splitlines()[-LINES_THAT_MATTER:]
                 raise Refused(
                     "cutting into pieces: ended with exit code " + str(max(codes, key=abs)) + ". " + " ".join(last)
                 )

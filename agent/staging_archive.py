@@ -1,4 +1,4 @@
-"""Takes files out of a tar without trusting it: nothing is written but where we say."""
+"""Take files out of a tar without trusting it: nothing is written outside the folder."""
 
 import lzma
 import os

@@ -1,4 +1,4 @@
-"""Whether finished data can be trained on, and the sums by which every host tells them."""
+"""Check whether finished data can be trained on, and write the sums by which every host knows them."""
 
 import os
 
@@ -17,8 +17,8 @@ def check(folder, plan):
     for pair in plan["pairs"]:
         counts = [count_lines(os.path.join(folder, name)) for name in pair]
         if counts[0] != counts[1] or not counts[0]:
-            said = " and ".join(pair) + " have " + str(counts[0]) + " and " + str(counts[1]) + " lines"
-            problems.append(said + ", which do not pair" if counts[0] != counts[1] else said)
+            output = " and ".join(pair) + " have " + str(counts[0]) + " and " + str(counts[1]) + " lines"
+            problems.append(output + ", which do not pair" if counts[0] != counts[1] else output)
         else:
             say(" and ".join(pair) + ": " + str(counts[0]) + " lines each")
     vocabulary, wanted = plan["vocabulary"]

@@ -1,4 +1,4 @@
-"""Fetches an archive: goes on where a connection broke, never leaves https, and compares with what is known of it.
+"""Download an archive: resume where a connection broke, never leave https, compare with what is known of it.
 
 What an archive is, size and hash, is written down when it is first seen; the
 same address must give the same ever after.

@@ -1,4 +1,4 @@
-"""What a staging says while it works: lines that the log shows, and its refusals."""
+"""The lines that a staging prints for the log, and its refusals."""
 
 import sys
 import time
@@ -22,12 +22,12 @@ class Progress:
 
     def __init__(self, what, total, unit, scale=1, clock=time.monotonic):
         self.what, self.total, self.unit, self.scale, self.clock = what, total, unit, scale, clock
-        self.began = self.said = clock()
+        self.began = self.printed_at = clock()
         say(what + " ...")
 
     def at(self, done):
-        if self.clock() - self.said >= SAY_EVERY_S:
-            self.said = self.clock()
+        if self.clock() - self.printed_at >= SAY_EVERY_S:
+            self.printed_at = self.clock()
             say(self.what + ": " + self._amount(done) + ", " + self._age() + " so far")
 
     def over(self, done):

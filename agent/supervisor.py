@@ -1,7 +1,7 @@
-"""Lives on the launcher and carries one run through preparing, preflight and training.
+"""Carry one run through preparing, preflight and training, on the launcher.
 
-``supervisor.py start FOLDER`` detaches ``supervisor.py run FOLDER`` unless that is alive. Everything it knows stands in
-FOLDER/job.json; everything it says goes to job.log, progress.jsonl, phase, exit_code and failure.json in the same folder.
+``supervisor start FOLDER`` detaches ``supervisor run FOLDER`` unless that is alive. It reads FOLDER/job.json, and writes job.log,
+progress.jsonl, phase, exit_code and failure.json in the same folder.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ from agent import distribute_data, ensure_data, health_rules, resume, spec
 from agent.idle import IdleWatch
 from agent.kill_run import RUN_VARIABLE
 from agent.liveness import Liveness
-from agent.monitor import Watchman
+from agent.monitor import Monitor
 from agent.preflight_checks import PreflightFailed, preflight
 from agent.processes import end_all, run_all
 from agent.readers import reader_of
@@ -72,7 +72,7 @@ def prepare(run):
     if wrong:
         what, code, lines = wrong
         raise Failed(
-            cause_of(lines, "preparing"), what + " ended with exit code " + str(code) + last_words(lines), code, lines
+            cause_of(lines, "preparing"), what + " ended with exit code " + str(code) + last_reason(lines), code, lines
         )
     try:
         resume.bring_back(run)
@@ -96,10 +96,12 @@ def place(run, checkpoint):
     for event in (
         json.loads(line[len(distribute_data.MARK) :]) for line in lines if line.startswith(distribute_data.MARK)
     ):
-        run.tell(dict(event, to=[run.name_of(address) for address in event["to"]]))
+        run.emit(dict(event, to=[run.name_of(address) for address in event["to"]]))
     if code:
-        said = " ".join(run.name_of(word) for word in (lines or ["no word"])[-1].split())
-        raise Failed(cause_of(lines, "placing"), "bringing the data to the other machines: " + said, code, lines[-20:])
+        output = " ".join(run.name_of(word) for word in (lines or ["no word"])[-1].split())
+        raise Failed(
+            cause_of(lines, "placing"), "bringing the data to the other machines: " + output, code, lines[-20:]
+        )
 
 
 def cause_of(lines, usual):
@@ -107,10 +109,10 @@ def cause_of(lines, usual):
     return health_rules.DISK_FULL if os.strerror(errno.ENOSPC) in " ".join(lines) else usual
 
 
-def last_words(lines):
+def last_reason(lines):
     """Return what a staging refused with, which is the reason and not only a sign of it."""
-    said = [line[len(ensure_data.MARK) :] for line in lines[-1:] if line.startswith(ensure_data.MARK)]
-    return ": " + said[0] if said else ""
+    output = [line[len(ensure_data.MARK) :] for line in lines[-1:] if line.startswith(ensure_data.MARK)]
+    return ": " + output[0] if output else ""
 
 
 def must(run, cause, what, argv):
@@ -130,33 +132,33 @@ def resumed(run):
 
 
 def train(run, processes):
-    """Run the ranks under the eyes of the watchman, and leave none of them behind that the end of others did not reach."""
+    """Run the ranks under the monitor, and leave none of them behind."""
     reader = reader_of(run.spec)
-    watchman = Watchman(run, reader.explains)
-    watchman.begin()
+    monitor = Monitor(run, reader.explains)
+    monitor.begin()
     try:
-        code, last = run_all(run, processes, lambda line: tell_all(run, watchman.heard(line, reader.read(line))))
+        code, last = run_all(run, processes, lambda line: emit_all(run, monitor.observe(line, reader.read(line))))
     except Exception:  # The log could not be written, or what nobody thought of: the ranks would go on unseen.
         end_all(run)
         raise
     finally:
-        watchman.leave()
-    verdict = watchman.judgement() if code else watchman.verdict
+        monitor.leave()
+    verdict = monitor.judgement() if code else monitor.verdict
     if code and not verdict:
-        verdict = watchman.silent() or watchman.told_by_machines()
+        verdict = monitor.silent() or monitor.read_exit_notes()
     if code or verdict:
         end_all(run)
     if verdict:
         raise Failed(verdict[0], verdict[1], code or 1, verdict[2])
     if code:
         what = "training" if len(processes) == 1 else last.role + " on " + run.spec.names[last.node]
-        raise Failed("training", what + " ended with exit code " + str(code), code, watchman.lines())
-    watchman.finish_copies()
+        raise Failed("training", what + " ended with exit code " + str(code), code, monitor.lines())
+    monitor.finish_copies()
 
 
-def tell_all(run, events):
+def emit_all(run, events):
     for event in events:
-        run.tell(event)
+        run.emit(event)
 
 
 def supervise(folder):
@@ -192,7 +194,7 @@ def end(run):
     run.remove("ballast")  # There may be no room for the words that follow.
     if failure:
         run.write("failure.json", json.dumps(failure) + "\n")
-    run.tell({"event": "end", "exit_code": code})
+    run.emit({"event": "end", "exit_code": code})
     run.write("exit_code", str(code) + "\n")
     return code
 

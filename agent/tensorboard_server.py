@@ -1,4 +1,4 @@
-"""Runs TensorBoard as long as somebody reads it.
+"""Run TensorBoard as long as somebody reads it.
 
 Arguments: the log folder, the port on the loopback. It says ``ready`` once the port answers, and ends with its standard
 input: with the connection of the person who looks, however that ends.

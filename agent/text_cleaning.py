@@ -1,4 +1,4 @@
-"""Raw texts into clean, shuffled pairs of sentences.
+"""Turn raw texts into clean, shuffled pairs of sentences.
 
 The rules are those of Moses' clean-corpus-n.perl, which prepares WMT's data everywhere, and of the WMT scorers' reading of SGML.
 """

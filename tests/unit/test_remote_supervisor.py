@@ -408,8 +408,8 @@ def test_the_first_event_of_an_attempt_has_a_line_of_its_own_after_a_crash_too(f
     for name in ("progress.jsonl", "samples.jsonl"):
         (folder / name).write_text(before)
     run = Run(str(folder))
-    run.tell({"event": "second"})
-    run.tell({"event": "third"})
+    run.emit({"event": "second"})
+    run.emit({"event": "third"})
     run.sample({"event": "sample"})
     told = [event["event"] for event in run_snapshot.events_of(str(folder), "progress.jsonl") if event]
     assert told == [*(["first"] if "first" in before else []), "second", "third"]

@@ -1,6 +1,6 @@
 """Work out what a crash at a random moment costs, in virtual time: ``python -m tools.bench.crash_loss``.
 
-A trainer that writes checkpoints at the stack's own interval runs against the product's own :class:`Copier`, which looks at
+A trainer that writes checkpoints at the stack's own interval runs against the product's own :class:`Replicator`, which looks at
 its real folder and decides what is copied when; only the clock, the bytes and the way to the other machine are played. Crashes then
 come at random moments. Lost is the time since the last moment of training from which a checkpoint is left.
 """
@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.table import Table
 
 from agent.checkpoints.tensorflow import Format
-from agent.replicator import Copier
+from agent.replicator import Replicator
 from microcluster import catalog, config
 from microcluster.jobs.openseq2seq import model as openseq2seq
 from microcluster.jobs.run_spec import WATCH_EVERY_S
@@ -70,12 +70,12 @@ class Life:
         self.next_at, self.next_step = next(self.due)
 
     def live(self, intervals: int) -> None:
-        """Go on until so many checkpoints are written, under the eyes of the product's copier."""
-        copier = Copier(self, SimpleNamespace(checkpoint_bytes=0, not_copied=""), threading.Event())
+        """Go on until so many checkpoints are written, under the eyes of the product's replicator."""
+        replicator = Replicator(self, SimpleNamespace(checkpoint_bytes=0, not_copied=""), threading.Event())
         self.now = self.chance.uniform(0, WATCH_EVERY_S)
         while self.next_step <= intervals * self.setting.interval:
             self.pass_to(self.now)
-            copier.look()
+            replicator.look()
             self.now += WATCH_EVERY_S
 
     def pass_to(self, moment: float) -> None:
@@ -103,14 +103,14 @@ class Life:
         found = bisect_right(left, (moment, sys.maxsize)) - 1
         return moment - (self.reached[left[found][1]] if found >= 0 else 0.0)
 
-    # What the copier asks of a run:
+    # What the replicator asks of a run:
     def path(self, *names: str) -> str:
         return str(self.folder.joinpath(*names))
 
     def name_of(self, address: str) -> str:
         return address
 
-    def tell(self, event: dict[str, object]) -> None:
+    def emit(self, event: dict[str, object]) -> None:
         if event["event"] == "copied":
             self.copied.append((self.now, int(str(event["step"]))))
 

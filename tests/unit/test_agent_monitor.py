@@ -1,4 +1,4 @@
-"""A run under the eyes of its watchman, as real processes; what goes wrong ends it with a cause and the lines that matter."""
+"""A run under its monitor, as real processes; what goes wrong ends it with a cause and the lines that matter."""
 
 from __future__ import annotations
 

@@ -1,0 +1,233 @@
+"""What is wrong with a run, decided from what it says and shows."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent.health_rules import HealthRules, ending
+
+GPUS = [{"utilisation": 90}, {"utilisation": 80}]
+
+
+def watched(**settings):
+    return HealthRules(0.0, 900, **settings)
+
+
+def fact(used=90, free=1 << 40):
+    return {"gpus": [{"utilisation": used}], "free_bytes": free}
+
+
+def paces(rules, *seconds):
+    for value in seconds:
+        rules.observe({"event": "time", "seconds_per_step": value}, 0.0)
+
+
+def test_a_run_that_goes_on_is_left_alone():
+    rules = watched()
+    for step in range(0, 1000, 10):
+        rules.observe({"event": "train", "step": step, "loss": 2.0}, float(step))
+        rules.observe_sample("gpu-0", fact(), float(step))
+    assert rules.active(1000.0) == {}
+
+
+@pytest.mark.parametrize("loss", ["nan", "inf", "-inf"])
+def test_a_loss_that_is_no_number_ends_the_run_at_once(loss):
+    rules = watched()
+    rules.observe({"event": "train", "step": 40, "loss": loss}, 1.0)
+    assert rules.active(1.0) == {"nan": f"the train loss became {loss} at step 40"}
+    assert ending(rules.active(1.0)) == "nan"
+
+
+def test_no_progress_ends_the_run_and_says_since_which_step():
+    rules = watched()
+    rules.observe({"event": "train", "step": 40, "loss": 2.0}, 100.0)
+    assert rules.active(1000.0) == {}
+    assert "since step 40" in rules.active(1001.0)["stalled"]
+    assert ending(rules.active(1001.0)) == "stalled"
+
+
+def test_slow_lines_get_more_time_before_they_are_a_stall():
+    rules = watched()
+    for t in (0.0, 600.0, 1200.0):
+        rules.observe({"event": "train", "step": 1, "loss": 2.0}, t)
+    assert rules.active(1200.0 + 2999.0) == {}
+    assert "stalled" in rules.active(1200.0 + 3001.0)
+
+
+def test_a_slow_start_gives_a_later_stall_no_more_time():
+    rules = watched()
+    for t, event in ((600.0, {"event": "restored", "step": 1}), (1200.0, {"event": "train", "step": 1, "loss": 2.0})):
+        rules.observe(event, t)
+    assert "stalled" in rules.active(1200.0 + 901.0)
+
+
+def test_noise_in_the_log_is_no_progress():
+    rules = watched()
+    rules.observe({"event": "train", "step": 40, "loss": 2.0}, 0.0)
+    rules.observe({"event": "parameters", "value": 3}, 800.0)
+    assert "stalled" in rules.active(901.0)
+
+
+def test_a_start_takes_its_time_but_not_for_ever():
+    assert watched().now(1799.0) == {}
+    assert "since the start" in watched().now(1801.0)["stalled"]
+
+
+def test_in_mixed_precision_the_stall_names_what_it_most_likely_is():
+    assert "Backoff" in watched(mixed=True).now(1801.0)["stalled"]
+    assert "Backoff" not in watched().now(1801.0)["stalled"]
+
+
+def test_a_stall_names_the_ranks_that_the_others_wait_for_until_a_step_is_made():
+    rules = watched(mixed=True)
+    for rank in range(6):
+        rules.observe({"event": "waited-for", "text": f"rank {rank} on gpu-{rank}"}, 1.0)
+    named = " and ".join(f"rank {rank} on gpu-{rank}" for rank in range(4))
+    assert rules.active(1801.0)["stalled"].endswith(f"; the other ranks wait for {named} and 2 more")
+    rules.observe({"event": "train", "step": 1, "loss": 2.0}, 1900.0)
+    assert "wait" not in rules.active(4000.0)["stalled"]
+
+
+def test_waiting_for_a_rank_alone_is_no_alarm():
+    rules = watched()
+    rules.observe({"event": "waited-for", "text": "rank 3 on gpu-1"}, 1.0)
+    assert rules.active(1.0) == {}
+
+
+def test_a_machine_that_does_not_answer_is_lost_when_nothing_goes_on_either():
+    rules = watched()
+    for t in (0.0, 20.0):
+        rules.observe_sample("gpu-1", fact(), t)
+    rules.observe_sample("gpu-1", None, 40.0)
+    assert rules.active(109.0) == {}
+    assert rules.active(111.0)["node-lost"].startswith("gpu-1 has not answered")
+
+
+def test_a_machine_that_is_too_busy_to_answer_is_not_lost_while_its_ranks_go_on():
+    rules = watched()
+    rules.observe_sample("gpu-1", None, 0.0)
+    rules.observe({"event": "train", "step": 40, "loss": 2.0}, 100.0)
+    assert rules.active(189.0) == {}
+
+
+def test_a_machine_that_could_not_be_asked_is_not_lost():
+    rules = watched()
+    rules.observe_sample("gpu-1", fact(), 0.0)
+    rules.pause(60.0)
+    assert rules.active(149.0) == {}
+
+
+def test_the_death_of_a_machine_explains_the_death_of_its_rank():
+    rules = watched()
+    rules.observe({"event": "rank-died", "text": "rank 2"}, 1.0)
+    rules.observe({"event": "node-lost", "text": "gpu-1"}, 1.0)
+    assert ending(rules.active(1.0)) == "node-lost"
+
+
+def test_gpus_at_rest_raise_an_alarm_that_ends_nothing():
+    rules = watched()
+    for t in range(0, 620, 20):
+        rules.observe({"event": "train", "step": t, "loss": 2.0}, float(t))
+        rules.observe_sample("gpu-0", fact(), float(t))
+        rules.observe_sample("gpu-1", fact(used=0), float(t))
+    found = rules.active(610.0)
+    assert list(found) == ["gpus-at-rest"]
+    assert "gpu-1" in found["gpus-at-rest"]
+    assert ending(found) is None
+
+
+def test_where_no_gpu_says_how_busy_it_is_nothing_is_said_about_it():
+    rules = watched()
+    for t in (0.0, 700.0):
+        rules.observe({"event": "train", "step": 1, "loss": 2.0}, t)
+        rules.observe_sample("gpu-0", {"gpus": [], "free_bytes": 1 << 40}, t)
+    assert rules.active(700.0) == {}
+
+
+def test_a_disk_that_does_not_hold_three_more_checkpoints_is_nearly_full():
+    rules = watched(checkpoint_bytes=1 << 30)
+    rules.observe_sample("gpu-0", fact(free=2 << 30), 1.0)
+    assert "gpu-0 2048 MB left" in rules.active(1.0)["disk-low"]
+    rules.observe_sample("gpu-0", fact(free=4 << 30), 2.0)
+    assert rules.active(2.0) == {}
+
+
+def test_steps_that_are_slower_by_a_third_than_at_the_beginning_raise_an_alarm():
+    rules = watched()
+    rules.observe({"event": "started"}, 0.0)
+    paces(rules, 30.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.29, 1.29, 1.29, 1.29, 1.29)
+    assert rules.active(0.0) == {}
+    paces(rules, 1.4, 1.4, 1.4)
+    assert rules.active(0.0) == {"slow": "1.400 s per step instead of 1.000 measured at the beginning"}
+
+
+EXPECTED = {"seconds": 1.75, "mbps": 1882, "source": "at 1882 Mb/s, as the preflight measured"}
+
+
+def test_a_prediction_is_compared_from_the_first_steps_on():
+    rules = watched(expected=EXPECTED)
+    rules.observe({"event": "started"}, 0.0)
+    paces(rules, 30.0, 2.5, 2.5)
+    assert rules.active(0.0) == {}
+    paces(rules, 2.5)
+    assert rules.active(0.0) == {
+        "slow": "2.500 s per step instead of 1.750 predicted at 1882 Mb/s, as the preflight measured"
+    }
+
+
+def test_a_line_that_is_long_overdue_is_slow_before_it_comes():
+    """On a port of 100 Mb/s the hundred steps to the next line take an hour."""
+    rules = watched(expected=EXPECTED, per_hour=13.0, max_steps=50_000, print_steps=100)
+    rules.observe({"event": "train", "step": 0, "loss": 7.0}, 0.0)
+    assert rules.active(350.0) == {}
+    assert rules.active(351.0)["slow"].startswith(
+        "more than 3.510 s per step since step 0 instead of 1.750 predicted at 1882 Mb/s, as the preflight measured: "
+        "$6.52 of every hour's $13.00 buy no steps"
+    )
+    rules.observe({"event": "train", "step": 100, "loss": 7.0}, 360.0)
+    assert rules.active(361.0) == {}
+
+
+def test_an_evaluation_takes_its_time_and_is_not_slow():
+    rules = watched(expected=EXPECTED, print_steps=100)
+    rules.observe({"event": "train", "step": 4000, "loss": 7.0}, 0.0)
+    rules.observe({"event": "evaluation"}, 10.0)
+    assert rules.active(800.0) == {}
+
+
+def test_a_run_whose_lines_are_predicted_to_be_far_apart_has_not_stalled_between_them():
+    rules = watched(expected={**EXPECTED, "seconds": 10.0}, print_steps=100)
+    rules.observe({"event": "train", "step": 0, "loss": 7.0}, 0.0)
+    assert "stalled" not in rules.active(1500.0)
+    assert "stalled" in rules.active(5001.0)
+
+
+def test_a_step_within_30_percent_of_the_prediction_is_not_slow():
+    rules = watched(expected=EXPECTED)
+    paces(rules, 30.0, *(5 * [1.3 * 1.74]))
+    assert rules.active(0.0) == {}
+
+
+def test_slow_steps_name_what_they_cost_an_hour_and_what_the_rest_will_cost_more():
+    rules = watched(expected=EXPECTED, per_hour=13.0, max_steps=50_000)
+    rules.observe({"event": "train", "step": 10_000, "loss": 2.0}, 0.0)
+    paces(rules, 30.0, *(5 * [2.5]))
+    assert rules.active(0.0)["slow"].partition(": ")[2] == (
+        "$3.90 of every hour's $13.00 buy no steps; what is left takes 500 minutes longer and $108.33 more"
+    )
+
+
+def test_a_run_that_is_slower_than_at_its_beginning_is_slow_though_a_lenient_prediction_holds():
+    rules = watched(expected={**EXPECTED, "seconds": 3.3})
+    paces(rules, 30.0, *(5 * [1.7]), *(5 * [2.5]))
+    assert rules.active(0.0) == {"slow": "2.500 s per step instead of 1.700 measured at the beginning"}
+
+
+def test_the_pace_line_after_an_evaluation_counts_the_evaluation_and_is_left_out():
+    rules = watched(expected={**EXPECTED, "seconds": 1.0})
+    for _ in range(6):
+        rules.observe({"event": "validation", "loss": 2.0}, 0.0)
+        paces(rules, 60.0, 1.0)
+    rules.observe({"event": "validation", "loss": 2.0}, 0.0)
+    paces(rules, 60.0)
+    assert rules.active(0.0) == {}
