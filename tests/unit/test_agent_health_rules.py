@@ -69,13 +69,13 @@ def test_noise_in_the_log_is_no_progress():
 
 
 def test_a_start_takes_its_time_but_not_for_ever():
-    assert watched().now(1799.0) == {}
-    assert "since the start" in watched().now(1801.0)["stalled"]
+    assert watched().active(1799.0) == {}
+    assert "since the start" in watched().active(1801.0)["stalled"]
 
 
 def test_in_mixed_precision_the_stall_names_what_it_most_likely_is():
-    assert "Backoff" in watched(mixed=True).now(1801.0)["stalled"]
-    assert "Backoff" not in watched().now(1801.0)["stalled"]
+    assert "in mixed precision" in watched(mixed=True).active(1801.0)["stalled"]
+    assert "in mixed precision" not in watched().active(1801.0)["stalled"]
 
 
 def test_a_stall_names_the_ranks_that_the_others_wait_for_until_a_step_is_made():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import subprocess
 from collections.abc import Sequence
 
@@ -9,8 +10,9 @@ import pytest
 from fake_machine import FACTS
 from test_launchers_plan import PAYLOAD
 
+from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote import job
-from microcluster.remote.host import Completed, Host, UnreachableError
+from microcluster.remote.host import Completed, Host, RemoteError, UnreachableError
 
 
 class Losing(Host):
@@ -35,3 +37,19 @@ def test_one_lost_look_at_a_run_is_taken_again():
 def test_a_launcher_that_stays_silent_is_said():
     with pytest.raises(UnreachableError, match="no answer after"):
         job.observe(Losing(2), PAYLOAD)
+
+
+def test_a_run_folder_of_an_earlier_version_is_a_sentence_with_the_next_step(tmp_path):
+    known = dataclasses.replace(PAYLOAD, mount_point=str(tmp_path), run="abcdef012345")
+    folder = tmp_path / "runs" / "abcdef012345"
+    folder.mkdir(parents=True)
+    (folder / "job.json").write_text('{"run": "abcdef012345", "max_steps": 300}')
+    with pytest.raises(RemoteError, match=r"another version of microcluster wrote it .*\(make up\)"):
+        job.observe(Losing(0), known)
+
+
+def test_what_is_placed_in_the_runs_folder_is_what_observing_it_runs(tmp_path):
+    known = dataclasses.replace(PAYLOAD, mount_point=str(tmp_path), run="abcdef012345")
+    folder = RunFolder(known, "sha256:1")
+    job.place(Losing(0), folder.path, folder.texts())
+    assert job.observe(Losing(0), known).max_steps == 300
