@@ -27,8 +27,8 @@ def main():
         gradient = samples.T @ (predicted - labels) / len(labels)
         loss = -np.mean(np.log(np.where(labels > 0, predicted, 1 - predicted) + 1e-7))
         accuracy = np.mean((predicted > 0.5) == (labels > 0))
-        figures = tf.concat([gradient, [loss, accuracy]], 0)
-        mean = hvd.allreduce(tf.cast(figures, tf.float32), name="figures").numpy()
+        figures = np.concatenate([gradient, [loss, accuracy]]).astype("float32")
+        mean = hvd.allreduce(tf.constant(figures), name="figures").numpy()
         weights, step = weights - RATE * mean[:FEATURES], step + 1
         if hvd.rank() == 0 and (step % options.every == 0 or step == options.steps):
             print(json.dumps({"step": step, "loss": float(mean[-2]), "accuracy": float(mean[-1])}), flush=True)
@@ -67,6 +67,8 @@ def save(folder, weights, step):
     path = os.path.join(folder, f"model-{step}.npz")
     with open(path + ".new", "wb") as file:
         np.savez(file, weights=weights, step=step)
+        file.flush()
+        os.fsync(file.fileno())
     os.rename(path + ".new", path)
 
 
