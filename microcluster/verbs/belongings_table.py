@@ -8,7 +8,7 @@ from decimal import Decimal
 
 from microcluster.plain_text import duration
 from microcluster.verbs.screen import show_table
-from providers.softlayer.marked_inventory import Belonging
+from providers.rental.backend import Belonging
 
 COLUMNS = (("id", "left"), ("name", "left"), ("of", "left"), ("since", "left"), ("per hour", "right"), ("", "left"))
 

@@ -17,8 +17,8 @@ from microcluster.verbs.command import VerbError, sentence
 from microcluster.verbs.stack_outputs import find_payload
 from providers.rental.errors import ProviderError
 from providers.rental.owner_mark import Owner
+from providers.rental.receipt import Charge
 from providers.softlayer.account import Account, open_account, reading
-from providers.softlayer.billing import Charge
 
 CENT = Decimal("0.01")
 FOR_EVER = datetime.max.replace(tzinfo=UTC)

@@ -16,12 +16,13 @@ from microcluster.verbs.command import FAILED, STACK, print_json, verb
 from microcluster.verbs.money import CENT, Bill, account_and_mark, last_rental
 from microcluster.verbs.screen import show_table
 from microcluster.verbs.state_diff import Compared, known_guests, with_state
+from providers.rental.backend import Belonging
 from providers.rental.owner_mark import Owner
+from providers.rental.receipt import Charge
+from providers.rental.receipt import receipt as add_up
+from providers.rental.sweep import of_other_stacks
 from providers.softlayer import marked_inventory, operator_cleanup
 from providers.softlayer.account import Account, read_charges, reading
-from providers.softlayer.billing import Charge
-from providers.softlayer.billing import receipt as add_up
-from providers.softlayer.marked_inventory import Belonging
 
 COLUMNS = (
     *(("item", "right"), ("host", "left"), ("what", "left"), ("from (UTC)", "left"), ("to (UTC)", "left")),
@@ -47,7 +48,7 @@ def receipt(context: invoke.Context, stack: str = STACK, json: bool = False, all
     else:
         _print(bill, compared, mark, account, stack)
         say("".join(f"to come: {each}\n" for each in to_come), end="")
-        say("".join(f"{each}\n" for each in marked_inventory.of_other_stacks(everything, owner)), end="")
+        say("".join(f"{each}\n" for each in of_other_stacks(everything, owner)), end="")
         say("".join(f"to be cancelled by hand: {each}\n" for each in by_hand_only(found)), end="")
     if bill.open or to_come:
         note(f"{'Still billed' if bill.open else 'Not the end yet'}. Cancel it: make down STACK={stack}")

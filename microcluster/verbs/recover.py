@@ -18,10 +18,10 @@ from microcluster.verbs.command import FAILED, STACK, VerbError, agrees, suggest
 from microcluster.verbs.money import account_and_mark
 from microcluster.verbs.receipt import said_of_state
 from microcluster.verbs.state_diff import Compared, with_state
+from providers.rental.backend import Belonging
 from providers.rental.owner_mark import Owner
 from providers.softlayer import marked_inventory, operator_cleanup
 from providers.softlayer.account import Account, reading
-from providers.softlayer.marked_inventory import Belonging
 
 REFRESH_LIMIT_S = 1800
 QUICK_S = 60

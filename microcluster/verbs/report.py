@@ -33,8 +33,8 @@ from microcluster.verbs.report_page import page
 from microcluster.verbs.stack_outputs import launcher_of, payload_of
 from providers.rental.errors import ProviderError
 from providers.rental.owner_mark import Owner
+from providers.rental.receipt import Charge
 from providers.softlayer.account import open_account, read_charges
-from providers.softlayer.billing import Charge
 
 PAGE, FACTS = "report.html", "report.json"
 

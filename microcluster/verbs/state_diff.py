@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from microcluster.home import Home
 from microcluster.lifecycle import pulumi_state
 from microcluster.lifecycle.pulumi_state import BrokenStateError, Held, Snapshot
-from providers.softlayer.marked_inventory import GROUP, GUEST, KEY, Belonging
+from providers.rental.backend import Belonging
+from providers.softlayer.marked_inventory import GROUP, GUEST, KEY
 
 KINDS: Mapping[str, str] = {
     "softlayer:index:VirtualGuest": GUEST,

@@ -15,10 +15,12 @@ from microcluster.plain_text import note, say
 from microcluster.setup.secret_env import kept
 from microcluster.verbs import belongings_table
 from microcluster.verbs.command import FAILED, STACK, UserMistake, VerbError, agrees, print_json, suggest, verb
+from providers.rental.backend import Belonging
+from providers.rental.sweep import remove_all
 from providers.rental.waiting import Deadline
 from providers.softlayer import marked_inventory
 from providers.softlayer.account import Account, open_account, reading
-from providers.softlayer.marked_inventory import Belonging
+from providers.softlayer.backend import SoftLayer
 
 CANCEL_LIMIT_S = 90 * 60.0
 
@@ -105,7 +107,7 @@ def _show(found: Sequence[Belonging], account: Account, stack: str) -> int:
 
 
 def _cancel(account: Account, chosen: Sequence[Belonging]) -> int:
-    failures = marked_inventory.remove_all(account, chosen, Deadline(CANCEL_LIMIT_S, threading.Event()), note)
+    failures = remove_all(SoftLayer(account), chosen, Deadline(CANCEL_LIMIT_S, threading.Event()), note)
     if failures:
         raise VerbError("\n".join(failures))
     say(f"cancelled, each with its proof: {', '.join(each.label for each in chosen)}")

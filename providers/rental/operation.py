@@ -24,16 +24,6 @@ class Identity:
     endpoint: str
 
 
-class Account(Protocol):
-    """An account, as far as every operation needs it."""
-
-    secrets: tuple[str, ...]
-    """What was read of the key's file and must not be printed."""
-
-    def identity(self) -> Identity:
-        """Ask once who we are."""
-
-
 class Log(Protocol):
     """What a person sees of one resource while an operation runs."""
 
@@ -50,26 +40,26 @@ class Log(Protocol):
 class Session:
     """The account of this provider process, opened with the first call that needs it."""
 
-    def __init__(self, open_account: Callable[[], Any], time_scale: float, stop: threading.Event) -> None:
+    def __init__(self, open_backend: Callable[[], Any], time_scale: float, stop: threading.Event) -> None:
         self.time_scale = time_scale
         self.stop = stop
         self.claim_lock = threading.Lock()
         self.claimed: dict[Owner, float] = {}
         """The stacks for which this process may order, and when it had waited for the lists."""
         self.secrets: tuple[str, ...] = ()
-        self._open = open_account
+        self._open = open_backend
         self._lock = threading.Lock()
-        self._account: Any = None
+        self._backend: Any = None
 
-    def account(self) -> Any:
+    def backend(self) -> Any:
         """Open the account, or return the open one; after a failure the next operation tries again."""
         with self._lock:
-            if self._account is None:
-                account: Account = self._open()
-                self.secrets = account.secrets
-                account.identity()
-                self._account = account
-            return self._account
+            if self._backend is None:
+                backend = self._open()
+                self.secrets = backend.secrets
+                backend.identity()
+                self._backend = backend
+            return self._backend
 
 
 @dataclass(frozen=True)
@@ -92,16 +82,16 @@ class Operation:
         """The resource's logical name, from the URN."""
         return self.urn.rsplit("::", 1)[-1]
 
-    def account(self, recorded_id: str | None = None) -> Any:
+    def backend(self, recorded_id: str | None = None) -> Any:
         """Open the account, and refuse when the state was written for another one."""
-        account = self.session.account()
-        live = account.identity()
+        backend = self.session.backend()
+        live = backend.identity()
         if recorded_id and recorded_id != live.account_id:
             raise ProviderError(
                 f"working on {self.name}: the state belongs to account {recorded_id}, the key is for account "
                 f"{live.account_id} ({live.username} at {live.endpoint}). Use the first account's key, nothing was touched."
             )
-        return account
+        return backend
 
     def journal(self, owner_mark: str) -> Journal:
         """Return the journal of the stack and the mark."""

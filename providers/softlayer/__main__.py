@@ -12,6 +12,7 @@ from providers.grpc.resource_protocol import Vendor
 from providers.rental.operation import Session
 from providers.softlayer import credentials, ledger, provider_config, security_group, ssh_key, virtual_guest
 from providers.softlayer.account import Account
+from providers.softlayer.backend import SoftLayer
 from providers.softlayer.calls import Api
 
 
@@ -19,7 +20,9 @@ def session(settings: Mapping[str, Any], stop: threading.Event) -> Session:
     """Remember the settings; the first operation that needs the account opens it, so that a preview needs none."""
     time_scale = provider_config.time_scale(settings)
     return Session(
-        lambda: Account(Api(credentials.load(settings.get("configFile")), stop, time_scale)), time_scale, stop
+        lambda: SoftLayer(Account(Api(credentials.load(settings.get("configFile")), stop, time_scale))),
+        time_scale,
+        stop,
     )
 
 

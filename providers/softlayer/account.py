@@ -12,8 +12,9 @@ from typing import Any
 from providers.rental import owner_mark
 from providers.rental.errors import ProviderError
 from providers.rental.operation import Identity
+from providers.rental.receipt import Charge
 from providers.softlayer import billing, credentials, others
-from providers.softlayer.billing import Charge, charge
+from providers.softlayer.billing import charge
 from providers.softlayer.cached_lists import GUEST_MASK, bill_list, guest_list, key_by_id, order_list
 from providers.softlayer.calls import READ_ATTEMPTS, Api
 from providers.softlayer.errors import NOT_TRUSTED, ApiError

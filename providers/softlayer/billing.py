@@ -6,12 +6,12 @@ import math
 from calendar import monthrange
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
 from providers.rental import owner_mark
+from providers.rental.receipt import Charge
 from providers.softlayer.calls import Api
 from providers.softlayer.prices import dollars, per_hour, per_month, whole
 
@@ -25,46 +25,6 @@ CHARGE_MASK = (
 )
 
 Row = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Charge:
-    """One top-level billing item with all that is billed under it."""
-
-    id: str
-    description: str
-    host: str
-    category: str
-    opened: datetime
-    closed: datetime | None
-    ends: datetime | None
-    """When a cancellation in the future takes effect; until then it is billed."""
-    hourly: bool
-    per_hour: Decimal
-    per_month: Decimal
-    """What an item costs that is not billed by the hour."""
-    so_far: Decimal
-    currency: str
-
-    @property
-    def is_open(self) -> bool:
-        """Tell whether it still costs money."""
-        return self.closed is None
-
-
-@dataclass(frozen=True)
-class Receipt:
-    """What was rented, and what is left of it."""
-
-    rows: tuple[Charge, ...]
-    total: Decimal
-    open_count: int
-
-
-def receipt(charges: Iterable[Charge]) -> Receipt:
-    """Add the charges up."""
-    rows = tuple(charges)
-    return Receipt(rows, sum((row.so_far for row in rows), Decimal(0)), sum(row.is_open for row in rows))
 
 
 def listed(api: Api, owner: owner_mark.Owner) -> list[Row]:

@@ -27,6 +27,10 @@ LONGEST_CALL_S = 60.0
 
 It covers the turn in the queue, connecting, sending and the whole answer; only the look-up of a name may end later.
 """
+LISTS_LAG_S = 120.0
+"""Lists may lag this far behind an accepted order."""
+SETTLED_S = LISTS_LAG_S + LONGEST_CALL_S
+"""So long after its call has ended whatever an order made is in the lists."""
 LONGEST_TURN_S = 20.0
 """A call that has had no turn for so long is not sent; the rest of the time is for the call."""
 READ_ATTEMPTS = 8

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+from providers.rental import idempotent_order
 from providers.rental import owner_mark as marks
+from providers.rental.backend import Backend, OrderRequest, Thing
 from providers.rental.errors import ProviderError
 from providers.rental.operation import Operation
 from providers.rental.waiting import Pending, wait_until
-from providers.softlayer import guest_view, idempotent_order, order_status
+from providers.softlayer import guest_view, order_status
 from providers.softlayer.account import Account
 from providers.softlayer.cached_lists import GUEST_MASK
-from providers.softlayer.calls import made_id
 from providers.softlayer.guest_view import Guest
+from providers.softlayer.order_template import Order
 
 KIND = "DiskUpgrade"
 REQUEST_MASK = "mask[id,orderId,completedFlag]"
@@ -33,58 +37,70 @@ def categories(live_gb: Sequence[int], wanted_gb: Sequence[int]) -> dict[str, in
     return {f"guest_disk{n}": size for n, size in enumerate(wanted_gb, start=1) if size != padded[n - 1]}
 
 
-def grow_disks(op: Operation, account: Account, owner: marks.Owner, guest: Guest, wanted_gb: Sequence[int]) -> Guest:
+@dataclass(frozen=True)
+class DiskRequest:
+    """Which disks a guest is to have."""
+
+    guest_id: int
+    owner: marks.Owner
+    wanted_gb: tuple[int, ...]
+
+
+def grow_disks(op: Operation, backend: Backend, owner: marks.Owner, guest: Guest, wanted_gb: Sequence[int]) -> Guest:
     """Order the missing and larger disks, which restarts the guest, and return the guest once they are there."""
-    guest_id, name = int(guest["id"]), guest_view.described(guest)
     if not _missing(guest, wanted_gb):
         return guest
+    what, spec = f"disks for {guest_view.described(guest)}", DiskRequest(int(guest["id"]), owner, tuple(wanted_gb))
+    request = OrderRequest(KIND, owner, what, op.name, spec, key_ids=())
+    idempotent_order.adopt_or_order(op, backend, request)
+    grown = partial(_grown, op, backend, spec, guest_view.described(guest))
+    return wait_until(f"the disks of {guest_view.described(guest)}", grown, op.deadline, op.log.progress)
 
-    def look() -> Guest | Pending | None:
-        """Judge by disks, open requests and orders that wait; a transaction may begin late, or be over already."""
-        found, request = _read(account, guest_id), _request(account, guest_id)
-        if not _missing(found, wanted_gb) or _is_open(request):
-            return {"id": request["orderId"]} if request else found
-        transaction = guest_view.transaction_name(found)
-        if transaction:
-            return Pending(f"in transaction {transaction}, which has to end first")
-        order = waiting_order(account.order_list.under(owner), found) or newest_order()
-        if order_status.is_waiting(order):
-            return _awaited(order)
-        return _unshown(order, request) if order and str(order["id"]) in fresh() else None
 
-    def fresh() -> set[str]:
-        return set(idempotent_order.fresh(op, account, owner.mark, KIND))
+def look(op: Operation, backend: Backend, request: OrderRequest) -> Thing | Pending | None:
+    """Judge by disks, open requests and orders that wait; a transaction may begin late, or be over already."""
+    account, spec = backend.account, request.spec
+    found, upgrade = _read(account, spec.guest_id), _request(account, spec.guest_id)
+    if not _missing(found, spec.wanted_gb) or _is_open(upgrade):
+        order_id = str(upgrade["orderId"] if upgrade else found["id"])
+        return Thing(KIND, order_id, request.name, spec.owner, request.what)
+    transaction = guest_view.transaction_name(found)
+    if transaction:
+        return Pending(f"in transaction {transaction}, which has to end first")
+    order = waiting_order(account.order_list.under(spec.owner), found) or _newest_order(op, backend, spec.owner)
+    if order_status.is_waiting(order):
+        return _awaited(order)
+    is_fresh = order is not None and str(order["id"]) in idempotent_order.fresh(op, backend, spec.owner.mark, KIND)
+    return _unshown(order, upgrade) if order and is_fresh else None
 
-    def prepare() -> tuple[Any, Callable[[], str]]:
-        container = _container(account, guest_id, _missing(_read(account, guest_id), wanted_gb))
-        return container, lambda: _send(account, container)
 
-    def grown() -> Guest | Pending:
-        request = _request(account, guest_id)
-        found = _read(account, guest_id)
-        if not _missing(found, wanted_gb):
-            return guest_view.readiness(found)
-        order = newest_order()
-        closed = request is not None and order is not None and request.get("orderId") == order["id"]
-        if order_status.is_refused(order) or (
-            closed and not _is_open(request) and not guest_view.transaction_name(found)
-        ):
-            raise ProviderError(
-                f"growing the disks of {name}: {order_status.described(order)}, and its upgrade ended without them. "
-                "Run the command again, or ask the vendor."
-            )
-        return _awaited(order) if order_status.is_waiting(order) else Pending("its new disks are not there yet")
+def prepare(account: Account, spec: DiskRequest) -> Order:
+    """Write the order of the disks that are missing now."""
+    missing = _missing(_read(account, spec.guest_id), spec.wanted_gb)
+    content = _container(account, spec.guest_id, missing)
+    return Order("Product_Order", "placeOrder", content, is_named_by_its_number=True)
 
-    def newest_order() -> Row | None:
-        """Read the last order of this guest's disks that was accepted."""
-        made = op.journal(owner.mark).accepted(account.identity().account_id, KIND)
-        numbers = [each for each, intent in made.items() if intent.name == op.name]
-        return account.api.find("Billing_Order", numbers[-1], idempotent_order.ORDER_MASK) if numbers else None
 
-    idempotent_order.obtain(
-        op, account, idempotent_order.Wanted(f"disks for {name}", owner.mark, KIND, look, prepare, key_ids=())
-    )
-    return wait_until(f"the disks of {name}", grown, op.deadline, op.log.progress)
+def _grown(op: Operation, backend: Backend, spec: DiskRequest, name: str) -> Guest | Pending:
+    upgrade = _request(backend.account, spec.guest_id)
+    found = _read(backend.account, spec.guest_id)
+    if not _missing(found, spec.wanted_gb):
+        return guest_view.readiness(found)
+    order = _newest_order(op, backend, spec.owner)
+    closed = upgrade is not None and order is not None and upgrade.get("orderId") == order["id"]
+    if order_status.is_refused(order) or (closed and not _is_open(upgrade) and not guest_view.transaction_name(found)):
+        raise ProviderError(
+            f"growing the disks of {name}: {order_status.described(order)}, and its upgrade ended without them. "
+            "Run the command again, or ask the vendor."
+        )
+    return _awaited(order) if order_status.is_waiting(order) else Pending("its new disks are not there yet")
+
+
+def _newest_order(op: Operation, backend: Backend, owner: marks.Owner) -> Row | None:
+    """Read the last order of this guest's disks that was accepted."""
+    made = op.journal(owner.mark).accepted(backend.identity().account_id, KIND)
+    numbers = [each for each, intent in made.items() if intent.name == op.name]
+    return backend.account.api.find("Billing_Order", numbers[-1], order_status.MASK) if numbers else None
 
 
 def _request(account: Account, guest_id: int) -> Row | None:
@@ -122,11 +138,6 @@ def _read(account: Account, guest_id: int) -> Guest:
     if found is None:
         raise ProviderError(f"guest {guest_id} is gone. Run 'pulumi up --refresh'.")
     return found
-
-
-def _send(account: Account, container: dict[str, Any]) -> str:
-    answer = account.api.once("Product_Order", "placeOrder", container)
-    return made_id({"id": answer.get("orderId")} if isinstance(answer, dict) else None, "Product_Order::placeOrder")
 
 
 def _container(account: Account, guest_id: int, missing: dict[str, int]) -> dict[str, Any]:

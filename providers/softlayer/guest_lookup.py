@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from providers.rental import owner_mark as marks
@@ -15,21 +15,19 @@ from providers.softlayer.errors import ApiError
 Row = Mapping[str, Any]
 
 
-def sight(
-    account: Account, owner: marks.Owner, guest_id: str, is_fresh: Callable[[], bool], mask: str = GUEST_MASK
-) -> dict[str, Any] | Pending | None:
+def find(account: Account, owner: marks.Owner, guest_id: str, *, fresh: bool) -> dict[str, Any] | Pending | None:
     """Ask the account for a guest; None when it is certainly gone.
 
     Args:
-        is_fresh: whether it was ordered so recently that the account need not show it yet.
+        fresh: whether it was ordered so recently that the account need not show it yet.
     """
     try:
-        guest = account.api.find("Virtual_Guest", guest_id, mask)
+        guest = account.api.find("Virtual_Guest", guest_id, GUEST_MASK)
     except ApiError as error:
         if error.is_unready:
             return Pending(f"guest {guest_id} is too fresh to be shown")
         raise
-    return guest or missing(account, owner, guest_id, fresh=is_fresh())
+    return guest or missing(account, owner, guest_id, fresh=fresh)
 
 
 def missing(

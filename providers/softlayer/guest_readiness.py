@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable
 from typing import Any
 
 from providers.rental import owner_mark as marks
+from providers.rental.closing import check_ours
 from providers.rental.errors import ProviderError
 from providers.rental.waiting import Pending, pause_s
 from providers.softlayer import guest_view, order_status
 from providers.softlayer.account import Account
 from providers.softlayer.cached_lists import GUEST_MASK
+from providers.softlayer.calls import SETTLED_S
 from providers.softlayer.errors import ApiError
 from providers.softlayer.guest_lookup import missing
-from providers.softlayer.idempotent_order import SETTLED_S
 
 IDLE_S = 30 * 60.0
 """An approved order on which nobody has worked for so long is lost; between two transactions there are seconds."""
@@ -34,9 +35,9 @@ class Building:
         owner: marks.Owner,
         guest_id: str,
         time_scale: float,
-        is_fresh: Callable[[], bool] = lambda: True,
+        fresh_until: float = math.inf,
     ) -> None:
-        self._is_fresh = is_fresh
+        self.fresh_until = fresh_until
         self._account, self._owner, self._id, self._scale = account, owner, guest_id, time_scale
         self._began = self._seen = self._worked_on = time.monotonic()
         self._order: order_status.Order | None = None
@@ -50,7 +51,7 @@ class Building:
             ProviderError: it will never be ready.
         """
         guest = self.read()
-        state = self._missing() if guest is None else self.judge(guest)
+        state = self._missing() if guest is None else self.assess(guest)
         return state if isinstance(state, Pending) else self._confirmed()
 
     def read(self) -> dict[str, Any] | None:
@@ -66,10 +67,10 @@ class Building:
                 return None
             raise
         if guest is not None:
-            guest_view.check_ours(guest, self._owner, "working on")
+            check_ours(guest_view.thing(guest), self._owner, "working on")
         return guest
 
-    def judge(self, guest: dict[str, Any]) -> guest_view.Guest | Pending:
+    def assess(self, guest: dict[str, Any]) -> guest_view.Guest | Pending:
         """Say how far the guest is, as it was read just now."""
         self.guest, self._seen = guest, time.monotonic()
         if guest_view.is_cancelled(guest):
@@ -82,7 +83,7 @@ class Building:
     def _confirmed(self) -> guest_view.Guest | Pending:
         # The list that said "ready" may lag behind a cancellation; the guest itself does not.
         guest = self._account.api.find("Virtual_Guest", self._id, GUEST_MASK)
-        return self._missing() if guest is None else self.judge(guest)
+        return self._missing() if guest is None else self.assess(guest)
 
     @property
     def _age_s(self) -> float:
@@ -117,7 +118,9 @@ class Building:
         # Taken before the look: what is overdue by then is not fresh any more.
         is_overdue = self._since(self._seen) > SETTLED_S
         # A fresh guest answers "not found" for a while, and lists lag: its bill or time turns this into a fact.
-        state = missing(self._account, self._owner, self._id, fresh=self._is_fresh(), max_age_s=self._age_s)
+        state = missing(
+            self._account, self._owner, self._id, fresh=time.monotonic() < self.fresh_until, max_age_s=self._age_s
+        )
         if state is None:
             raise GoneError(
                 f"the account does not know guest {self._id} any more, and nothing is billed for it. {REFRESH}"

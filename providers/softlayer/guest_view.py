@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from providers.rental import owner_mark
-from providers.rental.errors import ProviderError
+from providers.rental.backend import Thing
 from providers.rental.waiting import Pending
 from providers.softlayer import prices
 
@@ -146,19 +146,23 @@ def described(guest: Guest) -> str:
     return f"guest {guest['id']} ({guest['hostname']}.{guest['domain']})"
 
 
-def check_ours(guest: Guest, owner: owner_mark.Owner, doing: str) -> None:
-    """Refuse a guest that bears another stack or mark, or none: an id alone proves nothing.
-
-    Raises:
-        ProviderError: it is somebody else's, or somebody renamed it; nothing was done to it.
-    """
-    if not owner_mark.guest_is(guest, owner):
-        raise ProviderError(
-            f"{doing} {described(guest)}: its domain is not {owner}.{owner_mark.ZONE}, so it is not this stack's, or was renamed. "
-            "Nothing was done to it, and it may be billed. If it is yours, name it back with "
-            f"'slcli vs edit {guest['id']} --domain {owner}.{owner_mark.ZONE}' and run the command again; if not, take it out of "
-            "the state with 'pulumi state delete'."
-        )
+def thing(guest: Guest) -> Thing:
+    """Read a guest as the kernel sees it."""
+    item, owner = guest.get("billingItem") or {}, owner_mark.owner_in_domain(guest.get("domain"))
+    return Thing(
+        kind="VirtualGuest",
+        id=str(guest["id"]),
+        name=str(guest.get("hostname")),
+        owner=owner,
+        label=described(guest),
+        is_alive=is_alive(guest),
+        is_billed=is_billed(guest),
+        work=transaction_name(guest),
+        ends=item.get("cancellationDate") or None,
+        price=prices.rate(item) if item else "",
+        rename=f"slcli vs edit {guest['id']} --domain",
+        row=guest,
+    )
 
 
 def _usual_s(status: Mapping[str, Any]) -> float | None:

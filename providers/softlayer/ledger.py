@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Annotated, Any
 
@@ -13,11 +12,12 @@ from microcluster import catalog
 from providers.grpc.resource_protocol import Created, Live
 from providers.grpc.spec import MARK_PATTERN, Placed, Problem, problems
 from providers.rental import owner_mark as marks
+from providers.rental import sweep
 from providers.rental.errors import ProviderError
 from providers.rental.operation import Operation
-from providers.softlayer import guest_view, order_template, rights, routers, sweep
+from providers.rental.receipt import as_lines
+from providers.softlayer import guest_view, order_template, rights, routers
 from providers.softlayer.account import Account
-from providers.softlayer.billing import Receipt
 from providers.softlayer.errors import ApiError
 
 REPLACE_ON: frozenset[str] = frozenset()
@@ -91,44 +91,29 @@ def known_outputs(inputs: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str
 def create(op: Operation, inputs: Mapping[str, Any]) -> Created:
     """Check the key, the catalog, the network and the price of the whole cluster; order nothing."""
     spec = LedgerSpec.of(inputs)
-    return Created(marks.owner(spec.stack, spec.mark), _checked(op, op.account(), spec, None))
+    return Created(marks.owner(spec.stack, spec.mark), _checked(op, op.backend().account, spec, None))
 
 
 def read(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapping[str, Any]) -> Live | None:
     """Prove that the key still belongs to the recorded account; nothing else of a ledger can drift."""
     if not inputs:
         raise ProviderError(f"importing ledger {resource_id}: a ledger is made by 'pulumi up' and never imported.")
-    op.account(old.get("accountId"))
+    op.backend(old.get("accountId"))
     return Live(dict(inputs), {key: old.get(key) for key in OUTPUTS})
 
 
 def update(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:
     """Check the cluster anew."""
     spec = LedgerSpec.of(inputs)
-    account = op.account(old.get("accountId"))
+    account = op.backend(old.get("accountId")).account
     return _checked(op, account, spec, old.get("backendRouterId") if old.get("datacenter") == spec.datacenter else None)
 
 
 def delete(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapping[str, Any]) -> None:
     """Cancel whatever in the account still bears the mark, prove that nothing is billed, and log the receipt."""
-    account = op.account(old.get("accountId"))
+    backend = op.backend(old.get("accountId"))
     owner = marks.Owner(str(inputs["stack"]), str(inputs["mark"]))
-    op.log.info(told(sweep.clean(op, account, owner), owner.mark))
-
-
-def told(found: Receipt, owner_mark: str) -> str:
-    """Write the receipt as lines for a person."""
-    rows = [
-        f"  {row.host or '-':<10} {row.description}: {_when(row.opened)} to "
-        f"{'now' if row.closed is None else _when(row.closed)} UTC, {row.so_far:.2f} {row.currency}"
-        for row in found.rows
-    ]
-    last = f"open billing items with mark {owner_mark}: {found.open_count}; rented for {found.total:.2f} in all"
-    return "\n".join(["receipt:", *rows, last])
-
-
-def _when(moment: datetime) -> str:
-    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
+    op.log.info(as_lines(sweep.clean(op, backend, owner), owner.mark))
 
 
 def _checked(op: Operation, account: Account, spec: LedgerSpec, router: str | None) -> dict[str, Any]:

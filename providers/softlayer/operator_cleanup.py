@@ -5,13 +5,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+from providers.rental import idempotent_order, sweep
 from providers.rental import owner_mark as marks
 from providers.rental.journal import Journal
 from providers.rental.operation import Operation, Session
+from providers.rental.receipt import Receipt
 from providers.rental.waiting import Deadline
-from providers.softlayer import idempotent_order, order_guest, order_status, rights, sweep
+from providers.softlayer import order_guest, rights
 from providers.softlayer.account import Account
-from providers.softlayer.billing import Receipt
+from providers.softlayer.backend import SoftLayer
 
 LIMIT_S = 90 * 60.0
 
@@ -29,9 +31,9 @@ def cancel_all(
     """Cancel and remove whatever bears the mark, wait for what may still turn up, and return the receipt."""
     stop = threading.Event()
     urn = f"urn:pulumi:{stack}::microcluster::softlayer:index:Ledger::{stack}"
-    session = Session(lambda: account, time_scale, stop)
+    session = Session(lambda: SoftLayer(account), time_scale, stop)
     op = Operation(urn, session, Deadline(LIMIT_S, stop, time_scale), _Screen(tell))
-    return sweep.clean(op, account, marks.Owner(stack, owner_mark))
+    return sweep.clean(op, op.backend(), marks.Owner(stack, owner_mark))
 
 
 def journalled_guests(stack: str, owner_mark: str, account: Account) -> set[str]:
@@ -42,13 +44,14 @@ def journalled_guests(stack: str, owner_mark: str, account: Account) -> set[str]
 def to_come(owner: marks.Owner, account: Account, time_scale: float) -> list[str]:
     """Say what may be billed, or will be, that the account does not show."""
     said = []
-    for each in Journal(owner.stack, owner.mark).unresolved(account.identity().account_id):
-        order = idempotent_order.standing(account, owner, each)
+    backend, journal = SoftLayer(account), Journal(owner.stack, owner.mark)
+    for each in journal.unresolved(account.identity().account_id):
+        order = idempotent_order.standing(backend, journal, each)
         if order is not None:
-            said.append(f"{each.name}: {order_status.described(order)}, and the account shows nothing of it yet")
-        elif idempotent_order.unsettled_s([each], time_scale) > 0:
+            said.append(f"{each.name}: {order.described}, and the account shows nothing of it yet")
+        elif idempotent_order.unsettled_s([each], idempotent_order.settled_s(backend), time_scale) > 0:
             said.append(f"the answer to the order of {each.name} at {each.at[:19]} UTC got lost; it may still turn up")
-    waiting = order_status.waiting_unshown(account.order_list.under(owner), account.guest_list.under(owner))
-    said += [f"{order_status.described(waiting)}, and the account shows no guest of it"] if waiting else []
+    waiting = backend.waiting_order(owner)
+    said += [f"{waiting.described}, and the account shows no guest of it"] if waiting else []
     hidden = rights.unseen(account)
     return said + ([hidden] if hidden else [])

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 Order = Mapping[str, Any]
+MASK = "mask[id,status]"
 
 
 def of_guest(guest: Mapping[str, Any], listed: Sequence[Order]) -> Order | None:

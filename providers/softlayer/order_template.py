@@ -21,11 +21,13 @@ Template = dict[str, Any]
 
 @dataclass(frozen=True)
 class Order:
-    """A call that orders a guest."""
+    """A call that orders something."""
 
     service: str
     method: str
     content: Template
+    is_named_by_its_number: bool = False
+    """Whether what it makes is known by the number of the order, as an upgrade is."""
 
 
 class Ordered(Protocol):
@@ -92,8 +94,14 @@ def prepared(api: Api, spec: Ordered, user_data: str) -> Order:
 
 
 def send(api: Api, order: Order) -> str:
-    """Send the order, once, and return the guest's id."""
+    """Send the order, once, and return the id of what it makes.
+
+    Raises:
+        OrderWithoutId: it was accepted, and the receipt names only the order.
+    """
     answer, call = api.once(order.service, order.method, order.content), f"{order.service}::{order.method}"
+    if order.is_named_by_its_number:
+        return made_id({"id": answer.get("orderId")} if isinstance(answer, dict) else None, call)
     if order.method == "placeOrder" and isinstance(answer, dict):
         guests = (answer.get("orderDetails") or {}).get("virtualGuests") or [{}]
         if not guests[0].get("id") and answer.get("orderId"):

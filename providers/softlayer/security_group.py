@@ -9,14 +9,14 @@ import pydantic
 
 from providers.grpc.resource_protocol import Created, Live
 from providers.grpc.spec import MARK_PATTERN, Problem, Spec, problems
-from providers.rental import import_guard
+from providers.rental import idempotent_order, import_guard
 from providers.rental import owner_mark as marks
+from providers.rental.backend import Backend, OrderRequest, Thing
 from providers.rental.errors import PartialFailure, ProviderError
 from providers.rental.operation import Operation
 from providers.rental.waiting import Deadline, Pending, wait_until
-from providers.softlayer import idempotent_order, security_rule
+from providers.softlayer import security_rule
 from providers.softlayer.account import Account
-from providers.softlayer.calls import made_id
 from providers.softlayer.errors import ApiError
 from providers.softlayer.security_rule import RuleSpec
 
@@ -51,28 +51,16 @@ def known_outputs(inputs: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str
 
 def create(op: Operation, inputs: Mapping[str, Any]) -> Created:
     """Adopt the group that an interrupted run made, else make it; then give it its rules."""
-    spec = GroupSpec.of(inputs)
-    account = op.account()
-
-    def make() -> str:
-        answer = account.api.once("Network_SecurityGroup", "createObject", _head(op, spec))
-        return made_id(answer, "Network_SecurityGroup::createObject")
-
-    wanted = idempotent_order.Wanted(
-        f"security group {spec.name}",
-        spec.mark,
-        KIND,
-        lambda: _same_group(op, account, spec),
-        lambda: (_head(op, spec), make),
-    )
-    made = idempotent_order.obtain(op, account, wanted)
-    group_id = made if isinstance(made, str) else str(made["id"])
-    return Created(group_id, _with_rules(op, account, spec, group_id))
+    spec, backend = GroupSpec.of(inputs), op.backend()
+    owner, what = marks.Owner(op.stack, spec.mark), f"security group {spec.name}"
+    made = idempotent_order.adopt_or_order(op, backend, OrderRequest(KIND, owner, what, spec.name, _head(op, spec)))
+    group_id = made if isinstance(made, str) else made.id
+    return Created(group_id, _with_rules(op, backend, spec, group_id))
 
 
 def read(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapping[str, Any]) -> Live | None:
     """Read the group; rules that somebody changed show as changed."""
-    account = op.account(old.get("accountId"))
+    account = op.backend(old.get("accountId")).account
     group = account.api.find("Network_SecurityGroup", resource_id, GROUP_MASK)
     if group is None:
         return None
@@ -88,8 +76,8 @@ def read(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mappin
 
 def update(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:
     """Change description and rules in place."""
-    spec = GroupSpec.of(inputs)
-    account = op.account(old.get("accountId"))
+    spec, backend = GroupSpec.of(inputs), op.backend(old.get("accountId"))
+    account = backend.account
     found = account.api.find("Network_SecurityGroup", resource_id, "mask[id,name,description]")
     if found is not None and spec.name != found["name"] and not _bears(found, op, spec):
         raise ProviderError(
@@ -97,12 +85,12 @@ def update(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapp
             "so it is somebody else's. Nothing was done to it. Take it out of the state with 'pulumi state delete'."
         )
     account.api.ensure("Network_SecurityGroup", "editObject", _head(op, spec), id=int(resource_id))
-    return _with_rules(op, account, spec, resource_id)
+    return _with_rules(op, backend, spec, resource_id)
 
 
 def delete(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapping[str, Any]) -> None:
     """Remove the group as soon as the last guest has let go of it."""
-    account = op.account(old.get("accountId"))
+    account = op.backend(old.get("accountId")).account
     owner = marks.Owner(op.stack, str(inputs.get("mark") or old.get("mark")))
     remove(account, resource_id, owner, op.deadline, op.log.progress)
     op.journal(owner.mark).closed(account.identity().account_id, KIND, resource_id)
@@ -133,38 +121,36 @@ def remove(account: Account, group_id: str, owner: marks.Owner, deadline: Deadli
     wait_until(f"security group {group_id} removed", look, deadline, tell)
 
 
-def _same_group(op: Operation, account: Account, spec: GroupSpec) -> dict[str, Any] | None:
-    """Return the group of this name and mark; ids come from the list and the journal, as the list may lag."""
+def listed(account: Account, owner: marks.Owner) -> list[Thing]:
+    """List the groups that bear stack and mark."""
     groups = account.api.read_all("Network_SecurityGroup", "getAllObjects", mask="mask[id,name,description]")
-    ids = {str(group["id"]) for group in groups if _is_ours(group, op, spec)}
-    ids |= {
-        made for made, intent in idempotent_order.fresh(op, account, spec.mark, KIND).items() if intent.name == op.name
-    }
-    seen = [account.api.find("Network_SecurityGroup", each, GROUP_MASK) for each in sorted(ids)]
-    ours = [group for group in seen if group and _is_ours(group, op, spec)]
-    if len(ours) > 1:
-        listed = ", ".join(str(group["id"]) for group in ours)
-        raise ProviderError(
-            f"making security group {spec.name}: the account has several of this name and mark: {listed}. Nothing was "
-            "touched; remove the ones that are too many."
-        )
-    return ours[0] if ours else None
+    return [thing for each in groups if (thing := _thing(each)).owner == owner]
 
 
-def _is_ours(group: Mapping[str, Any], op: Operation, spec: GroupSpec) -> bool:
-    return group.get("name") == spec.name and _bears(group, op, spec)
+def find(account: Account, group_id: str, *, fresh: bool) -> Thing | Pending | None:
+    """Read a group by its id."""
+    group = account.api.find("Network_SecurityGroup", group_id, GROUP_MASK)
+    if group is None and fresh:
+        return Pending(f"the account does not show security group {group_id} yet, as it was made only now")
+    return group and _thing(group)
+
+
+def _thing(group: Mapping[str, Any]) -> Thing:
+    name, owner = str(group.get("name") or ""), marks.owner_in_notes(group.get("description"))
+    return Thing(KIND, str(group["id"]), name, owner, f"security group {group['id']} ('{name}')", row=group)
 
 
 def _bears(group: Mapping[str, Any], op: Operation, spec: GroupSpec) -> bool:
     return marks.notes_are(group.get("description"), marks.Owner(op.stack, spec.mark))
 
 
-def _with_rules(op: Operation, account: Account, spec: GroupSpec, group_id: str) -> dict[str, Any]:
+def _with_rules(op: Operation, backend: Backend, spec: GroupSpec, group_id: str) -> dict[str, Any]:
+    account = backend.account
     outputs = {"groupId": group_id, "accountId": account.identity().account_id}
 
     def look() -> bool | Pending:
         group = account.api.find("Network_SecurityGroup", group_id, GROUP_MASK)
-        if group is None and group_id in idempotent_order.fresh(op, account, spec.mark, KIND):
+        if group is None and group_id in idempotent_order.fresh(op, backend, spec.mark, KIND):
             return Pending("the account does not show it yet, as it was made only now")
         if group is None:
             raise ProviderError("the account does not show it any more. Run 'pulumi up --refresh'.")

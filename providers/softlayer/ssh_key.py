@@ -5,25 +5,25 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import pydantic
 
 from providers.grpc.resource_protocol import Created, Live
 from providers.grpc.spec import MARK_PATTERN, Problem, Spec, problems
-from providers.rental import import_guard
+from providers.rental import idempotent_order, import_guard
 from providers.rental import owner_mark as marks
+from providers.rental.backend import OrderRequest, Thing
 from providers.rental.errors import ProviderError
 from providers.rental.operation import Operation
-from providers.softlayer import claim, idempotent_order
 from providers.softlayer.account import Account
-from providers.softlayer.calls import made_id
 from providers.softlayer.errors import ApiError
 
 KIND = "SshKey"
 REPLACE_ON = frozenset({"mark", "publicKey"})
 TIMEOUT_S = 5 * 60.0
+Row = Mapping[str, Any]
 KEY_MASK = "mask[id,fingerprint,key,label,notes]"
 
 
@@ -56,28 +56,15 @@ def known_outputs(inputs: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str
 
 def create(op: Operation, inputs: Mapping[str, Any]) -> Created:
     """Adopt the account's copy of our key if it bears our mark, else upload it."""
-    spec = KeySpec.of(inputs)
-    account = op.account()
-    template = {
-        "key": spec.public_key,
-        "label": spec.label,
-        "notes": claim.notes(op, spec.mark),
-    }
-
-    def upload() -> str:
-        answer = account.api.once("Security_Ssh_Key", "createObject", template)
-        return made_id(answer, "Security_Ssh_Key::createObject")
-
-    def look() -> dict[str, Any] | None:
-        return _same_key(account, spec)
-
-    wanted = idempotent_order.Wanted(
-        f"ssh key {spec.label}", spec.mark, KIND, look, lambda: (template, upload), is_unique=True
-    )
-    found = idempotent_order.obtain(op, account, wanted)
-    if isinstance(found, str):
-        return Created(found, _outputs({"id": found, "fingerprint": fingerprint(spec.public_key)}, account))
-    if not marks.notes_are(found.get("notes"), marks.Owner(op.stack, spec.mark)):
+    spec, backend = KeySpec.of(inputs), op.backend()
+    account, owner = backend.account, marks.Owner(op.stack, spec.mark)
+    template = {"key": spec.public_key, "label": spec.label, "notes": notes(owner, op.journal(spec.mark).identity())}
+    request = OrderRequest(KIND, owner, f"ssh key {spec.label}", spec.public_key, template, is_unique=True)
+    made = idempotent_order.adopt_or_order(op, backend, request)
+    if isinstance(made, str):
+        return Created(made, _outputs({"id": made, "fingerprint": fingerprint(spec.public_key)}, account))
+    found = made.row
+    if made.owner != owner:
         raise ProviderError(
             f"uploading the ssh key {spec.label}: the account has the same key already as {found['id']} "
             f"('{found.get('label')}'), {_whose(found, spec.mark)}. Nothing was touched; remove that one, or use another key "
@@ -88,7 +75,7 @@ def create(op: Operation, inputs: Mapping[str, Any]) -> Created:
 
 def read(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapping[str, Any]) -> Live | None:
     """Read the key."""
-    account = op.account(old.get("accountId"))
+    account = op.backend(old.get("accountId")).account
     found = account.api.find("Security_Ssh_Key", resource_id, KEY_MASK)
     if found is None:
         return None
@@ -104,7 +91,7 @@ def read(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mappin
 def update(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:
     """Rename the key."""
     spec = KeySpec.of(inputs)
-    account = op.account(old.get("accountId"))
+    account = op.backend(old.get("accountId")).account
     found = account.api.find("Security_Ssh_Key", resource_id, KEY_MASK)
     if found is not None and _material(str(found.get("key"))) != _material(spec.public_key):
         raise ProviderError(
@@ -117,7 +104,7 @@ def update(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapp
 
 def delete(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapping[str, Any]) -> None:
     """Remove the key if it is still ours."""
-    account = op.account(old.get("accountId"))
+    account = op.backend(old.get("accountId")).account
     owner = marks.Owner(op.stack, str(inputs.get("mark") or old.get("mark")))
     remove(account, resource_id, owner)
     op.journal(owner.mark).closed(account.identity().account_id, KIND, resource_id)
@@ -137,6 +124,39 @@ def remove(account: Account, key_id: str, owner: marks.Owner) -> None:
             ) from error
 
 
+def look(account: Account, request: OrderRequest) -> Thing | None:
+    """Find the key by its material, whoever's it is: the account refuses to hold one twice."""
+    keys = account.api.read_all("Account", "getSshKeys", mask=KEY_MASK)
+    same = next((key for key in keys if _material(str(key.get("key"))) == _material(request.name)), None)
+    # The list may lag behind a removal; the key itself does not.
+    found = same and account.api.find("Security_Ssh_Key", str(same["id"]), KEY_MASK)
+    if not found:
+        return None
+    owner, label = marks.owner_in_notes(found.get("notes")), str(found.get("label") or "")
+    return Thing(KIND, str(found["id"]), label, owner, f"ssh key {found['id']} ('{label}')", row=found)
+
+
+def notes(owner: marks.Owner, journal: str) -> str:
+    """Write the notes of the stack's key: whose it is, and which journal orders with it."""
+    return f"{marks.notes(str(owner))} ordered from journal {journal}"
+
+
+def of_stack(account: Account, owner: marks.Owner, key_ids: Sequence[str], max_age_s: float = 0.0) -> Row | None:
+    """Find the stack's key; the oldest of several, so that all computers look at the same."""
+    found = _ours(account, owner, key_ids, max_age_s)
+    if not found:
+        listed = account.api.read_all("Account", "getSshKeys", mask="mask[id,notes]")
+        ids = [str(each["id"]) for each in listed if marks.notes_are(each.get("notes"), owner)]
+        found = _ours(account, owner, ids, max_age_s)
+    return min(found, key=lambda each: int(each["id"]), default=None)
+
+
+def _ours(account: Account, owner: marks.Owner, key_ids: Sequence[str], max_age_s: float) -> list[Row]:
+    """Read keys by their ids, as a list may show their notes late."""
+    rows = [row for each in key_ids for row in account.key.under(each, max_age_s)]
+    return [row for row in rows if marks.notes_are(row.get("notes"), owner)]
+
+
 def fingerprint(public_key: str) -> str | None:
     """Compute the fingerprint that the account shows for a key: SHA-256 in hexadecimal pairs."""
     material = _material(public_key)
@@ -144,13 +164,6 @@ def fingerprint(public_key: str) -> str | None:
         return None
     digest = hashlib.sha256(material).hexdigest()
     return ":".join(digest[start : start + 2] for start in range(0, len(digest), 2))
-
-
-def _same_key(account: Account, spec: KeySpec) -> dict[str, Any] | None:
-    keys = account.api.read_all("Account", "getSshKeys", mask=KEY_MASK)
-    same = next((key for key in keys if _material(str(key.get("key"))) == _material(spec.public_key)), None)
-    # The list may lag behind a removal; the key itself does not.
-    return same and account.api.find("Security_Ssh_Key", str(same["id"]), KEY_MASK)
 
 
 def _whose(found: Mapping[str, Any], mark: str) -> str:

@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 from microcluster import catalog
 from providers.grpc.resource_protocol import Created, Live
 from providers.grpc.spec import Problem, difference, problems
 from providers.grpc.values import has_unknown
-from providers.rental import import_guard
+from providers.rental import closing, idempotent_order, import_guard
 from providers.rental import owner_mark as marks
+from providers.rental.backend import Backend
 from providers.rental.errors import PartialFailure, ProviderError, WaitError
 from providers.rental.operation import Operation
 from providers.rental.waiting import Pending, wait_until
 from providers.softlayer import (
-    cancel_guest,
     disk_upgrade,
     guest_view,
-    idempotent_order,
     order_guest,
     rights,
     security_group_attachment,
 )
 from providers.softlayer.account import Account
 from providers.softlayer.errors import ApiError
-from providers.softlayer.guest_lookup import sight
 from providers.softlayer.guest_readiness import Building, GoneError
 from providers.softlayer.guest_spec import GuestSpec
 
@@ -63,18 +61,17 @@ def known_outputs(inputs: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str
 
 def create(op: Operation, inputs: Mapping[str, Any]) -> Created:
     """Adopt the guest that an interrupted run ordered, else order it; return it ready."""
-    spec = GuestSpec.of(inputs)
-    account = op.account()
-    guest_id, host_key = order_guest.adopt_or_order(op, account, spec)
-    return Created(guest_id, _finish(op, account, spec, guest_id, host_key))
+    spec, backend = GuestSpec.of(inputs), op.backend()
+    guest_id, host_key = order_guest.adopt_or_order(op, backend, backend.account, spec)
+    return Created(guest_id, _finish(op, backend, spec, guest_id, host_key))
 
 
 def read(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapping[str, Any]) -> Live | None:
     """Read the guest; a cancelled one is gone, one that is not ready is a partial failure."""
-    account = op.account(old.get("accountId"))
-    owner = _owner(op, inputs)
+    backend = op.backend(old.get("accountId"))
+    account, owner = backend.account, _owner(op, inputs)
     try:
-        guest = _known(op, account, owner, resource_id)
+        guest = _known(op, backend, owner, resource_id)
     except WaitError as error:
         raise PartialFailure(resource_id, dict(old), str(error), dict(inputs)) from error
     if guest is not None:
@@ -82,13 +79,13 @@ def read(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mappin
     if guest is None or guest_view.is_cancelled(guest):
         return None
     if inputs:
-        guest_view.check_ours(guest, owner, "reading")
+        closing.check_ours(guest_view.thing(guest), owner, "reading")
     live = _inputs_of(op, guest, inputs)
     host_key = old.get("hostKey") or order_guest.host_key(account, resource_id)
     outputs = guest_view.outputs(guest, host_key, account.identity().account_id)
     building = Building(account, marks.owner_in_domain(guest["domain"]) or owner, resource_id, op.deadline.time_scale)
     try:
-        state = building.judge(guest)
+        state = building.assess(guest)
     except ProviderError as error:
         raise PartialFailure(resource_id, outputs, str(error), live) from error
     if isinstance(state, Pending):
@@ -101,15 +98,15 @@ def _owner(op: Operation, inputs: Mapping[str, Any]) -> marks.Owner:
     return marks.owner_in_domain(inputs.get("domain")) or marks.Owner(op.stack, str(inputs.get("mark") or ""))
 
 
-def _known(op: Operation, account: Account, owner: marks.Owner, guest_id: str) -> dict[str, Any] | None:
+def _known(op: Operation, backend: Backend, owner: marks.Owner, guest_id: str) -> dict[str, Any] | None:
     """Look until it is certain whether the guest exists: forgetting one that was ordered only now would order it twice."""
-    fresh = partial(_is_fresh, op, account, owner.mark, guest_id)
+    fresh_until = _fresh_until(op, backend, owner.mark, guest_id)
 
     def look() -> tuple[dict[str, Any] | None] | Pending:
-        seen = sight(account, owner, guest_id, fresh)
-        return seen if isinstance(seen, Pending) else (seen,)
+        seen = backend.find(order_guest.KIND, guest_id, owner, fresh=time.monotonic() < fresh_until)
+        return seen if isinstance(seen, Pending) else (seen.row if seen else None,)
 
-    deadline = op.deadline.within(2 * idempotent_order.SETTLED_S)
+    deadline = op.deadline.within(2 * idempotent_order.settled_s(backend))
     (guest,) = wait_until(f"certainty about guest {guest_id}", look, deadline, op.log.progress)
     return guest
 
@@ -117,35 +114,36 @@ def _known(op: Operation, account: Account, owner: marks.Owner, guest_id: str) -
 def update(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:
     """Go on with a guest that was not ready, and change in place what can be changed in place."""
     spec = GuestSpec.of(inputs)
-    account = op.account(old.get("accountId"))
-    return _finish(op, account, spec, resource_id, old.get("hostKey") or order_guest.host_key(account, resource_id))
+    backend = op.backend(old.get("accountId"))
+    host_key = old.get("hostKey") or order_guest.host_key(backend.account, resource_id)
+    return _finish(op, backend, spec, resource_id, host_key)
 
 
 def delete(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapping[str, Any]) -> None:
     """Cancel the guest and return when the account shows that it is billed no more."""
-    account = op.account(old.get("accountId"))
-    owner = _owner(op, inputs)
-    fresh = partial(_is_fresh, op, account, owner.mark, resource_id)
-    cancel_guest.close(account, resource_id, owner, op.deadline, op.log.progress, is_fresh=fresh)
-    op.journal(owner.mark).closed(account.identity().account_id, order_guest.KIND, resource_id)
+    backend, owner = op.backend(old.get("accountId")), _owner(op, inputs)
+    fresh_until = _fresh_until(op, backend, owner.mark, resource_id)
+    closing.close(backend, resource_id, owner, op.deadline, op.log.progress, fresh_until=fresh_until)
+    op.journal(owner.mark).closed(backend.identity().account_id, order_guest.KIND, resource_id)
 
 
-def _is_fresh(op: Operation, account: Account, owner_mark: str, guest_id: str) -> bool:
-    return bool(owner_mark) and guest_id in idempotent_order.fresh(op, account, owner_mark, order_guest.KIND)
+def _fresh_until(op: Operation, backend: Backend, owner_mark: str, guest_id: str) -> float:
+    return idempotent_order.fresh_until(op, backend, owner_mark, order_guest.KIND, guest_id) if owner_mark else 0.0
 
 
-def _finish(op: Operation, account: Account, spec: GuestSpec, guest_id: str, host_key: str | None) -> dict[str, Any]:
+def _finish(op: Operation, backend: Backend, spec: GuestSpec, guest_id: str, host_key: str | None) -> dict[str, Any]:
     """From here on the guest costs money, so that whatever happens its id reaches the state."""
+    account: Account = backend.account
     known: dict[str, Any] = {"guestId": guest_id, "hostKey": host_key, "accountId": account.identity().account_id}
-    fresh = partial(_is_fresh, op, account, spec.mark, guest_id)
-    building = Building(account, spec.owner, guest_id, op.deadline.time_scale, fresh)
+    building = Building(account, spec.owner, guest_id, op.deadline.time_scale)
     try:
+        building.fresh_until = _fresh_until(op, backend, spec.mark, guest_id)
         _label(account, spec, building.read())
         ready = wait_until(f"guest {guest_id} ({spec.hostname}) ready", building.look, op.deadline, op.log.progress)
         _set_port_speed(account, spec, ready)
         ready = security_group_attachment.settle(op, account, ready, spec)
         _label(account, spec, ready)
-        building.guest = disk_upgrade.grow_disks(op, account, spec.owner, ready, spec.data_disks_gb)
+        building.guest = disk_upgrade.grow_disks(op, backend, spec.owner, ready, spec.data_disks_gb)
     except GoneError as error:
         raise PartialFailure(guest_id, known, f"guest {guest_id} ({spec.hostname}): {error}") from error
     except Exception as error:  # noqa: BLE001  # Whatever it is.
@@ -200,7 +198,7 @@ def _inputs_of(op: Operation, guest: dict[str, Any], inputs: Mapping[str, Any]) 
         return {**inputs, **_drift(guest, live, inputs)}
     owner = marks.owner_in_domain(guest.get("domain"))
     import_guard.permit(op, guest_view.described(guest), owner)
-    ordered = op.account().api.find("Virtual_Guest", str(guest["id"]), guest_view.IMPORT_MASK) or {}
+    ordered = op.backend().account.api.find("Virtual_Guest", str(guest["id"]), guest_view.IMPORT_MASK) or {}
     live.pop("privateVlanId", None)  # A guest names one of the two, and by default the program names the router.
     return {**live, **guest_view.ordered_inputs({**guest, **ordered}), "mark": owner.mark if owner else ""}
 

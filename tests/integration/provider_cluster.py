@@ -12,9 +12,9 @@ from typing import Any
 import SoftLayer
 
 from providers.rental.owner_mark import Owner
+from providers.rental.receipt import receipt
 from providers.softlayer import credentials
 from providers.softlayer.account import Account
-from providers.softlayer.billing import receipt
 from providers.softlayer.calls import Api, new_client
 from tests.integration.provider_driver import Driver, Resource
 from tools.chaos.program import DOMAIN, MARK, PUBLIC_KEY, RULES, SIZE, STACK, TAGS

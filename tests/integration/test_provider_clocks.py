@@ -21,8 +21,8 @@ from providers.rental.operation import Operation
 from providers.rental.waiting import Deadline
 from providers.softlayer import __main__ as plugin
 from providers.softlayer import order_guest
+from providers.softlayer.calls import SETTLED_S
 from providers.softlayer.guest_spec import GuestSpec
-from providers.softlayer.idempotent_order import SETTLED_S
 from tests.integration.lossy_wire import LossyWire, lossy_wire
 from tests.integration.provider_cluster import MARK, STACK, guest
 from tests.integration.provider_driver import Driver, Failed
@@ -166,6 +166,6 @@ def test_a_clock_that_is_set_in_one_living_process_orders_nothing_twice(world, m
     urn = f"urn:pulumi:{STACK}::microcluster::softlayer:index:VirtualGuest::gpu-0"
     session = plugin.session({"configFile": str(world.config), "timeScale": TIME_SCALE}, stop)
     op = Operation(urn, session, Deadline(600, stop, TIME_SCALE), Log(EngineLog(""), urn))
-    made, _ = order_guest.adopt_or_order(op, op.account(), GuestSpec.of(guest("gpu-0")))
+    made, _ = order_guest.adopt_or_order(op, op.backend(), op.backend().account, GuestSpec.of(guest("gpu-0")))
     assert world.machines() == [made]
     assert world.wire.calls.count("createObject") == 1

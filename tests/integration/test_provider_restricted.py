@@ -7,7 +7,7 @@ import xmlrpc.client
 
 import pytest
 
-from providers.softlayer.idempotent_order import SETTLED_S
+from providers.softlayer.calls import SETTLED_S
 from tests.integration.lossy_wire import lossy_wire
 from tests.integration.provider_cluster import LEDGER, Onlooker, guest
 from tests.integration.provider_driver import Driver, Failed, Resource

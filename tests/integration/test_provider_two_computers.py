@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from providers.softlayer.idempotent_order import SETTLED_S
+from providers.softlayer.calls import SETTLED_S
 from tests.integration.provider_cluster import KEY, guest
 from tests.integration.provider_driver import Driver, Failed
 

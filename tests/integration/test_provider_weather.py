@@ -8,8 +8,7 @@ import pytest
 
 from providers.rental.journal import Journal
 from providers.softlayer import disk_upgrade
-from providers.softlayer.calls import READ_ATTEMPTS
-from providers.softlayer.idempotent_order import SETTLED_S
+from providers.softlayer.calls import READ_ATTEMPTS, SETTLED_S
 from tests.integration.lossy_wire import lossy_wire
 from tests.integration.provider_cluster import KEY, LEDGER, MARK, STACK, Cluster, group, guest
 from tests.integration.provider_driver import Driver, Failed

@@ -7,8 +7,8 @@ from decimal import Decimal
 
 import pytest
 
-from providers.softlayer import billing, ledger
-from providers.softlayer.billing import Charge, receipt
+from providers.rental.receipt import Charge, as_lines, receipt
+from providers.softlayer import billing
 
 NOW = datetime.now(UTC)
 ROW = {
@@ -109,6 +109,6 @@ def test_an_empty_receipt_is_zero():
 
 
 def test_the_receipt_for_a_person_names_each_thing_and_ends_with_what_is_open():
-    lines = ledger.told(receipt([charge(cancellationDate=NOW.isoformat())]), "1f3a9c42").splitlines()
+    lines = as_lines(receipt([charge(cancellationDate=NOW.isoformat())]), "1f3a9c42").splitlines()
     assert "gpu-0" in lines[1]
     assert lines[-1] == "open billing items with mark 1f3a9c42: 0; rented for 8.80 in all"

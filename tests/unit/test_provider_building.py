@@ -10,6 +10,7 @@ from providers.rental.errors import ProviderError
 from providers.rental.owner_mark import Owner
 from providers.rental.waiting import Pending
 from providers.softlayer import guest_readiness, order_status
+from providers.softlayer.calls import SETTLED_S
 from providers.softlayer.guest_lookup import open_without_guest
 from providers.softlayer.guest_readiness import Building
 from tests.unit.test_provider_guests import READY, transaction
@@ -96,7 +97,7 @@ def test_a_gap_between_two_transactions_is_neither_ready_nor_an_end(clock):
 def test_a_guest_that_is_not_shown_is_waited_for_as_long_as_lists_may_lag(clock):
     watched = looking_at(Shown())
     assert isinstance(watched.look(), Pending)
-    clock.now += guest_readiness.SETTLED_S + 1
+    clock.now += SETTLED_S + 1
     with pytest.raises(ProviderError, match="has not shown guest 101 for 180 s.*It may be billed"):
         watched.look()
 
@@ -104,9 +105,9 @@ def test_a_guest_that_is_not_shown_is_waited_for_as_long_as_lists_may_lag(clock)
 def test_a_guest_that_is_not_shown_and_whose_billing_item_is_open_is_never_called_gone(clock):
     account = Shown()
     account.items = [OPEN]
-    watched = Building(account, OWNER, "101", 1.0, lambda: False)
+    watched = Building(account, OWNER, "101", 1.0, fresh_until=0.0)
     assert isinstance(watched.look(), Pending)
-    clock.now += guest_readiness.SETTLED_S + 1
+    clock.now += SETTLED_S + 1
     with pytest.raises(ProviderError, match="billing item 5 is open. It may be billed") as told:
         watched.look()
     assert "gone" not in str(told.value)

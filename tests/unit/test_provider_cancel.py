@@ -7,10 +7,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from providers.rental import closing
 from providers.rental.errors import ProviderError
 from providers.rental.owner_mark import Owner
 from providers.rental.waiting import Deadline
-from providers.softlayer import cancel_guest
+from providers.softlayer.backend import SoftLayer
 from providers.softlayer.errors import ApiError
 from tests.unit.test_provider_guests import READY
 
@@ -39,7 +40,7 @@ class Refusing:
 
 
 def close(account: Refusing, limit_s: float = LIMIT_S) -> None:
-    cancel_guest.close(account, "101", OWNER, Deadline(limit_s, threading.Event(), SCALE), lambda _: None)
+    closing.close(SoftLayer(account), "101", OWNER, Deadline(limit_s, threading.Event(), SCALE), lambda _: None)
 
 
 @pytest.mark.parametrize("text", ["Access Denied. ", "You do not have permission to cancel this server."])
@@ -62,7 +63,7 @@ def test_a_refusal_that_lasts_although_nothing_is_done_on_the_guest_ends_the_wai
 def test_a_refusal_that_may_be_about_work_on_the_guest_is_waited_for():
     account = Refusing("This is not possible.")
     with pytest.raises(ProviderError, match="did not accept the cancellation"):
-        close(account, limit_s=cancel_guest.REFUSED_FOR_S / 2)
+        close(account, limit_s=closing.REFUSED_FOR_S / 2)
 
 
 def test_a_guest_of_another_stack_is_not_cancelled_whatever_its_id():

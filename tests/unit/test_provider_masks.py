@@ -11,8 +11,8 @@ from providers.softlayer import (
     cached_lists,
     disk_upgrade,
     guest_view,
-    idempotent_order,
     marked_inventory,
+    order_status,
     others,
     routers,
 )
@@ -22,7 +22,7 @@ MASKS = {
     "guests": (cached_lists.GUEST_MASK, OF_GUEST),
     "imported guests": (guest_view.IMPORT_MASK, OF_GUEST),
     "orders": (cached_lists.ORDER_MASK, "Billing_Order"),
-    "one order": (idempotent_order.ORDER_MASK, "Billing_Order"),
+    "one order": (order_status.MASK, "Billing_Order"),
     "bills": (cached_lists.BILL_MASK, "Billing_Item"),
     "charges": (billing.CHARGE_MASK, "Billing_Item"),
     "prices of an upgrade": (disk_upgrade.PRICE_MASK, "Product_Item_Price"),

@@ -96,6 +96,10 @@ class Broken:
 
     secrets = ("a-long-secret-key",)
 
+    @property
+    def account(self) -> Broken:
+        return self
+
     def identity(self) -> Identity:
         return Identity("278444", "", "u", "http://127.0.0.1:9")
 

@@ -21,7 +21,7 @@ from microcluster.verbs import charts, run_text
 from microcluster.verbs.money import Cost
 from microcluster.verbs.report import _bill_row, _checkpoint_answer, link_of
 from microcluster.verbs.report_page import page
-from providers.softlayer.billing import Charge
+from providers.rental.receipt import Charge
 
 JOB = Job("openseq2seq", "transformer-tiny", 300, "fp32", 16, 100, 100, "debian-en-de")
 PAYLOAD = ClusterFacts(

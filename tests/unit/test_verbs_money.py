@@ -13,9 +13,9 @@ from microcluster.verbs.money import last_rental
 from microcluster.verbs.receipt import price, said_of_state
 from microcluster.verbs.state_diff import Compared, compare
 from microcluster.verbs.sweep import choose, orphaned
+from providers.rental.backend import Belonging
 from providers.rental.owner_mark import Owner, owner_in_domain, owner_in_notes, owner_in_tags
-from providers.softlayer.billing import Charge
-from providers.softlayer.marked_inventory import Belonging
+from providers.rental.receipt import Charge
 
 DAY = datetime(2026, 11, 21, tzinfo=UTC)
 MINE, YOURS = Owner("local", "1f3a9c42"), Owner("v100", "0badcafe")

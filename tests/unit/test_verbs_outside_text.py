@@ -17,9 +17,10 @@ from microcluster.verbs import belongings_table, command, job, logs, receipt, ru
 from microcluster.verbs.money import Bill
 from microcluster.verbs.screen import PlainConsole
 from microcluster.verbs.state_diff import Compared
+from providers.rental.backend import Belonging
 from providers.rental.owner_mark import Owner
-from providers.softlayer.billing import Charge
-from providers.softlayer.marked_inventory import GUEST, Belonging
+from providers.rental.receipt import Charge
+from providers.softlayer.marked_inventory import GUEST
 
 NASTY = "[/b] old [/data] \x1b[2J\x1b]0;t\x07\x9b31m\u202eend"
 SHOWN = "[/b] old [/data] end"

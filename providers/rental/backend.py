@@ -1,0 +1,207 @@
+"""What an account has to say for orders to be safe: the contract between the kernel and a vendor.
+
+A vendor implements ``Backend`` once. Journal, adoption, closing, proof, receipt and sweep are written against it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Any, Protocol
+
+from providers.rental.errors import CallError
+from providers.rental.operation import Identity, Operation
+from providers.rental.owner_mark import Owner
+from providers.rental.waiting import Deadline, Pending
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class OrderRequest:
+    """What an operation wants to have: looked for first, ordered only if it is certainly not there."""
+
+    kind: str
+    owner: Owner
+    what: str
+    """The subject of the sentences, for example ``guest gpu-0 of v100-1f3a9c42``."""
+    name: str
+    """What tells it from others of its kind and owner, for example its host name."""
+    spec: Any
+    """What the backend needs to write the order."""
+    hostname: str | None = None
+    """For machines: what orders and charges that name nothing else are recognized by."""
+    is_unique: bool = False
+    """Whether the account refuses a second one, so that a refusal may mean that a lagging list does not show the first."""
+    key_ids: Sequence[str] | None = None
+    """For what costs money: the ssh keys that its order names. Only one computer orders for a stack at a time."""
+
+
+@dataclass(frozen=True)
+class Thing:
+    """One object as the account shows it."""
+
+    kind: str
+    id: str
+    name: str
+    owner: Owner | None
+    label: str
+    """For a sentence, for example ``guest 101 (gpu-0.v100-1f3a9c42.microcluster)``."""
+    is_alive: bool = True
+    """Ordered and not cancelled."""
+    is_billed: bool = False
+    """Whether it has a charge, with or without a date on which that ends."""
+    work: str | None = None
+    """What the account is doing with it; a cancellation has to wait for its end."""
+    ends: str | None = None
+    """When a cancellation that was accepted takes effect."""
+    price: str = ""
+    """For example ``4.4 USD an hour``."""
+    rename: str = ""
+    """The command by which a person gives it another domain; the domain comes last."""
+    row: Any = None
+    """The vendor's own view."""
+
+
+@dataclass(frozen=True)
+class OrderStatus:
+    """An order that was accepted and still stands."""
+
+    id: str
+    described: str
+    """For a sentence, for example ``its order 7 is PENDING_APPROVAL``."""
+
+
+@dataclass(frozen=True)
+class Belonging:
+    """One thing of one stack, of whatever kind, as the account lists it."""
+
+    kind: str
+    id: str
+    name: str
+    owner: Owner
+    since: datetime | None = None
+    per_hour: Decimal = Decimal(0)
+    is_billed: bool = False
+    is_alive: bool = True
+    """False for a machine that is cancelled and listed for a while; one that waits for approval is alive and not billed."""
+    cancel_by_hand: str = ""
+    """The command by which a person cancels it, for what we do not cancel."""
+
+    @property
+    def label(self) -> str:
+        """Name it shortly; the numbers of two kinds may be the same."""
+        return f"{self.kind}/{self.id}"
+
+    def __str__(self) -> str:
+        """Name it for a person."""
+        return f"{self.label} ({self.name})"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What stands in the account for "this journal orders for the stack": an object of the stack, and the journal it names."""
+
+    object_id: str
+    journal: str | None
+
+
+class Backend(Protocol):
+    """One account. Lists may lag; what is read by its id does not, but may not be shown yet."""
+
+    machine: str
+    """The journal's name of the kind that costs money."""
+    machine_label: str
+    """The same kind as a person reads and types it, in a ``Belonging``."""
+    unpaid_kinds: Sequence[str]
+    """The journal's names of the kinds that cost nothing and are removed with the stack."""
+    lists_lag_s: float
+    """So far the lists may lag behind an accepted order or cancellation."""
+    longest_call_s: float
+    """So long after a call began, at the latest, nothing of it is on its way to the account any more."""
+    username: str
+    grant_cancelling: str
+    """The command by which a person grants the user the right to cancel."""
+    secrets: tuple[str, ...]
+    """What was read of the key's file and must not be printed."""
+
+    def identity(self) -> Identity:
+        """Ask once who we are."""
+
+    def list(self, kind: str, owner: Owner) -> Sequence[Thing]:
+        """List what bears stack and mark, cancelled things included."""
+
+    def find(self, kind: str, object_id: str, owner: Owner, *, fresh: bool) -> Thing | Pending | None:
+        """Read one thing by its id; None when it is certainly gone, ``Pending`` when nobody can know.
+
+        Args:
+            fresh: whether it was ordered so recently that the account need not show it yet.
+        """
+
+    def look(self, op: Operation, request: OrderRequest) -> Thing | Pending | None:
+        """Look whether what is requested is there.
+
+        It is here beside ``list`` and ``find`` because not everything that is ordered has a name of its own: a larger disk
+        shows as a property of its guest. Where it has one, the answer is ``lookup.by_name``.
+        """
+
+    def prepare(self, request: OrderRequest) -> Any:
+        """Write the order; it has ``content``. Apart from ``order`` because it may ask the account, and may fail harmlessly."""
+
+    def order(self, order: Any) -> str:
+        """Send an order, exactly once, and return the id of what it makes.
+
+        Raises:
+            OrderWithoutId: it was accepted, and the receipt names only the order.
+        """
+
+    def order_status(self, order_id: str, owner: Owner) -> OrderStatus | None:
+        """Read an order that was accepted; None if it was refused since, or all that it made has ended."""
+
+    def waiting_order(self, owner: Owner, hostname: str | None = None) -> OrderStatus | None:
+        """Find an order that waits for a person's approval and shows no machine yet: nobody may take it for lost."""
+
+    def advice(self, request: OrderRequest, error: CallError) -> str | None:
+        """Say what a person does after a refusal, if there is more to say than that the stack file is wrong."""
+
+    def is_refusal(self, error: CallError) -> bool:
+        """Tell whether the call was certainly not carried out; a fault that nobody knows is none."""
+
+    def is_transient(self, error: CallError) -> bool:
+        """Tell whether the same call may work in a moment."""
+
+    def is_forbidden(self, error: CallError) -> bool:
+        """Tell whether this user may not do it."""
+
+    def read_claim(self, owner: Owner, key_ids: Sequence[str], max_age_s: float) -> Claim | None:
+        """Read which journal orders for the stack: the only trace of another computer, or of a lost journal."""
+
+    def write_claim(self, owner: Owner, claim: Claim) -> None:
+        """Write the journal's name into the account."""
+
+    def cancel(self, thing: Thing) -> None:
+        """Cancel a machine, effective at once; a refusal is a CallError."""
+
+    def check_visible(self, thing: Thing) -> None:
+        """Refuse to believe that a thing has ended if this user may not see its charge.
+
+        Raises:
+            ProviderError: the text names the right that is missing.
+        """
+
+    def check_to_prove(self) -> None:
+        """Refuse to call an account clean for a user who does not see all of it."""
+
+    def everything(self) -> Sequence[Belonging]:
+        """List what bears any mark of microcluster, of every kind."""
+
+    def remove(self, kind: str, object_id: str, owner: Owner, deadline: Deadline, tell: Tell) -> None:
+        """Remove something that costs nothing and bears the mark; what is gone, or another's by now, is left alone."""
+
+    def charges(self, owner: Owner, known_ids: Iterable[str] = ()) -> Sequence[Any]:
+        """List what was and is billed (``receipt.Charge``) as it is now, with what the lists may not show yet."""
+
+    def charged_names(self, owner: Owner) -> Sequence[str]:
+        """List the host name of each charge that the account's list shows."""

@@ -1,0 +1,63 @@
+"""What was rented, what it has cost, and whether anything is left of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+
+
+@dataclass(frozen=True)
+class Charge:
+    """One top-level billing item with all that is billed under it."""
+
+    id: str
+    description: str
+    host: str
+    category: str
+    opened: datetime
+    closed: datetime | None
+    ends: datetime | None
+    """When a cancellation in the future takes effect; until then it is billed."""
+    hourly: bool
+    per_hour: Decimal
+    per_month: Decimal
+    """What an item costs that is not billed by the hour."""
+    so_far: Decimal
+    currency: str
+
+    @property
+    def is_open(self) -> bool:
+        """Tell whether it still costs money."""
+        return self.closed is None
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What was rented, and what is left of it."""
+
+    rows: tuple[Charge, ...]
+    total: Decimal
+    open_count: int
+
+
+def receipt(charges: Iterable[Charge]) -> Receipt:
+    """Add the charges up."""
+    rows = tuple(charges)
+    return Receipt(rows, sum((row.so_far for row in rows), Decimal(0)), sum(row.is_open for row in rows))
+
+
+def as_lines(found: Receipt, owner_mark: str) -> str:
+    """Write the receipt as lines for a person."""
+    rows = [
+        f"  {row.host or '-':<10} {row.description}: {_when(row.opened)} to "
+        f"{'now' if row.closed is None else _when(row.closed)} UTC, {row.so_far:.2f} {row.currency}"
+        for row in found.rows
+    ]
+    last = f"open billing items with mark {owner_mark}: {found.open_count}; rented for {found.total:.2f} in all"
+    return "\n".join(["receipt:", *rows, last])
+
+
+def _when(moment: datetime) -> str:
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S}"

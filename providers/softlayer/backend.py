@@ -1,0 +1,181 @@
+"""SoftLayer as the kernel sees it: what it lists and finds, how it takes orders, and what its answers mean."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from providers.rental import lookup
+from providers.rental.backend import Belonging, Claim, OrderRequest, OrderStatus, Tell, Thing
+from providers.rental.errors import CallError, ProviderError
+from providers.rental.operation import Identity, Operation
+from providers.rental.owner_mark import Owner
+from providers.rental.receipt import Charge
+from providers.rental.waiting import Deadline, Pending
+from providers.softlayer import (
+    cancel_guest,
+    disk_upgrade,
+    guest_lookup,
+    guest_view,
+    marked_inventory,
+    order_guest,
+    order_status,
+    order_template,
+    rights,
+    security_group,
+    ssh_key,
+)
+from providers.softlayer.account import Account
+from providers.softlayer.calls import LISTS_LAG_S, LONGEST_CALL_S
+from providers.softlayer.errors import ApiError
+from providers.softlayer.order_template import Order
+
+
+class SoftLayer:
+    """One account, as a ``Backend``."""
+
+    machine, machine_label = order_guest.KIND, marked_inventory.GUEST
+    unpaid_kinds = (ssh_key.KIND, security_group.KIND)
+    lists_lag_s, longest_call_s = LISTS_LAG_S, LONGEST_CALL_S
+
+    def __init__(self, account: Account) -> None:
+        self.account = account
+
+    @property
+    def username(self) -> str:
+        """The key's user."""
+        return self.account.api.credentials.username
+
+    @property
+    def grant_cancelling(self) -> str:
+        """The command by which a person grants the user the right to cancel."""
+        return f"slcli user edit-permissions {self.username} --enable -p SERVER_CANCEL"
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The key."""
+        return self.account.secrets
+
+    def identity(self) -> Identity:
+        """Ask once who we are."""
+        return self.account.identity()
+
+    def list(self, kind: str, owner: Owner) -> list[Thing]:
+        """List the guests or groups that bear stack and mark."""
+        if kind == order_guest.KIND:
+            return [guest_view.thing(each) for each in self.account.guest_list.under(owner)]
+        return security_group.listed(self.account, owner)
+
+    def find(self, kind: str, object_id: str, owner: Owner, *, fresh: bool) -> Thing | Pending | None:
+        """Read a guest or a group by its id."""
+        if kind == order_guest.KIND:
+            found = guest_lookup.find(self.account, owner, object_id, fresh=fresh)
+            return guest_view.thing(found) if isinstance(found, dict) else found
+        return security_group.find(self.account, object_id, fresh=fresh)
+
+    def look(self, op: Operation, request: OrderRequest) -> Thing | Pending | None:
+        """Look whether what is requested is there."""
+        if request.kind == ssh_key.KIND:
+            return ssh_key.look(self.account, request)
+        if request.kind == disk_upgrade.KIND:
+            return disk_upgrade.look(op, self, request)
+        return lookup.by_name(op, self, request)
+
+    def prepare(self, request: OrderRequest) -> Order:
+        """Write the order."""
+        if request.kind == order_guest.KIND:
+            return order_template.prepared(self.account.api, *request.spec)
+        if request.kind == disk_upgrade.KIND:
+            return disk_upgrade.prepare(self.account, request.spec)
+        service = {ssh_key.KIND: "Security_Ssh_Key", security_group.KIND: "Network_SecurityGroup"}[request.kind]
+        return Order(service, "createObject", request.spec)
+
+    def order(self, order: Order) -> str:
+        """Send an order, exactly once, and return the id of what it makes."""
+        return order_template.send(self.account.api, order)
+
+    def order_status(self, order_id: str, owner: Owner) -> OrderStatus | None:
+        """Read an order that was accepted; one that cannot be read is no refused one."""
+        order = self.account.api.find("Billing_Order", order_id, order_status.MASK) or {"id": order_id}
+        if order_status.is_refused(order) or order_status.is_over(order, self.account.bill_list.under(owner)):
+            return None
+        return OrderStatus(str(order["id"]), order_status.described(order))
+
+    def waiting_order(self, owner: Owner, hostname: str | None = None) -> OrderStatus | None:
+        """Find an order that waits for approval and shows no guest yet."""
+        listed = self.account.order_list.under(owner)
+        if hostname is not None:
+            listed = [each for each in listed if order_status.names(each, hostname)]
+        order = order_status.waiting_unshown(listed, self.account.guest_list.under(owner))
+        return order and OrderStatus(str(order["id"]), order_status.described(order))
+
+    def advice(self, request: OrderRequest, error: CallError) -> str | None:
+        """Say what a person does after a refusal."""
+        if not isinstance(error, ApiError):
+            return None
+        if request.kind == order_guest.KIND and error.is_no_room:
+            return order_template.where_else(request.owner.stack, request.spec[0], error)
+        if error.is_gone:
+            return "Something that it names is gone: run 'pulumi up --refresh'."
+        if error.is_forbidden:
+            return "Have this user granted the right, or use another one, and run the command again."
+        return None
+
+    def is_refusal(self, error: CallError) -> bool:
+        """Tell whether the call was certainly not carried out."""
+        return isinstance(error, ApiError) and not error.is_ambiguous
+
+    def is_transient(self, error: CallError) -> bool:
+        """Tell whether the same call may work in a moment."""
+        return isinstance(error, ApiError) and error.is_transient
+
+    def is_forbidden(self, error: CallError) -> bool:
+        """Tell whether this user may not do it."""
+        return isinstance(error, ApiError) and error.is_forbidden
+
+    def read_claim(self, owner: Owner, key_ids: Sequence[str], max_age_s: float) -> Claim | None:
+        """Read the journal's name in the notes of the stack's ssh key."""
+        key = ssh_key.of_stack(self.account, owner, key_ids, max_age_s)
+        if key is None:
+            return None
+        named = re.search(r" journal ([0-9a-f]+)$", str(key.get("notes") or ""))
+        return Claim(str(key["id"]), named[1] if named else None)
+
+    def write_claim(self, owner: Owner, claim: Claim) -> None:
+        """Write the journal's name into the notes of the stack's ssh key."""
+        notes = ssh_key.notes(owner, str(claim.journal))
+        self.account.api.ensure("Security_Ssh_Key", "editObject", {"notes": notes}, id=int(claim.object_id))
+
+    def cancel(self, thing: Thing) -> None:
+        """Cancel a guest, effective at once."""
+        cancel_guest.cancel(self.account, thing.row)
+
+    def check_visible(self, thing: Thing) -> None:
+        """Refuse to take a guest for cancelled if this user sees no billing items."""
+        if thing.kind == order_guest.KIND:
+            rights.check_cancelled(self.account, thing.row)
+
+    def check_to_prove(self) -> None:
+        """Refuse to call an account clean for a user who does not see all of it."""
+        rights.check_to_prove(self.account)
+
+    def everything(self) -> tuple[Belonging, ...]:
+        """List what bears any mark of microcluster."""
+        return marked_inventory.everything(self.account)
+
+    def remove(self, kind: str, object_id: str, owner: Owner, deadline: Deadline, tell: Tell) -> None:
+        """Remove a key or a group that bears the mark."""
+        if kind in (ssh_key.KIND, marked_inventory.KEY):
+            ssh_key.remove(self.account, object_id, owner)
+        elif kind in (security_group.KIND, marked_inventory.GROUP):
+            security_group.remove(self.account, object_id, owner, deadline, tell)
+        else:
+            raise ProviderError(f"removing {kind} {object_id}: microcluster makes no such thing. Remove it by hand.")
+
+    def charges(self, owner: Owner, known_ids: Iterable[str] = ()) -> tuple[Charge, ...]:
+        """List what was and is billed."""
+        return self.account.charges(owner, known_ids)
+
+    def charged_names(self, owner: Owner) -> list[str]:
+        """List the host name of each charge that the account's list shows."""
+        return [str(item.get("hostName")) for item in self.account.bill_list.under(owner)]
