@@ -6,13 +6,15 @@ from itertools import product
 
 import pytest
 
-from tools.chaos import cli, faults, kill, loss
+from tools.chaos import cli, faults, kill, loss, second
 from tools.chaos.engine import Verb
 from tools.chaos.kill import Blow, Target
 from tools.chaos.wire import Moment
 
 
-@pytest.mark.parametrize("sweep", [kill, loss, faults, cli], ids=["kill", "loss", "weather", "command line"])
+@pytest.mark.parametrize(
+    "sweep", [kill, loss, faults, cli, second], ids=["kill", "loss", "weather", "command line", "second account"]
+)
 def test_whatever_happens_account_bill_and_state_are_as_wanted_in_the_end(runs, sweep):
     of_sweep = [run for run in runs if isinstance(run.case, sweep.Case)]
     assert of_sweep

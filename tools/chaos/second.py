@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import product
 from random import Random
-from typing import Any
 
 from providers.rental import closing, idempotent_order, sweep
 from providers.rental.backend import OrderRequest, Thing
@@ -22,7 +21,7 @@ from providers.rental.waiting import Deadline, Pending, wait_until
 from tools.chaos.checker import Expected, Verdict, judge, wrong_receipts
 from tools.chaos.engine import Verb
 from tools.chaos.program import DOMAIN, MARK, STACK
-from tools.chaos.second_account import BADGE, MACHINE, Killed, Market, Order, Second
+from tools.chaos.second_account import BADGE, MACHINE, Killed, Market, Second
 from tools.chaos.stage import Theatre
 
 SCALE = 0.002
@@ -74,17 +73,17 @@ class Stack:
         for name, object_id in list(self.state.items()):
             op, kind = self._operation(session, stop, name), MACHINE if name in HOSTS else BADGE
             look = partial(_seen, op, backend, kind, object_id)
-            if wait_until(name, look, op.deadline) == (None,):
+            (found,) = wait_until(name, look, op.deadline)
+            if found is None or not found.is_alive:
                 del self.state[name]
 
     def _up(self, session: Session, backend: Second, stop: threading.Event) -> None:
         op = self._operation(session, stop, "key")
-        badge = Order(BADGE, "key", OWNER, op.journal(MARK).identity())
-        self._create(op, backend, OrderRequest(BADGE, OWNER, "badge key", "key", badge))
+        journal = op.journal(MARK).identity()
+        self._create(op, backend, OrderRequest(BADGE, OWNER, "badge key", "key", journal))
         for host in HOSTS:
-            op, order = self._operation(session, stop, host), Order(MACHINE, host, OWNER)
-            wanted = OrderRequest(MACHINE, OWNER, host, host, order, hostname=host, key_ids=[self.state["key"]])
-            self._create(op, backend, wanted)
+            op, keys = self._operation(session, stop, host), [self.state["key"]]
+            self._create(op, backend, OrderRequest(MACHINE, OWNER, host, host, None, hostname=host, key_ids=keys))
             wait_until(host, lambda host=host, op=op: _built(op, backend, self.state[host]), op.deadline)
 
     def _create(self, op: Operation, backend: Second, request: OrderRequest) -> None:
@@ -117,9 +116,12 @@ def _seen(op: Operation, backend: Second, kind: str, object_id: str) -> tuple[Th
 
 def _built(op: Operation, backend: Second, machine_id: str) -> bool | Pending:
     found = _seen(op, backend, MACHINE, machine_id)
-    if found == (None,):
+    if isinstance(found, Pending):
+        return found
+    (machine,) = found
+    if machine is None or not machine.is_alive:
         raise ProviderError(f"{machine_id} is gone")
-    return found if isinstance(found, Pending) else Pending(found[0].work) if found[0].work else True
+    return Pending(machine.work) if machine.work else True
 
 
 @dataclass(frozen=True)
@@ -132,8 +134,6 @@ class Case:
     then: Verb
     seed: int
     is_storm: bool = False
-
-    settings: Any = field(default_factory=dict, compare=False, hash=False)
 
     def play(self, theatre: Theatre) -> Verdict:
         """Strike, run the next command, and judge; after an ``up`` a second one must find nothing to do."""

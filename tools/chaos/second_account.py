@@ -1,8 +1,7 @@
-"""A second account, in memory: it is not SoftLayer's in anything, and passes the same campaign."""
+"""A second account, in memory, as a ``Backend``: it has nothing of SoftLayer, and faults of its own."""
 
 from __future__ import annotations
 
-import itertools
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -10,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 from providers.rental import lookup
@@ -21,7 +21,7 @@ from providers.rental.receipt import Charge
 from providers.rental.waiting import Deadline, Pending
 
 MACHINE, BADGE = "Machine", "Badge"
-BUILD_S, WINDOW_S = 20.0, 30.0
+BUILD_S = 3.0
 PRICE = Decimal("2.50")
 FAULTS = ("busy", "lost", "odd", "full", "nameless")
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -33,59 +33,49 @@ class Killed(BaseException):
 
 @dataclass
 class Market:
-    """What goes on existing when a process dies: the things, their history, and the faults."""
+    """What outlives a process: things, lists that lag, the history, and what is to go wrong."""
 
     scale: float
     lag_s: float = 0.0
     share: float = 0.0
     """Of the calls, how many go wrong."""
     chance: Random = field(default_factory=Random)
-    things: dict[str, Thing] = field(default_factory=dict)
-    history: list[dict[str, Any]] = field(default_factory=list)
-    pages: list[tuple[float, dict[str, Thing]]] = field(default_factory=list)
-    made_at: dict[str, float] = field(default_factory=dict)
-    claims: dict[str, str | None] = field(default_factory=dict)
-    calls: list[str] = field(default_factory=list)
     strike: tuple[int, bool] | None = None
-    """The number of a call, and whether its process dies before or after the account has carried it out."""
+    """The number of a call, and whether its process dies after the account has carried it out, or before."""
+    things: dict[str, Thing] = field(default_factory=dict)
+    claims: dict[str, str | None] = field(default_factory=dict)
+    pages: list[tuple[float, dict[str, Thing]]] = field(default_factory=list)
+    history: list[dict[str, Any]] = field(default_factory=list)
+    calls: list[str] = field(default_factory=list)
     epoch: int = 0
-    numbers: Any = field(default_factory=lambda: itertools.count(101))
     lock: Any = field(default_factory=threading.RLock)
 
     @property
     def now(self) -> float:
-        """The account's own seconds."""
         return time.monotonic() / self.scale
 
-    def listed(self) -> dict[str, Thing]:
-        """The things as the lists show them, which lag."""
-        seen = [page for at, page in self.pages if at <= self.now - self.lag_s]
-        return seen[-1] if seen else {}
+    def listed(self) -> list[Thing]:
+        return next((list(page.values()) for at, page in self.pages[::-1] if at <= self.now - self.lag_s), [])
 
-    def put(self, thing: Thing, event: str, claim: str | None = None) -> Thing:
-        """Make or change a thing, and write it down."""
-        is_machine, owner = thing.kind == MACHINE, thing.owner
-        at = self.now if not self.history else max(self.now, self.history[-1]["at"])
-        facts = {"host": thing.name, "domain": f"{owner}.microcluster" if is_machine else None, "per_hour": str(PRICE)}
-        what, notes = ("billing_item", None) if is_machine else ("ssh_key", f"microcluster {owner}")
-        line = {"kind": "event", "at": at, "event": event, "what": what, "id": int(thing.id), "notes": notes}
-        self.history.append(line | facts)
+    def put(self, thing: Thing, event: str) -> Thing:
+        """Make, change or end a thing; a machine that was cancelled stays to be seen."""
+        line = {"kind": "event", "at": self.now, "event": event, "id": int(thing.id), "per_hour": str(PRICE)}
+        machine = {"what": "billing_item", "host": thing.name, "domain": f"{thing.owner}.microcluster"}
+        badge = {"what": "ssh_key", "notes": f"microcluster {thing.owner}"}
+        self.history.append(line | (machine if thing.kind == MACHINE else badge))
         self.things[thing.id] = thing
-        self.made_at.setdefault(thing.id, self.now)
-        self.claims.setdefault(thing.id, claim)
-        if not thing.is_alive:
+        if thing.kind == BADGE and not thing.is_alive:
             del self.things[thing.id]
         self.pages.append((self.now, dict(self.things)))
         return thing
 
 
 class Second:
-    """One process's view of the market, as a ``Backend``."""
+    """What one process sees of the market."""
 
     machine, machine_label, unpaid_kinds = MACHINE, "machine", (BADGE,)
     lists_lag_s, longest_call_s = 60.0, 30.0
-    secrets: tuple[str, ...] = ()
-    username, grant_cancelling = "somebody", "grant cancel"
+    secrets, username, grant_cancelling = (), "somebody", "grant somebody cancelling"
 
     def __init__(self, market: Market) -> None:
         self._market, self._epoch = market, market.epoch
@@ -94,39 +84,42 @@ class Second:
         return Identity("second", "", self.username, "memory")
 
     def list(self, kind: str, owner: Owner) -> list[Thing]:
-        rows = self._call("list", lambda market: list(market.listed().values()))
-        return [each for each in rows if each.kind == kind and each.owner == owner]
+        return [each for each in self._call("list", Market.listed) if (each.kind, each.owner) == (kind, owner)]
 
     def find(self, kind: str, object_id: str, owner: Owner, *, fresh: bool) -> Thing | Pending | None:
         found = self._call("find", lambda market: market.things.get(object_id))
-        if found is None or self._market.now - self._market.made_at[object_id] < self._market.lag_s / 2:
-            return Pending(f"{object_id} is not shown yet") if fresh else found
-        is_built = self._market.now - self._market.made_at[object_id] > BUILD_S
-        return found if is_built or kind != MACHINE else replace(found, work="BUILD")
+        if fresh and (found is None or self._market.now - found.row < self._market.lag_s / 2):
+            return Pending(f"{object_id} is not shown yet")
+        is_built = found is None or kind == BADGE or self._market.now - found.row > BUILD_S
+        return found if is_built else replace(found, work="BUILD")
 
     def look(self, op: Operation, request: OrderRequest) -> Thing | Pending | None:
         return lookup.by_name(op, self, request)
 
     def prepare(self, request: OrderRequest) -> Any:
-        return replace(request.spec, content={"kind": request.kind, "name": request.name})
+        return SimpleNamespace(content={"kind": request.kind, "name": request.name}, request=request)
 
-    def order(self, order: Order) -> str:
-        made = Thing(order.kind, str(next(self._market.numbers)), order.name, order.owner, order.name, is_billed=True)
-        event = "opened" if order.kind == MACHINE else "made"
-        return self._call("order", lambda market: market.put(made, event, order.journal).id, fault_id=made.id)
+    def order(self, order: Any) -> str:
+        return self._call("order", lambda market: self._made(market, order.request).id)
+
+    def _made(self, market: Market, wanted: OrderRequest) -> Thing:
+        number, is_machine = str(100 + len(market.history)), wanted.kind == MACHINE
+        market.claims[number] = wanted.spec
+        thing = Thing(wanted.kind, number, wanted.name, wanted.owner, number, is_billed=is_machine, row=market.now)
+        return market.put(thing, "opened" if is_machine else "made")
 
     def order_status(self, order_id: str, owner: Owner) -> OrderStatus | None:
-        standing = self._call("order_status", lambda market: order_id in market.things)
-        return OrderStatus(order_id, f"its order {order_id} stands") if standing else None
+        thing = self._call("order_status", lambda market: market.things.get(order_id))
+        return OrderStatus(order_id, f"its order {order_id} stands") if thing and thing.is_alive else None
 
     def waiting_order(self, owner: Owner, hostname: str | None = None) -> None:
-        return None  # Nobody approves anything here.
+        """Nobody approves anything here."""
 
     def advice(self, request: OrderRequest, error: CallError) -> str | None:
         return "Wait for a place." if error.code == "full" else None
 
     def is_refusal(self, error: CallError) -> bool:
-        return error.code in ("busy", "full", "held")
+        return error.code in ("busy", "full")
 
     def is_transient(self, error: CallError) -> bool:
         return error.code in ("busy", "lost")
@@ -149,9 +142,9 @@ class Second:
     def check_to_prove(self) -> None: ...
 
     def everything(self) -> list[Belonging]:
-        rows = self._call("everything", lambda market: list(market.listed().values()))
-        label = {MACHINE: self.machine_label}
-        return [Belonging(label.get(each.kind, each.kind), each.id, each.name, each.owner) for each in rows]
+        labels = {MACHINE: self.machine_label, BADGE: BADGE}
+        rows = self._call("everything", Market.listed)
+        return [Belonging(labels[each.kind], each.id, each.name, each.owner) for each in rows]
 
     def remove(self, kind: str, object_id: str, owner: Owner, deadline: Deadline, tell: Tell) -> None:
         thing = self._call("find", lambda market: market.things.get(object_id))
@@ -159,26 +152,19 @@ class Second:
             self._call("remove", lambda market: market.put(replace(thing, is_alive=False), "removed"))
 
     def charges(self, owner: Owner, known_ids: Iterable[str] = ()) -> list[Charge]:
-        ids = {*map(int, known_ids), *self._charged(owner)}
-        lines = self._call("charges", lambda market: [each for each in market.history if each["id"] in ids])
-        closed = {line["id"]: _date(line["at"]) for line in lines if line["event"] == "closed"}
-        opened = [line for line in lines if line["event"] == "opened"]
-        return [_charge(line, closed.get(line["id"])) for line in opened]
+        ids = {*known_ids, *(each.id for each in self.list(MACHINE, owner))}
+        return self._call("charges", lambda market: [_charge(market, each) for each in sorted(ids)])
 
     def charged_names(self, owner: Owner) -> list[str]:
-        return self._call("charged_names", lambda market: list(self._charged(owner).values()))
+        return [each.name for each in self.list(MACHINE, owner)]
 
-    def _charged(self, owner: Owner) -> dict[int, str]:
-        until = self._market.now - self._market.lag_s
-        lines = [each for each in self._market.history if each["event"] == "opened" and each["at"] <= until]
-        return {each["id"]: each["host"] for each in lines if each["domain"] == f"{owner}.microcluster"}
-
-    def _call(self, method: str, act: Callable[[Market], Any], fault_id: str = "") -> Any:
+    def _call(self, method: str, act: Callable[[Market], Any]) -> Any:
         market = self._market
         with market.lock:
             market.calls.append(method)
-            dies = market.strike is not None and market.strike[0] == len(market.calls)
-            if market.epoch != self._epoch or (dies and not market.strike[1]):
+            number, dies_after = market.strike or (0, False)
+            dies = number == len(market.calls)
+            if market.epoch != self._epoch or (dies and not dies_after):
                 market.epoch += dies
                 raise Killed
             fault = market.chance.choice(FAULTS) if market.chance.random() < market.share else ""
@@ -189,27 +175,14 @@ class Second:
         if dies:
             raise Killed
         if fault == "nameless" and method == "order":
-            raise OrderWithoutId(method, fault_id)
+            raise OrderWithoutId(method, answer)
         if fault:
             raise CallError(method, fault, "the answer is not readable")
         return answer
 
 
-@dataclass(frozen=True)
-class Order:
-    """What is asked for."""
-
-    kind: str
-    name: str
-    owner: Owner
-    journal: str | None = None
-    content: Any = None
-
-
-def _date(at: float) -> datetime:
-    return BEGAN + timedelta(seconds=at)
-
-
-def _charge(line: dict[str, Any], closed: datetime | None) -> Charge:
-    number, host, opened = str(line["id"]), line["host"], _date(line["at"])
-    return Charge(number, MACHINE, host, "machine", opened, closed, None, True, PRICE, Decimal(0), PRICE, "USD")
+def _charge(market: Market, number: str) -> Charge:
+    lines = [each for each in market.history if each["id"] == int(number)]
+    dates = [BEGAN + timedelta(seconds=each["at"]) for each in lines]
+    closed = dates[1] if len(dates) > 1 else None
+    return Charge(number, MACHINE, lines[0]["host"], "", dates[0], closed, None, True, PRICE, Decimal(0), PRICE, "USD")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from random import Random
 
-from tools.chaos import cli, faults, kill, loss
+from tools.chaos import cli, faults, kill, loss, second
 from tools.chaos.campaign import Case
 from tools.chaos.engine import Verb
 from tools.chaos.stage import Theatre
@@ -20,9 +20,10 @@ class Size:
     losses: int
     weathers: int
     command_lines: int
+    seconds: int
 
 
-SAMPLE = Size(kills=110, losses=16, weathers=40, command_lines=5)
+SAMPLE = Size(kills=110, losses=16, weathers=40, command_lines=5, seconds=80)
 WEATHERS = 500
 LIST = 100_000
 MANY = dict.fromkeys(Verb, 200)
@@ -38,11 +39,13 @@ class Sweep:
     losses: dict[int, loss.Case]
     weathers: dict[int, faults.Case]
     command_lines: dict[int, cli.Case]
+    seconds: dict[int, second.Case]
+    """The second account's."""
 
     def whole(self) -> dict[int, Case]:
         """All cases; the slow ones come first, so that no worker is left alone with one at the end."""
         chance = Random(self.seed)
-        quick = {**self.kills, **self.losses, **self.weathers}
+        quick = {**self.kills, **self.losses, **self.weathers, **self.seconds}
         return {**self.command_lines, **{number: quick[number] for number in chance.sample(list(quick), len(quick))}}
 
     def sample(self, size: Size = SAMPLE) -> dict[int, Case]:
@@ -54,6 +57,7 @@ class Sweep:
             (self.command_lines, size.command_lines),
             (self.losses, size.losses),
             (self.weathers, size.weathers),
+            (self.seconds, size.seconds),
         ):
             drawn |= {number: cases[number] for number in chance.sample(list(cases), count)}
         return drawn | {numbers[case]: case for case in kill.sample(list(self.kills.values()), self.seed, size.kills)}
@@ -78,6 +82,7 @@ def laid_out(seed: int, calls: Mapping[Verb, int] = MANY, calls_of_cli: Mapping[
         ),
         _numbered(2, [faults.cases(seed, WEATHERS)]),
         _numbered(3, [cli.cases(verb, count, seed) for verb, count in calls_of_cli.items()]),
+        _numbered(4, [second.cases(seed)]),
     )
 
 
