@@ -17,7 +17,8 @@ def by_name(op: Operation, backend: Backend, request: OrderRequest) -> Thing | P
     """
     journal, account_id = op.journal(request.owner.mark), backend.identity().account_id
     accepted = journal.accepted(account_id, request.kind)
-    fresh = idempotent_order.within_lag(op, backend, accepted)
+    # What the journal does not know, another computer may have ordered only now.
+    settled = set(accepted) - set(idempotent_order.within_lag(op, backend, accepted))
     listed = [each for each in backend.list(request.kind, request.owner) if each.name == request.name]
     for each in listed:
         backend.check_visible(each)
@@ -25,7 +26,7 @@ def by_name(op: Operation, backend: Backend, request: OrderRequest) -> Thing | P
     ids |= {each for each, intent in accepted.items() if _is_for(op, request, intent)}
     found: dict[str, Thing | Pending | None] = {}
     for each in sorted(ids):
-        found[each] = backend.find(request.kind, each, request.owner, fresh=each in fresh)
+        found[each] = backend.find(request.kind, each, request.owner, fresh=each not in settled)
         if found[each] is None:
             journal.closed(account_id, request.kind, each)
     living = [each for each in found.values() if isinstance(each, Thing) and _fits(request, each)]

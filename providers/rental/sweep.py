@@ -135,14 +135,15 @@ class _Cleaning:
         """Read what may be alive: by the list, which may lag, and by the journal, which may be lost."""
         machine = self._backend.machine
         listed = [each.id for each in self._backend.list(machine, self._owner) if each.is_alive]
-        accepted, fresh = self._journal.accepted(self._account_id, machine), self._fresh(machine)
+        accepted = self._journal.accepted(self._account_id, machine)
+        settled = set(accepted) - set(self._fresh(machine))
         seen: list[Thing | Pending] = []
         for each in sorted({*listed, *accepted}):
-            is_settled = each in accepted and each not in fresh
-            thing = self._backend.find(machine, each, self._owner, fresh=each in fresh)
-            if thing is None and is_settled:
+            # What the journal does not know, another computer may have ordered only now.
+            thing = self._backend.find(machine, each, self._owner, fresh=each not in settled)
+            if thing is None and each in settled:
                 self._journal.closed(self._account_id, machine, each)
-            elif isinstance(thing, Thing) and is_settled and thing.owner != self._owner:
+            elif isinstance(thing, Thing) and each in settled and thing.owner != self._owner:
                 self._warn(f"{thing.label} was ordered for this stack and renamed. It is left alone.")
             elif thing is not None:
                 seen.append(thing)

@@ -14,8 +14,8 @@ from microcluster.jobs.cluster_facts import ClusterFactsError
 from microcluster.verbs import command, money
 from microcluster.verbs.money import Cost
 from providers.rental import owner_mark as marks
+from providers.rental.receipt import Charge
 from providers.softlayer.account import AccountError, read_charges
-from providers.softlayer.billing import Charge
 from providers.softlayer.credentials import Credentials
 from providers.softlayer.errors import ApiError
 
