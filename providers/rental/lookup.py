@@ -18,7 +18,8 @@ def by_name(op: Operation, backend: Backend, request: OrderRequest) -> Thing | P
     journal, account_id = op.journal(request.owner.mark), backend.identity().account_id
     accepted = journal.accepted(account_id, request.kind)
     # What the journal does not know, another computer may have ordered only now.
-    settled = set(accepted) - set(idempotent_order.within_lag(op, backend, accepted))
+    made = journal.made(account_id, request.kind)
+    settled = set(made) - set(idempotent_order.within_lag(op, backend, accepted))
     listed = [each for each in backend.list(request.kind, request.owner) if each.name == request.name]
     for each in listed:
         backend.check_visible(each)
