@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+from types import SimpleNamespace
 
 import pytest
 from test_remote_preflight import WANTED, found
@@ -37,10 +38,14 @@ def test_a_gpu_is_told_with_memory_driver_and_use(says):
 
 def test_a_gpu_that_has_failed_stops_the_run_in_the_table_and_not_with_a_crash(says):
     says(SOUND, FAILED)
-    said = preflight_rules.sentence(preflight_rules.judge(found(first={"gpus": node_facts.gpus()}), WANTED))
+    said = preflight_rules.sentence(
+        preflight_rules.judge(found(first={"gpus": node_facts.gpus()}), SimpleNamespace(**WANTED))
+    )
     assert "GPUs of gpu-0: Tesla P100-PCIE-16GB 16280 MiB, Tesla P100-PCIE-16GB 0 MiB instead of 2x" in said
     says(FAILED, FAILED)
-    said = preflight_rules.sentence(preflight_rules.judge(found(first={"gpus": node_facts.gpus()}), WANTED))
+    said = preflight_rules.sentence(
+        preflight_rules.judge(found(first={"gpus": node_facts.gpus()}), SimpleNamespace(**WANTED))
+    )
     assert "driver of gpu-0: [Unknown Error] instead of 418 or newer" in said
 
 
