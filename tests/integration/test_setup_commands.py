@@ -134,7 +134,7 @@ def test_the_lock_of_a_killed_pulumi_is_cleared_by_the_command_that_the_sentence
 
 def test_an_unknown_stack_is_the_users_mistake(home: Home) -> None:
     done = run(home, "up", "p10")
-    assert done.returncode == 2 and "there are horovod-local, local, p100, p100-local, v100, v100-local" in done.stderr
+    assert done.returncode == 2 and "Stacks: horovod-local, local, p100, p100-local, v100, v100-local" in done.stderr
 
 
 @pytest.mark.parametrize("after_s", [0, 0.5, 1.2])
