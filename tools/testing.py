@@ -41,13 +41,13 @@ class Suite:
         return (str(python), "-m", "pytest", *self.spread, f"tests/{self.name}")
 
 
-UNIT = Suite("unit", "single modules, without network and account", 2, 8, ("-n", "3"))
+UNIT = Suite("unit", "single modules, without network and account", 2, 12, ("-n", "3"))
 INTEGRATION = Suite(
     "integration", "provider and commands against emulated accounts", 5, 22, ("-n", "3", "--dist", "loadfile")
 )
 """An emulated account is shared by the tests of one file."""
-CHAOS = Suite("chaos", "a provider that is killed at every call", 2, 10)
-E2E = Suite("e2e", "clusters of containers, up and down", 20, 42, ("-n", "2", "--dist", "loadgroup"))
+CHAOS = Suite("chaos", "a provider that is killed at every call", 3, 15)
+E2E = Suite("e2e", "clusters of containers, up and down", 20, 42, ("-n", "2"))
 """Machines are shared by the tests of one group, see tests/e2e/conftest.py."""
 
 

@@ -11,6 +11,8 @@ from tools.chaos.engine import Verb
 from tools.chaos.kill import Blow, Target
 from tools.chaos.wire import Moment
 
+pytestmark = pytest.mark.timeout(840)  # The first test waits for all runs of the sample, which takes minutes.
+
 
 @pytest.mark.parametrize(
     "sweep", [kill, loss, faults, cli, second], ids=["kill", "loss", "weather", "command line", "second account"]
