@@ -20,6 +20,7 @@ from providers.softlayer.calls import READ_ATTEMPTS, Api
 from providers.softlayer.errors import NOT_TRUSTED, ApiError
 
 LOCAL_ATTEMPTS = 3
+NOBODY_LISTENS = "Connection refused"
 USER_MASK = "mask[id,username,isMasterUserFlag,hasFullVirtualGuestAccessFlag,permissions[keyName]]"
 
 
@@ -105,12 +106,19 @@ class Account:
     def _ask_identity(self) -> Identity:
         key = self.api.credentials
         try:
-            # On this machine there is no weather: where nobody listens nobody will, and a person waits for the sentence.
-            attempts = LOCAL_ATTEMPTS if key.is_local else READ_ATTEMPTS
-            found = self.api.read("Account", "getObject", mask="mask[id,companyName]", attempts=attempts)
+            found = self._read_identity(LOCAL_ATTEMPTS if key.is_local else READ_ATTEMPTS)
         except ApiError as error:
             raise AccountError(_unreadable("opening the account", error, key)) from error
         return Identity(str(found["id"]), str(found.get("companyName") or ""), key.username, key.endpoint)
+
+    def _read_identity(self, attempts: int) -> dict[str, Any]:
+        try:
+            return self.api.read("Account", "getObject", mask="mask[id,companyName]", attempts=attempts)
+        except ApiError as error:
+            # Where nobody listens on this computer nobody will, and a person waits for the sentence; else it is worth more.
+            if attempts == READ_ATTEMPTS or not error.is_transient or NOBODY_LISTENS in error.text:
+                raise
+            return self._read_identity(READ_ATTEMPTS)
 
 
 def open_account(config_file: str | None = None, exported: Mapping[str, str] = os.environ) -> Account:
