@@ -22,7 +22,7 @@ class PrivateNetworkArgs:
 
 
 class PrivateNetwork(pulumi.ComponentResource):
-    """One backend router or VLAN and the two security groups that every node wears, one on each interface."""
+    """One backend router or VLAN and the two security groups of every node, one on each interface."""
 
     backend_router_id: pulumi.Input[str] | None
     private_vlan_id: str | None

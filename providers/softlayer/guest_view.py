@@ -123,7 +123,7 @@ def _worn(guest: Guest, side: str) -> list[str] | None:
 
 
 def groups(component: Mapping[str, Any] | None) -> list[str]:
-    """List the security groups that an interface wears."""
+    """List the security groups that are attached to an interface."""
     bindings = (component or {}).get("securityGroupBindings") or []
     return [str(binding["securityGroup"]["id"]) for binding in bindings]
 

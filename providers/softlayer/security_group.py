@@ -23,7 +23,7 @@ from providers.softlayer.security_rule import RuleSpec
 KIND = "SecurityGroup"
 REPLACE_ON = frozenset({"mark", "name"})
 TIMEOUT_S = 60 * 60.0
-"""A cancelled guest keeps wearing its groups until its reclaim is over: half an hour and more."""
+"""Groups stay attached to a cancelled guest until it is reclaimed: half an hour and more."""
 GROUP_MASK = (
     "mask[id,name,description,rules[id,direction,ethertype,protocol,portRangeMin,portRangeMax,remoteIp,remoteGroupId],"
     "networkComponentBindings[networkComponentId,networkComponent[guest[id,hostname,domain]]]]"

@@ -28,28 +28,28 @@ class Change:
     attach: tuple[int, ...]
     detach: tuple[int, ...]
     is_first: bool
-    """The interface wears none yet: the first group ever takes effect only after a restart of the guest."""
+    """The interface has none yet: the first group ever takes effect only after a restart of the guest."""
 
 
 def changes(guest: Mapping[str, Any], spec: Any) -> list[Change]:
-    """Decide what has to be done so that each interface wears exactly the wanted groups."""
+    """Decide what has to be done so that exactly the wanted groups are attached to each interface."""
     planned = []
     for side, attribute in SIDES.items():
         component = guest.get(side) or {}
         if not component.get("id"):
             continue
-        wanted, worn = _ids(getattr(spec, attribute)), _ids(guest_view.groups(component))
+        wanted, attached = _ids(getattr(spec, attribute)), _ids(guest_view.groups(component))
         attach, detach = (
-            tuple(each for each in wanted if each not in worn),
-            tuple(each for each in worn if each not in wanted),
+            tuple(each for each in wanted if each not in attached),
+            tuple(each for each in attached if each not in wanted),
         )
         if attach or detach:
-            planned.append(Change(int(component["id"]), attach, detach, not worn))
+            planned.append(Change(int(component["id"]), attach, detach, not attached))
     return planned
 
 
 def settle(op: Operation, account: Account, guest: guest_view.Guest, spec: Any) -> guest_view.Guest:
-    """Make the guest wear the wanted groups, and restart it where its interface had none."""
+    """Attach the wanted groups, detach the others, and restart a guest whose interface had none."""
     planned = changes(guest, spec)
     if not planned:
         return guest
@@ -62,7 +62,7 @@ def settle(op: Operation, account: Account, guest: guest_view.Guest, spec: Any) 
         except ApiError as error:
             if not error.is_transient:
                 raise
-            return Pending(f"looking which groups it wears, as the answer got lost ({error.text})")
+            return Pending(f"looking which groups are attached, as the answer got lost ({error.text})")
         return found
 
     settled = wait_until(f"the security groups of {guest_view.described(guest)}", look, op.deadline, op.log.progress)

@@ -1,4 +1,4 @@
-"""Commands killed at every call and in bad weather: a seeded sample of what `make chaos` plays in full."""
+"""Commands killed at every call and while faults are injected: a seeded sample of what `make chaos` plays in full."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.timeout(840)  # The first test waits for all runs of th
 
 
 @pytest.mark.parametrize(
-    "sweep", [kill, loss, faults, cli, second], ids=["kill", "loss", "weather", "command line", "second account"]
+    "sweep", [kill, loss, faults, cli, second], ids=["kill", "loss", "faults", "command line", "second account"]
 )
 def test_whatever_happens_account_bill_and_state_are_as_wanted_in_the_end(runs, sweep):
     of_sweep = [run for run in runs if isinstance(run.case, sweep.Case)]

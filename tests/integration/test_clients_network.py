@@ -99,8 +99,8 @@ def test_the_command_line_makes_edits_binds_and_deletes_a_group(slcli, guest):
     (rule,) = slcli.json("securitygroup", "rule-list", group)
     assert (rule["direction"], rule["protocol"], rule["portRangeMin"]) == ("egress", "udp", 53)
     slcli.text("securitygroup", "interface-add", group, "--server", guest, "--interface", "private")
-    (worn,) = slcli.json("securitygroup", "interface-list", group)
-    assert (worn["hostname"], worn["interface"]) == ("gpu-0", "PRIVATE")
+    (attached,) = slcli.json("securitygroup", "interface-list", group)
+    assert (attached["hostname"], attached["interface"]) == ("gpu-0", "PRIVATE")
     slcli.text("securitygroup", "interface-remove", group, "--server", guest, "--interface", "private")
     slcli.text("securitygroup", "rule-remove", group, rule["id"])
     assert slcli.json("securitygroup", "detail", group)["rules"] == []

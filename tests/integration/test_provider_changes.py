@@ -23,7 +23,7 @@ def driver(running, onlooker):
     return running
 
 
-def worn(onlooker, guest_id: str) -> list[list[int]]:
+def attached(onlooker, guest_id: str) -> list[list[int]]:
     """Return the groups on the public and on the private interface."""
     sides = ("primaryNetworkComponent", "primaryBackendNetworkComponent")
     mask = f"mask[{','.join(f'{side}[securityGroupBindings[securityGroup[id]]]' for side in sides)}]"
@@ -42,7 +42,7 @@ def test_groups_are_exchanged_on_the_running_guest(driver, onlooker):
     }
     after = driver.update(before, wanted)
     assert after.id == before.id
-    assert worn(onlooker, after.id) == [[int(second.id)], [int(cluster.group.id), int(second.id)]]
+    assert attached(onlooker, after.id) == [[int(second.id)], [int(cluster.group.id), int(second.id)]]
     assert "Restarts" not in driver.said()
     assert driver.read(after).inputs == wanted
 
@@ -51,7 +51,7 @@ def test_the_first_group_of_an_interface_is_told_to_restart_the_guest(driver, on
     made = driver.create("VirtualGuest", "gpu-0", guest("gpu-0"))
     first = driver.create("SecurityGroup", "group", group("members"))
     driver.update(made, guest("gpu-0", privateSecurityGroupIds=[first.id]))
-    assert worn(onlooker, made.id) == [[], [int(first.id)]]
+    assert attached(onlooker, made.id) == [[], [int(first.id)]]
     assert f"Restarts guest {made.id}" in driver.said()
 
 

@@ -59,7 +59,7 @@ GONE = SoftLayer.SoftLayerAPIError("SoftLayer_Exception_ObjectNotFound", "Unable
 LIMITED = SoftLayer.SoftLayerAPIError("SoftLayer_Exception_WebService_RateLimitExceeded", "slow down")
 
 
-WEATHER = [
+TRANSIENT = [
     DROPPED,
     LIMITED,
     SoftLayer.TransportError(503, ""),
@@ -75,9 +75,9 @@ WEATHER = [
 ]
 
 
-@pytest.mark.parametrize("weather", WEATHER)
-def test_a_read_is_repeated_in_bad_weather(api, weather):
-    client, wire = api(weather, weather, {"id": 1})
+@pytest.mark.parametrize("fault", TRANSIENT)
+def test_a_read_is_tried_again_after_a_transient_fault(api, fault):
+    client, wire = api(fault, fault, {"id": 1})
     assert client.read("Account", "getObject") == {"id": 1}
     assert wire.sent == 3
 
@@ -125,9 +125,9 @@ def test_every_refusal_that_counts_as_known_has_a_source():
     assert all({**errors.KNOWN_REFUSALS, **errors.KNOWN_TEXTS}.values())
 
 
-@pytest.mark.parametrize("weather", [each for each in WEATHER if each not in (LIMITED, WEATHER[4])])
-def test_an_order_in_such_weather_may_have_been_accepted(api, weather):
-    client, _ = api(weather)
+@pytest.mark.parametrize("fault", [each for each in TRANSIENT if each not in (LIMITED, TRANSIENT[4])])
+def test_an_order_that_met_such_a_fault_may_have_been_accepted(api, fault):
+    client, _ = api(fault)
     with pytest.raises(ApiError) as error:
         client.once("Virtual_Guest", "createObject", {})
     assert error.value.is_ambiguous

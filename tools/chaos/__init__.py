@@ -1,1 +1,1 @@
-"""Campaigns against the provider: killed at every call, driven through bad weather, judged by the account's own history."""
+"""Campaigns against the provider: killed at every call, driven through faults, judged by the account's own history."""

@@ -19,12 +19,12 @@ TLS_KINDS = (*KINDS, "broken_tls")
 SLOW_S = 0.05
 BAD_WORDS = ("Traceback", "This is a bug", "Exception calling application")
 LONGEST_STORM = 3
-"""Commands in bad weather before it is lifted."""
+"""Commands while faults are injected, before they end."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """One run: some commands in bad weather, then the same ones in fair weather."""
+    """One run: some commands while faults are injected, then the same ones without."""
 
     seed: int
 
@@ -41,7 +41,7 @@ class Case:
         return {"seed": self.seed, "list_lag_s": lag_s, "tls": is_tls, "faults": fault_rates}
 
     def play(self, theatre: Theatre) -> Verdict:
-        """Go up in the storm, perhaps again, perhaps down; then lift it and reach the goal."""
+        """Go up while faults are injected, perhaps again, perhaps down; then end them and reach the goal."""
         chance, verdict = Random(self.seed), Verdict()
         orders: int | None = 1
         with theatre.stage(**self.settings) as stage:

@@ -31,7 +31,7 @@ OWNER, OTHERS = Owner(STACK, MARK), (Owner("other", "1" * 8), Owner(STACK, "0" *
 LIMIT_S, LAG_S, SHARE = 3000.0, 60.0, 0.25
 CALLS = {Verb.UP: 16, Verb.DESTROY: 14}
 """About as many as a clean command makes; a strike at a later call than the last kills nobody."""
-STORM = 3
+FAULTY_COMMANDS = 3
 
 
 @dataclass
@@ -126,14 +126,14 @@ def _built(op: Operation, backend: Second, machine_id: str) -> bool | Pending:
 
 @dataclass(frozen=True)
 class Case:
-    """One run: commands with a strike or in bad weather, then one that has to reach its goal."""
+    """One run: commands with a strike or while faults are injected, then one that has to reach its goal."""
 
     verb: Verb
     number: int
     is_accepted: bool
     then: Verb
     seed: int
-    is_storm: bool = False
+    is_faulty: bool = False
 
     def play(self, theatre: Theatre) -> Verdict:
         """Strike, run the next command, and judge; after an ``up`` a second one must find nothing to do."""
@@ -148,8 +148,8 @@ class Case:
         return verdict
 
     def __str__(self) -> str:
-        what = "in bad weather" if self.is_storm else f"killed at call {self.number}"
-        when = "" if self.is_storm else f", {'after' if self.is_accepted else 'before'} it was carried out"
+        what = "while faults are injected" if self.is_faulty else f"killed at call {self.number}"
+        when = "" if self.is_faulty else f", {'after' if self.is_accepted else 'before'} it was carried out"
         return f"second account: {self.verb} {what}{when}; then {self.then}; seed {self.seed}"
 
 
@@ -163,9 +163,9 @@ class _Play:
         case, market = self.case, self.stack.market
         if case.verb is Verb.DESTROY:
             self._succeeds(Verb.UP)
-        if case.is_storm:
+        if case.is_faulty:
             market.share = SHARE
-            for _ in range(STORM):
+            for _ in range(FAULTY_COMMANDS):
                 self._is_truthful(case.verb, self.stack.run(case.verb))
             market.share = 0.0
         else:
@@ -197,8 +197,8 @@ class _Play:
         self.verdict.add(judge(self.stack.market.history, Expected(MARK, names, orders)))
 
 
-def cases(seed: int, storms: int = 200) -> Iterator[Case]:
-    """List every case: each call of each command, struck at both moments, then either command; then the storms."""
+def cases(seed: int, faulty: int = 200) -> Iterator[Case]:
+    """List every case: each call of each command, struck at both moments, then either command; then those with faults."""
     every = [
         (verb, number, accepted, then)
         for verb, calls in CALLS.items()
@@ -206,6 +206,6 @@ def cases(seed: int, storms: int = 200) -> Iterator[Case]:
     ]
     for place, (verb, number, accepted, then) in enumerate(every):
         yield Case(verb, number, accepted, then, seed * 1000 + place)
-    for place in range(storms):
+    for place in range(faulty):
         verb, then = (list(Verb)[place // 2 % 2], list(Verb)[place % 2])
-        yield Case(verb, 0, False, then, seed * 1000 + 500 + place, is_storm=True)
+        yield Case(verb, 0, False, then, seed * 1000 + 500 + place, is_faulty=True)

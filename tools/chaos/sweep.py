@@ -18,13 +18,13 @@ class Size:
 
     kills: int
     losses: int
-    weathers: int
+    faulty: int
     command_lines: int
     seconds: int
 
 
-SAMPLE = Size(kills=110, losses=16, weathers=40, command_lines=5, seconds=80)
-WEATHERS = 500
+SAMPLE = Size(kills=110, losses=16, faulty=40, command_lines=5, seconds=80)
+FAULT_CASES = 500
 LIST = 100_000
 MANY = dict.fromkeys(Verb, 200)
 """More calls than any command makes, to find a case by its number without counting."""
@@ -37,7 +37,7 @@ class Sweep:
     seed: int
     kills: dict[int, kill.Case]
     losses: dict[int, loss.Case]
-    weathers: dict[int, faults.Case]
+    faulty: dict[int, faults.Case]
     command_lines: dict[int, cli.Case]
     seconds: dict[int, second.Case]
     """The second account's."""
@@ -45,7 +45,7 @@ class Sweep:
     def whole(self) -> dict[int, Case]:
         """All cases; the slow ones come first, so that no worker is left alone with one at the end."""
         chance = Random(self.seed)
-        quick = {**self.kills, **self.losses, **self.weathers, **self.seconds}
+        quick = {**self.kills, **self.losses, **self.faulty, **self.seconds}
         return {**self.command_lines, **{number: quick[number] for number in chance.sample(list(quick), len(quick))}}
 
     def sample(self, size: Size = SAMPLE) -> dict[int, Case]:
@@ -56,7 +56,7 @@ class Sweep:
         for cases, count in (
             (self.command_lines, size.command_lines),
             (self.losses, size.losses),
-            (self.weathers, size.weathers),
+            (self.faulty, size.faulty),
             (self.seconds, size.seconds),
         ):
             drawn |= {number: cases[number] for number in chance.sample(list(cases), count)}
@@ -80,7 +80,7 @@ def laid_out(seed: int, calls: Mapping[Verb, int] = MANY, calls_of_cli: Mapping[
             _numbered(place, [module.cases(verb, count, seed) for verb, count in counts.items()])
             for place, (module, counts) in enumerate(((kill, calls), (loss, calls)))
         ),
-        _numbered(2, [faults.cases(seed, WEATHERS)]),
+        _numbered(2, [faults.cases(seed, FAULT_CASES)]),
         _numbered(3, [cli.cases(verb, count, seed) for verb, count in calls_of_cli.items()]),
         _numbered(4, [second.cases(seed)]),
     )
