@@ -329,8 +329,18 @@ def test_a_launcher_that_is_gone_is_replaced_and_the_run_goes_on_from_the_copy_o
     events = product.plain(f"fab ssh --stack local gpu-0 -- cat /data/runs/{run}/progress.jsonl").stdout.splitlines()
     steps = [event["step"] for event in map(json.loads, events) if event["event"] in ("brought_back", "restored")]
     assert steps[-2:] == [MANY_STEPS, MANY_STEPS]
-    assert best <= best_models(product, run)
+    assert to_be_kept(best) <= best_models(
+        product, run
+    )  # Going on removes what an earlier attempt has left beside these.
     assert set(curves) < set(curves_of(product, run))
+
+
+def to_be_kept(best: set[str]) -> set[str]:
+    """Choose the files of the model with the lowest loss, and of the newest one."""
+    names = {each: re.search(r"val_loss=([\d.]+)-step-(\d+)\.", each) for each in best}
+    models = {(float(found[1]), int(found[2])) for found in names.values()}
+    kept = {min(models, key=lambda model: (model[0], -model[1])), max(models, key=lambda model: model[1])}
+    return {each for each, found in names.items() if (float(found[1]), int(found[2])) in kept}
 
 
 def curves_of(product: Product, run: str) -> list[str]:
