@@ -38,18 +38,21 @@ def test_the_newest_is_the_one_of_the_highest_step(folder):
 
 
 @pytest.mark.parametrize(
-    ("size", "written_at", "changed_at", "flaw"),
-    [
-        (0, 900, 900, "is empty"),
-        (7, 999, 999, "is being written"),
-        (7, 960, 960, ""),
-        (7, 999, 999.5, ""),
-        (7, 2200, 2200, ""),
-    ],
-    ids=["empty", "in place a moment ago", "in place and at rest", "renamed", "the clock was set back"],
+    ("written_at", "changed_at", "rests"),
+    [(999, 999, False), (960, 960, True), (999, 999.5, True), (2200, 2200, True)],
+    ids=["in place a moment ago", "in place long ago", "renamed", "the clock was set back"],
 )
-def test_a_file_is_whole_once_it_was_renamed_or_rests(size, written_at, changed_at, flaw):
-    assert files.flaw(size, written_at, changed_at, now=1000) == flaw
+def test_a_file_rests_once_it_was_renamed_or_written_long_ago(written_at, changed_at, rests):
+    assert files.is_at_rest(written_at, changed_at, now=1000) is rests
+
+
+def test_a_file_that_is_open_is_being_written_and_whole_once_it_is_closed(folder):
+    path = folder / "saved" / "model-40.pt"
+    with path.open("wb") as file:
+        file.write(b"weights")
+        file.flush()
+        assert checkpoints(folder).flaw_of("saved/model-40.pt") == "saved/model-40.pt is being written"
+    assert checkpoints(folder).newest_whole() == (40, "saved/model-40.pt")
 
 
 def test_a_file_that_was_renamed_into_place_is_whole_at_once(folder):
