@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from hypothesis import HealthCheck, settings
+from supervised_run import folder as folder  # noqa: PLC0414 - the fixture
 
 # No clock decides over a test: the machines that run them are slow and have other work.
 settings.register_profile("no clock", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -6,18 +6,18 @@ import json
 import time
 
 from sample_spec import process
-from test_remote_supervisor import end_run, folder, start, wait_for_end, write_job  # noqa: F401 - a fixture
+from supervised_run import end_run, start, wait_for_end, write_job
 
 STEP = "echo '*** Global step 3: ***     Train loss: 3.5 '"
 
 
-def carried_out(folder, *processes):  # noqa: F811
+def carried_out(folder, *processes):
     write_job(folder, processes=list(processes), preflight_skipped="not needed here", end=["true"])
     start(folder)
     return wait_for_end(folder)
 
 
-def test_processes_start_by_their_order_on_their_nodes_with_their_environment(folder):  # noqa: F811
+def test_processes_start_by_their_order_on_their_nodes_with_their_environment(folder):
     place = f'echo "$ROLE $MICROCLUSTER_RUN" >> {folder}/begun; {STEP}'
     word = {"environment": {"ROLE": "worker"}, "order": 1}
     first = process("sh", "-c", place.replace(STEP, "sleep 1"), role="scheduler", environment={"ROLE": "scheduler"})
@@ -28,7 +28,7 @@ def test_processes_start_by_their_order_on_their_nodes_with_their_environment(fo
     assert "Global step 3" in (folder / "job.log").read_text()
 
 
-def test_a_process_that_fails_ends_all_and_is_named_with_its_node(folder):  # noqa: F811
+def test_a_process_that_fails_ends_all_and_is_named_with_its_node(folder):
     waits = process("sh", "-c", "exec sleep 300", role="server", ends_run=False)
     fails = process("sh", "-c", "echo out of memory; exit 7", role="worker", node=1)
     outcome = carried_out(folder, waits, fails)
@@ -36,7 +36,7 @@ def test_a_process_that_fails_ends_all_and_is_named_with_its_node(folder):  # no
     assert end_run(folder)["ended"] == 0
 
 
-def test_a_process_that_does_not_matter_is_ended_when_those_that_matter_have_ended(folder):  # noqa: F811
+def test_a_process_that_does_not_matter_is_ended_when_those_that_matter_have_ended(folder):
     waits = process("sh", "-c", "exec sleep 300", role="server", ends_run=False)
     workers = [process("sh", "-c", f"sleep {n}; echo {n} >> {folder}/over", node=n, role="worker") for n in (0, 1)]
     began = time.monotonic()

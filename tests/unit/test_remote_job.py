@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 from fake_machine import FACTS
-from test_launchers_plan import PAYLOAD
+from test_jobs_run_spec import PAYLOAD
 
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote import job

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from test_remote_supervisor import folder as folder  # noqa: PLC0414 - the fixture
-from test_remote_supervisor import hurry, start, wait_for_end, write_job
+from supervised_run import hurry, start, wait_for_end, write_job
 
 from agent import run_snapshot
 from microcluster.analysis.run_state import judge

@@ -6,7 +6,7 @@ import json
 import time
 
 import pytest
-from test_remote_supervisor import folder, hold, hurry, start, wait_for_end, write_job  # noqa: F401 - a fixture
+from supervised_run import hold, hurry, start, wait_for_end, write_job
 
 from agent import run_snapshot
 from microcluster.analysis.run_state import judge
@@ -22,13 +22,13 @@ time.time = stepped
 """
 
 
-def samples(folder):  # noqa: F811
+def samples(folder):
     path = folder / "samples.jsonl"
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
 @pytest.mark.parametrize("step_s", [1200, -1200])
-def test_a_clock_that_steps_by_twenty_minutes_ends_nothing(folder, step_s):  # noqa: F811
+def test_a_clock_that_steps_by_twenty_minutes_ends_nothing(folder, step_s):
     by = folder / "stepped_by"
     by.write_text("0")
     (folder / "agent" / "stepped.py").write_text(STEPPED.format(by=str(by)))
@@ -54,7 +54,7 @@ def test_a_clock_that_steps_by_twenty_minutes_ends_nothing(folder, step_s):  # n
 
 
 @pytest.mark.parametrize("step_s", [1200, -1200])
-def test_who_looks_at_a_run_does_not_take_a_step_of_the_clock_for_its_silence(folder, monkeypatch, step_s):  # noqa: F811
+def test_who_looks_at_a_run_does_not_take_a_step_of_the_clock_for_its_silence(folder, monkeypatch, step_s):
     held = hold(folder)
     start(folder)
     wait_until("a sample", lambda: samples(folder), timeout_s=120, every_s=0.05)

@@ -12,7 +12,7 @@ from fake_machine import FakeMachine
 from hypothesis import given
 from hypothesis import strategies as st
 from sampled_run import SampledRun
-from test_launchers_outcome import seen
+from test_analysis_run_state import seen
 from verb_samples import COST, PAYLOAD
 
 from microcluster.analysis import events, network_usage, run_questions

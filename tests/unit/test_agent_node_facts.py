@@ -8,7 +8,7 @@ import resource
 from types import SimpleNamespace
 
 import pytest
-from test_remote_preflight import WANTED, found
+from test_agent_preflight import WANTED, found
 
 from agent import node_facts, preflight_rules
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from test_launchers_outcome import seen
+from test_analysis_run_state import seen
 
 from components.cluster import cluster_payload
 from components.job import job_of

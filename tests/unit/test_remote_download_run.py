@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import sample_spec
 from fake_machine import FakeMachine
-from test_launchers_plan import PAYLOAD
+from test_jobs_run_spec import PAYLOAD
 from tiny_checkpoint import DATA, INDEX
 
 from microcluster.remote.download_run import RemoteFile, bring, inventory

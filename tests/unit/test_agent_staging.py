@@ -12,7 +12,7 @@ import sys
 import time
 
 import pytest
-from test_staging_archive import tar_of
+from test_agent_staging_archive import tar_of
 
 from agent import staging
 from agent.staging_log import Refused

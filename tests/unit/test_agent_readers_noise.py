@@ -6,7 +6,7 @@ import json
 
 from hypothesis import given
 from hypothesis import strategies as st
-from test_launchers_progress import EVENTS, NOISE
+from test_agent_readers_openseq2seq import EVENTS, NOISE
 
 from agent.readers.openseq2seq import Reader
 

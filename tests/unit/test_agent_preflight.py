@@ -9,7 +9,7 @@ import sys
 from types import SimpleNamespace
 
 import pytest
-from test_remote_supervisor import FACTS, end_run, folder, start, wait_for_end, write_job  # noqa: F401 - a fixture
+from supervised_run import FACTS, end_run, start, wait_for_end, write_job
 
 from agent import preflight_rules
 from microcluster.remote import job as remote_job
@@ -125,7 +125,7 @@ def test_ranks_that_read_different_configurations_are_named():
     assert "rank 0 cd, rank 1 ab" in said
 
 
-def test_a_wrong_port_ends_the_run_before_it_trains_and_the_table_is_kept(folder):  # noqa: F811
+def test_a_wrong_port_ends_the_run_before_it_trains_and_the_table_is_kept(folder):
     write_job(folder, bandwidth=["sh", "-c", "echo 94.1"])
     start(folder)
     outcome = wait_for_end(folder)
@@ -135,13 +135,13 @@ def test_a_wrong_port_ends_the_run_before_it_trains_and_the_table_is_kept(folder
     assert json.loads((folder / "preflight.json").read_text())["seconds"] < 60
 
 
-def test_a_login_that_is_refused_ends_the_run_with_both_names(folder):  # noqa: F811
+def test_a_login_that_is_refused_ends_the_run_with_both_names(folder):
     write_job(folder, ssh=["sh", "-c", "echo Permission denied; exit 255", "ssh"], place=["true"])
     start(folder)
     assert "gpu-0 to gpu-1: Permission denied" in wait_for_end(folder).reason
 
 
-def test_ranks_that_never_reach_each_other_end_the_run_with_what_to_look_at(folder):  # noqa: F811
+def test_ranks_that_never_reach_each_other_end_the_run_with_what_to_look_at(folder):
     checks = folder / "agent" / "preflight_checks.py"
     checks.write_text(checks.read_text().replace("TOGETHER_TIMEOUT_S = 300", "TOGETHER_TIMEOUT_S = 1"))
     write_job(folder, preflight=["sh", "-c", "echo waiting for the others; sleep 60"])
@@ -153,7 +153,7 @@ def test_ranks_that_never_reach_each_other_end_the_run_with_what_to_look_at(fold
     assert end_run(folder)["ended"] == 0
 
 
-def test_a_preflight_that_is_skipped_leaves_its_reason(folder):  # noqa: F811
+def test_a_preflight_that_is_skipped_leaves_its_reason(folder):
     write_job(folder, bandwidth=["false"], preflight_skipped="the port is being repaired")
     start(folder)
     outcome = wait_for_end(folder)
@@ -174,7 +174,7 @@ def test_the_sender_measures_what_has_arrived():
     assert float(sent.stdout) > 1
 
 
-def test_every_node_logs_in_to_every_other_one(folder):  # noqa: F811
+def test_every_node_logs_in_to_every_other_one(folder):
     three = {"addresses": ["10.0.0.0", "10.0.0.1", "10.0.0.2"], "names": ["a", "b", "c"], "images": ["sha256:1"] * 3}
     write_job(folder, **three)
     start(folder)
@@ -183,7 +183,7 @@ def test_every_node_logs_in_to_every_other_one(folder):  # noqa: F811
     assert sorted(pair["from"] + pair["to"] for pair in mesh) == ["ab", "ac", "ba", "bc", "ca", "cb"]
 
 
-def test_the_bandwidth_of_every_way_is_measured_with_one_stream_and_with_eight(folder):  # noqa: F811
+def test_the_bandwidth_of_every_way_is_measured_with_one_stream_and_with_eight(folder):
     write_job(folder)
     start(folder)
     wait_for_end(folder)
@@ -192,7 +192,7 @@ def test_the_bandwidth_of_every_way_is_measured_with_one_stream_and_with_eight(f
     assert ways == {("gpu-0", "gpu-1", 1), ("gpu-1", "gpu-0", 1), ("gpu-0", "gpu-1", 8), ("gpu-1", "gpu-0", 8)}
 
 
-def test_the_allreduce_that_was_timed_is_in_the_table(folder):  # noqa: F811
+def test_the_allreduce_that_was_timed_is_in_the_table(folder):
     write_job(folder, model_bytes=243_000_000)
     start(folder)
     rows = [row for row in wait_for_end(folder).checks if row["check"] == "allreduce"]

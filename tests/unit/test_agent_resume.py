@@ -8,14 +8,14 @@ import sys
 import types
 
 import pytest
-from test_remote_supervisor import end_run, folder, hurry, start, wait_for_end, write_job  # noqa: F401 - a fixture
+from supervised_run import hurry, start, wait_for_end, write_job
 from tiny_checkpoint import DATA, save
 
 from agent import resume, run_context
 from agent.checkpoints import verify_tensors
 
 
-def test_every_rank_gets_the_pointer_and_the_index_of_what_was_chosen(folder):  # noqa: F811
+def test_every_rank_gets_the_pointer_and_the_index_of_what_was_chosen(folder):
     save(folder / "logdir", "model.ckpt-10")
     save(folder / "logdir", "model.ckpt-20", index=b"")
     (folder / "logdir" / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-20"\n')
@@ -24,14 +24,14 @@ def test_every_rank_gets_the_pointer_and_the_index_of_what_was_chosen(folder):  
     assert '"model.ckpt-10"' in (folder / "logdir" / "checkpoint").read_text()
 
 
-def test_a_log_folder_without_a_checkpoint_is_put_aside_because_the_trainer_refuses_it(folder):  # noqa: F811
+def test_a_log_folder_without_a_checkpoint_is_put_aside_because_the_trainer_refuses_it(folder):
     (folder / "logdir" / "graph.pbtxt").touch()
     assert resume.latest_checkpoint(run_context.Run(str(folder))) == []
     assert list((folder / "logdir").iterdir()) == []
     assert list(folder.glob("logdir.without-checkpoint-*/graph.pbtxt"))
 
 
-def test_a_fresh_launcher_takes_the_copy_of_another_machine(folder):  # noqa: F811
+def test_a_fresh_launcher_takes_the_copy_of_another_machine(folder):
     kept = folder.parent / "kept"
     save(kept, "model.ckpt-3")
     bring = ["sh", "-c", f"cp {kept}/* {folder}/logdir"]
@@ -51,7 +51,7 @@ THREE = {"addresses": ["10.0.0.0", "10.0.0.1", "10.0.0.9"], "names": ["gpu-0", "
 REFUSED = "echo 'ssh: connect to host $1 port 4444: Connection refused' >&2; exit 255"
 
 
-def on_machines(folder, copied="", bring="", **changes):  # noqa: F811
+def on_machines(folder, copied="", bring="", **changes):
     """Let three machines answer; ``$1`` is who is asked, ``$n`` how often anybody was asked the same."""
     count = f"echo >> {folder}/$0.$1; n=$(wc -l < {folder}/$0.$1)"
     asked = f"{count}; {copied or f'echo {resume.MARK}none'}"
@@ -64,18 +64,18 @@ def on_machines(folder, copied="", bring="", **changes):  # noqa: F811
     )
 
 
-def events_of(folder, *kinds):  # noqa: F811
+def events_of(folder, *kinds):
     events = map(json.loads, (folder / "progress.jsonl").read_text().splitlines())
     return [(event["event"], event["from"], event["step"]) for event in events if event["event"] in kinds]
 
 
 @pytest.fixture
-def run(folder, monkeypatch):  # noqa: F811
+def run(folder, monkeypatch):
     monkeypatch.setattr(run_context, "ASK_PAUSE_S", 0)
     return lambda: run_context.Run(str(folder))
 
 
-def test_when_the_newest_copy_is_spoilt_the_next_one_is_brought(folder, run):  # noqa: F811
+def test_when_the_newest_copy_is_spoilt_the_next_one_is_brought(folder, run):
     copied = f"case $1 in 10.0.0.9) echo {resume.MARK}30 ;; *) echo {resume.MARK}20 ;; esac"
     on_machines(folder, copied, f"[ $1 = 10.0.0.9 ] && exit {resume.SPOILT}; touch {folder}/brought")
     resume.bring_back(run())
@@ -86,7 +86,7 @@ def test_when_the_newest_copy_is_spoilt_the_next_one_is_brought(folder, run):  #
     assert (folder / "brought").exists()
 
 
-def test_when_the_way_to_the_newest_copy_breaks_an_older_one_does_not_take_its_place(folder, run):  # noqa: F811
+def test_when_the_way_to_the_newest_copy_breaks_an_older_one_does_not_take_its_place(folder, run):
     copied = f"case $1 in 10.0.0.9) echo {resume.MARK}30 ;; *) echo {resume.MARK}20 ;; esac"
     on_machines(folder, copied, f"[ $1 = 10.0.0.9 ] && {{ {REFUSED}; }}; touch {folder}/brought")
     with pytest.raises(resume.NotBroughtBack, match="step 30 from gpu-2: ssh: .* Connection refused"):
@@ -95,7 +95,7 @@ def test_when_the_way_to_the_newest_copy_breaks_an_older_one_does_not_take_its_p
     assert len((folder / "bring.10.0.0.9").read_text()) == run_context.ASK_TRIES
 
 
-def test_a_machine_that_refuses_a_while_is_asked_again_until_it_says_what_it_has(folder, run):  # noqa: F811
+def test_a_machine_that_refuses_a_while_is_asked_again_until_it_says_what_it_has(folder, run):
     refused = REFUSED.replace("$1", "10.0.0.1")
     on_machines(folder, f"[ $n -lt 3 ] && {{ {refused}; }}; echo {resume.MARK}30", f"touch {folder}/brought")
     resume.bring_back(run())
@@ -113,7 +113,7 @@ def test_a_machine_that_refuses_a_while_is_asked_again_until_it_says_what_it_has
     ],
     ids=["refused", "too slow", "no word", "Docker"],
 )
-def test_a_silent_machine_is_not_taken_for_one_without_a_copy(folder, run, monkeypatch, own, answer, said):  # noqa: F811, PLR0917
+def test_a_silent_machine_is_not_taken_for_one_without_a_copy(folder, run, monkeypatch, own, answer, said):  # noqa: PLR0917
     """The one that answers may hold the older copy, so that its answer is not enough."""
     monkeypatch.setattr(resume, "ASK_TIMEOUT_S", 0.2 if "sleep" in answer else 30)
     if own:
@@ -125,7 +125,7 @@ def test_a_silent_machine_is_not_taken_for_one_without_a_copy(folder, run, monke
     assert not (folder / "brought").exists()
 
 
-def test_a_fresh_launcher_that_reaches_no_other_machine_does_not_train(folder):  # noqa: F811
+def test_a_fresh_launcher_that_reaches_no_other_machine_does_not_train(folder):
     write_job(folder, copied=["sh", "-c", REFUSED, "copied", "10.0.0.1"])
     start(folder)
     outcome = wait_for_end(folder)
@@ -136,7 +136,7 @@ def test_a_fresh_launcher_that_reaches_no_other_machine_does_not_train(folder): 
 
 
 @pytest.mark.parametrize("code", [1, resume.SPOILT], ids=["cut off", "spoilt"])
-def test_a_fresh_launcher_that_cannot_get_the_copy_does_not_begin_again_and_write_over_it(folder, code):  # noqa: F811
+def test_a_fresh_launcher_that_cannot_get_the_copy_does_not_begin_again_and_write_over_it(folder, code):
     write_job(folder, copied=["echo", f"{resume.MARK}3"], bring=["sh", "-c", f"echo said why; exit {code}"])
     start(folder)
     outcome = wait_for_end(folder)
@@ -146,21 +146,21 @@ def test_a_fresh_launcher_that_cannot_get_the_copy_does_not_begin_again_and_writ
     assert not list((folder / "logdir").iterdir())
 
 
-def test_a_launcher_that_has_an_older_checkpoint_goes_on_from_it_when_the_copy_is_spoilt(folder):  # noqa: F811
+def test_a_launcher_that_has_an_older_checkpoint_goes_on_from_it_when_the_copy_is_spoilt(folder):
     save(folder / "logdir", "model.ckpt-2")
     write_job(folder, copied=["echo", f"{resume.MARK}3"], bring=["sh", "-c", f"exit {resume.SPOILT}"])
     start(folder)
     assert wait_for_end(folder).state == "finished"
 
 
-def test_an_older_copy_than_what_is_here_is_left_where_it_is(folder):  # noqa: F811
+def test_an_older_copy_than_what_is_here_is_left_where_it_is(folder):
     save(folder / "logdir", "model.ckpt-5")
     write_job(folder, copied=["echo", f"{resume.MARK}3"], bring=["touch", str(folder / "brought")])
     resume.bring_back(run_context.Run(str(folder)))
     assert not (folder / "brought").exists()
 
 
-def test_going_on_removes_what_earlier_attempts_have_left_but_never_what_is_gone_on_from(folder):  # noqa: F811
+def test_going_on_removes_what_earlier_attempts_have_left_but_never_what_is_gone_on_from(folder):
     """The framework forgets them: with best models, up to 8.5 GB at every resume of the larger model."""
     for step in (1, 2, 3, 4):
         save(folder / "logdir", f"model.ckpt-{step}")
@@ -174,7 +174,7 @@ def test_going_on_removes_what_earlier_attempts_have_left_but_never_what_is_gone
 
 
 @pytest.mark.parametrize("older", [False, True], ids=["alone", "with an older one"])
-def test_a_checkpoint_that_cannot_be_read_back_is_taken_from_the_copy_of_the_same_step(folder, run, older):  # noqa: F811
+def test_a_checkpoint_that_cannot_be_read_back_is_taken_from_the_copy_of_the_same_step(folder, run, older):
     kept, brought = folder.parent / "kept", folder / "brought"
     save(kept, "model.ckpt-30")
     for step in (20, 30) if older else (30,):
@@ -188,7 +188,7 @@ def test_a_checkpoint_that_cannot_be_read_back_is_taken_from_the_copy_of_the_sam
     assert resume.latest_checkpoint(run()) == ["logdir/checkpoint", "logdir/model.ckpt-30.index"]
 
 
-def test_a_checkpoint_that_cannot_be_read_back_and_whose_copy_does_not_come_does_not_begin_the_run_again(folder):  # noqa: F811
+def test_a_checkpoint_that_cannot_be_read_back_and_whose_copy_does_not_come_does_not_begin_the_run_again(folder):
     save(folder / "logdir", "model.ckpt-3")
     unread = ["sh", "-c", f"exit {resume.UNREADABLE}"]
     write_job(folder, copied=["echo", f"{resume.MARK}3"], bring=["sh", "-c", "exit 255"], read=unread)
@@ -219,7 +219,7 @@ def test_bytes_that_are_wrong_make_a_checkpoint_unreadable(monkeypatch):
     assert verify_tensors.main("model.ckpt-3") == resume.UNREADABLE
 
 
-def test_on_a_full_disk_what_earlier_attempts_have_left_makes_room_before_the_run_gives_up(folder):  # noqa: F811
+def test_on_a_full_disk_what_earlier_attempts_have_left_makes_room_before_the_run_gives_up(folder):
     for step in (1, 2, 3):
         save(folder / "logdir", f"model.ckpt-{step}")
     first = folder / "logdir" / "model.ckpt-1.index"
@@ -231,7 +231,7 @@ def test_on_a_full_disk_what_earlier_attempts_have_left_makes_room_before_the_ru
     assert wait_for_end(folder).state == "finished"
 
 
-def test_the_step_of_a_resume_is_the_one_in_the_checkpoint_and_not_that_of_its_name(folder):  # noqa: F811
+def test_the_step_of_a_resume_is_the_one_in_the_checkpoint_and_not_that_of_its_name(folder):
     best = "best_models/val_loss=0.0488-step-300"
     save(folder / "logdir", best, data=DATA[:12] + struct.pack("<q", 299))
     said = f"[1,0]<stdout>:*** Restored checkpoint from {folder}/logdir/{best}. Resuming training"

@@ -1,0 +1,75 @@
+"""What the tests look at of a product: its account's containers, its machines' processes, its run's files."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from pathlib import Path
+
+from product import Product
+
+
+def supervisor_of(product: Product) -> str:
+    """Return the number of the supervisor that lives on the launcher."""
+    look = "for f in /data/runs/*/supervisor.pid; do p=$(cat $f); test -d /proc/$p && echo $p; done"
+    return product.plain(f"fab ssh --stack local gpu-0 -- '{look}'", 60).stdout.strip()
+
+
+def labelled(product: Product, kind: str) -> list[str]:
+    """Return the containers, networks or volumes of this product's account."""
+    return of_account(account_of(product), kind)
+
+
+def account_of(product: Product) -> str:
+    """Return the name in the labels of everything that this product's account has; after a reset nothing tells it."""
+    return json.loads(product.run(".venv/bin/python -m emulator status --json").stdout)["account"]
+
+
+def of_account(account: str, kind: str) -> list[str]:
+    listing = {"container": "ps -aq", "network": "network ls -q", "volume": "volume ls -q"}[kind]
+    answer = subprocess.run(
+        ["docker", *listing.split(), "--filter", f"label=microcluster.emulator={account}"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return answer.stdout.split()
+
+
+def processes_of(machines: list[str], run: str) -> list[str]:
+    """Return the processes on these machines, nested containers included, that bear the run's mark."""
+    mark = f"MICROCLUSTER_RUN={run}".encode()
+    found = []
+    for environ in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            groups = (environ.parent / "cgroup").read_text()
+            if any(machine in groups for machine in machines) and mark in environ.read_bytes().split(b"\0"):
+                found.append((environ.parent / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+        except OSError:
+            continue
+    return found
+
+
+def to_be_kept(best: set[str]) -> set[str]:
+    """Choose the files of the model with the lowest loss, and of the newest one."""
+    names = {each: re.search(r"val_loss=([\d.]+)-step-(\d+)\.", each) for each in best}
+    models = {(float(found[1]), int(found[2])) for found in names.values()}
+    kept = {min(models, key=lambda model: (model[0], -model[1])), max(models, key=lambda model: model[1])}
+    return {each for each, found in names.items() if (float(found[1]), int(found[2])) in kept}
+
+
+def curves_of(product: Product, run: str) -> list[str]:
+    """Return the names of the files that TensorBoard draws from, and the beginnings of the two that `fab report` does."""
+    wanted = f"cd /data/runs/{run} && ls logdir/events.* && head -n 1 progress.jsonl && head -n 1 samples.jsonl"
+    return product.plain(f"fab ssh --stack local gpu-0 -- '{wanted}'").stdout.splitlines()
+
+
+def best_models(product: Product, run: str) -> set[str]:
+    """Return the hash and the name of every file of the best models that the launcher has."""
+    hashes = f"cd /data/runs/{run}/logdir/best_models && sha256sum val_loss=*"
+    return set(product.plain(f'fab ssh --stack local gpu-0 -- "{hashes}"').stdout.splitlines())
+
+
+def guests_of(product: Product) -> dict[str, str]:
+    return {host["name"]: host["guest_id"] for host in product.outputs()["microcluster"]["hosts"]}

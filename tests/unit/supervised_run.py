@@ -1,0 +1,157 @@
+"""A run on this computer under a real supervisor; `docker exec` is a script that runs its command here."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+
+import pytest
+import sample_spec
+from sample_spec import process
+from tiny_checkpoint import DATA, INDEX
+
+from agent import preflight, run_snapshot
+from agent.replica_store import MARK
+from agent.replica_transfer import NONE
+from microcluster.analysis.run_state import judge
+from microcluster.remote import job as remote_job
+
+RANKS = [
+    {"rank": n, "address": f"10.0.0.{n // 2}", "config": "c", "allreduce_s": 0.1, "host": f"gpu-{n // 2}"}
+    for n in range(4)
+]
+FACTS = {
+    "address": "10.0.0.0",
+    "interfaces": ["eth0", "eth1"],
+    "gpus": [],
+    "free_bytes": 1 << 40,
+    "shm_free_bytes": 1 << 30,
+    "memlock_bytes": None,
+    "data": "abc",
+    "port": "",
+}
+TRAINER = """
+import os, sys, time
+first, last, logdir, pace = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], float(sys.argv[4])
+if os.path.exists(logdir + "/checkpoint"):
+    first = int(open(logdir + "/checkpoint").read().split("ckpt-")[1].split('"')[0])
+    print("*** Restored checkpoint from {}/model.ckpt-{}. Resuming training".format(logdir, first), flush=True)
+for step in range(first, last):
+    print("*** Global step {}: ***     Train loss: 3.5 ".format(step), flush=True)
+    time.sleep(pace)
+deadline = time.time() + 120
+while os.path.exists(logdir + "/../hold") and time.time() < deadline:
+    time.sleep(0.05)
+for part, content in ((".index", INDEX), (".meta", b""), (".data-00000-of-00001", DATA)):
+    open("{}/model.ckpt-{}{}".format(logdir, last, part), "wb").write(content)
+open(logdir + "/checkpoint", "w").write('model_checkpoint_path: "model.ckpt-{}"'.format(last))
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Return the folder of a run of three steps, with the agent in it."""
+    tools, folder = tmp_path / "bin", tmp_path / "runs" / f"t{os.getpid():x}{time.time_ns() % 10**6}"
+    tools.mkdir()
+    (folder / "logdir").mkdir(parents=True)
+    docker = tools / "docker"
+    docker.write_text('#!/bin/sh\nwhile [ "$1" != box ]; do shift; done\nshift\nexec "$@"\n')
+    docker.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
+    shutil.copytree(remote_job.AGENT, folder / "agent")
+    hurry(folder, "run_context.py", "ASK_TRIES, ASK_PAUSE_S = 4, 10", "ASK_TRIES, ASK_PAUSE_S = 4, 0.1")
+    (folder / "trainer.py").write_text(f"INDEX, DATA = {INDEX!r}, {DATA!r}\n{TRAINER}")
+    write_job(folder)
+    yield folder
+    end_run(folder)
+
+
+def write_job(folder, last=3, pace=0.0, **changes):
+    answers = "; ".join(f"echo '{preflight.MARK}{json.dumps(rank)}'" for rank in RANKS)
+    train = [sys.executable, str(folder / "trainer.py"), "0", str(last), str(folder / "logdir"), str(pace)]
+    started = {"processes": [process(*changes.pop("train", train))]}
+    started["resume_processes"] = [process(*changes.pop("resume", train))]
+    started["collective"] = [process(*changes.pop("preflight", ["sh", "-c", answers]))]
+    programs = {
+        "facts": ["sh", "-c", f"cat {folder}/facts.json"],
+        "bandwidth": ["sh", "-c", "echo 940.0"],
+        "ended": ["cat", f"{folder}/ranks_ended.jsonl"],
+        "copy": ["sh", "-c", f'echo "$@" >> {folder}/copies; echo \'{MARK}{{"bytes": 7}}\'', "copy"],
+        "copied": ["echo", f"{MARK}{NONE}"],
+        "place": ["sh", "-c", f'echo "$@" >> {folder}/placed', "place"],
+    }
+    address = f"sed s/10.0.0.0/$1/ {folder}/facts.json"
+    changes.setdefault("ssh", ["sh", "-c", f'case $2 in *facts*) {address} ;; *) eval "$2" ;; esac', "ssh"])
+    (folder / "facts.json").write_text(json.dumps({**FACTS, "time": time.time()}))
+    sample_spec.write(folder, **{"run": folder.name, "max_steps": last, **started, **programs, **changes})
+
+
+def hurry(folder, name, usual, short):
+    """Shorten a time limit of the agent."""
+    program = folder / "agent" / name
+    text = program.read_text()
+    assert usual in text
+    program.write_text(text.replace(usual, short))
+
+
+def hold(folder):
+    """Let the ranks train their last step for as long as this is there."""
+    (folder / "hold").touch()
+    return folder / "hold"
+
+
+def shell_wait(folder, words):
+    """Return a line of shell that waits until ``words`` are in the run's events."""
+    there = f"grep -q '{words}' {folder}/progress.jsonl"
+    return f"n=0; until {there} || [ $n -ge 1200 ]; do n=$((n + 1)); sleep 0.1; done"
+
+
+def start(folder):
+    argv = (sys.executable, str(folder / "agent"), "supervisor", "start", str(folder))
+    return subprocess.run(argv, capture_output=True, text=True, check=True, timeout=90).stdout.strip()
+
+
+def wait_for_end(folder, limit_s=240):
+    deadline = time.monotonic() + limit_s
+    while run_snapshot.is_alive(str(folder)):
+        assert time.monotonic() < deadline, (folder / "job.log").read_text()
+        time.sleep(0.05)
+    return judge(run_snapshot.observe(str(folder)))
+
+
+def pid_of(folder, limit_s=120):
+    """Return the supervisor's number, which it writes right after it has the lock that `start` waits for."""
+    deadline = time.monotonic() + limit_s
+    while not (folder / "supervisor.pid").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return (folder / "supervisor.pid").read_text()
+
+
+def end_run(folder, mode="only", patience_s=15):
+    argv = (sys.executable, "-", str(folder.parent), mode, folder.name)
+    text = (remote_job.AGENT / "kill_run.py").read_text()
+    done = subprocess.run(
+        argv,
+        input=text.replace("TERM_WAIT_S = 15", f"TERM_WAIT_S = {patience_s}"),
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    return json.loads(done.stdout)
+
+
+def trains(folder, *lines, then="sleep 60"):
+    """Let the ranks be a shell that prints ``lines``."""
+    printed = "\n".join(f"echo '{line}'" for line in lines)
+    write_job(folder, train=["sh", "-c", f"{printed}\n{then}"], stall_s=900)
+
+
+def events_of(folder, kind):
+    lines = (folder / "progress.jsonl").read_text().splitlines()
+    return [event for event in map(json.loads, lines) if event["event"] == kind]

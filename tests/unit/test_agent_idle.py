@@ -1,0 +1,45 @@
+"""A preparation in which nothing moves is ended."""
+
+from __future__ import annotations
+
+import pytest
+from supervised_run import end_run, hurry, start, wait_for_end, write_job
+
+SLEEPS = ["sh", "-c", "exec sleep 60"]
+
+
+def impatient(folder, idle_s=3):
+    hurry(folder, "idle.py", "IDLE_S = 900", f"IDLE_S = {idle_s}")
+    hurry(folder, "idle.py", "LOOK_EVERY_S = 15", "LOOK_EVERY_S = 0.2")
+    hurry(folder, "idle.py", "PROBE_TIMEOUT_S = 30", "PROBE_TIMEOUT_S = 10")
+
+
+@pytest.mark.parametrize(
+    ("step", "doing"),
+    [
+        ({"spread": SLEEPS}, "bringing the data to gpu-1"),
+        ({"data": ["false"], "stage": SLEEPS}, "preparing the data set"),
+        ({"data": ["sh", "-c", "[ $0 = has ] && exec sleep 60; false"]}, "asking gpu-1 for the data"),
+        (
+            {"data": ["sh", "-c", "case $0 in bring) exec sleep 60 ;; has) ;; *) false ;; esac"]},
+            "bringing the data from gpu-1",
+        ),
+    ],
+)
+def test_a_preparation_in_which_nothing_moves_ends_with_the_step_and_the_node(folder, step, doing):
+    impatient(folder)
+    way = 'case $2 in *conv=fsync*) exec sleep 60 ;; *) eval "$2" ;; esac'
+    write_job(folder, ssh=["sh", "-c", way, "ssh"], **step)
+    start(folder)
+    outcome = wait_for_end(folder)
+    assert (outcome.state, outcome.cause) == ("failed", "preparing-stalled")
+    assert outcome.reason == f"{doing}: nothing was read, written or computed for 3 s; no write ends on gpu-1"
+    assert end_run(folder)["ended"] == 0
+
+
+def test_a_preparation_that_is_slow_but_moves_is_left_alone(folder):
+    impatient(folder, idle_s=5)
+    moves = "for n in 1 2 3 4 5 6 7 8 9; do head -c 2000000 /dev/zero > /dev/null; sleep 1; done"
+    write_job(folder, spread=["sh", "-c", moves])
+    start(folder)
+    assert wait_for_end(folder).state == "finished"

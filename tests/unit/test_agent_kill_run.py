@@ -1,0 +1,108 @@
+"""What ends a run on one machine: real processes of this computer."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+from supervised_run import end_run, start, write_job
+
+from agent import kill_run as ending
+from agent import run_snapshot
+from microcluster.analysis.run_state import judge
+
+
+def docker_that(folder, does, monkeypatch):
+    """Let Docker do something else than answer, with its own folder in place of the system's."""
+    docker = folder / "docker"
+    docker.write_text(f"#!/bin/sh\n{does}\n")
+    docker.chmod(0o755)
+    (folder / "daemon.json").write_text(json.dumps({"data-root": str(folder / "root")}))
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    monkeypatch.setattr(ending, "DAEMON_FILE", str(folder / "daemon.json"))
+    monkeypatch.setattr(ending, "DOCKER_TIMEOUT_S", 1)
+
+
+SILENT = [
+    ("exec sleep 60", "no answer after 1 s"),
+    ("echo 'Cannot connect to the Docker daemon at unix:///var/run/docker.sock.' >&2; exit 1", "Cannot connect"),
+]
+
+
+@pytest.mark.parametrize(("does", "said"), SILENT)
+def test_where_docker_does_not_answer_it_is_said_what_was_not_looked_at(tmp_path, monkeypatch, does, said):
+    docker_that(tmp_path, does, monkeypatch)
+    found, why = ending.container_of("box")
+    assert found is None
+    assert f"Docker does not answer ({said}" in why
+    assert why.endswith("the processes in container box without the run's mark were not looked at")
+
+
+@pytest.mark.parametrize(("does", "said"), SILENT)
+def test_where_docker_does_not_answer_its_containers_are_known_from_its_folder(tmp_path, monkeypatch, does, said):
+    docker_that(tmp_path, does, monkeypatch)
+    for identity, name in (("aa11", "/other"), ("bb22", "/box")):
+        (tmp_path / "root" / "containers" / identity).mkdir(parents=True)
+        known = {"ID": identity, "Name": name, "State": {"Pid": 77}}
+        (tmp_path / "root" / "containers" / identity / "config.v2.json").write_text(json.dumps(known))
+    assert ending.container_of("box") == (("bb22", 77), "")
+
+
+@pytest.mark.parametrize("does", ["echo 'Error: No such container: box' >&2; exit 1", "exit 127"])
+def test_a_machine_without_the_container_has_nothing_in_it_that_could_be_left(tmp_path, monkeypatch, does):
+    docker_that(tmp_path, does, monkeypatch)
+    assert ending.container_of("box") == (None, "")
+
+
+def test_a_disk_that_takes_no_word_does_not_keep_a_run_from_being_stopped(folder):
+    (folder / "stopped").mkdir()
+    marked = {**os.environ, "MICROCLUSTER_RUN": folder.name}
+    rank = subprocess.Popen(["sleep", "60"], env=marked)
+    assert end_run(folder)["ended"] == 1
+    assert rank.wait(10) == -signal.SIGTERM
+
+
+def test_stopping_ends_every_process_of_the_run_and_no_other(folder):
+    write_job(folder, last=600, pace=0.1)
+    start(folder)
+    stranger = subprocess.Popen(["sleep", "60"], env={**os.environ, "MICROCLUSTER_RUN": folder.name + "0"})
+    stubborn = subprocess.Popen(
+        ["sh", "-c", "trap '' TERM; echo deaf; while :; do sleep 0.2; done"],
+        env={**os.environ, "MICROCLUSTER_RUN": folder.name},
+        stdout=subprocess.PIPE,
+    )
+    try:
+        assert stubborn.stdout.readline() == b"deaf\n"
+        answer = end_run(folder)
+        assert stubborn.wait(60) == -9
+        assert answer["left"] == []
+        assert answer["ended"] >= 2
+        assert stranger.poll() is None
+    finally:
+        stranger.kill()
+        stranger.wait()
+        stubborn.stdout.close()
+    assert judge(run_snapshot.observe(str(folder))).state == "stopped"
+
+
+def test_stopping_what_does_not_run_is_no_error(folder):
+    assert end_run(folder) == {"ended": 0, "left": [], "unseen": ""}
+
+
+AGAIN = (
+    "import os, sys; left = int(sys.argv[1]); left and os.execv(sys.executable, [*sys.orig_argv[:-1], str(left - 1)])"
+)
+
+
+def test_a_process_that_is_just_starting_another_program_is_found(tmp_path):
+    argv = [sys.executable, "-S", "-E", "-c", AGAIN, "100000"]
+    with subprocess.Popen(argv, env={**os.environ, "MICROCLUSTER_RUN": tmp_path.name}) as restless:
+        try:
+            looks = [[pid for pid, _ in ending.find("only", tmp_path.name)] for _ in range(150)]
+        finally:
+            restless.kill()
+    assert looks == [[restless.pid]] * 150

@@ -1,0 +1,214 @@
+"""The supervisor carries a run through its phases; real processes of this computer."""
+
+from __future__ import annotations
+
+import ast
+import fcntl
+import json
+import os
+import signal
+import sys
+import threading
+import time
+import types
+
+import pytest
+import sample_spec
+from supervised_run import end_run, hold, pid_of, start, wait_for_end, write_job
+
+from agent import distribute_data, run_snapshot, supervisor
+from agent.run_context import Run
+from microcluster.remote import job as remote_job
+
+
+@pytest.mark.parametrize("path", remote_job.SHIPPED, ids=lambda path: str(path.relative_to(remote_job.AGENT)))
+def test_what_travels_to_a_machine_is_python_3_5(path):
+    ast.parse(path.read_text(), feature_version=(3, 5))
+
+
+def test_a_run_goes_through_its_phases_to_a_finished_end(folder):
+    assert start(folder) == "started"
+    outcome = wait_for_end(folder)
+    assert (outcome.state, outcome.step) == ("finished", 3)
+    assert (folder / "exit_code").read_text() == "0\n"
+    assert [rank["rank"] for rank in outcome.preflight] == [0, 1, 2, 3]
+    events = [json.loads(line) for line in (folder / "progress.jsonl").read_text().splitlines()]
+    assert [event["phase"] for event in events if event["event"] == "phase"] == ["preparing", "preflight", "training"]
+    assert (folder / "placed").read_text() == "10.0.0.1\n"
+
+
+def test_a_second_start_finds_the_first_alive(folder):
+    hold(folder)
+    assert [start(folder), start(folder)] == ["started", "alive"]
+
+
+def test_somebody_who_looks_at_a_run_is_not_taken_for_its_supervisor(folder, monkeypatch, capsys):
+    nothing = types.SimpleNamespace(Popen=lambda argv, **options: None, DEVNULL=-3)
+    monkeypatch.setattr(supervisor, "subprocess", nothing)
+    monkeypatch.setattr(supervisor, "SYSTEMD", str(folder / "nowhere"))
+    monkeypatch.setattr(supervisor, "START_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(supervisor, "LOOK_TIMEOUT_S", 30)
+    with (folder / "supervisor.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        looked = threading.Timer(0.3, fcntl.flock, (lock, fcntl.LOCK_UN))
+        looked.start()
+        supervisor.start(str(folder))
+        looked.join()
+    assert "alive" not in capsys.readouterr().out
+
+
+def test_more_steps_go_on_from_the_checkpoint_and_every_host_gets_it(folder):
+    start(folder)
+    wait_for_end(folder)
+    write_job(folder, last=6)
+    start(folder)
+    outcome = wait_for_end(folder)
+    assert (outcome.state, outcome.step) == ("finished", 6)
+    assert "Restored checkpoint" in (folder / "job.log").read_text()
+    assert (folder / "placed").read_text().splitlines()[-1] == "10.0.0.1 logdir/checkpoint logdir/model.ckpt-3.index"
+
+
+def test_more_steps_asked_for_while_it_runs_are_done_by_the_same_supervisor(folder):
+    held = hold(folder)
+    start(folder)
+    pid = pid_of(folder)
+    write_job(folder, last=5)
+    assert start(folder) == "alive"
+    held.unlink()
+    assert wait_for_end(folder).step == 5
+    assert (folder / "supervisor.pid").read_text() == pid
+
+
+def test_a_phase_that_fails_ends_the_run_with_a_sentence(folder):
+    write_job(folder, data=["false"], stage=["sh", "-c", "echo no space left; exit 28"])
+    start(folder)
+    outcome = wait_for_end(folder)
+    assert outcome.state == "failed"
+    assert "preparing the data set ended with exit code 28" in outcome.reason
+    assert "no space left" in (folder / "job.log").read_text()
+
+
+def test_data_that_did_not_arrive_stop_the_run_with_the_name_of_the_machine(folder):
+    event = {"event": "chain_broken", "to": ["10.0.0.1"], "text": "no route to host"}
+    said = f"echo '{distribute_data.MARK}{json.dumps(event)}'; echo the data did not arrive whole on 10.0.0.1; exit 1"
+    write_job(folder, spread=["sh", "-c", said])
+    start(folder)
+    outcome = wait_for_end(folder)
+    assert (outcome.cause, outcome.reason) == (
+        "placing",
+        "bringing the data to the other machines: the data did not arrive whole on gpu-1",
+    )
+    events = [json.loads(line) for line in (folder / "progress.jsonl").read_text().splitlines()]
+    assert [event["to"] for event in events if event["event"] == "chain_broken"] == [["gpu-1"]]
+
+
+def test_a_machine_whose_disk_has_no_room_for_the_data_is_the_cause(folder):
+    said = "the data did not arrive whole on 10.0.0.1 (tar: a: Cannot write: No space left on device)"
+    write_job(folder, spread=["sh", "-c", f"echo '{said}'; exit 1"])
+    start(folder)
+    outcome = wait_for_end(folder)
+    assert outcome.cause == "disk-full"
+    assert "whole on gpu-1 (tar: a: Cannot write" in outcome.reason
+
+
+def test_a_mistake_of_our_own_while_it_trains_ends_the_ranks_everywhere(folder):
+    program = folder / "agent" / "readers" / "ranks.py"
+    program.write_text(
+        program.read_text().replace("        text = TAG.sub", "        raise ValueError(line)\n        text = TAG.sub")
+    )
+    ranks = ["sh", "-c", "sleep 60 >/dev/null 2>&1 & echo a line; sleep 60"]
+    write_job(folder, train=ranks, end=["touch", str(folder / "swept")])
+    start(folder)
+    outcome = wait_for_end(folder)
+    assert (outcome.cause, outcome.reason) == ("supervisor-failed", "the supervisor failed: ValueError('a line')")
+    assert (folder / "swept").exists()
+    assert end_run(folder)["ended"] == 0
+
+
+def test_a_machine_that_lets_nobody_in_is_named_with_what_ssh_said(folder):
+    write_job(folder, place=["sh", "-c", "echo 'root@10.0.0.1: Permission denied (publickey).'; exit 255"])
+    start(folder)
+    outcome = wait_for_end(folder)
+    assert outcome.cause == "placing"
+    assert outcome.reason.endswith("to gpu-1: root@10.0.0.1: Permission denied (publickey).")
+
+
+def test_ranks_that_answer_from_elsewhere_stop_the_run_before_it_trains(folder):
+    write_job(folder, addresses=["10.0.0.0", "10.0.0.9"])
+    start(folder)
+    outcome = wait_for_end(folder)
+    assert outcome.cause == "preflight"
+    assert "10.0.0.1" in outcome.reason
+    assert not list((folder / "logdir").iterdir())
+
+
+def test_a_supervisor_that_asks_the_machines_something_ends_as_soon_as_it_is_told_to(folder):
+    checks = folder / "agent" / "preflight_checks.py"
+    checks.write_text(checks.read_text().replace("BANDWIDTH_TIMEOUT_S = 25", "BANDWIDTH_TIMEOUT_S = 300"))
+    asked = folder / "asked"
+    write_job(folder, bandwidth=["sh", "-c", f"echo $$ >> {asked}; exec sleep 300"])
+    start(folder)
+    deadline = time.monotonic() + 60
+    while not (asked.exists() and asked.read_text()):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert end_run(folder, patience_s=600)["left"] == []  # It would be killed only after that.
+    assert wait_for_end(folder).state == "stopped"
+    for pid in asked.read_text().split():
+        os.kill(int(pid), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("before", ["", '{"event": "first"}\n', '{"event": "cut'])
+def test_the_first_event_of_an_attempt_has_a_line_of_its_own_after_a_crash_too(folder, before):
+    for name in ("progress.jsonl", "samples.jsonl"):
+        (folder / name).write_text(before)
+    run = Run(str(folder))
+    run.emit({"event": "second"})
+    run.emit({"event": "third"})
+    run.sample({"event": "sample"})
+    told = [event["event"] for event in run_snapshot.events_of(str(folder), "progress.jsonl") if event]
+    assert told == [*(["first"] if "first" in before else []), "second", "third"]
+    assert run_snapshot.events_of(str(folder), "samples.jsonl")[-1]["event"] == "sample"
+
+
+@pytest.mark.parametrize("systemd", [True, False])
+def test_a_supervisor_that_does_not_start_is_said_with_where_its_words_are(folder, monkeypatch, capsys, systemd):
+    monkeypatch.setattr(supervisor, "SYSTEMD", str(folder if systemd else folder / "nowhere"))
+    monkeypatch.setattr(supervisor, "START_TIMEOUT_S", 0.2)
+    none = dict.fromkeys(("call", "check_call", "Popen"), lambda argv, **options: None)
+    nothing = types.SimpleNamespace(**none, DEVNULL=-3)
+    monkeypatch.setattr(supervisor, "subprocess", nothing)
+    assert supervisor.start(str(folder)) == 1
+    place = f"journalctl -u microcluster-{folder.name}" if systemd else str(folder / "supervisor.log")
+    assert capsys.readouterr().out.strip().endswith(f"see {place}")
+
+
+def test_a_supervisor_outlives_the_connection_that_started_it(folder):
+    held = hold(folder)
+    start(folder)
+    pid = int(pid_of(folder))
+    assert os.getsid(pid) == pid
+    os.kill(pid, signal.SIGHUP)
+    held.unlink()
+    assert wait_for_end(folder).state == "finished"
+
+
+def test_where_there_is_systemd_the_supervisor_is_a_unit_with_the_runs_mark_and_options_that_ubuntu_16_has(
+    tmp_path, monkeypatch
+):
+    programs, run = tmp_path / "bin", tmp_path / "abc123"
+    programs.mkdir()
+    run.mkdir()
+    sample_spec.write(run)
+    log = f'echo "$(basename "$0") $*" >> {tmp_path}/words\n'
+    (programs / "systemctl").write_text(f"#!/bin/sh\n{log}exit 1\n")  # As where no such unit is known.
+    (programs / "systemd-run").write_text(f"#!/bin/sh\n{log}echo 0 > {run}/exit_code\n")
+    for program in programs.iterdir():
+        program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    monkeypatch.setattr(supervisor, "SYSTEMD", str(tmp_path))
+    assert supervisor.start(str(run)) == 0
+    freed, begun = (tmp_path / "words").read_text().splitlines()
+    assert freed == "systemctl reset-failed microcluster-abc123.service"
+    options = ["--quiet", "--unit=microcluster-abc123", "--setenv=MICROCLUSTER_RUN=abc123"]
+    assert begun.split() == ["systemd-run", *options, sys.executable, str(run / "agent"), "supervisor", "run", str(run)]
