@@ -45,8 +45,12 @@ class EmulatedAccount:
     def step(self) -> None:
         """Move a clock that goes by calls on by one call."""
         if self.settings.clock_step_s:
-            self.clock.step(self.settings.clock_step_s)
-            self.store.facts["clock_virtual0"] = repr(self.clock.virtual0)
+            self.move_clock(self.settings.clock_step_s)
+
+    def move_clock(self, seconds: float) -> None:
+        """Let the account's clock jump, back if ``seconds`` is below 0."""
+        self.clock.step(seconds)
+        self.store.facts["clock_virtual0"] = repr(self.clock.virtual0)
 
     def next_id(self) -> int:
         """A fresh id."""

@@ -1,4 +1,4 @@
-"""Scripted faults, and the guard of everything that only this computer may ask of an account."""
+"""Scripted faults, jumps of the clock, and the guard of everything that only this computer may ask of an account."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Handler = Callable[[Request], Awaitable[Response]]
 
 
 def routes(account: EmulatedAccount) -> list[Route]:
-    """The paths with which tests script faults."""
+    """The paths with which tests script faults and move the clock."""
 
     async def add_fault(request: Request) -> Response:
         try:
@@ -35,7 +35,19 @@ def routes(account: EmulatedAccount) -> list[Route]:
             account.fault_injector.scripted.clear()
         return JSONResponse({"faults": 0})
 
+    async def move_clock(request: Request) -> Response:
+        try:
+            seconds = float(json.loads(await request.body())["seconds"])
+        except (ValueError, TypeError, KeyError):
+            return JSONResponse({"error": 'Send {"seconds": SECONDS}; below 0 the clock goes back.'}, 400)
+        with account.lock:
+            account.move_clock(seconds)
+            account.store.flush()
+        account.changed()
+        return JSONResponse({"seconds": seconds})
+
     return [
+        Route("/clock", from_this_computer(move_clock), methods=["POST"]),
         Route("/faults", from_this_computer(add_fault), methods=["POST"]),
         Route("/faults", from_this_computer(clear_faults), methods=["DELETE"]),
     ]

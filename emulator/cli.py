@@ -16,7 +16,7 @@ from emulator.machines import ContainerMachines, MachineError, Machines, NoMachi
 from emulator.machines.networks import gateway
 from emulator.process import ProcessError
 from emulator.server import serve
-from emulator.settings import LOOPBACK, SETTINGS_FILE, Settings, UsageError, default_state
+from emulator.settings import LOOPBACK, SETTINGS_FILE, Settings, UsageError
 from emulator.store import DATABASE_FILE, StoreError
 from emulator.tls import write_identity
 from emulator.vendor import Command, Vendor
@@ -85,7 +85,7 @@ def run_start(settings: Settings, arguments: argparse.Namespace) -> int:
         where = f"at {address}, not at {settings.address}" if running else "and does not answer"
         raise ProcessError(
             f"Starting the emulator: process {pid} serves {settings.state} already, {where}. "
-            "Stop it first: python -m emulator stop."
+            f"Stop it first: {settings.COMMAND.format('stop')}."
         )
     process.listen(LOOPBACK, settings.port).close()
     process.start(settings, _same_options(settings, arguments))
@@ -199,8 +199,8 @@ def _parser() -> argparse.ArgumentParser:
 def _add(words: Any, name: str, command: Command) -> argparse.ArgumentParser:
     added = words.add_parser(name, help=command.run.__doc__.splitlines()[0])
     added.set_defaults(run=command.run)
-    added.add_argument("--state", type=Path, default=default_state(), help="folder of the account")
-    added.add_argument("--port", type=int, help="port on the loopback interface (8170)")
+    added.add_argument("--state", type=Path, help="folder of the account")
+    added.add_argument("--port", type=int, help="port on the loopback interface (softlayer 8170, paperspace 8180)")
     added.add_argument("--machines", choices=("containers", "none"), help="what runs behind what is rented")
     added.add_argument("--clock-rate", type=float, help="seconds of the account's clock per second (1)")
     added.add_argument("--tls", action=argparse.BooleanOptionalAction, help="serve over https (no)")

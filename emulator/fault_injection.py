@@ -46,6 +46,12 @@ COMMON_KINDS: Mapping[str, FaultKind] = {
     "slow": FaultKind(("late",)),
 }
 
+STALE, REORDERED = "stale", "reordered"
+LIST_KINDS: Mapping[str, FaultKind] = {
+    STALE: FaultKind(("late",), hits=lambda call: call.is_list),  # the list as it was some time ago
+    REORDERED: FaultKind(("shuffled",), hits=lambda call: call.is_list),  # its pages come out of different orders
+}
+
 
 @dataclass(frozen=True)
 class InjectedFault:

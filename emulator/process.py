@@ -50,7 +50,7 @@ def claim(settings: Settings) -> IO[str]:
         file.close()
         raise ProcessError(
             f"Serving the account in {settings.state}: process {_read_pid(settings)} serves it already. "
-            "Stop that one first: python -m emulator stop."
+            f"Stop that one first: {settings.COMMAND.format('stop')}."
         ) from held
     (settings.state / PID_FILE).write_text(f"{os.getpid()}\n")
     return file
@@ -166,10 +166,11 @@ def post(settings: Settings, path: str) -> dict[str, Any]:
             return json.load(answer)
     except urllib.error.HTTPError as refused:
         reason = json.load(refused).get("error", refused.reason)
-        raise ProcessError(f"Asking the emulator for {path}: {reason} See: python -m emulator status") from refused
+        look = settings.COMMAND.format("status")
+        raise ProcessError(f"Asking the emulator for {path}: {reason} See: {look}") from refused
     except OSError as unreachable:
         raise ProcessError(
-            f"Asking the emulator for {path}: {unreachable}. Is it running? See: python -m emulator status"
+            f"Asking the emulator for {path}: {unreachable}. Is it running? See: {settings.COMMAND.format('status')}"
         ) from unreachable
 
 

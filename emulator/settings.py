@@ -34,6 +34,7 @@ class Settings:
     """
 
     FAULT_MODEL: ClassVar[FaultModel] = FaultModel(COMMON_KINDS)
+    COMMAND: ClassVar[str] = "python -m emulator {}"  # with a word in it, the command for an account of this vendor
 
     state: Path
     port: int = 8170
@@ -94,10 +95,9 @@ class Settings:
 AnySettings = TypeVar("AnySettings", bound=Settings)
 
 
-def default_state() -> Path:
-    """The account's folder when no other one is named."""
-    home = Path(os.environ.get("MICROCLUSTER_HOME") or "~/.microcluster").expanduser().absolute()
-    return home / "emulator"
+def user_folder() -> Path:
+    """The folder that has everything of this user."""
+    return Path(os.environ.get("MICROCLUSTER_HOME") or "~/.microcluster").expanduser().absolute()
 
 
 def load_settings(kind: type[AnySettings], state: Path, overrides: dict[str, object]) -> AnySettings:

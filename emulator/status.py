@@ -35,7 +35,7 @@ def status_without_account(settings: Settings) -> dict[str, Any]:
 
 def as_text(status: dict[str, Any]) -> str:
     """The status for people; a running server of an older version may not report all of it."""
-    where = f"on port {status['port']}" if status["running"] else "not running; start it: python -m emulator start"
+    where = f"on port {status['port']}" if status["running"] else f"not running; start it: {status['start']}"
     lines = [f"emulator: {where}", f"clock: {status['clock'] or '-'}"]
     if status.get("trouble"):
         lines.append(f"trouble: {status['trouble']}")
@@ -48,11 +48,20 @@ def as_text(status: dict[str, Any]) -> str:
     for title, key in (("injected faults", "injected_faults"), ("not emulated", "not_emulated")):
         if counts := status.get(key):
             lines.append(f"{title}: " + ", ".join(f"{name} {times}" for name, times in sorted(counts.items())))
+    for each in status.get("billed", []):
+        limit = f", at most {each['at_most_per_month']} a month" if each["at_most_per_month"] else ""
+        lines.append(f"billed: {each['what']} {each['id']} ({each['name']}): {each['per_hour']} an hour{limit}")
     lines.append(f"open billing items: {status['open_billing_items']}")
     lines.append(f"bill so far: {status['bill']} {status['currency']}")
     return "\n".join(lines)
 
 
 def _settings(settings: Settings, *, running: bool) -> dict[str, Any]:
-    registry = f"{settings.registry_name}:{settings.registry_port}"
-    return {"running": running, "port": settings.port, "state": str(settings.state), "registry": registry}
+    registry = f"{settings.registry_name}:{settings.registry_port}" if settings.registry_name else None
+    return {
+        "running": running,
+        "port": settings.port,
+        "state": str(settings.state),
+        "registry": registry,
+        "start": settings.COMMAND.format("start"),
+    }

@@ -38,6 +38,7 @@ class Store:
     """
 
     KINDS: ClassVar[Mapping[str, type]]
+    RESET: ClassVar[str] = "python -m emulator reset"
     RENAMED: ClassVar[Mapping[str, str]] = {}  # a field's name in older databases to its name now
 
     def __init__(self, folder: Path) -> None:
@@ -62,7 +63,7 @@ class Store:
         except (ValidationError, KeyError) as unreadable:
             raise StoreError(
                 f"Reading {folder / DATABASE_FILE}: another version of the emulator wrote it. Its machines and bills are "
-                "not real. Remove them with python -m emulator reset, then start again."
+                f"not real. Remove them with {self.RESET}, then start again."
             ) from unreadable
 
     def next_id(self) -> int:

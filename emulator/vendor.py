@@ -29,6 +29,7 @@ class Vendor:
     """Everything that the commands need of a vendor."""
 
     settings: type[Settings]
+    folder: str  # of the account, in the user's folder, when no other one is named
     open_account: Callable[[Any], EmulatedAccount]
     application: Callable[[Any, int], Starlette]  # of an account, listening on this port
     machine_source: Callable[[Any], MachineSource]

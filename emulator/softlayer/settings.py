@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from emulator import settings
-from emulator.fault_injection import BEFORE, COMMON_KINDS, FaultKind, FaultModel
+from emulator.fault_injection import BEFORE, COMMON_KINDS, LIST_KINDS, STALE, FaultKind, FaultModel
 from emulator.softlayer.calls import SERVICE_PREFIX
 
 SERVICE_ERRORS = ("rate_limit", "internal_error", "application_error", "system_error", "public_error")
 FAULT_KINDS = {
     **COMMON_KINDS,
     "error": FaultKind((*COMMON_KINDS["error"].ways, *SERVICE_ERRORS), BEFORE),
-    "stale": FaultKind(("late",), hits=lambda call: call.is_list),
+    STALE: LIST_KINDS[STALE],
     "no_total": FaultKind(("header",), hits=lambda call: call.is_list),  # the header with a list's length is missing
     # A receipt that does not name the guests.
     "bare_receipt": FaultKind(("cut",), hits=lambda call: call.name == "Product_Order::placeOrder"),

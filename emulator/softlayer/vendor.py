@@ -32,6 +32,7 @@ def served(account: Account, port: int) -> Starlette:
 
 SOFTLAYER = Vendor(
     settings=Settings,
+    folder="emulator",
     open_account=open_account,
     application=served,
     machine_source=GuestMachines,

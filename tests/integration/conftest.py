@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,9 @@ SETTINGS = {
 class AccountEmulator:
     """One emulator process with a state folder of its own and no machines behind its guests."""
 
+    vendor = "softlayer"
+    defaults: Mapping[str, Any] = SETTINGS
+
     def __init__(self, state: Path, **settings: Any) -> None:
         self.state = state
         self.port = free_port()
@@ -47,12 +50,22 @@ class AccountEmulator:
         self.clock_rate = settings.pop("clock_rate", 600)
         self._process: subprocess.Popen[bytes] | None = None
         state.mkdir(parents=True, exist_ok=True)
-        lines = [f"{name} = {_toml(value)}" for name, value in (SETTINGS | settings).items()]
+        lines = [f"{name} = {_toml(value)}" for name, value in {**self.defaults, **settings}.items()]
         (state / "settings.toml").write_text("\n".join(lines) + "\n")
 
     def start(self) -> None:
         """Run the server and return once it answers."""
-        options = ["--state", self.state, "--port", self.port, "--machines", "none", "--clock-rate", self.clock_rate]
+        options = [
+            self.vendor,
+            "--state",
+            self.state,
+            "--port",
+            self.port,
+            "--machines",
+            "none",
+            "--clock-rate",
+            self.clock_rate,
+        ]
         with (self.state / "emulator.log").open("ab") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "emulator", "serve", *map(str, options)], cwd=ROOT, stdout=log, stderr=log

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from emulator.settings import default_state
+from emulator.vendors import default_state
 from microcluster.home import Home
 from microcluster.setup import images
 from microcluster.setup.environment import PROJECT, VENV, child_environment

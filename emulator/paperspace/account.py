@@ -1,0 +1,121 @@
+"""An emulated Paperspace account: what every account has, the catalog, and the ids that the API shows."""
+
+from __future__ import annotations
+
+import secrets
+from ipaddress import IPv4Network
+
+from emulator.account import EmulatedAccount
+from emulator.paperspace.catalog import Catalog, load_catalog
+from emulator.paperspace.errors import ApiError, not_found
+from emulator.paperspace.records import Drive, Event, Machine, Network, PublicIp, Records, Script
+from emulator.paperspace.settings import Settings
+
+PASSWORD_BYTES = 12
+GATEWAY_POSITION = 1  # the first address of a network is its bridge
+REF_DIGITS = 9
+
+
+class Account(EmulatedAccount):
+    """Everything that one Paperspace team holds."""
+
+    settings: Settings
+    store: Records
+
+    def __init__(self, settings: Settings, store: Records) -> None:
+        super().__init__(settings, store)
+        self.catalog: Catalog = load_catalog()
+
+    @property
+    def team_ref(self) -> str:
+        """The team's id; it follows from the state folder, so that a client notices another account."""
+        return f"te{self.settings.account_name.removeprefix('acct-')}"
+
+    @property
+    def user_ref(self) -> str:
+        """The id of the key's owner."""
+        return f"u{self.settings.account_name.removeprefix('acct-')}"
+
+    @property
+    def member_ref(self) -> str:
+        """The id of the second user, who is a member of the team and no administrator."""
+        return f"m{self.settings.account_name.removeprefix('acct-')}"
+
+    def new_ref(self, prefix: str) -> str:
+        """A fresh id, as the API shows it."""
+        return prefix + self.token().replace("-", "")[:REF_DIGITS]
+
+    @staticmethod
+    def new_password() -> str:
+        """A fresh password; it is no part of what a seed repeats."""
+        return secrets.token_urlsafe(PASSWORD_BYTES)
+
+    def machine(self, ref: str) -> Machine:
+        """A machine to change."""
+        return self.store.machines[self._id_of("machines", "Machine", ref)]
+
+    def network(self, ref: str) -> Network:
+        """A private network to change; the default network of a machine is none."""
+        found = self.store.networks[self._id_of("networks", "Private network", ref)]
+        if found.machine_id is not None:
+            raise not_found("Private network", ref)
+        return found
+
+    def drive(self, ref: str) -> Drive:
+        """A shared drive to change; one that is being deleted is gone for its owner."""
+        found = self.store.drives[self._id_of("drives", "Shared drive", ref)]
+        if found.deleting:
+            raise not_found("Shared drive", ref)
+        return found
+
+    def script(self, ref: str) -> Script:
+        """A startup script to change."""
+        return self.store.scripts[self._id_of("scripts", "Startup script", ref)]
+
+    def event(self, ref: str) -> Event:
+        """A machine event."""
+        return self.store.events[self._id_of("events", "Machine event", ref)]
+
+    def public_ip(self, ip: str) -> PublicIp:
+        """A claimed address to change."""
+        found = next((each.id for each in self.store.public_ips.read_all() if each.ip == ip), None)
+        if found is None:
+            raise not_found("Public IP", ip)
+        return self.store.public_ips[found]
+
+    def region(self, given: str) -> str:
+        """The slug of a region, or the refusal of an unknown one."""
+        slug = self.catalog.region(given)
+        if slug is None:
+            raise ApiError(
+                "BAD_REQUEST", f"Region {given} does not exist. Use one of {', '.join(self.catalog.regions)}."
+            )
+        return slug
+
+    def free_private_ip(self, network: Network) -> str:
+        """An address of a network that no machine and no drive has."""
+        taken = {each.private_ip for each in self.store.machines.read_all()}
+        taken |= {each.address for each in self.store.drives.read_all()}
+        for position, address in enumerate(IPv4Network(network.subnet).hosts(), 1):
+            if position > GATEWAY_POSITION and str(address) not in taken:
+                return str(address)
+        raise ApiError(self.settings.capacity_code, f"Private network {network.ref} has no free address.")
+
+    def free_public_ip(self) -> str:
+        """An address that nobody has and that was not the last one to be given: a dynamic one changes."""
+        taken = {each.public_ip for each in self.store.machines.read_all()}
+        taken |= {each.ip for each in self.store.public_ips.read_all()}
+        hosts = [str(address) for address in IPv4Network(self.settings.public_subnet).hosts()][GATEWAY_POSITION:]
+        last = self.store.facts.get("last_public_ip", hosts[-1])
+        first = (hosts.index(last) + 1) % len(hosts) if last in hosts else 0
+        for address in hosts[first:] + hosts[:first]:
+            if address not in taken:
+                self.store.facts["last_public_ip"] = address
+                return address
+        raise ApiError(self.settings.capacity_code, "There is no free public address (setting public_subnet).")
+
+    def _id_of(self, kind: str, what: str, ref: str) -> int:
+        found = next((each.id for each in self.store.tables[kind].read_all() if each.ref == ref), None)
+        if found is None:
+            raise not_found(what, ref)
+        return found

@@ -1,0 +1,87 @@
+"""What things cost: each started hour until the end, and some of them at most so much a calendar month (UTC).
+
+The vendor's price page: hourly prices from create to destroy; everything without a GPU stops at the price of a month.
+"""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+from decimal import Decimal
+
+from emulator.paperspace.account import Account
+from emulator.paperspace.catalog import Rate
+from emulator.paperspace.records import BillingItem, Drive, Machine, Network, PublicIp
+
+HOUR_S = 3600.0
+CENT = Decimal("0.01")
+MACHINE, DISK, DRIVE, ADDRESS, NETWORK = "machine", "machine disk", "shared drive", "public ip", "private network"
+
+
+def open_for(
+    account: Account, kind: str, what: Machine | Drive | Network | PublicIp, rate: Rate | Decimal
+) -> BillingItem:
+    """Begin to bill something; a rate that is a plain number has no limit a month."""
+    limited = isinstance(rate, Rate)
+    item = BillingItem(
+        id=account.next_id(),
+        kind=kind,
+        resource_id=what.id,
+        ref=what.ip if isinstance(what, PublicIp) else what.ref,
+        name=what.ip if isinstance(what, PublicIp) else what.name,
+        per_hour=str(rate.per_hour if limited else rate),
+        per_month=str(rate.per_month) if limited else None,
+        opened=account.now,
+    )
+    account.store.billing_items[item.id] = item
+    return item
+
+
+def close(account: Account, resource_id: int, *kinds: str) -> None:
+    """End the bill of something, or only of some parts of it."""
+    for item in account.store.billing_items.living():
+        if item.resource_id == resource_id and item.closed is None and (not kinds or item.kind in kinds):
+            account.store.billing_items[item.id].closed = account.now
+
+
+def is_open(account: Account, resource_id: int, kind: str) -> bool:
+    """Whether a part of something is being billed."""
+    return any(
+        item.resource_id == resource_id and item.kind == kind and item.closed is None
+        for item in account.store.billing_items.living()
+    )
+
+
+def charged(item: BillingItem, until: float) -> Decimal:
+    """The dollars for an item up to a moment."""
+    end = until if item.closed is None else min(until, item.closed)
+    total, begin = Decimal(), item.opened
+    while begin <= end:
+        month_end = min(_next_month(begin), end)
+        amount = Decimal(item.per_hour) * _started_hours(month_end - begin)
+        total += amount if item.per_month is None else min(amount, Decimal(item.per_month))
+        if month_end == end:
+            break
+        begin = month_end
+    return total
+
+
+def bill(account: Account) -> Decimal:
+    """What the team has to pay in all up to now, rounded to cents."""
+    now = account.now
+    return sum((charged(item, now) for item in account.store.billing_items.read_all()), Decimal()).quantize(CENT)
+
+
+def open_items(account: Account) -> list[BillingItem]:
+    """Everything that is being billed."""
+    return [item for item in account.store.billing_items.living() if item.closed is None]
+
+
+def _started_hours(seconds: float) -> int:
+    return max(1, math.ceil(round(seconds, 3) / HOUR_S))
+
+
+def _next_month(moment: float) -> float:
+    here = datetime.fromtimestamp(moment, UTC)
+    year, month = (here.year + 1, 1) if here.month == 12 else (here.year, here.month + 1)
+    return datetime(year, month, 1, tzinfo=UTC).timestamp()

@@ -1,0 +1,134 @@
+"""What is sold: regions, machine types, disks, drives and templates; facts and their sources are in catalog.toml."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+FILE = Path(__file__).with_name("catalog.toml")
+CPU, OLDER = "cpu", "older"
+NEWER = ("A100", "A100-80G", "H100")  # of GPU types, those that the older ML-in-a-Box does not know
+SAME_GROUP = ("A4000", "A5000", "A6000")
+
+
+@dataclass(frozen=True)
+class MachineType:
+    """One type of machine, with the number of its GPUs in its label."""
+
+    label: str
+    base: str
+    gpu: str | None
+    gpu_memory_gb: int
+    gpus: int
+    cores: int
+    memory_gb: float
+    per_hour: Decimal
+    regions: tuple[str, ...]
+
+    @property
+    def group(self) -> str:
+        """A machine's type can change only inside its group."""
+        if self.gpu is None:
+            return CPU
+        return "AX00" if self.base in SAME_GROUP else self.base
+
+
+@dataclass(frozen=True)
+class Rate:
+    """Dollars an hour, and at most a calendar month."""
+
+    per_hour: Decimal
+    per_month: Decimal
+
+
+@dataclass(frozen=True)
+class Template:
+    """An operating system with what is installed on it."""
+
+    ref: str
+    name: str
+    label: str
+    default_gb: int | None
+    types: tuple[MachineType, ...]
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """Everything that is sold."""
+
+    currency: str
+    regions: Mapping[str, str]
+    types: Mapping[str, MachineType]
+    templates: Mapping[str, Template]
+    disks: Mapping[int, Rate]
+    drives: Mapping[int, Rate]
+    public_ip: Rate
+    network: Rate
+
+    def region(self, given: str) -> str | None:
+        """The slug of a region that is given by slug, in any case, or by name; None if there is none."""
+        return next((slug for slug, name in self.regions.items() if given.lower() == slug or given == name), None)
+
+
+@cache
+def load_catalog() -> Catalog:
+    """Read the catalog."""
+    read = tomllib.loads(FILE.read_text())
+    regions = read["regions"]
+    types = {each.label: each for each in [*_cpu_types(read["cpu_types"], regions), *_gpu_types(read["gpu_types"])]}
+    return Catalog(
+        currency=read["currency"],
+        regions=regions,
+        types=types,
+        templates={ref: _template(ref, row, types) for ref, row in read["templates"].items()},
+        disks=_rates(read["disks"]),
+        drives=_rates(read["drives"]),
+        public_ip=Rate(Decimal(read["per_hour_of_public_ip"]), Decimal(read["per_month_of_public_ip"])),
+        network=Rate(Decimal(read["per_hour_of_network"]), Decimal(read["per_month_of_network"])),
+    )
+
+
+def _rates(rows: Mapping[str, list[str]]) -> dict[int, Rate]:
+    return {int(size): Rate(Decimal(hour), Decimal(month)) for size, (hour, month) in rows.items()}
+
+
+def _cpu_types(rows: Mapping[str, list[Any]], regions: Mapping[str, str]) -> list[MachineType]:
+    return [
+        MachineType(label, label, None, 0, 0, cores, memory, Decimal(price), tuple(regions))
+        for label, (cores, memory, price) in rows.items()
+    ]
+
+
+def _gpu_types(rows: Mapping[str, list[Any]]) -> list[MachineType]:
+    return [
+        MachineType(
+            label=base if count == 1 else f"{base}x{count}",
+            base=base,
+            gpu=gpu,
+            gpu_memory_gb=gpu_memory,
+            gpus=count,
+            cores=cores * count,
+            memory_gb=memory * count,
+            per_hour=Decimal(price) * count,
+            regions=tuple(regions),
+        )
+        for base, (gpu, gpu_memory, cores, memory, price, regions, counts) in rows.items()
+        for count in counts
+    ]
+
+
+def _template(ref: str, row: list[Any], types: Mapping[str, MachineType]) -> Template:
+    name, label, default_gb, offers = row
+    offered = tuple(each for each in types.values() if _offers(offers, each))
+    return Template(ref, name, label, default_gb or None, offered)
+
+
+def _offers(offers: list[str], machine_type: MachineType) -> bool:
+    if machine_type.gpu is None:
+        return CPU in offers
+    return machine_type.base in offers or (OLDER in offers and machine_type.base not in NEWER)

@@ -1,0 +1,183 @@
+"""The records of a Paperspace account, by kind and id. ``ref`` is the id that the API shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from emulator.store import Store
+from emulator.table import Table
+
+
+@dataclass
+class Phase:
+    """One stretch of work on a machine: the state that it shows, and the event that it belongs to."""
+
+    state: str
+    seconds: float
+    event_id: int
+    waits: bool = False  # until the machine behind it is where the account wants it
+    is_lag: bool = False  # the event has not begun
+
+
+@dataclass
+class Upgrade:
+    """What a machine will have once it is upgraded."""
+
+    machine_type: str
+    disk_gb: int
+
+
+@dataclass
+class Machine:
+    """One machine, from the accepted creation to the end of its deletion."""
+
+    id: int
+    ref: str
+    name: str
+    machine_type: str
+    template_id: str
+    region: str
+    disk_gb: int
+    network_id: int
+    private_ip: str
+    public_ip_type: str
+    created: float
+    modified: float
+    state: str = "provisioning"
+    phases: list[Phase] = field(default_factory=list)
+    since: float = 0.0  # when the first phase began
+    settles: str = "off"  # the state after the last phase; empty: the machine is gone
+    public_ip: str | None = None
+    upgrade: Upgrade | None = None
+    accessors: list[str] = field(default_factory=list)
+    ssh_keys: list[str] = field(default_factory=list)
+    powered: bool = False
+    boots: int = 0
+    revision: int = 1  # of what the machine behind it has to be
+    reached: int = 0
+    deleting: bool = False
+    failed: bool = False  # its creation has ended with an error
+    script_text: str = ""  # what the next boot runs
+    script_serial: str = ""
+    error: str | None = None  # why the machine behind it does not come up
+
+
+@dataclass
+class Network:
+    """A private network; one with ``machine_id`` is the default network of that machine alone, which no list shows."""
+
+    id: int
+    ref: str
+    name: str
+    region: str
+    subnet: str
+    position: int  # of the subnet in the settings
+    created: float
+    machine_id: int | None = None
+
+
+@dataclass
+class Drive:
+    """A shared drive: a share on a server of its own in a private network."""
+
+    id: int
+    ref: str
+    name: str
+    region: str
+    network_id: int
+    size_gb: int
+    address: str
+    username: str
+    password: str
+    created: float
+    deleting: bool = False
+    error: str | None = None
+
+
+@dataclass
+class Script:
+    """A startup script; its text is never shown."""
+
+    id: int
+    ref: str
+    name: str
+    text: str
+    is_run_once: bool
+    created: float
+    is_enabled: bool = True
+    machine_ids: list[int] = field(default_factory=list)
+    served_ids: list[int] = field(default_factory=list)  # machines that have had it, if it runs once
+
+
+@dataclass
+class PublicIp:
+    """An address that stays until it is released."""
+
+    id: int
+    ip: str
+    region: str
+    created: float
+    machine_id: int | None = None
+
+
+@dataclass
+class Event:
+    """Something that was asked of a machine, and how far it is."""
+
+    id: int
+    ref: str
+    name: str
+    machine_ref: str
+    created: float
+    state: str = "new"
+    started: float | None = None
+    finished: float | None = None
+    error: str | None = None
+
+
+@dataclass
+class BillingItem:
+    """Something that is paid for from a moment on; ``per_month`` limits what a calendar month of it costs."""
+
+    id: int
+    kind: str
+    resource_id: int
+    ref: str
+    name: str
+    per_hour: str
+    per_month: str | None
+    opened: float
+    closed: float | None = None
+
+
+@dataclass
+class SshKey:
+    """A public key that a person has put on the account in the console."""
+
+    id: int
+    text: str
+
+
+class Records(Store):
+    """Everything that the account holds."""
+
+    RESET = "python -m emulator reset paperspace"
+    KINDS = {
+        "machines": Machine,
+        "networks": Network,
+        "drives": Drive,
+        "scripts": Script,
+        "public_ips": PublicIp,
+        "events": Event,
+        "billing_items": BillingItem,
+        "ssh_keys": SshKey,
+    }
+
+    machines: Table[Machine]
+    networks: Table[Network]
+    drives: Table[Drive]
+    scripts: Table[Script]
+    public_ips: Table[PublicIp]
+    events: Table[Event]
+    billing_items: Table[BillingItem]
+    ssh_keys: Table[SshKey]

@@ -1,0 +1,154 @@
+"""The records as the API shows them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from emulator.paperspace.account import Account
+from emulator.paperspace.catalog import Template
+from emulator.paperspace.records import Drive, Event, Machine, Network, PublicIp, Script
+
+GIB = 1024**3
+AGENT = "LinuxHeadless"
+NETMASK = "255.255.255.0"
+USED_BYTES = 28 * GIB  # what a fresh image takes, after the vendor's page on resizing
+View = dict[str, Any]
+
+
+def moment(seconds: float | None) -> str | None:
+    """A moment as the API writes it: UTC with milliseconds."""
+    if seconds is None:
+        return None
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def machine(account: Account, shown: Machine) -> View:
+    """A machine."""
+    machine_type, template = account.catalog.types[shown.machine_type], account.catalog.templates[shown.template_id]
+    network = account.store.networks.get(shown.network_id)
+    by_name = account.settings.machine_region == "name"
+    return {
+        "id": shown.ref,
+        "name": shown.name,
+        "state": shown.state,
+        "os": template.label,
+        "machineType": shown.machine_type,
+        "agentType": AGENT,
+        "cpus": machine_type.cores,
+        "ram": int64(account, int(machine_type.memory_gb * GIB)),
+        "storageTotal": int64(account, shown.disk_gb * GIB),
+        "storageUsed": int64(account, USED_BYTES),
+        "accelerators": _accelerators(account, shown),
+        "region": account.catalog.regions[shown.region] if by_name else shown.region,
+        "privateIp": shown.private_ip,
+        "networkId": network.ref if network else None,
+        "publicIp": shown.public_ip,
+        "publicIpType": shown.public_ip_type,
+        "autoShutdownEnabled": False,
+        "autoShutdownTimeout": None,
+        "autoShutdownForce": None,
+        "autoSnapshotEnabled": False,
+        "autoSnapshotFrequency": None,
+        "autoSnapshotSaveCount": None,
+        "updatesPending": False,
+        "restorePointEnabled": False,
+        "restorePointFrequency": None,
+        "restorePointSnapshotId": None,
+        "usageRate": float(machine_type.per_hour),
+        "storageRate": float(account.catalog.disks[shown.disk_gb].per_month),
+        "dtCreated": moment(shown.created),
+        "dtModified": moment(shown.modified),
+        "dtDeleted": None,
+        "reservation": None,
+    }
+
+
+def network(account: Account, shown: Network) -> View:
+    """A private network."""
+    return {
+        "id": shown.ref,
+        "name": shown.name,
+        "region": shown.region,
+        "network": shown.subnet.partition("/")[0],
+        "netmask": NETMASK,
+        "dtCreated": moment(shown.created),
+        "dtDeleted": None,
+    }
+
+
+def drive(account: Account, shown: Drive) -> View:
+    """A shared drive, with its password."""
+    return {
+        "id": shown.ref,
+        "name": shown.name,
+        "dtCreated": moment(shown.created),
+        "dtDeleted": None,
+        "size": int64(account, shown.size_gb * GIB),
+        "mountPoint": f"\\\\{shown.address}\\{shown.ref}",
+        "username": shown.username,
+        "password": shown.password,
+        "networkId": account.store.networks[shown.network_id].ref,
+        "region": shown.region,
+    }
+
+
+def script(account: Account, shown: Script) -> View:
+    """A startup script, without its text."""
+    living = (account.store.machines.get(number) for number in shown.machine_ids)
+    return {
+        "id": shown.ref,
+        "name": shown.name,
+        "description": None,
+        "isEnabled": shown.is_enabled,
+        "isRunOnce": shown.is_run_once,
+        "assignedMachineIds": [each.ref for each in living if each],
+        "dtCreated": moment(shown.created),
+        "dtDeleted": None,
+    }
+
+
+def public_ip(account: Account, shown: PublicIp) -> View:
+    """A claimed address."""
+    assigned = account.store.machines.get(shown.machine_id) if shown.machine_id else None
+    holder = {"assignedMachineId": assigned.ref} if assigned else {}
+    return {"ip": shown.ip, "region": shown.region, **holder, "dtCreated": moment(shown.created)}
+
+
+def event(account: Account, shown: Event) -> View:
+    """A machine event."""
+    return {
+        "id": shown.ref,
+        "name": shown.name,
+        "state": shown.state,
+        "machineId": shown.machine_ref,
+        "dtCreated": moment(shown.created),
+        "dtStarted": moment(shown.started),
+        "dtFinished": moment(shown.finished),
+        "error": shown.error,
+    }
+
+
+def template(shown: Template, created: float) -> View:
+    """A template."""
+    return {
+        "id": shown.ref,
+        "name": shown.name,
+        "agentType": AGENT,
+        "operatingSystemLabel": shown.label,
+        "defaultSizeGb": shown.default_gb,
+        "availableMachineTypes": [{"machineTypeLabel": each.label, "isAvailable": True} for each in shown.types],
+        "dtCreated": moment(created),
+    }
+
+
+def int64(account: Account, number: int) -> int | str:
+    """A number of bytes: the document says integer, and clients of the live service have read a string."""
+    return str(number) if account.settings.int64 == "string" else number
+
+
+def _accelerators(account: Account, shown: Machine) -> list[View] | None:
+    kind = account.catalog.types[shown.machine_type]
+    if kind.gpu is None:
+        return None
+    return [{"name": kind.gpu, "memory": int64(account, kind.gpu_memory_gb * GIB), "count": kind.gpus}]

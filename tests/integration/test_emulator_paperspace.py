@@ -1,0 +1,174 @@
+"""The emulated Paperspace account over the wire: answers that get lost, streams that break, lists that lag, and the commands."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+
+from tests.integration.conftest import ROOT, AccountEmulator, free_port
+from tests.unit.emulated_paperspace import order
+
+KEY = {"Authorization": "Bearer local"}
+LIMIT_S = 20
+
+
+class Paperspace(AccountEmulator):
+    """One emulated Paperspace account, without machines behind its machines."""
+
+    vendor = "paperspace"
+    defaults = {"provisioning_s": 300.0}
+
+    def send(self, method: str, path: str, **given: Any) -> requests.Response:
+        authority = self.state / "authority.pem"
+        with requests.Session() as session:
+            session.trust_env = False
+            session.verify = str(authority) if authority.exists() else True
+            return session.request(method, f"{self.root}/v1{path}", timeout=LIMIT_S, headers=KEY, **given)
+
+    def names(self, path: str, **query: Any) -> list[str]:
+        return [each["name"] for each in self.send("GET", path, params=query).json()["items"]]
+
+    def network(self, name: str) -> dict[str, Any]:
+        return self.send("POST", "/private-networks", json={"name": name, "region": "ny2"}).json()
+
+
+@pytest.fixture
+def paperspace(tmp_path: Path) -> Iterator[Callable[..., Paperspace]]:
+    started: list[Paperspace] = []
+
+    def start(**settings: Any) -> Paperspace:
+        account = Paperspace(tmp_path / f"account-{len(started)}", **settings)
+        started.append(account)
+        account.start()
+        return account
+
+    yield start
+    for account in started:
+        account.stop()
+
+
+def test_an_order_whose_answer_is_lost_was_accepted_once_and_a_lost_order_was_not(paperspace):
+    account = paperspace()
+    account.script("machines-create", "lost_reply", about="kept")
+    account.script("machines-create", "lost_call", about="lost")
+    for name in ("kept", "lost"):
+        with pytest.raises(requests.ConnectionError):
+            account.send("POST", "/machines", json=order(name))
+    assert account.names("/machines") == ["kept"]
+
+
+@pytest.mark.parametrize("way", ["plain_bytes", "alert", "end", "reset"])
+def test_an_order_whose_tls_stream_breaks_after_it_was_accepted_is_in_the_account(paperspace, way):
+    account = paperspace(tls=True)
+    account.script("machines-create", "broken_tls", way=way)
+    with pytest.raises(requests.ConnectionError):
+        account.send("POST", "/machines", json=order("kept"))
+    assert account.names("/machines") == ["kept"]
+
+
+def test_a_refusal_for_too_many_calls_says_when_to_come_back(paperspace):
+    account = paperspace()
+    for way in ("http_429", "too_many_requests"):
+        account.script("machines-list", "error", way=way)
+        answer = account.send("GET", "/machines")
+        assert (answer.status_code, answer.headers["Retry-After"]) == (429, "1")
+    assert answer.json()["code"] == "TOO_MANY_REQUESTS"
+
+
+@pytest.mark.parametrize(("way", "status"), [("http_500", 500), ("http_502", 502), ("internal_server_error", 500)])
+def test_an_error_of_the_server_prevents_the_call(paperspace, way, status):
+    account = paperspace()
+    account.script("privateNetworks-create", "error", way=way)
+    assert account.send("POST", "/private-networks", json={"name": "a", "region": "ny2"}).status_code == status
+    assert account.names("/private-networks") == []
+
+
+def test_a_stale_list_shows_the_account_as_it_was(paperspace):
+    account = paperspace(list_lag_s=3600.0)
+    network = account.network("new")
+    assert account.names("/private-networks") == []
+    assert account.send("GET", f"/private-networks/{network['id']}").json()["name"] == "new"
+    account._admin("clock", b'{"seconds": 3700}')
+    assert account.names("/private-networks") == ["new"]
+
+
+def test_pages_that_come_out_of_different_orders_miss_some_and_repeat_others(paperspace):
+    account = paperspace()
+    for number in range(6):
+        account.network(f"net-{number}")
+    account.script("privateNetworks-list", "reordered", times=100)
+    seen: list[str] = []
+    after: dict[str, str] = {}
+    while True:
+        page = account.send("GET", "/private-networks", params={"limit": 2, **after}).json()
+        seen += [each["name"] for each in page["items"]]
+        if not page["hasMore"] or len(seen) > 60:
+            break
+        after = {"after": page["nextPage"]}
+    assert len(set(seen)) < 6 or len(seen) > 6
+
+
+def test_quota_and_capacity_come_as_scripted_faults(paperspace):
+    account = paperspace()
+    account.script("machines-create", "capacity")
+    account.script("sharedDrives-create", "quota")
+    assert account.send("POST", "/machines", json=order()).json()["code"] == "PRECONDITION_FAILED"
+    network = account.network("a")["id"]
+    drive = {"name": "d", "size": 250, "region": "ny2", "networkId": network}
+    assert account.send("POST", "/shared-drives", json=drive).json()["code"] == "FORBIDDEN"
+    assert account.send("POST", "/shared-drives", json=drive).status_code == 200
+
+
+def test_a_jump_of_the_clock_bills_the_time_in_between(paperspace):
+    account = paperspace(clock_rate=0.001)
+    account.network("a")
+    account._admin("clock", json.dumps({"seconds": 40 * 86_400}).encode())
+    [billed] = account.status()["billed"]
+    assert 1 < float(billed["charged"]) <= 2
+
+
+def test_json_that_is_announced_and_not_sent_is_refused(paperspace):
+    account = paperspace()
+    announced = {**KEY, "Content-Type": "application/json"}
+    machine = account.send("POST", "/machines", json=order() | {"startOnCreate": False}).json()["data"]["id"]
+    url = f"{account.root}/v1/machines/{machine}/start"
+    assert requests.patch(url, headers=announced, timeout=LIMIT_S).status_code == 400
+    assert requests.patch(url, headers=announced, json={}, timeout=LIMIT_S).status_code in (200, 409)
+    assert requests.patch(url, headers=KEY, timeout=LIMIT_S).status_code in (200, 409)
+
+
+def test_start_status_stop_and_reset_are_this_accounts_own(tmp_path):
+    port = str(free_port())
+    environment = {**os.environ, "MICROCLUSTER_HOME": str(tmp_path)}
+
+    def run(*words: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "emulator", words[0], "paperspace", *words[1:]],
+            cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    try:
+        started = run("start", "--machines", "none", "--port", port, "--tls")
+        state = tmp_path / "emulator-paperspace"
+        key = state / "paperspace-api-key"
+        assert f"https://127.0.0.1:{port}" in started
+        assert str(key) in started
+        assert (key.read_text(), stat.S_IMODE(key.stat().st_mode)) == ("local\n", 0o600)
+        shown = json.loads(run("status", "--json", "--port", port))
+        assert (shown["running"], shown["open_billing_items"], shown["billed"]) == (True, 0, [])
+        assert not (tmp_path / "emulator").exists()
+    finally:
+        run("stop")
+    run("reset", "--machines", "none")
+    assert not state.exists()

@@ -1,0 +1,280 @@
+"""The emulated Paperspace API accepts and shows what the vendor describes, and refuses everything else in the vendor's shape."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from emulator.paperspace.errors import STATUS
+from emulator.paperspace.services import OPERATIONS
+from tests.unit.emulated_paperspace import UNDESCRIBED, EmulatedPaperspace, Refused, order
+from tests.unit.paperspace_contract import contract, problems_of_answer
+
+HOSTILE = "old [/data] \x1b[31m\u202e\x9b\n\x00 <b>"
+
+
+@pytest.fixture
+def account(tmp_path: Path) -> EmulatedPaperspace:
+    return EmulatedPaperspace(tmp_path)
+
+
+def refused(account: EmulatedPaperspace, method: str, path: str, **given: object) -> tuple[int, str]:
+    with pytest.raises(Refused) as refusal:
+        account.call(method, path, **given)
+    return refusal.value.status, refusal.value.code
+
+
+def test_every_operation_has_the_name_the_input_and_the_orders_that_the_vendor_describes():
+    described = {each.name: each for each in contract()[1]}
+    ours = {each.name: each for each in OPERATIONS if each.path not in UNDESCRIBED}
+    assert ours.keys() == described.keys()
+    for name, operation in ours.items():
+        wanted = described[name]
+        assert (operation.method, operation.path) == (wanted.method, wanted.path)
+        fields = {field + ("" if given.required else "~") for field, given in operation.fields.items()}
+        assert fields == set(wanted.fields), name
+        for field, given in operation.fields.items():
+            kind = wanted.fields.get(field) or wanted.fields[f"{field}~"]
+            assert set(given.one_of) == ({*kind.split("|")} if given.one_of or "|" in kind else set()), (name, field)
+
+
+def test_each_operation_once_keeps_to_the_description(account):
+    call = account.call
+    network, script = account.network(), call("POST", "/startup-scripts", name="boot", script="true")["id"]
+    drive = account.drive(network)["id"]
+    machine = account.ready(networkId=network, publicIpType="static", startupScriptId=script)
+    [event, *_] = call("GET", "/machine-events", machineId=machine)["items"]
+    call("GET", f"/machine-events/{event['id']}")
+    call("PATCH", f"/machines/{machine}/restart")
+    account.wait(machine, "restarting")
+    account.wait(machine, "ready")
+    [address] = call("GET", "/public-ips")["items"]
+    assert address["assignedMachineId"] == machine
+    call("PUT", f"/public-ips/{address['ip']}", machineId=None)
+    claimed = call("POST", "/public-ips", region="ny2")["ip"]
+    call("PUT", f"/public-ips/{claimed}", machineId=machine)
+    call("PATCH", f"/machines/{machine}/stop")
+    account.wait(machine, "off")
+    call("PUT", f"/machines/{machine}", name="renamed", diskSize=100)
+    account.wait(machine, "off")
+    call("PATCH", f"/machines/{machine}/start")
+    account.wait(machine, "ready")
+    call("PUT", f"/private-networks/{network}", name="other")
+    call("PUT", f"/shared-drives/{drive}", name="other")
+    call("POST", f"/startup-scripts/{script}/unassign", machineId=machine)
+    call("POST", f"/startup-scripts/{script}/assign", machineId=machine)
+    call("PUT", f"/startup-scripts/{script}", isEnabled=False)
+    for path in ("machines", "private-networks", "shared-drives", "startup-scripts", "os-templates"):
+        call("GET", f"/{path}")
+    for path in (f"private-networks/{network}", f"shared-drives/{drive}", f"startup-scripts/{script}", "auth/session"):
+        call("GET", f"/{path}")
+    call("GET", "/machine-availability", machineType="P4000x2", region="ny2")
+    call("PATCH", f"/machines/{machine}/stop")
+    account.wait(machine, "off")
+    call("DELETE", f"/machines/{machine}")
+    account.gone(machine)
+    for path in (f"shared-drives/{drive}", f"startup-scripts/{script}", f"private-networks/{network}"):
+        call("DELETE", f"/{path}")
+    call("DELETE", f"/public-ips/{claimed}")
+    assert account.called == {each.name for each in contract()[1]}
+
+
+def test_the_description_notices_a_wrong_answer():
+    assert problems_of_answer("DELETE", "/private-networks/n1", 200, {"id": 7})
+    assert problems_of_answer("GET", "/machines/ps1", 404, {"message": "gone"})
+    assert problems_of_answer("GET", "/public-ips", 200, {"hasMore": False, "items": [{"ip": "a"}]})
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"nodes": 2},
+        {"id": "ps1"},
+        {"name": ""},
+        {"name": 7},
+        {"diskSize": "50"},
+        {"diskSize": 0},
+        {"diskSize": 51},
+        {"startOnCreate": "true"},
+        {"publicIpType": "elastic"},
+        {"autoSnapshotFrequency": "hour"},
+        {"region": "lon1"},
+        {"machineType": "P9000"},
+        {"templateId": "t0nspur5"},
+        {"accessorIds": [1]},
+        {"autoShutdownTimeout": 8},
+        {"name": None},
+    ],
+)
+def test_a_machine_with_a_wrong_property_is_refused_and_nothing_is_ordered(account, wrong):
+    assert refused(account, "POST", "/machines", **(order() | wrong)) == (400, "BAD_REQUEST")
+    assert account.call("GET", "/machines")["items"] == []
+    assert account.account.store.billing_items == {}
+    assert account.account.store.networks == {}
+
+
+def test_everything_that_is_wrong_with_the_form_is_named_at_once(account):
+    _, body = account.answer("POST", "/machines", name="a", diskSize="50", nodes=2)
+    texts = [each["message"] for each in body["issues"]]
+    assert [text for text in texts if "nodes" in text]
+    assert [text for text in texts if text.startswith("diskSize")]
+    assert sum(text.endswith("Required") for text in texts) == 3
+
+
+def test_a_path_parameter_may_be_repeated_in_the_body_with_the_same_value_only(account):
+    network = account.network()
+    assert account.call("PUT", f"/private-networks/{network}", id=network, name="b")["name"] == "b"
+    assert refused(account, "PUT", f"/private-networks/{network}", id="n1") == (400, "BAD_REQUEST")
+
+
+def test_what_is_not_emulated_says_so_and_is_counted(account):
+    assert refused(account, "GET", "/machines/ps1/accessors") == (501, "METHOD_NOT_SUPPORTED")
+    for name in ("autoShutdownEnabled", "autoSnapshotEnabled", "takeInitialSnapshot", "enableNvlink"):
+        status, body = account.answer("POST", "/machines", **order(), **{name: True})
+        assert status == 501
+        assert name in body["message"]
+    assert sum(account.account.not_emulated.values()) == 4
+
+
+@pytest.mark.parametrize("given", ["ny2", "NY2", "East Coast (NY2)"])
+def test_a_region_is_known_by_slug_in_any_case_and_by_name(account, given):
+    assert account.call("POST", "/private-networks", name="a", region=given)["region"] == "ny2"
+
+
+def test_regions_have_to_fit_together(account):
+    network = account.network(region="ams1")
+    assert refused(account, "POST", "/machines", **order(), networkId=network) == (400, "BAD_REQUEST")
+    with pytest.raises(Refused):
+        account.drive(network)
+    address = account.call("POST", "/public-ips", region="ca1")["ip"]
+    machine = account.ready()
+    assert refused(account, "PUT", f"/public-ips/{address}", machineId=machine) == (400, "BAD_REQUEST")
+
+
+def test_an_unknown_object_is_404_except_a_network_which_is_null(account, tmp_path):
+    for path in ("machines/x", "shared-drives/x", "startup-scripts/x", "machine-events/x"):
+        assert refused(account, "GET", f"/{path}") == (404, "NOT_FOUND")
+    assert account.call("GET", "/private-networks/x") is None
+    strict = EmulatedPaperspace(tmp_path / "strict", unknown_network="404")
+    assert refused(strict, "GET", "/private-networks/x") == (404, "NOT_FOUND")
+
+
+def test_a_machine_without_network_is_alone_in_one_that_no_list_shows(account):
+    first, second = account.order("a"), account.order("b")
+    shown = [account.call("GET", f"/machines/{machine}") for machine in (first, second)]
+    assert shown[0]["privateIp"].rpartition(".")[0] != shown[1]["privateIp"].rpartition(".")[0]
+    assert account.call("GET", f"/private-networks/{shown[0]['networkId']}") is None
+    assert account.call("GET", "/private-networks")["items"] == []
+
+
+def test_a_network_in_use_stays_and_its_addresses_are_its_own(account):
+    network = account.network()
+    drive = account.drive(network)
+    machine = account.call("GET", f"/machines/{account.order(networkId=network)}")
+    assert drive["mountPoint"].startswith("\\\\10.64.21.")
+    assert machine["privateIp"] not in drive["mountPoint"]
+    assert refused(account, "DELETE", f"/private-networks/{network}") == (409, "CONFLICT")
+
+
+def test_lists_are_paged_in_the_order_that_is_asked_for(account):
+    for name in ("b", "a", "c"):
+        account.network(name)
+    first = account.call("GET", "/private-networks", orderBy="name", order="asc", limit=2)
+    second = account.call("GET", "/private-networks", orderBy="name", order="asc", limit=2, after=first["nextPage"])
+    assert [each["name"] for each in (*first["items"], *second["items"])] == ["a", "b", "c"]
+    assert (first["hasMore"], second["hasMore"], "nextPage" in second) == (True, False, False)
+    newest_first = account.call("GET", "/private-networks")["items"]
+    assert [each["name"] for each in newest_first] == ["c", "a", "b"]
+
+
+def test_a_page_goes_on_behind_its_cursor_when_that_object_is_gone(account):
+    networks = [account.network(name) for name in ("a", "b", "c")]
+    first = account.call("GET", "/private-networks", limit=1)
+    account.call("DELETE", f"/private-networks/{networks[2]}")
+    rest = account.call("GET", "/private-networks", after=first["nextPage"])["items"]
+    assert [each["name"] for each in rest] == ["b", "a"]
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"limit": 0}, {"limit": 121}, {"limit": "all"}, {"after": "?"}, {"orderBy": "region"}, {"x": 1}]
+)
+def test_a_list_that_is_asked_for_wrongly_is_refused(account, wrong):
+    assert refused(account, "GET", "/private-networks", **wrong) == (400, "BAD_REQUEST")
+
+
+def test_names_are_found_by_a_part_and_need_not_be_unique(account):
+    made = [account.network("mc-train-1"), account.network("mc-train-1")]
+    found = account.call("GET", "/private-networks", name="train")["items"]
+    assert {each["id"] for each in found} == set(made)
+
+
+def test_every_name_may_be_hostile_and_comes_back_as_it_was_written(account):
+    network = account.network(HOSTILE)
+    machine = account.order(HOSTILE, networkId=network)
+    script = account.call("POST", "/startup-scripts", name=HOSTILE, script=HOSTILE)
+    assert script["name"] == account.drive(network, HOSTILE)["name"] == HOSTILE
+    assert account.call("GET", f"/machines/{machine}")["name"] == HOSTILE
+    assert account.call("GET", f"/private-networks/{network}")["name"] == HOSTILE
+
+
+def test_without_a_valid_key_only_the_templates_and_an_empty_session_are_shown(account):
+    for key in (None, "wrong"):
+        assert account.answer("GET", "/machines", key)[0] == 401
+        assert account.answer("POST", "/machines", key, **order())[0] == 401
+        assert account.call("GET", "/auth/session", key) is None
+        assert account.call("GET", "/os-templates", key)["items"]
+
+
+def test_a_member_sees_and_starts_only_what_was_assigned_and_orders_nothing(tmp_path):
+    account = EmulatedPaperspace(tmp_path, member_key="member")
+    mine = account.ready("mine", accessorIds=[account.account.member_ref])
+    others = account.ready("others")
+    assert [each["id"] for each in account.call("GET", "/machines", "member")["items"]] == [mine]
+    assert account.answer("GET", f"/machines/{others}", "member")[0] == 404
+    assert account.answer("PATCH", f"/machines/{others}/stop", "member")[0] == 404
+    assert account.answer("PATCH", f"/machines/{mine}/stop", "member")[0] == 200
+    for path in ("/private-networks", "/shared-drives", "/public-ips", "/startup-scripts"):
+        assert account.answer("GET", path, "member")[0] == 403
+    assert account.answer("POST", "/machines", "member", **order())[0] == 403
+    assert account.answer("DELETE", f"/machines/{mine}", "member")[0] == 403
+    assert account.call("GET", "/auth/session", "member")["user"]["teamMemberships"][0]["isAdmin"] is False
+
+
+def test_a_key_of_another_team_sees_nothing_of_this_one(tmp_path):
+    account = EmulatedPaperspace(tmp_path, other_team_key="theirs")
+    machine = account.ready()
+    assert account.call("GET", "/machines", "theirs")["items"] == []
+    assert account.answer("GET", f"/machines/{machine}", "theirs")[0] == 404
+    assert account.answer("DELETE", f"/machines/{machine}", "theirs")[0] == 404
+    ours, theirs = (account.call("GET", "/auth/session", key)["team"]["id"] for key in ("local", "theirs"))
+    assert ours != theirs
+
+
+def test_a_drive_shows_its_password_in_every_answer_and_nothing_else_of_it_changes(account):
+    network = account.network()
+    drive = account.drive(network)
+    [listed] = account.call("GET", "/shared-drives")["items"]
+    assert listed == account.call("GET", f"/shared-drives/{drive['id']}") == drive
+    assert drive["password"]
+    for change in ({"size": 500}, {"networkId": network}, {"region": "ca1"}):
+        assert refused(account, "PUT", f"/shared-drives/{drive['id']}", **change) == (400, "BAD_REQUEST")
+
+
+def test_a_script_never_shows_its_text(account):
+    made = account.call("POST", "/startup-scripts", name="boot", script="echo secret")
+    assert "secret" not in str(made) + str(account.call("GET", "/startup-scripts"))
+
+
+def test_bytes_and_regions_are_written_either_way(tmp_path):
+    plain = EmulatedPaperspace(tmp_path, int64="number", machine_region="slug")
+    shown = plain.call("GET", f"/machines/{plain.order()}")
+    assert (shown["ram"], shown["region"]) == (60 * 1024**3, "ny2")
+
+
+def test_every_code_is_one_that_the_vendors_client_knows():
+    known = {
+        "PARSE_ERROR", "BAD_REQUEST", "INTERNAL_SERVER_ERROR", "UNAUTHORIZED", "FORBIDDEN", "NOT_FOUND", "METHOD_NOT_SUPPORTED",
+        "TIMEOUT", "CONFLICT", "PRECONDITION_FAILED", "PAYLOAD_TOO_LARGE", "TOO_MANY_REQUESTS", "CLIENT_CLOSED_REQUEST",
+    }  # fmt: skip
+    assert STATUS.keys() <= known

@@ -1,0 +1,215 @@
+"""Machines of the emulated Paperspace account: states, events, addresses and bills as the account's clock goes on."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from emulator.paperspace import billing
+from emulator.paperspace.records import BillingItem, Records
+from emulator.paperspace.status import holdings
+from tests.unit.emulated_paperspace import EmulatedPaperspace, Refused, order
+
+DAY_S = 86_400.0
+JANUARY = 1767225600.0  # 2026-01-01T00:00Z
+
+
+@pytest.fixture
+def account(tmp_path: Path) -> EmulatedPaperspace:
+    return EmulatedPaperspace(tmp_path)
+
+
+def code(account: EmulatedPaperspace, method: str, path: str, **given: object) -> str:
+    with pytest.raises(Refused) as refusal:
+        account.call(method, path, **given)
+    return refusal.value.code
+
+
+def states(account: EmulatedPaperspace, machine: str, calls: int = 30) -> list[str]:
+    seen: list[str] = []
+    for _ in range(calls):
+        status, body = account.answer("GET", f"/machines/{machine}")
+        now = body["state"] if status == 200 else "404"
+        seen += [now] if [now] != seen[-1:] else []
+    return seen
+
+
+def test_a_machine_is_built_then_started_then_ready_with_two_events(account):
+    machine = account.order()
+    assert states(account, machine) == ["provisioning", "starting", "serviceready", "ready"]
+    events = account.call("GET", "/machine-events", machineId=machine, order="asc")["items"]
+    assert sorted((each["name"], each["state"]) for each in events) == [("create", "done"), ("start", "done")]
+
+
+def test_a_machine_that_is_not_to_start_ends_off(account):
+    assert states(account, account.order(startOnCreate=False)) == ["provisioning", "off"]
+
+
+def test_stop_restart_and_resize_pass_through_their_states(account):
+    machine = account.ready()
+    account.call("PATCH", f"/machines/{machine}/restart")
+    assert states(account, machine) == ["ready", "restarting", "ready"]
+    account.call("PATCH", f"/machines/{machine}/stop")
+    assert states(account, machine) == ["stopping", "off"]
+    account.call("PUT", f"/machines/{machine}", machineType="P4000x4", diskSize=100)
+    assert states(account, machine) == ["upgrading", "off"]
+    shown = account.call("GET", f"/machines/{machine}")
+    assert (shown["machineType"], shown["storageTotal"], shown["usageRate"]) == ("P4000x4", str(100 * 1024**3), 2.04)
+
+
+def test_a_deleted_machine_is_404_and_its_events_stay(account):
+    machine = account.ready()
+    account.call("PATCH", f"/machines/{machine}/stop")
+    account.wait(machine, "off")
+    event = account.call("DELETE", f"/machines/{machine}")["event"]
+    assert states(account, machine)[-1] == "404"
+    assert account.call("GET", f"/machine-events/{event['id']}")["state"] == "done"
+    assert code(account, "DELETE", f"/machines/{machine}") == "NOT_FOUND"
+
+
+def test_work_on_a_busy_machine_is_refused(account):
+    machine = account.order()
+    for action in ("start", "stop", "restart"):
+        assert code(account, "PATCH", f"/machines/{machine}/{action}") == "CONFLICT"
+    assert code(account, "PUT", f"/machines/{machine}", name="b") == "CONFLICT"
+
+
+def test_redundant_and_wrong_actions_are_refused(account, tmp_path):
+    machine = account.ready()
+    assert code(account, "PATCH", f"/machines/{machine}/start") == "BAD_REQUEST"
+    assert code(account, "DELETE", f"/machines/{machine}") == "PRECONDITION_FAILED"
+    assert code(account, "PUT", f"/machines/{machine}", diskSize=100) == "PRECONDITION_FAILED"
+    account.call("PATCH", f"/machines/{machine}/stop")
+    account.wait(machine, "off")
+    assert code(account, "PATCH", f"/machines/{machine}/stop") == "BAD_REQUEST"
+    assert code(account, "PUT", f"/machines/{machine}", machineType="C5") == "BAD_REQUEST"
+    mild = EmulatedPaperspace(tmp_path / "mild", redundant_actions="accepted", delete_running="accepted")
+    other = mild.ready()
+    assert mild.call("PATCH", f"/machines/{other}/start")["event"]["state"] == "done"
+    mild.call("DELETE", f"/machines/{other}")
+    mild.gone(other)
+
+
+def test_a_machine_that_is_still_being_built_can_be_deleted(account):
+    machine = account.order()
+    account.call("DELETE", f"/machines/{machine}")
+    account.gone(machine)
+    names = {each["name"]: each["state"] for each in account.call("GET", "/machine-events", machineId=machine)["items"]}
+    assert names == {"create": "cancelled", "start": "cancelled", "deactivate": "done"}
+
+
+def test_a_creation_that_fails_ends_its_event_with_an_error_and_the_machine_stays_and_is_billed(tmp_path):
+    account = EmulatedPaperspace(tmp_path, failed_rate=1.0)
+    machine = account.order()
+    assert states(account, machine) == ["provisioning"]
+    [event] = account.call("GET", "/machine-events", machineId=machine)["items"]
+    assert (event["state"], event["error"], event["dtFinished"] is not None) == ("error", None, True)
+    assert billing.open_items(account.account)
+    account.call("DELETE", f"/machines/{machine}")
+    account.gone(machine)
+    assert billing.open_items(account.account) == []
+
+
+def test_a_dynamic_address_changes_with_each_start_and_costs_only_while_on(account):
+    machine = account.ready(publicIpType="dynamic")
+    first = account.call("GET", f"/machines/{machine}")["publicIp"]
+    account.call("PATCH", f"/machines/{machine}/stop")
+    account.wait(machine, "off")
+    assert account.call("GET", f"/machines/{machine}")["publicIp"] is None
+    assert account.call("GET", "/public-ips")["items"] == []
+    assert "public ip" not in {item.kind for item in billing.open_items(account.account)}
+    account.call("PATCH", f"/machines/{machine}/start")
+    assert account.call("GET", f"/machines/{machine}")["publicIp"] not in (None, first)
+
+
+def test_a_static_address_outlives_its_machine_and_goes_on_costing_until_it_is_released(account):
+    machine = account.ready(publicIpType="static")
+    address = account.call("GET", f"/machines/{machine}")["publicIp"]
+    account.call("PATCH", f"/machines/{machine}/stop")
+    account.wait(machine, "off")
+    assert account.call("GET", f"/machines/{machine}")["publicIp"] == address
+    account.call("DELETE", f"/machines/{machine}")
+    account.gone(machine)
+    [left] = account.call("GET", "/public-ips")["items"]
+    assert (left["ip"], "assignedMachineId" in left) == (address, False)
+    assert [item.kind for item in billing.open_items(account.account)] == ["public ip"]
+    account.call("DELETE", f"/public-ips/{address}")
+    assert billing.open_items(account.account) == []
+
+
+def test_quota_and_capacity_refuse_the_next_machine_with_the_code_that_the_settings_choose(tmp_path):
+    small = EmulatedPaperspace(tmp_path / "small", max_machines=1)
+    small.order("a")
+    assert code(small, "POST", "/machines", **wanted("b")) == "FORBIDDEN"
+    full = EmulatedPaperspace(tmp_path / "full", capacity={"ny2/P4000x2": 1}, capacity_code="CONFLICT")
+    asked = {"machineType": "P4000x2", "region": "ny2"}
+    assert full.call("GET", "/machine-availability", **asked) == {"available": True}
+    full.order("a")
+    assert full.call("GET", "/machine-availability", **asked) == {"available": False}
+    assert code(full, "POST", "/machines", **wanted("b")) == "CONFLICT"
+    full.order("c", region="ca1")
+
+
+def test_a_type_that_a_region_does_not_sell_is_not_available(account):
+    assert account.call("GET", "/machine-availability", machineType="A5000", region="ams1") == {"available": False}
+    assert code(account, "POST", "/machines", **wanted(machineType="A5000", region="ams1")) == "PRECONDITION_FAILED"
+
+
+def test_everything_that_is_billed_is_in_the_status_with_its_price(account):
+    network = account.network()
+    account.drive(network)
+    account.ready(networkId=network, publicIpType="static")
+    held = holdings(account.account)
+    prices = {each["what"]: (each["per_hour"], each["at_most_per_month"]) for each in held["billed"]}
+    assert prices == {
+        "private network": ("0.0015", "1"),
+        "shared drive": ("0.0238", "16"),
+        "machine disk": ("0.0074", "5"),
+        "machine": ("1.02", None),
+        "public ip": ("0.0045", "3"),
+    }
+    assert held["open_billing_items"] == len(prices)
+    json.dumps(held)
+
+
+def test_a_machine_that_is_off_pays_for_its_type_unless_the_settings_say_otherwise(tmp_path):
+    for is_billed in (True, False):
+        account = EmulatedPaperspace(tmp_path / str(is_billed), off_is_billed=is_billed)
+        machine = account.ready()
+        account.call("PATCH", f"/machines/{machine}/stop")
+        account.wait(machine, "off")
+        assert ("machine" in {item.kind for item in billing.open_items(account.account)}) is is_billed
+
+
+@pytest.mark.parametrize(
+    ("per_hour", "per_month", "opened", "seconds", "dollars"),
+    [
+        ("1.02", None, JANUARY, 1, "1.02"),
+        ("1.02", None, JANUARY, 3601, "2.04"),
+        ("1.02", None, JANUARY, 30 * DAY_S, "734.40"),
+        ("0.0238", "16", JANUARY, 10 * DAY_S, "5.7120"),
+        ("0.0238", "16", JANUARY, 30 * DAY_S, "16"),
+        ("0.0238", "16", JANUARY + 30 * DAY_S, 2 * DAY_S, "1.1424"),
+        ("0.0238", "16", JANUARY, 59 * DAY_S, "31.9936"),
+    ],
+)
+def test_an_hour_that_has_started_is_paid_and_a_month_costs_at_most_its_price(
+    per_hour, per_month, opened, seconds, dollars
+):
+    item = BillingItem(1, "any", 1, "x", "x", per_hour, per_month, opened)
+    assert billing.charged(item, opened + seconds) == Decimal(dollars)
+
+
+def test_the_account_is_the_same_after_a_restart(account):
+    machine = account.ready()
+    account.account.store.close()
+    again = Records(account.account.settings.state)
+    assert [each.ref for each in again.machines.read_all()] == [machine]
+    assert len(again.events) == 2
+
+
+def wanted(name: str = "node", **changes: object) -> dict[str, object]:
+    return order(name) | changes
