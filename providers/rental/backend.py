@@ -5,8 +5,8 @@ A vendor implements ``Backend`` once. Journal, adoption, closing, proof, receipt
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, Protocol
@@ -33,6 +33,8 @@ class OrderRequest:
     """What the backend needs to write the order."""
     hostname: str | None = None
     """For machines: what orders and charges that name nothing else are recognized by."""
+    is_named: bool = True
+    """Whether it is found by its name among the stack's own things; else by ``Backend.look``."""
     is_unique: bool = False
     """Whether the account refuses a second one, so that a refusal may mean that a lagging list does not show the first."""
     key_ids: Sequence[str] | None = None
@@ -55,23 +57,35 @@ class Thing:
     """Whether it has a charge, with or without a date on which that ends."""
     work: str | None = None
     """What the account is doing with it; a cancellation has to wait for its end."""
+    is_built: bool = True
+    """False between order and provisioning, where a time without work means that the order is lost."""
+    unready: Pending | None = None
+    """What a living machine still lacks; None when it can be used."""
     ends: str | None = None
     """When a cancellation that was accepted takes effect."""
     price: str = ""
     """For example ``4.4 USD an hour``."""
     rename: str = ""
     """The command by which a person gives it another domain; the domain comes last."""
+    inputs: Mapping[str, Any] = field(default_factory=dict)
+    """The ordered properties, as far as the account shows them; named as in the resource's inputs."""
+    outputs: Mapping[str, Any] = field(default_factory=dict)
+    """What the program wants to know of it, as far as it is known."""
     row: Any = None
     """The vendor's own view."""
 
 
 @dataclass(frozen=True)
 class OrderStatus:
-    """An order that was accepted and still stands."""
+    """An order that was accepted."""
 
     id: str
     described: str
     """For a sentence, for example ``its order 7 is PENDING_APPROVAL``."""
+    is_waiting: bool = False
+    """A person has to approve it first."""
+    is_refused: bool = False
+    """It was refused or withdrawn."""
 
 
 @dataclass(frozen=True)
@@ -115,8 +129,8 @@ class Backend(Protocol):
     """The journal's name of the kind that costs money."""
     machine_label: str
     """The same kind as a person reads and types it, in a ``Belonging``."""
-    unpaid_kinds: Sequence[str]
-    """The journal's names of the kinds that cost nothing and are removed with the stack."""
+    other_kinds: Sequence[str]
+    """The journal's names of what else is removed with the stack."""
     lists_lag_s: float
     """So far the lists may lag behind an accepted order or cancellation."""
     longest_call_s: float
@@ -133,19 +147,18 @@ class Backend(Protocol):
     def list(self, kind: str, owner: Owner) -> Sequence[Thing]:
         """List what bears stack and mark, cancelled things included."""
 
-    def find(self, kind: str, object_id: str, owner: Owner, *, fresh: bool) -> Thing | Pending | None:
+    def find(
+        self, kind: str, object_id: str, owner: Owner, *, fresh: bool, max_age_s: float = 0.0
+    ) -> Thing | Pending | None:
         """Read one thing by its id; None when it is certainly gone, ``Pending`` when nobody can know.
 
         Args:
             fresh: whether it was ordered so recently that the account need not show it yet.
+            max_age_s: above 0, an answer that old will do, so that all who wait can share one list.
         """
 
     def look(self, op: Operation, request: OrderRequest) -> Thing | Pending | None:
-        """Look whether what is requested is there.
-
-        It is here beside ``list`` and ``find`` because not everything that is ordered has a name of its own: a larger disk
-        shows as a property of its guest. Where it has one, the answer is ``lookup.by_name``.
-        """
+        """Look whether something is there that has no name of its own: a larger disk shows as a property of its machine."""
 
     def prepare(self, request: OrderRequest) -> Any:
         """Write the order; it has ``content``. Apart from ``order`` because it may ask the account, and may fail harmlessly."""
@@ -159,6 +172,9 @@ class Backend(Protocol):
 
     def order_status(self, order_id: str, owner: Owner) -> OrderStatus | None:
         """Read an order that was accepted; None if it was refused since, or all that it made has ended."""
+
+    def order_of(self, machine: Thing, max_age_s: float) -> OrderStatus | None:
+        """Read the order that a machine which is not built yet came from; None where there is none, or no list shows it."""
 
     def waiting_order(self, owner: Owner, hostname: str | None = None) -> OrderStatus | None:
         """Find an order that waits for a person's approval and shows no machine yet: nobody may take it for lost."""
@@ -198,7 +214,7 @@ class Backend(Protocol):
         """List what bears any mark of microcluster, of every kind."""
 
     def remove(self, kind: str, object_id: str, owner: Owner, deadline: Deadline, tell: Tell) -> None:
-        """Remove something that costs nothing and bears the mark; what is gone, or another's by now, is left alone."""
+        """Remove something else that bears the mark; what is gone, or another's by now, is left alone."""
 
     def charges(self, owner: Owner, known_ids: Iterable[str] = ()) -> Sequence[Any]:
         """List what was and is billed (``receipt.Charge``) as it is now, with what the lists may not show yet."""

@@ -26,10 +26,10 @@ def close(
     """
     closing = _Closing(backend, machine_id, owner, deadline.time_scale, fresh_until)
     try:
-        wait_until(f"guest {machine_id} cancelled", closing.look, deadline, tell)
+        wait_until(f"{backend.machine_label} {machine_id} cancelled", closing.look, deadline, tell)
     except (WaitError, CallError) as error:
         raise ProviderError(
-            f"cancelling guest {machine_id}: {error} {closing.cost}Run 'pulumi destroy' again."
+            f"cancelling {backend.machine_label} {machine_id}: {error} {closing.cost}Run 'pulumi destroy' again."
         ) from error
 
 

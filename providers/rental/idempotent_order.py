@@ -1,25 +1,28 @@
-"""Send an order at most once: its intent is on the disk before it, its outcome right after it."""
+"""Send an order at most once, and from one computer only: its intent is on the disk before it, its outcome right after it.
+
+The claim names the journal that orders for a stack, in the account itself. Another name there reveals another computer, or a
+journal that was lost: then nothing is ordered before all that was ordered is in the lists.
+"""
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Mapping, Sequence
 from typing import Any
 
-from providers.rental import claim, clock
-from providers.rental.backend import Backend, OrderRequest, OrderStatus, Thing
+from providers.rental.backend import Backend, Claim, OrderRequest, Thing
 from providers.rental.errors import CallError, OrderWithoutId, ProviderError, WaitError
-from providers.rental.journal import Intent, Journal, digest
+from providers.rental.journal import Intent, digest
 from providers.rental.operation import Operation
-from providers.rental.waiting import Pending, wait_until
+from providers.rental.reconcile import look_once, reconcile, settled_s
+from providers.rental.waiting import Pending, now, since, wait_until
 
 ORDER_ATTEMPTS = 3
 PAUSE_S = 5.0
 """Between two attempts, so that a rate limit has passed."""
 ENGINE_GONE = "engine gone"
-NOT_ARRIVED = "not arrived"
-_FIRST_READ: dict[str, clock.Instant] = {}
-"""When this process first read of an order whose end it cannot date."""
+CLAIM_KNOWN_FOR_S = 10.0
+"""Orders that are sent within so long of each other share one look at the claim."""
 
 
 def adopt_or_order(op: Operation, backend: Backend, request: OrderRequest) -> Thing | str:
@@ -39,7 +42,7 @@ def adopt_or_order(op: Operation, backend: Backend, request: OrderRequest) -> Th
             break
         try:
             order = backend.prepare(request)
-            if request.key_ids is not None and not claim.is_held(op, backend, request, settled_s(backend)):
+            if request.key_ids is not None and not _hold_claim(op, backend, request):
                 continue
             op.log.progress("ordering")
             return submit(op, backend, request, order)
@@ -61,15 +64,9 @@ def submit(op: Operation, backend: Backend, request: OrderRequest, order: Any) -
     Raises:
         CallError: if the backend does not know it for a refusal, the intent stays unresolved, for ``reconcile``.
     """
-    journal = op.journal(request.owner.mark)
-    intent = Intent(
-        backend.identity().account_id,
-        request.owner.mark,
-        op.name,
-        request.kind,
-        digest(order.content),
-        request.hostname,
-    )
+    journal, account_id = op.journal(request.owner.mark), backend.identity().account_id
+    content = digest(order.content)
+    intent = Intent(account_id, request.owner.mark, op.name, request.kind, content, request.hostname)
     attempt = journal.intend(intent).attempt
     try:
         op.before_order(f"{intent.kind} {intent.name}")
@@ -90,94 +87,54 @@ def submit(op: Operation, backend: Backend, request: OrderRequest, order: Any) -
     return made
 
 
-def reconcile(op: Operation, backend: Backend, request: OrderRequest) -> Thing | None:
-    """Look for what is requested; while an order for it is unresolved, go on until the lists must show what it made."""
-    journal = op.journal(request.owner.mark)
-    earlier = journal.unresolved(backend.identity().account_id, op.name, request.kind)
+def _hold_claim(op: Operation, backend: Backend, request: OrderRequest) -> bool:
+    """Make sure, right before an order, that this journal alone orders for the stack.
 
-    def look() -> tuple[Thing | None] | Pending:
-        is_settled = unsettled_s(earlier, settled_s(backend), op.deadline.time_scale) == 0
-        found = backend.look(op, request)
-        if found is None and not is_settled:
-            return Pending(
-                f"the answer to the order of {earlier[-1].at[:19]} UTC got lost; looking whether it was accepted"
-            )
-        return found if isinstance(found, Pending) else (found,)
-
-    (found,) = wait_until(f"the order of {op.name}", look, op.deadline, op.log.progress)
-    for each in earlier:
-        if found is None:
-            mark_failed(backend, journal, each)
-        else:
-            journal.ordered(each.attempt, found.id)
-    return found
-
-
-def mark_failed(backend: Backend, journal: Journal, intent: Intent) -> None:
-    """Write that an order made nothing, as nothing of it can turn up any more.
+    Returns:
+        False if it had to wait for the lists, so that they have to be looked at again.
 
     Raises:
-        ProviderError: the account gave the order a number, has not refused it, and shows no end of what it made.
+        ProviderError: another computer has begun to order for the stack since this one did.
     """
-    order = standing(backend, journal, intent)
-    if order is None and intent.hostname is not None:
-        order = backend.waiting_order(journal.owner, intent.hostname)
-    if order is not None:
-        raise ProviderError(
-            f"ordering {intent.kind} {intent.name}: the account accepted it at {intent.at[:19]} UTC and shows nothing of it "
-            f"since; {order.described}. Nothing is ordered a second time while it stands. Ask the vendor what became "
-            f"of order {order.id}, or have it cancelled; then run the command again."
-        )
-    journal.refused(intent.attempt, NOT_ARRIVED)
+    asked, owner, ours = time.monotonic(), request.owner, op.journal(request.owner.mark).identity()
+    with op.session.claim_lock:
+        claim = backend.read_claim(owner, request.key_ids or (), CLAIM_KNOWN_FOR_S * op.deadline.time_scale)
+        if claim is None:
+            return True  # Nothing of the stack was ever there, so nobody has ordered for it.
+        if claim.journal == ours:
+            return op.session.claimed.setdefault(owner, -math.inf) <= asked
+        if owner in op.session.claimed:
+            raise ProviderError(_taken(op, claim))
+        _take_over(op, backend, request, claim, ours)
+        op.session.claimed[owner] = time.monotonic()
+        return False
 
 
-def standing(backend: Backend, journal: Journal, intent: Intent) -> OrderStatus | None:
-    """Read the order that the account accepted for an intent; None if it gave it no number, or the order is over."""
-    return backend.order_status(intent.order_id, journal.owner) if intent.order_id else None
+def _take_over(op: Operation, backend: Backend, request: OrderRequest, claim: Claim, ours: str) -> None:
+    """Write our journal's name, and wait until whatever another computer ordered is in the lists."""
+    backend.write_claim(request.owner, Claim(claim.object_id, ours))
+    settle_s = settled_s(backend) * op.deadline.time_scale
+    op.log.info(
+        f"The account has this stack's claim {claim.object_id}, and this computer's journal did not order with it last: "
+        f"another computer did, or the journal was lost. Waits {settle_s:.0f} s, once, until whatever was ordered is in the "
+        "account's lists."
+    )
+    began = now()
+
+    def look() -> bool | Pending:
+        return (since(began) or 0.0) > settle_s or Pending(f"the first order waits {settle_s:.0f} s for the lists")
+
+    wait_until("the account's lists", look, op.deadline, op.log.progress)
+    after = backend.read_claim(request.owner, [claim.object_id], 0.0)
+    if after is None or after.journal != ours:
+        raise ProviderError(_taken(op, after or claim))
 
 
-def settled_s(backend: Backend) -> float:
-    """Return how long after its call has ended whatever an order made is in the lists.
-
-    One call longer than the lists lag, as a gateway may hold a call back.
-    """
-    return backend.lists_lag_s + backend.longest_call_s
-
-
-def within_lag(op: Operation, backend: Backend, made: Mapping[str, Intent]) -> dict[str, Intent]:
-    """Choose what was ordered so recently that the account need not show it yet."""
-    settle_s, scale = settled_s(backend), op.deadline.time_scale
-    return {each: intent for each, intent in made.items() if unsettled_s([intent], settle_s, scale) > 0}
-
-
-def fresh(op: Operation, backend: Backend, owner_mark: str, kind: str) -> dict[str, Intent]:
-    """Return by its id what was ordered within the lists' lag and is not closed."""
-    return within_lag(op, backend, op.journal(owner_mark).accepted(backend.identity().account_id, kind))
-
-
-def fresh_until(op: Operation, backend: Backend, owner_mark: str, kind: str, object_id: str) -> float:
-    """Return until which moment of ``time.monotonic`` the account need not show what was ordered; 0 if it must by now."""
-    intent = fresh(op, backend, owner_mark, kind).get(object_id)
-    if intent is None:
-        return 0.0
-    scale = op.deadline.time_scale
-    return time.monotonic() + unsettled_s([intent], settled_s(backend), scale) * scale
-
-
-def unsettled_s(intents: Sequence[Intent], settle_s: float, time_scale: float) -> float:
-    """Return how long, in unscaled seconds, what these orders made may still be missing from the lists."""
-    return max([0.0, *(settle_s - _over_s(each) / time_scale for each in intents)])
-
-
-def _over_s(intent: Intent) -> float:
-    """Return for how long the call of an order has certainly been over.
-
-    Nobody knows when a killed process's call ended, nor how long ago another boot was: that counts from when we first read of it.
-    """
-    over = clock.since(intent.ended)
-    if over is None:
-        over = clock.since(_FIRST_READ.setdefault(intent.attempt, clock.now()))
-    return over or 0.0
+def _taken(op: Operation, claim: Claim) -> str:
+    return (
+        f"ordering for {op.name}: another computer orders for stack {op.stack} now (claim {claim.object_id} names its "
+        f"journal, {claim.journal}). Nothing was ordered from here. Let that one end, and run the command again."
+    )
 
 
 def _may_repeat(backend: Backend, lost: CallError) -> bool:
@@ -186,7 +143,8 @@ def _may_repeat(backend: Backend, lost: CallError) -> bool:
 
 def _find_late(op: Operation, backend: Backend, request: OrderRequest) -> Thing | None:
     def look() -> Thing | Pending:
-        return backend.look(op, request) or Pending("it was refused; looking whether the account has it already")
+        found = look_once(op, backend, request)
+        return found or Pending("it was refused; looking whether the account has it already")
 
     try:
         return wait_until(request.what, look, op.deadline.within(backend.lists_lag_s), op.log.progress)

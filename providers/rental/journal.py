@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from microcluster.home import Home
-from providers.rental import clock
 from providers.rental import owner_mark as marks
-from providers.rental.clock import Instant
+from providers.rental import waiting
 from providers.rental.errors import ProviderError
+from providers.rental.waiting import Instant
 
 MEMBERS = {
     "begun": ("journal",),
@@ -73,7 +73,7 @@ class Journal:
         Raises:
             ProviderError: it cannot be written, so nothing may be ordered.
         """
-        dated = replace(intent, attempt=uuid.uuid4().hex, at=clock.wall().isoformat())
+        dated = replace(intent, attempt=uuid.uuid4().hex, at=waiting.wall().isoformat())
         event = {"event": "intent", **{key: value for key, value in asdict(dated).items() if value}}
         self._must_append(event, f"the order of {intent.kind} {intent.name}")
         return dated
@@ -150,7 +150,7 @@ class Journal:
     def _outcome(self, event: Mapping[str, Any]) -> None:
         # What is ordered is ordered: a disk that is full by now must not make a failure of it. The next look resolves it.
         try:
-            self._append({**event, **asdict(clock.now())})
+            self._append({**event, **asdict(waiting.now())})
         except OSError:
             return
 
@@ -175,7 +175,7 @@ def unresolved(events: Iterable[Mapping[str, Any]]) -> list[Intent]:
             intents[event["attempt"]] = _intent(event)
         elif event["event"] in ("lost", "receipt") and (intent := intents.get(event["attempt"])):
             order_id = event.get("order_id", "")
-            intents[event["attempt"]] = replace(intent, order_id=order_id, ended=clock.read(event))
+            intents[event["attempt"]] = replace(intent, order_id=order_id, ended=waiting.read_instant(event))
         else:
             intents.pop(event.get("attempt", ""), None)
     return list(intents.values())
@@ -196,7 +196,7 @@ def made(events: Iterable[Mapping[str, Any]]) -> dict[str, Intent]:
         if event["event"] == "intent":
             intents[event["attempt"]] = _intent(event)
         elif event["event"] == "ordered" and event["attempt"] in intents:
-            found[event["id"]] = replace(intents[event["attempt"]], ended=clock.read(event))
+            found[event["id"]] = replace(intents[event["attempt"]], ended=waiting.read_instant(event))
     return found
 
 

@@ -7,6 +7,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from microcluster.home import Home
+from microcluster.home import owner_mark as mark_of_key
+from providers.rental.errors import ProviderError
+
 ZONE = "microcluster"
 ANY_STACK = "unknown"
 """The stack of what bears a mark alone."""
@@ -95,6 +99,35 @@ def owner_in_tags(tags: Iterable[str]) -> Owner | None:
         for kind, _, value in (tag.removeprefix("mc-").partition("-") for tag in tags if tag.startswith("mc-"))
     }
     return _owner(re.fullmatch(_OWNER, owner(told.get("stack", ""), told.get("mark", ""))))
+
+
+def permit_import(stack: str, what: str, found: Owner | None) -> None:
+    """Refuse to import what is not this stack's: from then on the stack would cancel it too.
+
+    Args:
+        what: the object with its id, for the sentence.
+        found: the stack and mark that it carries.
+
+    Raises:
+        ProviderError: it carries no mark, or another stack's.
+    """
+    if found is None:
+        raise ProviderError(
+            f"importing {what}: it carries no mark of microcluster, so it is somebody else's. Leave it there."
+        )
+    if found != Owner(stack, _own_mark(stack) or found.mark):
+        raise ProviderError(
+            f"importing {what}: it does not carry the mark of stack {stack} but belongs to {found}. Import it there, "
+            f"with that stack's folder of keys ({Home.of().keys / found.stack})."
+        )
+
+
+def _own_mark(stack: str) -> str | None:
+    """Compute the stack's mark from its public key; None where no key was made."""
+    try:
+        return mark_of_key((Home.of().keys / stack / "id_ed25519.pub").read_text(encoding="utf-8"))
+    except OSError:
+        return None
 
 
 def _owner(found: re.Match[str] | None) -> Owner | None:

@@ -32,6 +32,11 @@ class Charge:
         """Tell whether it still costs money."""
         return self.closed is None
 
+    @property
+    def rate(self) -> str:
+        """Say the price by the unit in which it is billed."""
+        return rate(self.per_hour if self.hourly else self.per_month, self.currency, hourly=self.hourly)
+
 
 @dataclass(frozen=True)
 class Receipt:
@@ -40,6 +45,11 @@ class Receipt:
     rows: tuple[Charge, ...]
     total: Decimal
     open_count: int
+
+
+def rate(price: Decimal, currency: str, *, hourly: bool) -> str:
+    """Say a price by the unit in which it is billed."""
+    return f"{price.normalize():f} {currency} an hour" if hourly else f"{price:.2f} {currency} a month"
 
 
 def receipt(charges: Iterable[Charge]) -> Receipt:

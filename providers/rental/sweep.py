@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
-from providers.rental import closing, idempotent_order
+from providers.rental import closing, reconcile
 from providers.rental.backend import Backend, Belonging, Tell, Thing
 from providers.rental.errors import ProviderError
 from providers.rental.journal import Intent
@@ -85,16 +85,16 @@ class _Cleaning:
     def look(self) -> Receipt | Pending:
         uncertain = self._sweep()
         unresolved = self._journal.unresolved(self._account_id)
-        settle_s, scale = idempotent_order.settled_s(self._backend), self._op.deadline.time_scale
-        if idempotent_order.unsettled_s(unresolved, settle_s, scale) > 0:
+        settle_s, scale = reconcile.settled_s(self._backend), self._op.deadline.time_scale
+        if reconcile.unsettled_s(unresolved, settle_s, scale) > 0:
             uncertain.append(f"the answer to the order of {unresolved[-1].name} got lost, and it may still turn up")
         if uncertain:
             return Pending(uncertain[0])
         for each in unresolved:
-            order = idempotent_order.standing(self._backend, self._journal, each)
+            order = reconcile.standing(self._backend, self._journal, each)
             if order is not None and not self._is_settled():
                 return Pending(f"{order.described}, and the account does not show that what it made is over")
-            idempotent_order.mark_failed(self._backend, self._journal, each)
+            reconcile.mark_failed(self._backend, self._journal, each)
         return self._proof()
 
     def _sweep(self) -> list[str]:
@@ -102,9 +102,9 @@ class _Cleaning:
         seen = self._seen()
         living = {each.id: each.name for each in seen if isinstance(each, Thing) and each.is_alive}
         if living:
-            self._op.log.warn(f"Cancels guests that no state file knows: {', '.join(living)}.")
+            self._op.log.warn(f"Cancels {self._backend.machine_label}s that no state file knows: {', '.join(living)}.")
         failures = self._remove(self._backend.machine, self._backend.machine_label, living)
-        for kind in self._backend.unpaid_kinds:
+        for kind in self._backend.other_kinds:
             failures += self._remove(kind, kind, {each: intent.name for each, intent in self._fresh(kind).items()})
         found = self._backend.everything()
         for sentence in of_other_stacks(found, self._owner):
@@ -150,15 +150,17 @@ class _Cleaning:
         return seen
 
     def _fresh(self, kind: str) -> dict[str, Intent]:
-        return idempotent_order.fresh(self._op, self._backend, self._owner.mark, kind)
+        return reconcile.fresh(self._op, self._backend, self._owner.mark, kind)
 
     def _proof(self) -> Receipt | Pending:
         # A receipt without them would be clean, and untrue about the money.
         unlisted = self._without_charge()
         if unlisted:
-            return Pending(f"the account's list of charges does not show guest {', '.join(unlisted)} yet")
+            return Pending(
+                f"the account's list of charges does not show {self._backend.machine_label} {', '.join(unlisted)} yet"
+            )
         found = receipt(self._backend.charges(self._owner, self._fresh(self._backend.machine)))
-        still_open = [f"{row.id} ({row.host}, {row.per_hour:f} an hour)" for row in found.rows if row.is_open]
+        still_open = [f"{row.id} ({row.host}, {row.rate})" for row in found.rows if row.is_open]
         if not still_open:
             self._backend.check_to_prove()
             return found
@@ -172,14 +174,14 @@ class _Cleaning:
     def _is_settled(self) -> bool:
         """Tell whether the lists must show the last cancellation by now: they show one as late as an order."""
         passed_s = (time.monotonic() - self._swept_at) / self._op.deadline.time_scale
-        return passed_s > idempotent_order.settled_s(self._backend)
+        return passed_s > reconcile.settled_s(self._backend)
 
     def _without_charge(self) -> list[str]:
         """Return what was ordered only now under a name that the list of charges shows less often than it was ordered."""
         charged = Counter(self._backend.charged_names(self._owner))
         made = self._journal.made(self._account_id, self._backend.machine)
         ordered = Counter(str(intent.hostname) for intent in made.values())
-        recent = idempotent_order.within_lag(self._op, self._backend, made)
+        recent = reconcile.within_lag(self._op, self._backend, made)
         return sorted(
             each for each, intent in recent.items() if charged[str(intent.hostname)] < ordered[str(intent.hostname)]
         )

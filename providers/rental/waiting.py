@@ -1,23 +1,66 @@
-"""The one wait: it has a limit, fails early, tells how it goes, and ends when the engine asks to stop."""
+"""Time: the clock that nobody sets, deadlines, the one wait, and the turn to call."""
 
 from __future__ import annotations
 
+import math
 import threading
 import time
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
 
 from microcluster.plain_text import duration
 from providers.rental.errors import WaitError
 
 Found = TypeVar("Found")
 
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+STEADY = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+"""Counts on while the computer sleeps, and is never set; comparable within one boot, also between processes."""
 SHORTEST_PAUSE_S = 1.0
 LONGEST_PAUSE_S = 10.0
 PAUSE_SHARE = 0.05
 """Looks grow apart with the time already waited, so that short waits end soon and long ones cost few calls."""
 TELL_EVERY_S = 5.0
+BURST_S = 0.2
+LONGEST_LAST_PAUSE_S = 5.0
+"""When the engine asks to stop, a call that would wait for longer is not sent any more."""
+
+
+@dataclass(frozen=True)
+class Instant:
+    """A moment of one boot of this computer."""
+
+    boot: str
+    seconds: float
+
+
+def now() -> Instant:
+    """Return the moment that it is; orders are decided by it, never by the wall clock."""
+    return Instant(_boot(), time.clock_gettime(STEADY))
+
+
+def since(moment: Instant | None) -> float | None:
+    """Return the seconds since a moment; None if it is of another boot, of which nobody knows when it was."""
+    here = now()
+    if moment is None or moment.boot != here.boot or moment.seconds > here.seconds:
+        return None
+    return here.seconds - moment.seconds
+
+
+def wall() -> datetime:
+    """Return the date and time to show; anybody may set it, so nothing is decided by it."""
+    return datetime.now(UTC)
+
+
+def read_instant(event: Mapping[str, Any]) -> Instant | None:
+    """Read a moment that was written down; None if there is none."""
+    boot, seconds = event.get("boot"), event.get("seconds")
+    return Instant(boot, float(seconds)) if isinstance(boot, str) and isinstance(seconds, int | float) else None
 
 
 @dataclass(frozen=True)
@@ -68,7 +111,8 @@ def wait_until(
         if not isinstance(found, Pending):
             return found
         waited = time.monotonic() - began
-        message = f"{found.detail}, {duration(waited)} so far{_usually(found)}"
+        usually = "" if found.usual_s is None else f" (this step usually takes {duration(found.usual_s)})"
+        message = f"{found.detail}, {duration(waited)} so far{usually}"
         if told is None or told[0] != found.detail or waited - told[1] >= TELL_EVERY_S:
             tell(message)
             told = (found.detail, waited)
@@ -86,5 +130,55 @@ def pause_s(waited_s: float, time_scale: float) -> float:
     return min(max(waited_s / time_scale * PAUSE_SHARE, SHORTEST_PAUSE_S), LONGEST_PAUSE_S) * time_scale
 
 
-def _usually(pending: Pending) -> str:
-    return "" if pending.usual_s is None else f" (this step usually takes {duration(pending.usual_s)})"
+class RateLimiter:
+    """Gives one caller after the other its turn, so that many machines at once stay below the account's limit."""
+
+    def __init__(self, per_second: float) -> None:
+        self._gap_s = 1 / per_second
+        self._next = time.monotonic()
+        self._lock = threading.Lock()
+        self._first_in_line = threading.Lock()
+
+    def back_off(self, seconds: float) -> None:
+        """Let nobody call for a while: the account's limit is reached."""
+        with self._lock:
+            self._next = max(self._next, time.monotonic() + seconds)
+
+    def take(self, stop: threading.Event, limit_s: float = math.inf) -> bool:
+        """Wait for the caller's turn and tell whether it came within the limit.
+
+        Raises:
+            WaitError: the engine asked to stop, and the turn is far off.
+        """
+        ends = time.monotonic() + limit_s
+        if not self._first_in_line.acquire(timeout=-1 if math.isinf(limit_s) else limit_s):
+            return False
+        try:
+            while (pause := self._take_or_pause(is_stopping=stop.is_set())) > 0:
+                left = ends - time.monotonic()
+                if left <= 0:
+                    return False
+                stop.wait(min(pause, left))
+            return True
+        finally:
+            self._first_in_line.release()
+
+    def _take_or_pause(self, *, is_stopping: bool) -> float:
+        """Take the turn and return 0, or return for how long it is not due."""
+        with self._lock:
+            now_s = time.monotonic()
+            pause = self._next - now_s
+            if is_stopping and pause > LONGEST_LAST_PAUSE_S:
+                raise WaitError("waiting for a turn to call the API: the engine asked to stop. Run the command again.")
+            if pause > 0 and not is_stopping:
+                return pause
+            self._next = max(self._next, now_s - BURST_S) + self._gap_s
+            return 0.0
+
+
+@cache
+def _boot() -> str:
+    try:
+        return BOOT_ID.read_text().strip()
+    except OSError:
+        return uuid.uuid4().hex  # Without it no two processes can compare their moments.

@@ -55,8 +55,8 @@ class Account:
             return self._user
 
     def guest(self, guest_id: str, owner: owner_mark.Owner, max_age_s: float = 0.0) -> dict[str, Any] | None:
-        """Read one guest, from the list that all waiters share; what no list shows is asked for by its id."""
-        for guest in self.guest_list.under(owner, max_age_s):
+        """Read one guest by its id, or above 0 from the list that all waiters share, if that shows it."""
+        for guest in self.guest_list.under(owner, max_age_s) if max_age_s else ():
             if str(guest["id"]) == guest_id:
                 return guest
         return self.api.find("Virtual_Guest", guest_id, GUEST_MASK)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from providers.rental import lookup
 from providers.rental.backend import Belonging, Claim, OrderRequest, OrderStatus, Tell, Thing
 from providers.rental.errors import CallError, ProviderError
 from providers.rental.operation import Identity, Operation
@@ -18,12 +17,12 @@ from providers.softlayer import (
     guest_lookup,
     guest_view,
     marked_inventory,
-    order_guest,
     order_status,
     order_template,
     rights,
     security_group,
     ssh_key,
+    virtual_guest,
 )
 from providers.softlayer.account import Account
 from providers.softlayer.calls import LISTS_LAG_S, LONGEST_CALL_S
@@ -34,8 +33,8 @@ from providers.softlayer.order_template import Order
 class SoftLayer:
     """One account, as a ``Backend``."""
 
-    machine, machine_label = order_guest.KIND, marked_inventory.GUEST
-    unpaid_kinds = (ssh_key.KIND, security_group.KIND)
+    machine, machine_label = virtual_guest.KIND, marked_inventory.GUEST
+    other_kinds = (ssh_key.KIND, security_group.KIND)
     lists_lag_s, longest_call_s = LISTS_LAG_S, LONGEST_CALL_S
 
     def __init__(self, account: Account) -> None:
@@ -62,28 +61,28 @@ class SoftLayer:
 
     def list(self, kind: str, owner: Owner) -> list[Thing]:
         """List the guests or groups that bear stack and mark."""
-        if kind == order_guest.KIND:
+        if kind == virtual_guest.KIND:
             return [guest_view.thing(each) for each in self.account.guest_list.under(owner)]
         return security_group.listed(self.account, owner)
 
-    def find(self, kind: str, object_id: str, owner: Owner, *, fresh: bool) -> Thing | Pending | None:
+    def find(
+        self, kind: str, object_id: str, owner: Owner, *, fresh: bool, max_age_s: float = 0.0
+    ) -> Thing | Pending | None:
         """Read a guest or a group by its id."""
-        if kind == order_guest.KIND:
-            found = guest_lookup.find(self.account, owner, object_id, fresh=fresh)
+        if kind == virtual_guest.KIND:
+            found = guest_lookup.find(self.account, owner, object_id, fresh=fresh, max_age_s=max_age_s)
             return guest_view.thing(found) if isinstance(found, dict) else found
         return security_group.find(self.account, object_id, fresh=fresh)
 
     def look(self, op: Operation, request: OrderRequest) -> Thing | Pending | None:
-        """Look whether what is requested is there."""
+        """Look for a key, which the account knows by its material, or for the disks of a guest."""
         if request.kind == ssh_key.KIND:
             return ssh_key.look(self.account, request)
-        if request.kind == disk_upgrade.KIND:
-            return disk_upgrade.look(op, self, request)
-        return lookup.by_name(op, self, request)
+        return disk_upgrade.look(op, self, request)
 
     def prepare(self, request: OrderRequest) -> Order:
         """Write the order."""
-        if request.kind == order_guest.KIND:
+        if request.kind == virtual_guest.KIND:
             return order_template.prepared(self.account.api, *request.spec)
         if request.kind == disk_upgrade.KIND:
             return disk_upgrade.prepare(self.account, request.spec)
@@ -99,7 +98,13 @@ class SoftLayer:
         order = self.account.api.find("Billing_Order", order_id, order_status.MASK) or {"id": order_id}
         if order_status.is_refused(order) or order_status.is_over(order, self.account.bill_list.under(owner)):
             return None
-        return OrderStatus(str(order["id"]), order_status.described(order))
+        return order_status.as_status(order)
+
+    def order_of(self, machine: Thing, max_age_s: float) -> OrderStatus | None:
+        """Read the order of a guest from its billing item; before it has one, from the list of orders."""
+        listed = [] if machine.is_billed else self.account.order_list.under(machine.owner, max_age_s)
+        order = order_status.of_guest(machine.row, listed)
+        return order and order_status.as_status(order)
 
     def waiting_order(self, owner: Owner, hostname: str | None = None) -> OrderStatus | None:
         """Find an order that waits for approval and shows no guest yet."""
@@ -107,13 +112,13 @@ class SoftLayer:
         if hostname is not None:
             listed = [each for each in listed if order_status.names(each, hostname)]
         order = order_status.waiting_unshown(listed, self.account.guest_list.under(owner))
-        return order and OrderStatus(str(order["id"]), order_status.described(order))
+        return order and order_status.as_status(order)
 
     def advice(self, request: OrderRequest, error: CallError) -> str | None:
         """Say what a person does after a refusal."""
         if not isinstance(error, ApiError):
             return None
-        if request.kind == order_guest.KIND and error.is_no_room:
+        if request.kind == virtual_guest.KIND and error.is_no_room:
             return order_template.where_else(request.owner.stack, request.spec[0], error)
         if error.is_gone:
             return "Something that it names is gone: run 'pulumi up --refresh'."
@@ -152,7 +157,7 @@ class SoftLayer:
 
     def check_visible(self, thing: Thing) -> None:
         """Refuse to take a guest for cancelled if this user sees no billing items."""
-        if thing.kind == order_guest.KIND:
+        if thing.kind == virtual_guest.KIND:
             rights.check_cancelled(self.account, thing.row)
 
     def check_to_prove(self) -> None:

@@ -12,9 +12,9 @@ from xml.parsers.expat import ExpatError
 import SoftLayer
 import tenacity
 
-from providers.rental import clock
-from providers.rental.rate_limiter import RateLimiter
+from providers.rental import waiting
 from providers.rental.redaction import redacted
+from providers.rental.waiting import RateLimiter
 from providers.softlayer.credentials import Credentials
 from providers.softlayer.errors import NOT_SENT, NOT_TRUSTED, ApiError
 from providers.softlayer.paging import read_whole
@@ -102,11 +102,11 @@ class Api:
     def once(self, service: str, method: str, *args: Any, **options: Any) -> Any:
         """Send a call exactly once: orders and cancellations, whose lost answers are resolved by looking."""
         call = f"calling {service}::{method}" + (f" of {options['id']}" if options.get("id") else "")
-        began = clock.now().seconds
+        began = waiting.now().seconds
         if not self._limiter.take(self._stop, LONGEST_TURN_S):
             raise ApiError(call, NOT_SENT, f"no turn within {LONGEST_TURN_S:g} s, as the account asks for pauses")
         try:
-            with CallTimer(LONGEST_CALL_S - (clock.now().seconds - began)):
+            with CallTimer(LONGEST_CALL_S - (waiting.now().seconds - began)):
                 answer = self._client().call(service, method, *args, **options)
         except TimeoutError as error:
             raise self._error(call, "no answer", str(error)) from None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from providers.rental import idempotent_order
+from providers.rental import idempotent_order, reconcile
 from providers.rental import owner_mark as marks
 from providers.rental.backend import Backend, OrderRequest, Thing
 from providers.rental.errors import ProviderError
@@ -51,7 +51,7 @@ def grow_disks(op: Operation, backend: Backend, owner: marks.Owner, guest: Guest
     if not _missing(guest, wanted_gb):
         return guest
     what, spec = f"disks for {guest_view.described(guest)}", DiskRequest(int(guest["id"]), owner, tuple(wanted_gb))
-    request = OrderRequest(KIND, owner, what, op.name, spec, key_ids=())
+    request = OrderRequest(KIND, owner, what, op.name, spec, is_named=False, key_ids=())
     idempotent_order.adopt_or_order(op, backend, request)
     grown = partial(_grown, op, backend, spec, guest_view.described(guest))
     return wait_until(f"the disks of {guest_view.described(guest)}", grown, op.deadline, op.log.progress)
@@ -70,7 +70,7 @@ def look(op: Operation, backend: Backend, request: OrderRequest) -> Thing | Pend
     order = waiting_order(account.order_list.under(spec.owner), found) or _newest_order(op, backend, spec.owner)
     if order_status.is_waiting(order):
         return _awaited(order)
-    is_fresh = order is not None and str(order["id"]) in idempotent_order.fresh(op, backend, spec.owner.mark, KIND)
+    is_fresh = order is not None and str(order["id"]) in reconcile.fresh(op, backend, spec.owner.mark, KIND)
     return _unshown(order, upgrade) if order and is_fresh else None
 
 

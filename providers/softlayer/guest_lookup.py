@@ -9,25 +9,27 @@ from providers.rental import owner_mark as marks
 from providers.rental.waiting import Pending
 from providers.softlayer import order_status, rights
 from providers.softlayer.account import Account
-from providers.softlayer.cached_lists import GUEST_MASK
 from providers.softlayer.errors import ApiError
 
 Row = Mapping[str, Any]
 
 
-def find(account: Account, owner: marks.Owner, guest_id: str, *, fresh: bool) -> dict[str, Any] | Pending | None:
+def find(
+    account: Account, owner: marks.Owner, guest_id: str, *, fresh: bool, max_age_s: float = 0.0
+) -> dict[str, Any] | Pending | None:
     """Ask the account for a guest; None when it is certainly gone.
 
     Args:
         fresh: whether it was ordered so recently that the account need not show it yet.
+        max_age_s: above 0, the list that all waiters share will do if it shows the guest.
     """
     try:
-        guest = account.api.find("Virtual_Guest", guest_id, GUEST_MASK)
+        guest = account.guest(guest_id, owner, max_age_s)
     except ApiError as error:
         if error.is_unready:
             return Pending(f"guest {guest_id} is too fresh to be shown")
         raise
-    return guest or missing(account, owner, guest_id, fresh=fresh)
+    return guest or missing(account, owner, guest_id, fresh=fresh, max_age_s=max_age_s)
 
 
 def missing(

@@ -68,17 +68,15 @@ def readiness(guest: Guest) -> Guest | Pending:
     return guest
 
 
-def outputs(guest: Guest, host_key: str | None, account_id: str) -> dict[str, Any]:
-    """Write down what the rest of the program wants to know of a guest, as far as it is known."""
+def outputs(guest: Guest) -> dict[str, Any]:
+    """Write down what the program wants to know of a guest, as far as the account shows it."""
     billing = guest.get("billingItem")
     return {
         "guestId": str(guest["id"]),
         "publicIp": guest.get("primaryIpAddress") or None,
         "privateIp": guest.get("primaryBackendIpAddress") or None,
-        "hostKey": host_key,
         "pricePerHour": f"{prices.per_hour(billing).normalize():f}" if billing else None,
         "provisionDate": guest.get("provisionDate") or None,
-        "accountId": account_id,
     }
 
 
@@ -93,7 +91,8 @@ def live_inputs(guest: Guest) -> dict[str, Any]:
         "domain": guest.get("domain"),
         "datacenter": (guest.get("datacenter") or {}).get("name"),
         "flavor": preset.get("keyName"),
-        "dataDisksGb": data_disks(guest),
+        # Disks appear one by one while the guest is built.
+        "dataDisksGb": data_disks(guest) if guest.get("provisionDate") else None,
         "portSpeedMbps": backend.get("maxSpeed"),
         "backendRouterId": str(router) if router else None,
         "privateVlanId": str(vlan["id"]) if vlan.get("id") else None,
@@ -149,6 +148,7 @@ def described(guest: Guest) -> str:
 def thing(guest: Guest) -> Thing:
     """Read a guest as the kernel sees it."""
     item, owner = guest.get("billingItem") or {}, owner_mark.owner_in_domain(guest.get("domain"))
+    state = readiness(guest)
     return Thing(
         kind="VirtualGuest",
         id=str(guest["id"]),
@@ -158,9 +158,13 @@ def thing(guest: Guest) -> Thing:
         is_alive=is_alive(guest),
         is_billed=is_billed(guest),
         work=transaction_name(guest),
+        is_built=bool(guest.get("provisionDate")),
+        unready=state if isinstance(state, Pending) else None,
         ends=item.get("cancellationDate") or None,
         price=prices.rate(item) if item else "",
         rename=f"slcli vs edit {guest['id']} --domain",
+        inputs=live_inputs(guest),
+        outputs=outputs(guest),
         row=guest,
     )
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from providers.rental import idempotent_order, sweep
 from providers.rental import owner_mark as marks
+from providers.rental import reconcile, sweep
 from providers.rental.journal import Journal
 from providers.rental.operation import Operation, Session
 from providers.rental.receipt import Receipt
 from providers.rental.waiting import Deadline
-from providers.softlayer import order_guest, rights
+from providers.softlayer import rights, virtual_guest
 from providers.softlayer.account import Account
 from providers.softlayer.backend import SoftLayer
 
@@ -38,7 +38,7 @@ def cancel_all(
 
 def journalled_guests(stack: str, owner_mark: str, account: Account) -> set[str]:
     """Return the ids of the guests that the journal knows to be ordered and not closed."""
-    return set(Journal(stack, owner_mark).accepted(account.identity().account_id, order_guest.KIND))
+    return set(Journal(stack, owner_mark).accepted(account.identity().account_id, virtual_guest.KIND))
 
 
 def to_come(owner: marks.Owner, account: Account, time_scale: float) -> list[str]:
@@ -46,10 +46,10 @@ def to_come(owner: marks.Owner, account: Account, time_scale: float) -> list[str
     said = []
     backend, journal = SoftLayer(account), Journal(owner.stack, owner.mark)
     for each in journal.unresolved(account.identity().account_id):
-        order = idempotent_order.standing(backend, journal, each)
+        order = reconcile.standing(backend, journal, each)
         if order is not None:
             said.append(f"{each.name}: {order.described}, and the account shows nothing of it yet")
-        elif idempotent_order.unsettled_s([each], idempotent_order.settled_s(backend), time_scale) > 0:
+        elif reconcile.unsettled_s([each], reconcile.settled_s(backend), time_scale) > 0:
             said.append(f"the answer to the order of {each.name} at {each.at[:19]} UTC got lost; it may still turn up")
     waiting = backend.waiting_order(owner)
     said += [f"{waiting.described}, and the account shows no guest of it"] if waiting else []

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from providers.rental.backend import OrderStatus
+
 Order = Mapping[str, Any]
 MASK = "mask[id,status]"
 
@@ -53,6 +55,11 @@ def waiting_unshown(listed: Sequence[Order], guests: Sequence[Mapping[str, Any]]
 def names(order: Order, hostname: str) -> bool:
     """Tell whether something of this host name is in the order."""
     return any(item.get("hostName") == hostname for item in order.get("items") or [])
+
+
+def as_status(order: Order) -> OrderStatus:
+    """Read an order as the kernel sees it."""
+    return OrderStatus(str(order["id"]), described(order), is_waiting(order), is_refused(order))
 
 
 def described(order: Order | None) -> str:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from microcluster import catalog
-from providers.rental import owner_mark
 from providers.rental.errors import OrderWithoutId, ProviderError
 from providers.softlayer.calls import Api, made_id
 from providers.softlayer.errors import ApiError
@@ -176,8 +175,3 @@ def _place(spec: Ordered) -> dict[str, Any]:
     if spec.private_vlan_id:
         return {"networkVlan": {"id": int(spec.private_vlan_id)}}
     return {"router": {"id": int(spec.backend_router_id)}} if spec.backend_router_id else {}
-
-
-def full_name(spec: Ordered) -> str:
-    """Name the guest for a person."""
-    return f"guest {spec.hostname} of {owner_mark.owner_of(spec.domain)}"

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
+from providers.rental import receipt
+
 Item = Mapping[str, Any]
 
 
@@ -26,9 +28,8 @@ def per_month(item: Item) -> Decimal:
 
 def rate(item: Item) -> str:
     """Say the price of a billing item by the unit in which it is billed."""
-    if item.get("hourlyFlag"):
-        return f"{per_hour(item).normalize():f} USD an hour"
-    return f"{per_month(item):.2f} USD a month"
+    is_hourly = bool(item.get("hourlyFlag"))
+    return receipt.rate(per_hour(item) if is_hourly else per_month(item), "USD", hourly=is_hourly)
 
 
 def whole(item: Item, amount: str) -> Decimal:

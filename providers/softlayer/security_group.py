@@ -9,7 +9,7 @@ import pydantic
 
 from providers.grpc.resource_protocol import Created, Live
 from providers.grpc.spec import MARK_PATTERN, Problem, Spec, problems
-from providers.rental import idempotent_order, import_guard
+from providers.rental import idempotent_order, reconcile
 from providers.rental import owner_mark as marks
 from providers.rental.backend import Backend, OrderRequest, Thing
 from providers.rental.errors import PartialFailure, ProviderError
@@ -66,7 +66,7 @@ def read(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mappin
         return None
     owner = marks.owner_in_notes(group.get("description"))
     if not inputs:
-        import_guard.permit(op, f"security group {resource_id} ('{group.get('name')}')", owner)
+        marks.permit_import(op.stack, f"security group {resource_id} ('{group.get('name')}')", owner)
     description = str(group.get("description") or "").partition(": ")[2]
     live = {"mark": owner.mark if owner else "", **inputs, "name": str(group["name"]), "description": description}
     if not inputs or not _same_rules(GroupSpec.of(inputs), group):
@@ -150,7 +150,7 @@ def _with_rules(op: Operation, backend: Backend, spec: GroupSpec, group_id: str)
 
     def look() -> bool | Pending:
         group = account.api.find("Network_SecurityGroup", group_id, GROUP_MASK)
-        if group is None and group_id in idempotent_order.fresh(op, backend, spec.mark, KIND):
+        if group is None and group_id in reconcile.fresh(op, backend, spec.mark, KIND):
             return Pending("the account does not show it yet, as it was made only now")
         if group is None:
             raise ProviderError("the account does not show it any more. Run 'pulumi up --refresh'.")

@@ -12,7 +12,7 @@ import pydantic
 
 from providers.grpc.resource_protocol import Created, Live
 from providers.grpc.spec import MARK_PATTERN, Problem, Spec, problems
-from providers.rental import idempotent_order, import_guard
+from providers.rental import idempotent_order
 from providers.rental import owner_mark as marks
 from providers.rental.backend import OrderRequest, Thing
 from providers.rental.errors import ProviderError
@@ -59,7 +59,9 @@ def create(op: Operation, inputs: Mapping[str, Any]) -> Created:
     spec, backend = KeySpec.of(inputs), op.backend()
     account, owner = backend.account, marks.Owner(op.stack, spec.mark)
     template = {"key": spec.public_key, "label": spec.label, "notes": notes(owner, op.journal(spec.mark).identity())}
-    request = OrderRequest(KIND, owner, f"ssh key {spec.label}", spec.public_key, template, is_unique=True)
+    request = OrderRequest(
+        KIND, owner, f"ssh key {spec.label}", spec.public_key, template, is_named=False, is_unique=True
+    )
     made = idempotent_order.adopt_or_order(op, backend, request)
     if isinstance(made, str):
         return Created(made, _outputs({"id": made, "fingerprint": fingerprint(spec.public_key)}, account))
@@ -84,7 +86,7 @@ def read(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mappin
         live["publicKey"] = inputs["publicKey"]
     owner = marks.owner_in_notes(found.get("notes"))
     if not inputs:
-        import_guard.permit(op, f"ssh key {resource_id} ('{found.get('label')}')", owner)
+        marks.permit_import(op.stack, f"ssh key {resource_id} ('{found.get('label')}')", owner)
     return Live({"mark": owner.mark if owner else "", **inputs, **live}, _outputs(found, account))
 
 

@@ -15,7 +15,7 @@ from requests.adapters import HTTPAdapter
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
-from providers.rental import clock
+from providers.rental import waiting
 from providers.softlayer.credentials import Credentials
 from providers.softlayer.readable import readable_json, readable_xml
 
@@ -37,7 +37,7 @@ class CallTimer:
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self._is_over = False
-        self._ends = clock.now().seconds + seconds  # A computer may have slept before something is sent.
+        self._ends = waiting.now().seconds + seconds  # A computer may have slept before something is sent.
         self._socket: socket.socket | None = None
         self._lock = threading.Lock()
         self._timer = threading.Timer(max(seconds, 0), self._end)
@@ -61,7 +61,7 @@ class CallTimer:
             TimeoutError: it is too late to send anything.
         """
         with self._lock:
-            if self._is_over or clock.now().seconds >= self._ends:
+            if self._is_over or waiting.now().seconds >= self._ends:
                 raise TimeoutError("no time is left to send it")
             self._socket = connected
 

@@ -1,8 +1,7 @@
-"""The VirtualGuest resource: adopted or ordered once, ready when it is returned, billed by nobody when it is deleted."""
+"""The VirtualGuest resource: adopted or ordered once, ready when it is returned, not billed any more when it is deleted."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,28 +9,26 @@ from microcluster import catalog
 from providers.grpc.resource_protocol import Created, Live
 from providers.grpc.spec import Problem, difference, problems
 from providers.grpc.values import has_unknown
-from providers.rental import closing, idempotent_order, import_guard
+from providers.rental import machine
 from providers.rental import owner_mark as marks
-from providers.rental.backend import Backend
-from providers.rental.errors import PartialFailure, ProviderError, WaitError
+from providers.rental.backend import Backend, OrderRequest, Thing
+from providers.rental.closing import check_ours
+from providers.rental.idempotent_order import adopt_or_order
 from providers.rental.operation import Operation
-from providers.rental.waiting import Pending, wait_until
-from providers.softlayer import (
-    disk_upgrade,
-    guest_view,
-    order_guest,
-    rights,
-    security_group_attachment,
-)
+from providers.rental.readiness import Readiness
+from providers.rental.waiting import Pending
+from providers.softlayer import disk_upgrade, guest_view, security_group_attachment, userdata
 from providers.softlayer.account import Account
 from providers.softlayer.errors import ApiError
-from providers.softlayer.guest_readiness import Building, GoneError
 from providers.softlayer.guest_spec import GuestSpec
 
+KIND = "VirtualGuest"
 REPLACE_ON = frozenset(
     {"mark", "hostname", "domain", "datacenter", "flavor", "os", "imageId"}
     | {"backendRouterId", "privateVlanId", "sshKeyIds"}
 )
+CHANGED_LATER = ("publicSecurityGroupIds", "privateSecurityGroupIds")
+"""What is put right after an adoption, as in any update."""
 TIMEOUT_S = 90 * 60.0
 """GPU guests with large images take some 20 minutes; the vendor's own tools allow 90."""
 
@@ -62,35 +59,46 @@ def known_outputs(inputs: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str
 def create(op: Operation, inputs: Mapping[str, Any]) -> Created:
     """Adopt the guest that an interrupted run ordered, else order it; return it ready."""
     spec, backend = GuestSpec.of(inputs), op.backend()
-    guest_id, host_key = order_guest.adopt_or_order(op, backend, backend.account, spec)
+    key = userdata.make_host_key()
+    made = adopt_or_order(op, backend, order_request(spec, key))
+    guest_id, host_key = (made, key.public) if isinstance(made, str) else _adopt(op, backend.account, spec, made)
     return Created(guest_id, _finish(op, backend, spec, guest_id, host_key))
 
 
 def read(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapping[str, Any]) -> Live | None:
     """Read the guest; a cancelled one is gone, one that is not ready is a partial failure."""
-    backend = op.backend(old.get("accountId"))
-    account, owner = backend.account, _owner(op, inputs)
-    try:
-        guest = _known(op, backend, owner, resource_id)
-    except WaitError as error:
-        raise PartialFailure(resource_id, dict(old), str(error), dict(inputs)) from error
-    if guest is not None:
-        rights.check_cancelled(account, guest)
-    if guest is None or guest_view.is_cancelled(guest):
+    backend, owner = op.backend(old.get("accountId")), _owner(op, inputs)
+    guest = machine.read(op, backend, owner, resource_id, inputs=inputs, old=old)
+    if guest is None:
         return None
     if inputs:
-        closing.check_ours(guest_view.thing(guest), owner, "reading")
-    live = _inputs_of(op, guest, inputs)
-    host_key = old.get("hostKey") or order_guest.host_key(account, resource_id)
-    outputs = guest_view.outputs(guest, host_key, account.identity().account_id)
-    building = Building(account, marks.owner_in_domain(guest["domain"]) or owner, resource_id, op.deadline.time_scale)
-    try:
-        state = building.assess(guest)
-    except ProviderError as error:
-        raise PartialFailure(resource_id, outputs, str(error), live) from error
-    if isinstance(state, Pending):
-        raise PartialFailure(resource_id, outputs, f"{guest_view.described(guest)} is not ready: {state.detail}.", live)
+        check_ours(guest, owner, "reading")
+    live = _drifted(guest, inputs) if inputs else _imported(op, backend.account, guest)
+    host_key = old.get("hostKey") or _host_key(backend.account, resource_id)
+    outputs = {**guest.outputs, "hostKey": host_key, "accountId": backend.identity().account_id}
+    machine.check_ready(op, backend, guest, live, outputs)
     return Live(live, outputs)
+
+
+def update(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:
+    """Go on with a guest that was not ready, and change in place what can be changed in place."""
+    backend = op.backend(old.get("accountId"))
+    host_key = old.get("hostKey") or _host_key(backend.account, resource_id)
+    return _finish(op, backend, GuestSpec.of(inputs), resource_id, host_key)
+
+
+def delete(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapping[str, Any]) -> None:
+    """Cancel the guest and return when the account shows that it is billed no more."""
+    machine.delete(op, op.backend(old.get("accountId")), _owner(op, inputs), resource_id)
+
+
+def order_request(spec: GuestSpec, key: userdata.HostKey) -> OrderRequest:
+    """Write down what the order of a guest asks for."""
+    what = f"guest {spec.hostname} of {spec.owner}"
+    content = (spec, userdata.cloud_config(key, str(spec.owner), spec.hostname))
+    return OrderRequest(
+        KIND, spec.owner, what, spec.hostname, content, hostname=spec.hostname, key_ids=spec.ssh_key_ids
+    )
 
 
 def _owner(op: Operation, inputs: Mapping[str, Any]) -> marks.Owner:
@@ -98,76 +106,43 @@ def _owner(op: Operation, inputs: Mapping[str, Any]) -> marks.Owner:
     return marks.owner_in_domain(inputs.get("domain")) or marks.Owner(op.stack, str(inputs.get("mark") or ""))
 
 
-def _known(op: Operation, backend: Backend, owner: marks.Owner, guest_id: str) -> dict[str, Any] | None:
-    """Look until it is certain whether the guest exists: forgetting one that was ordered only now would order it twice."""
-    fresh_until = _fresh_until(op, backend, owner.mark, guest_id)
-
-    def look() -> tuple[dict[str, Any] | None] | Pending:
-        seen = backend.find(order_guest.KIND, guest_id, owner, fresh=time.monotonic() < fresh_until)
-        return seen if isinstance(seen, Pending) else (seen.row if seen else None,)
-
-    deadline = op.deadline.within(2 * idempotent_order.settled_s(backend))
-    (guest,) = wait_until(f"certainty about guest {guest_id}", look, deadline, op.log.progress)
-    return guest
+def _adopt(op: Operation, account: Account, spec: GuestSpec, guest: Thing) -> tuple[str, str | None]:
+    key = _host_key(account, guest.id)
+    flaws = [] if key else ["its user data holds no host key"]
+    flaws += ["it is billed by the month"] if guest.row.get("hourlyBillingFlag") is False else []
+    wanted = spec.model_dump(mode="json", by_alias=True, exclude_none=True)
+    machine.check_adoptable(guest, wanted, CHANGED_LATER, flaws)
+    op.log.info(f"Goes on with {guest.label}, whose order was accepted before.")
+    return guest.id, key
 
 
-def update(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:
-    """Go on with a guest that was not ready, and change in place what can be changed in place."""
-    spec = GuestSpec.of(inputs)
-    backend = op.backend(old.get("accountId"))
-    host_key = old.get("hostKey") or order_guest.host_key(backend.account, resource_id)
-    return _finish(op, backend, spec, resource_id, host_key)
-
-
-def delete(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapping[str, Any]) -> None:
-    """Cancel the guest and return when the account shows that it is billed no more."""
-    backend, owner = op.backend(old.get("accountId")), _owner(op, inputs)
-    fresh_until = _fresh_until(op, backend, owner.mark, resource_id)
-    closing.close(backend, resource_id, owner, op.deadline, op.log.progress, fresh_until=fresh_until)
-    op.journal(owner.mark).closed(backend.identity().account_id, order_guest.KIND, resource_id)
-
-
-def _fresh_until(op: Operation, backend: Backend, owner_mark: str, guest_id: str) -> float:
-    return idempotent_order.fresh_until(op, backend, owner_mark, order_guest.KIND, guest_id) if owner_mark else 0.0
+def _host_key(account: Account, guest_id: str) -> str | None:
+    """Derive the public host key from the user data that the guest was ordered with."""
+    guest = account.api.find("Virtual_Guest", guest_id, "mask[id,userData[value]]") or {}
+    values = [str(each.get("value") or "") for each in guest.get("userData") or []]
+    return next((key for key in map(userdata.public_part, values) if key), None)
 
 
 def _finish(op: Operation, backend: Backend, spec: GuestSpec, guest_id: str, host_key: str | None) -> dict[str, Any]:
-    """From here on the guest costs money, so that whatever happens its id reaches the state."""
+    """Wait until the guest is ready, and give it what no order carries; from here on it costs money."""
     account: Account = backend.account
-    known: dict[str, Any] = {"guestId": guest_id, "hostKey": host_key, "accountId": account.identity().account_id}
-    building = Building(account, spec.owner, guest_id, op.deadline.time_scale)
-    try:
-        building.fresh_until = _fresh_until(op, backend, spec.mark, guest_id)
+    known = {"guestId": guest_id, "hostKey": host_key, "accountId": account.identity().account_id}
+    building = Readiness(op, backend, spec.owner, guest_id, spec.hostname)
+    with machine.recorded(op, building, known):
         _label(account, spec, building.read())
-        ready = wait_until(f"guest {guest_id} ({spec.hostname}) ready", building.look, op.deadline, op.log.progress)
-        _set_port_speed(account, spec, ready)
-        ready = security_group_attachment.settle(op, account, ready, spec)
-        _label(account, spec, ready)
-        building.guest = disk_upgrade.grow_disks(op, backend, spec.owner, ready, spec.data_disks_gb)
-    except GoneError as error:
-        raise PartialFailure(guest_id, known, f"guest {guest_id} ({spec.hostname}): {error}") from error
-    except Exception as error:  # noqa: BLE001  # Whatever it is.
-        reason = f"guest {guest_id} ({spec.hostname}) is {_standing(building.guest)}: {op.sentence(error)}"
-        raise PartialFailure(guest_id, known | _shown(building.guest, known), reason) from error
-    return known | _shown(building.guest, known)
+        guest = building.wait().row
+        _set_port_speed(account, spec, guest)
+        guest = security_group_attachment.settle(op, account, guest, spec)
+        _label(account, spec, guest_view.thing(guest))
+        guest = disk_upgrade.grow_disks(op, backend, spec.owner, guest, spec.data_disks_gb)
+    return {**guest_view.outputs(guest), **known}
 
 
-def _shown(guest: guest_view.Guest | None, known: Mapping[str, Any]) -> dict[str, Any]:
-    return guest_view.outputs(guest, known["hostKey"], known["accountId"]) if guest else {}
-
-
-def _standing(guest: guest_view.Guest | None) -> str:
-    return (
-        "ordered, and not billed before it is approved"
-        if guest and not guest_view.is_billed(guest)
-        else "ordered and billed"
-    )
-
-
-def _label(account: Account, spec: GuestSpec, guest: guest_view.Guest | None) -> None:
+def _label(account: Account, spec: GuestSpec, shown: Thing | Pending) -> None:
     """Give the guest its tags and notes as soon as it is shown; one that is still too fresh gets them when it is ready."""
-    if guest is None or guest_view.is_cancelled(guest):
+    if isinstance(shown, Pending) or not shown.is_alive:
         return
+    guest = shown.row
     guest_id, notes = int(guest["id"]), _notes(spec.domain, spec.hostname)
     try:
         if guest_view.tags(guest) != set(spec.tags):
@@ -192,29 +167,28 @@ def _set_port_speed(account: Account, spec: GuestSpec, guest: guest_view.Guest) 
             account.api.ensure("Virtual_Guest", method, spec.port_speed_mbps, id=int(guest["id"]))
 
 
-def _inputs_of(op: Operation, guest: dict[str, Any], inputs: Mapping[str, Any]) -> dict[str, Any]:
-    live = guest_view.live_inputs(guest)
-    if inputs:
-        return {**inputs, **_drift(guest, live, inputs)}
-    owner = marks.owner_in_domain(guest.get("domain"))
-    import_guard.permit(op, guest_view.described(guest), owner)
-    ordered = op.backend().account.api.find("Virtual_Guest", str(guest["id"]), guest_view.IMPORT_MASK) or {}
-    live.pop("privateVlanId", None)  # A guest names one of the two, and by default the program names the router.
-    return {**live, **guest_view.ordered_inputs({**guest, **ordered}), "mark": owner.mark if owner else ""}
+def _imported(op: Operation, account: Account, guest: Thing) -> dict[str, Any]:
+    """Read back all inputs of a guest that is this stack's."""
+    marks.permit_import(op.stack, guest.label, guest.owner)
+    ordered = account.api.find("Virtual_Guest", guest.id, guest_view.IMPORT_MASK) or {}
+    # A guest names one of the two, and by default the program names the router.
+    live = {key: value for key, value in guest.inputs.items() if key != "privateVlanId"}
+    return {**live, **guest_view.ordered_inputs({**guest.row, **ordered}), "mark": guest.owner.mark}
 
 
-def _drift(guest: dict[str, Any], live: Mapping[str, Any], inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what somebody changed; the order of tags and groups means nothing."""
-    found = {key: value for key, value in live.items() if key in inputs}
-    for key in ("publicSecurityGroupIds", "privateSecurityGroupIds"):
+def _drifted(guest: Thing, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the inputs with what somebody changed; the order of tags and groups means nothing."""
+    found = {key: value for key, value in guest.inputs.items() if key in inputs}
+    for key in CHANGED_LATER:
         if set(found.get(key) or ()) == set(inputs.get(key) or ()):
             found.pop(key, None)
-    if guest_view.tags(guest) != set(inputs.get("tags") or ()):
-        found["tags"] = sorted(guest_view.tags(guest))
-    if guest.get("notes") != _notes(str(inputs["domain"]), str(inputs["hostname"])):
+    tags, notes = guest_view.tags(guest.row), str(guest.row.get("notes") or "")
+    if tags != set(inputs.get("tags") or ()):
+        found["tags"] = sorted(tags)
+    if notes != _notes(str(inputs["domain"]), str(inputs["hostname"])):
         # Notes are no input of ours: one that turns up in the state shows as a change, which the next update takes back.
-        found["notes"] = str(guest.get("notes") or "")
-    return found
+        found["notes"] = notes
+    return {**inputs, **found}
 
 
 def _catalog_price(inputs: Mapping[str, Any]) -> str | None:

@@ -16,13 +16,16 @@ from typing import Any
 import pytest
 
 from providers.grpc.engine_log import EngineLog, Log
-from providers.rental import clock
+from providers.rental import waiting
+from providers.rental.backend import Thing
+from providers.rental.idempotent_order import adopt_or_order
 from providers.rental.operation import Operation
 from providers.rental.waiting import Deadline
 from providers.softlayer import __main__ as plugin
-from providers.softlayer import order_guest
+from providers.softlayer import virtual_guest
 from providers.softlayer.calls import SETTLED_S
 from providers.softlayer.guest_spec import GuestSpec
+from providers.softlayer.userdata import make_host_key
 from tests.integration.lossy_wire import LossyWire, lossy_wire
 from tests.integration.provider_cluster import MARK, STACK, guest
 from tests.integration.provider_driver import Driver, Failed
@@ -160,12 +163,14 @@ def test_a_provider_that_is_stopped_while_its_order_is_out_orders_nothing_twice(
 
 @pytest.mark.parametrize("step", STEPS)
 def test_a_clock_that_is_set_in_one_living_process_orders_nothing_twice(world, monkeypatch, step):
-    real, began = clock.wall, time.monotonic()
-    monkeypatch.setattr(clock, "wall", lambda: real() + step * (time.monotonic() - began > 1))
+    real, began = waiting.wall, time.monotonic()
+    monkeypatch.setattr(waiting, "wall", lambda: real() + step * (time.monotonic() - began > 1))
     stop = threading.Event()
     urn = f"urn:pulumi:{STACK}::microcluster::softlayer:index:VirtualGuest::gpu-0"
     session = plugin.session({"configFile": str(world.config), "timeScale": TIME_SCALE}, stop)
     op = Operation(urn, session, Deadline(600, stop, TIME_SCALE), Log(EngineLog(""), urn))
-    made, _ = order_guest.adopt_or_order(op, op.backend(), op.backend().account, GuestSpec.of(guest("gpu-0")))
-    assert world.machines() == [made]
+    request = virtual_guest.order_request(GuestSpec.of(guest("gpu-0")), make_host_key())
+    made = adopt_or_order(op, op.backend(), request)
+    assert isinstance(made, Thing)
+    assert world.machines() == [made.id]
     assert world.wire.calls.count("createObject") == 1

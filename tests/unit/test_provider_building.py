@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
+import threading
 from types import SimpleNamespace
 
 import pytest
 
+from providers.rental import readiness
+from providers.rental.backend import Thing
 from providers.rental.errors import ProviderError
+from providers.rental.journal import Intent, Journal
+from providers.rental.operation import Identity, Operation, Session
 from providers.rental.owner_mark import Owner
-from providers.rental.waiting import Pending
-from providers.softlayer import guest_readiness, order_status
+from providers.rental.readiness import GoneError, Readiness
+from providers.rental.waiting import Deadline, Pending
+from providers.softlayer import order_status
+from providers.softlayer.backend import SoftLayer
 from providers.softlayer.calls import SETTLED_S
 from providers.softlayer.guest_lookup import open_without_guest
-from providers.softlayer.guest_readiness import Building
 from tests.unit.test_provider_guests import READY, transaction
 
 UNBILLED = {key: value for key, value in READY.items() if key not in ("billingItem", "provisionDate")}
 OWNER = Owner("local", "1f3a9c42")
 ITEMS = [{"hostName": "gpu-0", "domainName": "local-1f3a9c42.microcluster"}]
+SEES_ALL = {"isMasterUserFlag": True}
 
 
 class Shown:
     """An account that shows one guest, or none, and its orders."""
+
+    secrets = ()
 
     def __init__(self, guest=None, *listed) -> None:
         self.seen, self.listed = guest, list(listed)
@@ -30,19 +39,38 @@ class Shown:
         self.items: list[dict] = []
         self.bill_list = SimpleNamespace(under=lambda *_: self.items)
 
+    def identity(self) -> Identity:
+        return Identity("278444", "", "somebody", "https://api.test")
+
+    def user(self) -> dict:
+        return SEES_ALL
+
     def guest(self, *_):
         return self.seen
+
+
+@pytest.fixture(autouse=True)
+def book(tmp_path, monkeypatch) -> Journal:
+    """A journal that knows guest 101 since just now."""
+    monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path))
+    journal = Journal(OWNER.stack, OWNER.mark)
+    intent = journal.intend(Intent("278444", OWNER.mark, "gpu-0", "VirtualGuest", "digest", "gpu-0"))
+    journal.ordered(intent.attempt, "101")
+    return journal
 
 
 @pytest.fixture
 def clock(monkeypatch):
     moment = SimpleNamespace(now=1000.0)
-    monkeypatch.setattr(guest_readiness.time, "monotonic", lambda: moment.now)
+    monkeypatch.setattr(readiness.time, "monotonic", lambda: moment.now)
     return moment
 
 
-def looking_at(account: Shown) -> Building:
-    return Building(account, OWNER, "101", 1.0)
+def looking_at(account: Shown) -> Readiness:
+    backend, stop = SoftLayer(account), threading.Event()
+    session = Session(lambda: backend, 1.0, stop)
+    op = Operation(f"urn:pulumi:{OWNER.stack}::x::y::gpu-0", session, Deadline(9000, stop), SimpleNamespace())
+    return Readiness(op, backend, OWNER, "101", "gpu-0")
 
 
 def order(status: str, number: int = 7) -> dict:
@@ -56,7 +84,7 @@ def test_an_order_that_waits_for_a_person_is_waited_for_and_named_however_long(c
         state = watched.look()
         assert isinstance(state, Pending)
         assert state.detail.startswith(f"its order 7 is {status}, which a person")
-        clock.now += guest_readiness.IDLE_S
+        clock.now += readiness.IDLE_S
 
 
 @pytest.mark.parametrize("status", ["CANCELLED", "REFUSED", "DENIED"])
@@ -70,7 +98,7 @@ def test_an_order_that_is_refused_while_we_wait_is_told_although_its_guest_is_go
     watched = looking_at(account)
     watched.look()
     account.seen, account.listed = None, [order("CANCELLED")]
-    with pytest.raises(ProviderError, match="guest 101 will not be built: its order 7 is CANCELLED"):
+    with pytest.raises(ProviderError, match=r"guest 101 \(.*\) will not be built: its order 7 is CANCELLED"):
         watched.look()
 
 
@@ -79,7 +107,7 @@ def test_an_approved_order_on_which_nobody_works_ends_in_a_sentence_that_names_i
         Shown(READY | {"provisionDate": ""} | {"billingItem": {"orderItem": {"order": order("APPROVED")}}})
     )
     assert isinstance(watched.look(), Pending)
-    clock.now += guest_readiness.IDLE_S + 1
+    clock.now += readiness.IDLE_S + 1
     with pytest.raises(ProviderError, match="its order 7 is APPROVED, and nothing has been done on it for 30 minutes"):
         watched.look()
 
@@ -87,30 +115,43 @@ def test_an_approved_order_on_which_nobody_works_ends_in_a_sentence_that_names_i
 def test_a_gap_between_two_transactions_is_neither_ready_nor_an_end(clock):
     account = Shown(READY | {"provisionDate": ""} | transaction("POWER_ON"))
     watched = looking_at(account)
-    clock.now += guest_readiness.IDLE_S - 10
+    clock.now += readiness.IDLE_S - 10
     watched.look()
     account.seen = READY | {"provisionDate": ""}
     clock.now += 60
     assert isinstance(watched.look(), Pending)
 
 
-def test_a_guest_that_is_not_shown_is_waited_for_as_long_as_lists_may_lag(clock):
+def test_a_guest_that_is_not_shown_is_waited_for_as_long_as_lists_may_lag_and_is_gone_after_that(clock):
     watched = looking_at(Shown())
+    watched.look()
+    clock.now += SETTLED_S - 10
     assert isinstance(watched.look(), Pending)
-    clock.now += SETTLED_S + 1
-    with pytest.raises(ProviderError, match="has not shown guest 101 for 180 s.*It may be billed"):
+    clock.now += 20
+    with pytest.raises(GoneError):
         watched.look()
 
 
-def test_a_guest_that_is_not_shown_and_whose_billing_item_is_open_is_never_called_gone(clock):
+def test_a_guest_that_is_not_shown_and_whose_billing_item_is_open_is_never_called_gone(clock, book):
     account = Shown()
     account.items = [OPEN]
-    watched = Building(account, OWNER, "101", 1.0, fresh_until=0.0)
+    book.path.unlink()
+    watched = looking_at(account)
     assert isinstance(watched.look(), Pending)
     clock.now += SETTLED_S + 1
     with pytest.raises(ProviderError, match="billing item 5 is open. It may be billed") as told:
         watched.look()
     assert "gone" not in str(told.value)
+
+
+def test_a_guest_that_is_neither_shown_nor_fresh_nor_billed_is_gone(clock, book):
+    book.path.unlink()
+    with pytest.raises(GoneError, match="does not know it any more, and nothing is billed"):
+        looking_at(Shown()).look()
+
+
+def test_a_guest_that_is_built_and_has_its_addresses_is_ready(clock):
+    assert isinstance(looking_at(Shown(READY)).look(), Thing)
 
 
 @pytest.mark.parametrize("gone", [transaction("RECLAIM_NETWORK"), {"billingItem": None}])

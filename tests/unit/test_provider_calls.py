@@ -14,10 +14,10 @@ from xml.parsers.expat import ExpatError
 import pytest
 import SoftLayer
 
-from providers.rental import rate_limiter
+from providers.rental import waiting
 from providers.rental.errors import WaitError
-from providers.rental.rate_limiter import RateLimiter
 from providers.rental.redaction import redacted
+from providers.rental.waiting import RateLimiter
 from providers.softlayer import calls, errors, transport
 from providers.softlayer.calls import Api
 from providers.softlayer.credentials import Credentials, CredentialsError, load
@@ -143,7 +143,7 @@ def test_a_crowd_calls_no_faster_than_the_limit():
     limiter = RateLimiter(50)
     began = time.monotonic()
     assert crowd(limiter, threading.Event(), 40) == 40
-    assert time.monotonic() - began >= 40 / 50 - rate_limiter.BURST_S - 0.05
+    assert time.monotonic() - began >= 40 / 50 - waiting.BURST_S - 0.05
 
 
 def test_a_turn_that_does_not_come_in_time_is_not_taken():

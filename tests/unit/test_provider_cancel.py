@@ -30,7 +30,7 @@ class Refusing:
         self._guest = READY | {"billingItem": PRICE} | guest
         self._error = ApiError("calling Virtual_Guest::deleteObject of 101", code, text)
 
-    def find(self, *_):
+    def guest(self, *_):
         return self._guest
 
     def once(self, service: str, method: str, *_, **__):

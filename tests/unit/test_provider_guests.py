@@ -89,9 +89,9 @@ def test_the_vlan_is_read_back_beside_its_router():
 
 
 def test_the_price_is_that_of_the_whole_billing_item():
-    assert guest_view.outputs(READY, "ssh-ed25519 A", "1")["pricePerHour"] == "4.4"
+    assert guest_view.outputs(READY)["pricePerHour"] == "4.4"
 
 
 def test_a_guest_that_shows_hardly_anything_has_hardly_any_outputs():
-    shown = guest_view.outputs({"id": 101}, None, "1")
-    assert {key for key, value in shown.items() if value is not None} == {"guestId", "accountId"}
+    shown = guest_view.outputs({"id": 101})
+    assert {key for key, value in shown.items() if value is not None} == {"guestId"}

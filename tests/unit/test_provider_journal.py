@@ -11,10 +11,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from providers.rental import clock, idempotent_order, journal
-from providers.rental.clock import Instant
+from providers.rental import journal, reconcile, waiting
 from providers.rental.errors import ProviderError
 from providers.rental.journal import Intent, Journal
+from providers.rental.waiting import Instant
 from providers.softlayer.backend import SoftLayer
 from providers.softlayer.calls import SETTLED_S
 
@@ -145,8 +145,8 @@ def over_for(seconds: float, boot: str = "this") -> Intent:
 def steady(monkeypatch):
     """A clock that nobody sets, as this process reads it."""
     moments = [Instant("this", 1000.0)]
-    monkeypatch.setattr(clock, "now", lambda: moments[-1])
-    monkeypatch.setattr(idempotent_order, "_FIRST_READ", {})
+    monkeypatch.setattr(waiting, "now", lambda: moments[-1])
+    monkeypatch.setattr(reconcile, "_FIRST_READ", {})
     return moments
 
 
@@ -155,14 +155,14 @@ def steady(monkeypatch):
     [((), 1, 0), ((0,), 1, 180), ((100, 30), 1, 150), ((500,), 1, 0), ((1,), 0.01, 80), ((-50,), 1, 180)],
 )
 def test_what_an_order_made_may_be_missing_from_the_lists_for_three_minutes(steady, ages_s, scale, left_s):
-    assert idempotent_order.unsettled_s([over_for(age) for age in ages_s], SETTLED_S, scale) == pytest.approx(left_s)
+    assert reconcile.unsettled_s([over_for(age) for age in ages_s], SETTLED_S, scale) == pytest.approx(left_s)
 
 
 @pytest.mark.parametrize("order", [INTENT, over_for(500, boot="another")])
 def test_an_order_whose_end_nobody_can_date_counts_from_when_this_process_first_read_of_it(steady, order):
-    assert idempotent_order.unsettled_s([order], SETTLED_S, 1) == 180
+    assert reconcile.unsettled_s([order], SETTLED_S, 1) == 180
     steady.append(Instant("this", 1100.0))
-    assert idempotent_order.unsettled_s([order], SETTLED_S, 1) == pytest.approx(80)
+    assert reconcile.unsettled_s([order], SETTLED_S, 1) == pytest.approx(80)
 
 
 def test_an_outcome_is_dated_by_the_clock_that_nobody_sets(book, steady):
@@ -208,12 +208,12 @@ def test_a_receipt_without_a_name_keeps_the_intent_open_and_the_orders_number(bo
 )
 def test_an_accepted_order_of_which_nothing_shows_is_never_taken_for_one_that_did_not_arrive(book, status, shown):
     with pytest.raises(ProviderError, match=f"its order 7001 {shown}.*Nothing is ordered a second time.*order 7001"):
-        idempotent_order.mark_failed(SoftLayer(Orders(status)), book, accepted_without_a_name(book))
+        reconcile.mark_failed(SoftLayer(Orders(status)), book, accepted_without_a_name(book))
     assert len(book.unresolved("278444")) == 1
 
 
 def test_an_order_that_the_account_has_refused_since_made_nothing(book):
-    idempotent_order.mark_failed(SoftLayer(Orders("CANCELLED")), book, accepted_without_a_name(book))
+    reconcile.mark_failed(SoftLayer(Orders("CANCELLED")), book, accepted_without_a_name(book))
     assert book.unresolved("278444") == []
 
 
@@ -225,7 +225,7 @@ def test_an_accepted_order_is_over_once_all_that_it_made_is_cancelled(book, ends
     account.bills = [{"id": 5, "cancellationDate": end, "orderItem": {"order": {"id": 7001}}} for end in ends]
     account.bills.append({"id": 6, "cancellationDate": "2026-07-01", "orderItem": {"order": {"id": 7002}}})
     with nullcontext() if is_over else pytest.raises(ProviderError, match="order 7001"):
-        idempotent_order.mark_failed(SoftLayer(account), book, accepted_without_a_name(book))
+        reconcile.mark_failed(SoftLayer(account), book, accepted_without_a_name(book))
     assert len(book.unresolved("278444")) == (not is_over)
 
 
@@ -236,11 +236,11 @@ def test_an_order_without_any_receipt_is_not_given_up_while_one_of_its_name_wait
     account.waiting = [{"id": 7, "status": "PENDING_APPROVAL", "items": items}]
     book.intend(INTENT)
     with pytest.raises(ProviderError, match="its order 7 is PENDING_APPROVAL") if is_ours else nullcontext():
-        idempotent_order.mark_failed(SoftLayer(account), book, *book.unresolved("278444"))
+        reconcile.mark_failed(SoftLayer(account), book, *book.unresolved("278444"))
     assert len(book.unresolved("278444")) == is_ours
 
 
 def test_an_order_without_any_receipt_is_given_up_without_a_question(book):
     book.intend(INTENT)
-    idempotent_order.mark_failed(SoftLayer(Orders("APPROVED")), book, *book.unresolved("278444"))
+    reconcile.mark_failed(SoftLayer(Orders("APPROVED")), book, *book.unresolved("278444"))
     assert book.unresolved("278444") == []

@@ -94,6 +94,7 @@ GUEST = {
 class Broken:
     """An account whose answers meet a fault of ours."""
 
+    machine, machine_label = "VirtualGuest", "guest"
     secrets = ("a-long-secret-key",)
 
     @property
@@ -108,7 +109,7 @@ class Broken:
 
 
 def test_whatever_goes_wrong_after_an_order_its_id_reaches_the_state(monkeypatch):
-    monkeypatch.setattr(virtual_guest.order_guest, "adopt_or_order", lambda *_: ("101", "ssh-ed25519 A"))
+    monkeypatch.setattr(virtual_guest, "adopt_or_order", lambda *_: "101")
     op = operation(ParentWatch())
     with pytest.raises(
         PartialFailure, match=r"is ordered.*RuntimeError: \w+: \(secret\). This is a bug."

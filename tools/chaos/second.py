@@ -11,11 +11,13 @@ from functools import partial
 from itertools import product
 from random import Random
 
-from providers.rental import closing, idempotent_order, sweep
+from providers.rental import machine, reconcile, sweep
 from providers.rental.backend import OrderRequest, Thing
 from providers.rental.errors import ProviderError
+from providers.rental.idempotent_order import adopt_or_order
 from providers.rental.operation import Operation, Session
 from providers.rental.owner_mark import Owner
+from providers.rental.readiness import Readiness
 from providers.rental.receipt import as_lines
 from providers.rental.waiting import Deadline, Pending, wait_until
 from tools.chaos.checker import Expected, Verdict, judge, wrong_receipts
@@ -71,10 +73,12 @@ class Stack:
 
     def _refresh(self, session: Session, backend: Second, stop: threading.Event) -> None:
         for name, object_id in list(self.state.items()):
-            op, kind = self._operation(session, stop, name), MACHINE if name in HOSTS else BADGE
-            look = partial(_seen, op, backend, kind, object_id)
-            (found,) = wait_until(name, look, op.deadline)
-            if found is None or not found.is_alive:
+            op = self._operation(session, stop, name)
+            if name in HOSTS:
+                found = machine.read(op, backend, OWNER, object_id, inputs={}, old={})
+            else:
+                (found,) = wait_until(name, partial(_badge, op, backend, object_id), op.deadline)
+            if found is None:
                 del self.state[name]
 
     def _up(self, session: Session, backend: Second, stop: threading.Event) -> None:
@@ -84,23 +88,24 @@ class Stack:
         for host in HOSTS:
             op, keys = self._operation(session, stop, host), [self.state["key"]]
             self._create(op, backend, OrderRequest(MACHINE, OWNER, host, host, None, hostname=host, key_ids=keys))
-            wait_until(host, lambda host=host, op=op: _built(op, backend, self.state[host]), op.deadline)
+            building = Readiness(op, backend, OWNER, self.state[host], host)
+            with machine.recorded(op, building, {}):
+                building.wait()
 
     def _create(self, op: Operation, backend: Second, request: OrderRequest) -> None:
         if request.name not in self.state:
-            made = idempotent_order.adopt_or_order(op, backend, request)
+            made = adopt_or_order(op, backend, request)
             self.state[request.name] = made.id if isinstance(made, Thing) else made
 
     def _destroy(self, session: Session, backend: Second, stop: threading.Event) -> None:
         for name in [each for each in (*HOSTS, "key") if each in self.state]:
             op = self._operation(session, stop, name)
-            kind = MACHINE if name in HOSTS else BADGE
-            if kind == MACHINE:
-                fresh_until = idempotent_order.fresh_until(op, backend, MARK, kind, self.state[name])
-                closing.close(backend, self.state[name], OWNER, op.deadline, op.log.progress, fresh_until=fresh_until)
+            if name in HOSTS:
+                machine.delete(op, backend, OWNER, self.state[name])
             else:
-                backend.remove(kind, self.state[name], OWNER, op.deadline, op.log.progress)
-            op.journal(MARK).closed(backend.identity().account_id, kind, self.state.pop(name))
+                backend.remove(BADGE, self.state[name], OWNER, op.deadline, op.log.progress)
+                op.journal(MARK).closed(backend.identity().account_id, BADGE, self.state[name])
+            del self.state[name]
         op = self._operation(session, stop, "ledger")
         op.log.info(as_lines(sweep.clean(op, backend, OWNER), MARK))
 
@@ -108,20 +113,10 @@ class Stack:
         return Operation(f"urn:pulumi:{STACK}::x::y::{name}", session, Deadline(LIMIT_S, stop, SCALE), self.log)
 
 
-def _seen(op: Operation, backend: Second, kind: str, object_id: str) -> tuple[Thing | None] | Pending:
-    fresh = object_id in idempotent_order.fresh(op, backend, MARK, kind)
-    found = backend.find(kind, object_id, OWNER, fresh=fresh)
+def _badge(op: Operation, backend: Second, badge_id: str) -> tuple[Thing | None] | Pending:
+    fresh = badge_id in reconcile.fresh(op, backend, MARK, BADGE)
+    found = backend.find(BADGE, badge_id, OWNER, fresh=fresh)
     return found if isinstance(found, Pending) else (found,)
-
-
-def _built(op: Operation, backend: Second, machine_id: str) -> bool | Pending:
-    found = _seen(op, backend, MACHINE, machine_id)
-    if isinstance(found, Pending):
-        return found
-    (machine,) = found
-    if machine is None or not machine.is_alive:
-        raise ProviderError(f"{machine_id} is gone")
-    return Pending(machine.work) if machine.work else True
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from random import Random
 from types import SimpleNamespace
 from typing import Any
 
-from providers.rental import lookup
 from providers.rental.backend import Belonging, Claim, OrderRequest, OrderStatus, Tell, Thing
 from providers.rental.errors import CallError, OrderWithoutId
 from providers.rental.operation import Identity, Operation
@@ -73,7 +72,7 @@ class Market:
 class Second:
     """What one process sees of the market."""
 
-    machine, machine_label, unpaid_kinds = MACHINE, "machine", (BADGE,)
+    machine, machine_label, other_kinds = MACHINE, "machine", (BADGE,)
     lists_lag_s, longest_call_s = 60.0, 30.0
     secrets, username, grant_cancelling = (), "somebody", "grant somebody cancelling"
 
@@ -86,15 +85,17 @@ class Second:
     def list(self, kind: str, owner: Owner) -> list[Thing]:
         return [each for each in self._call("list", Market.listed) if (each.kind, each.owner) == (kind, owner)]
 
-    def find(self, kind: str, object_id: str, owner: Owner, *, fresh: bool) -> Thing | Pending | None:
+    def find(
+        self, kind: str, object_id: str, owner: Owner, *, fresh: bool, max_age_s: float = 0.0
+    ) -> Thing | Pending | None:
         found = self._call("find", lambda market: market.things.get(object_id))
         if fresh and (found is None or self._market.now - found.row < self._market.lag_s / 2):
             return Pending(f"{object_id} is not shown yet")
         is_built = found is None or kind == BADGE or self._market.now - found.row > BUILD_S
-        return found if is_built else replace(found, work="BUILD")
+        return found if is_built else replace(found, work="BUILD", unready=Pending("BUILD"), is_built=False)
 
-    def look(self, op: Operation, request: OrderRequest) -> Thing | Pending | None:
-        return lookup.by_name(op, self, request)
+    def look(self, op: Operation, request: OrderRequest) -> None:
+        """Everything here has a name."""
 
     def prepare(self, request: OrderRequest) -> Any:
         return SimpleNamespace(content={"kind": request.kind, "name": request.name}, request=request)
@@ -111,6 +112,9 @@ class Second:
     def order_status(self, order_id: str, owner: Owner) -> OrderStatus | None:
         thing = self._call("order_status", lambda market: market.things.get(order_id))
         return OrderStatus(order_id, f"its order {order_id} stands") if thing and thing.is_alive else None
+
+    def order_of(self, machine: Thing, max_age_s: float) -> None:
+        """No list shows an order here."""
 
     def waiting_order(self, owner: Owner, hostname: str | None = None) -> None:
         """Nobody approves anything here."""
