@@ -77,7 +77,7 @@ def arrived(run, address):
     for _ in range(TRIES):
         note(run, "bringing the data from " + name + ", which has them whole")
         run.doing = "bringing the data from " + name
-        code = run.in_container(run.spec.data + ["bring", address], lines.append)
+        code = run.do(run.spec.data + ["bring", address], lines.append)
         if code == 0 and is_whole(run):
             note(run, "the data of " + name + " are here")
             return True
@@ -100,11 +100,11 @@ def stage(run, lines):
             run.emit({"event": "staging", "text": line[len(MARK) :]})
 
     run.doing = "preparing the data set"
-    run.on_host(run.spec.unstage)  # A killed launcher may have left one.
+    run.do_outside(run.spec.unstage)  # A killed launcher may have left one.
     try:
-        return run.on_host(run.spec.stage, show)
+        return run.do_outside(run.spec.stage, show)
     finally:
-        run.on_host(run.spec.unstage)
+        run.do_outside(run.spec.unstage)
 
 
 def note(run, text):

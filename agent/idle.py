@@ -43,9 +43,7 @@ class IdleWatch:
     def _hanging(self):
         """Return the machines on whose disk a few bytes cannot be written."""
         addresses, probe = self.run.spec.addresses, ["sh", "-c", PROBE, self.run.folder]
-        codes = parallel(
-            lambda address: self.run.ask(self.run.on_node(address, probe), PROBE_TIMEOUT_S, marked=False)[0], addresses
-        )
+        codes = parallel(lambda address: self.run.ask(probe, PROBE_TIMEOUT_S, address, marked=False)[0], addresses)
         return [address for address, code in zip(addresses, codes) if code]
 
     def _look_on(self):

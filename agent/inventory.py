@@ -19,6 +19,7 @@ RECORDS = (
     "exit_code",
     "failure.json",
 )
+NEWEST = "newest checkpoint"
 PIECE = 1 << 20
 
 
@@ -40,15 +41,22 @@ def names_in(folder):
 
 
 def chosen(folder):
-    """Return {path below the run's folder: what it is}: the records, the newest checkpoint and the best model."""
+    """Return {path below the run's folder: what it is} of records, newest checkpoint and best model, and the newest one's step."""
     run = spec.read(os.path.join(folder, spec.FILE))
     checkpoints = checkpoints_of(run, os.path.join(folder, "logdir"))
-    files = dict((name, "record") for name in list(RECORDS) + run.files)
+    kept = list(RECORDS) + run.files + [name for one in run.artifacts for name in names_below(folder, one)]
+    files = dict((name, "record") for name in kept)
     files.update(("logdir/" + name, "events") for name in names_in(checkpoints.logdir) if name.startswith("events."))
     newest, best = checkpoints.newest_whole(), checkpoints.best()
-    for name, what in ((newest and newest[1], "newest checkpoint"), (best, "best model")):
+    for name, what in ((newest and newest[1], NEWEST), (best, "best model")):
         files.update(("logdir/" + file, what) for file in (checkpoints.files_of(name) if name else []))
-    return files
+    return files, newest and newest[0]
+
+
+def names_below(folder, inner):
+    """Return the names of all files below an inner folder, relative to the outer one."""
+    found = [os.path.join(where, name) for where, _, names in os.walk(os.path.join(folder, inner)) for name in names]
+    return sorted(os.path.relpath(path, folder) for path in found)
 
 
 def described(root, name, what):
@@ -59,9 +67,11 @@ def described(root, name, what):
 
 def inventory(folder, data, names):
     found = []
-    for name, what in sorted(chosen(folder).items()):
+    files, newest = chosen(folder)
+    for name, what in sorted(files.items()):
         if os.path.isfile(os.path.join(folder, name)):
-            found.append(dict(described(folder, name, what), path=name))
+            step = {"step": newest} if what == NEWEST else {}
+            found.append(dict(described(folder, name, what), path=name, **step))
     for name in names:
         if os.path.isfile(os.path.join(data, name)):
             found.append(dict(described(data, name, "vocabulary"), path="data/" + name))

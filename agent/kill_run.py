@@ -2,8 +2,8 @@
 
 A process belongs to a run when MICROCLUSTER_RUN in its environment says so, or when it runs in the run's container, which
 serves nothing else but tools that say so themselves (MICROCLUSTER_TOOL). It is signalled only while it still is the process
-that was found (same start time), and never by its name. Arguments: the runs' folder, "only" or "all-but", the run's id, and
-the container's name where there is one.
+that was found (same start time), and never by its name. Arguments: the runs' folder, "only" or "all-but", the run's id, the
+container's name where there is one, and the one role whose processes get TERM and no KILL, where another role's come later.
 """
 
 import json
@@ -14,14 +14,18 @@ import subprocess
 import sys
 import time
 
-RUN_VARIABLE, TOOL_VARIABLE = "MICROCLUSTER_RUN", "MICROCLUSTER_TOOL"
+RUN_VARIABLE, TOOL_VARIABLE, ROLE_VARIABLE = "MICROCLUSTER_RUN", "MICROCLUSTER_TOOL", "MICROCLUSTER_ROLE"
+NO_CONTAINER = ""
 STAGING_LABEL = "microcluster.staging"
 """Of the container in which a run's data are made; its value is the run."""
 TERM_WAIT_S = 15
 KILL_WAIT_S = 5
+ROLE_WAIT_S = 5
+"""What does not end by then gets its KILL with all others."""
 EXEC_LOOKS, EXEC_PAUSE_S = 10, 0.002
 DOCKER_TIMEOUT_S = 5
 MARK_TIMEOUT_S = 3
+FLUSH_TIMEOUT_S = 8
 NOT_FOUND, TOO_SLOW = 127, 124
 ABSENT = "no such container"
 DAEMON_FILE, DOCKER_FOLDER = "/etc/docker/daemon.json", "/var/lib/docker"
@@ -53,7 +57,7 @@ def has_memory(pid):
         return not file.read().startswith("0 ")
 
 
-def find(mode, run, container=None):
+def find(mode, run, container=None, role=""):
     """Return {(pid, start time): run} of the living processes that are meant."""
     found = {}
     for pid in os.listdir("/proc"):
@@ -64,6 +68,8 @@ def find(mode, run, container=None):
             started, state = start_time(pid)
             inside = container and is_inside(pid, container)
         except OSError:
+            continue
+        if role and (ROLE_VARIABLE + "=" + role).encode() not in words:
             continue
         marks = [word.split(b"=", 1) for word in words]
         values = [mark[1].decode() for mark in marks if mark[0] == RUN_VARIABLE.encode() and mark[1:]]
@@ -137,16 +143,20 @@ def send(processes, number):
             pass  # It has ended meanwhile.
 
 
-def end(mode, run, container=None):
-    """Send TERM, wait, send KILL, wait, and look again; return what was there and what is left."""
-    there = find(mode, run, container)
-    for number, wait_s in ((signal.SIGTERM, TERM_WAIT_S), (signal.SIGKILL, KILL_WAIT_S)):
-        deadline = time.monotonic() + wait_s
-        send(find(mode, run, container), number)
+def end(mode, run, container=None, role=""):
+    """Send TERM, wait, send KILL, wait, and look again; return what was there and what is left. One role gets no KILL."""
+
+    def look():
+        return find(mode, run, container, role)
+
+    there = look()
+    for number, wait_s in ((signal.SIGTERM, TERM_WAIT_S), (signal.SIGKILL, KILL_WAIT_S))[: 1 if role else 2]:
+        deadline = time.monotonic() + (ROLE_WAIT_S if role else wait_s)
+        send(look(), number)
         # Two looks: what was started while the first listed the processes shows in the second.
-        while (find(mode, run, container) or find(mode, run, container)) and time.monotonic() < deadline:
+        while (look() or look()) and time.monotonic() < deadline:
             time.sleep(0.2)
-    return there, find(mode, run, container)
+    return there, look()
 
 
 def mark_stopped(runs, names):
@@ -162,12 +172,19 @@ def remove_staging(run):
         asked(["docker", "rm", "-f"] + names.split(), DOCKER_TIMEOUT_S)
 
 
-def main(runs, mode, run, container=None):
+def flush(folder):
+    """Let a drive that all nodes mount have what was written, before anybody takes this machine away."""
+    if os.path.islink(folder):
+        asked(["sync", "-f", folder], FLUSH_TIMEOUT_S)
+
+
+def main(runs, mode, run, container=NO_CONTAINER, role=""):
     mark_stopped(runs, find(mode, run).values())
     inside_of, unseen = container_of(container) if container else (None, "")
-    ended, left = end(mode, run, inside_of)
-    if mode == "only":
+    ended, left = end(mode, run, inside_of, role)
+    if mode == "only" and not role:
         remove_staging(run)
+        flush(os.path.join(runs, run, "logdir"))
     print(json.dumps({"ended": len(ended), "left": sorted(pid for pid, _ in left), "unseen": unseen}))
 
 

@@ -7,8 +7,9 @@ import threading
 import time
 from collections import deque
 
-from agent import health_rules, kill_run, predicted_step
+from agent import health_rules, predicted_step
 from agent.parallel import parallel
+from agent.processes import end_all
 from agent.readers.ranks import rank_of
 from agent.replicator import Replicator
 
@@ -110,7 +111,7 @@ class Monitor:
         addresses, argv = self.run.spec.addresses, getattr(self.run.spec, what)
 
         def ask(address):
-            return self.run.ask(self.run.on_node(address, argv), SAMPLE_TIMEOUT_S, marked=False)
+            return self.run.ask(argv, SAMPLE_TIMEOUT_S, address, marked=False)
 
         return list(zip(addresses, parallel(ask, addresses)))
 
@@ -152,7 +153,7 @@ class Monitor:
             except Exception as error:  # noqa: BLE001 - ranks that nobody watches cost money unseen
                 self._could_not_look(error, time.monotonic() - seen_at)
             if self.judgement():
-                kill_run.end("only", self.run.spec.run)
+                end_all(self.run)
                 return
             self.call.wait(self.run.spec.watch_every_s)
             self.call.clear()

@@ -72,7 +72,7 @@ def mesh(run):
     addresses = run.spec.addresses
 
     def log_in(pair):
-        code, output = run.ask(run.on_node(pair[0], run.spec.ssh + [pair[1], "true"]), SSH_TIMEOUT_S, marked=False)
+        code, output = run.ask(run.spec.ssh + [pair[1], "true"], SSH_TIMEOUT_S, pair[0], marked=False)
         why = (output.splitlines() or ["exit code " + str(code)])[-1] if code else ""
         return {"from": run.name_of(pair[0]), "to": run.name_of(pair[1]), "said": why}
 
@@ -86,7 +86,7 @@ def nodes(run):
 
     def look(address):
         asked = time.time()
-        code, output = run.ask(run.on_node(address, run.spec.facts), FACTS_TIMEOUT_S, marked=False)
+        code, output = run.ask(run.spec.facts, FACTS_TIMEOUT_S, address, marked=False)
         answered = time.time()
         if code:
             return None
@@ -109,11 +109,11 @@ def bandwidth(run, streams):
         sender, receiver = pair
         drain = threading.Thread(
             target=run.ask,
-            args=(run.on_node(receiver, words("receive", receiver)), BANDWIDTH_TIMEOUT_S, b"", False),
+            args=(words("receive", receiver), BANDWIDTH_TIMEOUT_S, receiver, False),
             daemon=True,
         )
         drain.start()
-        code, output = run.ask(run.on_node(sender, words("send", receiver)), BANDWIDTH_TIMEOUT_S, marked=False)
+        code, output = run.ask(words("send", receiver), BANDWIDTH_TIMEOUT_S, sender, marked=False)
         drain.join()
         names = {"from": run.name_of(sender), "to": run.name_of(receiver), "streams": streams}
         last = (output.splitlines() or ["no answer"])[-1]

@@ -16,6 +16,8 @@ SHM_BYTES_OF_RANK = 128 << 20
 """NCCL's buffers between ranks of one machine: up to 16 rings of 4 MB both ways. Docker's default of 64 MB ends in "No space left"."""
 MEMLOCK_NOTE_BYTES = 8 << 20
 """A container without --ulimit has 64 kB on Ubuntu 18.04; with sockets NCCL locks little, so that this stops nothing."""
+GPUS = "gpus"
+"""Among the versions of a rank: how many GPUs its framework sees; None for a framework that needs none."""
 MIB_PER_GB = 15 * 64
 """The driver shows a little less than what a GPU is sold with."""
 
@@ -51,8 +53,23 @@ def of_ranks(ranks, wanted):
     rows = [row("ranks", "every rank", ", ".join(seen), ", ".join(expected), _if(seen != expected))]
     configs = dict(("rank " + str(rank["rank"]), rank["config"]) for rank in ranks)
     rows.append(_same("configuration", configs, "every rank"))
+    rows += _software(ranks, wanted)
     seconds = max([rank["allreduce_s"] for rank in ranks] or [0])
     rows.append(row("allreduce", "every rank", "{:.2f} s".format(seconds), _size(wanted.model_bytes) + " summed", OK))
+    return rows
+
+
+def _software(ranks, wanted):
+    """Return the rows on what the ranks' framework says of itself, where it says anything."""
+    said = [("rank " + str(rank["rank"]), rank.get("versions") or {}) for rank in ranks]
+    names = sorted(set(name for _, versions in said for name in versions if name != GPUS))
+    rows = [_same(name, dict((who, str(versions.get(name))) for who, versions in said), "every rank") for name in names]
+    for who, versions in said:
+        seen = versions.get(GPUS, wanted.slots)
+        if wanted.gpu and seen is None:
+            rows.append(row("GPUs of the program", who, "none: it computes on processors", "GPUs", NOTE))
+        elif wanted.gpu and seen < wanted.slots:
+            rows.append(row("GPUs of the program", who, seen, "{} or more".format(wanted.slots), STOP))
     return rows
 
 

@@ -1,10 +1,12 @@
 """Run the processes of a run on their nodes, and end all of them when the run ends."""
 
+import functools
+import json
 import queue
 import subprocess
 import threading
 
-from agent import kill_run
+from agent import kill_run, spec
 from agent.parallel import parallel
 
 LINE_BYTES = 1 << 20
@@ -16,7 +18,7 @@ LAST_LINES_TIMEOUT_S = 60
 
 
 def run_all(run, processes, each_line):
-    """Run ``processes`` in the container of their nodes, into job.log; return the exit code and the process that decided it.
+    """Run ``processes`` on their nodes, into job.log; return the exit code and the process that decided it.
 
     The run ends when any process fails, or when all with ``ends_run`` have ended; what still runs then is ended.
     """
@@ -46,11 +48,18 @@ def run_all(run, processes, each_line):
 
 
 def start(run, process):
-    """Start a process in the container of its node; from the launcher's container ssh reaches the others."""
-    environment = ["{}={}".format(*pair) for pair in sorted(process.environment.items())]
-    argv = run.on_node(run.spec.addresses[process.node], ["env"] + environment + process.argv)
+    """Start a process on its node, with what is known only now in its argv."""
+    values = dict(process.environment, **{kill_run.ROLE_VARIABLE: process.role})
+    environment = ["{}={}".format(*pair) for pair in sorted(values.items())]
+    argv = [filled(word, run) for word in process.argv]
+    argv = run.on_node(run.spec.addresses[process.node], ["env"] + environment + argv)
     options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-    return subprocess.Popen(run.in_container_argv(argv), **options)
+    return subprocess.Popen(argv, **options)
+
+
+def filled(word, run):
+    """Return a word of an argv with the checkpoint that is gone on from, and with the name of this attempt."""
+    return word.replace(spec.CHECKPOINT, run.resumed_from or "").replace(spec.ATTEMPT, run.attempt)
 
 
 def follow(number, child, output):
@@ -71,7 +80,27 @@ def next_end(run, output, each_line, timeout_s=None):
 
 
 def end_all(run):
-    """End every process of the run that is left on any node; a node that does not answer is left to `fab stop`."""
-    kill_run.end("only", run.spec.run)
-    others = run.spec.addresses[1:]
-    parallel(lambda address: run.ask(run.on_node(address, run.spec.end), END_TIMEOUT_S, marked=False), others)
+    """End every process of the run on every node, role by role; what cannot be proved is written down and left to `fab stop`."""
+    addresses = run.spec.addresses
+    for role in run.spec.stop_order[:-1]:
+        parallel(functools.partial(end_on, run, role=role), addresses)
+    for address, why in zip(addresses, parallel(functools.partial(end_on, run), addresses)):
+        if why:
+            run.emit({"event": "not-ended", "node": run.name_of(address), "text": why})
+
+
+def end_on(run, address, role=""):
+    """End the processes of a role, or all of them; return why they are not known to have ended, or an empty text."""
+    if address == run.spec.addresses[0]:  # In this process, which bears the run's mark too and has to go on.
+        _, left = kill_run.end("only", run.spec.run, role=role)
+        return still_there(sorted(pid for pid, _ in left))
+    words = [kill_run.NO_CONTAINER, role] if role else []
+    code, output = run.ask(run.spec.end + words, END_TIMEOUT_S, address, marked=False)
+    last = (output.splitlines() or ["exit code " + str(code)])[-1]
+    if code or not last.startswith("{"):
+        return "no answer: " + last[-300:]
+    return still_there(json.loads(last)["left"])
+
+
+def still_there(pids):
+    return "processes {} would not end".format(pids) if pids else ""

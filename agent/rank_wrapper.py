@@ -1,6 +1,6 @@
 """Run one rank and note on its node how it ended.
 
-mpirun says which rank has died, but at times crashes over that itself; then only these words name the machine. Arguments: the
+What starts the ranks may crash over the death of one, or end all of them without a number; then only these words name it. Arguments: the
 file of the words, the rank's command.
 """
 
@@ -13,6 +13,8 @@ import signal
 import subprocess
 import time
 
+RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "RANK")
+"""Of mpirun and of torchrun."""
 PR_SET_PDEATHSIG = 1
 """Of prctl: the signal that a process gets when its parent dies."""
 
@@ -50,7 +52,8 @@ def run(words_file, argv):
 def leave(words_file, code):
     """Add a line, whole among those of the other ranks of this machine; no disk may change how the rank has ended."""
     how = {"exit_code": code} if code > 0 else {"signal": -code}
-    word = dict(how, rank=int(os.environ["OMPI_COMM_WORLD_RANK"]), t=time.time())
+    rank = next(os.environ[name] for name in RANK_VARIABLES if name in os.environ)
+    word = dict(how, rank=int(rank), t=time.time())
     with contextlib.suppress(OSError), open(words_file, "a") as file:
         file.write(json.dumps(word) + "\n")
 

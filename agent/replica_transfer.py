@@ -1,4 +1,4 @@
-"""Keep a replica of the newest checkpoint on another node, and fetch it back; runs in the launcher's container.
+"""Keep a replica of the newest checkpoint on another node, and fetch it back; runs on the launcher.
 
 Arguments: the run's folder and ``copy NODE STEP FILE...``, ``copied NODE`` (prints the step of its replica) or ``fetch NODE``.
 The run's records go with the checkpoint as they stand at that moment: events, samples, and the files for TensorBoard.
@@ -6,7 +6,6 @@ The run's records go with the checkpoint as they stand at that moment: events, s
 
 import json
 import os
-import shlex
 import shutil
 import subprocess
 import sys
@@ -14,6 +13,7 @@ import sys
 from agent import program, spec
 from agent.checkpoints import checkpoints_of
 from agent.replica_store import LINK, MARK, CopyFailed, digest, read_manifest
+from agent.runtimes import runtime_of
 
 NONE = "none"
 """What is printed for a node without a replica; no output at all is no answer."""
@@ -62,7 +62,7 @@ def copy(run, node, step, *names):
 def copied(run, node):
     """Print the step of the copy that ``node`` has, or that it has none; before its first copy it lacks this program too."""
     look = ["python", "-c", LOOK, os.path.join(run, LINK), MARK + NONE] + program(run, "replica_store", run, "step")
-    print(answer(way(run) + [node, line(look)], node, "step"))
+    print(answer(beyond(run, node, look), node, "step"))
 
 
 def fetch(run, node):
@@ -160,18 +160,14 @@ def stem(name):
     return name.rpartition(".")[0] or name
 
 
-def way(run):
-    """Return the words of the way to another machine."""
-    return spec.read(os.path.join(run, spec.FILE)).ssh
-
-
-def line(argv):
-    return " ".join(shlex.quote(word) for word in argv)
+def beyond(run, node, argv):
+    """Return the words that run ``argv`` on another machine."""
+    return runtime_of(spec.read(os.path.join(run, spec.FILE))).beyond(node, argv, True)
 
 
 def words(run, node, argv):
     """Return the words that run this program on another machine, where everything lies at the same place."""
-    return way(run) + [node, line(program(run, "replica_store", run, *argv))]
+    return beyond(run, node, program(run, "replica_store", run, *argv))
 
 
 def on(run, node, argv, given=None):

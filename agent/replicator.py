@@ -22,7 +22,7 @@ class Replicator:
 
     def __init__(self, run, rules, over):
         self.run, self.rules, self.over = run, rules, over
-        self.keepers = list(run.spec.addresses[1:])
+        self.keepers = [] if run.spec.shared else list(run.spec.addresses[1:])
         self.announced = self.kept = None
         self.failed_at = None
 

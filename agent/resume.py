@@ -3,6 +3,7 @@
 import os
 import time
 
+from agent import shared_folder
 from agent.checkpoints import UNREADABLE
 from agent.parallel import parallel
 from agent.replica_store import MARK
@@ -84,7 +85,7 @@ def asked(run, address):
 def latest_checkpoint(run):
     """Return the files that every node needs to go on; a log folder without a whole checkpoint is put aside."""
     logdir = run.path("logdir")
-    if not os.path.isdir(logdir) or not os.listdir(logdir):
+    if not os.path.isdir(logdir) or not [name for name in os.listdir(logdir) if name != shared_folder.WORD]:
         os.makedirs(logdir, exist_ok=True)
         return []
     chosen, passed = choose(run)
@@ -92,8 +93,9 @@ def latest_checkpoint(run):
         bring_back(run)
         chosen, _ = choose(run)
     if not chosen:
-        os.rename(logdir, logdir + ".without-checkpoint-" + str(int(time.time())))
-        os.makedirs(logdir)
+        home = os.path.realpath(logdir)  # On a shared drive it is a link.
+        os.rename(home, home + ".without-checkpoint-" + str(int(time.time())))
+        os.makedirs(home)
         return []
     step, name = chosen
     removed = run.checkpoints.prune(name)
@@ -102,7 +104,7 @@ def latest_checkpoint(run):
     run.resumed, run.resumed_from = step, run.path("logdir", run.checkpoints.files_of(name)[0])
     needed = run.checkpoints.prepare(name)
     run.emit({"event": "resuming", "step": step, "from": name})
-    return ["logdir/" + file for file in needed]
+    return [] if run.spec.shared else ["logdir/" + file for file in needed]
 
 
 def choose(run):

@@ -1,9 +1,8 @@
-"""One run's folder on the launcher, and how commands run in its container and on its nodes."""
+"""One run's folder on the launcher, and how commands run on its nodes."""
 
 import contextlib
 import json
 import os
-import shlex
 import subprocess
 import threading
 import time
@@ -12,6 +11,7 @@ from agent import spec
 from agent.checkpoints import checkpoints_of
 from agent.kill_run import RUN_VARIABLE
 from agent.processes import LINE_BYTES
+from agent.runtimes import line, runtime_of
 
 ASK_TRIES, ASK_PAUSE_S = 4, 10
 """A machine whose sshd restarts, or that is too busy for a moment, answers again within half a minute."""
@@ -27,6 +27,7 @@ class Run:
     def __init__(self, folder):
         self.folder = folder
         self.spec = spec.read(self.path(spec.FILE))
+        self.runtime = runtime_of(self.spec)
         self.log = open(self.path("job.log"), "ab", 0)  # noqa: SIM115 - as long as the process
         self.events = open(self.path("progress.jsonl"), "a")  # noqa: SIM115 - as long as the process
         self.samples = open(self.path("samples.jsonl"), "a")  # noqa: SIM115 - as long as the process
@@ -34,6 +35,7 @@ class Run:
         self.writing = threading.Lock()
         self.doing, self.stuck = "preparing", None
         self.resumed = self.resumed_from = None
+        self.attempt = "{}-{:x}".format(self.spec.run, int(time.time() * 1e3))
 
     @property
     def checkpoints(self):
@@ -80,17 +82,22 @@ class Run:
         names = dict(zip(self.spec.addresses, self.spec.names))
         return names.get(address, address)
 
-    def in_container_argv(self, argv, marked=True):
-        """Return ``argv`` as it runs in the container; what bears the run's mark ends with the run."""
-        mark = ["-e", RUN_VARIABLE + "=" + self.spec.run] if marked else []
-        return ["docker", "exec"] + mark + ["-i", "-w", self.spec.program_folder, self.spec.container] + list(argv)
+    def on_node(self, address, argv, marked=True):
+        """Return the words that run ``argv`` on a node by the run's runtime; what bears the run's mark ends with the run."""
+        there = address != self.spec.addresses[0]
+        return self.runtime.here(self.runtime.beyond(address, argv, marked) if there else argv, marked)
 
-    def in_container(self, argv, each_line=lambda line: None):
-        """Run ``argv`` in the container with the run's mark, into job.log; return its exit code."""
-        return self.on_host(self.in_container_argv(argv), each_line)
+    def do(self, argv, each_line=lambda line: None):
+        """Run ``argv`` on the launcher with the run's mark, into job.log; return its exit code."""
+        return self.do_outside(self.runtime.here(argv, True), each_line)
 
-    def on_host(self, argv, each_line=lambda line: None):
-        """Run ``argv`` beside the container, into job.log; return its exit code."""
+    def outside(self, address, argv):
+        """Return the words that run ``argv`` on a node's machine as it is, with the run's mark."""
+        words = ["env", RUN_VARIABLE + "=" + self.spec.run] + list(argv)
+        return words if address == self.spec.addresses[0] else self.spec.ssh + [address, line(words)]
+
+    def do_outside(self, argv, each_line=lambda line: None):
+        """Run ``argv`` on the launcher's machine as it is, into job.log; return its exit code."""
         child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         try:
             for line in iter(lambda: child.stdout.readline(LINE_BYTES), b""):
@@ -101,14 +108,15 @@ class Run:
             if child.poll() is None:
                 child.terminate()
 
-    def ask(self, argv, timeout_s, stdin=b"", marked=True):
-        """Run ``argv`` in the container, beside the log; return (exit code, what it printed); TOO_SLOW after ``timeout_s``."""
+    def ask(self, argv, timeout_s, node=None, marked=True):
+        """Run ``argv`` on a node, the launcher where none is named; return (exit code, output), TOO_SLOW after ``timeout_s``."""
         # Its own environment bears the mark too, and must not hand it to what is asked to look for marked processes.
         environment = dict(pair for pair in os.environ.items() if marked or pair[0] != RUN_VARIABLE)
-        options = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-        child = subprocess.Popen(self.in_container_argv(argv, marked), env=environment, **options)
+        options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+        words = self.on_node(node or self.spec.addresses[0], argv, marked)
+        child = subprocess.Popen(words, env=environment, **options)
         try:
-            out, _ = child.communicate(stdin, timeout=timeout_s)
+            out, _ = child.communicate(timeout=timeout_s)
         except subprocess.TimeoutExpired:
             child.kill()
             with contextlib.suppress(subprocess.TimeoutExpired):  # On a disk that hangs not even that ends a process.
@@ -125,14 +133,6 @@ class Run:
             if code in answers or self.doing == self.stuck:
                 break
         return code, output
-
-    def on_node(self, address, argv):
-        """Return the words that run ``argv`` in the container of a node; the launcher's own needs no way there."""
-        return (
-            list(argv)
-            if address == self.spec.addresses[0]
-            else self.spec.ssh + [address] + [" ".join(shlex.quote(word) for word in argv)]
-        )
 
     def keep_ballast(self):
         if not os.path.exists(self.path("ballast")):

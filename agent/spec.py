@@ -8,11 +8,13 @@ this version. A type is a class; ``[type]`` for a list; ``{str: type}`` for a ma
 import json
 from types import SimpleNamespace
 
-VERSION = 2
+VERSION = 3
 """Raised whenever a field changes; version 1 had none."""
 FILE = "job.json"
 CHECKPOINT = "{checkpoint}"
 """In the argv of ``resume_processes``: the path of the checkpoint's first file."""
+ATTEMPT = "{attempt}"
+"""In any process's argv: a word that is another one for each start of the run."""
 ARGV = [str]
 NUMBER = float
 """An int will do."""
@@ -33,7 +35,10 @@ FIELDS = {
     "slots": int,
     "interface": str,
     "ssh": ARGV,
-    "container": str,
+    "runtime": str,
+    "container": (str, None),  # Of the runtime "container".
+    "environment": (str, None),  # Of the runtime "host": the folder of the programs that the run has made for itself,
+    "make_environment": (ARGV, None),  # and what makes it, on the machine as it is.
     "program_folder": str,
     "files": [str],
     "image": str,
@@ -47,6 +52,9 @@ FIELDS = {
     "reader_options": {str: str},
     "checkpoints": str,
     "checkpoint_options": {str: str},
+    "shared": (str, None),  # Where the checkpoints lie, on a drive that every node mounts.
+    "stop_order": [str],
+    "artifacts": [str],
     # What is expected.
     "stall_s": NUMBER,
     "predicted_s": (NUMBER, None),

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from microcluster.jobs.kind import DEFAULT, KINDS, ImageAdditions, kind_of
+from microcluster.jobs.kind import DEFAULT, KINDS, ImageAdditions, Runtime, kind_of
 
 
 class ClusterFactsError(Exception):
@@ -112,6 +112,8 @@ class ClusterFacts:
     """Everything about one stack's cluster and job; a step gets only the fields that it needs.
 
     Attributes:
+        container: None on machines without the container step, where the processes run on the machine itself.
+        shared_mount: where every host mounts one and the same drive, which then holds the checkpoints.
         per_hour: what all hosts cost, in the account's currency, as it was priced before the order.
     """
 
@@ -129,11 +131,17 @@ class ClusterFacts:
     port_speed_mbps: int | None = None
     data_disk_gb: int | None = None
     mount_point: str = "/data"
+    shared_mount: str | None = None
     container: Container | None = None
     job: Job | None = None
     run: str | None = None
     prediction: Prediction | None = None
     per_hour: float | None = None
+
+    @property
+    def runtime(self) -> Runtime:
+        """What the machines have decides in what the processes run."""
+        return "container" if self.container else "host"
 
     def to_json(self) -> str:
         """Return one line with sorted keys, without the fields that are None."""

@@ -11,6 +11,7 @@ from microcluster.jobs.kind import Image, kind_of
 EXAMPLE = "nvcr.io/nvidia/tensorflow:19.05-py3"
 LOCAL_REPOSITORY = "microcluster/training"
 """What the image that is built from images/training is offered as, in whatever registry."""
+OURS = "microcluster/"
 TRAINER_FILE = "cache/images/trainer"
 """Below the home: what the local image of `make images` holds beside the stand-in; absent where there is nothing."""
 RECIPE_LABEL = "microcluster.recipe"
@@ -44,6 +45,11 @@ def repository(image: str) -> str:
 def is_local(image: str) -> bool:
     """Return whether a reference names the image that is built from images/training, in whatever registry."""
     return repository(image) == LOCAL_REPOSITORY
+
+
+def is_ours(image: str) -> bool:
+    """Return whether a reference names an image of the folder images/, which has everything that a kind needs."""
+    return repository(image).startswith(OURS)
 
 
 def recipe(text: str, base_id: str) -> str:

@@ -17,7 +17,7 @@ from pydantic.alias_generators import to_camel
 if TYPE_CHECKING:
     from microcluster.jobs.cluster_facts import Container, Job
 
-KINDS = {name: f"microcluster.jobs.{name}" for name in ("openseq2seq", "horovod")}
+KINDS = {name: f"microcluster.jobs.{name}" for name in ("openseq2seq", "horovod", "torchrun")}
 """The module of each kind, which holds it as KIND."""
 DEFAULT = "openseq2seq"
 """Of facts and run folders that were written before there was a second kind."""
@@ -26,6 +26,8 @@ DEFAULT_MODEL_BYTES = 64_000_000
 GRADIENT_BYTES = 4
 """Gradients travel in 32 bits in mixed precision as well: the frameworks cast them before they are added up."""
 MOST_STEPS = 10_000_000
+Runtime = Literal["container", "host"]
+"""Where a run's processes run: in the training container, or on the machine itself, in an environment that the run makes there."""
 Sections = Mapping[str, Any]
 """The sections of a stack file as they are written, some of them filled in, none of them validated."""
 
@@ -74,6 +76,32 @@ class Image:
 
 
 @dataclass(frozen=True)
+class PinnedSource:
+    """A program's source for the local training image: where it comes from, and which commit it is.
+
+    Attributes:
+        variable: of the environment, which names another place, or `none`.
+        folder: its name in the image's build context.
+        content: the hash of the files ``parts`` at that commit, by `microcluster.setup.image_inputs.input_hash`.
+        parts: what goes into the image; the rest is documentation and other programs.
+    """
+
+    program: str
+    variable: str
+    repository: str
+    commit: str
+    short_commit: str
+    content: str
+    parts: tuple[str, ...]
+    folder: str
+
+    @property
+    def name(self) -> str:
+        """What the log, `fab status` and the report call it; the run's id depends on it."""
+        return f"{self.program} {self.short_commit}"
+
+
+@dataclass(frozen=True)
 class AgentModule:
     """A module of the agent's readers or checkpoints, with its options."""
 
@@ -90,6 +118,7 @@ class DataPlan:
         folder: where they lie on every host, below the mount point.
         pairs: files of which each line has to have its partner.
         vocabulary: a file and the number of its lines.
+        needed: those without which a trained model cannot be used.
         recipe: how agent/staging.py makes them, where the stack file brings none.
         largest_bytes: of a tar with finished files.
     """
@@ -100,6 +129,7 @@ class DataPlan:
     optional: tuple[str, ...]
     pairs: tuple[tuple[str, str], ...]
     vocabulary: tuple[str, int]
+    needed: tuple[str, ...]
     recipe: Mapping[str, Any]
     largest_bytes: int
 
@@ -152,17 +182,21 @@ class Run:
     """What a kind sees of one run.
 
     Attributes:
+        id: the run's name, under which a service outside may know it too.
         path: the run's folder, on every host.
         folder: where the program starts, on every host.
         wrapper: words before a rank's own argv: a program of the agent that notes how the rank ended.
+        secrets: the folder, in memory, with a file for each of the kind's secrets that was given.
     """
 
+    id: str
     job: Any
     world: World
     path: str
     folder: str
     mount_point: str
     wrapper: tuple[str, ...] = ()
+    secrets: str = ""
 
 
 @dataclass(frozen=True)
@@ -249,6 +283,17 @@ class Translator(Protocol):
 
     MAX_LENGTH: int
     """In pieces; what is longer is cut."""
+    CHECKPOINT: str
+    """How the name of the one file of a checkpoint ends by which it is named."""
+    PIECES: str
+    VOCABULARY: str
+    """Where a fetched run has what cuts sentences into pieces, and their list."""
+
+    def board_files(self, config: str) -> Mapping[str, str]:
+        """Return what a board needs beside a fetched run to translate with it, by name."""
+
+    def pointer(self, checkpoint: str) -> Mapping[str, str]:
+        """Return the files of a log folder of which the program reads the checkpoint with this path, by name."""
 
     def inference(self, config_file: str, logdir: str, output: str) -> tuple[str, ...]:
         """Return the argv that translates what the configuration names."""
@@ -264,19 +309,24 @@ class JobKind(Protocol):
     """The whole of what a kind of job says."""
 
     name: str
-    runtime: Literal["container", "host"]
+    runtimes: tuple[Runtime, ...]
+    """Those that it can run in; which one it is follows from what the account's machines have."""
     section: type[Section]
     """What the stack file may say."""
     facts: type[Job]
     """What steps and verbs know of the job; a field that the section has too is taken from there."""
     metrics: tuple[Metric, ...]
     stop_order: tuple[str, ...]
-    """Roles, first to last."""
+    """Roles, first to last: those of one role are ended on all nodes before those of the next."""
+    artifacts: tuple[str, ...]
+    """Folders of the run's folder in which the program leaves what is fetched, beside the checkpoints."""
     config_file: str
     """The one of the run's files that every rank reads, and that the report shows."""
     checkpoint_files: str
     """What a checkpoint is made of, for the report."""
     translator: Translator | None
+    local_source: PinnedSource | None
+    """What `make images` puts into the local training image beside the stand-in."""
 
     def defaults(self, sections: Sections, hardware: Hardware) -> Mapping[str, Origin]:
         """Return what follows for keys such as "job.maxSteps" that the stack file leaves out."""
@@ -295,6 +345,16 @@ class JobKind(Protocol):
 
     def image(self, container: Container) -> Image:
         """Return the image on the container's base."""
+
+    def environment(self, job: Job, folder: str, program: str) -> str | None:
+        """Return the shell program that makes ``folder`` the run's own environment on a machine without containers.
+
+        Args:
+            program: the folder where the program starts, which has to be there afterwards.
+        """
+
+    def secrets(self, job: Job) -> tuple[str, ...]:
+        """Return the environment variables of the operator that the program may be given, never written down."""
 
     def data(self, job: Job, mount_point: str) -> DataPlan | None:
         """Return the data, or None for a program that brings its own."""

@@ -20,6 +20,11 @@ WATCH_EVERY_S, SAMPLE_EVERY_S = 5, 20
 
 UNSTAGE = f"docker ps -aq --filter label={STAGING_LABEL} | xargs -r docker rm -f"
 """A launcher carries one run, so whatever container of this label is there was left behind."""
+SECRETS = "/run/microcluster/secrets"
+"""In memory, and readable by nobody but its owner."""
+ENVIRONMENT, OWN = "environment", "the user's own program"
+SSH_PORT = 4444
+"""Of the facts without a container: what measures and what the ranks meet on lies beside it."""
 CHECKPOINTS_KEPT, SPARE_BYTES = 12, 10**9
 """Five regular and five best checkpoints are kept, and two are written."""
 
@@ -53,9 +58,25 @@ class RunFolder:
     def run(self) -> Run:
         """The run as its kind sees it."""
         wrapper = program(self.path, "rank_wrapper", f"{self.path}/ranks_ended.jsonl")
-        assert self.payload.container
-        folder = image.of(self.payload.container).folder or f"{self.path}/program"
-        return Run(self.payload.job, self.world, self.path, folder, self.payload.mount_point, tuple(wrapper))
+        built = image.of(self.payload.container).folder if self.payload.container else None
+        return Run(
+            str(self.payload.run),
+            *(self.payload.job, self.world, self.path, built or f"{self.path}/program", self.payload.mount_point),
+            *(tuple(wrapper), SECRETS),
+        )
+
+    @property
+    def shared(self) -> str | None:
+        """Where the checkpoints lie on a drive that all hosts mount: in a folder of this stack's run alone, whoever else uses it."""
+        facts = self.payload
+        return f"{facts.shared_mount}/microcluster/{facts.mark}/{facts.run}" if facts.shared_mount else None
+
+    def make_environment(self) -> tuple[str, ...] | None:
+        """Return the argv that makes the run's own environment on one machine, where it runs without a container."""
+        if self.payload.container:
+            return None
+        text = self.kind.environment(self.run.job, f"{self.path}/{ENVIRONMENT}", self.run.folder)
+        return ("sh", "-c", text) if text else None
 
     def texts(self) -> dict[str, str]:
         """Return the rendered files by name; job.json stands last, because with it the run exists."""
@@ -66,7 +87,8 @@ class RunFolder:
             plan = staging_plan.plan(job, self.payload.mount_point)
             files["staging.json"] = json.dumps(plan, indent=1, sort_keys=True) + "\n"
             files["data.sh"] = render("data.sh.j2", data=plan["folder"], id=plan["id"], ssh=RSH_AGENT)
-        files["place.sh"] = render("place.sh.j2", run=self.path, ssh=RSH_AGENT, files=list(self.kind.files(self.run)))
+        placed = {"files": list(self.kind.files(self.run)), "shared": self.shared}
+        files["place.sh"] = render("place.sh.j2", run=self.path, ssh=RSH_AGENT, **placed)
         return {**files, spec.FILE: spec.text(self.values())}
 
     def _stage(self) -> tuple[str, ...]:
@@ -83,14 +105,15 @@ class RunFolder:
 
     def values(self) -> dict[str, object]:
         """Return the fields of the specification."""
-        payload, kind = self.payload, self.kind
-        assert payload.job and payload.container
-        built, schedule = image.of(payload.container), kind.schedule(payload.job)
+        payload, kind, container = self.payload, self.kind, self.payload.container
+        assert payload.job
+        trainer, schedule = image.of(container).program if container else OWN, kind.schedule(payload.job)
+        environment = self.make_environment()
         gpu = GPUS.get(payload.gpu or "")
         reader, checkpoints = kind.reader(payload.job), kind.checkpoints(payload.job)
         plan = staging_plan.data_of(payload.job, payload.mount_point)
         data = plan.folder if plan else payload.mount_point
-        port, model_bytes = payload.container.ssh_port - 1, kind.model_bytes(payload.job)
+        port, model_bytes = (container.ssh_port if container else SSH_PORT) - 1, kind.model_bytes(payload.job)
         config = f"{self.path}/{kind.config_file}"
         every_rank = program(self.path, "preflight", payload.interface, config, str(model_bytes))
         copies = program(self.path, "replica_transfer", self.path)
@@ -99,11 +122,14 @@ class RunFolder:
             "kind": kind.name,
             "max_steps": payload.job.max_steps,
             "eval_steps": schedule.eval_steps,
-            "container": payload.container.name,
-            "image": payload.container.image,
+            "runtime": payload.runtime,
+            "container": container.name if container else None,
+            "environment": f"{self.path}/{ENVIRONMENT}" if not container else None,
+            "make_environment": list(environment) if environment else None,
+            "image": container.image if container else "none",
             "image_digest": self.image_digest,
             "program_folder": self.run.folder,
-            "trainer": built.program,
+            "trainer": trainer,
             "files": list(kind.files(self.run)),
             "addresses": list(self.world.addresses),
             "names": [host.name for host in payload.hosts],
@@ -114,7 +140,7 @@ class RunFolder:
             "sample_every_s": SAMPLE_EVERY_S,
             "slots": payload.slots,
             "data": ["sh", f"{self.path}/data.sh"] if plan else None,
-            "stage": list(self._stage()),
+            "stage": list(self._stage()) if plan else [],
             "unstage": ["sh", "-c", UNSTAGE],
             "place": ["sh", f"{self.path}/place.sh"],
             "spread": program(self.path, "distribute_data", data, json.dumps(RSH_AGENT.split())),
@@ -144,6 +170,9 @@ class RunFolder:
             "reader_options": dict(reader.options),
             "checkpoints": checkpoints.name,
             "checkpoint_options": dict(checkpoints.options),
+            "shared": self.shared,
+            "stop_order": list(kind.stop_order),
+            "artifacts": list(kind.artifacts),
         }
 
     def _expected(self, print_steps: int) -> dict[str, object]:

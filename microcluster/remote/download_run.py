@@ -16,8 +16,6 @@ from microcluster.remote.host import Host, RemoteError
 INVENTORY = """run=$1; shift; [ -e "$run/job.json" ] || exec echo '[]'
 [ -e "$run/agent/__main__.py" ] && exec python3 "$run/agent" inventory "$run" "$@"
 echo "an earlier version of microcluster has made $run; fetch it with that version" >&2; exit 1"""
-DATA_FILES = ("m_common.model", "m_common.vocab", "SHA256SUMS")
-"""What a model cannot be used without."""
 INVENTORY_TIMEOUT_S = 600.0
 """Hashing two checkpoints of 850 MB takes seconds; a disk that is busy with training takes longer."""
 TRIES = 2
@@ -25,13 +23,18 @@ TRIES = 2
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """One file worth bringing: where it lies there and where it belongs here, its length in bytes and its SHA-256."""
+    """One file worth bringing: where it lies there and where it belongs here, its length in bytes and its SHA-256.
+
+    Attributes:
+        step: of the newest checkpoint's files.
+    """
 
     source: str
     path: str
     size: int
     sha256: str
     what: str
+    step: int | None = None
 
 
 def inventory(launcher: Host, payload: ClusterFacts) -> tuple[RemoteFile, ...]:
@@ -39,7 +42,7 @@ def inventory(launcher: Host, payload: ClusterFacts) -> tuple[RemoteFile, ...]:
     payload.require("run", "job")
     assert payload.job
     data = staging_plan.data_of(payload.job, payload.mount_point)
-    words = (data.folder if data else "", *DATA_FILES)
+    words = (data.folder, *data.needed) if data else ("",)
     done = launcher.run(
         ("sh", "-c", INVENTORY, "inventory", RunFolder(payload).path, *words), timeout_s=INVENTORY_TIMEOUT_S
     )

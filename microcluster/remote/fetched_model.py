@@ -14,7 +14,7 @@ MANIFEST = "manifest.json"
 NEEDED = (*MODELS, "vocabulary")
 
 
-def place(launcher: Host, folder: Path, mount_point: str) -> tuple[RemoteFile, ...]:
+def place(launcher: Host, folder: Path, mount_point: str, config_file: str) -> tuple[RemoteFile, ...]:
     """Let the launcher hold what translating needs of a fetched run, and list it as it lies there.
 
     Raises:
@@ -22,7 +22,7 @@ def place(launcher: Host, folder: Path, mount_point: str) -> tuple[RemoteFile, .
     """
     manifest = _manifest(folder)
     there = f"{mount_point}/translate/models/{manifest['run']}"
-    chosen = [file for file in manifest["files"] if file["what"] in NEEDED or file["path"] == "config.py"]
+    chosen = [file for file in manifest["files"] if file["what"] in NEEDED or file["path"] == config_file]
     files = tuple(RemoteFile(source=f"{there}/{file['path']}", **file) for file in chosen)
     for file in files:
         if not _is_there(launcher, file):

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import agent
 from agent import spec
+from agent.kill_run import NO_CONTAINER
 from microcluster.analysis.run_state import Outcome, judge
 from microcluster.jobs import image
 from microcluster.jobs.cluster_facts import ClusterFacts
+from microcluster.jobs.kind import kind_of
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.plain_text import note
 from microcluster.remote.host import Host, RemoteError, UnreachableError
 from microcluster.remote.image import image_id
 from microcluster.remote.parallel import on_all
-from microcluster.remote.ssh_mesh import ensure_known_hosts
+from microcluster.remote.secrets import ensure_secrets
+from microcluster.remote.ssh_mesh import ensure_ranks_reach
 from microcluster.remote.ssh_ready import wait_for_ssh
 from microcluster.remote.upload_data import send_data
 
@@ -31,21 +35,27 @@ ALIVE = ("preparing", "running")
 START_TIMEOUT_S = 60.0
 OBSERVE_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 40.0
+STOP_ROLE_S = 10.0
 STOP_ALL_S = 50.0
 """Stopping never holds up a cancellation for longer; what did not answer by then is named."""
 
 
-def start_job(hosts: Sequence[Host], payload: ClusterFacts) -> str:
-    """Let the run be carried out; return "started", "running" or "finished"."""
-    payload.require("run", "job", "container")
+def start_job(hosts: Sequence[Host], payload: ClusterFacts, secrets: Mapping[str, str] | None = None) -> str:
+    """Let the run be carried out; return "started", "running" or "finished".
+
+    Args:
+        secrets: what the person has exported of the environment variables that a program may be given.
+    """
+    payload.require("run", "job")
     container = payload.container
-    assert container
-    on_all(hosts, lambda host: (wait_for_ssh(host), ensure_known_hosts(host, hosts, container)))
+    on_all(hosts, lambda host: (wait_for_ssh(host), ensure_ranks_reach(host, hosts, payload)))
     _end_all(hosts, payload, "all-but")  # A cluster carries one run.
     launcher = hosts[0]
-    images = on_all(hosts, lambda host: image_id(host, image.tag(container)) or "none")
+    images = on_all(hosts, lambda host: image_id(host, image.tag(container)) or "none") if container else ()
     send_data(hosts, payload)
-    folder = RunFolder(payload, images[0], tuple(images))
+    assert payload.job
+    ensure_secrets(launcher, kind_of(payload.job.kind).secrets(payload.job), secrets)
+    folder = RunFolder(payload, images[0] if images else "", tuple(images))
     place(launcher, folder.path, folder.texts())
     before = observe(launcher, payload).state
     if before == "finished":
@@ -87,6 +97,9 @@ def _look(launcher: Host, payload: ClusterFacts) -> str:
 def stop_job(hosts: Sequence[Host], payload: ClusterFacts) -> dict[str, str]:
     """End every process of the run on every host; return for each host that is not proved clean what stands in the way."""
     payload.require("run")
+    order = kind_of(payload.job.kind).stop_order if payload.job else ()
+    for role in order[:-1]:
+        on_all(hosts, partial(_end_runs, payload=payload, mode="only", role=role), late="", timeout_s=STOP_ROLE_S)
     answers = on_all(
         hosts, lambda host: _end_runs(host, payload, "only"), late="no answer in time", timeout_s=STOP_ALL_S
     )
@@ -99,14 +112,15 @@ def _end_all(hosts: Sequence[Host], payload: ClusterFacts, mode: str) -> None:
         raise RemoteError("ending what is left of an earlier run: " + "; ".join(left) + ". Try again, or make down.")
 
 
-def _container(payload: ClusterFacts, mode: str) -> tuple[str, ...]:
+def _container(payload: ClusterFacts, mode: str) -> str:
     """Return the container whose processes end with the run, whatever they have made of their environment."""
-    return (payload.container.name,) if mode == "only" and payload.container else ()
+    return payload.container.name if mode == "only" and payload.container else NO_CONTAINER
 
 
-def _end_runs(host: Host, payload: ClusterFacts, mode: str) -> str:
+def _end_runs(host: Host, payload: ClusterFacts, mode: str, role: str = "") -> str:
     """Return an empty text once none of the processes meant is left, else why that is not known."""
-    argv = ("python3", "-", f"{payload.mount_point}/runs", mode, payload.run or "", *_container(payload, mode))
+    meant = (mode, payload.run or "", NO_CONTAINER if role else _container(payload, mode), role)
+    argv = ("python3", "-", f"{payload.mount_point}/runs", *meant)
     try:
         done = host.run(argv, stdin=(AGENT / "kill_run.py").read_text(), timeout_s=STOP_TIMEOUT_S)
     except RemoteError as error:

@@ -10,6 +10,10 @@ from microcluster.jobs.rendering import render
 from microcluster.remote.host import Host, RemoteError
 
 FOLDER = "/run/microcluster"
+SSH_PORT = 22
+AUTHORIZE = """umask 077; mkdir -p ~/.ssh; touch ~/.ssh/authorized_keys
+grep -qxF -- "$1" ~/.ssh/authorized_keys || printf '%s\\n' "$1" >> ~/.ssh/authorized_keys"""
+"""Takes the ranks' key for logins to the machine itself."""
 HOST_KEY = "/etc/ssh/ssh_host_ed25519_key"
 
 
@@ -18,7 +22,7 @@ def ensure_rank_files(host: Host, container: cluster_facts.Container, rank_key_f
     private, public = _rank_key(rank_key_file)
     host.run(("mkdir", "-p", "-m", "700", FOLDER))
     address = host.facts.private_address
-    inputs = {"folder": FOLDER, "port": container.ssh_port, "address": address}
+    inputs = {"folder": FOLDER, "port": container.ssh_port, "address": address, "user": "root"}
     files = (
         ("rank_ed25519", private, "0600"),
         ("authorized_keys", public, "0600"),
@@ -32,9 +36,25 @@ def ensure_rank_files(host: Host, container: cluster_facts.Container, rank_key_f
     return any([host.put(f"{FOLDER}/{name}", text, mode) for name, text, mode in files])
 
 
-def ensure_known_hosts(host: Host, members: Sequence[Host], container: cluster_facts.Container) -> bool:
-    """Pin the host key of every member's container; return whether anything changed."""
-    lines = (f"[{member.facts.private_address}]:{container.ssh_port} {member.pinned_key}" for member in members)
+def ensure_ranks_reach(host: Host, members: Sequence[Host], facts: cluster_facts.ClusterFacts) -> None:
+    """Let what runs on a host log in to every member: to its container, or to the machine where there is none."""
+    port = facts.container.ssh_port if facts.container else SSH_PORT
+    ensure_known_hosts(host, members, port)
+    if facts.container:  # Which has the other files since its own step.
+        return
+    facts.require("rank_key_file")
+    private, public = _rank_key(str(facts.rank_key_file))
+    host.put(f"{FOLDER}/rank_ed25519", private, "0600")
+    host.put(f"{FOLDER}/ssh", render("ssh.j2", folder=FOLDER, port=port, user=facts.user), "0755")
+    host.run(("sh", "-c", AUTHORIZE, "authorize", public.strip()))
+
+
+def ensure_known_hosts(host: Host, members: Sequence[Host], port: int) -> bool:
+    """Pin the host key that every member shows on a port; return whether anything changed."""
+    host.run(("mkdir", "-p", "-m", "700", FOLDER))
+    lines = (f"[{member.facts.private_address}]:{port} {member.pinned_key}" for member in members)
+    if port == SSH_PORT:  # OpenSSH looks for its usual port without brackets.
+        lines = (f"{member.facts.private_address} {member.pinned_key}" for member in members)
     return host.put(f"{FOLDER}/known_hosts", "\n".join(lines) + "\n", "0600")
 
 

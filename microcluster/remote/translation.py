@@ -1,21 +1,20 @@
-"""Translating sentences with a run's model, in the training container of the launcher: pieces, run.py, sentences."""
+"""Translating sentences with a run's model, in the training container of the launcher: pieces, the program, sentences."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import agent
 from microcluster.jobs import image
 from microcluster.jobs.cluster_facts import ClusterFacts
-from microcluster.jobs.kind import Translator
+from microcluster.jobs.kind import JobKind, Translator
 from microcluster.remote.download_run import RemoteFile
 from microcluster.remote.host import CommandError, Host, RemoteError
 
 PIECES = Path(agent.__file__).with_name("pieces.py")
-CHECKPOINT = ".index"
 TIMEOUT_S = 4 * 3600.0
 MODELS = ("best model", "newest checkpoint")
 
@@ -38,29 +37,30 @@ class Translation:
     cut: int
 
 
-def model_of(files: Sequence[RemoteFile]) -> Model:
+def model_of(files: Sequence[RemoteFile], kind: JobKind) -> Model:
     """Choose the best model among a run's files, else its newest checkpoint.
 
     Raises:
         RemoteError: when there is none, or what reads it is missing.
     """
-    by_path = {file.path: file.source for file in files}
+    translator, by_path = kind.translator, {file.path: file.source for file in files}
+    assert translator
     for what in MODELS:
-        index = next((f for f in files if f.what == what and f.path.endswith(CHECKPOINT)), None)
+        index = next((f for f in files if f.what == what and f.path.endswith(translator.CHECKPOINT)), None)
         if index:
             break
     else:
         raise RemoteError("choosing a model: the run has no whole checkpoint yet. Wait for the first one: fab watch")
     needed = {
-        "config.py": "its configuration",
-        "data/m_common.model": "the pieces",
-        "data/m_common.vocab": "the vocabulary",
+        kind.config_file: "its configuration",
+        translator.PIECES: "the pieces",
+        translator.VOCABULARY: "the vocabulary",
     }
     missing = [f"{what} ({path})" for path, what in needed.items() if path not in by_path]
     if missing:
         raise RemoteError(f"choosing a model: {', '.join(missing)} not found beside it. Run the same command again.")
     config, pieces, vocabulary = (by_path[path] for path in needed)
-    return Model(config, index.source.removesuffix(CHECKPOINT), pieces, vocabulary)
+    return Model(config, index.source.removesuffix(translator.CHECKPOINT), pieces, vocabulary)
 
 
 def translate(
@@ -72,13 +72,16 @@ def translate(
     encoded = _pieces(launcher, payload, model, "encode", sentences)
     name = hashlib.sha256("\n".join((model.checkpoint, *encoded)).encode()).hexdigest()[:12]
     folder = f"{payload.mount_point}/translate/{name}"
-    _place(launcher, folder, model, encoded, translator.infer_params(model.vocabulary, f"{folder}/source"))
+    added = translator.infer_params(model.vocabulary, f"{folder}/source")
+    config = (launcher.read(model.config) or "") + added
+    pointed = {f"model/{name}": text for name, text in translator.pointer(model.checkpoint).items()}
+    _place(launcher, folder, {"source": "".join(f"{line}\n" for line in encoded), "config.py": config, **pointed})
     argv = translator.inference(f"{folder}/config.py", f"{folder}/model", f"{folder}/translated")
     try:
         _in_container(launcher, payload, argv, folder=image.of(payload.container).folder, timeout_s=TIMEOUT_S)
     except CommandError as error:
         raise RemoteError(
-            f"translating with {model.checkpoint} on {launcher}: run.py ended with {error.exit_code}.\n{error.tail}"
+            f"translating with {model.checkpoint} on {launcher}: the program ended with {error.exit_code}.\n{error.tail}"
         ) from error
     translated = (launcher.read(f"{folder}/translated") or "").split("\n")[:-1]
     if len(translated) != len(sentences):
@@ -90,12 +93,10 @@ def translate(
     return Translation(tuple(lines), sum(len(line.split()) > translator.MAX_LENGTH - 2 for line in encoded))
 
 
-def _place(launcher: Host, folder: str, model: Model, encoded: Sequence[str], added: str) -> None:
+def _place(launcher: Host, folder: str, texts: Mapping[str, str]) -> None:
     launcher.run(("mkdir", "-p", f"{folder}/model"))
-    source = f"{folder}/source"
-    launcher.put(source, "".join(f"{line}\n" for line in encoded))
-    launcher.put(f"{folder}/config.py", (launcher.read(model.config) or "") + added)
-    launcher.put(f"{folder}/model/checkpoint", f'model_checkpoint_path: "{model.checkpoint}"\n')
+    for name, text in texts.items():
+        launcher.put(f"{folder}/{name}", text)
 
 
 def _pieces(launcher: Host, payload: ClusterFacts, model: Model, direction: str, lines: Sequence[str]) -> list[str]:

@@ -18,6 +18,7 @@ from filelock import FileLock, Timeout
 
 from microcluster.home import Home
 from microcluster.jobs.image import TRAINER_FILE
+from microcluster.jobs.kind import KINDS, kind_of
 from microcluster.plain_text import duration, say
 from microcluster.setup.image_build import ImageError, build_base, build_dockerfile
 from microcluster.setup.image_inputs import Image
@@ -51,7 +52,8 @@ def ensure(names: tuple[str, ...], home: Path, say: Callable[[str], None]) -> No
 
 
 def _source(home: Path, say: Callable[[str], None]) -> Source | None:
-    source = find(os.environ, home / "cache" / "openseq2seq", lambda line: say(f"    {line}"))
+    kind, pinned = next((name, source) for name in KINDS if (source := kind_of(name).local_source))
+    source = find(pinned, os.environ, home / "cache" / kind, lambda line: say(f"    {line}"))
     if source:
         say(f"    image training holds {source.name}")
     return source

@@ -1,4 +1,4 @@
-"""The account's variables, taken out of this process on its first line, so that what it starts does not inherit them."""
+"""The variables with secrets, taken out of this process on its first line, so that what it starts does not inherit them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ NAMES = (
     *("SL_USERNAME", "SL_API_KEY", "NGC_API_KEY"),
     *("SOFTLAYER_USERNAME", "SOFTLAYER_API_KEY", "IAAS_CLASSIC_USERNAME", "IAAS_CLASSIC_API_KEY"),
     *("BLUEMIX_API_KEY", "IC_API_KEY", "IBMCLOUD_API_KEY"),
+    "WANDB_API_KEY",
 )
-"""What we read, and what other tools for the same account read."""
+"""What we read or hand to the user's program, and what other tools for the same account read."""
 REGISTRY_KEY = "NGC_API_KEY"
 _KEPT: dict[str, str] = {}
 

@@ -1,4 +1,4 @@
-"""OpenSeq2Seq's source for the local training image: where it comes from, and which commit it is."""
+"""A program's source for the local training image: taken from a place that a person names, the cache or its repository."""
 
 from __future__ import annotations
 
@@ -13,18 +13,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from microcluster.jobs.openseq2seq.image import COMMIT as SHORT_COMMIT
+from microcluster.jobs.kind import PinnedSource
 from microcluster.setup.image_inputs import NOT_INPUTS, input_files, input_hash
 
-VARIABLE = "OPENSEQ2SEQ_SOURCE"
 NOWHERE = "none"
-"""The value of the variable that leaves the source out and asks nobody for it."""
-REPOSITORY = "https://github.com/NVIDIA/OpenSeq2Seq"
-COMMIT = "8681d381ed404fde516e2c1b823de5a213c59aba"
-CONTENT = "2035e93b06a9"
-"""What ``input_hash`` gives for the files below at that commit."""
-PARTS = ("LICENSE", "open_seq2seq", "run.py", "tokenizer_wrapper.py")
-"""What goes into the image; the rest is documentation and other programs."""
+"""The value of the source's variable that leaves it out and asks nobody for it."""
 CONTEXT = ".source"
 REACH_LIMIT_S, FETCH_LIMIT_S, LOCAL_LIMIT_S = 10, 300, 60
 
@@ -39,30 +32,33 @@ class _UnavailableError(Exception):
 
 @dataclass(frozen=True)
 class Source:
-    """OpenSeq2Seq's files in a folder of the cache."""
+    """The program's files in a folder of the cache."""
 
+    pinned: PinnedSource
     folder: Path
     digest: str
 
     @classmethod
-    def of(cls, folder: Path) -> Source:
-        return cls(folder, input_hash(folder, ""))
+    def of(cls, pinned: PinnedSource, folder: Path) -> Source:
+        return cls(pinned, folder, input_hash(folder, ""))
 
     @property
     def name(self) -> str:
         """What the log, `fab status` and the report call it; the run's id depends on it."""
-        if self.digest == CONTENT:
-            return f"OpenSeq2Seq {SHORT_COMMIT}"
-        return f"OpenSeq2Seq of unknown commit, files {self.digest}"
+        if self.digest == self.pinned.content:
+            return self.pinned.name
+        return f"{self.pinned.program} of unknown commit, files {self.digest}"
 
     def files(self) -> dict[str, bytes]:
         """Return the files by their names in the image's build context."""
         files = input_files(self.folder)
-        return {f"{CONTEXT}/OpenSeq2Seq/{path.relative_to(self.folder)}": path.read_bytes() for path in files}
+        return {f"{CONTEXT}/{self.pinned.folder}/{path.relative_to(self.folder)}": path.read_bytes() for path in files}
 
 
-def find(environment: Mapping[str, str], cache: Path, say: Callable[[str], None]) -> Source | None:
-    """Return the source that ``OPENSEQ2SEQ_SOURCE`` names, else the pinned commit from the cache or the public repository.
+def find(
+    pinned: PinnedSource, environment: Mapping[str, str], cache: Path, say: Callable[[str], None]
+) -> Source | None:
+    """Return the source that the environment names, else the pinned commit from the cache or the public repository.
 
     Without any, one line says that the stand-in trains and how to get the real one.
 
@@ -70,22 +66,22 @@ def find(environment: Mapping[str, str], cache: Path, say: Callable[[str], None]
         cache: the folder in which sources are kept.
 
     Raises:
-        SourceError: when the variable names something that is not OpenSeq2Seq's source.
+        SourceError: when the variable names something that is not the program's source.
     """
-    named, kept = environment.get(VARIABLE, ""), cache / COMMIT
+    named, kept = environment.get(pinned.variable, ""), cache / pinned.commit
     if named == NOWHERE:
-        say(f"training image: without OpenSeq2Seq, because {VARIABLE} is {NOWHERE}; the stand-in trains")
+        say(f"training image: without {pinned.program}, because {pinned.variable} is {NOWHERE}; the stand-in trains")
         return None
     if named:
-        return _named(Path(named).expanduser().absolute(), cache)
-    if kept.is_dir() and (source := Source.of(kept)).digest == CONTENT:
+        return _named(pinned, Path(named).expanduser().absolute(), cache)
+    if kept.is_dir() and (source := Source.of(pinned, kept)).digest == pinned.content:
         return source
     try:
-        return _from_repository(kept)
+        return _from_repository(pinned, kept)
     except _UnavailableError as why:
         say(
-            f"training image: without OpenSeq2Seq, whose source cannot be had ({why}); the stand-in trains. For the real "
-            f"one: {VARIABLE}=FOLDER-OR-GIT-DIRECTORY make images"
+            f"training image: without {pinned.program}, whose source cannot be had ({why}); the stand-in trains. For the real "
+            f"one: {pinned.variable}=FOLDER-OR-GIT-DIRECTORY make images"
         )
         return None
 
@@ -96,51 +92,53 @@ def inputs(source: Source | None) -> dict[str, bytes]:
     return {f"{CONTEXT}/TRAINER": f"{name}\n".encode(), **(source.files() if source else {})}
 
 
-def _named(path: Path, cache: Path) -> Source:
+def _named(pinned: PinnedSource, path: Path, cache: Path) -> Source:
     """Take the pinned commit out of a git directory, bare or not, or a folder as it is."""
     git = next((git for git in (path / ".git", path) if (git / "HEAD").is_file() or git.is_file()), None)
     if git:
         try:
-            return _checked_out(git, cache / COMMIT)
+            return _checked_out(pinned, git, cache / pinned.commit)
         except _UnavailableError as why:
             raise SourceError(
-                f"Taking OpenSeq2Seq {SHORT_COMMIT} out of {VARIABLE}={path}: {why}. Fetch that commit there, or name "
+                f"Taking {pinned.name} out of {pinned.variable}={path}: {why}. Fetch that commit there, or name "
                 "another folder or git directory."
             ) from why
-    missing = [part for part in PARTS if not (path / part).exists()]
+    missing = [part for part in pinned.parts if not (path / part).exists()]
     if missing:
         raise SourceError(
-            f"Taking OpenSeq2Seq from {VARIABLE}={path}: {', '.join(missing)} is not there. Name the folder that holds "
-            "OpenSeq2Seq's run.py, or a git directory of it."
+            f"Taking {pinned.program} from {pinned.variable}={path}: {', '.join(missing)} is not there. Name the folder that holds "
+            "them, or a git directory of it."
         )
     with _in_place_of(cache / "folder") as folder:
-        for part in PARTS:
+        for part in pinned.parts:
             if (path / part).is_dir():
                 shutil.copytree(path / part, folder / part, ignore=shutil.ignore_patterns(*NOT_INPUTS))
             else:
                 shutil.copy(path / part, folder / part)
-    return Source.of(cache / "folder")
+    return Source.of(pinned, cache / "folder")
 
 
-def _from_repository(kept: Path) -> Source:
+def _from_repository(pinned: PinnedSource, kept: Path) -> Source:
     """Fetch the pinned commit alone; a repository that does not answer is given up after a few seconds."""
-    _git(("ls-remote", REPOSITORY, "HEAD"), REACH_LIMIT_S)
+    _git(("ls-remote", pinned.repository, "HEAD"), REACH_LIMIT_S)
     kept.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".fetch-", dir=kept.parent) as git:
         _git(("init", "--quiet", "--bare", git), LOCAL_LIMIT_S)
-        _git(("--git-dir", git, "fetch", "--quiet", "--depth=1", REPOSITORY, COMMIT), FETCH_LIMIT_S)
-        return _checked_out(Path(git), kept)
+        _git(("--git-dir", git, "fetch", "--quiet", "--depth=1", pinned.repository, pinned.commit), FETCH_LIMIT_S)
+        return _checked_out(pinned, Path(git), kept)
 
 
-def _checked_out(git: Path, kept: Path) -> Source:
+def _checked_out(pinned: PinnedSource, git: Path, kept: Path) -> Source:
     """Put the pinned commit's files of a git directory into the cache."""
-    archive = _git(("--git-dir", str(git), "archive", "--format=tar", COMMIT, "--", *PARTS), LOCAL_LIMIT_S)
+    archive = _git(
+        ("--git-dir", str(git), "archive", "--format=tar", pinned.commit, "--", *pinned.parts), LOCAL_LIMIT_S
+    )
     with _in_place_of(kept) as folder, tarfile.open(fileobj=io.BytesIO(archive)) as tar:
         for member in filter(tarfile.TarInfo.isfile, tar):
             _write(folder, member, tar.extractfile(member).read())
-    source = Source.of(kept)
-    if source.digest != CONTENT:
-        raise _UnavailableError(f"the files of commit {COMMIT} are not what they were when it was pinned")
+    source = Source.of(pinned, kept)
+    if source.digest != pinned.content:
+        raise _UnavailableError(f"the files of commit {pinned.commit} are not what they were when it was pinned")
     return source
 
 

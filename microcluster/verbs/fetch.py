@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json as json_text
-import re
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +12,7 @@ from rich.filesize import decimal
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
 from microcluster.jobs.cluster_facts import ClusterFacts
-from microcluster.jobs.kind import Translator, kind_of
+from microcluster.jobs.kind import kind_of
 from microcluster.plain_text import note, say
 from microcluster.remote.download_run import RemoteFile, bring, inventory
 from microcluster.remote.host import Host
@@ -23,8 +22,6 @@ from microcluster.verbs.screen import PlainConsole
 from microcluster.verbs.stack_outputs import launcher_of, payload_of
 
 MANIFEST = "manifest.json"
-CONFIGURATION = "translate.py"
-"""For images/jetson."""
 
 
 @verb
@@ -43,28 +40,22 @@ def fetch(context: invoke.Context, stack: str = STACK, json: bool = False) -> in
     _write_manifest(payload, launcher, files, folder)
     kind = kind_of(payload.job.kind if payload.job else None)
     if kind.translator:
-        config = (folder / kind.config_file).read_text()
-        (folder / CONFIGURATION).write_text(translation_config(config, kind.translator))
+        for name, text in kind.translator.board_files((folder / kind.config_file).read_text()).items():
+            (folder / name).write_text(text)
     if json:
         print_json({"folder": folder, "brought": brought, "files": [asdict(file) for file in files]})
         return 0
     for file in () if is_part_of_make() else files:
         say(f"  {file.what:<17} {decimal(file.size):>9}  {file.path}")
     say(f"run {payload.run} is in {folder}: {len(files)} files, {len(brought)} of them brought now; all hashes agree")
-    suggest(f"`fab translate FILE --stack {stack}` translates with it, `make down STACK={stack}` stops the bill.")
+    use = f"`fab translate FILE --stack {stack}` translates with it, " if kind.translator else ""
+    suggest(f"{use}`make down STACK={stack}` stops the bill.")
     return 0
 
 
 def newest_step(files: tuple[RemoteFile, ...]) -> int | None:
     """Return the step of the newest checkpoint among the files."""
-    steps = [re.search(r"model\.ckpt-(\d+)\.index$", file.path) for file in files]
-    return max((int(step.group(1)) for step in steps if step), default=None)
-
-
-def translation_config(config: str, translator: Translator) -> str:
-    """Complete a run's configuration for a board that has the run at /model and the text's pieces at /tmp/source."""
-    texts = {"vocabulary": "/model/data/m_common.vocab", "source": "/tmp/source"}  # noqa: S108 - of the board's container
-    return config + translator.infer_params(**texts, batch=1)
+    return max((file.step for file in files if file.step is not None), default=None)
 
 
 def folder_of(payload: ClusterFacts) -> Path:

@@ -20,6 +20,7 @@ from microcluster.setup.secret_env import REGISTRY_KEY, kept
 from microcluster.verbs import preflight_table, run_text
 from microcluster.verbs.command import FAILED, STACK, VerbError, print_json, suggest, verb
 from microcluster.verbs.money import Cost, cost_of
+from microcluster.verbs.program_secrets import secrets_for
 from microcluster.verbs.stack_outputs import find_payload, host_named, launcher_of, payload_of
 
 
@@ -65,9 +66,10 @@ def resume(context: invoke.Context, stack: str = STACK) -> int:
     """Go on with the job from its latest checkpoint; also after a machine was rebooted."""
     payload = payload_of(stack)
     hosts = open_hosts(payload)
-    bring_image(hosts, payload, kept().get(REGISTRY_KEY))
-    on_all(hosts, lambda host: start_container(host, payload))
-    say(f"run {payload.run}: {remote_job.start_job(hosts, payload)}")
+    if payload.container:
+        bring_image(hosts, payload, kept().get(REGISTRY_KEY))
+        on_all(hosts, lambda host: start_container(host, payload))
+    say(f"run {payload.run}: {remote_job.start_job(hosts, payload, secrets_for(payload))}")
     suggest(f"`fab watch --stack {stack}` follows it.")
     return 0
 

@@ -15,6 +15,7 @@ from microcluster.remote.job import start_job as start
 from microcluster.remote.job import stop_job as stop
 from microcluster.setup.secret_env import REGISTRY_KEY, kept
 from microcluster.verbs.command import UserMistake, verb
+from microcluster.verbs.program_secrets import secrets_for
 
 
 def _payload() -> ClusterFacts:
@@ -62,7 +63,7 @@ def start_container(context: invoke.Context) -> int:
 def start_job(context: invoke.Context) -> int:
     """Hand the run to its supervisor on the launcher."""
     payload = _payload()
-    say(f"run {payload.run}: {start(steps.open_hosts(payload), payload)}")
+    say(f"run {payload.run}: {start(steps.open_hosts(payload), payload, secrets_for(payload))}")
     return 0
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import invoke
 
 from microcluster.jobs.cluster_facts import ClusterFacts
-from microcluster.jobs.kind import kind_of
+from microcluster.jobs.kind import JobKind, kind_of
 from microcluster.plain_text import note, one_line, say
 from microcluster.remote import fetched_model
 from microcluster.remote import job as remote_job
@@ -31,12 +31,13 @@ def translate(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     if right and len(right) != len(sentences):
         raise UserMistake(f"{reference} has {len(right)} lines and {file} has {len(sentences)}: they do not pair.")
     payload = payload_of(stack)
-    translator = kind_of(payload.job.kind if payload.job else None).translator
+    kind = kind_of(payload.job.kind if payload.job else None)
+    translator = kind.translator
     if translator is None:
         raise UserMistake(f"The job of stack {stack} trains a model that translates nothing.")
     launcher = launcher_of(payload)
     _refuse_busy(launcher, payload)
-    chosen = _model(launcher, payload, model)
+    chosen = _model(launcher, payload, model, kind)
     note(f"translating {len(sentences)} lines with {chosen.checkpoint} on {launcher.facts.name} ...")
     done = translate_lines(launcher, payload, chosen, sentences, translator)
     if done.cut:
@@ -76,8 +77,8 @@ def _refuse_busy(launcher: Host, payload: ClusterFacts) -> None:
         )
 
 
-def _model(launcher: Host, payload: ClusterFacts, fetched: str) -> Model:
+def _model(launcher: Host, payload: ClusterFacts, fetched: str, kind: JobKind) -> Model:
     if fetched:
         note(f"bringing the model in {fetched} to {launcher.facts.name} ...")
-        return model_of(fetched_model.place(launcher, Path(fetched), payload.mount_point))
-    return model_of(inventory(launcher, payload))
+        return model_of(fetched_model.place(launcher, Path(fetched), payload.mount_point, kind.config_file), kind)
+    return model_of(inventory(launcher, payload), kind)

@@ -17,7 +17,7 @@ import pytest
 from agent.readers.openseq2seq import Reader
 from microcluster.analysis.evaluations import evaluations
 from microcluster.jobs import staging_plan
-from microcluster.jobs.openseq2seq.image import LOCAL_PROGRAM_FOLDER
+from microcluster.jobs.openseq2seq.image import LOCAL_PROGRAM_FOLDER, SOURCE
 from microcluster.jobs.openseq2seq.model import OpenSeq2SeqJob as Job
 from microcluster.jobs.openseq2seq.model import program, render_config
 from microcluster.jobs.openseq2seq.translation import inference
@@ -64,7 +64,7 @@ class Trainer:
 @pytest.fixture(scope="module")
 def trainer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trainer]:
     said: list[str] = []
-    source = trainer_source.find(os.environ, tmp_path_factory.mktemp("source"), said.append)
+    source = trainer_source.find(SOURCE, os.environ, tmp_path_factory.mktemp("source"), said.append)
     if source is None:
         pytest.skip(said[0])
     client = docker.from_env(timeout=600)

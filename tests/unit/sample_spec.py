@@ -23,6 +23,7 @@ VALUES: dict[str, Any] = {
         "interface": "eth0",
     },
     **{"addresses": ["10.0.0.0", "10.0.0.1"], "names": ["gpu-0", "gpu-1"], "container": "box", "program_folder": "/"},
+    **{"runtime": "container", "stop_order": ["rank"], "artifacts": []},
     **{"image": "i", "image_digest": "sha256:1", "images": ["sha256:1", "sha256:1"]},
     **{"processes": [], "resume_processes": [], "collective": []},
     **{

@@ -32,7 +32,7 @@ def test_a_clock_that_steps_by_twenty_minutes_ends_nothing(folder, step_s):
     by = folder / "stepped_by"
     by.write_text("0")
     (folder / "agent" / "stepped.py").write_text(STEPPED.format(by=str(by)))
-    hurry(folder, "supervisor.py", "from agent import distribute_data", "from agent import stepped, distribute_data")
+    hurry(folder, "prepare.py", "from agent import distribute_data", "from agent import stepped, distribute_data")
     held = hold(folder)
     write_job(folder, stall_s=600, preflight_skipped="the machines' clocks are of no interest here")
     start(folder)

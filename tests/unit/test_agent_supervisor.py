@@ -16,7 +16,7 @@ import pytest
 import sample_spec
 from supervised_run import end_run, hold, pid_of, start, wait_for_end, write_job
 
-from agent import distribute_data, run_snapshot, supervisor
+from agent import detach, distribute_data, run_snapshot
 from agent.run_context import Run
 from microcluster.remote import job as remote_job
 
@@ -44,15 +44,15 @@ def test_a_second_start_finds_the_first_alive(folder):
 
 def test_somebody_who_looks_at_a_run_is_not_taken_for_its_supervisor(folder, monkeypatch, capsys):
     nothing = types.SimpleNamespace(Popen=lambda argv, **options: None, DEVNULL=-3)
-    monkeypatch.setattr(supervisor, "subprocess", nothing)
-    monkeypatch.setattr(supervisor, "SYSTEMD", str(folder / "nowhere"))
-    monkeypatch.setattr(supervisor, "START_TIMEOUT_S", 0.2)
-    monkeypatch.setattr(supervisor, "LOOK_TIMEOUT_S", 30)
+    monkeypatch.setattr(detach, "subprocess", nothing)
+    monkeypatch.setattr(detach, "SYSTEMD", str(folder / "nowhere"))
+    monkeypatch.setattr(detach, "START_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(detach, "LOOK_TIMEOUT_S", 30)
     with (folder / "supervisor.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_SH)
         looked = threading.Timer(0.3, fcntl.flock, (lock, fcntl.LOCK_UN))
         looked.start()
-        supervisor.start(str(folder))
+        detach.start(str(folder))
         looked.join()
     assert "alive" not in capsys.readouterr().out
 
@@ -173,12 +173,12 @@ def test_the_first_event_of_an_attempt_has_a_line_of_its_own_after_a_crash_too(f
 
 @pytest.mark.parametrize("systemd", [True, False])
 def test_a_supervisor_that_does_not_start_is_said_with_where_its_words_are(folder, monkeypatch, capsys, systemd):
-    monkeypatch.setattr(supervisor, "SYSTEMD", str(folder if systemd else folder / "nowhere"))
-    monkeypatch.setattr(supervisor, "START_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(detach, "SYSTEMD", str(folder if systemd else folder / "nowhere"))
+    monkeypatch.setattr(detach, "START_TIMEOUT_S", 0.2)
     none = dict.fromkeys(("call", "check_call", "Popen"), lambda argv, **options: None)
     nothing = types.SimpleNamespace(**none, DEVNULL=-3)
-    monkeypatch.setattr(supervisor, "subprocess", nothing)
-    assert supervisor.start(str(folder)) == 1
+    monkeypatch.setattr(detach, "subprocess", nothing)
+    assert detach.start(str(folder)) == 1
     place = f"journalctl -u microcluster-{folder.name}" if systemd else str(folder / "supervisor.log")
     assert capsys.readouterr().out.strip().endswith(f"see {place}")
 
@@ -206,8 +206,8 @@ def test_where_there_is_systemd_the_supervisor_is_a_unit_with_the_runs_mark_and_
     for program in programs.iterdir():
         program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
-    monkeypatch.setattr(supervisor, "SYSTEMD", str(tmp_path))
-    assert supervisor.start(str(run)) == 0
+    monkeypatch.setattr(detach, "SYSTEMD", str(tmp_path))
+    assert detach.start(str(run)) == 0
     freed, begun = (tmp_path / "words").read_text().splitlines()
     assert freed == "systemctl reset-failed microcluster-abc123.service"
     options = ["--quiet", "--unit=microcluster-abc123", "--setenv=MICROCLUSTER_RUN=abc123"]

@@ -33,13 +33,7 @@ KINDS_OWN = (
     "agent/readers/",
     "agent/checkpoints/",
     "templates/openseq2seq/",
-    "templates/horovod/",
 )
-EXCEPTIONS = {
-    "microcluster/setup/trainer_source.py": "brings the source of what `make images` builds",
-    "microcluster/setup/images.py": "names the folder of that source in the cache",
-}
-"""Files that may name a program, with the reason."""
 
 
 def named_in(file: str) -> bool:
@@ -53,8 +47,7 @@ def named_in(file: str) -> bool:
 def test_nothing_outside_the_kinds_names_the_program_that_is_trained() -> None:
     listed = subprocess.run(["git", "ls-files", *PRODUCT], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     files = [file for file in listed.splitlines() if not file.startswith(KINDS_OWN) and (ROOT / file).is_file()]
-    assert {file for file in files if named_in(file)} - set(EXCEPTIONS) == set()
-    assert {file for file in EXCEPTIONS if not named_in(file)} == set(), "an exception that nothing needs"
+    assert {file for file in files if named_in(file)} == set()
 
 
 def test_no_code_outside_the_registry_asks_which_kind_it_is() -> None:
@@ -68,7 +61,7 @@ def test_no_code_outside_the_registry_asks_which_kind_it_is() -> None:
 def test_every_kind_is_complete(name: str) -> None:
     kind = kind_of(name)
     assert kind.name == name
-    assert kind.runtime in ("container", "host")
+    assert set(kind.runtimes) <= {"container", "host"} and kind.runtimes
     for word in ("section", "facts", "reader", "checkpoints", "metrics", "stop_order", "config_file"):
         assert hasattr(kind, word), word
 

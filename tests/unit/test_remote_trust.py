@@ -11,7 +11,7 @@ import pytest
 from ssh_server import SshServer
 
 from microcluster.jobs import cluster_facts
-from microcluster.jobs.cluster_facts import ClusterFacts, Container
+from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.remote import ssh_mesh
 from microcluster.remote.host import Host, HostKeyError, RemoteError, UnreachableError
 from microcluster.remote.host_key import fingerprint
@@ -78,7 +78,7 @@ def test_the_plain_client_and_the_ranks_pin_the_trusted_key_too(host, server, ke
     vouch(host, yes=True)
     trusted, written = open_host(server, keys), {}
     monkeypatch.setattr(Host, "put", lambda self, path, text, mode: written.setdefault(path, text))
-    ssh_mesh.ensure_known_hosts(trusted, [trusted], Container("openseq2seq", "r.test/i:t"))
+    ssh_mesh.ensure_known_hosts(trusted, [trusted], 4444)
     assert written["/run/microcluster/known_hosts"] == f"[10.112.7.2]:4444 {line(keys, 'shown')}\n"
     pinned = next(
         word.partition("=")[2] for word in ssh_argv(trusted, [trusted]) if word.startswith("UserKnownHostsFile=")

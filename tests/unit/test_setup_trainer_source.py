@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import subprocess
+from dataclasses import replace
 
 import pytest
 
-from microcluster.jobs.openseq2seq.image import COMMIT, TRAINER
+from microcluster.jobs.openseq2seq.image import COMMIT, SOURCE, TRAINER
 from microcluster.setup import trainer_source
 from microcluster.setup.image_inputs import input_hash
 from microcluster.setup.images import _write_trainer
-from microcluster.setup.trainer_source import CONTEXT, PARTS, VARIABLE, Source, SourceError, find, inputs
+from microcluster.setup.trainer_source import CONTEXT, Source, SourceError, find, inputs
 
 
 def git(folder, *words):
@@ -20,7 +21,15 @@ def git(folder, *words):
 
 
 @pytest.fixture
-def upstream(tmp_path, monkeypatch):
+def pinned(upstream, tmp_path):
+    """OpenSeq2Seq as it is pinned, but at the first commit of our own repository, which only a test that says so can reach."""
+    first = git(upstream, "rev-list", "--max-parents=0", "HEAD")
+    files = content_of(upstream, first, tmp_path / "parts")
+    return replace(SOURCE, repository=f"file://{tmp_path}/nowhere", commit=first, content=files)
+
+
+@pytest.fixture
+def upstream(tmp_path):
     """A git repository of the source's layout, whose first commit is the pinned one; its work tree is a later one."""
     folder = tmp_path / "upstream"
     (folder / "open_seq2seq" / "models").mkdir(parents=True)
@@ -30,17 +39,17 @@ def upstream(tmp_path, monkeypatch):
     git(folder, "init", "--quiet")
     git(folder, "add", "-A")
     git(folder, "commit", "--quiet", "-m", "pinned")
-    monkeypatch.setattr(trainer_source, "COMMIT", git(folder, "rev-parse", "HEAD"))
-    monkeypatch.setattr(trainer_source, "CONTENT", content_of(folder, tmp_path / "parts"))
     (folder / "run.py").write_text("later\n")
     git(folder, "commit", "--quiet", "-am", "later")
     return folder
 
 
-def content_of(folder, target):
-    target.mkdir()
-    subprocess.run(("cp", "-r", *PARTS, str(target)), cwd=folder, check=True)
-    return input_hash(target, "")
+def content_of(repository, commit, target):
+    git(repository.parent, "clone", "--quiet", str(repository), str(target / "all"))
+    git(target / "all", "checkout", "--quiet", commit)
+    (target / "parts").mkdir()
+    subprocess.run(("cp", "-r", *SOURCE.parts, str(target / "parts")), cwd=target / "all", check=True)
+    return input_hash(target / "parts", "")
 
 
 @pytest.fixture
@@ -48,89 +57,90 @@ def said():
     return []
 
 
-def taken(said, tmp_path, **environment):
-    return find(environment, tmp_path / "cache", said.append)
+def taken(pinned, said, tmp_path, **environment):
+    return find(pinned, environment, tmp_path / "cache", said.append)
 
 
-def test_the_pinned_commit_is_taken_out_of_a_git_directory_whatever_is_checked_out_there(upstream, said, tmp_path):
+def test_the_pinned_commit_is_taken_out_of_a_git_directory_whatever_is_checked_out_there(
+    upstream, pinned, said, tmp_path
+):
     bare = tmp_path / "bare.git"
     git(tmp_path, "clone", "--quiet", "--bare", str(upstream), str(bare))
     for named in (upstream, bare):
-        source = taken(said, tmp_path, **{VARIABLE: str(named)})
+        source = taken(pinned, said, tmp_path, **{SOURCE.variable: str(named)})
         assert source.name == f"OpenSeq2Seq {COMMIT}"
         assert (source.folder / "run.py").read_text() == "run.py\n"
-        assert sorted(path.name for path in source.folder.iterdir()) == sorted(PARTS)
+        assert sorted(path.name for path in source.folder.iterdir()) == sorted(SOURCE.parts)
     assert said == []
 
 
-def test_a_folder_with_the_pinned_files_is_that_commit_and_any_other_is_of_unknown_commit(upstream, said, tmp_path):
+def test_a_folder_with_the_pinned_files_is_that_commit_and_any_other_is_of_unknown_commit(
+    upstream, pinned, said, tmp_path
+):
     git(upstream, "checkout", "--quiet", "HEAD~1")
     (upstream / ".git").rename(tmp_path / "elsewhere")
     (upstream / "open_seq2seq" / "__pycache__").mkdir()
     (upstream / "open_seq2seq" / "__pycache__" / "a.pyc").write_bytes(b"compiled")
-    assert taken(said, tmp_path, **{VARIABLE: str(upstream)}).name == f"OpenSeq2Seq {COMMIT}"
+    assert taken(pinned, said, tmp_path, **{SOURCE.variable: str(upstream)}).name == f"OpenSeq2Seq {COMMIT}"
     (upstream / "run.py").write_text("changed\n")
-    name = taken(said, tmp_path, **{VARIABLE: str(upstream)}).name
+    name = taken(pinned, said, tmp_path, **{SOURCE.variable: str(upstream)}).name
     assert name.startswith("OpenSeq2Seq of unknown commit, files ")
     assert TRAINER.fullmatch(name)
 
 
-def test_what_was_taken_once_is_used_again_without_the_variable_and_never_when_it_was_changed(upstream, said, tmp_path):
-    source = taken(said, tmp_path, **{VARIABLE: str(upstream)})
-    assert taken(said, tmp_path) == source
+def test_what_was_taken_once_is_used_again_without_the_variable_and_never_when_it_was_changed(
+    upstream, pinned, said, tmp_path
+):
+    source = taken(pinned, said, tmp_path, **{SOURCE.variable: str(upstream)})
+    assert taken(pinned, said, tmp_path) == source
     (source.folder / "run.py").write_text("damaged\n")
-    trainer_source.REPOSITORY, before = str(tmp_path / "nowhere"), trainer_source.REPOSITORY
-    try:
-        assert taken(said, tmp_path) is None
-    finally:
-        trainer_source.REPOSITORY = before
+    assert taken(pinned, said, tmp_path) is None
 
 
-def test_the_public_repository_gives_the_pinned_commit_alone(upstream, said, tmp_path, monkeypatch):
+def test_the_public_repository_gives_the_pinned_commit_alone(upstream, pinned, said, tmp_path, monkeypatch):
     git(upstream, "config", "uploadpack.allowAnySHA1InWant", "true")
-    monkeypatch.setattr(trainer_source, "REPOSITORY", f"file://{upstream}")
-    assert taken(said, tmp_path).name == f"OpenSeq2Seq {COMMIT}"
+    reachable = replace(pinned, repository=f"file://{upstream}")
+    assert taken(reachable, said, tmp_path).name == f"OpenSeq2Seq {COMMIT}"
     assert said == []
 
 
-def test_without_the_source_one_line_says_why_and_how_to_get_it(said, tmp_path, monkeypatch):
-    monkeypatch.setattr(trainer_source, "REPOSITORY", f"file://{tmp_path}/nowhere")
-    assert taken(said, tmp_path) is None
+def test_without_the_source_one_line_says_why_and_how_to_get_it(pinned, said, tmp_path, monkeypatch):
+    assert taken(pinned, said, tmp_path) is None
     (line,) = said
     assert "the stand-in trains" in line
-    assert f"{VARIABLE}=FOLDER-OR-GIT-DIRECTORY make images" in line
+    assert f"{SOURCE.variable}=FOLDER-OR-GIT-DIRECTORY make images" in line
 
 
-def test_a_repository_that_gives_no_answer_is_given_up_after_a_limit(said, tmp_path, monkeypatch):
+def test_a_repository_that_gives_no_answer_is_given_up_after_a_limit(pinned, said, tmp_path, monkeypatch):
     slow = tmp_path / "bin" / "git"
     slow.parent.mkdir()
     slow.write_text("#!/bin/sh\nexec sleep 60\n")
     slow.chmod(0o755)
     monkeypatch.setenv("PATH", f"{slow.parent}:/usr/bin:/bin")
     monkeypatch.setattr(trainer_source, "REACH_LIMIT_S", 0.2)
-    assert taken(said, tmp_path) is None
+    assert taken(pinned, said, tmp_path) is None
     assert "gave no answer within" in said[0]
 
 
-def test_nobody_is_asked_where_the_variable_says_none(said, tmp_path, monkeypatch):
+def test_nobody_is_asked_where_the_variable_says_none(pinned, said, tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert taken(said, tmp_path, **{VARIABLE: "none"}) is None
-    assert f"because {VARIABLE} is none" in said[0]
+    assert taken(pinned, said, tmp_path, **{SOURCE.variable: "none"}) is None
+    assert f"because {SOURCE.variable} is none" in said[0]
 
 
 @pytest.mark.parametrize("made", ["nothing", "empty folder", "another repository"])
-def test_a_source_that_a_person_named_and_that_is_none_is_an_error(made, upstream, said, tmp_path, monkeypatch):
+def test_a_source_that_a_person_named_and_that_is_none_is_an_error(made, pinned, said, tmp_path):
     named = tmp_path / "named"
     if made != "nothing":
         named.mkdir()
     if made == "another repository":
         git(named, "init", "--quiet")
-    with pytest.raises(SourceError, match=rf"{VARIABLE}={named}: .*\. (Name|Fetch)"):
-        taken(said, tmp_path, **{VARIABLE: str(named)})
+    with pytest.raises(SourceError, match=rf"{SOURCE.variable}={named}: .*\. (Name|Fetch)"):
+        taken(pinned, said, tmp_path, **{SOURCE.variable: str(named)})
 
 
-def test_the_build_context_gets_the_files_and_the_name_of_what_they_are(upstream, said, tmp_path):
-    added = inputs(taken(said, tmp_path, **{VARIABLE: str(upstream)}))
+def test_the_build_context_gets_the_files_and_the_name_of_what_they_are(upstream, pinned, said, tmp_path):
+    added = inputs(taken(pinned, said, tmp_path, **{SOURCE.variable: str(upstream)}))
     assert added[f"{CONTEXT}/TRAINER"] == f"OpenSeq2Seq {COMMIT}\n".encode()
     assert added[f"{CONTEXT}/OpenSeq2Seq/open_seq2seq/models/model.py"] == b"open_seq2seq/models/model.py\n"
     assert inputs(None) == {f"{CONTEXT}/TRAINER": b"none\n"}
@@ -138,11 +148,11 @@ def test_the_build_context_gets_the_files_and_the_name_of_what_they_are(upstream
 
 def test_what_the_image_can_train_with_is_written_down_and_taken_back(tmp_path):
     file = tmp_path / "cache" / "images" / "trainer"
-    _write_trainer(file, Source(tmp_path, trainer_source.CONTENT))
+    _write_trainer(file, Source(SOURCE, tmp_path, SOURCE.content))
     assert file.read_text() == f"OpenSeq2Seq {COMMIT}\n"
     _write_trainer(file, None)
     assert not file.exists()
 
 
 def test_the_short_commit_that_the_images_name_is_the_pinned_one():
-    assert trainer_source.COMMIT.startswith(COMMIT)
+    assert SOURCE.commit.startswith(COMMIT)

@@ -13,6 +13,7 @@ import pytest
 from config_lint import problems
 from fake_machine import FakeMachine
 
+from microcluster.jobs.kind import kind_of
 from microcluster.jobs.openseq2seq import model as openseq2seq
 from microcluster.jobs.openseq2seq import translation
 from microcluster.jobs.openseq2seq.model import OpenSeq2SeqJob as Job
@@ -24,6 +25,7 @@ from microcluster.verbs.command import UserMistake
 from microcluster.verbs.translate import lines_of
 
 ROOT = Path(__file__).parents[2]
+KIND = kind_of("openseq2seq")
 
 
 def listed(*paths: tuple[str, str]) -> list[RemoteFile]:
@@ -36,18 +38,18 @@ NEWEST = ("logdir/model.ckpt-50.index", "newest checkpoint")
 
 
 def test_the_best_model_translates_and_the_newest_checkpoint_where_there_is_none_better() -> None:
-    assert model_of(listed(*RECORDS, NEWEST, BEST)).checkpoint.endswith("best_models/val_loss=1.5900-step-40")
-    assert model_of(listed(*RECORDS, NEWEST)).checkpoint == "/data/runs/x/logdir/model.ckpt-50"
+    assert model_of(listed(*RECORDS, NEWEST, BEST), KIND).checkpoint.endswith("best_models/val_loss=1.5900-step-40")
+    assert model_of(listed(*RECORDS, NEWEST), KIND).checkpoint == "/data/runs/x/logdir/model.ckpt-50"
 
 
 def test_a_run_without_a_checkpoint_translates_nothing() -> None:
     with pytest.raises(RemoteError, match="no whole checkpoint yet"):
-        model_of(listed(*RECORDS))
+        model_of(listed(*RECORDS), KIND)
 
 
 def test_a_missing_part_is_named() -> None:
     with pytest.raises(RemoteError, match=r"the pieces \(data/m_common.model\)"):
-        model_of(listed(RECORDS[0], RECORDS[2], BEST))
+        model_of(listed(RECORDS[0], RECORDS[2], BEST), KIND)
 
 
 def test_the_configuration_for_a_translation_is_the_runs_own_with_the_texts_added() -> None:
@@ -85,7 +87,7 @@ def test_a_text_that_cannot_be_translated_is_refused(tmp_path: Path, content: by
 
 def test_a_folder_that_was_not_fetched_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RemoteError, match="no readable manifest.json"):
-        fetched_model.place(FakeMachine(), tmp_path, "/data")
+        fetched_model.place(FakeMachine(), tmp_path, "/data", "config.py")
 
 
 def test_a_fetched_model_goes_up_without_the_logs(tmp_path: Path) -> None:
@@ -103,7 +105,7 @@ def test_a_fetched_model_goes_up_without_the_logs(tmp_path: Path) -> None:
         for path, what in (*RECORDS, BEST, ("job.log", "record"))
     ]
     (tmp_path / "manifest.json").write_text(json.dumps({"run": "0123", "files": files}))
-    placed = fetched_model.place(Machine(), tmp_path, "/data")
+    placed = fetched_model.place(Machine(), tmp_path, "/data", "config.py")
     assert {file.path for file in placed} == {path for path, _ in (*RECORDS, BEST)}
     assert ("config.py", "/data/translate/models/0123/config.py") in sent
     assert not any(path.endswith(("vocab", "job.log")) for _, path in sent)

@@ -61,7 +61,7 @@ class Life:
         self.setting, self.folder, self.chance = setting, folder, random.Random(seed)
         self.checkpoints = Format(str(folder / "logdir"))
         self.now = 0.0
-        self.spec = SimpleNamespace(addresses=["a", "b"], watch_every_s=WATCH_EVERY_S, copy=[])
+        self.spec = SimpleNamespace(addresses=["a", "b"], watch_every_s=WATCH_EVERY_S, copy=[], shared=None)
         self.reached: dict[int, float] = {}
         """When the training was at a step that has a checkpoint."""
         self.whole: list[tuple[float, int]] = []

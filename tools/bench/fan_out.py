@@ -75,7 +75,7 @@ def prepare(made: Cluster) -> float:
 
     def ready(host: Host) -> None:
         ensure_rank_files(host, container, key)
-        ensure_known_hosts(host, hosts, container)
+        ensure_known_hosts(host, hosts, container.ssh_port)
         shell(host, f"mkdir -p {FOLDER}; setsid sh /run/microcluster/start.sh > /dev/null 2>&1 < /dev/null &")
         job.place(host, FOLDER, {})
 

@@ -56,7 +56,7 @@ def measure(console: Console) -> None:
     """Print the figures of both trainers and their ratio."""
     with tempfile.TemporaryDirectory(prefix="microcluster-trainers-") as name:
         folder = Path(name)
-        source = trainer_source.find(os.environ, folder / "source", console.print)
+        source = trainer_source.find(trainer_image.SOURCE, os.environ, folder / "source", console.print)
         if source is None:
             return
         container = _container(folder, source)

@@ -9,6 +9,8 @@ from microcluster.jobs.kind import Process, Run, World
 
 RSH_AGENT = "sh /run/microcluster/ssh"
 """The words of mpirun's remote shell; by `sh`, because Ubuntu mounts /run without the right to execute files there."""
+WORLD = "mpi_world"
+"""The agent's module that knows such a rank's place."""
 KEEPALIVE = (
     *("-mca", "oob_tcp_keepalive_time", "20", "-mca", "oob_tcp_keepalive_intvl", "5"),
     *("-mca", "oob_tcp_keepalive_probes", "4"),

@@ -19,10 +19,10 @@ from microcluster.jobs.kind import (
     Sections,
     Workload,
 )
-from microcluster.jobs.launch.mpirun import on_every_rank
+from microcluster.jobs.launch.mpirun import WORLD, on_every_rank
 from microcluster.jobs.openseq2seq import model, section, translation
-from microcluster.jobs.openseq2seq.datasets import DATASETS, LARGEST_FINISHED_BYTES
-from microcluster.jobs.openseq2seq.image import training_image
+from microcluster.jobs.openseq2seq.datasets import DATASETS, LARGEST_FINISHED_BYTES, NEEDED
+from microcluster.jobs.openseq2seq.image import SOURCE, training_image
 from microcluster.jobs.openseq2seq.model import OpenSeq2SeqJob
 
 
@@ -30,7 +30,7 @@ class OpenSeq2Seq:
     """See `microcluster.jobs.kind.JobKind`."""
 
     name = "openseq2seq"
-    runtime = "container"
+    runtimes = ("container",)
     section = section.OpenSeq2SeqSection
     facts = OpenSeq2SeqJob
     metrics = (
@@ -40,11 +40,13 @@ class OpenSeq2Seq:
         Metric("learning_rate", "learning rate", scalar="learning_rate"),
     )
     stop_order = ("rank",)
+    artifacts = ()
     config_file = "config.py"
     checkpoint_files = (
         "checkpoint (which one is newest), .meta (the graph), .index (where each tensor lies), .data (the weights)"
     )
     translator = translation
+    local_source = SOURCE
 
     def defaults(self, sections: Sections, hardware: Hardware) -> Mapping[str, Origin]:
         """Return what follows from model, image and GPU."""
@@ -68,6 +70,13 @@ class OpenSeq2Seq:
         """Return the image with the trainer."""
         return training_image(container)
 
+    def environment(self, job: OpenSeq2SeqJob, folder: str, program: str) -> None:
+        """Return None: it runs in its image only."""
+
+    def secrets(self, job: OpenSeq2SeqJob) -> tuple[str, ...]:
+        """Return nothing."""
+        return ()
+
     def data(self, job: OpenSeq2SeqJob, mount_point: str) -> DataPlan:
         """Return the sentence pairs and the vocabulary."""
         data = DATASETS[job.dataset]
@@ -75,7 +84,7 @@ class OpenSeq2Seq:
         return DataPlan(
             model.data_id(job),
             model.data_folder(job, mount_point),
-            *(data.files, data.optional, data.pairs, vocabulary, data.recipe, LARGEST_FINISHED_BYTES),
+            *(data.files, data.optional, data.pairs, vocabulary, NEEDED, data.recipe, LARGEST_FINISHED_BYTES),
         )
 
     def identity(self, job: OpenSeq2SeqJob, mount_point: str) -> Mapping[str, object]:
@@ -92,7 +101,7 @@ class OpenSeq2Seq:
 
     def collective(self, run: Run, argv: Sequence[str]) -> Sequence[Process]:
         """Return the same mpirun with another program."""
-        return [on_every_rank(run, argv)]
+        return [on_every_rank(run, (*argv, WORLD))]
 
     def reader(self, job: OpenSeq2SeqJob) -> AgentModule:
         """Return what reads the log of ``run.py``."""

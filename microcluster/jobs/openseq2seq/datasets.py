@@ -13,6 +13,8 @@ GB = 10**9
 LARGEST_FINISHED_BYTES = 20 * GB
 """What a tar with finished files may have; the whole folder of WMT16 with all that nobody reads measures 13 GB."""
 MODEL = "m_common.model"
+NEEDED = (MODEL, "m_common.vocab", "SHA256SUMS")
+"""What a trained model cannot be used without."""
 """What turns sentences into pieces and back; training does not read it, translating does."""
 PIECES = (
     "--model_type=bpe",

@@ -6,13 +6,23 @@ import re
 
 from microcluster.jobs.cluster_facts import Container
 from microcluster.jobs.image import is_local
-from microcluster.jobs.kind import Image
+from microcluster.jobs.kind import Image, PinnedSource
 from microcluster.jobs.rendering import render
 
 TEMPLATE = "openseq2seq/Dockerfile"
 COMMIT = "8681d381"
 """The last commit of OpenSeq2Seq's master, of 2020-09-09; its source is pinned to it."""
-FRAMEWORK = f"OpenSeq2Seq {COMMIT}"
+SOURCE = PinnedSource(
+    program="OpenSeq2Seq",
+    variable="OPENSEQ2SEQ_SOURCE",
+    repository="https://github.com/NVIDIA/OpenSeq2Seq",
+    commit="8681d381ed404fde516e2c1b823de5a213c59aba",
+    short_commit=COMMIT,
+    content="2035e93b06a9",
+    parts=("LICENSE", "open_seq2seq", "run.py", "tokenizer_wrapper.py"),
+    folder="OpenSeq2Seq",
+)
+FRAMEWORK = SOURCE.name
 STAND_IN_RELEASE = "stand-in 0.1.0"
 TRAINER = re.compile(r"OpenSeq2Seq (?:[0-9a-f]{8}|of unknown commit, files [0-9a-f]{12})")
 PROGRAM_FOLDER = "/opt/OpenSeq2Seq"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import sacrebleu
 
@@ -12,6 +12,10 @@ from microcluster.jobs.rendering import render
 BATCH = 16
 MAX_LENGTH = 256
 """Sentence pieces; what is longer is cut by the data layer, as in the run's own evaluations."""
+CHECKPOINT = ".index"
+PIECES, VOCABULARY = "data/m_common.model", "data/m_common.vocab"
+BOARD = "translate.py"
+"""For images/jetson, which has the run at /model and the text's pieces at /tmp/source."""
 SIGNATURE = f"sacreBLEU {sacrebleu.__version__}, 13a, mixed case, one reference"
 
 
@@ -26,6 +30,17 @@ def infer_params(vocabulary: str, source: str, *, batch: int = BATCH) -> str:
     return render(
         "openseq2seq/infer_params.py.j2", vocabulary=vocabulary, source=source, batch=batch, max_length=MAX_LENGTH
     )
+
+
+def board_files(config: str) -> Mapping[str, str]:
+    """Return the configuration for a board that translates one sentence at a time."""
+    texts = {"vocabulary": f"/model/{VOCABULARY}", "source": "/tmp/source"}  # noqa: S108 - of the board's container
+    return {BOARD: config + infer_params(**texts, batch=1)}
+
+
+def pointer(checkpoint: str) -> Mapping[str, str]:
+    """Return the file by which the framework finds a checkpoint, named without an ending."""
+    return {"checkpoint": f'model_checkpoint_path: "{checkpoint}"\n'}
 
 
 def score(lines: Sequence[str], reference: Sequence[str]) -> Score:

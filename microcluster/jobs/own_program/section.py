@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import AfterValidator, Field, StrictStr
 
@@ -53,17 +53,16 @@ def _progress(value: str) -> str:
 Words = Annotated[StrictStr, Field(max_length=LONGEST), AfterValidator(_words)]
 
 
-class HorovodSection(Section):
+class OwnProgramSection(Section):
     """One run of the user's own program. ``{logdir}``, ``{maxSteps}`` and ``{checkpoint}`` are filled in."""
 
-    kind: Literal["horovod"]
     source: Annotated[StrictStr, _matching(SOURCE, "a folder, or the https address of a repository")]
     commit: Annotated[StrictStr, Field(pattern=r"^[0-9a-f]{40}$")] | None = None
     script: Annotated[StrictStr, _matching(SCRIPT, "the path of a Python script below the source")]
     arguments: Words = ""
-    requirements: list[
-        Annotated[StrictStr, _matching(REQUIREMENT, "a pinned requirement; for example numpy==1.23.5")]
-    ] = []
+    requirements: tuple[
+        Annotated[StrictStr, _matching(REQUIREMENT, "a pinned requirement; for example numpy==1.23.5")], ...
+    ] = ()
     progress: Annotated[StrictStr, Field(max_length=LONGEST), AfterValidator(_progress)] = "json"
     checkpoints: Annotated[StrictStr, Field(max_length=LONGEST), AfterValidator(_pattern)]
     resume: Words | None = None

@@ -1,4 +1,4 @@
-"""The kind ``horovod``: the user's own program, started as every rank by mpirun."""
+"""The user's own program: what its kinds have in common, whatever starts its ranks."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from microcluster.jobs.cluster_facts import Container, Data, SourceFile
-from microcluster.jobs.horovod.section import HorovodSection
-from microcluster.jobs.image import is_local
+from microcluster.jobs.image import is_ours
 from microcluster.jobs.kind import (
     DEFAULT_MODEL_BYTES,
     AgentModule,
@@ -23,18 +22,21 @@ from microcluster.jobs.kind import (
     Schedule,
     Sections,
 )
-from microcluster.jobs.launch.mpirun import on_every_rank
+from microcluster.jobs.own_program import wandb
+from microcluster.jobs.own_program.section import OwnProgramSection
 from microcluster.jobs.rendering import render
 
+PROGRAM = "the user's own program"
 PROGRAM_FOLDER = "/opt/program"
 """Of a program that the image brings; one that the stack sends lies in the run's folder."""
 
 
 @dataclass(frozen=True)
-class HorovodJob:
+class OwnProgramJob:
     """One run of the user's program; the fields are the keys of the stack file.
 
     Attributes:
+        source, commit: where the program comes from; a folder without a commit.
         files: the texts of the source folder.
     """
 
@@ -42,6 +44,9 @@ class HorovodJob:
     max_steps: int
     script: str
     checkpoints: str
+    source: str = ""
+    commit: str | None = None
+    requirements: tuple[str, ...] = ()
     arguments: str = ""
     resume: str | None = None
     progress: str = "json"
@@ -51,18 +56,21 @@ class HorovodJob:
     data: Data | None = None
 
 
-class Horovod:
-    """See `microcluster.jobs.kind.JobKind`."""
+class OwnProgram:
+    """See `microcluster.jobs.kind.JobKind`; a kind adds its name, its roles, and how ranks start."""
 
-    name = "horovod"
-    runtime = "container"
-    section = HorovodSection
-    facts = HorovodJob
+    name: str
+    facts = OwnProgramJob
     metrics = ()
-    stop_order = ("rank",)
+    artifacts = (wandb.FOLDER,)
     config_file = "program.json"
     checkpoint_files = "the files that job.checkpoints names"
     translator = None
+    local_source = None
+
+    def on_every_rank(self, run: Run, command: Sequence[str]) -> Sequence[Process]:
+        """Return what starts ``command`` as every rank."""
+        raise NotImplementedError
 
     def defaults(self, sections: Sections, hardware: Hardware) -> Mapping[str, Origin]:
         """Return nothing: a person says what the program needs."""
@@ -77,30 +85,37 @@ class Horovod:
             )
         return found
 
-    def source(self, section: HorovodSection) -> str | None:
+    def source(self, section: OwnProgramSection) -> str | None:
         """Return the folder whose texts travel with the job."""
         return None if section.commit else section.source
 
-    def additions(self, section: HorovodSection) -> ImageAdditions:
+    def additions(self, section: OwnProgramSection) -> ImageAdditions:
         """Return the requirements, and the repository at its commit."""
         repository = section.source if section.commit else None
         return ImageAdditions(tuple(section.requirements), repository, section.commit)
 
-    def describe(self, job: HorovodJob) -> str:
+    def describe(self, job: OwnProgramJob) -> str:
         """Name the script and its arguments."""
         return " ".join(filter(None, (job.script, job.arguments)))
 
     def image(self, container: Container) -> Image:
         """Return the base with the requirements, and with the repository where the program lies in one."""
         added = container.additions or ImageAdditions()
-        inputs = {"base": container.image, "bare": not is_local(container.image)}
-        text = render("horovod/Dockerfile", **inputs, **dataclasses.asdict(added))
-        return Image(text, "the user's own program", PROGRAM_FOLDER if added.repository else None)
+        inputs = {"base": container.image, "bare": not is_ours(container.image)}
+        text = render("own_program/Dockerfile", **inputs, **dataclasses.asdict(added))
+        return Image(text, PROGRAM, PROGRAM_FOLDER if added.repository else None)
 
-    def data(self, job: HorovodJob, mount_point: str) -> None:
+    def environment(self, job: OwnProgramJob, folder: str, program: str) -> None:
+        """Return None: it runs in its image only."""
+
+    def secrets(self, job: OwnProgramJob) -> tuple[str, ...]:
+        """Return the key of Weights & Biases for a program that brings the package."""
+        return wandb.SECRETS if wandb.is_used(job.requirements) else ()
+
+    def data(self, job: OwnProgramJob, mount_point: str) -> None:
         """Return None: the program brings its data itself."""
 
-    def identity(self, job: HorovodJob, mount_point: str) -> Mapping[str, object]:
+    def identity(self, job: OwnProgramJob, mount_point: str) -> Mapping[str, object]:
         """Return everything that the program is started with, and its texts."""
         return {"config": self._config(job)}
 
@@ -110,56 +125,51 @@ class Horovod:
         return {self.config_file: self._config(run.job), **texts}
 
     def processes(self, run: Run, *, resume: bool) -> Sequence[Process]:
-        """Return one mpirun on the launcher; ``{checkpoint}`` is left for the agent, which knows the newest one."""
-        job: HorovodJob = run.job
+        """Return what starts the program as every rank; ``{checkpoint}`` is left for the agent, which knows the newest one."""
+        job: OwnProgramJob = run.job
         words = shlex.split(job.arguments) + (shlex.split(job.resume or "") if resume else [])
         values = {"{logdir}": f"{run.path}/logdir", "{maxSteps}": str(job.max_steps)}
         for placeholder, value in values.items():
             words = [word.replace(placeholder, value) for word in words]
-        return [on_every_rank(run, (*run.wrapper, "python", f"{run.folder}/{job.script}", *words))]
+        program = ("python", f"{run.folder}/{job.script}", *words)
+        tracked = wandb.tracked(run, program) if wandb.is_used(job.requirements) else program
+        return self.on_every_rank(run, (*run.wrapper, *tracked))
 
-    def collective(self, run: Run, argv: Sequence[str]) -> Sequence[Process]:
-        """Return the same mpirun with another program."""
-        return [on_every_rank(run, argv)]
-
-    def reader(self, job: HorovodJob) -> AgentModule:
+    def reader(self, job: OwnProgramJob) -> AgentModule:
         """Return what reads JSON lines, or lines by the user's pattern."""
         return (
             AgentModule("json_lines") if job.progress == "json" else AgentModule("pattern", {"pattern": job.progress})
         )
 
-    def checkpoints(self, job: HorovodJob) -> AgentModule:
+    def checkpoints(self, job: OwnProgramJob) -> AgentModule:
         """Return what knows the files that the user's pattern names."""
         return AgentModule("files", {"pattern": job.checkpoints})
 
-    def schedule(self, job: HorovodJob) -> Schedule:
+    def schedule(self, job: OwnProgramJob) -> Schedule:
         """Return what nobody knows beforehand."""
         return Schedule()
 
     def workload(self, job: object) -> None:
         """Return None: nobody has timed it."""
 
-    def model_bytes(self, job: HorovodJob) -> int:
+    def model_bytes(self, job: OwnProgramJob) -> int:
         """Return enough to see the network work."""
         return DEFAULT_MODEL_BYTES
 
-    def checkpoint_bytes(self, job: HorovodJob) -> int:
+    def checkpoint_bytes(self, job: OwnProgramJob) -> int:
         """Return 0: nobody knows it."""
         return 0
 
-    def learning_rate(self, job: HorovodJob, step: int) -> None:
+    def learning_rate(self, job: OwnProgramJob, step: int) -> None:
         """Return None: only the program knows it."""
 
-    def warmup_steps(self, job: HorovodJob) -> int:
+    def warmup_steps(self, job: OwnProgramJob) -> int:
         """Return 0."""
         return 0
 
     @staticmethod
-    def _config(job: HorovodJob) -> str:
+    def _config(job: OwnProgramJob) -> str:
         """Return what is written down of the job: each file by its hash, because the text lies beside it."""
         shown = {**dataclasses.asdict(job), "files": {file.name: file.sha256 for file in job.files}}
-        left_out = ("stall_s", "preflight", "data", "max_steps")
+        left_out = ("stall_s", "preflight", "data", "max_steps", *(() if job.commit else ("source",)))
         return json.dumps({key: shown[key] for key in shown if key not in left_out}, indent=1, sort_keys=True) + "\n"
-
-
-KIND = Horovod()

@@ -1,0 +1,59 @@
+"""Checkpoints on a drive that every node mounts: no replicas, one folder for each run, and every node sees the same files."""
+
+import os
+import time
+
+from agent.failure import Failed
+from agent.parallel import parallel
+
+WORD = ".attempt"
+"""A file that the launcher writes and the other nodes read: it shows that they mount the same drive."""
+ASK_TIMEOUT_S = 30
+SEEN_TIMEOUT_S = 20
+"""A drive may show its files with delay: five seconds and more with the caches of a network mount."""
+READ = 'cat "$0/' + WORD + '"'
+LENGTH = 'wc -c < "$0"'
+
+
+def use(run):
+    """Let the launcher's log folder be the run's folder on the drive."""
+    run.doing = "opening the shared folder " + run.spec.shared
+    logdir = run.path("logdir")
+    try:
+        os.makedirs(run.spec.shared, exist_ok=True)
+        if not os.path.islink(logdir):
+            if os.path.isdir(logdir):
+                os.rmdir(logdir)
+            os.symlink(run.spec.shared, logdir)
+        with open(os.path.join(logdir, WORD), "w") as file:
+            file.write(run.attempt)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise Failed("shared-folder", run.doing + ": " + str(error), 1, []) from error
+
+
+def compare(run):
+    """Refuse to start while a node does not see what the launcher wrote, or the checkpoint in another length."""
+    run.doing = "comparing the shared folder " + run.spec.shared
+    agree(run, ["sh", "-c", READ, run.spec.shared], run.attempt)
+    if run.resumed_from:
+        agree(run, ["sh", "-c", LENGTH, run.resumed_from], str(os.path.getsize(run.resumed_from)))
+
+
+def agree(run, argv, wanted):
+    """Ask every other node until its answer is the wanted one."""
+
+    def ask(address):
+        deadline = time.monotonic() + SEEN_TIMEOUT_S
+        while True:
+            _, output = run.ask(argv, ASK_TIMEOUT_S, address, marked=False)
+            if output == wanted or time.monotonic() >= deadline:
+                return output
+            time.sleep(0.5)
+
+    others = run.spec.addresses[1:]
+    for address, found in zip(others, parallel(ask, others)):
+        if found != wanted:
+            what = "{}: {} sees {!r} there and not {!r}".format(run.doing, run.name_of(address), found[-200:], wanted)
+            raise Failed("shared-folder", what + "; see that it mounts the same drive", 1, [])

@@ -1,0 +1,44 @@
+"""The kind ``torchrun``: the user's own program on PyTorch, started by one agent of torchrun on every node."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from microcluster.jobs.kind import Process, Run
+from microcluster.jobs.launch import torchrun
+from microcluster.jobs.own_program import OwnProgram, OwnProgramJob
+from microcluster.jobs.own_program.section import OwnProgramSection
+from microcluster.jobs.rendering import render
+
+
+class TorchrunSection(OwnProgramSection):
+    """What the stack file may say."""
+
+    kind: Literal["torchrun"]
+
+
+class Torchrun(OwnProgram):
+    """See `microcluster.jobs.kind.JobKind`."""
+
+    name = "torchrun"
+    runtimes = ("container", "host")
+    section = TorchrunSection
+    stop_order = (torchrun.ROLE,)
+
+    def environment(self, job: OwnProgramJob, folder: str, program: str) -> str:
+        """Return what makes a virtual environment with the requirements, on top of the PyTorch that the machine brings."""
+        repository = job.source if job.commit else None
+        inputs = {"requirements": job.requirements, "repository": repository, "commit": job.commit, "program": program}
+        return render("torchrun/environment.sh.j2", folder=folder, **inputs)
+
+    def on_every_rank(self, run: Run, command: Sequence[str]) -> Sequence[Process]:
+        """Return one agent of torchrun for each node."""
+        return torchrun.on_every_node(run, command)
+
+    def collective(self, run: Run, argv: Sequence[str]) -> Sequence[Process]:
+        """Return the same agents with another program, which reduces with the backend that the run will use."""
+        return torchrun.on_every_node(run, (*argv, torchrun.WORLD))
+
+
+KIND = Torchrun()

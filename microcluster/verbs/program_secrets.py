@@ -1,0 +1,33 @@
+"""The secrets that a person gives to the program that is trained: exported, else each in a file that nobody else can read."""
+
+from __future__ import annotations
+
+from microcluster.home import Home
+from microcluster.jobs.cluster_facts import ClusterFacts
+from microcluster.jobs.kind import kind_of
+from microcluster.setup.secret_env import kept
+from microcluster.verbs.command import UserMistake
+
+OTHERS_MAY = 0o077
+
+
+def secrets_for(payload: ClusterFacts) -> dict[str, str]:
+    """Return what was given of the variables that the job's program takes.
+
+    Raises:
+        UserMistake: for a file that others may read.
+    """
+    names = kind_of(payload.job.kind).secrets(payload.job) if payload.job else ()
+    found = {name: kept().get(name) or _from_file(name) for name in names}
+    return {name: value for name, value in found.items() if value}
+
+
+def _from_file(name: str) -> str | None:
+    file = Home.of().root / name.lower()
+    if not file.is_file():
+        return None
+    if file.stat().st_mode & OTHERS_MAY:
+        raise UserMistake(
+            f"Reading {file}: others may read it too. Close it (chmod 600 {file}), then run the same command again."
+        )
+    return file.read_text().strip()

@@ -1,0 +1,139 @@
+"""How a run's commands start on its nodes: in the container, or on the machine in an environment of its own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+import sample_spec
+from sample_spec import process
+from supervised_run import end_run, folder, start, wait_for_end, write_job  # noqa: F401 - a fixture
+from test_agent_processes import STEP
+
+from agent import spec
+from agent.runtimes import runtime_of
+
+ON_THE_MACHINE = {"runtime": "host", "container": None}
+
+
+def runtime(tmp_path, **changes):
+    sample_spec.write(tmp_path, **{"ssh": ["ssh", "-p", "22"], "program_folder": "/p", **changes})
+    return runtime_of(spec.read(str(tmp_path / spec.FILE)))
+
+
+def test_in_the_container_a_command_bears_the_runs_mark_only_where_it_has_to_end_with_the_run(tmp_path):
+    inside = runtime(tmp_path)
+    assert inside.here(["a"], True) == [
+        "docker",
+        "exec",
+        "-e",
+        "MICROCLUSTER_RUN=abcdef012345",
+        "-i",
+        "-w",
+        "/p",
+        "box",
+        "a",
+    ]
+    assert inside.here(["a"], False) == ["docker", "exec", "-i", "-w", "/p", "box", "a"]
+    assert inside.beyond("10.0.0.1", ["a", "b c"], True) == ["ssh", "-p", "22", "10.0.0.1", "a 'b c'"]
+
+
+def test_on_the_machine_a_command_finds_the_runs_own_programs_first_and_bears_the_mark(tmp_path):
+    programs = tmp_path / "environment" / "bin"
+    programs.mkdir(parents=True)
+    (programs / "show").write_text('#!/bin/sh\necho "$PWD $MICROCLUSTER_RUN $1"\n')
+    (programs / "show").chmod(0o755)
+    on_it = runtime(tmp_path, **ON_THE_MACHINE, environment=str(programs.parent), program_folder=str(tmp_path))
+    for marked, mark in ((True, "abcdef012345"), (False, "")):
+        for words in (
+            on_it.here(["show", "a b"], marked),
+            ["sh", "-c", on_it.beyond("x", ["show", "a b"], marked)[-1]],
+        ):
+            said = subprocess.run(
+                words,
+                capture_output=True,
+                text=True,
+                check=True,
+                env={"PATH": "/usr/bin:/bin", "MICROCLUSTER_RUN": "other"},
+            )
+            assert said.stdout == f"{tmp_path} {mark} a b\n"
+
+
+def machine_run(folder, *processes, **changes):  # noqa: F811
+    """Carry out a run without containers; what makes its environment notes on which machine it did."""
+    ready = f"mkdir -p {folder}/environment/bin; ln -sf {sys.executable} {folder}/environment/bin/python; echo made >> {folder}/made"
+    own = {
+        "environment": str(folder / "environment"),
+        "make_environment": ["sh", "-c", ready],
+        "program_folder": str(folder),
+    }
+    changes.setdefault("ssh", ["sh", "-c", 'eval "$2"', "ssh"])
+    changes.setdefault("end", ["sh", "-c", "echo '{\"left\": []}'"])
+    write_job(folder, processes=list(processes), preflight_skipped="not here", **{**ON_THE_MACHINE, **own, **changes})
+    start(folder)
+    return wait_for_end(folder)
+
+
+def test_a_run_without_containers_makes_its_environment_on_every_node_and_trains_in_it(folder):  # noqa: F811
+    told = f"python -c \"import os; print(os.environ['MICROCLUSTER_RUN'])\" >> {folder}/begun; {STEP}"
+    outcome = machine_run(folder, *(process("sh", "-c", told, node=node) for node in (0, 1)))
+    assert outcome.reason == "there is no checkpoint of step 3"
+    assert (folder / "made").read_text() == "made\n" * 2
+    assert (folder / "begun").read_text() == f"{folder.name}\n" * 2
+
+
+def test_an_environment_that_cannot_be_made_ends_the_run_with_the_node_and_the_last_lines(folder):  # noqa: F811
+    outcome = machine_run(
+        folder, process("true"), make_environment=["sh", "-c", "echo no matching distribution; exit 3"]
+    )
+    assert (outcome.state, outcome.cause) == ("failed", "environment")
+    assert outcome.reason == "making the environment of the program on gpu-0 ended with exit code 3"
+    assert json.loads((folder / "failure.json").read_text())["lines"] == ["no matching distribution"]
+    assert end_run(folder)["ended"] == 0
+
+
+def notes_its_end(role, log):
+    return f"trap 'echo {role} >> {log}; exit 0' TERM; while :; do sleep 0.1; done"
+
+
+def test_roles_end_one_after_the_other_in_their_order(folder):  # noqa: F811
+    log = folder / "ends"
+    roles = ("worker", "server", "scheduler")
+    waiting = [process("sh", "-c", notes_its_end(role, log), role=role, ends_run=False) for role in reversed(roles)]
+    fails = process("sh", "-c", "sleep 2; exit 7", role="worker")
+    outcome = machine_run(folder, *waiting, fails, stop_order=list(roles))
+    assert outcome.reason == "worker on gpu-0 ended with exit code 7"
+    assert log.read_text().split() == list(roles)
+
+
+def test_a_node_that_does_not_prove_the_end_is_written_down(folder):  # noqa: F811
+    machine_run(folder, process("sh", "-c", "exit 7"), end=["sh", "-c", "echo no route to host; exit 255"])
+    events = [json.loads(line) for line in (folder / "progress.jsonl").read_text().splitlines()]
+    assert [(one["node"], one["text"]) for one in events if one["event"] == "not-ended"] == [
+        ("gpu-1", "no answer: no route to host")
+    ]
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_checkpoints_on_a_drive_are_chosen_once_and_every_node_has_to_see_them(folder, tmp_path, same):  # noqa: F811
+    shared = tmp_path / "drive" / "microcluster" / "mark" / folder.name
+    shared.mkdir(parents=True)
+    (shared / "model-2.pt").write_text("two")
+    if not same:
+        program = folder / "agent" / "shared_folder.py"
+        program.write_text(program.read_text().replace("SEEN_TIMEOUT_S = 20", "SEEN_TIMEOUT_S = 0"))
+    files = {"checkpoints": "files", "checkpoint_options": {"pattern": r"model-(?P<step>\d+)\.pt"}}
+    goes_on = process("sh", "-c", f"cat {spec.CHECKPOINT} > {folder}/read; {STEP}")
+    view = "" if same else "/elsewhere"
+    ssh = ["sh", "-c", f'eval "$(echo "$2" | sed s,{tmp_path}/drive,{tmp_path}/drive{view},g)"', "ssh"]
+    outcome = machine_run(folder, process("false"), resume_processes=[goes_on], shared=str(shared), ssh=ssh, **files)
+    assert (folder / "logdir").resolve() == shared
+    if same:
+        assert (folder / "read").read_text() == "two"
+        assert outcome.reason == "there is no checkpoint of step 3"
+        assert "copied" not in (folder / "progress.jsonl").read_text()
+    else:
+        assert outcome.cause == "shared-folder"
+        assert "gpu-1 sees" in outcome.reason and outcome.reason.endswith("see that it mounts the same drive")
