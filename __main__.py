@@ -22,7 +22,7 @@ def main() -> None:
     pulumi.export("plan", job.plan)
     pulumi.export("atRisk", job.at_risk)
     pulumi.export("run", job.run)
-    pulumi.export("microcluster", job.payload)
+    pulumi.export("microcluster", job.facts)
 
 
 try:

@@ -32,7 +32,7 @@ class TrainingClusterArgs:
 class TrainingCluster(pulumi.ComponentResource):
     """GPU nodes on one private network, ready to run ranks."""
 
-    payload: pulumi.Output[facts.ClusterFacts]
+    facts: pulumi.Output[facts.ClusterFacts]
     """The whole cluster as steps and verbs see it, hosts in rank order."""
     price_per_hour: pulumi.Output[str]
     price_source: pulumi.Output[str]
@@ -56,12 +56,12 @@ class TrainingCluster(pulumi.ComponentResource):
         ]
         hosts = pulumi.Output.all(*(node.host for node in nodes))
         container = container_of(stack)
-        image = TrainingImage(f"{name}-image", TrainingImageArgs(nodes, image_payload(stack, owner)), child)
+        image = TrainingImage(f"{name}-image", TrainingImageArgs(nodes, image_facts_of(stack, owner)), child)
         containers = [
             TrainingContainer(f"{name}-{host}-container", TrainingContainerArgs(node, image, container, owner), child)
             for host, node in zip(hostnames(stack), nodes, strict=True)
         ]
-        self.payload = hosts.apply(lambda known: cluster_payload(stack, owner, tuple(known)))
+        self.facts = hosts.apply(lambda known: cluster_facts_of(stack, owner, tuple(known)))
         self.price_per_hour, self.price_source = ledger.price_per_hour, ledger.price_source
         self.guest_ids = [node.guest.id for node in nodes]
         self.ready = [one.ready for one in containers]
@@ -118,7 +118,7 @@ def _registry_key_file(stack: Stack) -> Path | None:
     return next((file for file in (*beside, Home.of().root / REGISTRY_KEY) if file.exists()), None)
 
 
-def image_payload(stack: Stack, owner: Owner) -> facts.ClusterFacts:
+def image_facts_of(stack: Stack, owner: Owner) -> facts.ClusterFacts:
     """Return what bringing the image to the hosts needs, but for the hosts."""
     return facts.ClusterFacts(
         stack=stack.name,
@@ -129,7 +129,7 @@ def image_payload(stack: Stack, owner: Owner) -> facts.ClusterFacts:
     )
 
 
-def cluster_payload(stack: Stack, owner: Owner, hosts: tuple[facts.Host, ...]) -> facts.ClusterFacts:
+def cluster_facts_of(stack: Stack, owner: Owner, hosts: tuple[facts.Host, ...]) -> facts.ClusterFacts:
     """Return what every verb on the living cluster needs to know."""
     hardware = stack.cluster.hardware
     return facts.ClusterFacts(

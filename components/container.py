@@ -30,7 +30,7 @@ class TrainingContainer(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: TrainingContainerArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("microcluster:index:TrainingContainer", name, {}, opts)
-        stdin = args.node.payload.apply(
+        stdin = args.node.facts.apply(
             lambda node: replace(node, container=args.container, rank_key_file=args.owner.rank_key_file).to_json()
         )
         own = pulumi.ResourceOptions(parent=self, deleted_with=args.node.guest, depends_on=[args.image.ready])

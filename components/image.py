@@ -15,10 +15,10 @@ from microcluster.jobs import image
 
 @dataclass(frozen=True)
 class TrainingImageArgs:
-    """The nodes in rank order, the first of which builds; ``payload`` is the stack's without hosts."""
+    """The nodes in rank order, the first of which builds; ``facts`` are the stack's without hosts."""
 
     nodes: Sequence[GpuNode]
-    payload: facts.ClusterFacts
+    facts: facts.ClusterFacts
 
 
 class TrainingImage(pulumi.ComponentResource):
@@ -30,10 +30,10 @@ class TrainingImage(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: TrainingImageArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("microcluster:index:TrainingImage", name, {}, opts)
-        assert args.payload.container
-        self.tag = image.tag(args.payload.container)
+        assert args.facts.container
+        self.tag = image.tag(args.facts.container)
         hosts = pulumi.Output.all(*(node.host for node in args.nodes))
-        stdin = hosts.apply(lambda known: replace(args.payload, hosts=tuple(known)).to_json())
+        stdin = hosts.apply(lambda known: replace(args.facts, hosts=tuple(known)).to_json())
         disks = pulumi.ResourceOptions(parent=self, depends_on=[node.volume.ready for node in args.nodes])
         self.ready = step(f"{name}-brought", "bring-image", stdin, [self.tag], disks)
         self.register_outputs({"tag": self.tag})

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields, replace
 
 import pulumi
 
-from components.cluster import TrainingCluster, cluster_payload, hostnames
+from components.cluster import TrainingCluster, cluster_facts_of, hostnames
 from components.steps import step
 from microcluster.config import Owner, Stack
 from microcluster.jobs import cluster_facts as facts
@@ -36,7 +36,7 @@ class TrainingJob(pulumi.ComponentResource):
     """What the run is expected to take and cost."""
     at_risk: str
     """What of that a crash may cost."""
-    payload: pulumi.Output[str]
+    facts: pulumi.Output[str]
     """JSON of everything the operator's verbs need."""
 
     def __init__(self, name: str, args: TrainingJobArgs, opts: pulumi.ResourceOptions | None = None) -> None:
@@ -44,7 +44,7 @@ class TrainingJob(pulumi.ComponentResource):
         job = job_of(args.stack)
         self.run = run_of(args.stack, args.owner, job)
         own_facts = {"job": job, "run": self.run, "prediction": prediction_of(args.stack)}
-        self.payload = pulumi.Output.all(args.cluster.payload, args.cluster.price_per_hour).apply(
+        self.facts = pulumi.Output.all(args.cluster.facts, args.cluster.price_per_hour).apply(
             lambda known: replace(known[0], **own_facts, per_hour=float(known[1]) if known[1] else None).to_json()
         )
         plan = args.stack.plan
@@ -53,7 +53,7 @@ class TrainingJob(pulumi.ComponentResource):
             pulumi.log.warn(plan.warning, self)
         # The old run must have ended before the new one starts: both want the same GPUs.
         own = pulumi.ResourceOptions(parent=self, depends_on=args.cluster.ready, delete_before_replace=True)
-        step(f"{name}-run", "start-job", self.payload, [self.run, *args.cluster.guest_ids], own, undo="stop-job")
+        step(f"{name}-run", "start-job", self.facts, [self.run, *args.cluster.guest_ids], own, undo="stop-job")
         self.register_outputs({"run": self.run})
 
 
@@ -85,4 +85,4 @@ def _data_of(stack: Stack) -> facts.Data | None:
 def run_of(stack: Stack, owner: Owner, job: facts.Job) -> str:
     """Return the run's id, which a preview knows before any host has an address."""
     unknown = tuple(facts.Host(host, "", "", "", "") for host in hostnames(stack))
-    return run_id(replace(cluster_payload(stack, owner, unknown), job=job))
+    return run_id(replace(cluster_facts_of(stack, owner, unknown), job=job))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pulumi
 
-from microcluster import catalog
+from microcluster.catalog import softlayer as catalog
 from providers.softlayer.pulumi_resources import RuleArgs, SecurityGroup, SecurityGroupArgs
 
 

@@ -31,7 +31,7 @@ class GpuNode(pulumi.ComponentResource):
 
     host: pulumi.Output[Host]
     """Name, addresses and host key."""
-    payload: pulumi.Output[ClusterFacts]
+    facts: pulumi.Output[ClusterFacts]
     """What a step on this node alone needs."""
     guest: VirtualGuest
     volume: DataVolume
@@ -42,16 +42,13 @@ class GpuNode(pulumi.ComponentResource):
         alone = pulumi.ResourceOptions(parent=self, delete_before_replace=True)
         self.guest = VirtualGuest(f"{name}-guest", guest_args(args), alone)
         self.host = pulumi.Output.all(
-            guest_id=self.guest.id,
-            public=self.guest.public_ip,
-            private=self.guest.private_ip,
-            key=self.guest.host_key,
+            guest_id=self.guest.id, public=self.guest.public_ip, private=self.guest.private_ip, key=self.guest.host_key
         ).apply(lambda v: Host(args.hostname, v["guest_id"], v["public"], v["private"], v["key"]))
-        self.payload = self.host.apply(lambda host: node_payload(args, host))
+        self.facts = self.host.apply(lambda host: node_facts_of(args, host))
         own = pulumi.ResourceOptions(parent=self, deleted_with=self.guest)
-        stdin = self.payload.apply(lambda payload: payload.to_json())
+        stdin = self.facts.apply(lambda facts: facts.to_json())
         prepared = step(f"{name}-prepared", "prepare-node", stdin, [self.guest.id], own)
-        volume = DataVolumeArgs(self.payload, self.guest, args.hardware.data_disk_gb, "/data", prepared)
+        volume = DataVolumeArgs(self.facts, self.guest, args.hardware.data_disk_gb, "/data", prepared)
         self.volume = DataVolume(f"{name}-data", volume, pulumi.ResourceOptions(parent=self))
         self.register_outputs({"guestId": self.guest.id, "privateAddress": self.guest.private_ip})
 
@@ -78,7 +75,7 @@ def guest_args(args: GpuNodeArgs) -> VirtualGuestArgs:
     )
 
 
-def node_payload(args: GpuNodeArgs, host: Host) -> ClusterFacts:
+def node_facts_of(args: GpuNodeArgs, host: Host) -> ClusterFacts:
     """Return what the steps on one node need to know."""
     return ClusterFacts(
         stack=args.stack,

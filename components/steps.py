@@ -1,4 +1,4 @@
-"""A remote step as a Pulumi resource: one Fabric verb, run again when its payload changes."""
+"""A remote step as a Pulumi resource: one Fabric verb, run again when the facts that it reads change."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _FAB = "exec .venv/bin/fab"
 def step(
     name: str,
     verb: str,
-    payload: pulumi.Input[str],
+    facts: pulumi.Input[str],
     triggers: list[pulumi.Input[str]],
     opts: pulumi.ResourceOptions,
     *,
     undo: str | None = None,
 ) -> local.Command:
-    """Declare that the step ``verb`` has run with ``payload`` on standard input; other ``triggers`` replace it.
+    """Declare that the step ``verb`` has run with ``facts`` on standard input; a change of ``triggers`` replaces it.
 
     Args:
         undo: the step that runs when this one is removed; it must never fail for a machine that cannot be reached.
@@ -27,11 +27,7 @@ def step(
     return local.Command(
         name,
         local.CommandArgs(
-            create=run,
-            update=run,
-            delete=f"{_FAB} step.{undo}" if undo else None,
-            stdin=payload,
-            triggers=triggers,
+            create=run, update=run, delete=f"{_FAB} step.{undo}" if undo else None, stdin=facts, triggers=triggers
         ),
         opts=opts,
     )

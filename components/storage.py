@@ -12,9 +12,9 @@ from microcluster.jobs.cluster_facts import ClusterFacts
 
 @dataclass(frozen=True)
 class DataVolumeArgs:
-    """``payload`` is the node's own; ``guest`` is the resource whose end is also the disk's."""
+    """``facts`` are the node's own; ``guest`` is the resource whose end is also the disk's."""
 
-    payload: pulumi.Input[ClusterFacts]
+    facts: pulumi.Input[ClusterFacts]
     guest: pulumi.CustomResource
     capacity_gb: int
     mount_point: str
@@ -32,10 +32,10 @@ class DataVolume(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: DataVolumeArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("microcluster:index:DataVolume", name, {}, opts)
-        payload = pulumi.Output.from_input(args.payload).apply(
+        facts = pulumi.Output.from_input(args.facts).apply(
             lambda node: replace(node, data_disk_gb=args.capacity_gb, mount_point=args.mount_point).to_json()
         )
         own = pulumi.ResourceOptions(parent=self, deleted_with=args.guest, depends_on=[args.after])
-        self.ready = step(f"{name}-mounted", "mount-volume", payload, [args.guest.id], own)
+        self.ready = step(f"{name}-mounted", "mount-volume", facts, [args.guest.id], own)
         self.mount_point = pulumi.Output.from_input(args.mount_point)
         self.register_outputs({"mountPoint": self.mount_point})

@@ -9,7 +9,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from microcluster import catalog, config
+from microcluster import config
+from microcluster.catalog import softlayer as catalog
 from microcluster.config import rules
 from microcluster.config.model import Cluster, Container
 from microcluster.jobs.kind import KINDS, kind_of

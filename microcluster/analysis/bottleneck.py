@@ -1,4 +1,4 @@
-"""Whether a run waited for its network: exposed communication, from what was measured and with what was derived from it."""
+"""Whether a run waited for its network: its exposed communication, measured, derived or expected."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from microcluster.analysis.run_questions import Answer
 QUESTION = "Was the network the bottleneck, and how does a step relate to it?"
 MEASURED, DERIVED, EXPECTED = "measured", "derived", "expected"
 BOTTLENECK_SHARE, SLIGHT_SHARE = 0.3, 0.1
-"""Of a step: what of it waits for the network makes the network the bottleneck, or does not matter."""
+"""Shares of a step that wait for the network: from the first on it is the bottleneck, below the second it does not matter."""
 COMPUTE_BAND = 0.10
-"""The computing of a GPU is known to about this share."""
+"""How exactly the compute time of a GPU is known."""
 BACKWARD_SHARE = 2 / 3
-"""Of the computing, behind which the exchange can hide."""
+"""The share of the compute time during which gradients can be exchanged."""
 
 Row = tuple[str, str, str]
 
 
 @dataclass(frozen=True)
 class Link:
-    """What is known of a run's steps and network.
+    """A run's step time and network.
 
     Attributes:
-        step_s: seconds of an average step, measured.
-        probed_mbps: what the slowest way carried in the preflight, measured; None when it was left out.
-        carries_mbps: what the link carries: as probed, else what can be had of the ordered port.
+        step_s: an average step, measured.
+        probed_mbps: the slowest connection in the preflight; None when the preflight was skipped.
+        carries_mbps: as probed, else the usual rate of the ordered port.
         ring_bytes: of one card each way in a step, by the ring's law; None when the model's size was not logged.
-        compute_s: what the GPUs compute in a step, predicted; None for what was never timed.
+        compute_s: predicted compute time of a step; None for what was never timed.
     """
 
     nodes: int
@@ -44,10 +44,10 @@ class Link:
 
 @dataclass(frozen=True)
 class Exposed:
-    """Seconds of a step that no computing hides, at least and at most, and how that was derived.
+    """Seconds of a step that wait for the network, at least and at most, and how they were derived.
 
     Attributes:
-        rest: seconds that are neither computing nor what the network needs, where the computing is known.
+        rest: seconds that neither computing nor the network explains.
     """
 
     least: float
@@ -57,7 +57,7 @@ class Exposed:
 
 
 def exposed(traffic: Traffic | None, link: Link) -> Exposed | None:
-    """Derive the exposed communication of a step; None where that is not to be told."""
+    """Derive the exposed communication of a step; None where it is unknown."""
     volume = traffic.usual.bytes_per_step if traffic else link.ring_bytes
     if link.nodes < 2 or not link.step_s or not volume or not link.carries_mbps:
         return None
@@ -70,27 +70,21 @@ def exposed(traffic: Traffic | None, link: Link) -> Exposed | None:
     # T = t/3 + max(2t/3, V/B) when everything hides that can, solved for T - t; V/B when nothing does.
     hidden_best = max((on_link - BACKWARD_SHARE * link.step_s) / (1 - BACKWARD_SHARE), 0.0)
     most = min(on_link, link.step_s)
-    how = f"the {on_link:.3g} s that these bytes take on the link, hidden by computing as far as can be or not at all"
+    how = f"the {on_link:.3g} s that these bytes take on the link, hidden by computing as far as possible or not at all"
     return Exposed(min(hidden_best, most), most, how)
 
 
 def answer(traffic: Traffic | None, link: Link) -> Answer:
-    """Say whether the network was the bottleneck, with what that was told from."""
+    """Say whether the network was the bottleneck, and from which figures."""
     if link.nodes < 2:
         return Answer(QUESTION, "No: all ranks share one machine.", {})
     found = exposed(traffic, link)
     if found is None or not link.step_s:
-        return Answer(QUESTION, "Not to be told: neither a step time nor the traffic of a step is known.", {})
+        return Answer(QUESTION, "Unknown: neither a step time nor the traffic of a step is known.", {})
     least, most = found.least / link.step_s, found.most / link.step_s
-    verdict = (
-        "Yes"
-        if least > BOTTLENECK_SHARE
-        else "No"
-        if most < SLIGHT_SHARE
-        else "In part"
-        if least > 0
-        else "At most in part"
-    )
+    verdict = "In part" if least > 0 else "At most in part"
+    if least > BOTTLENECK_SHARE or most < SLIGHT_SHARE:
+        verdict = "Yes" if least > BOTTLENECK_SHARE else "No"
     text = (
         f"{verdict}: {_range(found)} s of the {link.step_s:.2f} s of a step ({_shares(least, most)}) are exposed communication "
         f"(derived: {found.how}). {_moved(traffic, link)}"
@@ -104,7 +98,7 @@ def answer(traffic: Traffic | None, link: Link) -> Answer:
 
 
 def figures(traffic: Traffic | None, link: Link) -> dict[str, Any]:
-    """Return the numbers for a program, by how they are known."""
+    """Return the numbers for a program: measured, derived, expected."""
     found, usual = exposed(traffic, link), traffic.usual if traffic else None
     known: dict[str, dict[str, Any]] = {MEASURED: {"seconds_per_step": link.step_s, "preflight_mbps": link.probed_mbps}}
     if traffic and usual:
@@ -130,7 +124,7 @@ def figures(traffic: Traffic | None, link: Link) -> dict[str, Any]:
 
 
 def rows(traffic: Traffic | None, link: Link) -> list[Row]:
-    """Return ``(what, value, how it is known)`` for the page."""
+    """Return ``(name, value, source)`` for the page."""
     if link.nodes < 2:
         return []
     found, listed = exposed(traffic, link), []
@@ -156,7 +150,11 @@ def rows(traffic: Traffic | None, link: Link) -> list[Row]:
         )
         add("of the ordered port", _share(usual.mbps, link.ordered_mbps), f"{DERIVED} from the line above")
         add("of what the preflight measured", _share(usual.mbps, link.probed_mbps), f"{DERIVED} from the line above")
-    add("the link can carry", _rate(link.probed_mbps), f"{MEASURED}: preflight, all nodes at once")
+    add(
+        "the link can carry",
+        f"{link.probed_mbps:.0f} Mb/s" if link.probed_mbps else None,
+        f"{MEASURED}: preflight, all nodes at once",
+    )
     if found and link.step_s:
         shares = _shares(found.least / link.step_s, found.most / link.step_s)
         add("exposed communication in a step", f"{_range(found)} s ({shares})", f"{DERIVED}: {found.how}")
@@ -172,14 +170,9 @@ def _moved(traffic: Traffic | None, link: Link) -> str:
     if traffic is None:
         return f"Nothing measured the traffic;{by_law}." if by_law else "Nothing measured the traffic."
     usual = traffic.usual
-    against = [
-        f"{part} of {name}"
-        for part, name in (
-            (_share(usual.mbps, link.ordered_mbps), "the ordered port"),
-            (_share(usual.mbps, link.probed_mbps), "what the preflight measured"),
-        )
-        if part
-    ]
+    ordered, probed = _share(usual.mbps, link.ordered_mbps), _share(usual.mbps, link.probed_mbps)
+    against = [f"{ordered} of the ordered port"] if ordered else []
+    against += [f"{probed} of what the preflight measured"] if probed else []
     share = f", {' and '.join(against)}" if against else ""
     rest = f";{by_law}" if by_law else ""
     return (
@@ -189,9 +182,7 @@ def _moved(traffic: Traffic | None, link: Link) -> str:
 
 
 def _range(found: Exposed) -> str:
-    if found.most < 0.005:
-        return "less than 0.01"
-    return f"{found.least:.2f} to {found.most:.2f}"
+    return "less than 0.01" if found.most < 0.005 else f"{found.least:.2f} to {found.most:.2f}"
 
 
 def _shares(least: float, most: float) -> str:
@@ -200,10 +191,6 @@ def _shares(least: float, most: float) -> str:
 
 def _share(mbps: float, of: float | None) -> str | None:
     return f"{mbps / of:.0%}" if of else None
-
-
-def _rate(mbps: float | None) -> str | None:
-    return None if mbps is None else f"{mbps:.0f} Mb/s"
 
 
 def _seconds(seconds: float | None) -> str | None:

@@ -1,4 +1,4 @@
-"""At which step each evaluation of a run was made: the log does not say it, the schedule and the lines around it do. Pure."""
+"""The step of each evaluation: the log does not name it, so it follows from the schedule and the lines around it. Pure."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from microcluster.analysis.events import Event
 from microcluster.jobs.kind import Metric
-
-Event = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """One evaluation; ``loss`` is a word where it is no number, ``scores`` are other figures by the metric's name."""
+    """One evaluation; ``loss`` is "nan" or "inf" where it is no number, ``scores`` are other figures by metric name."""
 
     step: int
     loss: float | str
@@ -21,17 +20,16 @@ class Evaluation:
     t: float | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as plain values, the scores beside the others."""
         return {"step": self.step, "loss": self.loss, **self.scores, "t": self.t}
 
 
 def evaluations(
     events: Sequence[Event], eval_steps: int | None = None, metrics: Sequence[Metric] = ()
 ) -> list[Evaluation]:
-    """Return the evaluations in their order, without those of steps that a later attempt did again.
+    """Return the evaluations in order, without those that a later attempt repeated.
 
-    An attempt evaluates first where it begins, then every ``eval_steps``, and once more at its end. A step that does not lie
-    between the loss lines before and after the evaluation is not believed; the line after it then dates it.
+    An attempt evaluates at its start, then every ``eval_steps``, and at its end. A step outside the loss lines around the evaluation is
+    wrong; the step of the line after it is used then.
     """
     dating = _Dating(eval_steps, metrics)
     for event in events:
@@ -41,7 +39,7 @@ def evaluations(
 
 
 class _Dating:
-    """Reads events one by one; an evaluation stays open until a loss line or the end of its attempt tells its step."""
+    """Reads events one by one; an evaluation stays open until a loss line or the end of its attempt gives its step."""
 
     def __init__(self, eval_steps: int | None, metrics: Sequence[Metric]) -> None:
         self.eval_steps = eval_steps
@@ -77,7 +75,7 @@ class _Dating:
                     self.open["scores"][metric.name] = event[metric.key]
 
     def end(self) -> None:
-        """Date what no loss line follows; the evaluation at the end of a training is of its newest checkpoint."""
+        """Close an evaluation that no loss line follows; the last one of a training belongs to its newest checkpoint."""
         self._close(max(self.saved, self.logged) if self.finished else self._due(None))
 
     def _begin(self, step: int) -> None:

@@ -1,4 +1,4 @@
-"""The events of a run as its machines wrote them: what is malformed is left out and counted. Pure."""
+"""The events of a run as its machines wrote them; malformed ones are dropped and counted. Pure."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Any
 
 Event = Mapping[str, Any]
 LARGEST = 10**18
-"""Beyond it nothing is a time, a count or a size."""
+"""No time, count or size is larger."""
 
 
 def sound(values: Iterable[object]) -> tuple[tuple[Event, ...], int]:
-    """Return those of ``values`` that are events with all that their readers need, and how many are not."""
+    """Return the valid events among ``values``, and the number of the others."""
     values = tuple(values)
     events = tuple(value for value in values if isinstance(value, dict) and _is_sound(value))
     return events, len(values) - len(events)
 
 
 def parse(text: str) -> tuple[tuple[Event, ...], int]:
-    """Read the lines of a file of events; the last one may just be being written, and counts only when it is whole."""
+    """Read the lines of an event file; a last line that is still being written does not count."""
     lines = text.split("\n")
     if lines and _value(lines[-1]) is None:
         lines.pop()
@@ -56,7 +56,7 @@ def _is_whole(value: object) -> bool:
 
 
 def _is_loss(value: object) -> bool:
-    """Tell whether it is a number, or the word for one that JSON cannot hold."""
+    """A number, or the word for one that JSON cannot hold."""
     return _is_number(value) or value in ("nan", "inf", "-inf")
 
 
@@ -84,7 +84,7 @@ NEEDED: Mapping[str, tuple[str, ...]] = {
     "train": ("step",),
     "validation": ("loss",),
 }
-"""What the readers of each kind of event take for granted."""
+"""The keys that readers of each event need."""
 TYPES: Mapping[str, Callable[[object], bool]] = {
     **dict.fromkeys(("t", "seconds", "seconds_per_step", "lag_s", "score"), _is_number),
     **dict.fromkeys(("step", "rx_bytes", "tx_bytes", "free_bytes", "bytes"), _is_whole),

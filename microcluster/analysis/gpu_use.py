@@ -1,4 +1,4 @@
-"""How busy the GPUs were, by the samples of the machines. Pure."""
+"""GPU use, from the machines' samples. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Point = tuple[int, float]
 
 
 def by_step(events: Sequence[Event]) -> dict[str, list[Point]]:
-    """Return percent by step: the mean of all GPUs, and that of the node which is used least, where there are several."""
+    """Return percent by step: the mean of all GPUs, and with several nodes that of the least used one."""
     mean, least = [], []
     nodes = set()
     for attempt in attempts(events):
@@ -25,7 +25,7 @@ def by_step(events: Sequence[Event]) -> dict[str, list[Point]]:
 
 
 def _rounds(samples: Sequence[Event]) -> Iterator[list[Event]]:
-    """Yield the samples that were taken together: one of each node."""
+    """Group samples by round: one of each node."""
     current: dict[str, Event] = {}
     for sample in samples:
         if not sample.get("gpus"):

@@ -1,4 +1,4 @@
-"""What the network cards carried for each step, by their own counters: the samples of the machines against the steps of the log."""
+"""Bytes of each network card in a step, from its counters in the machines' samples and the steps in the log."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ MEGABIT_BYTES = 125_000.0
 
 @dataclass(frozen=True)
 class Card:
-    """One network card in one direction, as far as it was sampled while steps were logged.
+    """One network card in one direction, while steps were logged.
 
     Attributes:
-        steps: between its first and its last sample; the log tells the step of a moment only to the next lines before and
-            after it, so that ``fewest`` and ``most`` bound it.
+        steps: between its first and last sample, interpolated between the log's lines; ``fewest`` and ``most`` bound it.
         peak_mbps: the highest rate between two samples.
     """
 
@@ -33,37 +32,33 @@ class Card:
 
     @property
     def bytes_per_step(self) -> float:
-        """The bytes of one step, by interpolation between the log's lines."""
         return self.moved_bytes / self.steps
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """The bytes of one step at least and at most."""
+        """Bytes of one step, at least and at most."""
         return self.moved_bytes / self.most, self.moved_bytes / self.fewest
 
     @property
     def mbps(self) -> float:
-        """The rate over the whole time, evaluations included."""
+        """The average, evaluations included."""
         return self.moved_bytes / self.seconds / MEGABIT_BYTES
 
 
 @dataclass(frozen=True)
 class Traffic:
-    """Every card each way, and the one that speaks for all of them.
-
-    In a ring every card moves the same. The lower median of all leaves out the two that copied checkpoints as well.
-    """
+    """Every card in each direction."""
 
     cards: tuple[Card, ...]
 
     @property
     def usual(self) -> Card:
-        """The card in the middle, the lower of the two where there are two."""
+        """The lower median: in a ring all cards move the same, but two of them also copied checkpoints."""
         return sorted(self.cards, key=lambda card: card.bytes_per_step)[(len(self.cards) - 1) // 2]
 
 
 def measured(events: Sequence[Event]) -> Traffic | None:
-    """Return what the cards carried while the last attempt trained that was sampled for long enough, or None."""
+    """Return the traffic of the last attempt with enough samples, or None."""
     for attempt in reversed(list(attempts(events))):
         cards = tuple(_cards(attempt))
         if cards:
@@ -72,7 +67,7 @@ def measured(events: Sequence[Event]) -> Traffic | None:
 
 
 def rates(events: Sequence[Event], node: str) -> dict[str, list[tuple[int, float]]]:
-    """Return megabits a second of a node's card by step, received and sent, of all attempts."""
+    """Return Mb/s of a node's card by step, received and sent, of all attempts."""
     found: dict[str, list[tuple[int, float]]] = {"received": [], "sent": []}
     for attempt in attempts(events):
         log = log_of(attempt)
@@ -92,11 +87,11 @@ def _cards(attempt: Sequence[Event]) -> Iterator[Card]:
         first, last = own[0], own[-1]
         start, end = step_at(log, first["t"]), step_at(log, last["t"])
         fewest = end[0] - start[2]
-        if fewest <= 0:  # The log's lines are too far apart, or there is one sample alone.
+        if fewest <= 0:  # Too few log lines or samples.
             continue
         for direction, counter in DIRECTIONS.items():
             if any(after[counter] < before[counter] for before, after in pairwise(own)):
-                continue  # The machine was started again, and counts from the beginning.
+                continue  # The machine was rebooted: its counters began again.
             yield Card(
                 node,
                 direction,

@@ -1,4 +1,4 @@
-"""What a run has to tell: its curves, and answers to the questions that are asked of every run. Pure."""
+"""A run's curves, and answers to the questions that every report answers. Pure."""
 
 from __future__ import annotations
 
@@ -7,40 +7,39 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from microcluster.analysis.evaluations import evaluations
+from microcluster.analysis.events import Event
 from microcluster.jobs.kind import Metric
 from microcluster.plain_text import duration
 
-Event = Mapping[str, Any]
 Point = tuple[int, float]
 Policy = Callable[[int], float | None]
-"""The planned learning rate of a step, counted from 1; None where only the program knows it."""
+"""The planned learning rate by step, from 1; None where only the program knows it."""
 
 LEVEL_SHARE = 0.005
-"""A validation loss that falls by less than this share over the last third of the run has levelled off."""
+"""A validation loss that falls by less over the last third of the run has leveled off."""
 RATE_POINTS = 200
-"""Of a learning rate that is drawn by its formula."""
+"""Points of a learning rate drawn by its formula."""
 OVERFIT_SHARE = 0.02
-"""A validation loss this share above its lowest says that the model began to learn its data by heart."""
+"""A validation loss this share above its lowest value means overfitting."""
 
 
 @dataclass(frozen=True)
 class Curves:
-    """Points of step and value, in the order of the log: losses without unit, pace in seconds per step."""
+    """Points (step, value) in the order of the log; ``pace`` in seconds per step."""
 
     train: tuple[Point, ...]
     validation: tuple[Point, ...]
     pace: tuple[Point, ...]
     metrics: Mapping[str, tuple[Point, ...]] = field(default_factory=dict)
-    """Other figures by name: those of evaluations, and those that the program itself names."""
+    """Other figures by name: of evaluations and of the program itself."""
 
     def as_json(self) -> dict[str, Any]:
-        """Return the points by name."""
         return {"train": self.train, "validation": self.validation, "pace": self.pace, **self.metrics}
 
 
 @dataclass(frozen=True)
 class Answer:
-    """One question, its answer as a sentence, and the figures behind it."""
+    """A question, its answer as a sentence, and the figures behind it."""
 
     question: str
     answer: str
@@ -48,10 +47,9 @@ class Answer:
 
 
 def curves(events: Sequence[Event], eval_steps: int | None = None, metrics: Sequence[Metric] = ()) -> Curves:
-    """Take the curves out of the events.
+    """Return the curves.
 
-    The first pace and one after an evaluation hold other work and are left out. Where a later attempt went on from a checkpoint,
-    what the one before had done beyond it is lost, and so are its points.
+    The first pace and one after an evaluation include other work and are dropped, and so are points that a later attempt repeats.
     """
     train, pace = [], []
     figures: dict[str, list[Point]] = {}
@@ -84,7 +82,7 @@ def _until(step: float, points: list[Point]) -> list[Point]:
 
 
 def rewound(points: Sequence[Point]) -> tuple[Point, ...]:
-    """Drop the points that a later attempt has made again: it begins where its steps go back."""
+    """Drop the points that a later attempt repeated: it begins where the steps go back."""
     kept: list[Point] = []
     for point in points:
         while kept and kept[-1][0] >= point[0]:
@@ -94,13 +92,13 @@ def rewound(points: Sequence[Point]) -> tuple[Point, ...]:
 
 
 def planned_rates(policy: Policy, last: int) -> tuple[Point, ...]:
-    """Return the rates up to a step, by the formula."""
+    """Return the learning rates up to a step, by the formula."""
     points = ((step, policy(step)) for step in range(1, last + 1, max(last // RATE_POINTS, 1)))
     return tuple((step, rate) for step, rate in points if rate is not None)
 
 
 def how_long(events: Sequence[Event]) -> Answer:
-    """Say how long the run took, all attempts together."""
+    """Add up all attempts."""
     question = "How long does the run take?"
     dated = sorted((event for event in events if "t" in event), key=lambda event: event["t"])
     trained = sum(_trainings(dated))
@@ -114,7 +112,7 @@ def how_long(events: Sequence[Event]) -> Answer:
 
 
 def _trainings(dated: Sequence[Event]) -> Iterator[float]:
-    """Yield the seconds of each training: to its end, or to the last sign of life of one that nobody saw end."""
+    """Yield the seconds of each training, up to its end or its last event."""
     begun: float | None = None
     last = 0.0
     for event in dated:
@@ -133,7 +131,7 @@ def trained_enough(found: Curves) -> Answer:
     question = "Is the model fully trained, and how can one tell?"
     losses = [loss for _, loss in found.validation]
     if len(losses) < 3:
-        return Answer(question, "Not to be told: there are fewer than three evaluations.", {"evaluations": len(losses)})
+        return Answer(question, "Unknown: there are fewer than three evaluations.", {"evaluations": len(losses)})
     before, last = losses[-1 - max(len(losses) // 3, 1)], min(losses[-max(len(losses) // 3, 1) :])
     gain = (before - last) / before if before else 0.0
     figures = {"before": before, "last": last, "gain_share": round(gain, 4)}
@@ -142,14 +140,14 @@ def trained_enough(found: Curves) -> Answer:
             question, f"No: over the last third of the run its validation loss still fell by {gain:.1%}.", figures
         )
     moved = f"fell by only {gain:.1%}" if gain >= 0 else f"rose by {-gain:.1%}"
-    return Answer(question, f"As far as this data takes it: over the last third the validation loss {moved}.", figures)
+    return Answer(question, f"As far as this data allows: over the last third the validation loss {moved}.", figures)
 
 
 def overfitted(found: Curves) -> Answer:
     """Compare the last validation loss with the lowest."""
     question = "Was there overfitting?"
     if len(found.validation) < 3 or not found.train:
-        return Answer(question, "Not to be told: there are fewer than three evaluations.", {})
+        return Answer(question, "Unknown: there are fewer than three evaluations.", {})
     step, lowest = min(found.validation, key=lambda point: point[1])
     last, train = found.validation[-1][1], found.train[-1][1]
     figures = {"lowest": lowest, "at_step": step, "last": last, "train_loss": train}
@@ -165,27 +163,27 @@ def overfitted(found: Curves) -> Answer:
 
 
 def gpus_used(events: Sequence[Event], *, emulated: bool = False) -> Answer:
-    """Average what the supervisor's samples say."""
+    """Average the supervisor's samples."""
     question = "Were the GPUs fully used?"
     values = [percent for event in events if event["event"] == "sample" for percent in event.get("gpus") or []]
     if not values:
-        return Answer(question, "Not to be told: nothing sampled them.", {})
+        return Answer(question, "Unknown: nothing sampled them.", {})
     mean = sum(values) / len(values)
     figures: dict[str, Any] = {"mean_percent": round(mean, 1)}
-    said = f"{mean:.0f} % on average over {len(values)} samples"
+    average = f"{mean:.0f} % on average over {len(values)} samples"
     if emulated:
-        text = f"Not to be told: these GPUs are emulated by processors. Their figure is {said}."
+        text = f"Unknown: these GPUs are emulated by processors. Their figure is {average}."
         return Answer(question, text, figures | {"emulated": True})
     caveat = "waiting for the network counts as use, see the exposed communication"
-    return Answer(question, f"{said}; {caveat}.", figures)
+    return Answer(question, f"{average}; {caveat}.", figures)
 
 
 def rate(policy: Policy, warmup_steps: int, step: int, recorded: Sequence[Point] = ()) -> Answer:
-    """Tell the learning rate now and at its peak: now as the trainer has recorded it last, else by the formula."""
+    """Return the learning rate now, as recorded or by the formula, and at its peak."""
     question, peak = "What is the learning rate?", policy(warmup_steps)
     step, now = recorded[-1] if recorded else (step, policy(step))
     if now is None or peak is None:
-        text = "Not to be told: the program does not tell it." if now is None else f"{now:.2e} at step {step}."
+        text = "Unknown: the program does not report it." if now is None else f"{now:.2e} at step {step}."
         return Answer(question, text, {"now": now, "at_step": step})
     source = "recorded by the trainer" if recorded else "derived from the formula"
     rises, falls = ("rises", "then falls") if step < warmup_steps else ("rose", "falls")

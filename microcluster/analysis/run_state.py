@@ -1,4 +1,4 @@
-"""Judging a run by what its folder shows; neither exit code 0 nor "Finished training" proves that it succeeded."""
+"""The state of a run, from a snapshot of its folder; neither exit code 0 nor "Finished training" proves success."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from microcluster.analysis.evaluations import evaluations
-from microcluster.analysis.events import sound
+from microcluster.analysis.events import Event, sound
 from microcluster.jobs.kind import kind_of
 
 State = Literal["absent", "preparing", "running", "stalled", "failed", "stopped", "finished"]
 SUPERVISOR_SILENT_S = 120.0
-"""A living supervisor shows a sign of life every few seconds in every phase; one that is silent hangs itself, or its disk does."""
+"""A living supervisor writes every few seconds in every phase; a silent one hangs, or its disk does."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """Where a run stands."""
+    """The state of a run."""
 
     state: State
     run: str | None = None
@@ -42,24 +42,23 @@ class Outcome:
     checkpoints: tuple[int, ...] = ()
     best: tuple[str, ...] = ()
     copied: Mapping[str, Any] | None = None
-    """What another machine has last got: step, best models, its name, and how many seconds after it was written."""
+    """The newest copy on another machine: step, best models, machine, seconds after it was written."""
     trainer: str | None = None
-    """What trains, as its first line says, else as the image was made."""
+    """The training program, as its first line says, else as the image was built."""
     preflight: tuple[Mapping[str, Any], ...] = ()
     checks: tuple[Mapping[str, Any], ...] = ()
     doing: str | None = None
     metrics: Mapping[str, float] = field(default_factory=dict)
-    """The latest of each figure that the program itself names."""
+    """The latest value of each figure of the program itself."""
     malformed: int = 0
-    """How many lines of its events could not be read."""
+    """Lines of its events that could not be read."""
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as plain values."""
         return dataclasses.asdict(self)
 
 
 def judge(seen: Mapping[str, Any]) -> Outcome:
-    """Return where the run stands that ``seen`` (the observation of its folder) shows."""
+    """Return the state of the run whose folder ``seen`` is a snapshot of."""
     if not seen["exists"]:
         return Outcome("absent")
     events, malformed = sound(seen["events"])
@@ -105,7 +104,7 @@ def judge(seen: Mapping[str, Any]) -> Outcome:
     )
 
 
-def _state(seen: Mapping[str, Any], losses: Sequence[Mapping[str, Any]]) -> tuple[State, str | None, str | None]:
+def _state(seen: Mapping[str, Any], losses: Sequence[Event]) -> tuple[State, str | None, str | None]:
     if seen["alive"]:
         return _living_state(seen)
     if seen["stopped"]:
@@ -122,11 +121,7 @@ def _state(seen: Mapping[str, Any], losses: Sequence[Mapping[str, Any]]) -> tupl
 def _living_state(seen: Mapping[str, Any]) -> tuple[State, str | None, str | None]:
     silent_s = seen.get("silent_s") or 0.0
     if silent_s > SUPERVISOR_SILENT_S:
-        return (
-            "stalled",
-            "supervisor-silent",
-            f"its supervisor has shown no sign of life for {silent_s / 60:.0f} minutes",
-        )
+        return "stalled", "supervisor-silent", f"its supervisor has been silent for {silent_s / 60:.0f} minutes"
     if seen["phase"] != "training":
         return "preparing", None, None
     stalled = [alarm for alarm in _alarms(seen["events"]) if alarm["cause"] == "stalled"]
@@ -135,8 +130,8 @@ def _living_state(seen: Mapping[str, Any]) -> tuple[State, str | None, str | Non
     return "running", None, None
 
 
-def _alarms(events: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return what is wrong at the moment: the alarms of this attempt that were not cleared."""
+def _alarms(events: Sequence[Event]) -> list[dict[str, Any]]:
+    """Return the alarms of this attempt that were not cleared."""
     found: dict[str, dict[str, Any]] = {}
     for event in events:
         if event["event"] == "phase":
@@ -148,8 +143,8 @@ def _alarms(events: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return list(found.values())
 
 
-def _flaws(seen: Mapping[str, Any], losses: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Name everything that keeps a run that ended with exit code 0 from being a success."""
+def _flaws(seen: Mapping[str, Any], losses: Sequence[Event]) -> list[str]:
+    """Name what is missing in a run that ended with exit code 0."""
     wanted = seen["job"]["max_steps"]
     flaws = []
     if any(isinstance(event.get("loss"), str) for event in _this_attempt(seen["events"]) if event["event"] == "train"):
@@ -163,10 +158,10 @@ def _flaws(seen: Mapping[str, Any], losses: Sequence[Mapping[str, Any]]) -> list
     return flaws
 
 
-def _seconds_per_step(events: Sequence[Mapping[str, Any]]) -> float | None:
-    """Return the pace of the last lines; the first value is start-up time, and one after an evaluation includes it.
+def _seconds_per_step(events: Sequence[Event]) -> float | None:
+    """Return the median of the last lines, without those that include start-up or an evaluation.
 
-    The program's own average has evaluations and checkpoints in it, and counts only where a run is too short for anything else.
+    The program's own average includes evaluations and checkpoints; it is used only when a run is too short for anything else.
     """
     events = _this_attempt(events)
     clean, tainted = [], True
@@ -182,7 +177,7 @@ def _seconds_per_step(events: Sequence[Mapping[str, Any]]) -> float | None:
 
 
 def _prediction(seen: Mapping[str, Any]) -> tuple[float | None, str | None]:
-    """Return the predicted seconds per step: on the network that the preflight has measured, else as it was planned."""
+    """Return the predicted seconds per step on the network that the preflight measured, else as planned."""
     for event in reversed(_this_attempt(seen["events"])):
         if event["event"] == "prediction":
             return event["seconds"], event["source"]
@@ -190,8 +185,8 @@ def _prediction(seen: Mapping[str, Any]) -> tuple[float | None, str | None]:
     return planned, None if planned is None else "before renting"
 
 
-def _this_attempt(events: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
-    """Return what was written since the ranks were last started."""
+def _this_attempt(events: Sequence[Event]) -> Sequence[Event]:
+    """Return the events since the ranks were last started."""
     starts = [number for number, event in enumerate(events) if event.get("phase") == "training"]
     return events[starts[-1] :] if starts else events
 
@@ -201,11 +196,11 @@ def _phase_age(seen: Mapping[str, Any]) -> float | None:
     return round(seen["now"] - entered[-1], 1) if entered else None
 
 
-def _doing(events: Sequence[Mapping[str, Any]]) -> str | None:
-    """Return what was last said of the data while they are being prepared."""
+def _doing(events: Sequence[Event]) -> str | None:
+    """Return the latest message of the data preparation."""
     latest = next((event for event in reversed(events) if event["event"] in ("phase", "staging")), {})
     return latest.get("text")
 
 
-def _last(events: Sequence[Mapping[str, Any]], name: str) -> Any:
+def _last(events: Sequence[Event], name: str) -> Any:
     return next((event["value"] for event in reversed(events) if event["event"] == name), None)

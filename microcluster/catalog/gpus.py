@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 MEASURED_UNITS = 256
-"""The samples that the seconds below are for. Other batches are taken as proportional, which holds for those that fill the GPU."""
+"""Samples that the seconds below are for; other batches are proportional, as long as they fill the GPU."""
 
 
 @dataclass(frozen=True)
@@ -14,10 +14,10 @@ class Gpu:
     """One kind of GPU.
 
     Attributes:
-        name: its short name, which is also a part of the name that nvidia-smi shows.
-        driver: the branch of the driver that is installed where there is none.
-        precision: in which it computes fastest: "fp32" or "mixed".
-        seconds: what one of them computes for MEASURED_UNITS samples, by model and precision.
+        name: short name, a part of the name that nvidia-smi shows.
+        driver: driver branch to install where there is none.
+        precision: the fastest one: "fp32" or "mixed".
+        seconds: compute time of one GPU for MEASURED_UNITS samples, by model and precision.
     """
 
     name: str

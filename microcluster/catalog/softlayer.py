@@ -1,4 +1,4 @@
-"""What SoftLayer sells, as dated data: for validation and offline previews, never a promise that it can be ordered today.
+"""What SoftLayer sells, as dated data for validation and offline previews; the account may sell less today.
 
 Sources: the vendor's profile and data center pages (May 2026, last edited 2022 to 2025) for what is sold where; the client library's
 recorded preset for the P100 price; the course procedure for the price of a pair with disks (about $9 an hour for P100, $13 for V100,
@@ -12,13 +12,13 @@ from decimal import Decimal
 
 AS_OF = "2026-05"
 
-# Those that have ever sold a GPU guest; others exist, but nothing of this project can be rented there.
+# Datacenters that have ever sold a GPU guest.
 DATACENTERS = ("dal10", "dal12", "dal13", "fra02", "lon04", "lon06", "syd04", "tok02", "wdc07")
 
 PORT_SPEEDS_MBPS = (10, 100, 1000)
 
-# IBM Cloud services network: DNS, time, provisioning, monitoring and storage of every datacenter. A security group that shuts these out of the
-# private interface leaves a guest in provisioning for ever. The 10.x blocks are those that the vendor's Direct Link and VPC pages
+# IBM Cloud services network: DNS, time, provisioning, monitoring and storage of every datacenter. Without these on the private
+# interface, a guest stays in provisioning for ever. The 10.x blocks are those that the vendor's Direct Link and VPC pages
 # reserve for it; 161.26/16 and 166.8/14 carry its DNS, mirrors and cloud service endpoints.
 SERVICE_NETWORKS = ("10.0.0.0/14", "10.198.0.0/15", "10.200.0.0/14", "161.26.0.0/16", "166.8.0.0/14")
 
@@ -49,14 +49,9 @@ DATA_DISK_SIZES_GB = (
 
 MAX_DATA_DISKS = 4  # Five disks in all; the first is the flavor's boot disk.
 
-# Reference codes, newest first. Others are sold too (Ubuntu 16.04, Debian 9, RHEL, Windows), but driver and container runtime are only
-# known to install on this one, and a machine that cannot be made ready costs money until somebody looks.
+# Reference codes, newest first. Others are sold too (Ubuntu 16.04, Debian 9, RHEL, Windows), but we know how to install driver and container
+# runtime on this one only.
 OPERATING_SYSTEMS = ("UBUNTU_18_64",)
-
-
-def newest_system() -> str:
-    """Return the reference code of the newest system in the catalog."""
-    return OPERATING_SYSTEMS[0]
 
 
 # The per-GPU tables of about 2022; the vendor's later pages list both GPUs together and name no withdrawal.
@@ -66,7 +61,7 @@ _V100_DATACENTERS = ("dal10", "dal12", "fra02", "lon04", "syd04", "tok02", "wdc0
 
 @dataclass(frozen=True)
 class Flavor:
-    """One size of guest: ``gpus`` of model ``gpu`` each, ``cores``, ``memory_gb`` and a boot disk of ``boot_gb``."""
+    """One size of guest."""
 
     name: str
     gpu: str
@@ -78,7 +73,7 @@ class Flavor:
     datacenters: tuple[str, ...]
 
     def describe(self) -> str:
-        """Return the flavor as a person reads it, for example ``AC1_16X120X100 (2x P100)``."""
+        """Return for example ``AC1_16X120X100 (2x P100)``."""
         return f"{self.name} ({self.gpus}x {self.gpu})"
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Generic, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt, StrictStr
 from pydantic.alias_generators import to_camel
 
-from microcluster import catalog
+from microcluster.catalog import softlayer as catalog
 from microcluster.config.validators import (
     account_image,
     admin_cidr,

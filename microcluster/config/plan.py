@@ -9,12 +9,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from microcluster import catalog
+from microcluster.catalog import softlayer as catalog
 from microcluster.config.model import StackFile, stack_file
 from microcluster.jobs.image import is_local
 from microcluster.jobs.kind import kind_of
-from microcluster.planning import BAND, AtRisk, Bill, Prediction, Setting, at_risk, interval, predict
-from microcluster.planning.checkpoints import MOST_DOLLARS, MOST_MINUTES, WRITE_S
+from microcluster.planning.costs import MOST_DOLLARS, MOST_MINUTES, WRITE_S, AtRisk, Bill, at_risk, interval
+from microcluster.planning.prediction import BAND, Prediction, TrainingSetup, predict
 
 MUCH_MORE = 2.0
 """From this many times what the default puts at risk on, a person is told."""
@@ -114,12 +114,12 @@ def plan_of(file: StackFile) -> Plan | None:
     hardware, workload = cluster.hardware, kind_of(job.kind).workload(job)
     if workload is None or is_local(file.container.image):
         return None
-    setting = Setting(
+    setup = TrainingSetup(
         *(hardware.gpu, hardware.gpus, cluster.nodes, cluster.port_speed_mbps),
         *(workload.name, workload.precision, workload.units, workload.gradient_bytes),
     )
     price = catalog.price_per_hour(cluster.flavor, (cluster.data_disk_gb,), cluster.port_speed_mbps)
-    prediction, bare = predict(setting), predict(setting, cluster.port_speed_mbps)
+    prediction, bare = predict(setup), predict(setup, cluster.port_speed_mbps)
     if price is None or prediction is None or bare is None:
         return None
     per_hour = price * cluster.nodes

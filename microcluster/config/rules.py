@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from microcluster import catalog
+from microcluster.catalog import softlayer as catalog
+from microcluster.catalog.gpus import GPUS
 from microcluster.config.data import data as finished_data
 from microcluster.config.errors import unknown_key
 from microcluster.config.paths import problem_of_path
@@ -29,7 +30,7 @@ def complete(written: Mapping[str, Any], local_program: str | None) -> tuple[dic
     found: dict[str, Origin] = {}
     cluster, job = sections.get("cluster"), sections.get("job")
     if isinstance(cluster, dict) and "image" not in cluster:
-        found["cluster.os"] = Origin(catalog.newest_system(), f"newest system of the catalog of {catalog.AS_OF}")
+        found["cluster.os"] = Origin(catalog.OPERATING_SYSTEMS[0], f"newest system of the catalog of {catalog.AS_OF}")
     kind = kind_named(job)
     if kind:
         found["container.name"] = Origin(kind.name, "follows from job.kind")
@@ -54,7 +55,7 @@ def kind_named(job: Any) -> JobKind | None:
 def _precision(cluster: Any) -> str | None:
     """Return in which precision the GPUs of a flavor compute fastest."""
     flavor = catalog.FLAVORS.get(str(cluster.get("flavor"))) if isinstance(cluster, dict) else None
-    return catalog.GPUS[flavor.gpu].precision if flavor else None
+    return GPUS[flavor.gpu].precision if flavor else None
 
 
 def problems_between(written: Mapping[str, Any], *, ordering: bool) -> list[str]:

@@ -10,18 +10,18 @@ from microcluster.catalog.gpus import GPUS, MEASURED_UNITS
 BAND = 0.10
 """Predictions are right within this share: the backtest's runs are within 7 %, the constants of the GPUs within 10 %."""
 EFFICIENCY = {1: 1.0, 2: 0.965}
-"""Of the GPUs of one node together: the published scaling is 1.93 on two."""
+"""By the GPUs of a node: the published scaling is 1.93 on two."""
 CARRIED_MBPS = {1000: 2000}
-"""What ports have carried, where that is not what they are called.
+"""Mb/s that a port carried, by its nominal speed, where they differ.
 
 Monitors of published runs showed 200 to 220 MB/s each way on ports of 1000, whose step times fit 1.9 to 2.2 Gb/s; a port of
-100 carried 12.5 MB/s. Plans before renting go by this figure; the running job is held to what its own preflight measured.
+100 carried 12.5 MB/s. Plans use this figure; a running job is compared with its own preflight.
 """
 
 
 @dataclass(frozen=True)
-class Setting:
-    """What is trained on what; ``gpus`` are those of one node, ``units`` the samples that each computes in a step."""
+class TrainingSetup:
+    """A model on its hardware; ``gpus`` are those of one node, ``units`` the samples of each GPU in a step."""
 
     gpu: str
     gpus: int
@@ -35,13 +35,13 @@ class Setting:
 
 @dataclass(frozen=True)
 class Prediction:
-    """One update of the weights.
+    """The time of one step.
 
     Attributes:
-        seconds: what it takes on a link that carries ``link_mbps``.
-        compute_s: what of that the GPUs compute.
-        wire_bytes: what every network card sends, and receives; 0 with one node.
-        link_mbps: the line rate that is expected between the nodes.
+        seconds: on a link of ``link_mbps``.
+        compute_s: the share of the GPUs.
+        wire_bytes: sent, and received, by each network card; 0 with one node.
+        link_mbps: the expected line rate between the nodes.
     """
 
     seconds: float
@@ -50,18 +50,18 @@ class Prediction:
     link_mbps: int
 
 
-def predict(setting: Setting, link_mbps: int | None = None) -> Prediction | None:
-    """Return what an update takes, or None for what was never measured.
+def predict(setup: TrainingSetup, link_mbps: int | None = None) -> Prediction | None:
+    """Return the time of one step, or None for what was never measured.
 
     Args:
-        link_mbps: the line rate between the nodes; by the experience with such ports when left out.
+        link_mbps: the line rate between the nodes; the usual rate of such ports when left out.
     """
-    gpu, efficiency = GPUS.get(setting.gpu), EFFICIENCY.get(setting.gpus)
-    whole = gpu.seconds.get((setting.model, setting.precision)) if gpu else None
+    gpu, efficiency = GPUS.get(setup.gpu), EFFICIENCY.get(setup.gpus)
+    whole = gpu.seconds.get((setup.model, setup.precision)) if gpu else None
     if whole is None or efficiency is None:
         return None
-    compute_s = whole * setting.units / MEASURED_UNITS / efficiency
-    volume = step_time_model.ring_bytes(setting.gradient_bytes, setting.gpus * setting.nodes, setting.nodes)
-    link = link_mbps or CARRIED_MBPS.get(setting.port_speed_mbps, setting.port_speed_mbps)
+    compute_s = whole * setup.units / MEASURED_UNITS / efficiency
+    volume = step_time_model.ring_bytes(setup.gradient_bytes, setup.gpus * setup.nodes, setup.nodes)
+    link = link_mbps or CARRIED_MBPS.get(setup.port_speed_mbps, setup.port_speed_mbps)
     seconds = step_time_model.step_s(compute_s, volume, step_time_model.bytes_per_s(link))
     return Prediction(round(seconds, 4), round(compute_s, 4), round(volume), link)

@@ -37,20 +37,20 @@ class RemoteFile:
     step: int | None = None
 
 
-def inventory(launcher: Host, payload: ClusterFacts) -> tuple[RemoteFile, ...]:
-    """List what the launcher has of the payload's run; nothing when the run has never started."""
-    payload.require("run", "job")
-    assert payload.job
-    data = staging_plan.data_of(payload.job, payload.mount_point)
+def inventory(launcher: Host, cluster: ClusterFacts) -> tuple[RemoteFile, ...]:
+    """List what the launcher has of the cluster's run; nothing when the run has never started."""
+    cluster.require("run", "job")
+    assert cluster.job
+    data = staging_plan.data_of(cluster.job, cluster.mount_point)
     words = (data.folder, *data.needed) if data else ("",)
     done = launcher.run(
-        ("sh", "-c", INVENTORY, "inventory", RunFolder(payload).path, *words), timeout_s=INVENTORY_TIMEOUT_S
+        ("sh", "-c", INVENTORY, "inventory", RunFolder(cluster).path, *words), timeout_s=INVENTORY_TIMEOUT_S
     )
     files = tuple(RemoteFile(**found) for found in json.loads(done.stdout))
     leading_out = [file.path for file in files if not _stays_inside(file.path)]
     if leading_out:  # The machine is rented: it may by now be somebody else's.
         raise RemoteError(
-            f"listing what {launcher} has of run {payload.run}: {leading_out[0]!r} leads out of the folder that it would come to. "
+            f"listing what {launcher} has of run {cluster.run}: {leading_out[0]!r} leads out of the folder that it would come to. "
             "Nothing was brought. See who else is on that machine, or make down."
         )
     return files if any(file.what != "vocabulary" for file in files) else ()

@@ -40,28 +40,28 @@ STOP_ALL_S = 50.0
 """Stopping never holds up a cancellation for longer; what did not answer by then is named."""
 
 
-def start_job(hosts: Sequence[Host], payload: ClusterFacts, secrets: Mapping[str, str] | None = None) -> str:
+def start_job(hosts: Sequence[Host], cluster: ClusterFacts, secrets: Mapping[str, str] | None = None) -> str:
     """Let the run be carried out; return "started", "running" or "finished".
 
     Args:
         secrets: what the person has exported of the environment variables that a program may be given.
     """
-    payload.require("run", "job")
-    container = payload.container
-    on_all(hosts, lambda host: (wait_for_ssh(host), ensure_ranks_reach(host, hosts, payload)))
-    _end_all(hosts, payload, "all-but")  # A cluster carries one run.
+    cluster.require("run", "job")
+    container = cluster.container
+    on_all(hosts, lambda host: (wait_for_ssh(host), ensure_ranks_reach(host, hosts, cluster)))
+    _end_all(hosts, cluster, "all-but")  # A cluster carries one run.
     launcher = hosts[0]
     images = on_all(hosts, lambda host: image_id(host, image.tag(container)) or "none") if container else ()
-    send_data(hosts, payload)
-    assert payload.job
-    ensure_secrets(launcher, kind_of(payload.job.kind).secrets(payload.job), secrets)
-    folder = RunFolder(payload, images[0] if images else "", tuple(images))
+    send_data(hosts, cluster)
+    assert cluster.job
+    ensure_secrets(launcher, kind_of(cluster.job.kind).secrets(cluster.job), secrets)
+    folder = RunFolder(cluster, images[0] if images else "", tuple(images))
     place(launcher, folder.path, folder.texts())
-    before = observe(launcher, payload).state
+    before = observe(launcher, cluster).state
     if before == "finished":
         return before
     if before not in ALIVE:  # Its supervisor hangs, or was killed and has left ranks behind.
-        _end_all(hosts, payload, "only")
+        _end_all(hosts, cluster, "only")
     said = launcher.run(
         ("python3", f"{folder.path}/agent", "supervisor", "start", folder.path), timeout_s=START_TIMEOUT_S
     )
@@ -74,53 +74,53 @@ def place(host: Host, folder: str, texts: Mapping[str, str]) -> None:
     host.run(("python3", "-c", PLACE.read_text(), folder), stdin=json.dumps(files))
 
 
-def observe(launcher: Host, payload: ClusterFacts) -> Outcome:
+def observe(launcher: Host, cluster: ClusterFacts) -> Outcome:
     """Return where the run stands; looking changes nothing, so that a lost connection is made anew once."""
     try:
-        seen = _look(launcher, payload)
+        seen = _look(launcher, cluster)
     except UnreachableError:
-        seen = _look(launcher, payload)
+        seen = _look(launcher, cluster)
     found = json.loads(seen)
     if found["exists"]:
         try:
-            spec.parse(found["job"], f"the folder of run {payload.run} on {launcher}")
+            spec.parse(found["job"], f"the folder of run {cluster.run} on {launcher}")
         except spec.SpecError as error:
             raise RemoteError(f"{error}.") from error
     return judge(found)
 
 
-def _look(launcher: Host, payload: ClusterFacts) -> str:
-    argv = ("sh", "-c", LOOK, "look", RunFolder(payload).path)
+def _look(launcher: Host, cluster: ClusterFacts) -> str:
+    argv = ("sh", "-c", LOOK, "look", RunFolder(cluster).path)
     return launcher.run(argv, timeout_s=OBSERVE_TIMEOUT_S).stdout
 
 
-def stop_job(hosts: Sequence[Host], payload: ClusterFacts) -> dict[str, str]:
+def stop_job(hosts: Sequence[Host], cluster: ClusterFacts) -> dict[str, str]:
     """End every process of the run on every host; return for each host that is not proved clean what stands in the way."""
-    payload.require("run")
-    order = kind_of(payload.job.kind).stop_order if payload.job else ()
+    cluster.require("run")
+    order = kind_of(cluster.job.kind).stop_order if cluster.job else ()
     for role in order[:-1]:
-        on_all(hosts, partial(_end_runs, payload=payload, mode="only", role=role), late="", timeout_s=STOP_ROLE_S)
+        on_all(hosts, partial(_end_runs, cluster=cluster, mode="only", role=role), late="", timeout_s=STOP_ROLE_S)
     answers = on_all(
-        hosts, lambda host: _end_runs(host, payload, "only"), late="no answer in time", timeout_s=STOP_ALL_S
+        hosts, lambda host: _end_runs(host, cluster, "only"), late="no answer in time", timeout_s=STOP_ALL_S
     )
     return {host.facts.name: answer for host, answer in zip(hosts, answers, strict=True) if answer}
 
 
-def _end_all(hosts: Sequence[Host], payload: ClusterFacts, mode: str) -> None:
-    left = [answer for answer in on_all(hosts, lambda host: _end_runs(host, payload, mode)) if answer]
+def _end_all(hosts: Sequence[Host], cluster: ClusterFacts, mode: str) -> None:
+    left = [answer for answer in on_all(hosts, lambda host: _end_runs(host, cluster, mode)) if answer]
     if left:
         raise RemoteError("ending what is left of an earlier run: " + "; ".join(left) + ". Try again, or make down.")
 
 
-def _container(payload: ClusterFacts, mode: str) -> str:
+def _container(cluster: ClusterFacts, mode: str) -> str:
     """Return the container whose processes end with the run, whatever they have made of their environment."""
-    return payload.container.name if mode == "only" and payload.container else NO_CONTAINER
+    return cluster.container.name if mode == "only" and cluster.container else NO_CONTAINER
 
 
-def _end_runs(host: Host, payload: ClusterFacts, mode: str, role: str = "") -> str:
+def _end_runs(host: Host, cluster: ClusterFacts, mode: str, role: str = "") -> str:
     """Return an empty text once none of the processes meant is left, else why that is not known."""
-    meant = (mode, payload.run or "", NO_CONTAINER if role else _container(payload, mode), role)
-    argv = ("python3", "-", f"{payload.mount_point}/runs", *meant)
+    meant = (mode, cluster.run or "", NO_CONTAINER if role else _container(cluster, mode), role)
+    argv = ("python3", "-", f"{cluster.mount_point}/runs", *meant)
     try:
         done = host.run(argv, stdin=(AGENT / "kill_run.py").read_text(), timeout_s=STOP_TIMEOUT_S)
     except RemoteError as error:

@@ -72,11 +72,11 @@ class Records:
     """How many lines of the files of events could not be read."""
 
 
-def read(launcher: Host, payload: ClusterFacts) -> Records:
+def read(launcher: Host, cluster: ClusterFacts) -> Records:
     """Read what is there; what is missing is empty."""
-    payload.require("run", "job")
-    assert payload.job
-    folder, kind = RunFolder(payload).path, kind_of(payload.job.kind)
+    cluster.require("run", "job")
+    assert cluster.job
+    folder, kind = RunFolder(cluster).path, kind_of(cluster.job.kind)
     scalars = [metric.scalar for metric in kind.metrics if metric.scalar]
     # The samples of the machines have a file of their own, because there are too many for those who only look.
     parsed = [events.parse(launcher.read(f"{folder}/{name}") or "") for name in EVENT_FILES]
@@ -85,7 +85,7 @@ def read(launcher: Host, payload: ClusterFacts) -> Records:
         config=launcher.read(f"{folder}/{kind.config_file}") or "",
         preflight=launcher.read(f"{folder}/preflight.json") or "",
         files=tuple(_files(launcher, folder, kind.config_file)),
-        data=tuple(_data(launcher, payload)),
+        data=tuple(_data(launcher, cluster)),
         checkpoints=tuple(
             Checkpoint(one["name"], one["step"], one["best"], one["bytes"], one["t"], one["flaw"])
             for one in _asked(launcher, folder, "checkpoints.listing", folder)
@@ -126,9 +126,9 @@ def _is_ours(path: str) -> bool:
     return "/" not in path and (path.endswith(SCRIPTS) or path.startswith("supervisor.") or path in WORKING_FILES)
 
 
-def _data(launcher: Host, payload: ClusterFacts) -> Iterator[DataFile]:
-    assert payload.job
-    data = staging_plan.data_of(payload.job, payload.mount_point)
+def _data(launcher: Host, cluster: ClusterFacts) -> Iterator[DataFile]:
+    assert cluster.job
+    data = staging_plan.data_of(cluster.job, cluster.mount_point)
     if data is None:
         return
     argv = ("wc", "-lc", *(f"{data.folder}/{name}" for name in data.files))

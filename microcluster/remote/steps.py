@@ -25,45 +25,45 @@ from microcluster.remote.system import ensure_system
 from microcluster.remote.trust import trusted_key
 
 
-def open_hosts(payload: ClusterFacts) -> list[Host]:
-    """Return the payload's hosts in rank order, not yet connected."""
-    payload.require("hosts", "key_file")
-    assert payload.key_file
-    key_file = payload.key_file
+def open_hosts(cluster: ClusterFacts) -> list[Host]:
+    """Return the cluster's hosts in rank order, not yet connected."""
+    cluster.require("hosts", "key_file")
+    assert cluster.key_file
+    key_file = cluster.key_file
     return [
-        Host(facts, payload.user, key_file, trusted_key=trusted_key(key_file, facts.guest_id))
-        for facts in payload.hosts
+        Host(facts, cluster.user, key_file, trusted_key=trusted_key(key_file, facts.guest_id))
+        for facts in cluster.hosts
     ]
 
 
-def prepare_node(host: Host, payload: ClusterFacts) -> list[str]:
+def prepare_node(host: Host, cluster: ClusterFacts) -> list[str]:
     """Make a fresh machine able to run containers on its GPUs; return the names of the steps that changed something."""
-    payload.require("gpu")
-    driver = GPUS[str(payload.gpu)].driver
+    cluster.require("gpu")
+    driver = GPUS[str(cluster.gpu)].driver
     wait_for_ssh(host)
     return _run(
         host,
         ("logins by key only", lambda: ensure_key_login(host)),
         ("what the machine brings", lambda: ensure_requirements(host)),
         ("time and packages", lambda: ensure_system(host)),
-        ("driver and container runtime", lambda: ensure_gpu(host, payload.slots, driver)),
+        ("driver and container runtime", lambda: ensure_gpu(host, cluster.slots, driver)),
     )
 
 
-def mount_volume(host: Host, payload: ClusterFacts) -> list[str]:
+def mount_volume(host: Host, cluster: ClusterFacts) -> list[str]:
     """Bring the data disk to its place, and Docker's storage on it; return the names of the steps that changed something."""
-    payload.require("data_disk_gb")
-    assert payload.data_disk_gb
+    cluster.require("data_disk_gb")
+    assert cluster.data_disk_gb
     wait_for_ssh(host)
-    disk = DataDisk(payload.data_disk_gb, payload.mount_point, payload.mark)
+    disk = DataDisk(cluster.data_disk_gb, cluster.mount_point, cluster.mark)
     return _run(
         host,
         ("data disk", lambda: ensure_data_disk(host, disk)),
-        ("Docker's storage", lambda: ensure_docker_storage(host, payload.mount_point)),
+        ("Docker's storage", lambda: ensure_docker_storage(host, cluster.mount_point)),
     )
 
 
-def bring_image(hosts: Sequence[Host], payload: ClusterFacts, registry_key: str | None = None) -> list[str]:
+def bring_image(hosts: Sequence[Host], cluster: ClusterFacts, registry_key: str | None = None) -> list[str]:
     """Have one and the same training image on every host; return what was done.
 
     One host alone asks the registry and builds. A launcher that was replaced gets what the others run already.
@@ -71,8 +71,8 @@ def bring_image(hosts: Sequence[Host], payload: ClusterFacts, registry_key: str 
     Args:
         registry_key: what the person has exported, for a container that names no file with a key.
     """
-    payload.require("container", "rank_key_file")
-    container, key = payload.container, payload.rank_key_file
+    cluster.require("container", "rank_key_file")
+    container, key = cluster.container, cluster.rank_key_file
     assert container and key
     on_all(hosts, wait_for_ssh)
     tag, launcher = image.tag(container), hosts[0]
@@ -92,16 +92,16 @@ def bring_image(hosts: Sequence[Host], payload: ClusterFacts, registry_key: str 
     return done
 
 
-def start_container(host: Host, payload: ClusterFacts) -> list[str]:
+def start_container(host: Host, cluster: ClusterFacts) -> list[str]:
     """Bring rank files and container to the host; return the names of the steps that changed something."""
-    payload.require("container", "rank_key_file")
-    container, key = payload.container, payload.rank_key_file
+    cluster.require("container", "rank_key_file")
+    container, key = cluster.container, cluster.rank_key_file
     assert container and key
     wait_for_ssh(host)
     return _run(
         host,
         ("files of the ranks", lambda: ensure_rank_files(host, container, key)),
-        ("training container", lambda: ensure_container(host, container, payload.mount_point)),
+        ("training container", lambda: ensure_container(host, container, cluster.mount_point)),
     )
 
 

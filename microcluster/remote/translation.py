@@ -64,21 +64,21 @@ def model_of(files: Sequence[RemoteFile], kind: JobKind) -> Model:
 
 
 def translate(
-    launcher: Host, payload: ClusterFacts, model: Model, sentences: Sequence[str], translator: Translator
+    launcher: Host, cluster: ClusterFacts, model: Model, sentences: Sequence[str], translator: Translator
 ) -> Translation:
     """Translate; the same sentences and model use the same folder on the data disk again."""
-    payload.require("container")
-    assert payload.container
-    encoded = _pieces(launcher, payload, model, "encode", sentences)
+    cluster.require("container")
+    assert cluster.container
+    encoded = _pieces(launcher, cluster, model, "encode", sentences)
     name = hashlib.sha256("\n".join((model.checkpoint, *encoded)).encode()).hexdigest()[:12]
-    folder = f"{payload.mount_point}/translate/{name}"
+    folder = f"{cluster.mount_point}/translate/{name}"
     added = translator.infer_params(model.vocabulary, f"{folder}/source")
     config = (launcher.read(model.config) or "") + added
     pointed = {f"model/{name}": text for name, text in translator.pointer(model.checkpoint).items()}
     _place(launcher, folder, {"source": "".join(f"{line}\n" for line in encoded), "config.py": config, **pointed})
     argv = translator.inference(f"{folder}/config.py", f"{folder}/model", f"{folder}/translated")
     try:
-        _in_container(launcher, payload, argv, folder=image.of(payload.container).folder, timeout_s=TIMEOUT_S)
+        _in_container(launcher, cluster, argv, folder=image.of(cluster.container).folder, timeout_s=TIMEOUT_S)
     except CommandError as error:
         raise RemoteError(
             f"translating with {model.checkpoint} on {launcher}: the program ended with {error.exit_code}.\n{error.tail}"
@@ -89,7 +89,7 @@ def translate(
             f"translating with {model.checkpoint} on {launcher}: {len(sentences)} lines went in and {len(translated)} came "
             f"out, see {folder}. Run the same command again."
         )
-    lines = _pieces(launcher, payload, model, "decode", translated)
+    lines = _pieces(launcher, cluster, model, "decode", translated)
     return Translation(tuple(lines), sum(len(line.split()) > translator.MAX_LENGTH - 2 for line in encoded))
 
 
@@ -99,9 +99,9 @@ def _place(launcher: Host, folder: str, texts: Mapping[str, str]) -> None:
         launcher.put(f"{folder}/{name}", text)
 
 
-def _pieces(launcher: Host, payload: ClusterFacts, model: Model, direction: str, lines: Sequence[str]) -> list[str]:
+def _pieces(launcher: Host, cluster: ClusterFacts, model: Model, direction: str, lines: Sequence[str]) -> list[str]:
     argv = ("python", "-c", PIECES.read_text(), direction, model.pieces)
-    found = _in_container(launcher, payload, argv, stdin="".join(f"{line}\n" for line in lines)).split("\n")[:-1]
+    found = _in_container(launcher, cluster, argv, stdin="".join(f"{line}\n" for line in lines)).split("\n")[:-1]
     if len(found) != len(lines):
         raise RemoteError(f"{direction[:-1]}ing {len(lines)} lines on {launcher}: {len(found)} lines came back.")
     return found
@@ -109,13 +109,13 @@ def _pieces(launcher: Host, payload: ClusterFacts, model: Model, direction: str,
 
 def _in_container(  # noqa: PLR0913 - one call of docker exec
     launcher: Host,
-    payload: ClusterFacts,
+    cluster: ClusterFacts,
     argv: Sequence[str],
     *,
     stdin: str = "",
     folder: str = "/",
     timeout_s: float = 600.0,
 ) -> str:
-    assert payload.container
+    assert cluster.container
     marked = ("docker", "exec", "-i", "-e", "LC_ALL=C.UTF-8", "-e", "MICROCLUSTER_TOOL=translate", "-w", folder)
-    return launcher.run((*marked, payload.container.name, *argv), stdin=stdin, timeout_s=timeout_s).stdout
+    return launcher.run((*marked, cluster.container.name, *argv), stdin=stdin, timeout_s=timeout_s).stdout

@@ -20,25 +20,25 @@ MB = 10**6
 IS_WHOLE = 'cd "$1" 2>/dev/null && [ "$(cat ID 2>/dev/null)" = "$2" ] && sha256sum -c --status SHA256SUMS'
 
 
-def send_data(hosts: Sequence[Host], payload: ClusterFacts) -> bool:
+def send_data(hosts: Sequence[Host], cluster: ClusterFacts) -> bool:
     """Let the launcher have the files of this computer that the job's data are made of; return whether they are sent.
 
     Nothing travels when a host has the data whole already: the launcher takes them from there.
     """
-    assert payload.job
-    data = payload.job.data
-    if data is None or data.path is None or any(on_all(hosts, lambda host: _has_data(host, payload))):
+    assert cluster.job
+    data = cluster.job.data
+    if data is None or data.path is None or any(on_all(hosts, lambda host: _has_data(host, cluster))):
         return False
-    folder = staging_plan.sent_folder(payload.job, payload.mount_point)
+    folder = staging_plan.sent_folder(cluster.job, cluster.mount_point)
     for file in data.files:
         local = Path(data.path) if data.is_tar else Path(data.path) / file.name
         _send(hosts[0], local, file, f"{folder}/{file.name}")
     return True
 
 
-def _has_data(host: Host, payload: ClusterFacts) -> bool:
-    assert payload.job
-    data = staging_plan.data_of(payload.job, payload.mount_point)
+def _has_data(host: Host, cluster: ClusterFacts) -> bool:
+    assert cluster.job
+    data = staging_plan.data_of(cluster.job, cluster.mount_point)
     assert data
     argv = ("sh", "-c", IS_WHOLE, "is-whole", data.folder, data.id)
     return host.run(argv, accept=range(256), timeout_s=HASH_TIMEOUT_S).exit_code == 0

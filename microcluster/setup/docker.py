@@ -94,10 +94,7 @@ def _start(home: Home) -> None:
         drop_stale_pid(Path(path), program)
     daemon = _spawn(log)
     wait_until(
-        "an answer of Docker",
-        lambda: _alive(daemon, log) and answers(),
-        timeout_s=START_LIMIT_S,
-        usual_s=USUAL_S,
+        "an answer of Docker", lambda: _alive(daemon, log) and answers(), timeout_s=START_LIMIT_S, usual_s=USUAL_S
     )
 
 

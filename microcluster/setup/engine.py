@@ -97,16 +97,7 @@ def build_cli(root: Path, home: Home, reason: str) -> None:
     for wrapper in (versions.CLI, versions.HOST):
         build(go, wrapper, root / "bin", home)
     listing = output_of(
-        (
-            go,
-            "-C",
-            str(WRAPPERS / versions.CLI.folder),
-            "list",
-            "-mod=readonly",
-            "-m",
-            "-json",
-            versions.SDK_MODULE,
-        ),
+        (go, "-C", str(WRAPPERS / versions.CLI.folder), "list", "-mod=readonly", "-m", "-json", versions.SDK_MODULE),
         build_environment(os.environ),
         QUICK_S,
     )

@@ -14,12 +14,7 @@ CA_VARIABLES = ("PIP_CERT", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUND
 DEBIAN_CA_BUNDLE = "/etc/ssl/certs/ca-certificates.crt"
 PROXY_VARIABLES = ("http_proxy", "https_proxy", "no_proxy")
 PIP_SETTINGS = ("index-url", "extra-index-url", "trusted-host", "proxy", "default-timeout", "timeout")
-APT_SETTINGS = (
-    "Acquire::Check-Valid-Until",
-    "Acquire::Check-Date",
-    "Acquire::http::Proxy",
-    "Acquire::https::Proxy",
-)
+APT_SETTINGS = ("Acquire::Check-Valid-Until", "Acquire::Check-Date", "Acquire::http::Proxy", "Acquire::https::Proxy")
 TOLD_S = 30
 
 

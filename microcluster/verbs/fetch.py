@@ -19,7 +19,7 @@ from microcluster.remote.host import Host
 from microcluster.setup.environment import ARTIFACTS
 from microcluster.verbs.command import STACK, UserMistake, is_part_of_make, print_json, suggest, verb
 from microcluster.verbs.screen import PlainConsole
-from microcluster.verbs.stack_outputs import launcher_of, payload_of
+from microcluster.verbs.stack_outputs import launcher_of, cluster_of
 
 MANIFEST = "manifest.json"
 
@@ -27,18 +27,18 @@ MANIFEST = "manifest.json"
 @verb
 def fetch(context: invoke.Context, stack: str = STACK, json: bool = False) -> int:
     """Bring best model, newest checkpoint, configuration, logs and events of the run to artifacts/STACK/RUN."""
-    payload = payload_of(stack)
-    launcher = launcher_of(payload)
-    note(f"looking at run {payload.run} on {launcher.facts.name} ...")
-    files = inventory(launcher, payload)
+    cluster = cluster_of(stack)
+    launcher = launcher_of(cluster)
+    note(f"looking at run {cluster.run} on {launcher.facts.name} ...")
+    files = inventory(launcher, cluster)
     if not files:
         raise UserMistake(
-            f"Stack {stack} has no run {payload.run} on its launcher yet. Start it: make up STACK={stack}"
+            f"Stack {stack} has no run {cluster.run} on its launcher yet. Start it: make up STACK={stack}"
         )
-    folder = folder_of(payload)
+    folder = folder_of(cluster)
     brought = _bring_all(launcher, files, folder)
-    _write_manifest(payload, launcher, files, folder)
-    kind = kind_of(payload.job.kind if payload.job else None)
+    _write_manifest(cluster, launcher, files, folder)
+    kind = kind_of(cluster.job.kind if cluster.job else None)
     if kind.translator:
         for name, text in kind.translator.board_files((folder / kind.config_file).read_text()).items():
             (folder / name).write_text(text)
@@ -47,7 +47,7 @@ def fetch(context: invoke.Context, stack: str = STACK, json: bool = False) -> in
         return 0
     for file in () if is_part_of_make() else files:
         say(f"  {file.what:<17} {decimal(file.size):>9}  {file.path}")
-    say(f"run {payload.run} is in {folder}: {len(files)} files, {len(brought)} of them brought now; all hashes agree")
+    say(f"run {cluster.run} is in {folder}: {len(files)} files, {len(brought)} of them brought now; all hashes agree")
     use = f"`fab translate FILE --stack {stack}` translates with it, " if kind.translator else ""
     suggest(f"{use}`make down STACK={stack}` stops the bill.")
     return 0
@@ -58,9 +58,9 @@ def newest_step(files: tuple[RemoteFile, ...]) -> int | None:
     return max((file.step for file in files if file.step is not None), default=None)
 
 
-def folder_of(payload: ClusterFacts) -> Path:
+def folder_of(cluster: ClusterFacts) -> Path:
     """Return where a run lies on this computer."""
-    return ARTIFACTS / payload.stack / str(payload.run)
+    return ARTIFACTS / cluster.stack / str(cluster.run)
 
 
 def _bring_all(launcher: Host, files: tuple[RemoteFile, ...], folder: Path) -> list[str]:
@@ -70,10 +70,10 @@ def _bring_all(launcher: Host, files: tuple[RemoteFile, ...], folder: Path) -> l
         return [f.path for f in files if bring(launcher, f, folder, lambda count: progress.advance(whole, count))]
 
 
-def _write_manifest(payload: ClusterFacts, launcher: Host, files: tuple[RemoteFile, ...], folder: Path) -> None:
+def _write_manifest(cluster: ClusterFacts, launcher: Host, files: tuple[RemoteFile, ...], folder: Path) -> None:
     facts = {
-        "stack": payload.stack,
-        "run": payload.run,
+        "stack": cluster.stack,
+        "run": cluster.run,
         "step": newest_step(files),
         "from": str(launcher),
         "fetched": datetime.now(UTC).isoformat(timespec="seconds"),

@@ -21,21 +21,21 @@ from microcluster.verbs import preflight_table, run_text
 from microcluster.verbs.command import FAILED, STACK, VerbError, print_json, suggest, verb
 from microcluster.verbs.money import Cost, cost_of
 from microcluster.verbs.program_secrets import secrets_for
-from microcluster.verbs.stack_outputs import find_payload, host_named, launcher_of, payload_of
+from microcluster.verbs.stack_outputs import find_cluster, host_named, launcher_of, cluster_of
 
 
 @verb
 def status(context: invoke.Context, stack: str = STACK, json: bool = False, preflight: bool = False) -> int:
     """Show where the job stands and what it costs; with --preflight also every check before the training."""
-    payload = find_payload(stack)
-    outcome = remote_job.observe(launcher_of(payload), payload) if payload else Outcome("absent")
-    cost = cost_of(payload) if payload else Cost(None, None)
+    cluster = find_cluster(stack)
+    outcome = remote_job.observe(launcher_of(cluster), cluster) if cluster else Outcome("absent")
+    cost = cost_of(cluster) if cluster else Cost(None, None)
     if json:
-        print_json(status_facts(stack, payload, outcome, cost) | ({"checks": outcome.checks} if preflight else {}))
-    elif payload is None:
+        print_json(status_facts(stack, cluster, outcome, cost) | ({"checks": outcome.checks} if preflight else {}))
+    elif cluster is None:
         say(f"stack {stack} is not up. Bring it up: make up STACK={stack}")
     else:
-        say(run_text.status(payload, outcome, cost))
+        say(run_text.status(cluster, outcome, cost))
         if preflight:
             say(preflight_table.table(outcome.checks))
     return 0
@@ -44,19 +44,19 @@ def status(context: invoke.Context, stack: str = STACK, json: bool = False, pref
 @verb
 def stop(context: invoke.Context, stack: str = STACK, json: bool = False) -> int:
     """End the job on every machine and prove it; the machines stay and cost on."""
-    payload = find_payload(stack)
-    if payload is None:
+    cluster = find_cluster(stack)
+    if cluster is None:
         note(f"Stack {stack} is not up; there is no job to stop. Bring it up: make up STACK={stack}")
         if json:
             print_json({"stack": stack, "run": None, "stopped": True, "unclear": {}})
         return 0
-    unclear = remote_job.stop_job(open_hosts(payload), payload)
+    unclear = remote_job.stop_job(open_hosts(cluster), cluster)
     if json:
-        print_json({"stack": stack, "run": payload.run, "stopped": not unclear, "unclear": unclear})
+        print_json({"stack": stack, "run": cluster.run, "stopped": not unclear, "unclear": unclear})
     elif unclear:
         note("\n".join(unclear.values()))
     else:
-        say(f"run {payload.run}: no process of it is left on any of its machines")
+        say(f"run {cluster.run}: no process of it is left on any of its machines")
         suggest(f"`fab resume --stack {stack}` goes on, `make down STACK={stack}` stops the bill.")
     return FAILED if unclear else 0
 
@@ -64,12 +64,12 @@ def stop(context: invoke.Context, stack: str = STACK, json: bool = False) -> int
 @verb
 def resume(context: invoke.Context, stack: str = STACK) -> int:
     """Go on with the job from its latest checkpoint; also after a machine was rebooted."""
-    payload = payload_of(stack)
-    hosts = open_hosts(payload)
-    if payload.container:
-        bring_image(hosts, payload, kept().get(REGISTRY_KEY))
-        on_all(hosts, lambda host: start_container(host, payload))
-    say(f"run {payload.run}: {remote_job.start_job(hosts, payload, secrets_for(payload))}")
+    cluster = cluster_of(stack)
+    hosts = open_hosts(cluster)
+    if cluster.container:
+        bring_image(hosts, cluster, kept().get(REGISTRY_KEY))
+        on_all(hosts, lambda host: start_container(host, cluster))
+    say(f"run {cluster.run}: {remote_job.start_job(hosts, cluster, secrets_for(cluster))}")
     suggest(f"`fab watch --stack {stack}` follows it.")
     return 0
 
@@ -77,9 +77,9 @@ def resume(context: invoke.Context, stack: str = STACK) -> int:
 @verb
 def ssh(context: invoke.Context, node: str, stack: str = STACK) -> None:
     """Open a shell on NODE, or run the words after `--` there, as ssh does: joined by spaces, for the shell over there."""
-    payload = payload_of(stack)
+    cluster = cluster_of(stack)
     line = " ".join(words_after_dashes(sys.argv))
-    _become((*ssh_argv(host_named(payload, node), open_hosts(payload)), *([line] if line else [])))
+    _become((*ssh_argv(host_named(cluster, node), open_hosts(cluster)), *([line] if line else [])))
 
 
 def _become(argv: Sequence[str]) -> NoReturn:
@@ -94,9 +94,9 @@ def words_after_dashes(argv: list[str]) -> tuple[str, ...]:
     return tuple(argv[argv.index("--") + 1 :]) if "--" in argv else ()
 
 
-def status_facts(stack: str, payload: ClusterFacts | None, outcome: Outcome, cost: Cost) -> dict[str, Any]:
+def status_facts(stack: str, cluster: ClusterFacts | None, outcome: Outcome, cost: Cost) -> dict[str, Any]:
     """Return the contract of `fab status --json`."""
-    hosts = payload.hosts if payload else ()
+    hosts = cluster.hosts if cluster else ()
     keys = (
         "state",
         "step",
@@ -121,7 +121,7 @@ def status_facts(stack: str, payload: ClusterFacts | None, outcome: Outcome, cos
         }
         for h in hosts
     ]
-    run = outcome.run or (payload.run if payload else None)
+    run = outcome.run or (cluster.run if cluster else None)
     return {
         "stack": stack,
         "run": run,

@@ -17,7 +17,7 @@ from microcluster.remote import job as remote_job
 from microcluster.remote.host import Host, UnreachableError
 from microcluster.verbs import run_text
 from microcluster.verbs.command import STACK, UserMistake, VerbError, verb
-from microcluster.verbs.stack_outputs import launcher_of, payload_of
+from microcluster.verbs.stack_outputs import cluster_of, launcher_of
 
 CHUNK_BYTES = 1 << 20
 LOOK_EVERY_S = 1.0
@@ -69,14 +69,14 @@ def logs(context: invoke.Context, stack: str = STACK, lines: str = "100", follow
     """Print the end of the job's log; with --follow also all that comes, until the job has ended."""
     if not lines.isdecimal() or not int(lines):
         raise UserMistake(f"--lines {lines} is not a number of lines; for example: fab logs --lines 20 --stack {stack}")
-    payload = payload_of(stack)
-    end = LogEnd(launcher_of(payload), f"{RunFolder(payload).path}/job.log", int(lines))
+    cluster = cluster_of(stack)
+    end = LogEnd(launcher_of(cluster), f"{RunFolder(cluster).path}/job.log", int(lines))
     if follow:
-        print_until_ended(end, payload)
+        print_until_ended(end, cluster)
     else:
         text = end.read().decode("utf-8", "replace")
-        _write(text or f"run {payload.run} has no log yet; see where it stands: fab status --stack {stack}\n")
-    outcome = remote_job.observe(end.launcher, payload)
+        _write(text or f"run {cluster.run} has no log yet; see where it stands: fab status --stack {stack}\n")
+    outcome = remote_job.observe(end.launcher, cluster)
     if outcome.state in ("failed", "stalled"):
         note("\n".join(["", *run_text.trouble(outcome, stack)]))
     return 0
@@ -88,7 +88,7 @@ def _write(text: str) -> None:
 
 def print_until_ended(
     end: LogEnd,
-    payload: ClusterFacts,
+    cluster: ClusterFacts,
     write: Callable[[str], object] = _write,
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
@@ -100,10 +100,10 @@ def print_until_ended(
             content = end.read()
             if over and not content:  # What came between the last look and the end has been read by now.
                 return
-            state = None if over or content else remote_job.observe(end.launcher, payload).state
+            state = None if over or content else remote_job.observe(end.launcher, cluster).state
             if state == "absent":
                 raise VerbError(
-                    f"stack {payload.stack} has no run {payload.run} on its launcher. Start it: make up STACK={payload.stack}"
+                    f"stack {cluster.stack} has no run {cluster.run} on its launcher. Start it: make up STACK={cluster.stack}"
                 )
             over = over or state in ENDED
             answered = time.monotonic()

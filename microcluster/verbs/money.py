@@ -11,10 +11,10 @@ from typing import Any
 from microcluster import config
 from microcluster.jobs.cluster_facts import ClusterFacts, ClusterFactsError
 from microcluster.plain_text import note
-from microcluster.planning import next_started_hour
+from microcluster.planning.costs import next_started_hour
 from microcluster.setup.secret_env import kept
 from microcluster.verbs.command import VerbError, sentence
-from microcluster.verbs.stack_outputs import find_payload
+from microcluster.verbs.stack_outputs import find_cluster
 from providers.rental.errors import ProviderError
 from providers.rental.owner_mark import Owner
 from providers.rental.receipt import Charge
@@ -80,12 +80,12 @@ def last_rental(charges: Iterable[Charge]) -> Bill:
     return Bill(tuple(rows[begun:]), tuple(rows[:begun]))
 
 
-def cost_of(payload: ClusterFacts, account: Account | None = None, say: Callable[[str], None] = note) -> Cost:
+def cost_of(cluster: ClusterFacts, account: Account | None = None, say: Callable[[str], None] = note) -> Cost:
     """Return what is being billed for a stack that is up, as the account says in which it was ordered."""
     try:
-        account = account or open_account(payload.account_config_file, kept())
+        account = account or open_account(cluster.account_config_file, kept())
         with reading(account, "the bill"):
-            bill = last_rental(account.charges_listed(Owner(payload.stack, payload.mark)))
+            bill = last_rental(account.charges_listed(Owner(cluster.stack, cluster.mark)))
     except ProviderError as error:
         say(sentence(str(error)))
         return Cost(None, None, emulated=bool(account and account.api.credentials.is_local))
@@ -99,9 +99,9 @@ def cost_of(payload: ClusterFacts, account: Account | None = None, say: Callable
 def account_and_mark(stack: str) -> tuple[Account, str]:
     """Open the account in which the stack was ordered; the stack file says which when nothing is up, or known of it."""
     try:
-        payload = find_payload(stack)
+        cluster = find_cluster(stack)
     except (VerbError, ClusterFactsError):  # A receipt is asked for most when the state is lost.
-        payload = None
-    if payload:
-        return open_account(payload.account_config_file, kept()), payload.mark
+        cluster = None
+    if cluster:
+        return open_account(cluster.account_config_file, kept()), cluster.mark
     return open_account(config.read_account(stack).config_file, kept()), config.owner(stack).mark

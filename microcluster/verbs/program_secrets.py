@@ -11,13 +11,13 @@ from microcluster.verbs.command import UserMistake
 OTHERS_MAY = 0o077
 
 
-def secrets_for(payload: ClusterFacts) -> dict[str, str]:
+def secrets_for(cluster: ClusterFacts) -> dict[str, str]:
     """Return what was given of the variables that the job's program takes.
 
     Raises:
         UserMistake: for a file that others may read.
     """
-    names = kind_of(payload.job.kind).secrets(payload.job) if payload.job else ()
+    names = kind_of(cluster.job.kind).secrets(cluster.job) if cluster.job else ()
     found = {name: kept().get(name) or _from_file(name) for name in names}
     return {name: value for name, value in found.items() if value}
 

@@ -30,7 +30,7 @@ from microcluster.verbs.fetch import folder_of
 from microcluster.verbs.job import status_facts
 from microcluster.verbs.money import CENT, Cost, cost_of, last_rental
 from microcluster.verbs.report_page import page
-from microcluster.verbs.stack_outputs import launcher_of, payload_of
+from microcluster.verbs.stack_outputs import cluster_of, launcher_of
 from providers.rental.errors import ProviderError
 from providers.rental.owner_mark import Owner
 from providers.rental.receipt import Charge
@@ -42,17 +42,17 @@ PAGE, FACTS = "report.html", "report.json"
 @verb
 def report(context: invoke.Context, stack: str = STACK, json: bool = False) -> int:
     """Tell what ran where, how well and for how much, and write it as a page; exit code 1 unless the run is finished."""
-    payload = payload_of(stack)
-    launcher = launcher_of(payload)
-    outcome = remote_job.observe(launcher, payload)
+    cluster = cluster_of(stack)
+    launcher = launcher_of(cluster)
+    outcome = remote_job.observe(launcher, cluster)
     if outcome.state == "absent":
         raise UserMistake(f"Stack {stack} has no run yet. Start it: make up STACK={stack}")
-    records, cost, bill = run_export.read(launcher, payload), cost_of(payload), _bill(payload)
-    assert payload.job
-    kind = kind_of(payload.job.kind)
-    found = run_questions.curves(records.events, kind.schedule(payload.job).eval_steps, kind.metrics)
-    answers = answers_of(payload, outcome, records, found, emulated=cost.emulated)
-    facts = report_facts(stack, payload, outcome, cost) | {
+    records, cost, bill = run_export.read(launcher, cluster), cost_of(cluster), _bill(cluster)
+    assert cluster.job
+    kind = kind_of(cluster.job.kind)
+    found = run_questions.curves(records.events, kind.schedule(cluster.job).eval_steps, kind.metrics)
+    answers = answers_of(cluster, outcome, records, found, emulated=cost.emulated)
+    facts = report_facts(stack, cluster, outcome, cost) | {
         "answers": [asdict(answer) for answer in answers],
         "curves": found.as_json(),
         "learning_rate": run_questions.rewound(records.learning_rate),
@@ -64,17 +64,17 @@ def report(context: invoke.Context, stack: str = STACK, json: bool = False) -> i
         "bill": bill,
         "malformed": records.malformed,
     }
-    folder = folder_of(payload)
+    folder = folder_of(cluster)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / FACTS).write_text(json_text.dumps(facts, indent=1, sort_keys=True, default=str) + "\n")
-    link = link_of(payload, outcome, records)
-    (folder / PAGE).write_text(page(payload, outcome, records, found, answers, cost, bill, link))
+    link = link_of(cluster, outcome, records)
+    (folder / PAGE).write_text(page(cluster, outcome, records, found, answers, cost, bill, link))
     if records.malformed:
         note(run_text.left_out(records.malformed))
     if json:
         print_json(facts)
     else:
-        say(run_text.report(payload, outcome, cost))
+        say(run_text.report(cluster, outcome, cost))
         say(f"  {'page:':<17}{_short(folder / PAGE)}")
         if outcome.reason and not is_part_of_make():  # There the watching has said it.
             say("\n".join(run_text.trouble(outcome, stack)))
@@ -82,12 +82,12 @@ def report(context: invoke.Context, stack: str = STACK, json: bool = False) -> i
 
 
 def answers_of(
-    payload: ClusterFacts, outcome: Outcome, records: Records, found: Curves, *, emulated: bool = False
+    cluster: ClusterFacts, outcome: Outcome, records: Records, found: Curves, *, emulated: bool = False
 ) -> list[Answer]:
     """Answer the questions that are asked of every run."""
-    assert payload.job
-    kind, job = kind_of(payload.job.kind), payload.job
-    network = bottleneck.answer(network_usage.measured(records.events), link_of(payload, outcome, records))
+    assert cluster.job
+    kind, job = kind_of(cluster.job.kind), cluster.job
+    network = bottleneck.answer(network_usage.measured(records.events), link_of(cluster, outcome, records))
     if emulated:
         network = replace(network, answer=f"{network.answer} The network is emulated.")
     return [
@@ -105,13 +105,13 @@ def answers_of(
     ]
 
 
-def link_of(payload: ClusterFacts, outcome: Outcome, records: Records) -> Link:
+def link_of(cluster: ClusterFacts, outcome: Outcome, records: Records) -> Link:
     """Gather what is known of the network between the ranks, and what planning expects of it."""
-    nodes, expected = len(payload.hosts), payload.prediction
+    nodes, expected = len(cluster.hosts), cluster.prediction
     parameters = next((e["value"] for e in reversed(records.events) if e["event"] == "parameters"), None)
-    ring = step_time_model.ring_bytes(GRADIENT_BYTES * (parameters or 0), nodes * payload.slots, nodes)
+    ring = step_time_model.ring_bytes(GRADIENT_BYTES * (parameters or 0), nodes * cluster.slots, nodes)
     ordered, probed = (
-        payload.port_speed_mbps or 0,
+        cluster.port_speed_mbps or 0,
         step_time_model.slowest_mbps(json_text.loads(records.preflight or "{}")),
     )
     return Link(
@@ -126,22 +126,22 @@ def link_of(payload: ClusterFacts, outcome: Outcome, records: Records) -> Link:
     )
 
 
-def report_facts(stack: str, payload: ClusterFacts, outcome: Outcome, cost: Cost) -> dict[str, Any]:
+def report_facts(stack: str, cluster: ClusterFacts, outcome: Outcome, cost: Cost) -> dict[str, Any]:
     """Return what the terminal shows, for a program."""
     return {
-        **status_facts(stack, payload, outcome, cost),
+        **status_facts(stack, cluster, outcome, cost),
         **outcome.as_json(),
-        "flavor": payload.flavor,
-        "gpu": payload.gpu,
-        "model": getattr(payload.job, "model", None),
-        "world_size": len(payload.hosts) * payload.slots,
-        "image": payload.container.image if payload.container else None,
+        "flavor": cluster.flavor,
+        "gpu": cluster.gpu,
+        "model": getattr(cluster.job, "model", None),
+        "world_size": len(cluster.hosts) * cluster.slots,
+        "image": cluster.container.image if cluster.container else None,
     }
 
 
-def _bill(payload: ClusterFacts) -> list[dict[str, Any]]:
+def _bill(cluster: ClusterFacts) -> list[dict[str, Any]]:
     try:
-        charges = read_charges(open_account(payload.account_config_file, kept()), Owner(payload.stack, payload.mark))
+        charges = read_charges(open_account(cluster.account_config_file, kept()), Owner(cluster.stack, cluster.mark))
     except ProviderError as error:
         note(sentence(str(error)))
         return []
@@ -166,7 +166,7 @@ def _utc(moment: datetime) -> str:
 def _data_answer(records: Records) -> Answer:
     figures = {file.name: {"lines": file.lines, "bytes": file.size} for file in records.data}
     parts = "; ".join(f"{file.name}: {file.lines:,} lines, {decimal(file.size)}" for file in records.data)
-    return Answer("How large is the data, in lines and bytes?", parts or "Not to be told: it is not there.", figures)
+    return Answer("How large is the data, in lines and bytes?", parts or "Unknown: it is not there.", figures)
 
 
 def _checkpoint_answer(records: Records, kinds: str) -> Answer:
@@ -182,7 +182,7 @@ def _checkpoint_answer(records: Records, kinds: str) -> Answer:
 def _pace_answer(outcome: Outcome) -> Answer:
     pace, objects = outcome.seconds_per_step, outcome.objects_per_second
     if pace is None:
-        return Answer("How long is an average step?", "Not to be told: no step was logged.", {})
+        return Answer("How long is an average step?", "Unknown: no step was logged.", {})
     text = f"{pace:.3f} s: the median of the last lines of the log, without start-up and evaluations."
     if objects:
         text += f" With evaluations and checkpoints: {objects:,.0f} objects (source and target pieces) a second over all ranks."

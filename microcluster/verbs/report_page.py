@@ -27,7 +27,7 @@ Chart = tuple[str, str]
 
 
 def page(  # noqa: PLR0913, PLR0917 - the parts of the page
-    payload: ClusterFacts,
+    cluster: ClusterFacts,
     outcome: Outcome,
     records: Records,
     found: Curves,
@@ -39,14 +39,14 @@ def page(  # noqa: PLR0913, PLR0917 - the parts of the page
     """Write the page; it opens from a file, with no network."""
     return render_page(
         "report.html.j2",
-        title=f"Run {outcome.run} of stack {payload.stack}",
+        title=f"Run {outcome.run} of stack {cluster.stack}",
         state=outcome.state,
         read=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
-        trouble=run_text.trouble(outcome, payload.stack) if outcome.reason else [],
-        facts=run_text.report_rows(payload, outcome, cost),
+        trouble=run_text.trouble(outcome, cluster.stack) if outcome.reason else [],
+        facts=run_text.report_rows(cluster, outcome, cost),
         answers=answers,
         emulated=", emulated" if cost.emulated else "",
-        charts=_charts(payload, outcome, records, found, emulated=cost.emulated),
+        charts=_charts(cluster, outcome, records, found, emulated=cost.emulated),
         network=bottleneck.rows(network_usage.measured(records.events), link),
         bill=[BILL_HEAD, *([row[key] for key in BILL_KEYS] for row in bill)] if bill else [],
         checkpoints=[CHECKPOINT_HEAD, *map(_checkpoint, records.checkpoints)] if records.checkpoints else [],
@@ -56,19 +56,19 @@ def page(  # noqa: PLR0913, PLR0917 - the parts of the page
     )
 
 
-def _charts(payload: ClusterFacts, outcome: Outcome, records: Records, found: Curves, *, emulated: bool) -> list[Chart]:
+def _charts(cluster: ClusterFacts, outcome: Outcome, records: Records, found: Curves, *, emulated: bool) -> list[Chart]:
     """Draw what there is; a figure of emulated hardware says so."""
     label = ", emulated" if emulated else ""
-    name = payload.hosts[0].name
+    name = cluster.hosts[0].name
     loss = {"training": found.train, "validation": found.validation}
     used, rates = gpu_use.by_step(records.events), network_usage.rates(records.events, name)
     drawn = [("Loss by step", charts.curve("loss", loss))]
-    known = {metric.name: metric for metric in kind_of(payload.job.kind if payload.job else None).metrics}
+    known = {metric.name: metric for metric in kind_of(cluster.job.kind if cluster.job else None).metrics}
     for metric, points in found.metrics.items():
         title, note = (known[metric].label, known[metric].note) if metric in known else (metric, "")
         caption = f"{title} by step" + (f", {note}" if note else "")
         drawn.append((caption, charts.curve(title, {title: points}, from_zero=True)))
-    if rate := _rate(payload, outcome, records):
+    if rate := _rate(cluster, outcome, records):
         drawn.append(rate)
     drawn.append(("Seconds per step", charts.curve("s/step", {"seconds per step": found.pace}, from_zero=True)))
     if any(used.values()):
@@ -79,11 +79,11 @@ def _charts(payload: ClusterFacts, outcome: Outcome, records: Records, found: Cu
     return drawn
 
 
-def _rate(payload: ClusterFacts, outcome: Outcome, records: Records) -> Chart | None:
+def _rate(cluster: ClusterFacts, outcome: Outcome, records: Records) -> Chart | None:
     """Draw the learning rate as the trainer recorded it, else as its policy's formula gives it."""
     recorded, source = run_questions.rewound(records.learning_rate), "as the trainer recorded it"
-    if not recorded and payload.job and outcome.step:
-        policy = partial(kind_of(payload.job.kind).learning_rate, payload.job)
+    if not recorded and cluster.job and outcome.step:
+        policy = partial(kind_of(cluster.job.kind).learning_rate, cluster.job)
         recorded = run_questions.planned_rates(policy, outcome.step)
         source = "derived from its policy's formula"
     if not recorded:

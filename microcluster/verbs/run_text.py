@@ -12,7 +12,8 @@ from microcluster.analysis.run_state import Outcome
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.kind import kind_of
 from microcluster.plain_text import duration, one_line
-from microcluster.planning import BAND, Bill
+from microcluster.planning.costs import Bill
+from microcluster.planning.prediction import BAND
 from microcluster.verbs.money import Cost
 
 RANK = r"rank \1: "
@@ -20,20 +21,20 @@ RANK = r"rank \1: "
 EMULATED = "emulated on this computer: nobody pays, and GPU use and network are no figures of SoftLayer"
 
 
-def status(payload: ClusterFacts, outcome: Outcome, cost: Cost) -> str:
+def status(cluster: ClusterFacts, outcome: Outcome, cost: Cost) -> str:
     """Return a few lines on where the run stands."""
-    lines = [f"run {outcome.run or payload.run} of stack {payload.stack}: {headline(outcome)}"]
+    lines = [f"run {outcome.run or cluster.run} of stack {cluster.stack}: {headline(outcome)}"]
     if outcome.reason:
-        lines += [f"  {line}" for line in trouble(outcome, payload.stack)]
+        lines += [f"  {line}" for line in trouble(outcome, cluster.stack)]
     for alarm in outcome.alarms:
         lines += [
             f"  alarm: {alarm_text(alarm, cost)} ({alarm['cause']})",
-            f"    {next_for(alarm['cause'], payload.stack)}",
+            f"    {next_for(alarm['cause'], cluster.stack)}",
         ]
     lines += [f"  trained by {outcome.trainer}"] if outcome.trainer else []
     lines += [f"  {copy(outcome)}"] if outcome.copied else []
     lines += [f"  {left_out(outcome.malformed)}"] if outcome.malformed else []
-    lines += [f"  {host.name}  {host.public_address}  {host.private_address}" for host in payload.hosts]
+    lines += [f"  {host.name}  {host.public_address}  {host.private_address}" for host in cluster.hosts]
     return "\n".join([*lines, f"  cost: {cost}"])
 
 
@@ -104,31 +105,28 @@ def copy(outcome: Outcome) -> str | None:
     return f"copied to {found['to']}: step {found['step']}{models}, {duration(found['lag_s'])} after it was written"
 
 
-def report(payload: ClusterFacts, outcome: Outcome, cost: Cost) -> str:
+def report(cluster: ClusterFacts, outcome: Outcome, cost: Cost) -> str:
     """Return the summary of a run."""
-    return "\n".join(f"  {name + ':':<17}{value}" for name, value in report_rows(payload, outcome, cost))
+    return "\n".join(f"  {name + ':':<17}{value}" for name, value in report_rows(cluster, outcome, cost))
 
 
-def report_rows(payload: ClusterFacts, outcome: Outcome, cost: Cost) -> list[tuple[str, str]]:
+def report_rows(cluster: ClusterFacts, outcome: Outcome, cost: Cost) -> list[tuple[str, str]]:
     """Return what is known of a run, by name."""
-    job = payload.job
-    ranks = len(payload.hosts) * payload.slots
-    places = ", ".join(f"{host.name} ({host.private_address})" for host in payload.hosts)
+    job = cluster.job
+    ranks = len(cluster.hosts) * cluster.slots
+    places = ", ".join(f"{host.name} ({host.private_address})" for host in cluster.hosts)
     rows = [
         (
             "run",
-            f"{outcome.run} on stack {payload.stack}: {outcome.state}"
+            f"{outcome.run} on stack {cluster.stack}: {outcome.state}"
             + (f" ({outcome.reason})" if outcome.reason else ""),
         ),
         ("trained by", outcome.trainer),
-        (
-            "model",
-            kind_of(job.kind).describe(job) if job else None,
-        ),
+        ("model", kind_of(job.kind).describe(job) if job else None),
         (
             "where",
-            f"{ranks} ranks on {places}; {payload.slots}x {payload.gpu} each"
-            if payload.gpu
+            f"{ranks} ranks on {places}; {cluster.slots}x {cluster.gpu} each"
+            if cluster.gpu
             else f"{ranks} ranks on {places}",
         ),
         ("hardware", EMULATED if cost.emulated else None),
@@ -139,11 +137,11 @@ def report_rows(payload: ClusterFacts, outcome: Outcome, cost: Cost) -> list[tup
             if outcome.validation_loss is not None
             else None,
         ),
-        ("evaluation", _evaluated(payload, outcome)),
+        ("evaluation", _evaluated(cluster, outcome)),
         ("metrics", ", ".join(_metrics(outcome)) or None),
         ("pace", f"{outcome.seconds_per_step:.3f} s/step" if outcome.seconds_per_step is not None else None),
         ("predicted", _predicted(outcome)),
-        ("planned", _planned(payload)),
+        ("planned", _planned(cluster)),
         ("throughput", _throughput(outcome)),
         ("checkpoints", ", ".join(str(step) for step in outcome.checkpoints) or "none"),
         ("best models", ", ".join(outcome.best) or None),
@@ -170,19 +168,19 @@ def _throughput(outcome: Outcome) -> str | None:
     return f"{outcome.objects_per_second:.0f} objects/s over all ranks, evaluations and checkpoints included"
 
 
-def _planned(payload: ClusterFacts) -> str | None:
+def _planned(cluster: ClusterFacts) -> str | None:
     """Say what was expected before renting, to stand beside the cost."""
-    job, expected = payload.job, payload.prediction
-    if job is None or expected is None or payload.per_hour is None:
+    job, expected = cluster.job, cluster.prediction
+    if job is None or expected is None or cluster.per_hour is None:
         return None
-    bill = Bill(job.max_steps * expected.seconds, Decimal(str(payload.per_hour)))
+    bill = Bill(job.max_steps * expected.seconds, Decimal(str(cluster.per_hour)))
     return f"{bill.hours:.1f} h and ${bill.dollars:,.0f} for {job.max_steps} steps, +-{BAND:.0%}, without preparation"
 
 
-def _evaluated(payload: ClusterFacts, outcome: Outcome) -> str | None:
+def _evaluated(cluster: ClusterFacts, outcome: Outcome) -> str | None:
     """Say what the last evaluations found, beside their loss."""
     said = []
-    for metric in kind_of(payload.job.kind if payload.job else None).metrics:
+    for metric in kind_of(cluster.job.kind if cluster.job else None).metrics:
         values = [one[metric.name] for one in outcome.evaluations if one.get(metric.name) is not None]
         if values:
             said.append(f"last {metric.label} {values[-1]}" + (f" ({metric.note})" if metric.note else ""))

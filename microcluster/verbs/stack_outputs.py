@@ -1,4 +1,4 @@
-"""What Pulumi knows of a stack that is up: the payload of its verbs, and its hosts."""
+"""What Pulumi knows of a stack that is up: the cluster of its verbs, and its hosts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OUTPUT = "microcluster"
 PULUMI_TIMEOUT_S = 60
 
 
-def find_payload(stack: str) -> ClusterFacts | None:
+def find_cluster(stack: str) -> ClusterFacts | None:
     """Return what the stack's outputs say, or None when nothing of it is up."""
     config.path_of(stack)  # Refuses a stack that does not exist; what its file says now is no matter of what runs.
     outputs = _outputs(stack)
@@ -29,26 +29,26 @@ def find_payload(stack: str) -> ClusterFacts | None:
     return ClusterFacts.from_json(found if isinstance(found, str) else json.dumps(found))
 
 
-def payload_of(stack: str) -> ClusterFacts:
-    """Return the payload of a stack that is up, or say how to bring it up."""
-    payload = find_payload(stack)
-    if payload is None:
+def cluster_of(stack: str) -> ClusterFacts:
+    """Return the cluster of a stack that is up, or say how to bring it up."""
+    cluster = find_cluster(stack)
+    if cluster is None:
         raise UserMistake(f"Stack {stack} is not up. Bring it up: make up STACK={stack}")
-    return payload
+    return cluster
 
 
-def launcher_of(payload: ClusterFacts) -> Host:
+def launcher_of(cluster: ClusterFacts) -> Host:
     """Return the host from which the job is started."""
-    return open_hosts(payload)[0]
+    return open_hosts(cluster)[0]
 
 
-def host_named(payload: ClusterFacts, node: str) -> Host:
+def host_named(cluster: ClusterFacts, node: str) -> Host:
     """Return one host by its name."""
-    for host in open_hosts(payload):
+    for host in open_hosts(cluster):
         if host.facts.name == node:
             return host
-    names = ", ".join(host.name for host in payload.hosts)
-    raise UserMistake(f"Stack {payload.stack} has no machine {node}; it has {names}.")
+    names = ", ".join(host.name for host in cluster.hosts)
+    raise UserMistake(f"Stack {cluster.stack} has no machine {node}; it has {names}.")
 
 
 def _outputs(stack: str) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""The steps that `pulumi up` and `pulumi destroy` run: payload on standard input, one line on standard output, safe to repeat."""
+"""The steps that `pulumi up` and `pulumi destroy` run: cluster on standard input, one line on standard output, safe to repeat."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from microcluster.verbs.command import UserMistake, verb
 from microcluster.verbs.program_secrets import secrets_for
 
 
-def _payload() -> ClusterFacts:
+def _read_facts() -> ClusterFacts:
     if sys.stdin.isatty():  # Nobody types one, and reading would wait for ever.
-        raise UserMistake("A step reads its payload on standard input, where `pulumi up` gives it. Start with: make up")
+        raise UserMistake("A step reads its cluster on standard input, where `pulumi up` gives it. Start with: make up")
     return ClusterFacts.from_json(sys.stdin.read())
 
 
 def _one_host(act: Callable[[Host, ClusterFacts], list[str]]) -> int:
-    payload = _payload()
-    for host in steps.open_hosts(payload):
-        changed = act(host, payload)
+    cluster = _read_facts()
+    for host in steps.open_hosts(cluster):
+        changed = act(host, cluster)
         say(f"{host.facts.name}: " + (f"{', '.join(changed)} done" if changed else "nothing to do"))
     return 0
 
@@ -47,8 +47,8 @@ def mount_volume(context: invoke.Context) -> int:
 @verb
 def bring_image(context: invoke.Context) -> int:
     """One training image on every machine: built on the first, handed to the others."""
-    payload = _payload()
-    done = steps.bring_image(steps.open_hosts(payload), payload, kept().get(REGISTRY_KEY))
+    cluster = _read_facts()
+    done = steps.bring_image(steps.open_hosts(cluster), cluster, kept().get(REGISTRY_KEY))
     say(f"training image: {', '.join(done) or 'nothing to do'}")
     return 0
 
@@ -62,8 +62,8 @@ def start_container(context: invoke.Context) -> int:
 @verb
 def start_job(context: invoke.Context) -> int:
     """Hand the run to its supervisor on the launcher."""
-    payload = _payload()
-    say(f"run {payload.run}: {start(steps.open_hosts(payload), payload, secrets_for(payload))}")
+    cluster = _read_facts()
+    say(f"run {cluster.run}: {start(steps.open_hosts(cluster), cluster, secrets_for(cluster))}")
     return 0
 
 
@@ -71,8 +71,8 @@ def start_job(context: invoke.Context) -> int:
 def stop_job(context: invoke.Context) -> int:
     """End the run on every machine; never fails, because nothing over ssh may block a cancellation."""
     try:
-        payload = _payload()
-        unclear = stop(steps.open_hosts(payload), payload)
+        cluster = _read_facts()
+        unclear = stop(steps.open_hosts(cluster), cluster)
     except Exception as error:  # noqa: BLE001 - whatever it is, the cancellation that follows ends the job too
         note(f"stopping the job: {error}")
         say("not stopped over ssh; cancelling the machines ends it")
@@ -80,7 +80,7 @@ def stop_job(context: invoke.Context) -> int:
     for why in unclear.values():
         note(f"stopping the job: {why}")
     say(
-        f"run {payload.run}: "
+        f"run {cluster.run}: "
         + (f"not proved stopped on {', '.join(unclear)}" if unclear else "stopped on every machine")
     )
     return 0

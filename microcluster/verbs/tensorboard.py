@@ -16,7 +16,7 @@ from microcluster.remote.host import Host
 from microcluster.remote.ssh_client import ssh_argv
 from microcluster.remote.steps import open_hosts
 from microcluster.verbs.command import FAILED, STACK, UserMistake, VerbError, verb
-from microcluster.verbs.stack_outputs import payload_of
+from microcluster.verbs.stack_outputs import cluster_of
 
 PORT = 6006
 LOOPBACK = "127.0.0.1"
@@ -29,11 +29,11 @@ USUAL = "usually 10 to 20 s"
 def tensorboard(context: invoke.Context, stack: str = STACK, port: str = str(PORT)) -> int:
     """Show the run's curves in a browser of this computer; Ctrl-C takes TensorBoard and tunnel away."""
     local = free_port(port)
-    payload = payload_of(stack)
-    hosts = open_hosts(payload)
+    cluster = cluster_of(stack)
+    hosts = open_hosts(cluster)
     hosts[0].connect()  # A host that shows another key, or none, is told in our own words.
     note(f"starting TensorBoard on {hosts[0].facts.name}, {USUAL} ...")
-    argv = tunnel_argv(hosts[0], hosts, payload, local)
+    argv = tunnel_argv(hosts[0], hosts, cluster, local)
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as way:
         try:
             return _look(way, f"http://{LOOPBACK}:{local}/", stack)
@@ -44,13 +44,13 @@ def tensorboard(context: invoke.Context, stack: str = STACK, port: str = str(POR
             _end(way)
 
 
-def tunnel_argv(launcher: Host, hosts: list[Host], payload: ClusterFacts, local_port: int) -> tuple[str, ...]:
+def tunnel_argv(launcher: Host, hosts: list[Host], cluster: ClusterFacts, local_port: int) -> tuple[str, ...]:
     """Return the words of the one ssh connection that carries both the tunnel and the server's life."""
-    payload.require("run", "container")
-    assert payload.container
-    logdir = f"{RunFolder(payload).path}/logdir"
+    cluster.require("run", "container")
+    assert cluster.container
+    logdir = f"{RunFolder(cluster).path}/logdir"
     server = ("python", "-c", SERVER.read_text(), logdir, str(PORT))
-    inside = ("docker", "exec", "-i", "-e", "MICROCLUSTER_TOOL=tensorboard", payload.container.name, *server)
+    inside = ("docker", "exec", "-i", "-e", "MICROCLUSTER_TOOL=tensorboard", cluster.container.name, *server)
     forward = f"{LOOPBACK}:{local_port}:{LOOPBACK}:{PORT}"
     options = ("-T", "-o", "ExitOnForwardFailure=yes", "-L", forward)
     return ssh_argv(launcher, hosts, inside, options)

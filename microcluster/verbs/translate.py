@@ -16,7 +16,7 @@ from microcluster.remote.host import Host
 from microcluster.remote.translation import Model, model_of
 from microcluster.remote.translation import translate as translate_lines
 from microcluster.verbs.command import STACK, UserMistake, print_json, verb
-from microcluster.verbs.stack_outputs import launcher_of, payload_of
+from microcluster.verbs.stack_outputs import launcher_of, cluster_of
 
 MOST_LINES = 100_000
 
@@ -30,16 +30,16 @@ def translate(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     right = lines_of(reference) if reference else []
     if right and len(right) != len(sentences):
         raise UserMistake(f"{reference} has {len(right)} lines and {file} has {len(sentences)}: they do not pair.")
-    payload = payload_of(stack)
-    kind = kind_of(payload.job.kind if payload.job else None)
+    cluster = cluster_of(stack)
+    kind = kind_of(cluster.job.kind if cluster.job else None)
     translator = kind.translator
     if translator is None:
         raise UserMistake(f"The job of stack {stack} trains a model that translates nothing.")
-    launcher = launcher_of(payload)
-    _refuse_busy(launcher, payload)
-    chosen = _model(launcher, payload, model, kind)
+    launcher = launcher_of(cluster)
+    _refuse_busy(launcher, cluster)
+    chosen = _model(launcher, cluster, model, kind)
     note(f"translating {len(sentences)} lines with {chosen.checkpoint} on {launcher.facts.name} ...")
-    done = translate_lines(launcher, payload, chosen, sentences, translator)
+    done = translate_lines(launcher, cluster, chosen, sentences, translator)
     if done.cut:
         note(f"{done.cut} lines were longer than the model takes, and cut.")
     score = translator.score(done.lines, right) if right else None
@@ -69,16 +69,16 @@ def lines_of(path: str) -> list[str]:
     return lines
 
 
-def _refuse_busy(launcher: Host, payload: ClusterFacts) -> None:
-    if remote_job.observe(launcher, payload).state in remote_job.ALIVE:
+def _refuse_busy(launcher: Host, cluster: ClusterFacts) -> None:
+    if remote_job.observe(launcher, cluster).state in remote_job.ALIVE:
         raise UserMistake(
-            f"Run {payload.run} of stack {payload.stack} is still at work, and its GPUs have no room for a second model. "
-            f"Wait for its end: fab watch --stack {payload.stack}. Or end it: fab stop --stack {payload.stack}"
+            f"Run {cluster.run} of stack {cluster.stack} is still at work, and its GPUs have no room for a second model. "
+            f"Wait for its end: fab watch --stack {cluster.stack}. Or end it: fab stop --stack {cluster.stack}"
         )
 
 
-def _model(launcher: Host, payload: ClusterFacts, fetched: str, kind: JobKind) -> Model:
+def _model(launcher: Host, cluster: ClusterFacts, fetched: str, kind: JobKind) -> Model:
     if fetched:
         note(f"bringing the model in {fetched} to {launcher.facts.name} ...")
-        return model_of(fetched_model.place(launcher, Path(fetched), payload.mount_point, kind.config_file), kind)
-    return model_of(inventory(launcher, payload), kind)
+        return model_of(fetched_model.place(launcher, Path(fetched), cluster.mount_point, kind.config_file), kind)
+    return model_of(inventory(launcher, cluster), kind)

@@ -9,13 +9,13 @@ from microcluster.remote.host import Host
 from microcluster.remote.host_key import fingerprint
 from microcluster.remote.trust import trust as record
 from microcluster.verbs.command import FAILED, STACK, agrees, verb
-from microcluster.verbs.stack_outputs import host_named, payload_of
+from microcluster.verbs.stack_outputs import cluster_of, host_named
 
 
 @verb
 def trust(context: invoke.Context, node: str, stack: str = STACK, yes: bool = False) -> int:
     """Pin the host key that NODE shows now instead of the one it was ordered with."""
-    return vouch(host_named(payload_of(stack), node), yes=yes)
+    return vouch(host_named(cluster_of(stack), node), yes=yes)
 
 
 def vouch(host: Host, *, yes: bool) -> int:

@@ -24,7 +24,7 @@ from microcluster.verbs import preflight_table, run_text
 from microcluster.verbs.command import FAILED, INTERRUPTED, STACK, VerbError, verb
 from microcluster.verbs.money import Cost, cost_of
 from microcluster.verbs.screen import PlainConsole
-from microcluster.verbs.stack_outputs import launcher_of, payload_of
+from microcluster.verbs.stack_outputs import cluster_of, launcher_of
 
 LOOK_EVERY_S = 1.5
 COST_EVERY_S = 15.0
@@ -47,13 +47,13 @@ class Screen(Protocol):
 @verb
 def watch(context: invoke.Context, stack: str = STACK) -> int:
     """Follow the job to its end; Ctrl-C leaves it running."""
-    payload = payload_of(stack)
+    cluster = cluster_of(stack)
     console = PlainConsole()
     try:
         if not console.is_terminal:
-            return ended(follow(payload, PlainScreen(), launcher_of(payload)), stack)
+            return ended(follow(cluster, PlainScreen(), launcher_of(cluster)), stack)
         with Live(console=console, auto_refresh=True, transient=True) as live:
-            outcome = follow(payload, LiveScreen(live), launcher_of(payload))
+            outcome = follow(cluster, LiveScreen(live), launcher_of(cluster))
         say(run_text.headline(outcome))  # The live lines are gone.
         return ended(outcome, stack)
     except KeyboardInterrupt:
@@ -65,7 +65,7 @@ def watch(context: invoke.Context, stack: str = STACK) -> int:
 
 
 def follow(
-    payload: ClusterFacts,
+    cluster: ClusterFacts,
     screen: Screen,
     launcher: Host,
     cost: Callable[..., Cost] = cost_of,
@@ -78,7 +78,7 @@ def follow(
     while True:
         now = time.monotonic()
         try:
-            outcome = remote_job.observe(launcher, payload)
+            outcome = remote_job.observe(launcher, cluster)
             answered = now
         except UnreachableError as error:
             if now - answered > LOST_LIMIT_S:
@@ -87,20 +87,20 @@ def follow(
             sleep(LOOK_EVERY_S * 3)
             continue
         if now - billed >= COST_EVERY_S:
-            bill, billed = cost(payload, say=note_once), now
+            bill, billed = cost(cluster, say=note_once), now
         if outcome.checks and not checks_shown and (outcome.phase != "preflight" or outcome.state == "failed"):
-            screen.note(preflight_table.summary(outcome.checks, payload.stack))
+            screen.note(preflight_table.summary(outcome.checks, cluster.stack))
             checks_shown = True
         for alarm in outcome.alarms:
             if alarm["cause"] not in told:
-                screen.note(f"alarm: {run_text.alarm_text(alarm, bill)}. {next_for(alarm['cause'], payload.stack)}")
+                screen.note(f"alarm: {run_text.alarm_text(alarm, bill)}. {next_for(alarm['cause'], cluster.stack)}")
         told = {alarm["cause"] for alarm in outcome.alarms}
         screen.show(outcome, bill)
         if outcome.state in ("finished", "failed", "stopped", "stalled"):
             return outcome
         if outcome.state == "absent" and now - began > ABSENT_LIMIT_S:
             raise VerbError(
-                f"stack {payload.stack} has no run {payload.run} on its launcher. Start it: make up STACK={payload.stack}"
+                f"stack {cluster.stack} has no run {cluster.run} on its launcher. Start it: make up STACK={cluster.stack}"
             )
         sleep(LOOK_EVERY_S)
 

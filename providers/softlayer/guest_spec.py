@@ -6,7 +6,7 @@ from typing import Annotated, Self
 
 import pydantic
 
-from microcluster import catalog
+from microcluster.catalog import softlayer as catalog
 from providers.grpc.spec import MARK_PATTERN, ObjectId, Placed
 from providers.rental import owner_mark as marks
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import pydantic
 
-from microcluster import catalog
+from microcluster.catalog import softlayer as catalog
 from providers.grpc.resource_protocol import Created, Live
 from providers.grpc.spec import MARK_PATTERN, Placed, Problem, problems
 from providers.rental import owner_mark as marks

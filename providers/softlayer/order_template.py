@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from microcluster import catalog
+from microcluster.catalog import softlayer as catalog
 from providers.rental.errors import OrderWithoutId, ProviderError
 from providers.softlayer.calls import Api, made_id
 from providers.softlayer.errors import ApiError

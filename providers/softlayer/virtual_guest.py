@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from microcluster import catalog
+from microcluster.catalog import softlayer as catalog
 from providers.grpc.resource_protocol import Created, Live
 from providers.grpc.spec import Problem, difference, problems
 from providers.grpc.values import has_unknown

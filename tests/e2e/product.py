@@ -49,11 +49,11 @@ class Product:
         return json.loads(answer.stdout)
 
     def outputs(self, stack: str = "local") -> dict[str, Any]:
-        """Return a stack's outputs, the payload of the verbs parsed."""
+        """Return a stack's outputs, the cluster facts parsed."""
         answer = self.plain(f"pulumi stack output --json -s {stack}", 120)
         values = json.loads(answer.stdout)
-        payload = values["microcluster"]
-        return values | {"microcluster": json.loads(payload) if isinstance(payload, str) else payload}
+        cluster = values["microcluster"]
+        return values | {"microcluster": json.loads(cluster) if isinstance(cluster, str) else cluster}
 
     def edit_stack(self, old: str, new: str, stack: str = "local") -> None:
         """Change a stack file as with a text editor."""

@@ -129,8 +129,8 @@ def test_the_network_was_measured_by_its_cards_and_is_no_bottleneck(product: Pro
 
 
 def test_four_ranks_ran_on_two_machines(product: Product, up: str) -> None:
-    payload = product.outputs()["microcluster"]
-    shown = product.plain(f"fab ssh --stack local gpu-0 -- cat /data/runs/{payload['run']}/preflight.json")
+    cluster = product.outputs()["microcluster"]
+    shown = product.plain(f"fab ssh --stack local gpu-0 -- cat /data/runs/{cluster['run']}/preflight.json")
     ranks = json.loads(shown.stdout)["ranks"]
     assert sorted(rank["rank"] for rank in ranks) == [0, 1, 2, 3]
     assert len({rank["host"] for rank in ranks}) == 2

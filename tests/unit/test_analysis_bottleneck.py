@@ -73,7 +73,7 @@ def test_one_machine_has_no_network_to_wait_for() -> None:
     ],
 )
 def test_what_is_not_known_is_not_told(seen, link) -> None:
-    assert bottleneck.answer(seen, link).answer.startswith("Not to be told")
+    assert bottleneck.answer(seen, link).answer.startswith("Unknown")
     bottleneck.rows(seen, link)
 
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sampled_run import SampledRun
 from test_analysis_run_state import seen
-from verb_samples import COST, PAYLOAD
+from verb_samples import CLUSTER, COST
 
 from microcluster.analysis import events, network_usage, run_questions
 from microcluster.analysis.run_state import judge
@@ -67,8 +67,8 @@ def test_no_value_makes_a_reader_fail(values: list[object]) -> None:
     found, left_out = events.sound(mixed)
     assert len(found) + left_out == len(mixed)
     outcome = judge(seen(events=mixed, alive=True, exit_code=None, now=9e9))
-    run_text.status(PAYLOAD, outcome, COST)
-    run_text.report(PAYLOAD, outcome, COST)
+    run_text.status(CLUSTER, outcome, COST)
+    run_text.report(CLUSTER, outcome, COST)
     run_questions.curves(found, 100, KIND.metrics)
     run_questions.how_long(found)
     run_questions.gpus_used(found)
@@ -79,19 +79,19 @@ def test_no_value_makes_a_reader_fail(values: list[object]) -> None:
 def test_status_says_how_many_lines_were_left_out() -> None:
     outcome = judge(seen(events=[*seen()["events"], None, 7]))
     assert outcome.malformed == 2
-    assert "could not be read, and are left out: 2" in run_text.status(PAYLOAD, outcome, COST)
-    assert "left out" not in run_text.status(PAYLOAD, judge(seen()), COST)
+    assert "could not be read, and are left out: 2" in run_text.status(CLUSTER, outcome, COST)
+    assert "left out" not in run_text.status(CLUSTER, judge(seen()), COST)
 
 
 def test_the_report_reads_over_a_value_that_is_no_number(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = FakeMachine()
-    folder = f"/data/runs/{PAYLOAD.run}"
+    folder = f"/data/runs/{CLUSTER.run}"
     machine.files[f"{folder}/progress.jsonl"] = '{"event": "train", "step": "ten", "loss": [], "t": 1}\n'
     machine.files[f"{folder}/samples.jsonl"] = '{"event": "sample", "node": "gpu-0", "t": 1, "gpus": ["all"]}\n{}\n'
     monkeypatch.setattr(run_export, "_files", lambda *_: [])
-    monkeypatch.setattr(run_export, "_data", lambda launcher, payload: [])
+    monkeypatch.setattr(run_export, "_data", lambda launcher, cluster: [])
     monkeypatch.setattr(run_export, "_asked", lambda *_: [])
-    records = run_export.read(machine, PAYLOAD)
+    records = run_export.read(machine, CLUSTER)
     assert (records.events, records.malformed) == ((), 3)
 
 

@@ -138,7 +138,7 @@ def test_a_rate_that_was_recorded_twice_counts_once() -> None:
 
 def test_gpu_use_of_emulated_hardware_answers_nothing_and_says_so() -> None:
     found = run_questions.gpus_used([{"event": "sample", "gpus": [20, 30]}], emulated=True)
-    assert found.answer.startswith("Not to be told: these GPUs are emulated")
+    assert found.answer.startswith("Unknown: these GPUs are emulated")
     assert found.figures == {"mean_percent": 25, "emulated": True}
 
 

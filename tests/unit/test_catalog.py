@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from microcluster import catalog
+from microcluster.catalog import softlayer as catalog
 
 
 @pytest.mark.parametrize(("flavor", "dollars"), [("AC1_16X120X100", 9), ("AC2_16X120X100", 13)])

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from test_analysis_run_state import seen
 
-from components.cluster import cluster_payload
+from components.cluster import cluster_facts_of
 from components.job import job_of
 from microcluster import config
 from microcluster.analysis.run_questions import curves
@@ -102,7 +102,7 @@ def launched(stack: config.Stack) -> RunFolder:
     owner = config.Owner("1f3a9c42", "ssh-ed25519 AAAA", "key", "rank_key")
     hosts = tuple(Host(f"gpu-{n}", "1", "198.51.100.1", f"10.0.0.{n + 1}", "k") for n in (0, 1))
     stack = config.with_files(stack)
-    return RunFolder(replace(cluster_payload(stack, owner, hosts), job=job_of(stack), run="abcdef012345"))
+    return RunFolder(replace(cluster_facts_of(stack, owner, hosts), job=job_of(stack), run="abcdef012345"))
 
 
 def test_a_program_of_ones_own_travels_as_its_texts_and_is_started_as_every_rank() -> None:

@@ -1,4 +1,4 @@
-"""The plan of a run: payload, rendered configuration, run id, argv, and the quoting of templates."""
+"""The plan of a run: cluster, rendered configuration, run id, argv, and the quoting of templates."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from microcluster.jobs.run_spec import RunFolder
 
 JOB = Job("openseq2seq", "transformer-tiny", 300, "fp32", 16, 100, 100, "debian-en-de")
 HOSTS = tuple(Host(f"gpu-{n}", str(n), f"198.51.100.{n}", f"10.112.7.{n}", "ssh-ed25519 AAAA") for n in (2, 3))
-PAYLOAD = ClusterFacts("local", "1f3a9c42", HOSTS, slots=2, container=Container("openseq2seq", "r.test/i:t"), job=JOB)
+CLUSTER = ClusterFacts("local", "1f3a9c42", HOSTS, slots=2, container=Container("openseq2seq", "r.test/i:t"), job=JOB)
 TEXT = st.text(st.characters(blacklist_characters="\0", blacklist_categories=["Cs"]))
 
 
@@ -54,10 +54,10 @@ def load(job, tmp_path):
     return runpy.run_path(str(path))
 
 
-def test_a_payload_survives_its_json_and_says_nothing_about_what_is_not_set():
-    assert ClusterFacts.from_json(PAYLOAD.to_json()) == PAYLOAD
-    assert "null" not in PAYLOAD.to_json()
-    assert list(json.loads(PAYLOAD.to_json())) == sorted(json.loads(PAYLOAD.to_json()))
+def test_cluster_facts_survive_json_and_say_nothing_about_what_is_not_set():
+    assert ClusterFacts.from_json(CLUSTER.to_json()) == CLUSTER
+    assert "null" not in CLUSTER.to_json()
+    assert list(json.loads(CLUSTER.to_json())) == sorted(json.loads(CLUSTER.to_json()))
 
 
 @pytest.mark.parametrize(
@@ -71,14 +71,14 @@ def test_a_payload_survives_its_json_and_says_nothing_about_what_is_not_set():
         ('{"stack": "a", "mark": "b", "hosts": [{"name": "x"}]}', "hosts/0/guest_id: missing"),
     ],
 )
-def test_what_is_no_payload_is_refused_with_the_key(text, problem):
+def test_what_are_no_cluster_facts_is_refused_with_the_key(text, problem):
     with pytest.raises(ClusterFactsError, match=problem):
         ClusterFacts.from_json(text)
 
 
 def test_a_step_names_what_it_misses():
     with pytest.raises(ClusterFactsError, match="this step needs run, key_file"):
-        PAYLOAD.require("run", "key_file")
+        CLUSTER.require("run", "key_file")
 
 
 def test_the_configuration_says_what_the_job_says(tensorflow, tmp_path):
@@ -115,10 +115,10 @@ def test_every_configuration_is_python_3_5(model, dataset):
 
 
 def test_the_run_stays_the_same_when_more_steps_are_asked_for_or_addresses_become_known():
-    run = run_id(PAYLOAD)
+    run = run_id(CLUSTER)
     assert len(run) == 12
-    more = dataclasses.replace(PAYLOAD, job=dataclasses.replace(JOB, max_steps=900))
-    unknown = dataclasses.replace(PAYLOAD, hosts=tuple(Host(h.name, "", "", "", "") for h in HOSTS))
+    more = dataclasses.replace(CLUSTER, job=dataclasses.replace(JOB, max_steps=900))
+    unknown = dataclasses.replace(CLUSTER, hosts=tuple(Host(h.name, "", "", "", "") for h in HOSTS))
     assert run_id(more) == run_id(unknown) == run
 
 
@@ -134,18 +134,18 @@ def test_the_run_stays_the_same_when_more_steps_are_asked_for_or_addresses_becom
     ],
 )
 def test_anything_else_makes_it_another_run(change):
-    assert run_id(dataclasses.replace(PAYLOAD, **change)) != run_id(PAYLOAD)
+    assert run_id(dataclasses.replace(CLUSTER, **change)) != run_id(CLUSTER)
 
 
 def test_other_data_make_another_run_in_a_folder_of_their_own(monkeypatch):
     def with_data(name):
         job = dataclasses.replace(JOB, data=Data(name, address="https://example.com/a.tar"))
-        return dataclasses.replace(PAYLOAD, job=job)
+        return dataclasses.replace(CLUSTER, job=job)
 
-    assert len({run_id(one) for one in (PAYLOAD, with_data("d1"), with_data("d2"))}) == 3
+    assert len({run_id(one) for one in (CLUSTER, with_data("d1"), with_data("d2"))}) == 3
     assert openseq2seq.data_folder(JOB, "/data") == "/data/debian_en_de"
     assert openseq2seq.data_folder(with_data("d1").job, "/data") == "/data/debian_en_de-d1"
-    before = run_id(PAYLOAD)
+    before = run_id(CLUSTER)
     small = datasets.DATASETS["debian-en-de"]
     for change, is_other in (
         ({"seed": 17}, True),
@@ -153,12 +153,12 @@ def test_other_data_make_another_run_in_a_folder_of_their_own(monkeypatch):
     ):
         changed = dataclasses.replace(small, recipe={**small.recipe, **change})
         monkeypatch.setitem(datasets.DATASETS, "debian-en-de", changed)
-        assert (run_id(PAYLOAD) != before) is is_other
+        assert (run_id(CLUSTER) != before) is is_other
 
 
-def test_data_survive_the_payloads_json():
+def test_data_survive_the_json_of_the_cluster_facts():
     data = Data("d1", path="/there", is_tar=False, files=(SentFile("a", 7, "0" * 64),))
-    known = dataclasses.replace(PAYLOAD, job=dataclasses.replace(JOB, data=data))
+    known = dataclasses.replace(CLUSTER, job=dataclasses.replace(JOB, data=data))
     assert ClusterFacts.from_json(known.to_json()) == known
 
 
@@ -175,7 +175,7 @@ def test_a_recipe_makes_every_file_of_its_data_set_from_texts_that_it_has(datase
 
 
 def test_the_data_are_made_without_a_gpu_in_a_container_that_ends_with_the_run():
-    job = json.loads(RunFolder(dataclasses.replace(PAYLOAD, run="abcdef012345")).texts()["job.json"])
+    job = json.loads(RunFolder(dataclasses.replace(CLUSTER, run="abcdef012345")).texts()["job.json"])
     line = " ".join(job["stage"])
     assert line.startswith("docker run --rm --name microcluster-staging-abcdef012345 ")
     for part in ("--label microcluster.staging=abcdef012345", "--runtime=runc", "-e MICROCLUSTER_RUN=abcdef012345"):
@@ -184,30 +184,30 @@ def test_the_data_are_made_without_a_gpu_in_a_container_that_ends_with_the_run()
 
 def test_the_stand_ins_version_is_that_of_the_image_and_makes_another_run(monkeypatch):
     base = "ngc.microcluster.internal:5000/microcluster/training:standin"
-    standin = dataclasses.replace(PAYLOAD, container=Container("openseq2seq", base))
+    standin = dataclasses.replace(CLUSTER, container=Container("openseq2seq", base))
     version = Path(__file__).parents[2] / "images/training/opt/OpenSeq2Seq/STANDIN_VERSION"
     assert (
         f"stand-in {version.read_text().strip()}"
         == trainer_image.STAND_IN_RELEASE
         == image.of(standin.container).program
     )
-    before, other = run_id(standin), run_id(PAYLOAD)
+    before, other = run_id(standin), run_id(CLUSTER)
     monkeypatch.setattr(trainer_image, "STAND_IN_RELEASE", "stand-in 9")
     assert run_id(standin) != before
-    assert run_id(PAYLOAD) == other
+    assert run_id(CLUSTER) == other
 
 
 def test_another_trainer_in_the_same_image_is_another_run_in_another_folder():
     base = "ngc.microcluster.internal:5000/microcluster/training:local"
     names = (None, "OpenSeq2Seq 8681d381", "OpenSeq2Seq of unknown commit, files 0123456789ab")
     containers = [Container("openseq2seq", base, trainer=name) for name in names]
-    payloads = [dataclasses.replace(PAYLOAD, container=one) for one in containers]
-    assert len({run_id(payload) for payload in payloads}) == 3
-    jobs = [RunFolder(dataclasses.replace(payload, run="0" * 12)).values() for payload in payloads]
+    clusters = [dataclasses.replace(CLUSTER, container=one) for one in containers]
+    assert len({run_id(cluster) for cluster in clusters}) == 3
+    jobs = [RunFolder(dataclasses.replace(cluster, run="0" * 12)).values() for cluster in clusters]
     assert [job["trainer"] for job in jobs] == [trainer_image.STAND_IN_RELEASE, *names[1:]]
     folders = [trainer_image.STAND_IN_FOLDER, trainer_image.LOCAL_PROGRAM_FOLDER, trainer_image.LOCAL_PROGRAM_FOLDER]
     assert [job["program_folder"] for job in jobs] == folders
-    assert RunFolder(dataclasses.replace(PAYLOAD, run="0" * 12)).values()["program_folder"] == "/opt/OpenSeq2Seq"
+    assert RunFolder(dataclasses.replace(CLUSTER, run="0" * 12)).values()["program_folder"] == "/opt/OpenSeq2Seq"
 
 
 def test_mpirun_is_held_to_the_private_network_and_carries_the_mark():
@@ -239,7 +239,7 @@ def test_a_world_off_the_private_network_is_refused(addresses):
 
 
 def test_the_run_folder_holds_everything_the_supervisor_reads():
-    folder = RunFolder(dataclasses.replace(PAYLOAD, run="abcdef012345"), "i@sha256:1")
+    folder = RunFolder(dataclasses.replace(CLUSTER, run="abcdef012345"), "i@sha256:1")
     texts = folder.texts()
     assert list(texts)[-1] == "job.json"
     job = json.loads(texts["job.json"])
@@ -265,7 +265,7 @@ def test_the_run_folder_holds_everything_the_supervisor_reads():
 
 
 def test_nothing_in_the_folder_of_the_ranks_files_is_executed_itself_because_run_is_mounted_noexec():
-    texts = RunFolder(dataclasses.replace(PAYLOAD, run="abcdef012345")).texts()
+    texts = RunFolder(dataclasses.replace(CLUSTER, run="abcdef012345")).texts()
     job = json.loads(texts["job.json"])
     assert "sh /run/microcluster/ssh" in job["processes"][0]["argv"]
     assert "ssh='sh /run/microcluster/ssh'" in texts["place.sh"]
@@ -296,14 +296,14 @@ def test_a_template_without_one_of_its_inputs_fails():
 
 def test_the_preflight_sums_as_much_as_the_models_gradients_and_wants_room_for_all_its_checkpoints():
     big = dataclasses.replace(JOB, model="transformer-base", dataset="wmt16-en-de")
-    job = RunFolder(dataclasses.replace(PAYLOAD, run="1f", job=big)).values()
+    job = RunFolder(dataclasses.replace(CLUSTER, run="1f", job=big)).values()
     assert job["model_bytes"] == pytest.approx(4 * 60_880_896, rel=0.01)  # The published number of parameters.
     assert str(job["model_bytes"]) in job["collective"][0]["argv"]
     assert job["disk_bytes"] > 12 * 14 * 60_000_000
 
 
 def test_the_launcher_learns_what_a_step_should_take_and_what_all_machines_cost():
-    run = dataclasses.replace(PAYLOAD, run="0123456789ab", per_hour=13.0)
+    run = dataclasses.replace(CLUSTER, run="0123456789ab", per_hour=13.0)
     known = dataclasses.replace(run, prediction=Prediction(1.75, 0.5927, 365_285_376))
     keys = ("predicted_s", "compute_s", "wire_bytes", "per_hour", "print_steps")
     assert [RunFolder(known).values()[key] for key in keys] == [1.75, 0.5927, 365_285_376, 13.0, 10]

@@ -11,21 +11,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent import step_time_model
-from microcluster import catalog
-from microcluster.planning import BAND, Bill, Setting, at_risk, interval, next_started_hour, predict
+from microcluster.catalog import softlayer as catalog
+from microcluster.planning.costs import Bill, at_risk, interval, next_started_hour
+from microcluster.planning.prediction import BAND, TrainingSetup, predict
 
-V100 = Setting("V100", 2, 2, 1000, "transformer-base", "mixed", 256, 4 * 60_880_896)
-P100 = Setting("P100", 2, 2, 1000, "transformer-base", "fp32", 256, 4 * 60_880_896)
+V100 = TrainingSetup("V100", 2, 2, 1000, "transformer-base", "mixed", 256, 4 * 60_880_896)
+P100 = TrainingSetup("P100", 2, 2, 1000, "transformer-base", "fp32", 256, 4 * 60_880_896)
 FLAVOR = {"V100": "AC2_16X120X100", "P100": "AC1_16X120X100"}
 
 
-def seconds(setting: Setting, link_mbps: int | None = None) -> float:
+def seconds(setting: TrainingSetup, link_mbps: int | None = None) -> float:
     found = predict(setting, link_mbps)
     assert found
     return found.seconds
 
 
-def per_hour(setting: Setting) -> Decimal:
+def per_hour(setting: TrainingSetup) -> Decimal:
     price = catalog.price_per_hour(FLAVOR[setting.gpu], (2000,), 1000)
     assert price
     return setting.nodes * price
@@ -139,7 +140,7 @@ def test_a_run_that_is_shorter_than_the_interval_risks_itself_and_no_more() -> N
 
 @given(
     st.builds(
-        Setting,
+        TrainingSetup,
         *(st.sampled_from(["V100", "P100"]), st.sampled_from([1, 2]), st.integers(1, 64)),
         st.sampled_from(catalog.PORT_SPEEDS_MBPS),
         *(

@@ -110,21 +110,21 @@ def test_a_step_runs_on_creation_and_on_change_alike() -> None:
 
 
 def test_a_step_on_one_node_learns_nothing_of_the_others() -> None:
-    payload = json.loads(declare()["cluster-gpu-1-prepared"].inputs["stdin"])
-    assert [host["name"] for host in payload["hosts"]] == ["gpu-1"]
-    assert "job" not in payload
+    cluster = json.loads(declare()["cluster-gpu-1-prepared"].inputs["stdin"])
+    assert [host["name"] for host in cluster["hosts"]] == ["gpu-1"]
+    assert "job" not in cluster
 
 
 def test_the_job_knows_every_host_in_rank_order() -> None:
-    payload = json.loads(declare()["job-run"].inputs["stdin"])
-    assert [host["name"] for host in payload["hosts"]] == ["gpu-0", "gpu-1"]
-    assert payload["job"]["max_steps"] == 50000
+    cluster = json.loads(declare()["job-run"].inputs["stdin"])
+    assert [host["name"] for host in cluster["hosts"]] == ["gpu-0", "gpu-1"]
+    assert cluster["job"]["max_steps"] == 50000
 
 
 def test_the_job_knows_what_a_step_should_take_and_what_all_machines_cost() -> None:
-    payload = json.loads(declare()["job-run"].inputs["stdin"])
-    assert payload["prediction"] == {"compute_s": 0.5927, "seconds": 1.7503, "wire_bytes": 365285376}
-    assert payload["per_hour"] == 8.99
+    cluster = json.loads(declare()["job-run"].inputs["stdin"])
+    assert cluster["prediction"] == {"compute_s": 0.5927, "seconds": 1.7503, "wire_bytes": 365285376}
+    assert cluster["per_hour"] == 8.99
     assert "prediction" not in json.loads(declare(job__model="transformer-tiny")["job-run"].inputs["stdin"])
 
 
@@ -137,7 +137,7 @@ def test_the_preview_warns_of_an_interval_that_puts_much_more_at_risk(monkeypatc
     assert [text[:55] for text in said] == ["job.checkpointSteps: 5000 puts 2.4 h and $31.60 at risk"]
 
 
-def test_more_steps_change_the_payload_and_not_the_run() -> None:
+def test_more_steps_change_the_facts_and_not_the_run() -> None:
     short, long = declare()["job-run"].inputs, declare(job__maxSteps=60000)["job-run"].inputs
     assert short["stdin"] != long["stdin"]
     assert short["triggers"] == long["triggers"]

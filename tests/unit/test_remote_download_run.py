@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import sample_spec
 from fake_machine import FakeMachine
-from test_jobs_run_spec import PAYLOAD
+from test_jobs_run_spec import CLUSTER
 from tiny_checkpoint import DATA, INDEX
 
 from microcluster.remote.download_run import RemoteFile, bring, inventory
@@ -94,7 +94,7 @@ def test_records_and_events_come_home_and_scratch_files_do_not(tmp_path: Path) -
 def test_a_machine_that_lists_a_file_outside_of_the_runs_folder_brings_nothing(path: str) -> None:
     machine = Machine(json.dumps([{"source": "/data/x", "path": path, "size": 1, "sha256": "0", "what": "record"}]))
     with pytest.raises(RemoteError, match="leads out of the folder"):
-        inventory(machine, replace(PAYLOAD, run="0123456789ab"))
+        inventory(machine, replace(CLUSTER, run="0123456789ab"))
 
 
 def test_a_log_that_is_still_written_is_taken_as_long_as_it_is_now(tmp_path: Path) -> None:

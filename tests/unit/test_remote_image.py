@@ -54,8 +54,8 @@ def cluster(machine, monkeypatch):
 
 
 def bring(cluster, container, rank_key):
-    payload = ClusterFacts("local", "1f3a9c42", container=container, rank_key_file=rank_key)
-    return steps.bring_image(cluster, payload)
+    facts = ClusterFacts("local", "1f3a9c42", container=container, rank_key_file=rank_key)
+    return steps.bring_image(cluster, facts)
 
 
 def silent_docker(run, said):

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 from fake_machine import FACTS
-from test_jobs_run_spec import PAYLOAD
+from test_jobs_run_spec import CLUSTER
 
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote import job
@@ -31,16 +31,16 @@ class Losing(Host):
 
 
 def test_one_lost_look_at_a_run_is_taken_again():
-    assert job.observe(Losing(1), PAYLOAD).state == "absent"
+    assert job.observe(Losing(1), CLUSTER).state == "absent"
 
 
 def test_a_launcher_that_stays_silent_is_said():
     with pytest.raises(UnreachableError, match="no answer after"):
-        job.observe(Losing(2), PAYLOAD)
+        job.observe(Losing(2), CLUSTER)
 
 
 def test_a_run_folder_of_an_earlier_version_is_a_sentence_with_the_next_step(tmp_path):
-    known = dataclasses.replace(PAYLOAD, mount_point=str(tmp_path), run="abcdef012345")
+    known = dataclasses.replace(CLUSTER, mount_point=str(tmp_path), run="abcdef012345")
     folder = tmp_path / "runs" / "abcdef012345"
     folder.mkdir(parents=True)
     (folder / "job.json").write_text('{"run": "abcdef012345", "max_steps": 300}')
@@ -49,7 +49,7 @@ def test_a_run_folder_of_an_earlier_version_is_a_sentence_with_the_next_step(tmp
 
 
 def test_what_is_placed_in_the_runs_folder_is_what_observing_it_runs(tmp_path):
-    known = dataclasses.replace(PAYLOAD, mount_point=str(tmp_path), run="abcdef012345")
+    known = dataclasses.replace(CLUSTER, mount_point=str(tmp_path), run="abcdef012345")
     folder = RunFolder(known, "sha256:1")
     job.place(Losing(0), folder.path, folder.texts())
     assert job.observe(Losing(0), known).max_steps == 300

@@ -13,7 +13,7 @@ import pytest
 import sample_spec
 from fake_machine import FakeMachine
 from tiny_checkpoint import DATA, INDEX, save
-from verb_samples import PAYLOAD
+from verb_samples import CLUSTER
 
 from agent.readers import scalars
 from microcluster.jobs.run_spec import RunFolder
@@ -34,7 +34,7 @@ class Launcher(FakeMachine):
         return file.read_text() if file.exists() else None
 
     def run(self, argv, *, stdin="", timeout_s=None, accept=(0,)):
-        words = [word.replace(RunFolder(PAYLOAD).path, str(self.folder)) for word in argv]
+        words = [word.replace(RunFolder(CLUSTER).path, str(self.folder)) for word in argv]
         done = subprocess.run(words, capture_output=True, text=True, check=False)
         return Completed(done.returncode, done.stdout, done.stderr)
 
@@ -47,7 +47,7 @@ def folder(tmp_path):
 
 
 def read(folder):
-    return run_export.read(Launcher(folder), PAYLOAD)
+    return run_export.read(Launcher(folder), CLUSTER)
 
 
 def field(number: int, kind: int, content: bytes) -> bytes:

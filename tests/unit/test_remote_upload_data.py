@@ -52,7 +52,7 @@ def local(tmp_path):
     return folder
 
 
-def payload(tmp_path, local, is_tar=False):
+def cluster(tmp_path, local, is_tar=False):
     sha256 = hashlib.sha256(CONTENT).hexdigest()
     names = ("train.en.tok",) if is_tar else ("train.de.tok", "train.en.tok")
     files = tuple(SentFile(name, len(CONTENT), sha256) for name in names)
@@ -67,7 +67,7 @@ def arrived(tmp_path):
 
 @pytest.mark.parametrize("is_tar", [True, False])
 def test_what_was_named_lies_on_the_launcher_and_is_not_sent_again(tmp_path, local, is_tar):
-    launcher, wanted = Launcher(), payload(tmp_path, local, is_tar)
+    launcher, wanted = Launcher(), cluster(tmp_path, local, is_tar)
     assert send_data([launcher], wanted) is True
     assert arrived(tmp_path) == {file.name: CONTENT for file in wanted.job.data.files}
     before = launcher.sent
@@ -76,7 +76,7 @@ def test_what_was_named_lies_on_the_launcher_and_is_not_sent_again(tmp_path, loc
 
 
 def test_a_lost_connection_is_taken_up_at_the_byte_where_it_was_lost(tmp_path, local):
-    launcher, wanted = Launcher(lost_at=500_000), payload(tmp_path, local)
+    launcher, wanted = Launcher(lost_at=500_000), cluster(tmp_path, local)
     with pytest.raises(UnreachableError):
         send_data([launcher], wanted)
     send_data([launcher], wanted)
@@ -85,16 +85,16 @@ def test_a_lost_connection_is_taken_up_at_the_byte_where_it_was_lost(tmp_path, l
 
 
 def test_bytes_that_changed_on_their_way_are_sent_once_more_and_then_refused(tmp_path, local):
-    send_data([Launcher(garbled=1)], payload(tmp_path, local))
+    send_data([Launcher(garbled=1)], cluster(tmp_path, local))
     assert set(arrived(tmp_path).values()) == {CONTENT}
     other = tmp_path / "other"
     with pytest.raises(RemoteError, match="arrived 2 times with another hash"):
-        send_data([Launcher(garbled=99)], payload(other, local))
+        send_data([Launcher(garbled=99)], cluster(other, local))
     assert not list((other / "data" / "staging" / "d1" / "sent").iterdir())
 
 
 def test_a_host_that_has_the_data_whole_makes_sending_needless_even_without_the_files(tmp_path, local):
-    wanted = payload(tmp_path, local)
+    wanted = cluster(tmp_path, local)
     folder = tmp_path / "data" / "debian_en_de-d1"
     folder.mkdir(parents=True)
     (folder / "ID").write_text("d1\n")
@@ -108,7 +108,7 @@ def test_a_host_that_has_the_data_whole_makes_sending_needless_even_without_the_
 
 
 def test_a_recipe_and_an_address_need_nothing_from_this_computer(tmp_path, local):
-    wanted = payload(tmp_path, local)
+    wanted = cluster(tmp_path, local)
     for data in (None, Data("d1", address="https://example.com/t.tar")):
         object.__setattr__(wanted.job, "data", data)
         assert send_data([Launcher()], wanted) is False

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from fake_machine import FACTS, FakeMachine
-from verb_samples import PAYLOAD
+from verb_samples import CLUSTER
 
 import fabfile
 from microcluster import config
@@ -86,8 +86,8 @@ def test_an_interrupted_verb_says_what_still_goes_on_and_what_takes_it_up(capsys
 
 
 def test_what_to_do_next_is_said_to_a_person_and_left_to_make_where_make_runs_the_verb(capsys, monkeypatch):
-    monkeypatch.setattr(job, "find_payload", lambda stack: PAYLOAD)
-    monkeypatch.setattr(remote_job, "stop_job", lambda hosts, payload: {})
+    monkeypatch.setattr(job, "find_cluster", lambda stack: CLUSTER)
+    monkeypatch.setattr(remote_job, "stop_job", lambda hosts, cluster: {})
     monkeypatch.delenv(PART_OF_MAKE, raising=False)
     for advice in (True, False):
         with pytest.raises(SystemExit):
@@ -130,12 +130,12 @@ def test_the_command_ends_with_the_exit_code_of_its_verb():
     assert (done.returncode, done.stdout, "nope" in done.stderr, "Traceback" in done.stderr) == (2, "", True, False)
 
 
-def test_a_step_with_a_broken_payload_fails_with_the_key_that_is_missing(run):
+def test_a_step_with_a_broken_cluster_fails_with_the_key_that_is_missing(run):
     code, _, err = run("step.prepare-node", stdin='{"stack": "local"}')
     assert (code, "mark: missing" in err) == (1, True)
 
 
-def test_a_step_that_a_person_starts_by_hand_does_not_wait_for_a_payload(monkeypatch, capsys):
+def test_a_step_that_a_person_starts_by_hand_does_not_wait_for_standard_input(monkeypatch, capsys):
     monkeypatch.setattr(sys, "stdin", types.SimpleNamespace(isatty=lambda: True, read=lambda: pytest.fail("it waits")))
     with pytest.raises(SystemExit) as end:
         step.prepare_node(command.invoke.Context())
@@ -143,7 +143,7 @@ def test_a_step_that_a_person_starts_by_hand_does_not_wait_for_a_payload(monkeyp
 
 
 def test_stopping_never_fails_and_says_one_line(run):
-    nobody = dataclasses.replace(PAYLOAD, hosts=(dataclasses.replace(FACTS, public_address="127.0.0.1"),))
+    nobody = dataclasses.replace(CLUSTER, hosts=(dataclasses.replace(FACTS, public_address="127.0.0.1"),))
     no_key = nobody.to_json()
     for stdin in ("{}", no_key, no_key.replace("ssh-ed25519 AAAA", f"ssh-ed25519 {ED25519}")):
         code, out, err = run("step.stop-job", stdin=stdin)
@@ -157,7 +157,7 @@ def test_a_pulumi_that_hangs_is_a_sentence(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setattr(stack_outputs, "PULUMI_TIMEOUT_S", 0.2)
     with pytest.raises(command.VerbError, match="no answer after 0.2 s"):
-        stack_outputs.find_payload("local")
+        stack_outputs.find_cluster("local")
 
 
 def test_a_missing_ssh_client_is_a_sentence():
@@ -180,7 +180,7 @@ def test_the_words_after_the_dashes_are_for_the_machine():
     ],
 )
 def test_what_stands_after_the_dashes_reaches_the_machines_shell_as_with_ssh(words, line, monkeypatch, tmp_path):
-    up = dataclasses.replace(PAYLOAD, key_file=str(tmp_path / "key"))
+    up = dataclasses.replace(CLUSTER, key_file=str(tmp_path / "key"))
     became = []
     monkeypatch.setattr(stack_outputs, "_outputs", lambda stack: {stack_outputs.OUTPUT: up.to_json()})
     monkeypatch.setattr(sys, "argv", ["fab", "ssh", "gpu-0", *(["--", *words] if words else [])])
@@ -194,8 +194,8 @@ def test_what_runs_is_found_whatever_has_become_of_its_stack_file(tmp_path, monk
     text = (ROOT / "stacks" / "Pulumi.local.yaml").read_text().replace("kind: openseq2seq", "kind: something")
     (tmp_path / "Pulumi.local.yaml").write_text(text)
     monkeypatch.setattr(config, "STACKS", tmp_path)
-    monkeypatch.setattr(stack_outputs, "_outputs", lambda stack: {stack_outputs.OUTPUT: PAYLOAD.to_json()})
-    assert stack_outputs.find_payload("local") == PAYLOAD
+    monkeypatch.setattr(stack_outputs, "_outputs", lambda stack: {stack_outputs.OUTPUT: CLUSTER.to_json()})
+    assert stack_outputs.find_cluster("local") == CLUSTER
     assert config.read_account("local").config_file.endswith("/emulator/softlayer.conf")
     with pytest.raises(ConfigError, match="job/kind"):
         config.read_file("local")
@@ -220,7 +220,7 @@ def test_stopping_gives_up_on_a_machine_that_does_not_answer_and_names_it(monkey
             time.sleep(3)
 
     monkeypatch.setattr(remote_job, "STOP_ALL_S", 0.2)
-    assert remote_job.stop_job([Silent()], PAYLOAD) == {"gpu-0": "no answer in time"}
+    assert remote_job.stop_job([Silent()], CLUSTER) == {"gpu-0": "no answer in time"}
 
 
 def test_stopping_takes_less_than_the_minute_that_a_cancellation_may_wait():
@@ -254,5 +254,5 @@ def test_stopping_says_which_machine_was_not_looked_at_because_docker_did_not_an
         def _python3(self, words, stdin):
             return json.dumps({"ended": 2, "left": [], "unseen": "Docker does not answer"})
 
-    (answer,) = remote_job.stop_job([Hanging()], PAYLOAD).values()
+    (answer,) = remote_job.stop_job([Hanging()], CLUSTER).values()
     assert answer.endswith(": Docker does not answer")

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import pytest
-from verb_samples import COST, PAYLOAD
+from verb_samples import CLUSTER, COST
 
 from microcluster.config import Owner
 from microcluster.jobs.cluster_facts import ClusterFactsError
@@ -36,27 +36,27 @@ class Falling:
 def test_a_bill_that_cannot_be_read_is_a_sentence_and_does_not_end_the_watching(capsys):
     with pytest.raises(AccountError, match="reading the bill at https://api.test as somebody: a bad day"):
         read_charges(Falling(), marks.Owner("local", "1f3a9c42"))
-    assert money.cost_of(PAYLOAD, Falling()) == Cost(None, None)
+    assert money.cost_of(CLUSTER, Falling()) == Cost(None, None)
     assert "a bad day" in capsys.readouterr().err
 
 
 def test_the_money_of_a_living_stack_is_read_where_it_was_ordered_whatever_its_file_says_now(monkeypatch):
-    there, opened = dataclasses.replace(PAYLOAD, account_config_file="/ordered/there"), []
+    there, opened = dataclasses.replace(CLUSTER, account_config_file="/ordered/there"), []
     monkeypatch.setattr(money, "open_account", lambda file, exported: opened.append(file) or Falling())
-    monkeypatch.setattr(money, "find_payload", lambda stack: there)
+    monkeypatch.setattr(money, "find_cluster", lambda stack: there)
     money.cost_of(there)
     assert money.account_and_mark("local")[1] == there.mark
     assert opened == ["/ordered/there", "/ordered/there"]
 
 
-@pytest.mark.parametrize("lost", [command.VerbError("no state"), ClusterFactsError("an older payload"), None])
+@pytest.mark.parametrize("lost", [command.VerbError("no state"), ClusterFactsError("an older cluster"), None])
 def test_a_receipt_needs_no_state_but_the_stack_file_and_its_key(monkeypatch, lost):
     def find(stack):
         if lost:
             raise lost
 
     opened = []
-    monkeypatch.setattr(money, "find_payload", find)
+    monkeypatch.setattr(money, "find_cluster", find)
     monkeypatch.setattr(money, "open_account", lambda file, exported: opened.append(file) or Falling())
     monkeypatch.setattr(money.config, "owner", lambda stack: Owner("0badcafe", "", "", ""))
     assert money.account_and_mark("local")[1] == "0badcafe"
@@ -71,7 +71,7 @@ def test_the_next_hour_is_that_of_what_has_been_billed_longest(monkeypatch):
     ]
     account = Falling()
     account.charges_listed = lambda mark: charges
-    cost = money.cost_of(PAYLOAD, account)
+    cost = money.cost_of(CLUSTER, account)
     assert (cost.per_hour, cost.so_far, cost.next_hour) == (8, 16, opened + timedelta(hours=2))
 
 
@@ -85,7 +85,7 @@ def test_what_a_machine_has_cost_that_was_replaced_is_paid_too(monkeypatch):
     ]  # fmt: skip
     account = Falling()
     account.charges_listed = lambda mark: charges
-    cost = money.cost_of(PAYLOAD, account)
+    cost = money.cost_of(CLUSTER, account)
     assert (cost.per_hour, cost.so_far) == (8, 24)
 
 

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from failing_account import API_KEY, WAYS, failing
 from fake_machine import FACTS
-from verb_samples import PAYLOAD
+from verb_samples import CLUSTER
 
 import fabfile
 from microcluster import __main__ as setup_main
@@ -49,7 +49,7 @@ def stands(monkeypatch, account_file: Path, home: Path) -> None:
     line = key.public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH).decode()
     here = dataclasses.replace(FACTS, public_address="127.0.0.1", host_key=line)
     up = dataclasses.replace(
-        PAYLOAD,
+        CLUSTER,
         hosts=(here,),
         key_file=str(home / "keys" / "local" / "id_ed25519"),
         rank_key_file=str(home / "keys" / "local" / "rank_ed25519"),

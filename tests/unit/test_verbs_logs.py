@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from verb_samples import PAYLOAD
+from verb_samples import CLUSTER
 
 from microcluster.remote.host import Completed, UnreachableError
 from microcluster.verbs import logs
@@ -68,9 +68,9 @@ def test_a_log_that_is_another_one_is_read_from_its_beginning(log):
 
 
 def test_a_run_that_is_not_there_ends_the_following(log, monkeypatch):
-    monkeypatch.setattr(logs.remote_job, "observe", lambda launcher, payload: logs.remote_job.Outcome("absent"))
+    monkeypatch.setattr(logs.remote_job, "observe", lambda launcher, cluster: logs.remote_job.Outcome("absent"))
     with pytest.raises(VerbError, match="stack local has no run abcdef012345 on its launcher"):
-        logs.print_until_ended(end_of(log), PAYLOAD, sleep=lambda seconds: pytest.fail("it waits on"))
+        logs.print_until_ended(end_of(log), CLUSTER, sleep=lambda seconds: pytest.fail("it waits on"))
 
 
 def test_lost_connections_lose_and_repeat_nothing(log, monkeypatch):
@@ -83,7 +83,7 @@ def test_lost_connections_lose_and_repeat_nothing(log, monkeypatch):
             with log.open("a") as file:
                 file.write(waiting.pop(0))
 
-    def state(launcher, payload):
+    def state(launcher, cluster):
         return logs.remote_job.Outcome("running" if waiting else next(states))
 
     monkeypatch.setattr(logs.remote_job, "observe", state)

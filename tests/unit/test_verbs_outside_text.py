@@ -10,7 +10,7 @@ from decimal import Decimal
 
 import pytest
 from rich.live import Live
-from verb_samples import COST, PAYLOAD, RUNNING
+from verb_samples import CLUSTER, COST, RUNNING
 
 from microcluster.analysis.run_state import Outcome
 from microcluster.verbs import belongings_table, command, job, logs, receipt, run_text, stack_outputs, watch
@@ -57,7 +57,7 @@ def test_watch_shows_a_line_of_a_machine_as_it_is_written(outcome, capsys):
 
 
 def test_logs_write_no_control_sequence_through(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(stack_outputs, "_outputs", lambda stack: {stack_outputs.OUTPUT: PAYLOAD.to_json()})
+    monkeypatch.setattr(stack_outputs, "_outputs", lambda stack: {stack_outputs.OUTPUT: CLUSTER.to_json()})
     monkeypatch.setattr(logs.LogEnd, "read", lambda self: f"step 1\r\n{NASTY}\n".encode())
     with pytest.raises(SystemExit):
         logs.logs(command.invoke.Context())
@@ -66,9 +66,9 @@ def test_logs_write_no_control_sequence_through(tmp_path, monkeypatch, capsys):
 
 def test_status_shows_what_a_machine_said_as_it_is_written(monkeypatch, capsys):
     failed = Outcome("failed", "abcdef012345", reason=NASTY, last_lines=(NASTY,), cause="unknown")
-    monkeypatch.setattr(job, "find_payload", lambda stack: PAYLOAD)
-    monkeypatch.setattr(job.remote_job, "observe", lambda launcher, payload: failed)
-    monkeypatch.setattr(job, "cost_of", lambda payload: COST)
+    monkeypatch.setattr(job, "find_cluster", lambda stack: CLUSTER)
+    monkeypatch.setattr(job.remote_job, "observe", lambda launcher, cluster: failed)
+    monkeypatch.setattr(job, "cost_of", lambda cluster: COST)
     with pytest.raises(SystemExit):
         job.status(command.invoke.Context())
     assert is_plain(capsys.readouterr().out)

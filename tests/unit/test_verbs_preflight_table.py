@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from verb_samples import COST, PAYLOAD, RUNNING
+from verb_samples import CLUSTER, COST, RUNNING
 
 from microcluster.verbs import command, job, preflight_table
 
@@ -46,11 +46,11 @@ def test_equal_rows_of_which_some_stop_are_not_mixed():
 
 @pytest.mark.parametrize("asked", [True, False])
 def test_status_shows_every_check_to_who_asks_for_it(asked, monkeypatch, capsys):
-    monkeypatch.setattr(job, "find_payload", lambda stack: PAYLOAD)
-    monkeypatch.setattr(job, "cost_of", lambda payload: COST)
-    monkeypatch.setattr(job, "launcher_of", lambda payload: None)
+    monkeypatch.setattr(job, "find_cluster", lambda stack: CLUSTER)
+    monkeypatch.setattr(job, "cost_of", lambda cluster: COST)
+    monkeypatch.setattr(job, "launcher_of", lambda cluster: None)
     outcome = job.Outcome(**{**vars(RUNNING), "checks": tuple(GOOD)})
-    monkeypatch.setattr(job.remote_job, "observe", lambda launcher, payload: outcome)
+    monkeypatch.setattr(job.remote_job, "observe", lambda launcher, cluster: outcome)
     with pytest.raises(SystemExit):
         job.status(command.invoke.Context(), preflight=asked)
     assert ("gpu-0 .. gpu-7" in capsys.readouterr().out) is asked

@@ -24,11 +24,11 @@ from microcluster.verbs.report_page import page
 from providers.rental.receipt import Charge
 
 JOB = Job("openseq2seq", "transformer-tiny", 300, "fp32", 16, 100, 100, "debian-en-de")
-PAYLOAD = ClusterFacts(
+CLUSTER = ClusterFacts(
     "local", "1f3a9c42", (FACTS,), container=Container("c", "r.test/i:t"), job=JOB, run="0123456789ab"
 )
 PAIR = replace(
-    PAYLOAD,
+    CLUSTER,
     hosts=(FACTS, replace(FACTS, name="gpu-1")),
     slots=2,
     port_speed_mbps=1000,
@@ -47,7 +47,7 @@ POINTS = tuple((step, 8.0 - step / 100) for step in range(0, 300, 10))
 
 def written(
     events: tuple[dict[str, object], ...] = (),
-    payload: ClusterFacts = PAYLOAD,
+    cluster: ClusterFacts = CLUSTER,
     *,
     emulated: bool = False,
     **changes: object,
@@ -68,7 +68,7 @@ def written(
     bill = [{"host": "gpu-0", "what": "AC1", "from": "a", "to": "b", "per_hour": "4.5 USD", "cost": "4.50 USD"}]
     found = Curves(POINTS, POINTS[::10], POINTS, metrics={"bleu": ((0, 0.1), (100, 0.3))})
     cost = Cost(Decimal("4.5"), Decimal("4.5"), emulated=emulated)
-    return page(payload, done, records, found, answers, cost, bill, link_of(payload, done, records))
+    return page(cluster, done, records, found, answers, cost, bill, link_of(cluster, done, records))
 
 
 def test_the_page_needs_nothing_from_elsewhere() -> None:

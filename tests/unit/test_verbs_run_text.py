@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 
-from verb_samples import COST, PAYLOAD, RUNNING
+from verb_samples import CLUSTER, COST, RUNNING
 
 from microcluster.analysis.run_state import Outcome
 from microcluster.jobs.cluster_facts import Prediction
@@ -15,7 +15,7 @@ from microcluster.verbs.money import Cost
 
 
 def test_the_facts_of_status_are_the_contract():
-    facts = json.loads(json.dumps(status_facts("local", PAYLOAD, RUNNING, COST)))
+    facts = json.loads(json.dumps(status_facts("local", CLUSTER, RUNNING, COST)))
     assert facts | {"nodes": [], "phase": None} == {
         "stack": "local",
         "run": "abcdef012345",
@@ -45,7 +45,7 @@ def test_the_prediction_stands_beside_the_actual_pace_and_slow_steps_beside_the_
         RUNNING, seconds_per_step=2.5, predicted_s=1.75, predicted_source="at 1882 Mb/s", alarms=(slow,)
     )
     assert "2.500 s/step (1.750 predicted)" in run_text.headline(seen)
-    assert "fab report --stack local" in run_text.status(PAYLOAD, seen, COST)
+    assert "fab report --stack local" in run_text.status(CLUSTER, seen, COST)
 
 
 def test_dollars_in_an_alarm_of_an_emulated_account_say_that_nobody_pays_them():
@@ -58,14 +58,14 @@ def test_dollars_in_an_alarm_of_an_emulated_account_say_that_nobody_pays_them():
 
 def test_the_report_compares_the_pace_with_the_prediction():
     seen = dataclasses.replace(RUNNING, seconds_per_step=2.5, predicted_s=1.75, predicted_source="at 1882 Mb/s")
-    assert "1.750 s/step at 1882 Mb/s; the run is 43% slower" in run_text.report(PAYLOAD, seen, COST)
+    assert "1.750 s/step at 1882 Mb/s; the run is 43% slower" in run_text.report(CLUSTER, seen, COST)
 
 
 def test_the_report_of_a_run_that_was_planned_says_what_was_expected_before_renting():
-    job = dataclasses.replace(PAYLOAD.job, max_steps=50_000)
-    planned = dataclasses.replace(PAYLOAD, job=job, prediction=Prediction(1.7503, 0.5927, 1), per_hour=13.0)
+    job = dataclasses.replace(CLUSTER.job, max_steps=50_000)
+    planned = dataclasses.replace(CLUSTER, job=job, prediction=Prediction(1.7503, 0.5927, 1), per_hour=13.0)
     assert "24.3 h and $316 for 50000 steps, +-10%" in run_text.report(planned, RUNNING, COST)
-    assert "planned" not in run_text.report(PAYLOAD, RUNNING, COST)
+    assert "planned" not in run_text.report(CLUSTER, RUNNING, COST)
 
 
 def test_a_stack_that_is_not_up_is_absent():
@@ -80,7 +80,7 @@ def test_a_running_job_is_one_line():
 
 def test_the_report_names_what_ran_where_how_well_and_for_how_much():
     done = dataclasses.replace(RUNNING, state="finished", checkpoints=(0, 30), best=("val_loss=6.5000-step-30",))
-    text = run_text.report(PAYLOAD, done, COST)
+    text = run_text.report(CLUSTER, done, COST)
     for part in (
         "finished",
         "gpu-0 (10.112.7.2)",
@@ -95,5 +95,5 @@ def test_the_report_names_what_ran_where_how_well_and_for_how_much():
 def test_what_another_machine_has_of_a_run_is_said():
     copied = {"event": "copied", "to": "gpu-1", "step": 20, "best": ["val_loss=6.5000-step-11"], "lag_s": 7.2, "t": 0.0}
     line = "copied to gpu-1: step 20 and 1 best model, 7 s after it was written"
-    assert line in run_text.status(PAYLOAD, dataclasses.replace(RUNNING, copied=copied), COST)
-    assert "copied" not in run_text.status(PAYLOAD, RUNNING, COST)
+    assert line in run_text.status(CLUSTER, dataclasses.replace(RUNNING, copied=copied), COST)
+    assert "copied" not in run_text.status(CLUSTER, RUNNING, COST)

@@ -70,10 +70,10 @@ def test_a_port_that_somebody_else_has_is_named_and_left_alone() -> None:
 
 def test_tunnel_and_server_share_one_connection_that_shows_only_loopbacks(tmp_path: Path) -> None:
     job = Job("openseq2seq", "transformer-tiny", 300, "fp32", 16, 100, 100, "debian-en-de")
-    payload = ClusterFacts("local", "1f3a9c42", run="0123456789ab", container=Container("c", "r.test/i:t"), job=job)
+    cluster = ClusterFacts("local", "1f3a9c42", run="0123456789ab", container=Container("c", "r.test/i:t"), job=job)
     host = FakeMachine()
     host.key_file = str(tmp_path / "id")
-    argv = tunnel_argv(host, [host], payload, 7007)
+    argv = tunnel_argv(host, [host], cluster, 7007)
     assert argv[argv.index("-L") + 1] == "127.0.0.1:7007:127.0.0.1:6006"
     assert "ExitOnForwardFailure=yes" in argv
     assert argv[-1].startswith("docker exec -i -e MICROCLUSTER_TOOL=tensorboard c python -c ")

@@ -8,7 +8,7 @@ import json
 import pytest
 import sample_spec
 from fake_machine import FakeMachine
-from verb_samples import COST, PAYLOAD, RUNNING
+from verb_samples import CLUSTER, COST, RUNNING
 
 from agent import spec
 from microcluster.analysis.run_state import judge
@@ -66,7 +66,7 @@ def test_watch_follows_to_the_end_over_a_lost_connection_and_shows_the_ranks_onc
         observation(alive=True, step=20),
         observation(alive=False, step=29, checkpoints=(0, 30)),
     )
-    outcome = watch.follow(PAYLOAD, watch.PlainScreen(), launcher, lambda stack, say: COST, lambda seconds: None)
+    outcome = watch.follow(CLUSTER, watch.PlainScreen(), launcher, lambda stack, say: COST, lambda seconds: None)
     shown = capsys.readouterr().out
     assert outcome.state == "finished"
     assert shown.count("preflight:") == 1
@@ -78,13 +78,13 @@ def test_watch_follows_to_the_end_over_a_lost_connection_and_shows_the_ranks_onc
 def test_an_account_that_does_not_answer_is_told_of_once(capsys, monkeypatch):
     monkeypatch.setattr(watch, "COST_EVERY_S", 0.0)
 
-    def unknown(payload, say):
+    def unknown(cluster, say):
         say("Reading the bill: a bad day.")
         return Cost(None, None)
 
     looks = [observation(alive=True, step=step) for step in (0, 10, 20)]
     launcher = Launcher(*looks, observation(alive=False, step=29, checkpoints=(0, 30)))
-    watch.follow(PAYLOAD, watch.PlainScreen(), launcher, unknown, lambda seconds: None)
+    watch.follow(CLUSTER, watch.PlainScreen(), launcher, unknown, lambda seconds: None)
     assert capsys.readouterr().out.count("a bad day") == 1
 
 
@@ -101,14 +101,14 @@ def test_watch_tells_an_alarm_once_with_what_to_do_as_long_as_it_lasts(capsys):
     for look in looks:
         look["events"].append({"event": "alarm", "cause": "disk-low", "text": "gpu-0 is nearly full", "t": 11.0})
     texts = [*map(json.dumps, looks), observation(alive=False, step=29, checkpoints=(0, 30))]
-    watch.follow(PAYLOAD, watch.PlainScreen(), Launcher(*texts), lambda stack, say: COST, lambda seconds: None)
+    watch.follow(CLUSTER, watch.PlainScreen(), Launcher(*texts), lambda stack, say: COST, lambda seconds: None)
     shown = capsys.readouterr().out
     assert shown.count("alarm: gpu-0 is nearly full. Make room: fab ssh gpu-0 --stack local") == 1
 
 
 def test_ctrl_c_ends_the_watching_and_says_that_the_job_goes_on_and_costs(monkeypatch, capsys):
-    monkeypatch.setattr(watch, "payload_of", lambda stack: PAYLOAD)
-    monkeypatch.setattr(watch, "launcher_of", lambda payload: Launcher(KeyboardInterrupt()))
+    monkeypatch.setattr(watch, "cluster_of", lambda stack: CLUSTER)
+    monkeypatch.setattr(watch, "launcher_of", lambda cluster: Launcher(KeyboardInterrupt()))
     with pytest.raises(SystemExit) as ended:
         watch.watch.body(None, "local")
     assert ended.value.code == 130
@@ -140,11 +140,11 @@ def test_status_watch_and_logs_say_the_same_of_a_failed_run(monkeypatch, capsys,
     trouble = run_text.trouble(FAILED, "local")
     watch.ended(FAILED, "local")
     assert capsys.readouterr().err.splitlines() == trouble
-    assert "\n  ".join(trouble) in run_text.status(PAYLOAD, FAILED, COST)
-    monkeypatch.setattr(logs, "payload_of", lambda stack: PAYLOAD)
-    monkeypatch.setattr(logs, "launcher_of", lambda payload: FakeMachine())
+    assert "\n  ".join(trouble) in run_text.status(CLUSTER, FAILED, COST)
+    monkeypatch.setattr(logs, "cluster_of", lambda stack: CLUSTER)
+    monkeypatch.setattr(logs, "launcher_of", lambda cluster: FakeMachine())
     monkeypatch.setattr(logs.LogEnd, "read", lambda end: b"a line\n")
-    monkeypatch.setattr(logs.remote_job, "observe", lambda launcher, payload: FAILED)
+    monkeypatch.setattr(logs.remote_job, "observe", lambda launcher, cluster: FAILED)
     with pytest.raises(SystemExit):
         logs.logs.body(None, "local")
     said = capsys.readouterr()
@@ -163,7 +163,7 @@ def test_plain_lines_are_few(capsys):
 def test_the_end_is_shown_once_and_the_cost_only_when_it_changes(capsys):
     looks = [observation(alive=True, step=10), observation(alive=False, step=29, checkpoints=(0, 30))]
     outcome = watch.follow(
-        PAYLOAD, watch.PlainScreen(), Launcher(*looks), lambda stack, say: COST, lambda seconds: None
+        CLUSTER, watch.PlainScreen(), Launcher(*looks), lambda stack, say: COST, lambda seconds: None
     )
     watch.ended(outcome, "local")
     shown = capsys.readouterr().out

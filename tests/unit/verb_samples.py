@@ -11,7 +11,7 @@ from microcluster.jobs.cluster_facts import ClusterFacts, Container
 from microcluster.jobs.openseq2seq.model import OpenSeq2SeqJob as Job
 from microcluster.verbs.money import Cost
 
-PAYLOAD = ClusterFacts(
+CLUSTER = ClusterFacts(
     *("local", "1f3a9c42", (FACTS,)),
     key_file="/nowhere",
     slots=2,

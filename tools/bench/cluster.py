@@ -26,7 +26,7 @@ DISK_GB = 20
 class Cluster:
     """Machines with their disks in place, as the steps know them."""
 
-    cluster_facts: cluster_facts.ClusterFacts
+    facts: cluster_facts.ClusterFacts
     hosts: list[Host]
 
 
@@ -40,7 +40,7 @@ def cluster(count: int, port_mbps: int, *, offering: bool = False) -> Iterator[C
         account.open()
         try:
             facts = tuple(_boot(account, folder, number, port_mbps) for number in range(count))
-            known = _payload(folder, facts, port_mbps)
+            known = _facts(folder, facts, port_mbps)
             hosts = steps.open_hosts(known)
             on_all(hosts, lambda host: steps.prepare_node(host, known) + steps.mount_volume(host, known))
             if offering:
@@ -74,7 +74,7 @@ def _boot(account: ContainerMachines, folder: Path, number: int, port_mbps: int)
     return cluster_facts.Host(spec.hostname, str(spec.guest_id), address, spec.private_address, host.strip())
 
 
-def _payload(folder: Path, facts: tuple[cluster_facts.Host, ...], port_mbps: int) -> cluster_facts.ClusterFacts:
+def _facts(folder: Path, facts: tuple[cluster_facts.Host, ...], port_mbps: int) -> cluster_facts.ClusterFacts:
     (folder / "ngc_key").write_text(key_of(folder / "state"))
     _new_key(folder / "rank_ed25519")
     base = f"{REGISTRY}:{PORT}/{NAME}"

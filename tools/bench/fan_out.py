@@ -69,7 +69,7 @@ def measure(console: Console) -> None:
 
 def prepare(made: Cluster) -> float:
     """Let the machines reach each other as containers do; return the megabits per second that the first link carries."""
-    known, hosts = made.payload, made.hosts
+    known, hosts = made.facts, made.hosts
     container, key = known.container, known.rank_key_file
     assert container and key
 
@@ -112,7 +112,7 @@ def data(made: Cluster) -> Thing:
 def layer(made: Cluster) -> Thing:
     """Make an image of one layer on the launcher, which nothing can make smaller."""
     launcher = made.hosts[0]
-    container, key = made.payload.container, made.payload.rank_key_file
+    container, key = made.facts.container, made.facts.rank_key_file
     assert container and key
     tag = image.tag(container)
     shell(launcher, f"cd /data && head -c {IMAGE_BYTES} /dev/urandom > layer && tar -c layer | docker import - {tag}")

@@ -49,7 +49,7 @@ def main() -> None:
 def measure(console: Console) -> None:
     """Train on two machines, kill a rank, go on at once, and print both tables."""
     with cluster(2, PORT_MBPS, offering=True) as made:
-        hosts, known = made.hosts, replace(made.payload, job=TRAINER)
+        hosts, known = made.hosts, replace(made.facts, job=TRAINER)
         known = replace(known, run=run_id(known))
         steps.bring_image(hosts, known)
         on_all(hosts, lambda host: steps.start_container(host, known))
