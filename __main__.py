@@ -8,8 +8,8 @@ from components.cluster import TrainingCluster, TrainingClusterArgs
 from components.job import TrainingJob, TrainingJobArgs
 from microcluster import config
 
-ALREADY_SAID = 32
-"""With this exit code of a program Pulumi's language host adds no sentence of its own."""
+ALREADY_LOGGED = 32
+"""With this exit code Pulumi's language host adds no message of its own."""
 
 
 def main() -> None:
@@ -29,4 +29,4 @@ try:
     main()
 except config.ConfigError as error:
     pulumi.log.error(str(error))
-    sys.exit(ALREADY_SAID)
+    sys.exit(ALREADY_LOGGED)

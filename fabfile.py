@@ -1,8 +1,8 @@
-"""The verbs of Fabric: `fab --list` shows them, `fab --help VERB` documents one; `. ./env.sh` first."""
+"""The verbs of Fabric: `fab --list` lists them, `fab --help VERB` explains one; run `. ./env.sh` first."""
 
 from microcluster.setup import secret_env
 
-secret_env.withhold()  # Before anything else is imported or started: no child of fab needs the account's variables.
+secret_env.withhold()  # First of all: no child process of fab may inherit the account's variables.
 
 from fabric.main import program  # noqa: E402
 from invoke import Collection  # noqa: E402
@@ -23,7 +23,7 @@ from microcluster.verbs import (  # noqa: E402
     watch,
 )
 
-# `fab ssh NODE -- WORDS`: Fabric itself wants to run what follows the dashes, and on hosts of its own option -H.
+# `fab ssh NODE -- COMMAND`: Fabric itself would run what follows the dashes, on the hosts of its option -H.
 if hasattr(program, "core"):
     program.core.remainder = ""
 

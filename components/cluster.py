@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pulumi
@@ -13,12 +13,13 @@ from components.network import PrivateNetwork, PrivateNetworkArgs
 from components.node import GpuNode, GpuNodeArgs
 from microcluster.config import Owner, Stack
 from microcluster.home import Home
-from microcluster.jobs import cluster_facts as facts
+from microcluster.jobs.cluster_facts import ClusterFacts, Host
+from microcluster.jobs.cluster_facts import Container as JobContainer
 from microcluster.jobs.kind import kind_of
 from providers.softlayer.pulumi_resources import Ledger, LedgerArgs, SshKey, SshKeyArgs, owner_label
 
 REGISTRY_KEY = "ngc_key"
-"""The file with the registry's key, beside the account's credentials or in the home, for stacks that name no other."""
+"""The registry's key file, beside the account's credentials or in the home, unless the stack file names another."""
 
 
 @dataclass(frozen=True)
@@ -32,20 +33,20 @@ class TrainingClusterArgs:
 class TrainingCluster(pulumi.ComponentResource):
     """GPU nodes on one private network, ready to run ranks."""
 
-    facts: pulumi.Output[facts.ClusterFacts]
-    """The whole cluster as steps and verbs see it, hosts in rank order."""
+    facts: pulumi.Output[ClusterFacts]
+    """Hosts in rank order."""
     price_per_hour: pulumi.Output[str]
     price_source: pulumi.Output[str]
     guest_ids: list[pulumi.Output[str]]
     ready: list[pulumi.Resource]
-    """What has to be there before a job can start."""
+    """Resources that a job waits for."""
 
     def __init__(self, name: str, args: TrainingClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("microcluster:index:TrainingCluster", name, {}, opts)
         stack, owner = args.stack, args.owner
         child = pulumi.ResourceOptions(parent=self)
         ledger = Ledger(f"{name}-ledger", ledger_args(stack, owner), child)
-        # Everything hangs on the ledger: it looks at the account before the first order, and goes last.
+        # Everything depends on the ledger: it checks the account before the first order, and is deleted last.
         after = pulumi.ResourceOptions(parent=self, depends_on=[ledger])
         label = owner_label(stack.name, owner.mark)
         key = SshKey(f"{name}-key", SshKeyArgs(owner.mark, label, owner.public_key), after)
@@ -74,7 +75,7 @@ def hostnames(stack: Stack) -> list[str]:
 
 
 def ledger_args(stack: Stack, owner: Owner) -> LedgerArgs:
-    """Return the whole order, for the account to check and price before any part of it is placed."""
+    """Return the whole order, which the account checks and prices before any part is ordered."""
     cluster = stack.cluster
     return LedgerArgs(
         mark=owner.mark,
@@ -92,35 +93,38 @@ def ledger_args(stack: Stack, owner: Owner) -> LedgerArgs:
 
 
 def network_args(stack: Stack, owner: Owner, router_id: pulumi.Input[str]) -> PrivateNetworkArgs:
-    """Return the network: the VLAN that the stack file names, else behind the router that the ledger chose."""
+    """Return the network on the stack file's VLAN, else behind the router that the ledger chose."""
     cluster = stack.cluster
     if cluster.private_vlan:
         return PrivateNetworkArgs(owner.mark, cluster.admin_cidrs, private_vlan_id=str(cluster.private_vlan))
     return PrivateNetworkArgs(owner.mark, cluster.admin_cidrs, backend_router_id=router_id)
 
 
-def container_of(stack: Stack) -> facts.Container:
-    """Return the container as the remote steps see it."""
-    container = stack.container
-    key_file = _registry_key_file(stack)
-    named = str(key_file) if key_file else None
-    added = kind_of(stack.job.kind).additions(stack.job)
-    return facts.Container(
-        *(container.name, container.image, "nvidia", container.ssh_port, named, stack.trainer, stack.job.kind, added)
+def container_of(stack: Stack) -> JobContainer:
+    """Return the container for the remote steps."""
+    container, key_file = stack.container, _registry_key_file(stack)
+    return JobContainer(
+        container.name,
+        container.image,
+        ssh_port=container.ssh_port,
+        registry_key_file=str(key_file) if key_file else None,
+        trainer=stack.trainer,
+        kind=stack.job.kind,
+        additions=kind_of(stack.job.kind).additions(stack.job),
     )
 
 
 def _registry_key_file(stack: Stack) -> Path | None:
-    """Return the file with the registry's key: the one that is named, else the account's own, else this user's."""
+    """Return the registry's key file: the named one, else the account's, else the user's."""
     if stack.container.registry_key_file:
         return Home.of().expand(stack.container.registry_key_file)
     beside = [Path(stack.account_config_file).with_name(REGISTRY_KEY)] if stack.account_config_file else []
     return next((file for file in (*beside, Home.of().root / REGISTRY_KEY) if file.exists()), None)
 
 
-def image_facts_of(stack: Stack, owner: Owner) -> facts.ClusterFacts:
-    """Return what bringing the image to the hosts needs, but for the hosts."""
-    return facts.ClusterFacts(
+def image_facts_of(stack: Stack, owner: Owner) -> ClusterFacts:
+    """Return the facts that image distribution needs, without the hosts."""
+    return ClusterFacts(
         stack=stack.name,
         mark=owner.mark,
         key_file=owner.key_file,
@@ -129,20 +133,16 @@ def image_facts_of(stack: Stack, owner: Owner) -> facts.ClusterFacts:
     )
 
 
-def cluster_facts_of(stack: Stack, owner: Owner, hosts: tuple[facts.Host, ...]) -> facts.ClusterFacts:
-    """Return what every verb on the living cluster needs to know."""
+def cluster_facts_of(stack: Stack, owner: Owner, hosts: tuple[Host, ...]) -> ClusterFacts:
+    """Return the facts that every verb on the running cluster needs."""
     hardware = stack.cluster.hardware
-    return facts.ClusterFacts(
-        stack=stack.name,
-        mark=owner.mark,
+    return replace(
+        image_facts_of(stack, owner),
         hosts=hosts,
-        key_file=owner.key_file,
-        rank_key_file=owner.rank_key_file,
         account_config_file=stack.account_config_file,
         slots=hardware.gpus,
         gpu=hardware.gpu,
         flavor=hardware.name,
         port_speed_mbps=stack.cluster.port_speed_mbps,
         data_disk_gb=stack.cluster.data_disk_gb,
-        container=container_of(stack),
     )

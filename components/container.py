@@ -15,7 +15,7 @@ from microcluster.jobs import cluster_facts as facts
 
 @dataclass(frozen=True)
 class TrainingContainerArgs:
-    """``image`` is what brings the container's image to the node."""
+    """``image`` provides the container's image on the node."""
 
     node: GpuNode
     image: TrainingImage

@@ -15,17 +15,17 @@ from microcluster.jobs import image
 
 @dataclass(frozen=True)
 class TrainingImageArgs:
-    """The nodes in rank order, the first of which builds; ``facts`` are the stack's without hosts."""
+    """The nodes in rank order; the first one builds. ``facts`` lack the hosts."""
 
     nodes: Sequence[GpuNode]
     facts: facts.ClusterFacts
 
 
 class TrainingImage(pulumi.ComponentResource):
-    """One image, built on the first node and handed to the others."""
+    """One image, built on the first node and copied to the others."""
 
     tag: str
-    """Its name on every node; a preview knows it, for it follows from the Dockerfile."""
+    """Its name on every node, which follows from the Dockerfile."""
     ready: pulumi.Resource
 
     def __init__(self, name: str, args: TrainingImageArgs, opts: pulumi.ResourceOptions | None = None) -> None:

@@ -13,7 +13,7 @@ from microcluster.jobs import cluster_facts as facts
 from microcluster.jobs.kind import kind_of
 from microcluster.jobs.run_id import run_id
 
-UNPLANNED = "no prediction: nothing like this model on this hardware was ever timed"
+UNPLANNED = "no prediction: this model on this hardware was never timed"
 
 
 @dataclass(frozen=True)
@@ -26,18 +26,18 @@ class TrainingJobArgs:
 
 
 class TrainingJob(pulumi.ComponentResource):
-    """One run, handed to a supervisor on the first node; it goes on without this computer.
+    """One run under a supervisor on the first node; it does not need this computer.
 
-    Raising ``maxSteps`` goes on with the same run. Anything else that changes the run's id stops this run and starts another.
+    Raising ``maxSteps`` continues the run. Any other change of the run's id stops it and starts another.
     """
 
     run: str
     plan: str
-    """What the run is expected to take and cost."""
+    """Expected hours and dollars."""
     at_risk: str
-    """What of that a crash may cost."""
+    """What a crash may cost."""
     facts: pulumi.Output[str]
-    """JSON of everything the operator's verbs need."""
+    """JSON of the cluster facts for the operator's verbs."""
 
     def __init__(self, name: str, args: TrainingJobArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("microcluster:index:TrainingJob", name, {}, opts)
@@ -51,22 +51,22 @@ class TrainingJob(pulumi.ComponentResource):
         self.plan, self.at_risk = (plan.summary, plan.stake) if plan else (UNPLANNED, UNPLANNED)
         if plan and plan.warning:
             pulumi.log.warn(plan.warning, self)
-        # The old run must have ended before the new one starts: both want the same GPUs.
+        # The old run must end before the new one starts: both need the same GPUs.
         own = pulumi.ResourceOptions(parent=self, depends_on=args.cluster.ready, delete_before_replace=True)
         step(f"{name}-run", "start-job", self.facts, [self.run, *args.cluster.guest_ids], own, undo="stop-job")
         self.register_outputs({"run": self.run})
 
 
 def job_of(stack: Stack) -> facts.Job:
-    """Return the job as its steps see it: what its kind's facts and the stack file's section have in common, and the data."""
+    """Return the job's facts: the fields that its kind shares with the stack file's section, and the data."""
     wanted, section = kind_of(stack.job.kind).facts, stack.job
     names = {field.name for field in fields(wanted)} & set(type(section).model_fields)
-    brought = {"data": _data_of(stack)} | ({"files": stack.program} if stack.program else {})
-    return wanted(**{**{name: getattr(section, name) for name in names}, **brought})
+    values = {name: getattr(section, name) for name in names} | {"data": _data_of(stack)}
+    return wanted(**values | ({"files": stack.program} if stack.program else {}))
 
 
 def prediction_of(stack: Stack) -> facts.Prediction | None:
-    """Return what is expected of a step, as the launchers see it."""
+    """Return the expected step time."""
     if stack.plan is None:
         return None
     expected = stack.plan.prediction
@@ -83,6 +83,6 @@ def _data_of(stack: Stack) -> facts.Data | None:
 
 
 def run_of(stack: Stack, owner: Owner, job: facts.Job) -> str:
-    """Return the run's id, which a preview knows before any host has an address."""
+    """Return the run's id; it does not depend on addresses, so a preview knows it."""
     unknown = tuple(facts.Host(host, "", "", "", "") for host in hostnames(stack))
     return run_id(replace(cluster_facts_of(stack, owner, unknown), job=job))

@@ -1,4 +1,4 @@
-"""The private network of a cluster: one backend router or VLAN, and who may talk to whom."""
+"""The private network of a cluster: one backend router or VLAN, and the security groups."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from providers.softlayer.pulumi_resources import RuleArgs, SecurityGroup, Securi
 
 @dataclass(frozen=True)
 class PrivateNetworkArgs:
-    """Router or VLAN, one of them, is fixed before the first order: guests behind different routers cannot talk."""
+    """Either router or VLAN is fixed before the first order: guests behind different routers cannot talk."""
 
     mark: str
     admin_cidrs: Sequence[str]
@@ -55,12 +55,12 @@ class PrivateNetwork(pulumi.ComponentResource):
 
 
 def public_rules(admin_cidrs: Sequence[str]) -> tuple[RuleArgs, ...]:
-    """Return the rules of the public interface: everything out, ssh in from the operator."""
+    """Allow everything out, and ssh in from the operator."""
     ssh = [RuleArgs("ingress", "tcp", 22, 22, remote_cidr=cidr) for cidr in admin_cidrs]
     return (RuleArgs("egress"), *ssh)
 
 
 def private_rules() -> tuple[RuleArgs, ...]:
-    """Return the rules of the private interface: everything out, the members and the vendor's services in."""
+    """Allow everything out, and members and the vendor's services in."""
     services = [RuleArgs("ingress", remote_cidr=cidr) for cidr in catalog.SERVICE_NETWORKS]
     return (RuleArgs("egress"), RuleArgs("ingress", remote_self=True), *services)

@@ -30,20 +30,19 @@ class GpuNode(pulumi.ComponentResource):
     """A guest with GPUs, a driver, a container runtime and a mounted data volume."""
 
     host: pulumi.Output[Host]
-    """Name, addresses and host key."""
     facts: pulumi.Output[ClusterFacts]
-    """What a step on this node alone needs."""
+    """The facts for a step on this node alone."""
     guest: VirtualGuest
     volume: DataVolume
 
     def __init__(self, name: str, args: GpuNodeArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("microcluster:index:GpuNode", name, {}, opts)
-        # Replacing would need a second guest of the same name: quota, and adoption by mark is only safe without it.
+        # Never two guests of one name at a time: quota, and adoption by mark needs a unique name.
         alone = pulumi.ResourceOptions(parent=self, delete_before_replace=True)
         self.guest = VirtualGuest(f"{name}-guest", guest_args(args), alone)
-        self.host = pulumi.Output.all(
-            guest_id=self.guest.id, public=self.guest.public_ip, private=self.guest.private_ip, key=self.guest.host_key
-        ).apply(lambda v: Host(args.hostname, v["guest_id"], v["public"], v["private"], v["key"]))
+        guest = self.guest
+        known = pulumi.Output.all(guest.id, guest.public_ip, guest.private_ip, guest.host_key)
+        self.host = known.apply(lambda values: Host(args.hostname, *values))
         self.facts = self.host.apply(lambda host: node_facts_of(args, host))
         own = pulumi.ResourceOptions(parent=self, deleted_with=self.guest)
         stdin = self.facts.apply(lambda facts: facts.to_json())
@@ -76,7 +75,7 @@ def guest_args(args: GpuNodeArgs) -> VirtualGuestArgs:
 
 
 def node_facts_of(args: GpuNodeArgs, host: Host) -> ClusterFacts:
-    """Return what the steps on one node need to know."""
+    """Return the facts for the steps on one node."""
     return ClusterFacts(
         stack=args.stack,
         mark=args.owner.mark,

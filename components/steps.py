@@ -21,7 +21,7 @@ def step(
     """Declare that the step ``verb`` has run with ``facts`` on standard input; a change of ``triggers`` replaces it.
 
     Args:
-        undo: the step that runs when this one is removed; it must never fail for a machine that cannot be reached.
+        undo: the step that runs on removal; it must not fail for an unreachable machine.
     """
     run = f"{_FAB} step.{verb}"
     return local.Command(

@@ -1,4 +1,4 @@
-"""The data disk of a node: formatted once, mounted for ever, home of Docker and of every run."""
+"""The data volume of a node: formatted once and mounted; Docker and the runs store their data on it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from microcluster.jobs.cluster_facts import ClusterFacts
 
 @dataclass(frozen=True)
 class DataVolumeArgs:
-    """``facts`` are the node's own; ``guest`` is the resource whose end is also the disk's."""
+    """``facts`` are the node's; the disk is canceled with its ``guest``."""
 
     facts: pulumi.Input[ClusterFacts]
     guest: pulumi.CustomResource
@@ -22,10 +22,7 @@ class DataVolumeArgs:
 
 
 class DataVolume(pulumi.ComponentResource):
-    """The SAN disk that was ordered with a guest, as a mounted file system.
-
-    The disk itself is part of the guest's order and billed with it; this is what makes it usable.
-    """
+    """The SAN disk that was ordered and is billed with a guest, as a mounted file system."""
 
     mount_point: pulumi.Output[str]
     ready: pulumi.Resource

@@ -14,7 +14,7 @@ from microcluster.waiting import NotReadyError
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one verb; every failure is a sentence on stderr and an exit code."""
+    """Run one verb; a failure is a sentence on stderr and an exit code."""
     parser = argparse.ArgumentParser(prog="python -m microcluster", description=__doc__)
     parser.add_argument("verb")
     parser.add_argument("--stack", default="local")
@@ -26,7 +26,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         return _run(given.verb, given.stack)
     except KeyboardInterrupt:
-        note(f"\nStopped. What was done is kept; `{command} STACK={given.stack}` goes on from there.")
+        note(f"\nStopped. Finished steps are kept; `{command} STACK={given.stack}` continues from there.")
         return INTERRUPTED
     except Exception as error:  # noqa: BLE001 - the last resort; see unforeseen.py
         note(_sentence(error, command, given.stack))
@@ -38,18 +38,18 @@ def _sentence(error: Exception, command: str, stack: str) -> str:
         return str(error)
     if isinstance(error, NotReadyError):
         return f"{command}: {error} Repeat the same command."
-    if isinstance(error, ModuleNotFoundError):  # `make down` takes .venv as it is, which may be of an older version.
+    if isinstance(error, ModuleNotFoundError):  # `make down` uses .venv as it is; it may be of an older version.
         again = f"`make setup` installs it, then `{command} STACK={stack}` again"
         return f"{command}: .venv has no Python package {error.name}. Nothing was done: {again}."
-    if isinstance(error, OSError):  # A full disk, a folder that may not be written to.
-        return f"{command}: {of_the_system(error)}. See to it, then repeat the same command."
+    if isinstance(error, OSError):  # For example a full disk.
+        return f"{command}: {of_the_system(error)}. Fix that, then repeat the same command."
     from microcluster.setup import unforeseen  # noqa: PLC0415
 
     return unforeseen.sentence(command, error)
 
 
 def _run(verb: str, stack: str) -> int:
-    # Imported here, so that a Ctrl-C during the half second this takes is a sentence too.
+    # Imported here, so that a Ctrl-C during this half second is a sentence too.
     from microcluster.lifecycle import stacks  # noqa: PLC0415
     from microcluster.setup.environment import Home  # noqa: PLC0415
     from microcluster.targets import run  # noqa: PLC0415

@@ -1,6 +1,6 @@
-"""A person's folder of microcluster: what lies where in it, and the owner mark of the keys in it.
+"""A user's folder of microcluster, and the owner mark of a key.
 
-Only the standard library: setup uses it before any package is installed.
+Only the standard library: setup runs before any package is installed.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ PRIVATE_DIR = 0o700
 
 @dataclass(frozen=True)
 class Home:
-    """The folder ``MICROCLUSTER_HOME``, and the cache, which several homes may share (``MICROCLUSTER_CACHE``)."""
+    """The folder ``MICROCLUSTER_HOME``, and its cache, which homes may share (``MICROCLUSTER_CACHE``)."""
 
     root: Path
     cache: Path
 
     @classmethod
     def of(cls, environment: Mapping[str, str] = os.environ) -> Home:
-        """Return the home that ``environment`` names, or the default one; it need not exist."""
+        """Return the home that ``environment`` names, or the default one."""
         root = Path(environment.get("MICROCLUSTER_HOME") or "~/.microcluster").expanduser().absolute()
         cache = environment.get("MICROCLUSTER_CACHE")
         return cls(root, Path(cache).expanduser().absolute() if cache else root / "cache")
@@ -50,7 +50,7 @@ class Home:
         return self.root / "cache" / "logs"
 
     def make(self) -> None:
-        """Create the folders that must exist before anything runs, readable by their owner alone."""
+        """Create its folders, readable by the owner only."""
         for folder in (self.root, self.state, self.keys, self.locks, self.root / "pulumi", self.cache, self.logs):
             folder.mkdir(parents=True, exist_ok=True, mode=PRIVATE_DIR)
         self.root.chmod(PRIVATE_DIR)
@@ -58,7 +58,7 @@ class Home:
     def expand(self, path: str) -> Path:
         """Return a path of a stack file, which may begin with ``~/`` or ``$MICROCLUSTER_HOME/``.
 
-        No other variable is filled in: its value may be a key, and would stand in the error about a missing file.
+        No other variable is expanded: its value may be a key, and an error about a missing file would show it.
         """
         named = Template(path).safe_substitute(HOME=str(Path.home()), MICROCLUSTER_HOME=str(self.root))
         return Path(named).expanduser().absolute()

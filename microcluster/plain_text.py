@@ -1,6 +1,6 @@
-"""Text for people: what comes from outside (account, machine, log, file) made safe, and lengths of time.
+"""Text for people: text from outside (account, machine, log, file) made safe, and durations.
 
-Only the standard library: setup uses it before any package is installed.
+Only the standard library: setup runs before any package is installed.
 """
 
 from __future__ import annotations
@@ -14,35 +14,35 @@ SEQUENCE = re.compile(
     r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c\r\n]*(?:\x07|\x1b\\|\x9c)"  # OSC, DCS and their like, with their end
     r"|\x1b[ -/]*[0-~]"
 )
-"""Control sequences of a terminal (ECMA-48), taken out whole: without its first byte the rest would be shown."""
+"""Terminal control sequences (ECMA-48), removed whole."""
 BREAKS = re.compile(r"[\x0b\x0c\x85\u2028\u2029]")
 CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-"""C0 but tab and line ends, DEL, C1, and the characters that turn the direction of writing."""
+"""C0 without tab and line ends, DEL, C1, and direction marks."""
 UNITS = ((172800, 86400, "days", 3600, "h"), (3600, 3600, "h", 60, "min"), (60, 60, "min", 1, "s"))
-"""From how many seconds on; the seconds and name of a unit, and of the next smaller one."""
+"""Lower limit in seconds; seconds and name of the unit, and of the next smaller one."""
 SURROGATES = re.compile(r"[\ud800-\udfff]")
-"""No encoder takes them."""
+"""They cannot be encoded."""
 
 
 def lines(text: str) -> str:
-    """Return ``text`` without control characters; its line ends and tabs stay."""
+    """Return ``text`` without control characters; line ends and tabs stay."""
     text = SEQUENCE.sub("", text.replace("\r\n", "\n"))
     text = CONTROLS.sub("", BREAKS.sub(" ", text.replace("\r", "\n")))
     return SURROGATES.sub("\ufffd", text)
 
 
 def one_line(text: str) -> str:
-    """Return ``text`` without control characters on one line: a table's cell, a name within a sentence."""
+    """Return ``text`` on one line, without control characters."""
     return re.sub(r"[\t\n]+", " ", lines(text))
 
 
 def say(text: str, out: TextIO | None = None, end: str = "\n") -> None:
-    """Print ``text`` without control characters, at once; to standard output unless ``out`` is given."""
+    """Print ``text`` without control characters and flush; to standard output by default."""
     print(lines(text), file=out or sys.stdout, end=end, flush=True)
 
 
 def note(text: str) -> None:
-    """Print ``text`` on standard error: standard output belongs to a command's result."""
+    """Print ``text`` on standard error; standard output is for results."""
     say(text, sys.stderr)
 
 

@@ -1,4 +1,4 @@
-"""The verbs that the Makefile's targets call, each by its name."""
+"""The verbs behind the Makefile's targets."""
 
 from __future__ import annotations
 
@@ -23,9 +23,7 @@ def setup(home: Home, _: str) -> int:
     pulumi_install.ensure(home, stages)
     stacks.prepare(home, stages)
     say(f"Ready ({stages.summary()}).")
-    say(
-        "Next: `make up` on the account that is emulated here, or `make preview STACK=p100`. For the plain commands: . ./env.sh"
-    )
+    say("Next: `make up` on the emulated account, or `make preview STACK=p100`. For the plain commands: . ./env.sh")
     return 0
 
 
@@ -36,17 +34,17 @@ def engine(home: Home, _: str) -> int:
 
 
 def images(home: Home, _: str) -> int:
-    """Build what is missing of the local stack's images."""
+    """Build the local stack's missing images."""
     emulated_account.prepare_images(home, Stages())
     return 0
 
 
 def emulator(home: Home, stack: str) -> int:
-    """Start the emulated account of a stack, and what its machines need."""
+    """Start the emulated account of a stack, with the images of its machines."""
     state = stacks.emulator_of(stack, home)
     if state is None:
         raise SetupError(
-            f"Stack {stack} has a real account; no emulator plays it. Try: make emulator STACK=local", MISTAKE
+            f"Stack {stack} has a real account, not an emulated one. Try: make emulator STACK=local", MISTAKE
         )
     emulated_account.start(state, home, Stages())
     say("Next: `make up`, or `. ./env.sh` and `python -m emulator status`.")
@@ -60,7 +58,7 @@ def bench(home: Home, _: str) -> int:
 
 
 def chaos(home: Home, _: str) -> int:
-    """Play the campaigns; the seed and the number of one case come from make's own variables."""
+    """Run the campaigns; SEED and CASE select one case."""
     pulumi_install.ensure(home, Stages())
     chosen = [
         word for name in ("SEED", "CASE") if (value := os.environ.get(name)) for word in (f"--{name.lower()}", value)

@@ -1,4 +1,4 @@
-"""The one wait of microcluster: it has a limit, ends early when the thing has died, says how long it takes, and raises."""
+"""The one wait of microcluster: it has a limit, ends early on failure, reports progress, and raises."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SAY_EVERY_S = 5.0
 
 
 class NotReadyError(Exception):
-    """What was waited for did not come within its limit."""
+    """The time limit of a wait is over."""
 
 
 def wait_until(  # noqa: PLR0913 - the clock is injected by tests
@@ -26,14 +26,12 @@ def wait_until(  # noqa: PLR0913 - the clock is injected by tests
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> T:
-    """Return the first answer of ``probe`` that is true; an empty text or list is none.
-
-    ``probe`` raises when waiting on is hopeless.
+    """Return the first true answer of ``probe``, which raises when waiting longer is useless.
 
     Raises:
         NotReadyError: after ``timeout_s``.
     """
-    start = said = clock()
+    start = reported = clock()
     usual = f", usually {duration(usual_s)}" if usual_s else ""
     while True:
         answer = probe()
@@ -42,7 +40,7 @@ def wait_until(  # noqa: PLR0913 - the clock is injected by tests
         now = clock()
         if now - start >= timeout_s:
             raise NotReadyError(f"waiting for {what}: not there after {duration(now - start)}{usual}.")
-        if now - said >= SAY_EVERY_S:
+        if now - reported >= SAY_EVERY_S:
             note(f"waiting for {what}: {duration(now - start)} so far{usual}")
-            said = now
+            reported = now
         sleep(every_s)

@@ -1,4 +1,4 @@
-"""The stack file as one typed, frozen object, with every rule about it; all problems at once, before anything is ordered."""
+"""The stack file as one typed, frozen object; reports all problems at once, before anything is ordered."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pulumi.runtime.config import CONFIG
 from pydantic import ValidationError
 
 from microcluster.config.data import Data, DataFile, data_of
-from microcluster.config.data_files import looked_at
+from microcluster.config.data_files import find_files
 from microcluster.config.errors import ConfigError, sentence, unknown_key
 from microcluster.config.model import Cluster, Container, StackFile, keys_at, stack_file
 from microcluster.config.owner import Owner, owner
@@ -40,7 +40,6 @@ __all__ = [
     "Plan",
     "Stack",
     "load",
-    "looked_at",
     "owner",
     "parse",
     "path_of",
@@ -52,7 +51,7 @@ __all__ = [
 
 NAMESPACE = "microcluster"
 STACK_NAME = r"(?=.{1,40}$)[A-Za-z0-9]+(-[A-Za-z0-9]+)*"
-"""It stands in the domain of every machine, and the vendor takes no underscore there and no two dashes together."""
+"""It is a part of every machine's domain, where the vendor allows no underscore and no two dashes in a row."""
 SECTIONS = (f"{NAMESPACE}:cluster", f"{NAMESPACE}:container", f"{NAMESPACE}:job", "softlayer:configFile")
 TOP_LEVEL = ("config", "encryptionsalt", "encryptedkey", "secretsprovider")
 HASHES = "data-hashes.json"
@@ -61,7 +60,7 @@ STACKS = Path(__file__).parents[2] / "stacks"
 
 @dataclass(frozen=True)
 class Account:
-    """Where a stack's things are ordered: the official client's file, None for its usual sources, and the unit of the provider's waits."""
+    """The account: the official client's file, None for the client's usual sources, and the unit of the provider's waits."""
 
     config_file: str | None
     time_scale: float
@@ -76,36 +75,36 @@ class Stack:
     container: Container
     job: Section
     account_config_file: str | None
-    """The official client's file that names the account; without it the client's usual sources hold."""
+    """The official client's file; None for the client's usual sources."""
     time_scale: float
-    """The unit of the provider's waits: 1 but in tests."""
+    """The unit of the provider's waits: 1 except in tests."""
     origins: tuple[tuple[str, str, str], ...]
-    """For every value its path, the value and where it came from."""
+    """(path, value, origin) of every value."""
     plan: Plan | None = None
-    """What the run is expected to take and cost, where anything like it was ever measured."""
+    """Expected hours and dollars, where the model was ever timed on this hardware."""
     data: Data | None = None
-    """Finished data that are brought, where the stack file names some; of a path, the files once it was looked at."""
+    """The user's finished data; of a path, with its files after `with_files`."""
     program: tuple[SourceFile, ...] = ()
-    """The texts of the user's own program, where the job's kind takes one and they were looked at."""
+    """The user's own program, after `with_files`."""
     trainer: str | None = None
-    """What trains in the local training image; None where the stand-in does, and on every other image."""
+    """The training program in the local image; None for the stand-in, and for every other image."""
 
 
 def load() -> Stack:
-    """Return the stack that Pulumi is running, or raise ConfigError."""
+    """Return the stack that Pulumi runs, or raise ConfigError."""
     values = {key: _plain(value) for key, value in CONFIG.get().items()}
     return with_files(parse(pulumi.get_stack(), values, ordering=not pulumi.runtime.is_dry_run()))
 
 
 def with_files(stack: Stack) -> Stack:
-    """Return the stack with what there is of the data that it wants sent from this computer, or raise ConfigError."""
+    """Return the stack with the program and data files that it names on this computer, or raise ConfigError."""
     stack = _with_program(stack)
     if not stack.data or not stack.data.path:
         return stack
     wanted = kind_of(stack.job.kind).data(stack.job.model_copy(update={"data": None}), "")
     assert wanted
     try:
-        found = looked_at(stack.data, wanted.files, wanted.optional, Home.of().root / "cache" / HASHES)
+        found = find_files(stack.data, wanted.files, wanted.optional, Home.of().root / "cache" / HASHES)
     except ValueError as problem:
         raise _refusal(stack.name, [f"job/data: {problem}"]) from problem
     except OSError as error:
@@ -116,12 +115,12 @@ def with_files(stack: Stack) -> Stack:
 def read_file(stack: str, *, ordering: bool = False) -> Stack:
     """Return the checked stack of a stack file, for verbs that run outside Pulumi."""
     parsed = parse(stack, read_values(path_of(stack)), ordering=ordering)
-    # A living stack is watched and ended without its files, too.
+    # A running stack can be watched and ended without its files.
     return with_files(parsed) if ordering else parsed
 
 
 def read_account(stack: str) -> Account:
-    """Return the account of a stack file, whatever else is wrong in it: what was ordered has to be found and cancelled."""
+    """Return the account of a stack file, even if the rest is wrong: its orders must be found and canceled."""
     written = _sections(read_values(path_of(stack)), "softlayer")
     problems = problems_of_account(written)
     if problems:
@@ -130,12 +129,12 @@ def read_account(stack: str) -> Account:
 
 
 def stacks() -> tuple[str, ...]:
-    """Name the stacks that have a file, in order."""
+    """Return the names of the stack files, sorted."""
     return tuple(sorted(file.name.split(".")[1] for file in STACKS.glob("Pulumi.*.yaml")))
 
 
 def path_of(stack: str) -> Path:
-    """Return the place of a stack's file, or raise ConfigError where there is none."""
+    """Return a stack's file, or raise ConfigError."""
     path = STACKS / f"Pulumi.{stack}.yaml"
     if not re.fullmatch(STACK_NAME, stack):
         raise ConfigError(
@@ -152,7 +151,7 @@ def path_of(stack: str) -> Path:
 
 
 def read_values(path: Path) -> dict[str, Any]:
-    """Return the ``config`` of a stack file as it is written, full keys such as ``microcluster:cluster``."""
+    """Return the ``config`` of a stack file, with full keys such as ``microcluster:cluster``."""
     try:
         content = read(path.read_bytes())
         return _config_of(content)
@@ -177,7 +176,7 @@ def parse(stack: str, values: Mapping[str, Any], *, ordering: bool = False) -> S
 
     Args:
         values: the stack file's ``config``, full keys such as ``microcluster:cluster``.
-        ordering: whether things are about to be ordered; a preview may hold the documentation's address.
+        ordering: whether an order follows; a preview accepts the documentation's address.
 
     Raises:
         ConfigError: with every problem, its path and a suggestion.
@@ -220,9 +219,9 @@ def _with_program(stack: Stack) -> Stack:
 
 
 def _local_program() -> str | None:
-    """Return what the last `make images` put into the local training image beside the stand-in, or None.
+    """Return the trainer that the last `make images` put into the local image beside the stand-in, or None.
 
-    A preview works offline, so it reads what was written down instead of asking Docker or a registry.
+    A preview works offline, so it reads this record and does not ask Docker or a registry.
     """
     try:
         return (Home.of().root / TRAINER_FILE).read_text(encoding="utf-8").strip()
@@ -247,13 +246,13 @@ def _sections(values: Mapping[str, Any], namespace: str) -> dict[str, Any]:
 
 
 def _strange_keys(values: Mapping[str, Any]) -> list[str]:
-    """Name what nobody reads: a section that is not ours may be a misspelt one that is."""
+    """Name unknown sections; one may be a misspelled one of ours."""
     strange = [str(key) for key in values if not str(key).startswith((f"{NAMESPACE}:", "softlayer:"))]
     return [unknown_key(key, f"{NAMESPACE}:{key.rpartition(':')[2]}", SECTIONS) for key in strange]
 
 
 def _plain(value: str) -> Any:
-    """Return a value as the file holds it: Pulumi hands sections over as JSON text and the rest as it is."""
+    """Parse a value of Pulumi's config: sections are JSON texts, other values are plain."""
     try:
         return json.loads(value)
     except ValueError:

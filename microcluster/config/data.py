@@ -1,4 +1,4 @@
-"""Finished data that a stack file names: the address of a tar, or a folder or tar of this computer, and what names them."""
+"""The user's finished data: the address of a tar, or a folder or tar on this computer, and their id."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ADDRESS = re.compile(
 
 @dataclass(frozen=True)
 class DataFile:
-    """One file of this computer: its name, its length in bytes and its SHA-256."""
+    """One file of this computer; ``size`` in bytes."""
 
     name: str
     size: int
@@ -32,7 +32,7 @@ class DataFile:
 
 @dataclass(frozen=True)
 class Data:
-    """Where finished data come from: ``address``, or ``path``, of which ``files`` are known once it was looked at."""
+    """The source of finished data: ``address``, or ``path`` with its ``files`` after `find_files`."""
 
     address: str | None = None
     sha256: str | None = None
@@ -42,7 +42,7 @@ class Data:
 
     @property
     def id(self) -> str:
-        """What names the data: their content where it is known, else their address."""
+        """A hash of the content where it is known, else of the address."""
         if self.files and not self.is_tar:
             text = "".join(f"{file.sha256}  {file.name}\n" for file in self.files)
             return hashlib.sha256(text.encode()).hexdigest()[:ID_DIGITS]
@@ -51,7 +51,7 @@ class Data:
 
 
 def data_of(value: str) -> Data:
-    """Return where the data come from; a path is not looked at."""
+    """Return the source of the data; a path is not opened."""
     match = ADDRESS.fullmatch(value)
     if match:
         return Data(match["address"], match["sha256"])
@@ -59,7 +59,7 @@ def data_of(value: str) -> Data:
 
 
 def data(value: str) -> str:
-    """Take the https address of a tar, or the path of a tar or a folder of this computer."""
+    """Accept the https address of a tar, or the path of a tar or folder on this computer."""
     problem = _problem(value)
     if problem:
         raise ValueError(problem)
@@ -67,7 +67,7 @@ def data(value: str) -> str:
 
 
 def _problem(value: str) -> str | None:
-    """Say what is wrong; what may be a secret is not repeated."""
+    """Return the problem, without repeating a possible secret."""
     scheme, colon, rest = value.partition("://")
     if not colon:
         problem = problem_of_path(value)
@@ -75,11 +75,11 @@ def _problem(value: str) -> str | None:
     authority = re.split(r"[/?#]", rest)[0]
     if "@" in authority or "?" in rest:
         return (
-            "holds a user name, a key or a query, and a stack file is no place for what may be a secret. Name an address that "
-            f"needs none, {EXAMPLE}"
+            "holds a user name, a key or a query; a stack file must not hold secrets. Use an address that needs none, "
+            f"{EXAMPLE}"
         )
     if scheme.lower() != "https":
-        return f"{shown(scheme)} is not https, and what comes another way may have been changed on it; {EXAMPLE}"
+        return f"{shown(scheme)} is not https; other protocols do not protect the data against changes; {EXAMPLE}"
     if len(value) > LONGEST or ".." in rest or not ADDRESS.fullmatch(value):
         return f"{shown(value)} is not the https address of a tar (.tar, .tar.gz or .tar.xz); {EXAMPLE}"
     return None

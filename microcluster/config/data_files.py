@@ -1,4 +1,4 @@
-"""Looking at finished data on this computer: whether every file is there, and what their hashes are, which is remembered."""
+"""Finished data on this computer: checks that every file exists, and caches the hashes."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from microcluster.config.data import Data, DataFile
 BROKEN_TAR = (tarfile.TarError, OSError, EOFError, zlib.error, lzma.LZMAError)
 
 
-def looked_at(data: Data, required: Sequence[str], optional: Sequence[str], memory: Path) -> Data:
-    """Return data of this computer with their files; reading 2 GB takes seconds, so ``memory`` keeps what was found.
+def find_files(data: Data, required: Sequence[str], optional: Sequence[str], cache: Path) -> Data:
+    """Return data with their files; reading 2 GB takes seconds, so the file ``cache`` keeps the hashes.
 
     Raises:
-        ValueError: when they are not there, or not whole.
+        ValueError: they are missing or incomplete.
     """
     path = data.path
     assert path
     if path.is_dir():
         there = [name for name in (*required, *optional) if (path / name).is_file()]
         _refuse_missing(path, set(required) - set(there), "does not hold")
-        files = tuple(_file(path / name, memory) for name in sorted(there))
+        files = tuple(_file(path / name, cache) for name in sorted(there))
         return replace(data, is_tar=False, files=files)
     if not path.is_file():
         raise ValueError(f"{path} is neither a folder nor a file of this computer")
-    known = _known(path, memory)
+    known = _cached(path, cache)
     if "members" not in known:
-        known = _remember(path, memory, members=_members(path))
+        known = _store(path, cache, members=_members(path))
     _refuse_missing(path, set(required) - set(known["members"]), "is a tar that does not hold")
-    return replace(data, files=(_file(path, memory),))
+    return replace(data, files=(_file(path, cache),))
 
 
 def _refuse_missing(path: Path, missing: set[str], what: str) -> None:
@@ -46,16 +46,16 @@ def _refuse_missing(path: Path, missing: set[str], what: str) -> None:
         raise ValueError(f"{path} {what} {', '.join(sorted(missing))}")
 
 
-def _file(path: Path, memory: Path) -> DataFile:
-    known = _known(path, memory)
+def _file(path: Path, cache: Path) -> DataFile:
+    known = _cached(path, cache)
     if "sha256" not in known:
         with path.open("rb") as content:
-            known = _remember(path, memory, sha256=hashlib.file_digest(content, "sha256").hexdigest())
+            known = _store(path, cache, sha256=hashlib.file_digest(content, "sha256").hexdigest())
     return DataFile(path.name, path.stat().st_size, known["sha256"])
 
 
 def _members(path: Path) -> list[str]:
-    """Return the names of the plain files of a tar, without their folders."""
+    """Return the names of a tar's files, without folders."""
     try:
         with tarfile.open(path) as archive:
             return sorted({PurePosixPath(member.name).name for member in archive if member.isfile()})
@@ -63,31 +63,31 @@ def _members(path: Path) -> list[str]:
         raise ValueError(f"{path} is neither a folder nor a whole tar ({error})") from error
 
 
-def _known(path: Path, memory: Path) -> dict[str, Any]:
-    """Return what is remembered of the file as it is now."""
-    kept = _read(memory).get(str(path))
+def _cached(path: Path, cache: Path) -> dict[str, Any]:
+    """Return the cached facts of the file, unless it has changed."""
+    kept = _read(cache).get(str(path))
     return kept if isinstance(kept, dict) and kept.get("version") == _version(path) else {}
 
 
-def _remember(path: Path, memory: Path, **facts: Any) -> dict[str, Any]:
-    known = {**_known(path, memory), **facts, "version": _version(path)}
-    with contextlib.suppress(OSError):  # Then it is looked at again next time.
-        memory.parent.mkdir(parents=True, exist_ok=True)
-        new = memory.with_name(f"{memory.name}.{os.getpid()}")
-        new.write_text(json.dumps({**_read(memory), str(path): known}, indent=1, sort_keys=True))
-        new.replace(memory)
+def _store(path: Path, cache: Path, **facts: Any) -> dict[str, Any]:
+    known = {**_cached(path, cache), **facts, "version": _version(path)}
+    with contextlib.suppress(OSError):  # Without the cache the file is read again next time.
+        cache.parent.mkdir(parents=True, exist_ok=True)
+        new = cache.with_name(f"{cache.name}.{os.getpid()}")
+        new.write_text(json.dumps({**_read(cache), str(path): known}, indent=1, sort_keys=True))
+        new.replace(cache)
     return known
 
 
-def _read(memory: Path) -> dict[str, Any]:
+def _read(cache: Path) -> dict[str, Any]:
     try:
-        found = json.loads(memory.read_text())
+        found = json.loads(cache.read_text())
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
 
 
 def _version(path: Path) -> list[int]:
-    """Return what changes when somebody writes to the file."""
+    """Return what changes whenever the file is written."""
     facts = path.stat()
     return [facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_ino]

@@ -1,4 +1,4 @@
-"""What is wrong with a stack file, in the words of the person who wrote it."""
+"""The problems of a stack file, by its keys."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ EXAMPLES = {
 
 
 class ConfigError(Exception):
-    """Everything that is wrong with one stack file, with paths and suggestions."""
+    """All problems of one stack file, with paths and suggestions."""
 
 
 def sentence(error: Any, keys_at: Callable[[list[str]], list[str]]) -> str:
-    """Return one problem that pydantic found as ``path: what is wrong; what to do``."""
+    """Return a problem that pydantic found as ``path: problem; what to do``."""
     location = [printable(str(part)) for part in error["loc"]]
     path, value = "/".join(location), error.get("input")
     if error["type"] == "extra_forbidden":
@@ -37,7 +37,7 @@ def sentence(error: Any, keys_at: Callable[[list[str]], list[str]]) -> str:
 
 
 def unknown_key(path: str, key: str, known: Sequence[str]) -> str:
-    """Return the problem of a key that nobody reads, with the nearest one that is read."""
+    """Return the problem of an unknown key, with the nearest known one."""
     near = difflib.get_close_matches(key, known, n=1)
     return f"{printable(path)}: unknown key; " + (
         f"did you mean '{near[0]}'?" if near else f"known: {', '.join(known)}"

@@ -1,4 +1,4 @@
-"""The sections of a stack file, with what each value may be."""
+"""The sections of a stack file and the allowed values."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class _Section(BaseModel):
 
 
 class Cluster(_Section):
-    """The hardware: how many guests of which flavor, where, and who may log in."""
+    """The hardware, and who may log in."""
 
     datacenter: Annotated[StrictStr, known("a datacenter that sells GPUs", catalog.DATACENTERS)]
     flavor: Annotated[StrictStr, known("a flavor", catalog.FLAVORS)]
@@ -49,7 +49,6 @@ class Cluster(_Section):
 
     @property
     def hardware(self) -> catalog.Flavor:
-        """What one node is made of."""
         return catalog.FLAVORS[self.flavor]
 
 
@@ -66,7 +65,7 @@ JobSection = TypeVar("JobSection", bound=BaseModel)
 
 
 class StackFile(_Section, Generic[JobSection]):
-    """The sections of a stack file; those of ``job`` are the kind's."""
+    """The sections of a stack file; the job's kind defines ``job``."""
 
     cluster: Cluster
     container: Container
@@ -74,12 +73,12 @@ class StackFile(_Section, Generic[JobSection]):
 
 
 def stack_file(job: object) -> type[StackFile]:
-    """Return what a stack file with this ``job`` section has to be."""
+    """Return the model of a stack file with this ``job`` section."""
     return StackFile[section_of(job)]
 
 
 def keys_at(file: type[StackFile], location: list[str]) -> list[str]:
-    """Return the keys that are known below a path of the stack file."""
+    """Return the known keys below a path of the stack file."""
     section: type[BaseModel] = file
     for part in location:
         field = section.model_fields.get(part)

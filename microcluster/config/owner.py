@@ -1,4 +1,4 @@
-"""Who a stack belongs to: its ssh key, and the mark that is made of it."""
+"""The owner of a stack: its ssh keys and its mark."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from microcluster.home import Home, owner_mark
 
 @dataclass(frozen=True)
 class Owner:
-    """Who a stack belongs to: its ssh key, and the mark that is made of it."""
+    """The ssh keys of a stack and the mark derived from the public key."""
 
     mark: str
     public_key: str
@@ -19,13 +19,13 @@ class Owner:
 
 
 def owner(stack: str) -> Owner:
-    """Return the owner of a stack, whose keys ``make setup`` has made."""
+    """Return the owner of a stack; ``make setup`` makes its keys."""
     folder = Home.of().keys / stack
     key_file = folder / "id_ed25519"
     try:
         public_key = " ".join(key_file.with_suffix(".pub").read_text().split()[:2])
     except FileNotFoundError as error:
         raise ConfigError(
-            f"stack {stack} has no ssh key in {folder}, so nothing can be marked as yours. Run: make setup"
+            f"stack {stack} has no ssh key in {folder}, so its orders cannot be marked. Run: make setup"
         ) from error
     return Owner(owner_mark(public_key), public_key, str(key_file), str(folder / "rank_ed25519"))

@@ -1,4 +1,4 @@
-"""What planning makes of a stack file: the step time, hours and dollars of the run, and what stands at risk between checkpoints."""
+"""The plan of a stack file: step time, hours and dollars of the run, and the cost of a crash."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from microcluster.planning.costs import MOST_DOLLARS, MOST_MINUTES, WRITE_S, AtR
 from microcluster.planning.prediction import BAND, Prediction, TrainingSetup, predict
 
 MUCH_MORE = 2.0
-"""From this many times what the default puts at risk on, a person is told."""
+"""Times the default risk from which on a warning is printed."""
 FAST_MBPS = 1000
-"""What a port has to be called where machines exchange gradients."""
+"""The slowest port speed between machines that exchange gradients."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What the run is expected to take; ``bare`` is the same on ports that carry no more than they are called.
+    """The expected run; ``bare`` is the step time on ports that carry only their nominal speed.
 
     Attributes:
         per_hour: list price of all machines by the catalog, in dollars.
-        usual: the steps between checkpoints unless the stack file says otherwise.
+        usual: the default steps between checkpoints.
     """
 
     prediction: Prediction
@@ -39,22 +39,22 @@ class Plan:
     usual: int
 
     def bill(self) -> Bill:
-        """Return what all steps take and cost."""
+        """Return hours and dollars of all steps."""
         return Bill(self.max_steps * self.prediction.seconds, self.per_hour)
 
     def risk(self, steps: int | None = None, *, bare: bool = False) -> AtRisk:
-        """Return what a crash may cost with the stack's own interval, or with another one."""
+        """Return what a crash may cost, by default with the stack's own interval."""
         pace = self.bare if bare else self.prediction
         return at_risk(steps or self.checkpoint_steps, pace.seconds, self.per_hour, self.max_steps)
 
     @property
     def basis(self) -> str:
-        """Say with which price and pace everything was computed."""
+        """The price and step time behind all figures."""
         return f"${self.per_hour:.2f} an hour (list prices of {catalog.AS_OF}) and {self.prediction.seconds:.2f} s per step"
 
     @property
     def summary(self) -> str:
-        """Say in one line what the run takes; Pulumi shows no more of an output than 150 characters."""
+        """One line; Pulumi shows at most 150 characters of an output."""
         bill, band = self.bill(), f"+-{BAND:.0%}"
         return (
             f"{self.prediction.seconds:.2f} s per step, {bill.hours:.1f} h and ${bill.dollars:,.0f} for {self.max_steps} steps "
@@ -63,23 +63,22 @@ class Plan:
 
     @property
     def stake(self) -> str:
-        """Say what a crash may cost."""
-        return f"{_said(self.risk())} between two checkpoints"
+        return f"{_risk_text(self.risk())} between two checkpoints"
 
     @property
     def warning(self) -> str:
-        """Say that the interval puts much more at risk than the default does; else an empty text."""
+        """A sentence if the interval risks much more than the default; else an empty text."""
         asked, usual = self.risk(), self.risk(self.usual)
         times = asked.seconds / usual.seconds
         if times <= MUCH_MORE:
             return ""
         return (
-            f"job.checkpointSteps: {self.checkpoint_steps} puts {_said(asked)} at risk between two checkpoints, {times:.0f} times "
-            f"the default of {self.usual} steps ({_said(usual)}); leave it out, or mean it"
+            f"job.checkpointSteps: {self.checkpoint_steps} puts {_risk_text(asked)} at risk between two checkpoints, {times:.0f} times "
+            f"the default of {self.usual} steps ({_risk_text(usual)}); leave it out unless this is intended"
         )
 
     def interval_reason(self) -> str:
-        """Say why the interval of checkpoints is what it is."""
+        """Return the origin of the checkpoint interval."""
         low, high = (seconds / (self.usual * self.prediction.seconds) for seconds in WRITE_S)
         return (
             f"computed: at most {MOST_MINUTES} min or ${MOST_DOLLARS} at {self.basis} (+-{BAND:.0%}); writing takes "
@@ -87,13 +86,13 @@ class Plan:
         )
 
     def rows(self) -> list[tuple[str, str, str]]:
-        """Return what was planned as ``(path, value, origin)``."""
+        """Return the plan as ``(path, value, origin)``."""
         bill = self.bill()
         return [
             ("plan.secondsPerStep", f"{self.prediction.seconds:.2f}", f"computed, +-{BAND:.0%}: {self._link}"),
             ("plan.hours", f"{bill.hours:.1f}", "computed: maxSteps times secondsPerStep, without preparation"),
             ("plan.dollars", f"{bill.dollars:.0f}", f"computed: hours at {self.basis}"),
-            ("plan.atRisk", _said(self.risk()), f"computed: checkpointSteps at {self.basis}{self._if_bare()}"),
+            ("plan.atRisk", _risk_text(self.risk()), f"computed: checkpointSteps at {self.basis}{self._if_bare()}"),
         ]
 
     @property
@@ -105,11 +104,11 @@ class Plan:
     def _if_bare(self) -> str:
         if self.bare == self.prediction:
             return ""
-        return f"; on ports that carry no more than {self.bare.link_mbps / 1000:g} Gb/s: {_said(self.risk(bare=True))}"
+        return f"; on ports that carry no more than {self.bare.link_mbps / 1000:g} Gb/s: {_risk_text(self.risk(bare=True))}"
 
 
 def plan_of(file: StackFile) -> Plan | None:
-    """Return the plan of a valid stack file, or None where nothing like it was ever measured."""
+    """Return the plan of a valid stack file, or None for what was never timed."""
     cluster, job = file.cluster, file.job
     hardware, workload = cluster.hardware, kind_of(job.kind).workload(job)
     if workload is None or is_local(file.container.image):
@@ -124,13 +123,13 @@ def plan_of(file: StackFile) -> Plan | None:
         return None
     per_hour = price * cluster.nodes
     usual = interval(prediction.seconds, per_hour)
-    # Without a machine to wait for, the rate of its port changes nothing.
+    # One machine needs no network.
     bare = bare if prediction.wire_bytes else prediction
     return Plan(prediction, bare, per_hour, job.max_steps, job.checkpoint_steps, usual)
 
 
 def problems_of_port(completed: Mapping[str, Any]) -> list[str]:
-    """Refuse a port for which machines would wait most of the time, with what that costs where planning can tell."""
+    """Refuse a slow port between several nodes, with its cost where there is a prediction."""
     cluster = completed.get("cluster")
     if not isinstance(cluster, Mapping):
         return []
@@ -146,7 +145,7 @@ def problems_of_port(completed: Mapping[str, Any]) -> list[str]:
 def _slowed(completed: Mapping[str, Any]) -> str:
     try:
         file = stack_file(completed.get("job")).model_validate(completed)
-    except ValidationError:  # The other problems stand beside this one.
+    except ValidationError:  # Reported with the other problems.
         return "every step wait for the network"
     slow, usual = plan_of(file), plan_of(_with_port(file, FAST_MBPS))
     if slow is None or usual is None:
@@ -168,7 +167,7 @@ def _whole(bill: Bill) -> str:
 def planned(
     file: StackFile, written: Mapping[str, Any], reasons: Mapping[str, str]
 ) -> tuple[StackFile, Plan | None, dict[str, str]]:
-    """Fill in the interval of checkpoints by the money at risk, and say why; what the stack file says stays."""
+    """Fill in the checkpoint interval by the money at risk, unless the stack file sets it."""
     plan = plan_of(file)
     if plan is None or "checkpointSteps" in written["job"]:
         return file, plan, dict(reasons)
@@ -177,7 +176,7 @@ def planned(
     return file.model_copy(update={"job": job}), plan, {**reasons, "job.checkpointSteps": plan.interval_reason()}
 
 
-def _said(risk: AtRisk) -> str:
+def _risk_text(risk: AtRisk) -> str:
     minutes = risk.seconds / 60
     time = f"{minutes:.1f} min" if minutes < 120 else f"{minutes / 60:.1f} h"
     return f"{time} and ${risk.dollars:.2f}"

@@ -1,4 +1,4 @@
-"""Reading the user's own program: the texts of a folder of this computer, which travel with the job."""
+"""Reads the user's own program: the text files of a folder on this computer."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from pathlib import Path
 from microcluster.jobs.cluster_facts import SourceFile
 
 MOST_FILES, MOST_BYTES = 200, 1_000_000
-"""They stand in the stack's state, and go to the machines in one message."""
+"""They are stored in the stack's state and sent to the machines in one message."""
 LEFT_OUT = {"__pycache__"}
 
 
 def read_source(folder: Path, script: str) -> tuple[SourceFile, ...]:
-    """Return the texts below ``folder``, without hidden files and what Python compiles.
+    """Return the files below ``folder``, without hidden and compiled ones.
 
     Raises:
-        ValueError: when the script is not among them, one is no text, or they are too many or too large.
+        ValueError: the script is missing, a file is no text, or they are too many or too large.
     """
     if not (folder / script).is_file():
         raise ValueError(f"{folder} does not hold {script}")

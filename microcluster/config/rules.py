@@ -1,4 +1,4 @@
-"""Rules that concern several values of a stack file, and values that follow from others."""
+"""Rules about several values of a stack file, and values that follow from others."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ LONGEST_TIME_SCALE = 1000
 
 
 def complete(written: Mapping[str, Any], local_program: str | None) -> tuple[dict[str, Any], dict[str, str]]:
-    """Fill in what follows from other values, and say why; what is invalid is left for the validation.
+    """Fill in values that follow from others; return the sections and the reasons. Invalid values stay for the validation.
 
     Args:
-        local_program: what the local training image holds beside the stand-in.
+        local_program: the trainer in the local image beside the stand-in.
     """
     sections = {name: dict(value) if isinstance(value, Mapping) else value for name, value in written.items()}
     found: dict[str, Origin] = {}
@@ -47,19 +47,19 @@ def complete(written: Mapping[str, Any], local_program: str | None) -> tuple[dic
 
 
 def kind_named(job: Any) -> JobKind | None:
-    """Return the kind that a ``job`` section names, or None where there is none of that name."""
+    """Return the kind that a ``job`` section names, or None."""
     named = job.get("kind") if isinstance(job, Mapping) else None
     return kind_of(named) if isinstance(named, str) and named in KINDS else None
 
 
 def _precision(cluster: Any) -> str | None:
-    """Return in which precision the GPUs of a flavor compute fastest."""
+    """Return the fastest precision of the flavor's GPUs."""
     flavor = catalog.FLAVORS.get(str(cluster.get("flavor"))) if isinstance(cluster, dict) else None
     return GPUS[flavor.gpu].precision if flavor else None
 
 
 def problems_between(written: Mapping[str, Any], *, ordering: bool) -> list[str]:
-    """Check what concerns several values at once; values of the wrong type are the validation's business."""
+    """Check rules between values; the validation checks their types."""
     cluster = written.get("cluster")
     if not isinstance(cluster, Mapping):
         return []
@@ -86,13 +86,13 @@ def problems_between(written: Mapping[str, Any], *, ordering: bool) -> list[str]
     cidrs = cluster.get("adminCidrs")
     if ordering and isinstance(cidrs, list) and DOCUMENTATION_CIDR in cidrs:
         problems.append(
-            f"cluster/adminCidrs: {DOCUMENTATION_CIDR} is the documentation's address; put in your own, as `curl ifconfig.me` shows it"
+            f"cluster/adminCidrs: {DOCUMENTATION_CIDR} is the documentation's address; use your own, which `curl ifconfig.me` prints"
         )
     return problems
 
 
 def problems_of_job(written: Mapping[str, Any], *, ordering: bool) -> list[str]:
-    """Check the job's texts, and what its kind knows of it."""
+    """Check the job's texts, and the rules of its kind."""
     job = written.get("job")
     kind = kind_named(job)
     if not kind:
@@ -108,7 +108,7 @@ def problems_of_job(written: Mapping[str, Any], *, ordering: bool) -> list[str]:
 
 
 def problems_of_account(written: Mapping[str, Any]) -> list[str]:
-    """Check the provider's own settings: a misspelt one would leave the choice of the account to the environment."""
+    """Check the provider's settings: with a misspelled one the environment would choose the account."""
     problems = [_strange_setting(key) for key in written if key not in ACCOUNT_KEYS]
     file = problem_of_path(written["configFile"]) if written.get("configFile") is not None else None
     if file:
@@ -122,7 +122,7 @@ def problems_of_account(written: Mapping[str, Any]) -> list[str]:
 def _strange_setting(key: str) -> str:
     if key in CREDENTIALS:
         return (
-            f"softlayer:{key}: does not belong into a stack file. Put user and key into a 0600 file and name it in "
+            f"softlayer:{key}: does not belong in a stack file. Put user and key into a 0600 file and name it in "
             "softlayer:configFile, or export SL_USERNAME and SL_API_KEY"
         )
     return unknown_key(f"softlayer:{key}", key, ACCOUNT_KEYS)

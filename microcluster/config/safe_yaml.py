@@ -1,4 +1,4 @@
-"""A stack file's text as plain values: YAML without what can hurt (tags, anchors, doubled keys, depth, size)."""
+"""Reads a stack file as plain YAML: no tags, anchors or duplicate keys; limited depth and size."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import yaml
 
 LARGEST_BYTES = 64 * 1024
 DEEPEST = 8
-"""A stack file is three levels deep; the composer of the library calls itself for each."""
+"""A stack file has three levels; the library's composer recurses for each."""
 PLAIN_TAGS = (None, "!")
 
 
 class TextProblem(Exception):
-    """The text is no stack file; the message begins with the key's path, or with a line."""
+    """The text is no stack file; the message begins with the key's path or the line."""
 
 
 class _Plain(yaml.SafeLoader):
-    """Reads a date as the word that it is; no key of a stack file takes one."""
+    """Reads dates as text; no key of a stack file takes one."""
 
     yaml_implicit_resolvers = {
         first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
@@ -29,7 +29,7 @@ class _Plain(yaml.SafeLoader):
 
 @dataclass
 class _Level:
-    """One mapping or list on the way down; in a mapping, ``key`` is None while the next scalar is a key."""
+    """One open mapping or list; in a mapping, ``key`` is None while the next scalar is a key."""
 
     is_mapping: bool
     key: str | None = None
@@ -38,10 +38,10 @@ class _Level:
 
 
 def read(content: bytes) -> Any:
-    """Return the values that ``content`` stands for.
+    """Parse ``content``.
 
     Raises:
-        TextProblem: it is no plain YAML, and where.
+        TextProblem: it is not plain YAML.
     """
     if len(content) > LARGEST_BYTES:
         raise TextProblem(f"it has {len(content):,} bytes; a stack file has fewer than {LARGEST_BYTES:,}")
@@ -83,7 +83,7 @@ def _go_down(levels: list[_Level], event: yaml.CollectionStartEvent) -> None:
 
 
 def _take(levels: list[_Level], scalar: str) -> None:
-    """Take a scalar for the next key of a mapping, or for a value."""
+    """Handle a scalar: the next key of a mapping, or a value."""
     level = levels[-1] if levels else None
     if level is None or not level.is_mapping or level.key is not None:
         _count(levels)
@@ -109,7 +109,7 @@ def _path(levels: list[_Level]) -> str:
 
 
 def _where(error: yaml.YAMLError) -> str:
-    """Return where a file stops being YAML, and why."""
+    """Return place and reason of a syntax error."""
     if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
         return printable(" ".join(str(error).split()))
     mark = error.problem_mark
@@ -117,7 +117,7 @@ def _where(error: yaml.YAMLError) -> str:
 
 
 def printable(text: str, longest: int = 80) -> str:
-    """Return ``text`` as it may stand on a screen: one line, no control characters, not endless."""
+    """Return ``text`` on one line, without control characters, cut to ``longest``."""
     clean = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
     return clean if len(clean) <= longest else f"{clean[:longest]}..."
 

@@ -1,4 +1,4 @@
-"""What a single value of a stack file may be, and why another one is refused."""
+"""Checks of single values of a stack file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from microcluster.config.paths import problem_of_path
 from microcluster.config.safe_yaml import printable, shown
 
 MOST_ADMIN_ADDRESSES = 2**24
-"""As many as a /8 has, in all: many narrow networks can open as much as one wide one."""
+"""The size of a /8, for all networks together."""
 COMPONENT = r"[a-z0-9]+(?:(?:\.|__?|-+)[a-z0-9]+)*"
 IMAGE = re.compile(
     rf"(?=[^/]*\.)[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(?::[0-9]{{1,5}})?(?:/{COMPONENT})+"
@@ -24,7 +24,7 @@ LONGEST_IMAGE = 255
 
 
 def known(kind: str, known: Iterable[str]) -> AfterValidator:
-    """Take a word that is known; name the nearest one otherwise."""
+    """Accept a known word; else name the nearest one."""
 
     def check(value: str) -> str:
         if value not in known:
@@ -37,7 +37,7 @@ def known(kind: str, known: Iterable[str]) -> AfterValidator:
 
 
 def one_of(kind: str, choices: tuple[int, ...]) -> AfterValidator:
-    """Take a number that is among the choices."""
+    """Accept one of the choices."""
 
     def check(value: int) -> int:
         if value not in choices:
@@ -48,7 +48,7 @@ def one_of(kind: str, choices: tuple[int, ...]) -> AfterValidator:
 
 
 def admin_cidr(value: str) -> str:
-    """Take a network from which people may log in; never the whole world, however it is spelt."""
+    """Accept a network from which people may log in, but not the whole internet."""
     try:
         network = ipaddress.IPv4Network(value)
     except ValueError as error:
@@ -59,12 +59,12 @@ def admin_cidr(value: str) -> str:
             f"{shown(value)} opens port 22 to {network.num_addresses:,} addresses; name your own, for example 198.51.100.7/32"
         )
     if network.is_unspecified or network.is_multicast or network.is_loopback or network.is_link_local:
-        raise ValueError(f"{shown(value)} is nobody's address; name your own, for example 198.51.100.7/32")
+        raise ValueError(f"{shown(value)} is not a usable address; name your own, for example 198.51.100.7/32")
     return str(network)
 
 
 def few_addresses(cidrs: list[str]) -> list[str]:
-    """Take networks that together are not the world either."""
+    """Accept networks that together are not too large."""
     whole = sum(net.num_addresses for net in ipaddress.collapse_addresses(map(ipaddress.IPv4Network, cidrs)))
     if whole > MOST_ADMIN_ADDRESSES:
         raise ValueError(
@@ -74,14 +74,14 @@ def few_addresses(cidrs: list[str]) -> list[str]:
 
 
 def account_image(value: str) -> str:
-    """Take the id or the global identifier of an image in the account."""
+    """Accept the id or the global identifier of an image in the account."""
     if not re.fullmatch(r"[1-9][0-9]{0,9}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", value):
         raise ValueError(f"{shown(value)} is not the id or the global identifier of an image; for example '2263543'")
     return value
 
 
 def key_file(value: str) -> str:
-    """Take the path of a file that holds a key."""
+    """Accept the path of a key file."""
     problem = problem_of_path(value)
     if problem:
         raise ValueError(problem)
@@ -89,14 +89,14 @@ def key_file(value: str) -> str:
 
 
 def image_reference(value: str) -> str:
-    """Take the reference of a container image, with its registry."""
+    """Accept a container image reference with its registry."""
     if len(value) > LONGEST_IMAGE or not IMAGE.fullmatch(value):
         raise ValueError(f"{shown(value)} is not a full image reference; for example {EXAMPLES['container/image']}")
     return value
 
 
 def run_or_reason(value: str) -> str:
-    """Take the word that runs it, or a reason for leaving it out."""
+    """Accept "run", or "skip: " with a reason."""
     if not re.fullmatch(r"run|skip: [^\s][ -~]{7,199}", value):
-        raise ValueError(f"{shown(value)} is neither 'run' nor 'skip: ' with a reason, which is kept with the run")
+        raise ValueError(f"{shown(value)} is neither 'run' nor 'skip: ' with a reason of 8 to 200 characters")
     return value

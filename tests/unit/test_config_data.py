@@ -47,8 +47,8 @@ def test_the_address_of_a_tar_is_taken_with_or_without_its_hash(ending):
         ("https://example.com/" + "a" * 2000 + ".tar", "is not the https address of a tar"),
         ("wmt16", "is not the path of a file"),
         ("", "is not the path of a file"),
-        ("~/a/../../etc", "has '..' or signs in it"),
-        ("/a;reboot", "has '..' or signs in it"),
+        ("~/a/../../etc", "has '..' or special characters in it"),
+        ("/a;reboot", "has '..' or special characters in it"),
     ],
 )  # fmt: skip
 def test_what_is_neither_is_refused_with_its_path_and_no_secret_is_repeated(value, problem):
@@ -80,7 +80,7 @@ def folder(tmp_path, monkeypatch):
     return made
 
 
-def looked_at(path):
+def find_files(path):
     return config.with_files(config.parse("dev", written(job__data=str(path)))).data
 
 
@@ -92,22 +92,22 @@ def tar_of(folder, path, mode="w", names=NAMES):
 
 
 def test_a_folder_is_known_by_the_files_that_the_job_wants_of_it(folder):
-    data = looked_at(folder)
+    data = find_files(folder)
     assert {file.name: (file.size, file.sha256) for file in data.files} == {
         name: (len(name), hashlib.sha256(name.encode()).hexdigest()) for name in NAMES
     }
     before = data.id
     (folder / "README").write_text("something else")
-    assert looked_at(folder).id == before
+    assert find_files(folder).id == before
     (folder / NAMES[1]).write_text("other sentences")
-    assert looked_at(folder).id != before
+    assert find_files(folder).id != before
 
 
 @pytest.mark.parametrize("mode", ["w", "w:gz", "w:xz"])
 def test_a_tar_is_known_by_its_hash_wherever_it_lies(folder, tmp_path, mode):
     tar = tar_of(folder, tmp_path / "t.tar", mode)
     sha256 = hashlib.sha256(tar.read_bytes()).hexdigest()
-    data = looked_at(tar)
+    data = find_files(tar)
     assert [(file.name, file.sha256) for file in data.files] == [("t.tar", sha256)]
     assert data.id == config.parse("dev", written(job__data=f"{ADDRESS}#sha256={sha256}")).data.id
 
@@ -123,26 +123,26 @@ def test_what_is_not_there_is_refused_with_its_names(folder, tmp_path):
         (tmp_path / "no.tar", "is neither a folder nor a whole tar"),
     ):
         with pytest.raises(config.ConfigError, match=f"nothing was ordered\n  job/data: .*{problem}"):
-            looked_at(path)
+            find_files(path)
 
 
 def test_a_file_that_cannot_be_read_is_a_sentence_with_its_path(folder):
     (folder / NAMES[0]).unlink()
     (folder / NAMES[0]).symlink_to("/proc/self/mem")
     with pytest.raises(config.ConfigError, match="job/data: .*: Input/output error"):
-        looked_at(folder)
+        find_files(folder)
 
 
 def test_a_file_is_read_once_and_again_when_it_has_changed(folder, tmp_path, monkeypatch):
     tar = tar_of(folder, tmp_path / "t.tar")
-    first = looked_at(tar)
+    first = find_files(tar)
     monkeypatch.setattr("microcluster.config.data_files._members", lambda path: pytest.fail("it was read again"))
     monkeypatch.setattr("hashlib.file_digest", lambda *words: pytest.fail("it was read again"))
-    assert looked_at(tar) == first
+    assert find_files(tar) == first
     monkeypatch.undo()
     monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path / "home"))
     (folder / NAMES[0]).write_text("longer than before" * 999)
-    assert looked_at(tar_of(folder, tmp_path / "t.tar")).id != first.id
+    assert find_files(tar_of(folder, tmp_path / "t.tar")).id != first.id
 
 
 def test_a_verb_on_a_living_stack_does_not_ask_for_data_that_were_sent_long_ago(tmp_path, monkeypatch):

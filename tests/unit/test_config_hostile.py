@@ -215,7 +215,7 @@ def test_a_bomb_of_aliases_is_refused_before_it_grows(tmp_path) -> None:
 @pytest.mark.parametrize("key", ["apiKey", "api_key", "key", "password", "username", "token", "secret"])
 def test_a_key_in_a_stack_file_is_refused_with_how_to_do_it_instead_and_never_repeated(tmp_path, key) -> None:
     said = refusal(file_with(tmp_path, f"softlayer:{key}", "c0ffee-the-key-itself"))
-    assert f"softlayer:{key}: does not belong into a stack file" in said and "0600" in said
+    assert f"softlayer:{key}: does not belong in a stack file" in said and "0600" in said
     assert "c0ffee" not in said
 
 
