@@ -12,7 +12,7 @@ from microcluster.jobs.cluster_facts import ClusterFacts
 
 @dataclass(frozen=True)
 class DataVolumeArgs:
-    """``facts`` are the node's; the disk is canceled with its ``guest``."""
+    """``facts`` are the node's; the disk is cancelled with its ``guest``."""
 
     facts: pulumi.Input[ClusterFacts]
     guest: pulumi.CustomResource

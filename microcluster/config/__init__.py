@@ -120,7 +120,7 @@ def read_file(stack: str, *, ordering: bool = False) -> Stack:
 
 
 def read_account(stack: str) -> Account:
-    """Return the account of a stack file, even if the rest is wrong: its orders must be found and canceled."""
+    """Return the account of a stack file, even if the rest is wrong: its orders must be found and cancelled."""
     written = _sections(read_values(path_of(stack)), "softlayer")
     problems = problems_of_account(written)
     if problems:

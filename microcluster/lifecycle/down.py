@@ -1,4 +1,4 @@
-"""``make down``: stop the job, cancel everything, read the account back and print the receipt."""
+"""``make down``: stop the job, cancel everything, check the account and print the receipt."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ STOP_LIMIT_S = 120
 
 
 def down(home: Home, stack: str) -> int:
-    """Take ``stack`` down, also after a crash and without its state; exit code 1 while anything with its mark is billed."""
+    """Take ``stack`` down, also after a crash or without state; exit code 1 while anything with its mark is billed."""
     stages = Stages()
     refuse_living_pulumi(stack, "make down", home)
     emulator = stacks.emulator_of(stack, home)
-    if needs_mending(stack, home):
-        _mend(home, stack, emulator, stages)
+    if needs_repair(stack, home):
+        _repair(home, stack, emulator, stages)
     with alone_on(stack, "make down", home):
         pulumi_install.ensure_any(home, stages)
         held = pulumi_state.known(stack, home)
@@ -34,13 +34,13 @@ def down(home: Home, stack: str) -> int:
         if not (held.resources or billed or (account and account.running)):
             return _nothing_here(home, stack, no_key)
         if emulator and billed:
-            _have_answer(emulator, home, stages)
+            _start_emulator(emulator, home, stages)
         if has_machines(held, account):
             unsaved_work.save_before_destroy(home, stack, os.environ, stages)
             _stop_job(home, stack, stages)
         code = _destroy(home, stack, stages) if held.resources else 0
     if billed:
-        code = code or _settle(home, stack, stages, in_state=bool(held.resources))
+        code = code or _prove_cancelled(home, stack, stages, in_state=bool(held.resources))
     if emulator:
         _stop_idle(emulator, home, stages)
     say(f"Time: {stages.summary()}.")
@@ -49,8 +49,8 @@ def down(home: Home, stack: str) -> int:
     return code
 
 
-def needs_mending(stack: str, home: Home) -> bool:
-    """Whether a crash left a lock, or a state that cannot be read or is gone where there was one."""
+def needs_repair(stack: str, home: Home) -> bool:
+    """Whether a crash left a lock, or a broken or missing state."""
     try:
         gone = pulumi_state.read(stack, home) is None and pulumi_state.older_copies(stack, home)
     except pulumi_state.BrokenStateError:
@@ -59,21 +59,21 @@ def needs_mending(stack: str, home: Home) -> bool:
 
 
 def has_machines(held: pulumi_state.Snapshot, account: emulated_account.Rented | None) -> bool:
-    """Whether there may be a machine with a run on it: an emulated account knows it better than the state."""
+    """Whether there may be a machine with a run; an emulated account knows better than the state."""
     return bool(held.held) and not (account and account.nothing)
 
 
-def _mend(home: Home, stack: str, emulator: Path | None, stages: Stages) -> None:
+def _repair(home: Home, stack: str, emulator: Path | None, stages: Stages) -> None:
     pulumi_install.ensure_any(home, stages)
     if emulator and emulator.exists():
-        _have_answer(emulator, home, stages)
-    with stages.stage("recover", "a command was killed, or the state is damaged; putting it in order first"):
+        _start_emulator(emulator, home, stages)
+    with stages.stage("recover", "repairing first: a command was killed, or the state is damaged"):
         if commands.fab(home, "recover", stack, "--yes"):
             raise SetupError(f"Nothing was cancelled, for the reason above. `make down STACK={stack}` tries again.")
 
 
 def _why_no_key(stack: str) -> str | None:
-    """Say why the stack's real account cannot be asked, if so; what no state knows is found there alone."""
+    """Return why the stack's real account cannot be read, or None."""
     try:
         credentials.load(stacks.account_file_of(stack), kept())
     except credentials.CredentialsError as missing:
@@ -87,13 +87,13 @@ def _nothing_here(home: Home, stack: str, no_key: str | None) -> int:
         say(f"Nothing of stack {stack} is up: {here}.")
         return 0
     say(
-        f"{here}, but its account was not asked whether anything with the stack's mark is billed: {no_key} "
+        f"{here}, but the account was not read, so something with the stack's mark may be billed: {no_key} "
         f"Then `make down STACK={stack}` again."
     )
     return FAILED
 
 
-def _have_answer(emulator: Path, home: Home, stages: Stages) -> None:
+def _start_emulator(emulator: Path, home: Home, stages: Stages) -> None:
     if not emulated_account.rented(emulator, home).running:
         emulated_account.answer(emulator, home, stages)
 
@@ -101,29 +101,29 @@ def _have_answer(emulator: Path, home: Home, stages: Stages) -> None:
 def _stop_job(home: Home, stack: str, stages: Stages) -> None:
     with stages.stage("stop", "ending the job on every node (usually 5 s)"):
         if commands.fab(home, "stop", stack, limit_s=STOP_LIMIT_S):
-            say("    the job could not be proven stopped; going on, for cancelling its machines ends it too")
+            say("    the job may still run; cancelling its machines ends it")
 
 
 def _destroy(home: Home, stack: str, stages: Stages) -> int:
     with stages.stage("pulumi", "cancelling all that the stack rents (usually 20 s here, 5 min on SoftLayer)"):
         code = commands.pulumi(home, "destroy", "--yes", "--skip-preview", "-s", stack, commands.NO_OUTPUTS)
     if code:
-        say("    not everything could be cancelled, for the reason above; the receipt tells what is still billed")
+        say("    not everything was cancelled, for the reason above; the receipt lists what is still billed")
         _receipt(home, stack, stages)
     return code
 
 
-def _settle(home: Home, stack: str, stages: Stages, *, in_state: bool) -> int:
-    """Print the receipt; what no state knew is cancelled by its mark."""
+def _prove_cancelled(home: Home, stack: str, stages: Stages, *, in_state: bool) -> int:
+    """Print the receipt; cancel by the mark what the state does not know."""
     if in_state and _receipt(home, stack, stages) == 0:
         return 0
-    with stages.stage("cancel", "what bears the stack's mark and is in no state"):
+    with stages.stage("cancel", "what has the stack's mark and is in no state"):
         code = commands.fab(home, "recover", stack, "--cancel", "--yes")
     return _receipt(home, stack, stages) or code
 
 
 def _receipt(home: Home, stack: str, stages: Stages) -> int:
-    with stages.stage("receipt", "what was rented, read back from the account"):
+    with stages.stage("receipt", "what was rented, from the account"):
         return commands.fab(home, "receipt", stack)
 
 
@@ -133,8 +133,7 @@ def _stop_idle(emulator: Path, home: Home, stages: Stages) -> None:
         return
     if not rented.nothing:
         say(
-            f"The emulator goes on: {rented.machines} machines and {rented.open_billing_items} open billing items "
-            "are left in its account."
+            f"The emulator keeps running: its account has {rented.machines} machines and {rented.open_billing_items} open billing items."
         )
         return
     with stages.stage("emulator", "nothing is rented; stopping it and its registry"):

@@ -1,4 +1,4 @@
-"""The account that is emulated on this machine: Docker, images, the emulator itself and the image it offers."""
+"""The emulated account on this machine: Docker, images, the emulator and the image in its registry."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ QUICK_S = 60
 RECLAIM_LIMIT_S = 90
 TRAINING_IMAGE = "microcluster/training:current"
 OFFERED_AS = "microcluster/training:local"
-"""The name under which the emulated image catalog offers the training image; stacks/Pulumi.local.yaml asks for it."""
+"""The training image's name in the emulated registry; stacks/Pulumi.local.yaml uses it."""
 
 
 @dataclass(frozen=True)
 class Rented:
-    """What the emulated account holds at this moment."""
+    """What the emulated account holds now."""
 
     running: bool
     machines: int
     open_billing_items: int
     being_reclaimed: int = 0
-    """Machines that are cancelled and not gone yet; nothing of them is billed."""
+    """Cancelled machines that are not gone yet; they are not billed."""
 
     @property
     def nothing(self) -> bool:
@@ -42,7 +42,7 @@ class Rented:
 
 
 def start(state: Path, home: Home, stages: Stages) -> None:
-    """Have the emulator answer, with all that its machines need."""
+    """Start the emulator and build all that its machines need."""
     refuse_taken_port(state)
     prepare_images(home, stages)
     with stages.stage("emulator", "the emulated SoftLayer account, on this machine"):
@@ -60,7 +60,7 @@ def start(state: Path, home: Home, stages: Stages) -> None:
 
 
 def answer(state: Path, home: Home, stages: Stages) -> None:
-    """Have the emulator answer; what is rented in it goes without images that new machines would need."""
+    """Start the emulator without the images that only new machines need."""
     refuse_taken_port(state)
     with stages.stage("emulator", "the emulated SoftLayer account, on this machine"):
         docker.ensure(home)
@@ -68,7 +68,7 @@ def answer(state: Path, home: Home, stages: Stages) -> None:
 
 
 def refuse_taken_port(state: Path) -> None:
-    """Raise while another program listens everywhere on the port of the account's registry, which needs one address only."""
+    """Raise if another program listens on every address on the registry's port."""
     try:
         port = load_settings(state, {}).registry_port
     except SettingsError as wrong:
@@ -76,8 +76,8 @@ def refuse_taken_port(state: Path) -> None:
     owner = port_owner(port, everywhere=True)
     if owner:
         raise SetupError(
-            f"Starting the account on this machine: its registry needs port {port}, and process {owner} has it on every "
-            "address. If that is the service of Debian's package docker-registry and nobody uses it, "
+            f"Starting the emulated account: its registry needs port {port}, but process {owner} uses it on every address. "
+            "If that is the service of Debian's package docker-registry and nobody uses it, "
             "`service docker-registry stop` frees the port, and `update-rc.d docker-registry disable` keeps it free. "
             f"Or choose another port: `registry_port = {port + 1}` in {state / SETTINGS_FILE}, and the same number in "
             "`container.image` of the stack file. Then repeat."
@@ -85,37 +85,37 @@ def refuse_taken_port(state: Path) -> None:
 
 
 def prepare_images(home: Home, stages: Stages) -> None:
-    """Have Docker, and both images in it."""
-    with stages.stage("docker", "in which the emulated machines run"):
+    """Install Docker and build both images."""
+    with stages.stage("docker", "for the emulated machines"):
         docker.ensure(home)
-    with stages.stage("images", "of the emulated machines, and of the training"):
+    with stages.stage("images", "for the emulated machines and the training"):
         if run_in_view((str(PYTHON), "-m", "microcluster.setup.images"), child_environment(home)):
             raise SetupError(
-                "The images are not complete, for the reason above. Repeat the same command; what was built stays."
+                "The images are incomplete, for the reason above. Repeat the command; finished parts are kept."
             )
 
 
 def rented(state: Path, home: Home) -> Rented:
-    """Ask the emulator, or its books when it does not run."""
-    said = output_of(_argv("status", state, "--json"), child_environment(home), QUICK_S)
-    if said:
-        return parse_status(json.loads(said))
+    """Ask the emulator, or read its records when it does not run."""
+    status = output_of(_argv("status", state, "--json"), child_environment(home), QUICK_S)
+    if status:
+        return parse_status(json.loads(status))
     if state.exists():
         raise SetupError(
-            f"The account on this machine could not be asked what it holds. Its books are in {state}; "
-            "`.venv/bin/python -m emulator status` says what is wrong."
+            f"The emulated account cannot be read. Its records are in {state}; "
+            "`.venv/bin/python -m emulator status` shows the problem."
         )
     return Rented(running=False, machines=0, open_billing_items=0)
 
 
 def parse_status(status: Mapping[str, Any]) -> Rented:
-    """The few facts of ``python -m emulator status --json`` that set-up needs."""
+    """Parse ``python -m emulator status --json``."""
     cancelled = [machine["state"] == "cancelled" for machine in status["machines"]]
     return Rented(status["running"], cancelled.count(False), status["open_billing_items"], cancelled.count(True))
 
 
 def stop(state: Path, home: Home) -> None:
-    """Stop the emulator and its registry once the last machine is gone; its books stay."""
+    """Stop the emulator and its registry after the last machine is gone; its records stay."""
     if rented(state, home).being_reclaimed:
         wait_until(
             "the end of cancelled machines",

@@ -1,4 +1,4 @@
-"""Who works on a stack: one make or recover at a time, and one pulumi, which leaves its lock behind when it is killed."""
+"""Locks of a stack: one make or recover at a time, and one pulumi, whose lock stays when it is killed."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from microcluster.setup.environment import PROJECT
 from microcluster.setup.errors import SetupError
 from microcluster.setup.progress import moment
 
-DEAD = ("Z", "X")  # States of a process that has ended and that nobody has waited for yet.
+DEAD = ("Z", "X")  # States of ended processes in /proc.
 
 
 @dataclass(frozen=True)
 class PulumiLock:
-    """What a running (or killed) ``pulumi`` leaves beside the state."""
+    """The lock file of a running or killed ``pulumi``."""
 
     pid: int
     user: str
@@ -32,13 +32,13 @@ class PulumiLock:
 
     @property
     def is_stale(self) -> bool:
-        """Tell whether its pulumi is dead; one on another computer cannot be known to be."""
+        """Whether its pulumi is dead; a lock of another computer counts as living."""
         return self.host == socket.gethostname() and not _is_pulumi(self.pid)
 
 
 @contextmanager
 def alone_on(stack: str, command: str, home: Home) -> Iterator[None]:
-    """Hold the stack's lock for ``command``; the kernel frees it when this process ends, however it does."""
+    """Hold the stack's lock for ``command``; the kernel releases it when this process ends."""
     home.locks.mkdir(parents=True, exist_ok=True, mode=0o700)
     with (home.locks / f"{stack}.lock").open("a+") as file:
         try:
@@ -69,24 +69,24 @@ def _busy(stack: str, command: str, holder: str) -> str:
 
 
 def pulumi_locks(stack: str, home: Home) -> tuple[PulumiLock, ...]:
-    """List the locks on a stack in the file backend."""
+    """Return the locks on a stack in the file backend."""
     folder = home.state / ".pulumi" / "locks" / "organization" / PROJECT_NAME / stack
     return tuple(lock for path in sorted(folder.glob("*.json")) if (lock := _read(path)))
 
 
 def stale_lock(stack: str, home: Home) -> PulumiLock | None:
-    """Return the lock of a ``pulumi`` that was killed while it worked on the stack; None when there is none, or it lives."""
+    """Return the lock of a ``pulumi`` that was killed, or None."""
     return next((lock for lock in pulumi_locks(stack, home) if lock.is_stale), None)
 
 
 def refuse_living_pulumi(stack: str, command: str, home: Home) -> None:
-    """Raise with the holder's name while a ``pulumi`` works on the stack."""
+    """Raise while a ``pulumi`` works on the stack."""
     living = next((lock for lock in pulumi_locks(stack, home) if not lock.is_stale), None)
     if living is None:
         return
     way_out = f"Wait for it, or stop it with `kill -INT {living.pid}`, then repeat"
     if living.host != socket.gethostname():
-        way_out = f"Wait for it; only if nothing runs there any more: `pulumi cancel --yes {stack}`, then repeat"
+        way_out = f"Wait for it; only if it does not run there: `pulumi cancel --yes {stack}`, then repeat"
     raise SetupError(
         f"{command}: stack {stack} is busy: a pulumi (process {living.pid} of {living.user} on {living.host}) works on it "
         f"since {living.since}. {way_out}."
@@ -94,18 +94,18 @@ def refuse_living_pulumi(stack: str, command: str, home: Home) -> None:
 
 
 def refuse_stale_lock(stack: str, home: Home) -> None:
-    """Raise with the way out when a killed ``pulumi`` left its lock on the stack."""
+    """Raise if a killed ``pulumi`` left its lock on the stack."""
     lock = stale_lock(stack, home)
     if lock:
         raise SetupError(
             f"Stack {stack} is still locked by a pulumi (process {lock.pid}, since {lock.since}) that was killed. "
-            f"Next: `fab recover --stack {stack}` (after `. ./env.sh`) ends what is left of it and finds what was ordered meanwhile; "
-            f"`make down STACK={stack}` does the same and cancels it."
+            f"Next: `fab recover --stack {stack}` (after `. ./env.sh`) ends its processes and finds what it ordered; "
+            f"`make down STACK={stack}` also cancels that."
         )
 
 
 def _read(path: Path) -> PulumiLock | None:
-    """Return None for the lock of a pulumi that ended after the folder was listed."""
+    """Return a lock, or None if its pulumi has ended meanwhile."""
     try:
         entry = json.loads(path.read_bytes())
         since = moment(str(entry["timestamp"]))  # Pulumi writes it with the offset of its computer.
@@ -113,7 +113,7 @@ def _read(path: Path) -> PulumiLock | None:
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError):
-        # Cut off by the crash that it is left of: it names nobody, and nobody who lives would write such a lock.
+        # Cut off by a crash, so its pulumi is dead.
         return PulumiLock(0, "unknown", socket.gethostname(), "an unknown time")
 
 

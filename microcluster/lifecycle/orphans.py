@@ -1,4 +1,4 @@
-"""What outlives a killed ``pulumi``: its provider, its language host, the program and the steps over ssh."""
+"""Processes that outlive a killed ``pulumi``: provider, language host, program and steps over ssh."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ ENGINE = "pulumi"
 HOSTS = ("pulumi-language-python", "pulumi-language-python-exec", "pulumi-resource-command")
 PROVIDER = "providers.softlayer"
 BACKEND = "PULUMI_BACKEND_URL"
-POLITE_S = 8.0
-"""The provider writes down what it knows within four seconds."""
-FORCED_S = 10.0
+TERM_S = 8.0
+"""The provider saves its journal within four seconds."""
+KILL_S = 10.0
 
 
 @dataclass(frozen=True)
 class Process:
-    """A process of ours; ``started`` tells it from a later one with the same number."""
+    """A process of this user; ``started`` distinguishes it from a later one with the same pid."""
 
     pid: int
     parent: int
@@ -34,17 +34,17 @@ class Process:
     backend: str | None
 
     def __str__(self) -> str:
-        """Name it for a person, without arguments that only tell where the engine listened."""
+        """For example "fab step.start-job (process 77)"."""
         return f"{_part(self.argv) or self.name} (process {self.pid})"
 
 
 def find(stack: str, home: Home) -> tuple[Process, ...]:
-    """Find what a dead engine has left of its work on ``stack``."""
+    """Return the processes that a dead engine left behind on ``stack``."""
     return orphans(_ours(), stack, child_environment(home)[BACKEND])
 
 
 def orphans(processes: Iterable[Process], stack: str, backend: str) -> tuple[Process, ...]:
-    """Choose, among all processes of this user, the engine's parts that no living engine stands behind."""
+    """Return those that are parts of an engine without a living engine above them."""
     by_pid = {process.pid: process for process in processes}
     parts = [each for each in by_pid.values() if each.backend == backend and _part(each.argv)]
     others = {_engine_address(each.argv) for each in parts if _stack_of(each.argv) not in (None, stack)}
@@ -56,20 +56,20 @@ def orphans(processes: Iterable[Process], stack: str, backend: str) -> tuple[Pro
 
 
 def end(found: Sequence[Process]) -> tuple[Process, ...]:
-    """End them by their numbers, politely first; return those that had to be killed.
+    """Terminate them, then kill the rest; return those that were killed.
 
     Raises:
-        NotReadyError: one of them lives on.
+        NotReadyError: one of them still runs.
     """
     for process in found:
         _send(process, signal.SIGTERM)
     with suppress(NotReadyError):
-        _wait_for_end(found, POLITE_S)
+        _wait_for_end(found, TERM_S)
     stubborn = tuple(process for process in found if _lives(process))
     for process in stubborn:
         _send(process, signal.SIGKILL)
     if stubborn:
-        _wait_for_end(stubborn, FORCED_S)
+        _wait_for_end(stubborn, KILL_S)
     return stubborn
 
 
@@ -92,7 +92,7 @@ def _lives(process: Process) -> bool:
 
 
 def _part(argv: tuple[str, ...]) -> str | None:
-    """Name the part of the engine that a command line is; None for any other program."""
+    """Return the part of the engine that a command line starts; None for any other program."""
     is_python = os.path.basename(argv[0]).startswith("python")
     program = os.path.basename(argv[1] if is_python and len(argv) > 1 else argv[0])
     if program in HOSTS:
@@ -108,9 +108,9 @@ def _stack_of(argv: tuple[str, ...]) -> str | None:
 
 
 def _engine_address(argv: tuple[str, ...]) -> str | None:
-    """Every part is told where its engine listens: the program with ``--engine``, the others in their last word."""
-    told = argv[argv.index("--engine") + 1] if "--engine" in argv[:-1] else argv[-1]
-    return told if told.startswith("127.0.0.1:") else None
+    """Return the engine's address: the program gets it by ``--engine``, the other parts as the last argument."""
+    address = argv[argv.index("--engine") + 1] if "--engine" in argv[:-1] else argv[-1]
+    return address if address.startswith("127.0.0.1:") else None
 
 
 def _has_engine(process: Process, by_pid: Mapping[int, Process]) -> bool:
@@ -130,7 +130,7 @@ def _ours() -> list[Process]:
 
 
 def _read(folder: Path) -> Process | None:
-    """Read one process of this user; None for another's, and for one that has ended."""
+    """Read a process; None for another user's, and for one that has ended."""
     try:
         if folder.stat().st_uid != os.getuid():
             return None

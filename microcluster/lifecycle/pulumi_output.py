@@ -1,4 +1,4 @@
-"""Pulumi's lines in the words of this project: what happened to which thing, and nothing that only tells that time goes by."""
+"""Filters and shortens Pulumi's output."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 REPEAT_S = 30
-"""How often a thing that waits may say the same again with other numbers."""
+"""Least seconds between two messages of one resource that differ only in numbers."""
 NAME_WIDTH = 32
 KIND_WIDTH = 14
 RESOURCE = re.compile(r"\s*(?P<sign>[-+~]{0,2})\s+(?P<kind>[\w-]+:[\w/-]+:\w+) (?P<name>[^\s(]\S*) ?(?P<rest>.*)")
@@ -21,29 +21,29 @@ NUMBERS_AND_STATES = re.compile(r"\d+|\b[A-Z]+(?:_[A-Z]+)+\b")
 HEADING = re.compile(r"Diagnostics:|  [\w-]+:[\w/-]+:\w+ \(\S+\):")
 NOISE = re.compile(
     r"\s*warning: resource plugin command is expected to have version"  # Built from Go modules; see README.
-    r"|\s+microcluster: \[unknown\]"  # What the verbs need, once there is something.
+    r"|\s+microcluster: \[unknown\]"  # The output for the verbs.
     r"|The resources in the stack have been deleted, but the history|If you want to remove the stack completely, run"
-    r"|    error: (update|preview|destroy|resource \w+) failed$"  # Of the stack as a whole, which is no reason.
-    r'|    error: exit status [12]: running "exec \.venv/bin/fab [^"]*":$'  # The verb's own sentence follows it.
-    r"|    \S+: .* \.\.\.$"  # What a step was doing has been told while it did it.
+    r"|    error: (update|preview|destroy|resource \w+) failed$"  # Gives no reason.
+    r'|    error: exit status [12]: running "exec \.venv/bin/fab [^"]*":$'  # The verb's own message follows.
+    r"|    \S+: .* \.\.\.$"  # The progress of a step, which was shown before.
 )
 KILLED = re.compile(r'    error: signal: \w+: running "exec \.venv/bin/fab (?P<step>\S+)":')
 FAILED_ACTION = re.compile(r"\*\*(?P<what>\w+ failed)( \([\d.]+s\))?\*\*")
 RECEIPT = "    receipt:"
-"""The ledger's own proof; `make down` prints the account's receipt right after it."""
+"""The ledger's receipt; `make down` prints the account's right after it."""
 
 
 @dataclass
 class View:
-    """Decides line by line what a person gets to see, and how."""
+    """Decides for each line whether and how it is shown."""
 
     now: Callable[[], float] = time.monotonic
-    _said: dict[str, float] = field(default_factory=dict)
+    _shown_at: dict[str, float] = field(default_factory=dict)
     _headings: list[str] = field(default_factory=list)
     _in_receipt: bool = False
 
-    def told(self, line: str) -> str | None:
-        """Return ``line`` as it is to be shown, or None for nothing at all."""
+    def shown(self, line: str) -> str | None:
+        """Return ``line`` as it is shown, or None to drop it."""
         plain = line.rstrip()
         if DOTS.fullmatch(plain.strip()) or NOISE.match(plain):
             return None
@@ -52,7 +52,7 @@ class View:
         return self._block(line, plain)
 
     def _block(self, line: str, plain: str) -> str | None:
-        """Hold a heading back until something stands below it."""
+        """Keep a heading back until a line follows it."""
         self._in_receipt = plain == RECEIPT or (self._in_receipt and plain != "")
         if self._in_receipt:
             return None
@@ -63,7 +63,7 @@ class View:
             self._headings = self._headings[:1] if self._headings[0].startswith("Diagnostics") else []
             return None
         if killed := KILLED.fullmatch(plain):
-            line = f"    {killed['step']} was ended before it was done; the same command again takes it up\n"
+            line = f"    {killed['step']} was killed before it was done; repeat the command to continue\n"
         above = "".join(self._headings) if plain.startswith(" ") else ""
         self._headings = []
         return above + line
@@ -71,7 +71,7 @@ class View:
     def _resource(self, found: re.Match[str]) -> str | None:
         sign, name, rest = found["sign"], found["name"], found["rest"].strip()
         if failed := FAILED_ACTION.match(rest):
-            return f" {sign or ' ':<2} {name:<{NAME_WIDTH}} {failed['what']}; the reason stands at the end\n"
+            return f" {sign or ' ':<2} {name:<{NAME_WIDTH}} {failed['what']}; the reason is at the end\n"
         if PLANNED.fullmatch(rest):
             return f" {sign:<2} {name:<{NAME_WIDTH}} {found['kind'].rpartition(':')[2]:<{KIND_WIDTH}} {rest}\n"
         action = ACTION.fullmatch(rest)
@@ -85,9 +85,9 @@ class View:
 
     def _is_news(self, name: str, message: str) -> bool:
         kind = f"{name} {NUMBERS_AND_STATES.sub('', message)}"
-        if self.now() - self._said.get(kind, -REPEAT_S) < REPEAT_S:
+        if self.now() - self._shown_at.get(kind, -REPEAT_S) < REPEAT_S:
             return False
-        self._said[kind] = self.now()
+        self._shown_at[kind] = self.now()
         return True
 
 

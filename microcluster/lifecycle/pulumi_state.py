@@ -1,6 +1,6 @@
-"""A stack's state file in Pulumi's file backend: what it holds, and its older copies.
+"""A stack's state file in Pulumi's file backend, and its backups.
 
-It is read without `pulumi`, which refuses to list any stack while the file of one of them is broken.
+It is read without `pulumi`, which lists no stack while one file is broken.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ from microcluster.home import Home
 from microcluster.setup.errors import SetupError
 
 PROJECT_NAME = "microcluster"
-ACCOUNTS_OWN = "softlayer:index:"
+ACCOUNT_TYPES = "softlayer:index:"
 CREATING = "creating"
 
 
 class BrokenStateError(Exception):
-    """The file cannot be a state of Pulumi's; the message says in a few words why."""
+    """The file is no valid state; the message says why."""
 
 
 @dataclass(frozen=True)
 class Held:
-    """One thing of the account, as the state knows it."""
+    """A resource of the account in the state."""
 
     kind: str
     name: str
     id: str | None
-    """None while its order was under way when the state was written."""
+    """None if its order was pending when the state was written."""
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What a state file says."""
+    """The content of a state file."""
 
     resources: int
     held: tuple[Held, ...]
@@ -43,28 +43,27 @@ class Snapshot:
 
     @property
     def guests(self) -> set[str]:
-        """The ids of the guests that it knows."""
-        return {each.id for each in self.held if each.id and each.kind == f"{ACCOUNTS_OWN}VirtualGuest"}
+        return {each.id for each in self.held if each.id and each.kind == f"{ACCOUNT_TYPES}VirtualGuest"}
 
 
 NOTHING = Snapshot(0, ())
 
 
 def path_of(stack: str, home: Home) -> Path:
-    """Return the place of a stack's state file."""
+    """Return the path of a stack's state file."""
     return _folder("stacks", home) / f"{stack}.json"
 
 
 def stacks_in(home: Home) -> tuple[str, ...]:
-    """Name the stacks that have a state file, readable or not."""
+    """Return the names of the stacks with a state file, readable or not."""
     return tuple(sorted(path.stem for path in _folder("stacks", home).glob("*.json")))
 
 
 def read(stack: str, home: Home) -> Snapshot | None:
-    """Return what the state of a stack says; None where there is no file.
+    """Return a stack's state; None without a file.
 
     Raises:
-        BrokenStateError: the file is empty, cut off, or no state at all.
+        BrokenStateError: the file is empty, cut off, or no state.
     """
     try:
         return parse(path_of(stack, home).read_bytes())
@@ -73,7 +72,7 @@ def read(stack: str, home: Home) -> Snapshot | None:
 
 
 def known(stack: str, home: Home) -> Snapshot:
-    """Return what the state of a stack says; nothing when the stack does not exist.
+    """Return a stack's state; an empty one if the stack does not exist.
 
     Raises:
         SetupError: it cannot be read.
@@ -83,7 +82,7 @@ def known(stack: str, home: Home) -> Snapshot:
     except BrokenStateError as broken:
         raise SetupError(
             f"Reading Pulumi's state of stack {stack} in {path_of(stack, home)}: {broken}. "
-            f"Next: `fab recover --stack {stack}` puts the newest readable copy in its place and asks the account."
+            f"Next: `fab recover --stack {stack}` restores the newest readable copy and compares it with the account."
         ) from broken
 
 
@@ -97,14 +96,16 @@ def parse(content: bytes) -> Snapshot:
         held = [_held(each) for each in resources]
         pending = [_held(each["resource"]) for each in under_way if each["type"] == CREATING]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise BrokenStateError(f"it is no state of Pulumi's ({type(error).__name__}: {error})") from error
+        raise BrokenStateError(f"it is no Pulumi state ({type(error).__name__}: {error})") from error
     known = {each.name for each in held}
     new = [each for each in pending if each.name not in known]
-    return Snapshot(len(resources), tuple(each for each in (*held, *new) if _is_of_account(each)), len(pending))
+    return Snapshot(
+        len(resources), tuple(each for each in (*held, *new) if each.kind.startswith(ACCOUNT_TYPES)), len(pending)
+    )
 
 
 def older_copies(stack: str, home: Home) -> tuple[Path, ...]:
-    """List what may stand in for a state file, the newest first: Pulumi keeps the write before, and a copy for every operation."""
+    """Return the backups, newest first: Pulumi keeps the previous write, and a copy of each operation."""
     before = path_of(stack, home).with_suffix(".json.bak")
     copies = [path for path in (_folder("backups", home) / stack).glob(f"{stack}.*.json") if _written(path)]
     return tuple(path for path in (before, *sorted(copies, key=_written, reverse=True)) if path.is_file())
@@ -115,7 +116,7 @@ def _folder(name: str, home: Home) -> Path:
 
 
 def _written(path: Path) -> int:
-    """Nanoseconds of the epoch, which stand in the name of a backup."""
+    """Nanoseconds since 1970 in the name of a backup."""
     stamp = path.name.split(".")[-2]
     return int(stamp) if stamp.isdecimal() else 0
 
@@ -123,7 +124,3 @@ def _written(path: Path) -> int:
 def _held(resource: Mapping[str, Any]) -> Held:
     identity = resource.get("id")
     return Held(str(resource["type"]), str(resource["urn"]).rpartition("::")[2], str(identity) if identity else None)
-
-
-def _is_of_account(held: Held) -> bool:
-    return held.kind.startswith(ACCOUNTS_OWN)

@@ -1,4 +1,4 @@
-"""The stacks of this project: their files and the accounts that these name, and their state and keys in a home."""
+"""The stacks of this project: files, accounts, states and keys."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ QUICK_S = 60
 
 
 def known(name: str) -> str:
-    """Return ``name``, or raise with the stacks that there are."""
+    """Return ``name``, or raise with the known stacks."""
     with _as_mistake():
         config.path_of(name)
     return name
 
 
 def check(name: str, *, ordering: bool) -> None:
-    """Raise with all that is wrong with the stack file, before anything is prepared for it."""
+    """Raise with all problems of the stack file."""
     with _as_mistake():
         config.read_file(name, ordering=ordering)
 
 
 def account_file_of(name: str) -> str | None:
-    """Return the file that holds the key of the stack's account; without one the client's usual sources hold."""
+    """Return the stack's credentials file; None for the client's usual sources."""
     with _as_mistake():
         return config.read_account(name).config_file
 
 
 def emulator_of(name: str, home: Home) -> Path | None:
-    """Return the state folder of the emulator that plays the stack's account; None when the account is a real one.
+    """Return the state folder of the stack's emulated account; None for a real account.
 
-    An emulator writes the credentials file of its account into its own state folder, so the file's place tells.
+    An emulator writes its credentials file into its own state folder, so the path decides.
     """
     file = account_file_of(name)
     state = Path(file).parent if file else None
@@ -48,7 +48,7 @@ def emulator_of(name: str, home: Home) -> Path | None:
 
 
 def prepare(home: Home, stages: Stages) -> None:
-    """Have every stack of this project in the backend, and its keys."""
+    """Create the missing states and keys of all stacks."""
     with stages.stage("stacks", "state and keys of every stack"):
         names = config.stacks()
         new = ensure_states(names, home)
@@ -60,20 +60,16 @@ def prepare(home: Home, stages: Stages) -> None:
 
 
 def ensure_states(names: tuple[str, ...], home: Home) -> tuple[str, ...]:
-    """Create the state of those stacks that have none yet; return their names."""
+    """Create the missing states; return their names."""
     home.make()
     existing = pulumi_state.stacks_in(home)
     new = tuple(name for name in names if name not in existing)
     for name in new:
-        _create(name, home)
+        argv = (str(PULUMI), "stack", "init", name, "--no-select")
+        hint = f"Run `. ./env.sh` and `pulumi stack init {name}` to see more."
+        step = Step(f"creating stack {name}", "2 s", argv, home.logs / "stack.log", hint, QUICK_S)
+        run_logged(step, child_environment(home))
     return new
-
-
-def _create(name: str, home: Home) -> None:
-    argv = (str(PULUMI), "stack", "init", name, "--no-select")
-    hint = f"Run `. ./env.sh` and `pulumi stack init {name}` to see more."
-    step = Step(f"creating stack {name}", "2 s", argv, home.logs / "stack.log", hint, QUICK_S)
-    run_logged(step, child_environment(home))
 
 
 @contextmanager

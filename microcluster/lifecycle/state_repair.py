@@ -1,4 +1,4 @@
-"""Put a state file that Pulumi cannot read aside, and the newest readable copy in its place."""
+"""Replaces a broken state file by the newest readable copy."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from microcluster.home import Home
 from microcluster.lifecycle import pulumi_state, stacks
 
 
-def mend(stack: str, home: Home) -> list[str]:
-    """Have a readable state of ``stack``; return what was done, in sentences, nothing where nothing was wrong."""
+def repair(stack: str, home: Home) -> list[str]:
+    """Make the state of ``stack`` readable; return what was done, one sentence each."""
     try:
         if pulumi_state.read(stack, home) is not None:
             return []
@@ -22,18 +22,19 @@ def mend(stack: str, home: Home) -> list[str]:
     path = pulumi_state.path_of(stack, home)
     done = [f"state of stack {stack}: {why}"]
     if path.exists():
-        aside = _set_aside(path)
+        aside = path.with_name(f"{path.name}.broken-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}")
+        os.replace(path, aside)
         done.append(f"set aside as {aside.name}")
     copy = newest_readable(stack, home)
     if copy:
         _put(copy, path)
         return [*done, f"restored from {copy.name}, which the refresh compares with the account"]
     stacks.ensure_states((stack,), home)
-    return [*done, "no copy can be read; began an empty state: what the account holds is found by its mark"]
+    return [*done, "no copy can be read; began an empty state: resources in the account are found by their mark"]
 
 
 def newest_readable(stack: str, home: Home) -> Path | None:
-    """Return the newest copy of a state that can be read."""
+    """Return the newest readable copy, or None."""
     for copy in pulumi_state.older_copies(stack, home):
         try:
             pulumi_state.parse(copy.read_bytes())
@@ -43,14 +44,8 @@ def newest_readable(stack: str, home: Home) -> Path | None:
     return None
 
 
-def _set_aside(path: Path) -> Path:
-    aside = path.with_name(f"{path.name}.broken-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}")
-    os.replace(path, aside)
-    return aside
-
-
 def _put(copy: Path, path: Path) -> None:
-    """Copy, and never move: what is restored from stays; and whole or not at all."""
+    """Copy the whole file or nothing; the backup stays."""
     scratch = path.with_name(f".{path.name}.restored")
     shutil.copyfile(copy, scratch)
     with scratch.open("rb") as file:

@@ -1,4 +1,4 @@
-"""What would go with the machines: the data disks are billed with them and die with them, and so does a run that lies only there."""
+"""Unsaved work: a run that is only on machines whose data disks end with them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ REMOVING = ("replace", "delete", "delete-replaced", "create-replacement")
 
 @dataclass(frozen=True)
 class Stake:
-    """A run that is further on its machines than what was brought home; without ``step`` nobody could look."""
+    """A run that is further on its machines than in the fetched copy; without ``step`` the machines do not answer."""
 
     run: str | None
     step: int | None
@@ -33,9 +33,8 @@ class Stake:
     fetched: str | None
 
     def __str__(self) -> str:
-        """Say what would be lost."""
         if self.run is None:
-            return "its machines do not answer, so nobody can tell what they hold"
+            return "its machines do not answer, so their data are unknown"
         saved = "without a checkpoint yet" if self.checkpoint is None else f"its newest checkpoint at {self.checkpoint}"
         home = (
             "nothing of it was fetched"
@@ -46,7 +45,7 @@ class Stake:
 
 
 def look(home: Home, stack: str) -> Stake | None:
-    """Return what would be lost with the machines of ``stack``; None when nothing would."""
+    """Return what would be lost with the machines of ``stack``, or None."""
     status = commands.status(home, stack)
     if status is None:
         return Stake(None, None, None, None, None)
@@ -54,7 +53,7 @@ def look(home: Home, stack: str) -> Stake | None:
 
 
 def judge(status: Mapping[str, Any], manifest: Mapping[str, Any] | None) -> Stake | None:
-    """Compare where a run is with what was brought home of it."""
+    """Compare a run with its fetched copy."""
     step, checkpoint = status.get("step"), status.get("checkpoint")
     brought = manifest.get("step") if manifest else None
     if step is None or (checkpoint is not None and brought is not None and brought >= checkpoint):
@@ -63,10 +62,10 @@ def judge(status: Mapping[str, Any], manifest: Mapping[str, Any] | None) -> Stak
 
 
 def save_before_destroy(home: Home, stack: str, environment: Mapping[str, str], stages: Stages) -> None:
-    """Go on only when nothing is lost, when it is brought home first, or when the person gives it up.
+    """Fetch the run first or discard it, as the user chose.
 
     Raises:
-        SetupError: with what would be lost and the two ways on.
+        SetupError: something would be lost, and the user has not chosen.
     """
     stake = look(home, stack)
     if stake:
@@ -74,38 +73,38 @@ def save_before_destroy(home: Home, stack: str, environment: Mapping[str, str], 
 
 
 def save_before_update(home: Home, stack: str, environment: Mapping[str, str], stages: Stages) -> None:
-    """Do the same before an update, which takes machines away only where its preview says so."""
+    """Do the same before an update whose preview removes machines."""
     stake = look(home, stack)
     why = why_machines_may_go(home, stack) if stake else None
     if stake and why:
         _save(stake, home, stack, "make up", environment, stages, f"{why}. S")
 
 
-def _save(  # noqa: PLR0913, PLR0917 - what is at stake, and the command that would lose it
+def _save(  # noqa: PLR0913, PLR0917
     stake: Stake, home: Home, stack: str, verb: str, environment: Mapping[str, str], stages: Stages, beginning: str
 ) -> None:
     if environment.get(FETCH):
-        with stages.stage("fetch", "bringing the run home before its machines go"):
+        with stages.stage("fetch", "fetching the run before its machines are cancelled"):
             if commands.fab(home, "fetch", stack):
                 raise SetupError(
-                    f"The run could not be brought home, for the reason above; the machines stay and cost on. "
-                    f"`{verb} STACK={stack} FETCH=1` tries again, `{verb} STACK={stack} DISCARD=1` gives it up."
+                    f"The run could not be fetched, for the reason above; the machines stay and cost money. "
+                    f"`{verb} STACK={stack} FETCH=1` tries again, `{verb} STACK={stack} DISCARD=1` discards it."
                 )
         return
     if environment.get(DISCARD):
-        say(f"Giving up what was not fetched: {stake}.")
+        say(f"Discarding what was not fetched: {stake}.")
         return
     raise SetupError(
-        f"{verb}: {beginning}tack {stack} would lose something with its machines: {stake}. Nothing was touched, and it costs on. "
-        f"`{verb} STACK={stack} FETCH=1` brings it home first, `{verb} STACK={stack} DISCARD=1` gives it up.",
+        f"{verb}: {beginning}tack {stack} would lose something with its machines: {stake}. Nothing was changed; it still costs money. "
+        f"`{verb} STACK={stack} FETCH=1` fetches it first, `{verb} STACK={stack} DISCARD=1` discards it.",
         MISTAKE,
     )
 
 
 def why_machines_may_go(home: Home, stack: str) -> str | None:
-    """Say why an update may take machines away; None when it is known that it takes none.
+    """Return why an update may remove machines; None when it removes none.
 
-    It looks at the account as the update will: somebody may have changed there what only a replacement changes back.
+    The preview refreshes as the update will: a change made in the account may need a replacement.
     """
     argv = (str(PULUMI), "preview", "--refresh", "--run-program", "--json", "--non-interactive", "-s", stack)
     options = {"cwd": PROJECT, "env": with_account(home), "timeout": PREVIEW_S, "stdin": subprocess.DEVNULL}
@@ -121,7 +120,7 @@ def why_machines_may_go(home: Home, stack: str) -> str | None:
 
 
 def machines_taken(preview: Mapping[str, Any]) -> list[str]:
-    """Name the guests that ``pulumi preview --json`` takes away."""
+    """Return the guests that ``pulumi preview --json`` removes."""
     steps = preview.get("steps") or []
     taken = {step["urn"] for step in steps if step["op"] in REMOVING and step["urn"].split("::")[2].endswith(GUEST)}
     return sorted(urn.rpartition("::")[2] for urn in taken)

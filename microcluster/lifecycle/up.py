@@ -12,14 +12,14 @@ from microcluster.setup.errors import INTERRUPTED, SetupError
 from microcluster.setup.progress import Stages, say
 
 UPDATE_INTERRUPTED = (
-    "\nStopped. What was ordered so far is in the state, or is found again by its mark, and it costs money. "
-    "`make up STACK={stack}` goes on from there, `make down STACK={stack}` cancels it."
+    "\nStopped. What was ordered is in the state or is found by its mark, and it costs money. "
+    "`make up STACK={stack}` continues from there, `make down STACK={stack}` cancels it."
 )
 JOB_GOES_ON = "`make up STACK={stack}` follows it again, `make down STACK={stack}` ends it and the bill."
 
 
 def up(home: Home, stack: str) -> int:
-    """Bring ``stack`` up; safe to repeat and to interrupt at any point."""
+    """Bring ``stack`` up; it can be repeated and interrupted at any point."""
     stages = Stages()
     stacks.check(stack, ordering=True)
     with alone_on(stack, "make up", home):
@@ -40,14 +40,14 @@ def up(home: Home, stack: str) -> int:
 
 
 def refuse_unready(home: Home, stack: str) -> None:
-    """Raise while another works on the stack, or when a crash left something that `fab recover` has to mend first."""
+    """Raise while another command works on the stack, or after a crash that needs `fab recover`."""
     refuse_living_pulumi(stack, "make up", home)
     refuse_stale_lock(stack, home)
     pulumi_state.known(stack, home)
 
 
 def prepare_account(home: Home, stack: str, stages: Stages) -> None:
-    """All that must be there before Pulumi can work on the stack."""
+    """Prepare everything that Pulumi needs for the stack."""
     pulumi_install.ensure(home, stages)
     stacks.prepare(home, stages)
     emulator = stacks.emulator_of(stack, home)
@@ -56,7 +56,7 @@ def prepare_account(home: Home, stack: str, stages: Stages) -> None:
 
 
 def preview(home: Home, stack: str) -> int:
-    """Show what `make up` would rent; it needs no account and makes no keys."""
+    """Show what `make up` would rent, without account and keys."""
     stacks.check(stack, ordering=False)
     pulumi_install.ensure(home, Stages())
     stacks.ensure_states((stack,), home)
@@ -90,14 +90,14 @@ def _what_now(home: Home, stack: str) -> str:
 def _follow(home: Home, stack: str, stages: Stages) -> int:
     try:
         if (commands.status(home, stack) or {}).get("state") in ("stopped", "failed", "stalled"):
-            with stages.stage("resume", "the job is not running; going on from its latest checkpoint"):
+            with stages.stage("resume", "the job is not running; continuing from its latest checkpoint"):
                 commands.fab(home, "resume", stack)
-        with stages.stage("job", "following it; Ctrl-C stops the watching and leaves it running"):
+        with stages.stage("job", "watching it; it keeps running after Ctrl-C"):
             code = commands.fab(home, "watch", stack)
         if code == 0:
-            with stages.stage("fetch", "bringing the finished run home, so that its machines can go"):
+            with stages.stage("fetch", "fetching the finished run, so that its machines can be cancelled"):
                 code = commands.fab(home, "fetch", stack)
-        with stages.stage("report", "what came out of it"):
+        with stages.stage("report", "the results"):
             return commands.fab(home, "report", stack) or code
     except KeyboardInterrupt:
         say(JOB_GOES_ON.format(stack=stack))

@@ -1,4 +1,4 @@
-"""Fabric's connection to one address, with one key, one pinned host key and limits on every silence."""
+"""Fabric's connection to one address, with one key, one pinned host key and time limits."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from microcluster.remote import heartbeat, host_key
 
 CONNECT_TIMEOUT_S = 10.0
 SILENT_S = 120.0
-"""How long one request on a living connection may stay without an answer; microcluster/remote/heartbeat.py watches the connection itself."""
+"""Time limit of one request; heartbeat.py watches the connection itself."""
 
 
 def pinned_connection(address: str, user: str, port: int, key_file: str, pinned_key: str) -> fabric.Connection:
-    """Return a connection that opens only where the host shows ``pinned_key``."""
+    """Return a connection that opens only if the host shows ``pinned_key``."""
     options = {"key_filename": key_file, "allow_agent": False, "look_for_keys": False}
     limits = {"banner_timeout": CONNECT_TIMEOUT_S, "auth_timeout": CONNECT_TIMEOUT_S, "channel_timeout": SILENT_S}
     connection = fabric.Connection(
@@ -35,24 +35,24 @@ def pinned_connection(address: str, user: str, port: int, key_file: str, pinned_
     return connection
 
 
-class _Leaving(fabric.runners.Remote):
-    """Leaves at a Ctrl-C; Fabric's own waits until the remote command has ended, which may take half an hour."""
+class _Interruptible(fabric.runners.Remote):
+    """Ends at a Ctrl-C; Fabric's own runner waits for the remote command."""
 
     def send_interrupt(self, interrupt: KeyboardInterrupt) -> NoReturn:
         self.channel.close()
         raise interrupt
 
 
-SETTINGS = {"load_ssh_configs": False, "run": {"replace_env": True}, "runners": {"remote": _Leaving}}
+SETTINGS = {"load_ssh_configs": False, "run": {"replace_env": True}, "runners": {"remote": _Interruptible}}
 
 
 class WholeText(io.StringIO):
-    """Standard input that is read at once: invoke asks for one character every 10 ms of what is no terminal."""
+    """Standard input that is read whole: invoke reads one character every 10 ms from what is no terminal."""
 
     def read(self, size: int | None = -1, /) -> str:
         return super().read()
 
 
 def reason(error: BaseException | None) -> str:
-    """Return what the system or the client says, without a number."""
+    """Return the error's message without its number."""
     return (getattr(error, "strerror", None) or str(error) or type(error).__name__).rstrip(".")

@@ -1,4 +1,4 @@
-"""The training container: made anew only when its image or its options differ, or when it does not run."""
+"""The training container: made again only if its image or options differ, or if it does not run."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from microcluster.remote.image import image_id, inspected
 from microcluster.remote.ssh_mesh import FOLDER
 from microcluster.waiting import wait_until
 
-COMMAND = ("sh", f"{FOLDER}/start.sh")  # By `sh`: Ubuntu mounts /run without the right to execute files there.
+COMMAND = ("sh", f"{FOLDER}/start.sh")  # By `sh`: Ubuntu mounts /run with noexec.
 SSH_TIMEOUT_S = 300.0
 SHM_BYTES = 1 << 30
 LIMITS = {"memlock": -1, "stack": 64 << 20}
-"""As NVIDIA's images ask for: NCCL's buffers between the ranks lie in /dev/shm, and it locks memory."""
+"""As NVIDIA's images need: NCCL has its buffers in /dev/shm and locks memory."""
 LISTENS = "import socket,sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), 2)"
 
 
@@ -34,12 +34,12 @@ def docker_run(container: cluster_facts.Container, mount_point: str) -> tuple[st
 
 
 def ensure_container(host: Host, container: cluster_facts.Container, mount_point: str) -> bool:
-    """Let the container run with exactly our options; return whether it was (re)made."""
+    """Run the container with exactly these options; return whether it was made."""
     found, wanted = _inspect(host, container.name), image_id(host, image.tag(container))
     if not wanted:
         raise RemoteError(
-            f"starting container {container.name} on {host}: its image {image.tag(container)} is not there. "
-            "Let it be brought again: pulumi up --replace '**-image-brought'"
+            f"starting container {container.name} on {host}: its image {image.tag(container)} is missing. "
+            "Distribute it again: pulumi up --replace '**-image-brought'"
         )
     if found and not _differences(found, container, mount_point, wanted):
         _wait_for_sshd(host, container)
@@ -57,7 +57,7 @@ def _inspect(host: Host, name: str) -> dict[str, Any] | None:
 
 
 def _differences(found: dict[str, Any], container: cluster_facts.Container, mount_point: str, wanted: str) -> list[str]:
-    """Name what is not as wanted; nothing means that the container can stay."""
+    """Return the differences; none means that the container can stay."""
     options, settings = found["HostConfig"], found["Config"]
     limits = sorted((one["Name"], one["Soft"], one["Hard"]) for one in options["Ulimits"] or [])
     facts = {
@@ -84,7 +84,7 @@ def _wait_for_sshd(host: Host, container: cluster_facts.Container) -> None:
         if not found or not found["State"]["Running"]:
             log = host.run(("docker", "logs", "--tail", "5", container.name), accept=(0, 1))
             raise RemoteError(
-                f"starting container {container.name} on {host}: it ended. It said: {log.stdout}{log.stderr}".strip()
+                f"starting container {container.name} on {host}: it ended. Its log: {log.stdout}{log.stderr}".strip()
             )
         return False
 

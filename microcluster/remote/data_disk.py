@@ -1,4 +1,4 @@
-"""The data disk: found by size and position, formatted only when it is proved empty, mounted by its UUID."""
+"""The data disk: found by size and position, formatted only if it is proved empty, mounted by UUID."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ RECORD = "/etc/microcluster/formatting"
 FSTAB = "/etc/fstab"
 OPTIONS = "defaults,noatime,nofail"
 CANDIDATES = tuple(f"/dev/xvd{letter}" for letter in "cdefghijklmnop")
-"""SoftLayer's devices in the order of their numbers; xvda is the system, xvdb is swap."""
+"""SoftLayer's device names; xvda is the system, xvdb is swap."""
 BLKID_NOTHING = 2
 
 
 class DiskRefusedError(RemoteError):
-    """The disk holds something, or cannot be told apart; it was not touched."""
+    """The disk may hold data; it was not changed."""
 
 
 @dataclass(frozen=True)
 class DataDisk:
-    """Which disk is wanted, and where; ``label`` is how we know our own file system again."""
+    """The wanted disk; ``label`` identifies our file system."""
 
     capacity_gb: int
     mount_point: str
@@ -30,12 +30,12 @@ class DataDisk:
 
     @property
     def label(self) -> str:
-        """At most the 16 bytes that ext4 keeps."""
+        """At most 16 bytes, the limit of ext4."""
         return f"mc-{self.mark}"
 
 
 def ensure_data_disk(host: Host, disk: DataDisk) -> bool:
-    """Bring the disk to its mount point; return whether anything changed."""
+    """Format and mount the disk as needed; return whether anything changed."""
     device = _find(host, disk)
     changed = False
     if _field(host, device, "LABEL") != disk.label or _field(host, device, "TYPE") != "ext4":
@@ -52,7 +52,7 @@ def _find(host: Host, disk: DataDisk) -> str:
             return device
     raise DiskRefusedError(
         f"looking for the data disk of {host}: no device from {CANDIDATES[0]} on has {disk.capacity_gb} GB "
-        f"({wanted} bytes). See what is there: fab ssh {host.facts.name}, then lsblk -b"
+        f"({wanted} bytes). List the disks: fab ssh {host.facts.name}, then lsblk -b"
     )
 
 
@@ -61,14 +61,14 @@ def _bytes(host: Host, device: str) -> int:
 
 
 def _field(host: Host, device: str, name: str) -> str:
-    """Return one field of the device's file system as it is on the disk now, or an empty text."""
+    """Return one field of the device's file system, or an empty text."""
     return host.run(("blkid", "-p", "-o", "value", "-s", name, device), accept=(0, BLKID_NOTHING)).stdout.strip()
 
 
 def _format(host: Host, device: str, disk: DataDisk) -> None:
     size = _bytes(host, device)
     record = f"{device} {size} {disk.label}\n"
-    if host.read(RECORD) != record:  # Otherwise it was proved empty before, and formatting it was interrupted.
+    if host.read(RECORD) != record:  # Else it was proved empty before, and formatting was interrupted.
         _refuse_unless_empty(host, device, size)
         host.run(("mkdir", "-p", RECORD.rpartition("/")[0]))
         host.put(RECORD, record)
@@ -100,8 +100,8 @@ def _refuse_unless_empty(host: Host, device: str, size: int) -> None:
 
 def _refusal(host: Host, device: str, why: str) -> DiskRefusedError:
     return DiskRefusedError(
-        f"preparing the data disk {device} of {host}: {why}, and it is not ours. It was not touched. If nothing on it is "
-        f"needed: fab ssh {host.facts.name}, then wipefs -a {device} and clear its first and last 64 MiB; then run the same command again."
+        f"preparing the data disk {device} of {host}: {why}, and it is not ours. It was not changed. If its data are "
+        f"not needed: fab ssh {host.facts.name}, then wipefs -a {device} and clear its first and last 64 MiB; then run the same command again."
     )
 
 

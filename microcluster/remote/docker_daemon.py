@@ -1,4 +1,4 @@
-"""The Docker daemon of a machine: whether it answers, its configuration file, its restart."""
+"""The Docker daemon of a machine: status, configuration, restart."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ def docker_answers(host: Host) -> bool:
 
 
 def docker_info(host: Host, field: str) -> str:
-    """Return one field of what the daemon says of itself."""
+    """Return one field of `docker info`."""
     return host.run(("docker", "info", "--format", field)).stdout.strip()
 
 
 def daemon_settings(host: Host) -> dict[str, Any]:
-    """Return the daemon's configuration as the machine has it; nothing without a file."""
+    """Return the daemon's configuration; empty without a file."""
     try:
         return json.loads(host.read(DAEMON_FILE) or "{}")
     except ValueError as error:
         raise RemoteError(
-            f"reading {DAEMON_FILE} of {host}: it is no JSON ({error}). Mend or remove it, then go on."
+            f"reading {DAEMON_FILE} of {host}: it is no JSON ({error}). Fix or remove it, then repeat."
         ) from error
 
 
 def write_daemon_settings(host: Host, settings: dict[str, Any]) -> None:
-    """Replace the daemon's configuration; it is read at the next restart."""
+    """Write the daemon's configuration, which it reads at the next restart."""
     host.run(("mkdir", "-p", DAEMON_FILE.rpartition("/")[0]))
     host.put(DAEMON_FILE, json.dumps(settings, indent=2, sort_keys=True) + "\n")
 

@@ -1,4 +1,4 @@
-"""Docker's storage on the data disk, decided by the daemon's configuration before the first pull."""
+"""Docker's storage on the data disk, configured before the first pull."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROOT = "{{.DockerRootDir}}"
 
 
 def ensure_docker_storage(host: Host, mount_point: str) -> bool:
-    """Let Docker keep its images below ``mount_point`` and restart it if it did not; return whether anything changed."""
+    """Move Docker's storage below ``mount_point``; return whether anything changed."""
     changed = _ensure_after_mount(host, mount_point) if has_systemd(host) else False
     wanted = f"{mount_point}/docker"
     settings = daemon_settings(host)
@@ -36,7 +36,7 @@ def ensure_docker_storage(host: Host, mount_point: str) -> bool:
 
 
 def _ensure_after_mount(host: Host, mount_point: str) -> bool:
-    """Keep Docker from starting beside the disk, on the small system disk, when the disk comes late."""
+    """Let Docker wait for the disk, so that it never uses the small system disk."""
     host.run(("mkdir", "-p", DROP_IN.rpartition("/")[0]))
     changed = host.put(DROP_IN, f"[Unit]\nRequiresMountsFor={mount_point}\n")
     if changed:

@@ -1,4 +1,4 @@
-"""Bringing a run's files to this computer: what is there already is not brought again, and every file is checked by its hash."""
+"""Downloads a run's files: only missing ones, each checked by its hash."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ INVENTORY = """run=$1; shift; [ -e "$run/job.json" ] || exec echo '[]'
 [ -e "$run/agent/__main__.py" ] && exec python3 "$run/agent" inventory "$run" "$@"
 echo "an earlier version of microcluster has made $run; fetch it with that version" >&2; exit 1"""
 INVENTORY_TIMEOUT_S = 600.0
-"""Hashing two checkpoints of 850 MB takes seconds; a disk that is busy with training takes longer."""
+"""Hashing two checkpoints of 850 MB takes seconds, longer on a busy disk."""
 TRIES = 2
 
 
@@ -38,7 +38,7 @@ class RemoteFile:
 
 
 def inventory(launcher: Host, cluster: ClusterFacts) -> tuple[RemoteFile, ...]:
-    """List what the launcher has of the cluster's run; nothing when the run has never started."""
+    """Return the run's files on the launcher; none if it never started."""
     cluster.require("run", "job")
     assert cluster.job
     data = staging_plan.data_of(cluster.job, cluster.mount_point)
@@ -48,10 +48,10 @@ def inventory(launcher: Host, cluster: ClusterFacts) -> tuple[RemoteFile, ...]:
     )
     files = tuple(RemoteFile(**found) for found in json.loads(done.stdout))
     leading_out = [file.path for file in files if not _stays_inside(file.path)]
-    if leading_out:  # The machine is rented: it may by now be somebody else's.
+    if leading_out:  # The machine's answer is not trusted.
         raise RemoteError(
-            f"listing what {launcher} has of run {cluster.run}: {leading_out[0]!r} leads out of the folder that it would come to. "
-            "Nothing was brought. See who else is on that machine, or make down."
+            f"listing what {launcher} has of run {cluster.run}: {leading_out[0]!r} is outside the target folder. "
+            "Nothing was downloaded. Check who else uses that machine, or make down."
         )
     return files if any(file.what != "vocabulary" for file in files) else ()
 
@@ -61,40 +61,40 @@ def _stays_inside(path: str) -> bool:
     return bool(parts) and parts[0] != "/" and ".." not in parts
 
 
-def bring(host: Host, file: RemoteFile, folder: Path, tell: Callable[[int], None]) -> bool:
-    """Let ``folder`` hold the file, whole and checked; return whether anything had to travel.
+def download(host: Host, file: RemoteFile, folder: Path, report: Callable[[int], None]) -> bool:
+    """Download the file into ``folder`` and check it; return whether it was missing.
 
     Args:
-        tell: called with each number of bytes that is there from now on.
+        report: called with each number of new bytes.
     """
     target = folder / file.path
     if _is_whole(target, file):
-        tell(file.size)
+        report(file.size)
         return False
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = target.with_name(f"{target.name}.part")
     for _ in range(TRIES):
-        _complete(host, file, partial, tell)
+        _complete(host, file, partial, report)
         if _is_whole(partial, file):
             partial.replace(target)
             return True
-        tell(-partial.stat().st_size)
+        report(-partial.stat().st_size)
         partial.unlink()
     raise RemoteError(
-        f"bringing {file.source} of {host} home: it arrived {TRIES} times with another hash than it has there. "
-        "See that its disk is sound, then run the same command again."
+        f"downloading {file.source} of {host}: it arrived {TRIES} times with a wrong hash. "
+        "Check the machine's disk, then run the same command again."
     )
 
 
-def _complete(host: Host, file: RemoteFile, partial: Path, tell: Callable[[int], None]) -> None:
-    """Go on where an earlier try was cut off."""
+def _complete(host: Host, file: RemoteFile, partial: Path, report: Callable[[int], None]) -> None:
+    """Continue a partial download."""
     with partial.open("ab") as sink:
         if sink.tell() > file.size:
             sink.truncate(0)
-        tell(sink.tell())
+        report(sink.tell())
         for piece in host.pieces(file.source, sink.tell(), file.size):
             sink.write(piece)
-            tell(len(piece))
+            report(len(piece))
 
 
 def _is_whole(path: Path, file: RemoteFile) -> bool:

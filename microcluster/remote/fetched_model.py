@@ -1,4 +1,4 @@
-"""Putting a model that was fetched once onto a launcher again, where its own run may never have been."""
+"""Uploads a fetched model to a launcher, whose own run may be another one."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ NEEDED = (*MODELS, "vocabulary")
 
 
 def place(launcher: Host, folder: Path, mount_point: str, config_file: str) -> tuple[RemoteFile, ...]:
-    """Let the launcher hold what translating needs of a fetched run, and list it as it lies there.
+    """Upload the files of a fetched run that translating needs, and return them.
 
     Raises:
-        RemoteError: when the folder is no fetched run.
+        RemoteError: the folder is no fetched run.
     """
     manifest = _manifest(folder)
     there = f"{mount_point}/translate/models/{manifest['run']}"
     chosen = [file for file in manifest["files"] if file["what"] in NEEDED or file["path"] == config_file]
     files = tuple(RemoteFile(source=f"{there}/{file['path']}", **file) for file in chosen)
     for file in files:
-        if not _is_there(launcher, file):
+        found = launcher.run(("sha256sum", file.source), accept=(0, 1)).stdout
+        if found.split(" ")[0] != file.sha256:
             launcher.send(folder / file.path, file.source)
     return files
 
@@ -38,8 +39,3 @@ def _manifest(folder: Path) -> dict[str, Any]:
             f"reading the fetched run in {folder}: it has no readable {MANIFEST}. Name a folder that `fab fetch` made, for "
             "example artifacts/local/<run>."
         ) from error
-
-
-def _is_there(launcher: Host, file: RemoteFile) -> bool:
-    said = launcher.run(("sha256sum", file.source), accept=(0, 1)).stdout
-    return said.split(" ")[0] == file.sha256

@@ -1,11 +1,11 @@
-"""The NVIDIA driver and Docker with its ``nvidia`` runtime: used where present, installed on a stock Ubuntu 18.04."""
+"""The NVIDIA driver and Docker with its ``nvidia`` runtime: installed on Ubuntu 18.04 if they are missing."""
 
 from __future__ import annotations
 
 from microcluster.jobs.rendering import render
 from microcluster.remote.docker_daemon import daemon_settings, restart_docker, write_daemon_settings
 from microcluster.remote.host import Host, LoginRefusedError, RemoteError, UnreachableError
-from microcluster.remote.requirements import RUNTIME, brought
+from microcluster.remote.requirements import RUNTIME, provided
 from microcluster.remote.ssh_ready import wait_for_ssh
 from microcluster.remote.system import apt_get
 from microcluster.waiting import wait_until
@@ -18,11 +18,8 @@ INSTALL = ("install", "--no-install-recommends")
 
 
 def ensure_gpu(host: Host, slots: int, driver: str) -> bool:
-    """Make ``slots`` GPUs and the container runtime usable; return whether anything changed.
-
-    What cannot be installed here was refused before: microcluster/remote/requirements.py.
-    """
-    found = brought(host)
+    """Make ``slots`` GPUs and the container runtime usable; return whether anything changed."""
+    found = provided(host)
     if not found.has_runtime:
         _install_docker(host)
     if not found.has_driver:
@@ -40,20 +37,20 @@ def ensure_gpu(host: Host, slots: int, driver: str) -> bool:
 def _install_docker(host: Host) -> None:
     apt_get(host, "update")
     apt_get(host, *INSTALL, *FOR_SOURCES)
-    # Not on standard input: what the programs in it read there would be missing from the script.
+    # Not on standard input, which the programs in the script may read.
     host.run(("bash", "-c", render("docker_sources.sh.j2")))
     apt_get(host, "update")
     apt_get(host, *INSTALL, *DOCKER, timeout_s=INSTALL_TIMEOUT_S)
     settings = daemon_settings(host)
-    if RUNTIME not in settings.get("runtimes", {}):  # The image has a file of its own, and kept it.
+    if RUNTIME not in settings.get("runtimes", {}):  # The image's own file was kept.
         runtime = {"path": "nvidia-container-runtime", "runtimeArgs": []}
         runtimes = {**settings.get("runtimes", {}), RUNTIME: runtime}
         write_daemon_settings(host, {**settings, "runtimes": runtimes})
     restart_docker(host)
-    if not brought(host).has_runtime:
+    if not provided(host).has_runtime:
         raise RemoteError(
-            f"installing Docker and its {RUNTIME} runtime on {host}: Docker runs and does not know the runtime. "
-            f"See there: fab ssh {host.facts.name}, then docker info"
+            f"installing Docker and its {RUNTIME} runtime on {host}: Docker runs and does not have the runtime. "
+            f"Check it: fab ssh {host.facts.name}, then docker info"
         )
 
 
@@ -64,7 +61,7 @@ def _install_driver(host: Host, driver: str) -> None:
     packages = (f"nvidia-headless-{driver}-server", f"nvidia-utils-{driver}-server")
     apt_get(host, *INSTALL, *packages, timeout_s=INSTALL_TIMEOUT_S)
     host.run(("modprobe", "nvidia"), accept=range(256))
-    if not brought(host).has_driver:  # The old module may still be loaded.
+    if not provided(host).has_driver:  # The old module may still be loaded.
         _reboot(host)
 
 

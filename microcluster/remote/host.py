@@ -1,4 +1,4 @@
-"""One SSH address with commands: the only class that knows Fabric, and the only place where words become a line."""
+"""One SSH address with commands: the only class that uses Fabric, and the only place where an argv is quoted."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ PUT_SCRIPT = 'set -eu; t="$1.new.$$"; trap \'rm -f "$t"\' EXIT; umask 077; cat >
 
 
 class RemoteError(Exception):
-    """Something on or on the way to a host failed; the message is a full sentence with the next step."""
+    """A host or the connection to it failed; the message is a full sentence with the next command."""
 
 
 class UnreachableError(RemoteError):
-    """Nothing answered as SSH, or the connection was lost; trying again may help."""
+    """No SSH server answered, or the connection was lost; trying again may help."""
 
 
 class LoginRefusedError(RemoteError):
@@ -38,7 +38,7 @@ class LoginRefusedError(RemoteError):
 
 
 class HostKeyError(RemoteError):
-    """Something else than the machine we ordered answered; nothing was sent to it."""
+    """The host key is not the ordered machine's; nothing was sent."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class CommandError(RemoteError):
     """A command ended with an exit code that its caller did not expect."""
 
     def __init__(self, host: str, argv: Sequence[str], completed: Completed) -> None:
-        """Keep the end of what it printed; a secret is never in it, since secrets travel on stdin only."""
+        # Secrets are sent on stdin only, so the output contains none.
         self.host, self.argv, self.exit_code = host, tuple(argv), completed.exit_code
         printed = (completed.stdout + completed.stderr).strip().splitlines()
         self.tail = "\n".join(printed[-TAIL_LINES:])
@@ -62,9 +62,9 @@ class CommandError(RemoteError):
 
 
 class Host:
-    """A machine, reached with the stack's own key and only if it shows the host key that is pinned."""
+    """A machine, reached with the stack's own key, and only if it shows the pinned host key."""
 
-    def __init__(  # noqa: PLR0913 - port and patience are the tests'
+    def __init__(  # noqa: PLR0913
         self,
         facts: cluster_facts.Host,
         user: str,
@@ -74,11 +74,10 @@ class Host:
         trusted_key: str | None = None,
         patience: Patience = Patience(),  # noqa: B008 - frozen
     ) -> None:
-        """Open nothing yet; the first command connects.
+        """The first command connects.
 
         Args:
-            trusted_key: the host key that a person vouched for; without it the one that the machine was ordered with holds.
-            patience: how long the connection may be silent.
+            trusted_key: a host key from `fab trust`, instead of the ordered one.
         """
         self._patience = patience
         self.facts, self.user, self.key_file, self.port = facts, user, key_file, port
@@ -88,11 +87,10 @@ class Host:
         self._heartbeat: Heartbeat | None = None
 
     def __str__(self) -> str:
-        """Name the host as errors do."""
         return f"{self.facts.name} (guest {self.facts.guest_id}, {self.address})"
 
     def connect(self) -> None:
-        """Connect and log in, or raise what stands in the way."""
+        """Connect and log in, unless connected."""
         if self._connection and self._connection.is_connected:
             return
         connection = pinned_connection(self.address, self.user, self.port, self.key_file, self.pinned_key)
@@ -108,14 +106,14 @@ class Host:
         self._heartbeat = Heartbeat(connection.transport, self._patience)
 
     def shown_key(self) -> str:
-        """Return the public line of the host key that the machine shows; nothing of ours is sent, nobody logs in."""
-        with self._stranger() as transport:
+        """Return the public line of the host key that the machine shows, without a login."""
+        with self._without_login() as transport:
             transport.start_client(timeout=CONNECT_TIMEOUT_S)
             return host_key.line(transport.get_remote_server_key())
 
     def offered_logins(self) -> frozenset[str]:
-        """Return the ways to log in that the machine's sshd offers to somebody who shows nothing: "publickey", "password"."""
-        with self._stranger() as transport:
+        """Return the authentication methods that sshd offers, for example "publickey" and "password"."""
+        with self._without_login() as transport:
             transport.connect(hostkey=host_key.parse(self.pinned_key))
             try:
                 transport.auth_none(self.user)
@@ -124,8 +122,8 @@ class Host:
         return frozenset({"none"})
 
     @contextlib.contextmanager
-    def _stranger(self) -> Iterator[paramiko.Transport]:
-        """A connection of its own on which nobody logs in."""
+    def _without_login(self) -> Iterator[paramiko.Transport]:
+        """Yield a separate connection without a login."""
         try:
             with (
                 socket.create_connection((self.address, self.port), CONNECT_TIMEOUT_S) as way,
@@ -146,11 +144,11 @@ class Host:
         """Run ``argv`` and return how it ended.
 
         Args:
-            stdin: what it reads; the only way for a secret.
-            accept: exit codes that are an answer; every other one raises CommandError.
+            stdin: its standard input; the only way to send a secret.
+            accept: exit codes that do not raise CommandError.
 
         Raises:
-            KeyboardInterrupt: at once when a person presses Ctrl-C, with what may still go on over there.
+            KeyboardInterrupt: at a Ctrl-C, with the command that may still run.
         """
         self.connect()
         assert self._connection
@@ -159,14 +157,14 @@ class Host:
                 shlex.join(argv), hide=True, warn=True, in_stream=WholeText(stdin), encoding="utf-8", timeout=timeout_s
             )
         except invoke.CommandTimedOut as error:
-            self.close()  # The way there may be gone without a word; the next command finds out.
+            self.close()  # The connection may be dead; the next command makes a new one.
             raise UnreachableError(f"running `{argv[0]}` on {self}: no answer after {timeout_s} s.") from error
         except KeyboardInterrupt as pressed:
             self.close()
-            raise KeyboardInterrupt(f"`{shown(argv)}` may still go on on {self}") from pressed
+            raise KeyboardInterrupt(f"`{shown(argv)}` may still run on {self}") from pressed
         except (OSError, EOFError, paramiko.SSHException, invoke.ThreadException) as error:
             raise self._lost(f"running `{argv[0]}` on {self}", error) from error
-        if result.exited == NO_EXIT_CODE:  # The way was lost, or a signal ended the command, as in a reboot.
+        if result.exited == NO_EXIT_CODE:  # The connection was lost, or a signal ended the command, as in a reboot.
             if self._is_silent():
                 raise self._lost(f"running `{argv[0]}` on {self}")
             self.close()
@@ -177,13 +175,13 @@ class Host:
         return completed
 
     def read(self, path: str) -> str | None:
-        """Return the text of a file, or None where there is none."""
+        """Return the text of a file, or None if it does not exist."""
         if self.run(("test", "-f", path), accept=(0, 1)).exit_code:
             return None
         return self.run(("cat", path)).stdout
 
     def put(self, path: str, text: str, mode: str = "0644") -> bool:
-        """Replace a file at once if its text or mode differ; return whether they did."""
+        """Replace a file atomically if its text or mode differ; return whether they did."""
         if self.read(path) == text and int(self.run(("stat", "-c", "%a", path)).stdout, 8) == int(mode, 8):
             return False
         self.run(("sh", "-c", PUT_SCRIPT, "put", path, mode), stdin=text)
@@ -202,13 +200,13 @@ class Host:
                     yield piece
         except FileNotFoundError as error:
             raise RemoteError(
-                f"reading {path} of {self}: it is not there any more. Run the same command again."
+                f"reading {path} of {self}: it does not exist any more. Run the same command again."
             ) from error
         except (OSError, EOFError, paramiko.SSHException) as error:
             raise self._lost(f"reading {path} of {self}", error) from error
 
     def send(self, local: Path, path: str) -> None:
-        """Let a file of this computer lie at ``path``, whole or not at all; folders on the way are made."""
+        """Upload a file to ``path`` atomically; make its folder."""
         self.run(("mkdir", "-p", str(PurePosixPath(path).parent)))
         assert self._connection
         try:
@@ -219,9 +217,9 @@ class Host:
             raise self._lost(f"sending {local} to {self}", error) from error
 
     def extend(self, local: Path, path: str) -> Iterator[int]:
-        """Let ``path`` have the bytes of a file of this computer that it lacks at its end; yield how many are there so far.
+        """Continue the upload of a file to ``path``; yield the bytes sent so far.
 
-        What is there is taken for the beginning of the file, as an earlier try has left it: the caller compares hashes.
+        The present bytes count as the file's beginning; the caller compares hashes.
         """
         self.run(("mkdir", "-p", str(PurePosixPath(path).parent)))
         assert self._connection
@@ -255,13 +253,12 @@ class Host:
         self.close()
         if silent:
             return UnreachableError(
-                f"{doing}: the connection was lost (silent for {self._patience.silent_s:.0f} s). See whether the machine and "
-                "the network live (fab status), then run the same command again."
+                f"{doing}: the connection was lost (silent for {self._patience.silent_s:.0f} s). Check the machine and "
+                "the network (fab status), then run the same command again."
             )
         return UnreachableError(f"{doing}: the connection was lost ({reason(error)}).")
 
     def close(self) -> None:
-        """End the connection."""
         if self._connection:
             self._connection.close()
             self._connection = None
@@ -271,10 +268,10 @@ class Host:
         pinned = "the one it was ordered with" if ordered else "the one that was trusted"
         return (
             f"connecting to {self}: it shows the host key {host_key.fingerprint(host_key.line(shown))}, which is not "
-            f"{pinned}. Nothing was sent to it. If you know that this key is right: fab trust {self.facts.name}"
+            f"{pinned}. Nothing was sent to it. If this key is right: fab trust {self.facts.name}"
         )
 
 
 def shown(argv: Sequence[str]) -> str:
-    """Return the beginning of a command as it may stand in a sentence."""
+    """Return the beginning of a command for a message."""
     return shlex.join(argv).split("\n")[0][:200]

@@ -1,4 +1,4 @@
-"""Public host keys as one line each, the way OpenSSH writes and names them."""
+"""Public host keys in OpenSSH's text formats."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import paramiko
 
 
 def parse(line: str) -> paramiko.PKey:
-    """Read the key in a line such as ``ssh-ed25519 AAAA...``."""
+    """Parse a line such as ``ssh-ed25519 AAAA...``."""
     kind, encoded = line.split()[:2]
     return paramiko.PKey.from_type_string(kind, base64.b64decode(encoded))
 
 
 def line(key: paramiko.PKey) -> str:
-    """Write a key as its line."""
+    """Return a key as a line."""
     return f"{key.get_name()} {key.get_base64()}"
 
 
 def fingerprint(line: str) -> str:
-    """Return type and SHA-256 of a key's line as OpenSSH prints them."""
+    """Return type and SHA-256 of a key, as OpenSSH prints them."""
     kind, encoded = line.split()[:2]
     digest = hashlib.sha256(base64.b64decode(encoded)).digest()
     return f"{kind} SHA256:{base64.b64encode(digest).decode().rstrip('=')}"

@@ -1,4 +1,4 @@
-"""Docker's images on a host: which it has, and the pull of the base, with the registry's key on standard input and no trace of it left."""
+"""Docker images on a host: inspecting them, and pulling the base without leaving the registry's key there."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ PULL_FAILED = 42
 PULL_TIMEOUT_S = 3600.0
 DISK_FULL = "no space left on device"
 ABSENT = ("no such image", "no such container")
-"""What Docker says of what it does not have; without its daemon it says "no such file" of the socket."""
+"""Docker's messages for a missing object; without its daemon it says "no such file" of the socket."""
 
 
 def pull_base(host: Host, container: Container, exported_key: str | None = None) -> None:
-    """Have the image that the registry knows under the container's reference now; what is there already is not sent again.
+    """Pull the current base image of the container.
 
     Args:
-        exported_key: the registry's key where the container names no file for it.
+        exported_key: the registry's key, used if the container names no key file.
     """
     key = registry_key(container, exported_key)
     registry = container.image.partition("/")[0]
@@ -32,7 +32,7 @@ def pull_base(host: Host, container: Container, exported_key: str | None = None)
     if done.exit_code == LOGIN_REFUSED:
         raise RemoteError(
             f"logging in to the registry {registry} on {host} as $oauthtoken: refused ({said}). "
-            f"{_what_to_mend(said, container)}, then run the same command again."
+            f"{_login_hint(said, container)}, then run the same command again."
         )
     if done.exit_code == PULL_FAILED:
         hint = "" if key else f" No registry key was given; if it needs one, put it into {key_source(container)}."
@@ -41,14 +41,14 @@ def pull_base(host: Host, container: Container, exported_key: str | None = None)
         )
 
 
-def _what_to_mend(said: str, container: Container) -> str:
-    if "dial tcp" in said or "lookup" in said or "Timeout" in said:  # Docker's words where no registry was reached.
-        return "Nothing is wrong with the key: see that the registry runs and that the machine reaches it"
+def _login_hint(said: str, container: Container) -> str:
+    if "dial tcp" in said or "lookup" in said or "Timeout" in said:  # No registry was reached.
+        return "The key is not the problem: check that the registry runs and that the machine reaches it"
     return f"Put a valid key into {key_source(container)}"
 
 
 def room_hint(said: str, host: Host) -> str:
-    """Return what to do where Docker found its disk full, or an empty text where it was something else."""
+    """Return what to do if the disk was full, else an empty text."""
     if DISK_FULL not in said:
         return ""
     name = host.facts.name
@@ -59,12 +59,12 @@ def room_hint(said: str, host: Host) -> str:
 
 
 def image_id(host: Host, image: str) -> str | None:
-    """Return the id of an image that the host has, which is a hash of all that is in it, or None."""
+    """Return the id of an image, a hash of its content, or None."""
     return _inspect(host, image, "{{.Id}}")
 
 
 def image_label(host: Host, image: str, label: str) -> str | None:
-    """Return a label of an image that the host has; None without image or label."""
+    """Return a label of an image; None without image or label."""
     return _inspect(host, image, f'{{{{index .Config.Labels "{label}"}}}}') or None
 
 
@@ -73,23 +73,23 @@ def _inspect(host: Host, image: str, form: str) -> str | None:
 
 
 def inspected(host: Host, argv: Sequence[str]) -> str | None:
-    """Return what Docker prints of an object, or None where it says that there is none; a Docker that is silent says nothing."""
+    """Return Docker's output about an object, or None if it does not exist; raise if Docker does not answer."""
     done = host.run(argv, accept=(0, 1))
     if done.exit_code == 0:
         return done.stdout.strip()
-    if any(words in done.stderr.lower() for words in ABSENT):
+    if any(message in done.stderr.lower() for message in ABSENT):
         return None
-    said = " ".join(done.stderr.strip().splitlines()[-1:]) or "no word"
+    said = " ".join(done.stderr.strip().splitlines()[-1:]) or "no output"
     raise RemoteError(
-        f"asking Docker on {host} for {argv[-1]}: no answer ({said}). See `fab ssh {host.facts.name} -- docker info`, "
+        f"asking Docker on {host} for {argv[-1]}: no answer ({said}). Check `fab ssh {host.facts.name} -- docker info`, "
         "then run the same command again."
     )
 
 
 def registry_key(container: Container, exported: str | None) -> str | None:
-    """Return the registry's key, or None where there is none.
+    """Return the registry's key, or None.
 
-    A file that is named counts alone: an exported key of a real account must not reach the local registry.
+    A named file has precedence: an exported key of a real account must not reach the local registry.
     """
     if not container.registry_key_file:
         return (exported or "").strip() or None
@@ -104,5 +104,5 @@ def registry_key(container: Container, exported: str | None) -> str | None:
 
 
 def key_source(container: Container) -> str:
-    """Say where the key comes from, for a person who has to mend it."""
+    """Return the source of the key, for messages."""
     return container.registry_key_file or f"the environment variable {KEY_VARIABLE} or ~/.microcluster/ngc_key"

@@ -1,6 +1,6 @@
-"""Sending the training image in one chain: every host loads what comes and passes it on at the same time.
+"""Copies the training image in one chain: every host loads it and sends it on at the same time.
 
-So the registry is asked by one host alone, and a chain of any length takes hardly longer than one host.
+Only one host asks the registry, and a long chain takes hardly longer than one host.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from microcluster.remote.ssh_mesh import FOLDER, ensure_rank_files, rank_public_
 TIMEOUT_S = 3600.0
 LOAD = ("docker", "load", "--quiet")
 CHAIN_COPY = Path(chain_copy.__file__)
-TAKE_IN = f"{FOLDER}/take_in.sh"
+RECEIVE = f"{FOLDER}/take_in.sh"
 KEYS = "/root/.ssh/authorized_keys2"
-"""The second file that sshd reads by default: the first one, with the stack's own key, is never touched."""
+"""The second file that sshd reads by default; the first one has the stack's own key and is not changed."""
 KEYS_OF_USER = ".ssh/authorized_keys2"
 
 
 def distribute(source: Host, targets: Sequence[Host], container: Container, rank_key_file: str) -> None:
-    """Give ``targets`` the image of ``source``; a host that a broken chain has missed gets a chain of its own.
+    """Copy the image of ``source`` to ``targets``; hosts behind a broken link get it in a second try, one by one.
 
-    Docker names an image only once the whole of it has arrived and each layer is the one that it says.
+    Docker tags an image only when it is complete and every layer has its hash.
     """
     tag = image.tag(container)
     wanted = image_id(source, tag)
@@ -47,13 +47,13 @@ def distribute(source: Host, targets: Sequence[Host], container: Container, rank
 
 
 def one_use_key(public_key: str, source_address: str) -> str:
-    """Return the line that lets the ranks' key in once, from one address, to send an image and for nothing else."""
-    command = f"rm -f {KEYS_OF_USER}; exec {shlex.join(('sh', TAKE_IN))}"
+    """Return the line that admits the ranks' key once, from one address, only to send an image."""
+    command = f"rm -f {KEYS_OF_USER}; exec {shlex.join(('sh', RECEIVE))}"
     return f'restrict,from="{source_address}",command="{command}" {public_key.strip()}\n'
 
 
 def _chain(source: Host, targets: Sequence[Host], container: Container, rank_key_file: str) -> dict[str, str]:
-    """Send the image over all of ``targets``; return {private address: reason} of the links that broke."""
+    """Send the image along ``targets``; return {private address: reason} of broken links."""
     members = [source, *targets]
     names = {host.facts.private_address: host.facts.name for host in targets}
     note(f"training image: in one chain from {' to '.join(host.facts.name for host in members)} ...")
@@ -72,7 +72,7 @@ def _chain(source: Host, targets: Sequence[Host], container: Container, rank_key
         )
         done = source.run(argv, timeout_s=TIMEOUT_S, accept=range(256))
     finally:
-        on_all(targets, lambda host: host.run(("rm", "-f", TAKE_IN, KEYS)))
+        on_all(targets, lambda host: host.run(("rm", "-f", RECEIVE, KEYS)))
     output = (done.stdout + done.stderr).strip().splitlines()
     links = [json.loads(line.removeprefix(chain_copy.MARK)) for line in output if line.startswith(chain_copy.MARK)]
     if done.exit_code:
@@ -84,7 +84,7 @@ def _chain(source: Host, targets: Sequence[Host], container: Container, rank_key
 
 
 def _join(members: Sequence[Host], place: int, container: Container, rank_key_file: str) -> None:
-    """Let a host know the one behind it, and open it to the one before it."""
+    """Prepare a host: pin the next host's key, and admit the previous host."""
     host, onward = members[place], members[place + 1 : place + 2]
     ensure_rank_files(host, container, rank_key_file)
     for each in onward:
@@ -94,7 +94,7 @@ def _join(members: Sequence[Host], place: int, container: Container, rank_key_fi
     host.put(f"{FOLDER}/{CHAIN_COPY.name}", CHAIN_COPY.read_text())
     way = ["sh", f"{FOLDER}/machine_ssh", "-l", host.user]
     inputs = {"folder": FOLDER, "sink": json.dumps(LOAD), "way": json.dumps(way)}
-    host.put(TAKE_IN, render("take_in.sh.j2", **inputs, onward=[each.facts.private_address for each in onward]))
+    host.put(RECEIVE, render("take_in.sh.j2", **inputs, onward=[each.facts.private_address for each in onward]))
     before = members[place - 1].facts.private_address
     host.put(KEYS, one_use_key(rank_public_key(rank_key_file), before), "0600")
 
@@ -102,6 +102,6 @@ def _join(members: Sequence[Host], place: int, container: Container, rank_key_fi
 def _failure(source: Host, host: Host, tag: str, broken: dict[str, str]) -> str:
     reason = broken.get(host.facts.private_address)
     if reason is None:
-        return f"handing {tag} from {source} to {host}: it got another image than {source} has."
+        return f"copying {tag} from {source} to {host}: the image there differs from the one on {source}."
     hint = room_hint(reason, host)
-    return f"handing {tag} from {source} to {host}: {reason}. {host.facts.name} uses nothing of what arrived.{hint}"
+    return f"copying {tag} from {source} to {host}: {reason}. {host.facts.name} has no partial image.{hint}"

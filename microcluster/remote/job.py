@@ -1,4 +1,4 @@
-"""Starting, observing and stopping a run on all hosts; the work itself is the supervisor's, on the launcher."""
+"""Starts, observes and stops a run; the supervisor on the launcher carries it out."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from microcluster.remote.upload_data import send_data
 AGENT = Path(agent.__file__).parent
 PLACE = AGENT / "place_files.py"
 SHIPPED = tuple(sorted(AGENT.rglob("*.py")))
-"""The whole package, which lies in the run's folder; its Python is the machines' and the image's, down to 3.5."""
+"""The whole package, copied into the run's folder; it runs on Python 3.5 and newer."""
 LOOK = """[ ! -e "$1/agent/__main__.py" ] || exec python3 "$1/agent" run_snapshot "$1"
 [ -e "$1/job.json" ] && echo '{"exists": true, "job": {}}' || echo '{"exists": false}'"""
-"""Prints the snapshot of a run; a folder of an earlier version has no agent that could make one."""
+"""Prints the snapshot of a run; the folder of an earlier version has no agent."""
 ALIVE = ("preparing", "running")
 START_TIMEOUT_S = 60.0
 OBSERVE_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 40.0
 STOP_ROLE_S = 10.0
 STOP_ALL_S = 50.0
-"""Stopping never holds up a cancellation for longer; what did not answer by then is named."""
+"""Stopping delays a cancellation no longer; hosts that did not answer are named."""
 
 
 def start_job(hosts: Sequence[Host], cluster: ClusterFacts, secrets: Mapping[str, str] | None = None) -> str:
@@ -60,22 +60,22 @@ def start_job(hosts: Sequence[Host], cluster: ClusterFacts, secrets: Mapping[str
     before = observe(launcher, cluster).state
     if before == "finished":
         return before
-    if before not in ALIVE:  # Its supervisor hangs, or was killed and has left ranks behind.
+    if before not in ALIVE:  # Its supervisor hangs, or was killed and left ranks.
         _end_all(hosts, cluster, "only")
-    said = launcher.run(
+    started = launcher.run(
         ("python3", f"{folder.path}/agent", "supervisor", "start", folder.path), timeout_s=START_TIMEOUT_S
     )
-    return {"alive": "running"}.get(said.stdout.strip(), said.stdout.strip())
+    return {"alive": "running"}.get(started.stdout.strip(), started.stdout.strip())
 
 
 def place(host: Host, folder: str, texts: Mapping[str, str]) -> None:
-    """Write the agent and ``texts`` into a folder of the host in one go; one command for each file would take seconds."""
+    """Write the agent and ``texts`` into a folder of the host by one command."""
     files = [(f"agent/{path.relative_to(AGENT)}", path.read_text()) for path in SHIPPED] + list(texts.items())
     host.run(("python3", "-c", PLACE.read_text(), folder), stdin=json.dumps(files))
 
 
 def observe(launcher: Host, cluster: ClusterFacts) -> Outcome:
-    """Return where the run stands; looking changes nothing, so that a lost connection is made anew once."""
+    """Return the run's state; a lost connection is opened again once."""
     try:
         seen = _look(launcher, cluster)
     except UnreachableError:
@@ -95,7 +95,7 @@ def _look(launcher: Host, cluster: ClusterFacts) -> str:
 
 
 def stop_job(hosts: Sequence[Host], cluster: ClusterFacts) -> dict[str, str]:
-    """End every process of the run on every host; return for each host that is not proved clean what stands in the way."""
+    """End every process of the run; return {host: reason} for hosts on which this is not proved."""
     cluster.require("run")
     order = kind_of(cluster.job.kind).stop_order if cluster.job else ()
     for role in order[:-1]:
@@ -113,12 +113,12 @@ def _end_all(hosts: Sequence[Host], cluster: ClusterFacts, mode: str) -> None:
 
 
 def _container(cluster: ClusterFacts, mode: str) -> str:
-    """Return the container whose processes end with the run, whatever they have made of their environment."""
+    """Return the container whose processes all end with the run."""
     return cluster.container.name if mode == "only" and cluster.container else NO_CONTAINER
 
 
 def _end_runs(host: Host, cluster: ClusterFacts, mode: str, role: str = "") -> str:
-    """Return an empty text once none of the processes meant is left, else why that is not known."""
+    """End the processes; return an empty text on proof, else the reason."""
     meant = (mode, cluster.run or "", NO_CONTAINER if role else _container(cluster, mode), role)
     argv = ("python3", "-", f"{cluster.mount_point}/runs", *meant)
     try:

@@ -1,4 +1,4 @@
-"""Logins by ssh key only: SoftLayer delivers a machine on which root can log in with a password."""
+"""Logins by ssh key only: SoftLayer delivers machines that accept root's password."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from microcluster.waiting import NotReadyError, wait_until
 
 CONFIG = "/etc/ssh/sshd_config"
 BEGIN, END = "# microcluster: logins by key only", "# microcluster: end"
-# At the top of the file, since sshd takes the first value of a keyword: before any Include, which Ubuntu 18.04 does not know.
-# AuthenticationMethods holds also where a Match block further down allows passwords. A session whose other end died, as in a
-# hand-over, ends after five minutes; one whose program was only suspended for a while does not.
+# At the top of the file: sshd uses the first value of a keyword, and Ubuntu 18.04 knows no Include. AuthenticationMethods holds even
+# where a Match block allows passwords. A session with a dead peer ends after five minutes.
 BLOCK = f"""{BEGIN}
 PasswordAuthentication no
 KbdInteractiveAuthentication no
@@ -26,12 +25,12 @@ ClientAliveCountMax 20
 WANTED = {
     "passwordauthentication": ("no",),
     "kbdinteractiveauthentication": ("no",),
-    "challengeresponseauthentication": ("no", ""),  # Newer releases do not print their old name of the former.
+    "challengeresponseauthentication": ("no", ""),  # The older name, which newer releases do not print.
     "permitrootlogin": ("prohibit-password", "without-password"),
     "pubkeyauthentication": ("yes",),
     "authenticationmethods": ("publickey",),
 }
-# What holds for root and for every account with a password, seen from where we come from.
+# The settings for root and for every account with a password, for a login from our address.
 EFFECTIVE = """set -eu
 PATH=$PATH:/usr/sbin; mkdir -p /run/sshd
 from=${SSH_CONNECTION%% *}
@@ -40,7 +39,7 @@ for user in root $(awk -F: '$2 ~ /^[$]/ && $1 != "root" { print $1 }' /etc/shado
   sshd -T -C "user=$user,host=$from,addr=$from"
 done
 """
-# Socket-activated servers have no process to reload: they read the file for every connection.
+# A socket-activated sshd has no process to reload: it reads the file for every connection.
 REPLACE = """set -eu
 PATH=$PATH:/usr/sbin
 sshd -t -f "$1"
@@ -53,7 +52,7 @@ OFFERED = frozenset({"publickey"})
 
 
 def ensure_key_login(host: Host) -> bool:
-    """Let the machine's sshd accept keys only, and prove it; return whether anything changed."""
+    """Make sshd accept keys only, and prove it; return whether anything changed."""
     if not wrong_settings(_effective(host)) and host.offered_logins() == OFFERED:
         return False
     text = with_block(host.read(CONFIG) or "")
@@ -62,15 +61,15 @@ def ensure_key_login(host: Host) -> bool:
     wrong = wrong_settings(_effective(host))
     if wrong:
         raise RemoteError(
-            f"turning password logins off on {host}: {CONFIG} still has {'; '.join(wrong)}. A Match block in it or in a file "
-            f"that it includes says so: fab ssh {host.facts.name}, take it out, then run the same command again."
+            f"turning password logins off on {host}: {CONFIG} still has {'; '.join(wrong)}. A Match block in it or in an included "
+            f"file sets it: fab ssh {host.facts.name}, remove it, then run the same command again."
         )
     _wait_for_keys_only(host)
     return True
 
 
 def with_block(text: str) -> str:
-    """Return sshd's configuration with our block at its top, once."""
+    """Return sshd's configuration with our block once, at its top."""
     before, begin, rest = text.partition(f"{BEGIN}\n")
     if begin:
         text = before + rest.partition(f"{END}\n")[2]
@@ -78,7 +77,7 @@ def with_block(text: str) -> str:
 
 
 def wrong_settings(effective: str) -> list[str]:
-    """Return what allows more than keys in the output of `sshd -T` for each user, as "user: keyword value"."""
+    """Return the settings in the output of `sshd -T` that allow more than keys, as "user: keyword value"."""
     wrong = []
     of_users = re.split(r"^(\S+):\n", effective, flags=re.MULTILINE)
     for user, lines in zip(of_users[1::2], of_users[2::2], strict=True):
@@ -96,7 +95,7 @@ def _effective(host: Host) -> str:
 
 
 def _wait_for_keys_only(host: Host) -> None:
-    """Return once the running sshd offers keys only; while it reloads it may refuse a connection."""
+    """Return when the running sshd offers keys only; while it reloads it may refuse connections."""
 
     def offers_keys_only() -> bool:
         try:
@@ -108,6 +107,6 @@ def _wait_for_keys_only(host: Host) -> None:
         wait_until(f"sshd on {host} to take keys only", offers_keys_only, timeout_s=RELOAD_TIMEOUT_S, usual_s=1)
     except NotReadyError as late:
         raise RemoteError(
-            f"{late} Its configuration says so, but the running sshd has not read it: fab ssh {host.facts.name}, "
+            f"{late} The running sshd has not read its new configuration: fab ssh {host.facts.name}, "
             "restart sshd, then run the same command again."
         ) from late

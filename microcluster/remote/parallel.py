@@ -1,4 +1,4 @@
-"""Doing the same on many hosts at the same time, and raising once with every failure in it."""
+"""Runs a function on many hosts in parallel, and raises once with all failures."""
 
 from __future__ import annotations
 
@@ -12,21 +12,20 @@ from microcluster.waiting import NotReadyError
 
 T = TypeVar("T")
 LIMIT_S = 7200.0
-"""Longer than any step's own limits together; what is not over by then has failed."""
+"""Longer than all limits of any step together."""
 
 
 def on_all(
     hosts: Sequence[Host], act: Callable[[Host], T], *, late: T | None = None, timeout_s: float = LIMIT_S
 ) -> list[T]:
-    """Return what ``act`` returned for each host, in their order.
+    """Return the results of ``act`` in the order of ``hosts``.
 
     Args:
-        late: the answer of a host that did not end within ``timeout_s``, which otherwise is a failure; its thread dies
-            with the process.
+        late: the result for a host that is not done after ``timeout_s``; without it that is a failure.
 
     Raises:
-        RemoteError: when it failed for at least one host, after all have ended.
-        KeyboardInterrupt: at once when a person presses Ctrl-C, with the hosts on which it may still go on.
+        RemoteError: it failed on at least one host, after all have ended.
+        KeyboardInterrupt: at a Ctrl-C, with the hosts on which it may still run.
     """
     answers: dict[int, T] = {}
     failures: dict[int, Exception] = {}
@@ -34,7 +33,7 @@ def on_all(
     def run(number: int, host: Host) -> None:
         try:
             answers[number] = act(host)
-        except Exception as error:  # noqa: BLE001 - the caller gets it, from its own thread
+        except Exception as error:  # noqa: BLE001 - raised below
             failures[number] = error
 
     threads = [threading.Thread(target=run, args=pair, daemon=True) for pair in enumerate(hosts)]
@@ -45,9 +44,9 @@ def on_all(
         for thread in threads:
             thread.join(max(0.0, deadline - time.monotonic()))
     except KeyboardInterrupt as pressed:
-        # Not by asking the threads: a join that was interrupted calls its thread ended.
+        # `is_alive` is wrong after an interrupted join.
         names = ", ".join(str(host) for number, host in enumerate(hosts) if number not in answers | failures)
-        raise KeyboardInterrupt(f"what was begun on {names} may still go on" if names else "") from pressed
+        raise KeyboardInterrupt(f"the command may still run on {names}" if names else "") from pressed
     for number, host in enumerate(hosts):
         if number not in answers and number not in failures and late is None:
             failures[number] = RemoteError(f"working on {host}: not over after {timeout_s:.0f} s. Try again.")

@@ -1,4 +1,4 @@
-"""What a machine must bring, checked in the first minute and named all at once: a rented machine costs money while it waits."""
+"""Checks in the first minute what a machine must have, and names all problems together."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from microcluster.waiting import NotReadyError, wait_until
 
 RUNTIME = "nvidia"
 INSTALLABLE = ("ubuntu", "18.04")
-"""The system on which we know how to install Docker and the driver."""
+"""The system on which we can install Docker and the driver."""
 OLDEST_PYTHON = "3.5"
 OLDEST_DOCKER = "17.09"
 """The first with `docker login --password-stdin` and a build on the host's network."""
 DOCKER_TIMEOUT_S = 60.0
-# Only what Ubuntu 16.04 knows already. A missing program is an empty line; Docker's daemon may still be starting.
+# It must run on Ubuntu 16.04. A missing program is an empty value.
 FACTS = """. /etc/os-release 2>/dev/null; echo "system=$ID $VERSION_ID"
 echo "python=$(python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)"
 echo "apt=$(command -v apt-get)"
@@ -27,8 +27,8 @@ echo "driver=$(nvidia-smi >/dev/null 2>&1 && echo works)"
 
 
 @dataclass(frozen=True)
-class Brought:
-    """What a machine has; an empty text for what it has not."""
+class Provided:
+    """What a machine has; an empty text for a missing part."""
 
     system: str
     python: str
@@ -39,80 +39,78 @@ class Brought:
 
     @property
     def has_runtime(self) -> bool:
-        """Whether Docker knows NVIDIA's runtime."""
         return RUNTIME in (json.loads(self.runtimes or "null") or {})
 
     @property
     def has_driver(self) -> bool:
-        """Whether nvidia-smi reaches the driver."""
         return bool(self.driver)
 
 
 def ensure_requirements(host: Host) -> bool:
-    """Raise with everything that the machine lacks and we cannot install; never changes anything."""
-    lacking = lacks(_brought_with_docker(host))
+    """Raise with everything that is missing and that we cannot install; changes nothing."""
+    lacking = lacks(_provided_with_docker(host))
     if lacking:
         raise RemoteError(
-            f"checking what {host} brings: {'; '.join(lacking)}. Choose cluster.os UBUNTU_18_64, where all of it is "
-            "installed, or a cluster.image that has it."
+            f"checking the requirements on {host}: {'; '.join(lacking)}. Choose cluster.os UBUNTU_18_64, where we can "
+            "install it, or a cluster.image that has it."
         )
     return False
 
 
-def lacks(brought: Brought) -> list[str]:
-    """Return what is missing or too old and cannot be installed by us."""
+def lacks(provided: Provided) -> list[str]:
+    """Return what is missing or too old and cannot be installed."""
     found = []
-    if brought.python and _version(brought.python) < _version(OLDEST_PYTHON):
-        found.append(f"Python {brought.python} instead of {OLDEST_PYTHON} or newer")
-    if not brought.python and not brought.apt:
+    if provided.python and _version(provided.python) < _version(OLDEST_PYTHON):
+        found.append(f"Python {provided.python} instead of {OLDEST_PYTHON} or newer")
+    if not provided.python and not provided.apt:
         found.append("no Python 3, and no apt-get to install it")
-    if brought.docker and _version(brought.docker) < _version(OLDEST_DOCKER):
-        found.append(f"{brought.docker.partition(',')[0]} instead of {OLDEST_DOCKER} or newer")
-    if _is_installable(brought):
+    if provided.docker and _version(provided.docker) < _version(OLDEST_DOCKER):
+        found.append(f"{provided.docker.partition(',')[0]} instead of {OLDEST_DOCKER} or newer")
+    if _is_installable(provided):
         return found
     missing = []
-    if not brought.docker:
+    if not provided.docker:
         missing.append("no Docker")
-    elif not brought.has_runtime:
+    elif not provided.has_runtime:
         missing.append(f"no {RUNTIME} runtime in Docker")
-    if not brought.has_driver:
+    if not provided.has_driver:
         missing.append("no NVIDIA driver that works")
     if missing:
         found.append(
-            f"{' and '.join(missing)}, which we can install on Ubuntu {INSTALLABLE[1]} only, not on {brought.system}"
+            f"{' and '.join(missing)}, which we can install on Ubuntu {INSTALLABLE[1]} only, not on {provided.system}"
         )
     return found
 
 
-def brought(host: Host) -> Brought:
-    """Ask a machine what it has."""
-    lines = host.run(("sh", "-c", FACTS, "brought")).stdout.splitlines()
-    return Brought(**{name: value.strip() for name, _, value in (line.partition("=") for line in lines)})
+def provided(host: Host) -> Provided:
+    """Return what a machine has."""
+    lines = host.run(("sh", "-c", FACTS, "provided")).stdout.splitlines()
+    return Provided(**{name: value.strip() for name, _, value in (line.partition("=") for line in lines)})
 
 
-def _brought_with_docker(host: Host) -> Brought:
-    """Ask again while an installed Docker does not answer yet, as after a boot.
+def _provided_with_docker(host: Host) -> Provided:
+    """Wait for an installed Docker, which may still start after a boot.
 
-    Where we can install, a Docker that never answers is one whose installation was broken off; installing completes it.
+    Where we can install, a Docker that never answers was installed incompletely; installing completes it.
     """
 
-    def answered() -> Brought | None:
-        found = brought(host)
+    def answered() -> Provided | None:
+        found = provided(host)
         return found if found.runtimes not in ("", "null") or not found.docker else None
 
     try:
         return wait_until(f"Docker on {host}", answered, timeout_s=DOCKER_TIMEOUT_S, usual_s=5)
     except NotReadyError as late:
-        found = brought(host)
+        found = provided(host)
         if _is_installable(found):
             return found
         raise RemoteError(
-            f"{late} Docker is installed there: see why it does not run with fab ssh {host.facts.name} -- journalctl -u docker, "
+            f"{late} Docker is installed there but does not run; see its log: fab ssh {host.facts.name} -- journalctl -u docker, "
             "then run the same command again."
         ) from late
 
 
-def _is_installable(found: Brought) -> bool:
+def _is_installable(found: Provided) -> bool:
     return tuple(found.system.split()) == INSTALLABLE
 
 

@@ -1,4 +1,4 @@
-"""What a run has left behind on its launcher, for a report: events, texts, the sizes of its files and of its data."""
+"""Reads a run's records from its launcher for a report: events, texts, sizes of files and data."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote.host import CommandError, Host
 
 NOT_THERE = ("can't open file", "can't find '__main__' module", "No module named")
-"""What Python says of a module that is not in the run's folder."""
+"""Python's messages for a module that is not in the run's folder."""
 COUNT_TIMEOUT_S = 300.0
-"""Counting the lines of 2 GB takes seconds, on a busy disk more."""
+"""Counting the lines of 2 GB takes seconds, longer on a busy disk."""
 
 EVENT_FILES = ("progress.jsonl", "samples.jsonl")
 SCRIPTS, WORKING_FILES = (".py", ".sh"), ("ballast", "staging.json")
-"""In the run's folder: the one script that belongs to the run, what else is a program of ours, and what only the supervisor needs."""
+"""Files in the run's folder that are ours, and not results of the run."""
 
 
 @dataclass(frozen=True)
 class DataFile:
-    """One file that the ranks read: its name, lines and bytes."""
+    """One data file; ``size`` in bytes."""
 
     name: str
     lines: int
@@ -53,13 +53,12 @@ class Checkpoint:
 
     @property
     def size(self) -> int:
-        """The bytes of all its files."""
         return sum(self.sizes.values())
 
 
 @dataclass(frozen=True)
 class Records:
-    """``files`` are paths below the run's folder with their bytes; ``learning_rate`` is (step, value) as the trainer recorded it."""
+    """``files`` are (path below the run's folder, bytes); ``learning_rate`` is (step, value) as recorded by the trainer."""
 
     events: tuple[Mapping[str, Any], ...]
     config: str
@@ -69,16 +68,15 @@ class Records:
     checkpoints: tuple[Checkpoint, ...] = ()
     learning_rate: tuple[tuple[int, float], ...] = ()
     malformed: int = 0
-    """How many lines of the files of events could not be read."""
+    """Lines of the event files that could not be read."""
 
 
 def read(launcher: Host, cluster: ClusterFacts) -> Records:
-    """Read what is there; what is missing is empty."""
+    """Read the records; missing ones are empty."""
     cluster.require("run", "job")
     assert cluster.job
     folder, kind = RunFolder(cluster).path, kind_of(cluster.job.kind)
     scalars = [metric.scalar for metric in kind.metrics if metric.scalar]
-    # The samples of the machines have a file of their own, because there are too many for those who only look.
     parsed = [events.parse(launcher.read(f"{folder}/{name}") or "") for name in EVENT_FILES]
     return Records(
         events=tuple(event for found, _ in parsed for event in found),
@@ -100,7 +98,7 @@ def read(launcher: Host, cluster: ClusterFacts) -> Records:
 
 
 def _asked(launcher: Host, folder: str, program: str, *words: str) -> list[Any]:
-    """Return the list that a module of the run's agent prints; nothing where the run's agent is too old to have it."""
+    """Return the list that a module of the run's agent prints; empty if an older agent lacks the module."""
     argv = ("python3", f"{folder}/agent", program, *words)
     done = launcher.run(argv, accept=range(256), timeout_s=COUNT_TIMEOUT_S)
     if done.exit_code == 0:
@@ -111,7 +109,7 @@ def _asked(launcher: Host, folder: str, program: str, *words: str) -> list[Any]:
 
 
 def _files(launcher: Host, folder: str, config: str) -> Iterator[tuple[str, int]]:
-    """List what the run has made, without our programs and what Python compiles of them."""
+    """List the run's results, without our programs."""
     inner = ("(", "-path", f"{folder}/agent", "-o", "-name", "still", ")", "-prune")
     argv = ("find", folder, *inner, "-o", "-type", "f", "-printf", "%s %P\\n")
     listed = launcher.run(argv, accept=(0, 1)).stdout
@@ -122,7 +120,7 @@ def _files(launcher: Host, folder: str, config: str) -> Iterator[tuple[str, int]
 
 
 def _is_ours(path: str) -> bool:
-    """Return whether a file of the run's folder is there for the supervisor and tells nothing of the run."""
+    """Whether a file of the run's folder is ours."""
     return "/" not in path and (path.endswith(SCRIPTS) or path.startswith("supervisor.") or path in WORKING_FILES)
 
 

@@ -1,4 +1,4 @@
-"""The argv of the plain ssh client towards a host, with the pinned host key and the stack's key only."""
+"""The argv of the ssh client for a host, with the pinned host key and the stack's key only."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from microcluster.remote.host import Host
 def ssh_argv(
     host: Host, hosts: Sequence[Host], command: Sequence[str] = (), more: Sequence[str] = ()
 ) -> tuple[str, ...]:
-    """Return the words for ``exec``; the pinned keys of all the stack's ``hosts`` are written beside its own keys.
+    """Return the argv; writes the pinned keys of all ``hosts`` beside the stack's keys.
 
     Args:
-        more: options beside those that every connection has.
+        more: further options.
     """
     known_hosts = Path(host.key_file).parent / "known_hosts"
     lines = "".join(f"{one.address} {one.pinned_key}\n" for one in hosts)
-    if not known_hosts.exists() or known_hosts.read_text() != lines:  # Another client may be reading it.
+    if not known_hosts.exists() or known_hosts.read_text() != lines:  # Another client may read it.
         known_hosts.write_text(lines)
     options = {
         "IdentitiesOnly": "yes",

@@ -1,4 +1,4 @@
-"""What the ranks need to reach each other, in memory only: key, pinned host keys, ssh wrapper, sshd of the container."""
+"""The files for ssh between the ranks, in memory only: key, pinned host keys, ssh wrapper, sshd configuration."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HOST_KEY = "/etc/ssh/ssh_host_ed25519_key"
 
 
 def ensure_rank_files(host: Host, container: cluster_facts.Container, rank_key_file: str) -> bool:
-    """Put everything but the known hosts; return whether anything changed."""
+    """Write all files except the known hosts; return whether anything changed."""
     private, public = _rank_key(rank_key_file)
     host.run(("mkdir", "-p", "-m", "700", FOLDER))
     address = host.facts.private_address
@@ -26,7 +26,7 @@ def ensure_rank_files(host: Host, container: cluster_facts.Container, rank_key_f
     files = (
         ("rank_ed25519", private, "0600"),
         ("authorized_keys", public, "0600"),
-        # The container shows the machine's own host key, which is pinned since the order.
+        # The container uses the machine's host key, which is pinned since the order.
         ("ssh_host_ed25519_key", host.run(("cat", HOST_KEY)).stdout, "0600"),
         ("sshd_config", render("sshd_config.j2", **inputs), "0600"),
         ("ssh", render("ssh.j2", **inputs), "0755"),

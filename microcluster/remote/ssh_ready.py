@@ -1,4 +1,4 @@
-"""Waiting until a host lets us in; a wrong host key ends the wait at once."""
+"""Waits until a host accepts our login; a wrong host key ends the wait."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ USUAL_S = 20.0
 
 
 def wait_for_ssh(host: Host, timeout_s: float = READY_TIMEOUT_S, *, every_s: float = 1.0) -> None:
-    """Return once ``host`` accepts our key; while it boots it may refuse the connection or not know the key yet."""
+    """Return when ``host`` accepts our key; while it boots it may refuse the connection or the key."""
     last: list[Exception] = []
 
     def probe() -> bool:
@@ -24,6 +24,4 @@ def wait_for_ssh(host: Host, timeout_s: float = READY_TIMEOUT_S, *, every_s: flo
     try:
         wait_until(f"ssh on {host}", probe, timeout_s=timeout_s, usual_s=USUAL_S, every_s=every_s)
     except NotReadyError as late:
-        raise UnreachableError(
-            f"{late} The last try said: {last[0]} Run the same command again, or fab status."
-        ) from late
+        raise UnreachableError(f"{late} The last error: {last[0]} Run the same command again, or fab status.") from late

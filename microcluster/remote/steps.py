@@ -1,4 +1,4 @@
-"""The steps in their order: what the verbs ``step.*`` do to one machine or to all of them, each safe to repeat."""
+"""The steps of the verbs ``step.*`` in their order; each can be repeated."""
 
 from __future__ import annotations
 
@@ -37,21 +37,21 @@ def open_hosts(cluster: ClusterFacts) -> list[Host]:
 
 
 def prepare_node(host: Host, cluster: ClusterFacts) -> list[str]:
-    """Make a fresh machine able to run containers on its GPUs; return the names of the steps that changed something."""
+    """Make a machine able to run containers on its GPUs; return the steps that changed something."""
     cluster.require("gpu")
     driver = GPUS[str(cluster.gpu)].driver
     wait_for_ssh(host)
     return _run(
         host,
         ("logins by key only", lambda: ensure_key_login(host)),
-        ("what the machine brings", lambda: ensure_requirements(host)),
+        ("requirements", lambda: ensure_requirements(host)),
         ("time and packages", lambda: ensure_system(host)),
         ("driver and container runtime", lambda: ensure_gpu(host, cluster.slots, driver)),
     )
 
 
 def mount_volume(host: Host, cluster: ClusterFacts) -> list[str]:
-    """Bring the data disk to its place, and Docker's storage on it; return the names of the steps that changed something."""
+    """Mount the data disk and move Docker's storage to it; return the steps that changed something."""
     cluster.require("data_disk_gb")
     assert cluster.data_disk_gb
     wait_for_ssh(host)
@@ -64,12 +64,12 @@ def mount_volume(host: Host, cluster: ClusterFacts) -> list[str]:
 
 
 def bring_image(hosts: Sequence[Host], cluster: ClusterFacts, registry_key: str | None = None) -> list[str]:
-    """Have one and the same training image on every host; return what was done.
+    """Provide the same training image on every host; return what was done.
 
-    One host alone asks the registry and builds. A launcher that was replaced gets what the others run already.
+    One host pulls and builds. A replaced launcher gets the image that the others already run.
 
     Args:
-        registry_key: what the person has exported, for a container that names no file with a key.
+        registry_key: the exported key, used if the container names no key file.
     """
     cluster.require("container", "rank_key_file")
     container, key = cluster.container, cluster.rank_key_file
@@ -88,12 +88,12 @@ def bring_image(hosts: Sequence[Host], cluster: ClusterFacts, registry_key: str 
     lacking = [host for host in hosts if image_id(host, tag) != wanted]
     if lacking:
         distribute(launcher, lacking, container, key)
-        done.append(f"handed to {', '.join(host.facts.name for host in lacking)}")
+        done.append(f"copied to {', '.join(host.facts.name for host in lacking)}")
     return done
 
 
 def start_container(host: Host, cluster: ClusterFacts) -> list[str]:
-    """Bring rank files and container to the host; return the names of the steps that changed something."""
+    """Write the rank files and start the container; return the steps that changed something."""
     cluster.require("container", "rank_key_file")
     container, key = cluster.container, cluster.rank_key_file
     assert container and key

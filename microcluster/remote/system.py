@@ -1,4 +1,4 @@
-"""Time and packages: what every later step takes for granted."""
+"""Time and packages, which every later step needs."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ INSTALL_TIMEOUT_S = 900.0
 LARGEST_SKEW_S = 60.0
 CLOCK_TIMEOUT_S = 120.0
 SYNCHRONIZED = "synchronized: yes"
-"""What timedatectl says of a clock that a time server has set, after "NTP" or "System clock"."""
+"""In timedatectl's output for a clock that a time server has set."""
 APT_TIMEOUT_S = 600.0
-# Ubuntu 18.04's apt knows no DPkg::Lock::Timeout and fails at once while its own daily update runs, as after a first boot.
+# Ubuntu 18.04's apt has no DPkg::Lock::Timeout and fails while its daily update runs, as after the first boot.
 APT_LOCKS = (
     "/var/lib/dpkg/lock-frontend",
     "/var/lib/dpkg/lock",
@@ -27,7 +27,7 @@ APT_IS_FREE = (
     "import fcntl,os,sys\n"
     "for path in filter(os.path.exists, sys.argv[1:]): fcntl.lockf(open(path, 'a'), fcntl.LOCK_EX | fcntl.LOCK_NB)"
 )
-# A configuration file that the image has changed stays: dpkg would ask, and nobody answers.
+# Keep configuration files that the image has changed; dpkg would ask.
 KEEP_FILES = ("-o", "Dpkg::Options::=--force-confdef", "-o", "Dpkg::Options::=--force-confold")
 QUIETLY = ("env", "DEBIAN_FRONTEND=noninteractive", "LC_ALL=C")
 APT = (*QUIETLY, "apt-get", "-q", "-y", *KEEP_FILES)
@@ -37,7 +37,7 @@ LOCKED = ("Could not get lock", "Unable to lock", "Unable to acquire the dpkg fr
 
 
 def ensure_system(host: Host, clock: Callable[[], float] = time.time) -> bool:
-    """Install what is missing and let the clock be kept; return whether anything changed."""
+    """Install missing packages and set the clock; return whether anything changed."""
     changed = _ensure_packages(host)
     return _ensure_time(host, clock) or changed
 
@@ -53,7 +53,7 @@ def has_command(host: Host, name: str) -> bool:
 
 
 def apt_get(host: Host, *words: str, timeout_s: float = INSTALL_TIMEOUT_S) -> None:
-    """Run apt-get once nobody else installs packages on the host, and again when somebody was faster."""
+    """Run apt-get when no other installation runs on the host."""
     free, argv = ("python3", "-c", APT_IS_FREE, *APT_LOCKS), (*APT, *words)
 
     def done() -> bool:
@@ -62,7 +62,7 @@ def apt_get(host: Host, *words: str, timeout_s: float = INSTALL_TIMEOUT_S) -> No
         ended = host.run(argv, timeout_s=timeout_s, accept=range(256))
         if ended.exit_code and any(sign in ended.stderr for sign in LOCKED):
             return False
-        if ended.exit_code and INTERRUPTED in ended.stderr:  # By a connection that was lost in the middle.
+        if ended.exit_code and INTERRUPTED in ended.stderr:  # By a lost connection.
             host.run((*QUIETLY, *CONFIGURE), timeout_s=timeout_s)
             return False
         if ended.exit_code:
@@ -81,19 +81,19 @@ def _ensure_packages(host: Host) -> bool:
 
 
 def _ensure_time(host: Host, clock: Callable[[], float]) -> bool:
-    """Let the machine keep its clock, and wait until it is set: it must not step in the middle of a run."""
+    """Turn on time synchronization and wait until the clock is set: it must not jump during a run."""
     skew = _skew(host, clock)
     if abs(skew) <= LARGEST_SKEW_S:
         return False
     if not has_systemd(host):
         raise RemoteError(
-            f"reading the clock of {host}: it is {skew:+.0f} s off, and nothing there keeps it. Set it, then go on."
+            f"reading the clock of {host}: it is {skew:+.0f} s off, and nothing there synchronizes it. Set it, then repeat."
         )
     host.run(("timedatectl", "set-ntp", "true"))
     try:
         wait_until(
             f"the clock of {host} to be set",
-            # Where a time server has set it, this computer's clock is the one that is wrong.
+            # If a time server has set it, this computer's clock is wrong.
             lambda: abs(_skew(host, clock)) <= LARGEST_SKEW_S or SYNCHRONIZED in host.run(("timedatectl",)).stdout,
             timeout_s=CLOCK_TIMEOUT_S,
             usual_s=10,

@@ -21,7 +21,7 @@ MODELS = ("best model", "newest checkpoint")
 
 @dataclass(frozen=True)
 class Model:
-    """A model on the launcher: its run's configuration, its checkpoint without an ending, its pieces and vocabulary."""
+    """A model on the launcher; ``checkpoint`` is a path without suffix."""
 
     config: str
     checkpoint: str
@@ -31,17 +31,17 @@ class Model:
 
 @dataclass(frozen=True)
 class Translation:
-    """The sentences in their order, and how many of the sources were cut because they were too long."""
+    """The translated lines, and the number of sources that were cut because they were too long."""
 
     lines: tuple[str, ...]
     cut: int
 
 
 def model_of(files: Sequence[RemoteFile], kind: JobKind) -> Model:
-    """Choose the best model among a run's files, else its newest checkpoint.
+    """Return the best model among a run's files, else its newest checkpoint.
 
     Raises:
-        RemoteError: when there is none, or what reads it is missing.
+        RemoteError: there is none, or a file that it needs is missing.
     """
     translator, by_path = kind.translator, {file.path: file.source for file in files}
     assert translator
@@ -66,7 +66,7 @@ def model_of(files: Sequence[RemoteFile], kind: JobKind) -> Model:
 def translate(
     launcher: Host, cluster: ClusterFacts, model: Model, sentences: Sequence[str], translator: Translator
 ) -> Translation:
-    """Translate; the same sentences and model use the same folder on the data disk again."""
+    """Translate; the same sentences and model use the same folder on the data disk."""
     cluster.require("container")
     assert cluster.container
     encoded = _pieces(launcher, cluster, model, "encode", sentences)

@@ -1,4 +1,4 @@
-"""Host keys that a person vouches for: kept beside the stack's keys, by the guest that shows them."""
+"""Host keys trusted by the user: stored beside the stack's keys, by guest id."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def trusted_key(key_file: str, guest_id: str) -> str | None:
 
 
 def trust(host: Host, key: str) -> None:
-    """Record ``key`` for the guest; whoever opens it from now on pins this key instead of the ordered one."""
+    """Record ``key`` for the guest; from now on it is pinned instead of the ordered one."""
     path = _record_beside(host.key_file)
     known = {**_read(path), host.facts.guest_id: key}
     new = path.with_name(f"{path.name}.{os.getpid()}")

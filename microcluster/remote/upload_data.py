@@ -1,4 +1,4 @@
-"""Sending finished data from this computer to the launcher: what a cut connection has left there is gone on with, every file is checked by its hash."""
+"""Uploads finished data to the launcher; continues partial uploads and checks every file by its hash."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from microcluster.remote.parallel import on_all
 from microcluster.waiting import SAY_EVERY_S
 
 HASH_TIMEOUT_S = 900.0
-"""Reading 2 GB takes seconds; a disk that is busy with training takes longer."""
+"""Reading 2 GB takes seconds, longer on a busy disk."""
 TRIES = 2
 MB = 10**6
 IS_WHOLE = 'cd "$1" 2>/dev/null && [ "$(cat ID 2>/dev/null)" = "$2" ] && sha256sum -c --status SHA256SUMS'
 
 
 def send_data(hosts: Sequence[Host], cluster: ClusterFacts) -> bool:
-    """Let the launcher have the files of this computer that the job's data are made of; return whether they are sent.
+    """Upload the job's data files from this computer; return whether that was needed.
 
-    Nothing travels when a host has the data whole already: the launcher takes them from there.
+    If any host already has the complete data, the launcher copies them from there.
     """
     assert cluster.job
     data = cluster.job.data
@@ -45,13 +45,13 @@ def _has_data(host: Host, cluster: ClusterFacts) -> bool:
 
 
 def _send(launcher: Host, local: Path, file: SentFile, path: str) -> None:
-    """Let the file lie at ``path`` with the hash that it had when the stack was read."""
+    """Upload the file to ``path`` and check its hash."""
     if _sha256(launcher, path) == file.sha256:
         return
     if not local.is_file() or local.stat().st_size != file.size:
         raise RemoteError(
-            f"sending {local} to {launcher}: it is not there any more, or not as it was when the stack was read, and no machine "
-            "has the data. Put it back, or change job.data, then run the same command again."
+            f"sending {local} to {launcher}: it is missing or has changed since the stack was read, and no machine "
+            "has the data. Restore it, or change job.data, then run the same command again."
         )
     part = f"{path}.part"
     for _ in range(TRIES):
@@ -61,20 +61,20 @@ def _send(launcher: Host, local: Path, file: SentFile, path: str) -> None:
             return
         launcher.run(("rm", "-f", part))
     raise RemoteError(
-        f"sending {local} to {launcher}: it arrived {TRIES} times with another hash than it had when the stack was read. See "
-        "that nobody writes to it, then run the same command again."
+        f"sending {local} to {launcher}: it arrived {TRIES} times with a wrong hash. Check "
+        "that no program writes to it, then run the same command again."
     )
 
 
 def _extend(launcher: Host, local: Path, file: SentFile, part: str) -> None:
-    began = said = time.monotonic()
+    began = reported = time.monotonic()
     for there in launcher.extend(local, part):
-        if time.monotonic() - said >= SAY_EVERY_S:
-            said = time.monotonic()
-            so_far = f"{there // MB} of {file.size // MB} MB, {said - began:.0f} s so far"
+        if time.monotonic() - reported >= SAY_EVERY_S:
+            reported = time.monotonic()
+            so_far = f"{there // MB} of {file.size // MB} MB, {reported - began:.0f} s so far"
             note(f"{launcher.facts.name}: sending {local.name}: {so_far}")
 
 
 def _sha256(host: Host, path: str) -> str:
-    """Return the hash of a file of the host; empty where there is none."""
+    """Return the hash of a file on the host, or an empty text."""
     return host.run(("sha256sum", path), accept=(0, 1), timeout_s=HASH_TIMEOUT_S).stdout.partition(" ")[0]

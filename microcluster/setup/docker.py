@@ -1,4 +1,4 @@
-"""Have a Docker daemon that answers, and the programs beside it that the local stack's machines and images need."""
+"""Installs and starts Docker, and installs the other programs of the local stack."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ START_LIMIT_S, USUAL_S = 60, 5
 SYSTEMD = Path("/run/systemd/system")
 REGISTRY_PACKAGE = "docker-registry"
 PID_FILES = {"/var/run/docker.pid": "dockerd", "/var/run/docker/containerd/containerd.pid": "containerd"}
-"""Where Docker 20.10 and newer write the number of their processes, and what these are called."""
+"""Pid files of Docker 20.10 and newer, with the process names."""
 
 
 def ensure(home: Home) -> None:
-    """Install what is missing, and start the daemon if none answers."""
+    """Install missing packages, and start the daemon if none answers."""
     refuse_without_root()
     packages = wanted_packages(missing_packages(), answers=answers(), dockerd=_dockerd() is not None)
     if packages:
         install(packages, f"The local stack needs {', '.join(packages)}", home)
         if REGISTRY_PACKAGE in packages:
-            _retire_service(REGISTRY_PACKAGE, home)
+            _disable_service(REGISTRY_PACKAGE, home)
     if not answers():
         _start(home)
 
 
 def answers() -> bool:
-    """Whether a Docker daemon answers; a client on PATH says nothing about that, so the daemon itself is asked."""
+    """Whether a Docker daemon answers."""
     try:
         client = docker.from_env(timeout=PING_TIMEOUT_S)
         try:
@@ -50,12 +50,12 @@ def answers() -> bool:
 
 
 def wanted_packages(missing: tuple[str, ...], *, answers: bool, dockerd: bool) -> tuple[str, ...]:
-    """What to install: the host's missing packages, and Docker itself only where no daemon answers or could be started."""
+    """Return the packages to install; Docker itself only if no daemon answers or can be started."""
     return missing if answers or dockerd else (DOCKER_PACKAGE, *missing)
 
 
 def why_no_containers() -> str | None:
-    """Why the container tests cannot run here, or None when they can or set-up can make it so."""
+    """Return why container tests cannot run here, even after set-up, or None."""
     if os.geteuid() != 0:
         return "machines need root (loop devices, network namespaces)"
     if not answers() and _dockerd() is None and not Path("/usr/bin/apt-get").exists():
@@ -64,11 +64,11 @@ def why_no_containers() -> str | None:
 
 
 def refuse_without_root() -> None:
-    """Raise unless this is root."""
+    """Raise unless the user is root."""
     if os.geteuid() != 0:
         raise SetupError(
             "The local stack's machines are containers with disks and networks of their own, which needs root. "
-            "Repeat as root, or take a stack with a real account: make preview STACK=p100"
+            "Repeat as root, or use a stack with a real account: make preview STACK=p100"
         )
 
 
@@ -85,9 +85,8 @@ def _start(home: Home) -> None:
         )
     if SYSTEMD.is_dir():
         hint = "See `journalctl -u docker`, then repeat."
-        run_logged(
-            Step("starting Docker", "5 s", ("systemctl", "start", "docker"), log, hint, START_LIMIT_S), os.environ
-        )
+        start = ("systemctl", "start", "docker")
+        run_logged(Step("starting Docker", "5 s", start, log, hint, START_LIMIT_S), os.environ)
         wait_until("an answer of Docker", answers, timeout_s=START_LIMIT_S, usual_s=USUAL_S)
         return
     for path, program in PID_FILES.items():
@@ -99,7 +98,7 @@ def _start(home: Home) -> None:
 
 
 def drop_stale_pid(path: Path, program: str) -> None:
-    """Remove what a killed daemon left behind: a new one would take any process of that number for the old one and give up."""
+    """Remove a killed daemon's pid file: if another process has that pid, a new daemon does not start."""
     try:
         pid = int(path.read_text())
     except (OSError, ValueError):
@@ -127,20 +126,20 @@ def _spawn(log: Path) -> subprocess.Popen[bytes]:
 def _alive(daemon: subprocess.Popen[bytes], log: Path) -> bool:
     if daemon.poll() is not None:
         raise SetupError(
-            f"Starting Docker: dockerd ended at once (exit code {daemon.returncode}). Its last lines:\n{tail(log)}\n"
-            "Start Docker as this system wants it, then repeat."
+            f"Starting Docker: dockerd ended (exit code {daemon.returncode}). Its last lines:\n{tail(log)}\n"
+            "Start Docker by hand, then repeat."
         )
     return True
 
 
-def _retire_service(name: str, home: Home) -> None:
-    """The emulator starts registries of its own; the package's service would hold port 5000."""
+def _disable_service(name: str, home: Home) -> None:
+    """Disable the package's service, which would use port 5000; the emulator starts its own registries."""
     hint = f"Stop the service {name} by hand, then repeat."
     for argv in (("service", name, "stop"), ("update-rc.d", name, "disable")):
         program = shutil.which(argv[0], path=system_path(os.environ))
-        # Where no init system runs, Debian starts no service on installation, and stopping one that does not run fails.
+        # Without an init system the service does not run after installation, and stopping it would fail.
         if program and (argv[-1] != "stop" or _service_runs(program, name)):
-            what = f"turning off the service of {name}, which the emulator starts itself"
+            what = f"disabling the service of {name}; the emulator starts its own"
             run_logged(Step(what, "1 s", (program, *argv[1:]), home.logs / "service.log", hint), os.environ)
 
 

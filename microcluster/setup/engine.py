@@ -1,4 +1,4 @@
-"""Have a Pulumi engine: an installed one that fits, the official one, or one built from Go modules; once for all clones."""
+"""Provides the Pulumi engine: an installed one, the official one, or one built from Go modules; shared by all clones."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from microcluster.home import Home
 from microcluster.setup import versions
 from microcluster.setup.environment import PULUMI, VENV, child_environment
 from microcluster.setup.errors import SetupError
-from microcluster.setup.go import WRAPPERS, build, build_environment, fingerprint, made_once, require_go
+from microcluster.setup.go import WRAPPERS, build, build_environment, build_once, fingerprint, require_go
 from microcluster.setup.process import Step, output_of, run_logged
 from microcluster.setup.progress import say
 
 INSTALLER_TIMEOUT_S = 5
 DOWNLOAD_LIMIT_S = 600
 QUICK_S = 20
-AGAIN = "Repeat the same command; what was finished is kept."
+AGAIN = "Repeat the same command; finished steps are kept."
 
 
 def ensure(home: Home) -> Path:
-    """Return the ``pulumi`` of this clone (``.venv/bin/pulumi``); install an engine first if there is none."""
+    """Return this clone's ``pulumi``; install an engine first if there is none."""
     home.make()
     environment = child_environment(home)
     engine = installed(environment) or _cached(home)
@@ -35,37 +35,35 @@ def ensure(home: Home) -> Path:
 
 
 def installed(environment: Mapping[str, str]) -> Path | None:
-    """The person's own ``pulumi``, if its version fits and its Python language host lies beside it."""
+    """Return the user's own ``pulumi``, if its version fits and its Python language host is beside it."""
     others = [part for part in environment["PATH"].split(os.pathsep) if part != str(VENV / "bin")]
     path = shutil.which("pulumi", path=os.pathsep.join(others))
     if path is None:
         return None
     real = Path(path).resolve()
-    fits_here = (
-        fits(output_of([path, "version"], environment, QUICK_S)) and (real.parent / versions.HOST_BINARY).exists()
-    )
-    return real if fits_here else None
+    version = output_of([path, "version"], environment, QUICK_S)
+    return real if fits(version) and (real.parent / versions.HOST_BINARY).exists() else None
 
 
 def fits(version: str | None) -> bool:
-    """Whether ``pulumi version`` printed a version this project runs with."""
+    """Whether this project runs with the version that ``pulumi version`` printed."""
     return bool(re.match(rf"v?{re.escape(versions.PULUMI_SERIES)}\d+\s*$", version or ""))
 
 
 def _cached(home: Home) -> Path:
     folder = home.cache / "engine" / fingerprint(versions.CLI, versions.HOST)
-    with made_once(folder) as making:
+    with build_once(folder) as making:
         if making:
             say(f"    Pulumi {versions.PULUMI} into {folder}")
             reason = _official(making, home)
             if reason:
-                say(f"    the official download cannot be had ({reason}); building it from Go modules instead")
+                say(f"    the official download fails ({reason}); building it from Go modules instead")
                 build_cli(making, home, reason)
     return folder / "bin" / "pulumi"
 
 
 def _official(root: Path, home: Home) -> str | None:
-    """Run the official installer into ``root``; the reason when it cannot be had."""
+    """Run the official installer into ``root``; return the reason if it fails."""
     script, reason = fetch_installer(versions.INSTALLER_URL)
     if script is None:
         return reason
@@ -82,7 +80,7 @@ def _official(root: Path, home: Home) -> str | None:
 
 
 def fetch_installer(url: str, timeout_s: float = INSTALLER_TIMEOUT_S) -> tuple[bytes | None, str]:
-    """The official installer's script, or None and why not."""
+    """Return the official installer's script, or None and the reason."""
     try:
         with urllib.request.urlopen(url, timeout=timeout_s) as answer:
             script = answer.read()
@@ -92,17 +90,15 @@ def fetch_installer(url: str, timeout_s: float = INSTALLER_TIMEOUT_S) -> tuple[b
 
 
 def build_cli(root: Path, home: Home, reason: str) -> None:
-    """Build the CLI and its Python language host into ``root/bin``, with the SDK's scripts beside them."""
+    """Build the CLI and its Python language host into ``root/bin``, and copy the SDK's scripts."""
     go = require_go(f"Installing the Pulumi engine {versions.PULUMI}: {reason}", os.environ)
     for wrapper in (versions.CLI, versions.HOST):
         build(go, wrapper, root / "bin", home)
-    listing = output_of(
-        (go, "-C", str(WRAPPERS / versions.CLI.folder), "list", "-mod=readonly", "-m", "-json", versions.SDK_MODULE),
-        build_environment(os.environ),
-        QUICK_S,
-    )
+    module = str(WRAPPERS / versions.CLI.folder)
+    argv = (go, "-C", module, "list", "-mod=readonly", "-m", "-json", versions.SDK_MODULE)
+    listing = output_of(argv, build_environment(os.environ), QUICK_S)
     if listing is None:
-        raise SetupError(f"Installing the Pulumi engine: go does not say where {versions.SDK_MODULE} lies. {AGAIN}")
+        raise SetupError(f"Installing the Pulumi engine: go does not find {versions.SDK_MODULE}. {AGAIN}")
     for script in versions.SDK_SCRIPTS:
         copy = root / "bin" / Path(script).name
         shutil.copyfile(Path(json.loads(listing)["Dir"]) / script, copy)

@@ -1,4 +1,4 @@
-"""The environment that every command of this project runs in, the same as ``env.sh`` gives, and the folders of this clone."""
+"""The environment of every command of this project, as in ``env.sh``, and the folders of this clone."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ PROJECT = Path(__file__).resolve().parents[2]
 VENV = PROJECT / ".venv"
 PYTHON = VENV / "bin" / "python"
 PULUMI = VENV / "bin" / "pulumi"
-"""A link to the engine in use, so that one folder on PATH is enough."""
+"""A link to the engine."""
 FAB = VENV / "bin" / "fab"
 ARTIFACTS = PROJECT / "artifacts"
-"""Where `fab fetch` puts runs."""
+"""The folder of fetched runs."""
 SETTINGS = PROJECT / "microcluster" / "setup" / "environment.env"
 PART_OF_MAKE = "MICROCLUSTER_PART_OF_MAKE"
-"""Set for a verb that make runs: make itself says at its end what to do next."""
+"""Set for a verb that make runs; make prints the next command itself."""
 
 
 def child_environment(home: Home, base: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """``base`` with what ``microcluster/setup/environment.env`` says, and this project's commands first on PATH."""
+    """Return ``base`` with the variables of ``environment.env`` and this project's commands first on PATH."""
     path = f"{VENV / 'bin'}{os.pathsep}{base.get('PATH', os.defpath)}"
     places = {"MICROCLUSTER_HOME": str(home.root), "MICROCLUSTER_CACHE": str(home.cache), "PATH": path}
     return {**base, **places, **settings(home)}
 
 
 def with_account(home: Home) -> dict[str, str]:
-    """The same with the account's variables, for `pulumi` and `fab`: nothing else that set-up starts needs them."""
+    """Return it with the account's variables, which only `pulumi` and `fab` need."""
     return child_environment(home) | kept()
 
 

@@ -1,4 +1,4 @@
-"""The one error that set-up shows to a person."""
+"""The error of set-up, and the exit codes."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ INTERRUPTED = 130
 
 
 def of_the_system(error: OSError) -> str:
-    """Return what the system says, with the file that it says it of."""
+    """Return the system's message with its file."""
     where = f"{error.filename}: " if error.filename else ""
     return f"{where}{error.strerror or error}"
 
 
 class SetupError(Exception):
-    """A full sentence: what was being done, what happened, what to do next."""
+    """A full sentence with the next command."""
 
     def __init__(self, message: str, exit_code: int = FAILED) -> None:
         super().__init__(message)

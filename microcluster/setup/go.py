@@ -1,4 +1,4 @@
-"""Build the Go modules under ``engine/``, each once for every clone."""
+"""Builds the Go modules under ``engine/``, once for all clones."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WRAPPERS = PROJECT / "engine"
 
 
 def require_go(doing: str, environment: Mapping[str, str]) -> str:
-    """The path of a Go that is new enough; the sentence when there is none begins with ``doing``."""
+    """Return the path of a Go that is new enough; an error begins with ``doing``."""
     needed = go_of_module((WRAPPERS / versions.CLI.folder / "go.mod").read_text())
     remedy = f"Install Go {needed} or newer, or Pulumi {versions.PULUMI} itself, then repeat the same command."
     go = shutil.which("go", path=f"{environment.get('PATH', '')}:{USUAL_PLACE}")
@@ -37,30 +37,30 @@ def require_go(doing: str, environment: Mapping[str, str]) -> str:
 
 
 def go_of_module(text: str) -> str:
-    """The Go version that a go.mod asks for."""
+    """Return the Go version in a go.mod."""
     found = re.search(r"^go (\S+)$", text, re.MULTILINE)
     return found.group(1) if found else "1.26"
 
 
 def numbers(version: str) -> tuple[int, ...]:
-    """The comparable numbers of ``go1.26.8`` or ``1.26``; empty when there are none."""
+    """Return the numbers in ``go1.26.8`` or ``1.26``."""
     found = re.search(r"\d+(?:\.\d+)*", version)
     return tuple(int(part) for part in found.group().split(".")) if found else ()
 
 
 def build_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment of a build: static binaries, no other toolchain, no workspace of the person's own."""
+    """Return the environment of a build: static binaries, no other toolchain, no workspace."""
     return {**environment, "CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOWORK": "off"}
 
 
 def build(go: str, wrapper: versions.Wrapper, into: Path, home: Home) -> None:
-    """Build the main package of ``wrapper`` into the folder ``into``."""
+    """Build the main package of ``wrapper`` into ``into``."""
     step = Step(
         f"building {wrapper.package.rsplit('/cmd/', 1)[1].removesuffix('/v3')} with Go",
         wrapper.usual,
         build_command(go, wrapper, into),
         home.logs / f"go-{wrapper.folder}.log",
-        "When a module could not be fetched, see to the network first. Repeat the same command; Go keeps what it has.",
+        "If a module could not be fetched, check the network. Repeat the same command; Go keeps finished parts.",
         BUILD_LIMIT_S,
         WRAPPERS / wrapper.folder,
     )
@@ -68,7 +68,7 @@ def build(go: str, wrapper: versions.Wrapper, into: Path, home: Home) -> None:
 
 
 def build_command(go: str, wrapper: versions.Wrapper, into: Path) -> tuple[str, ...]:
-    """The argv of one build; ``-v`` names each package, so that the log shows how far it is."""
+    """Return the argv of a build; ``-v`` logs each package."""
     flags = (
         "-mod=readonly",
         "-trimpath",
@@ -82,7 +82,7 @@ def build_command(go: str, wrapper: versions.Wrapper, into: Path) -> tuple[str, 
 
 
 def fingerprint(*wrappers: versions.Wrapper) -> str:
-    """Return twelve hex digits over all that decides what a build gives: versions, stamps and the modules' sums."""
+    """Return twelve hex digits over versions, stamps and the modules' sums."""
     digest = hashlib.sha256(versions.PULUMI.encode())
     for wrapper in wrappers:
         digest.update(f"{wrapper.package} {wrapper.stamp}".encode())
@@ -92,8 +92,8 @@ def fingerprint(*wrappers: versions.Wrapper) -> str:
 
 
 @contextmanager
-def made_once(folder: Path) -> Iterator[Path | None]:
-    """Give a scratch folder that becomes ``folder`` when the block succeeds; None when ``folder`` is there already."""
+def build_once(folder: Path) -> Iterator[Path | None]:
+    """Yield a scratch folder that becomes ``folder`` on success; None if ``folder`` exists."""
     if folder.exists():
         yield None
         return
@@ -102,5 +102,5 @@ def made_once(folder: Path) -> Iterator[Path | None]:
         made = Path(scratch) / "made"
         (made / "bin").mkdir(parents=True)
         yield made
-        if not folder.exists():  # Another clone may have been quicker.
+        if not folder.exists():  # Another clone may have made it meanwhile.
             made.rename(folder)

@@ -1,4 +1,4 @@
-"""Build one image: a Debian base out of packages, or a Dockerfile on top of it, with everything said kept in a log."""
+"""Builds one image: a Debian base from packages, or a Dockerfile on top of it. The output goes to a log."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from microcluster.setup.process import stop_group
 BASE_LIMIT_S = 1800
 
 Progress = Callable[[str], None]
-"""Takes the step a build is at, for example "step 3/12"."""
+"""Called with the current step, for example "step 3/12"."""
 
 
 class ImageError(Exception):
-    """An image cannot be built; the message is a full sentence."""
+    """An image cannot be built."""
 
 
 def build_base(client: docker.DockerClient, image: Image, log: Path) -> None:
-    """Make a minimal Debian out of the host's own package sources and import it as ``image.tag``."""
+    """Make a minimal Debian from the host's package sources and import it as ``image.tag``."""
     with tempfile.TemporaryDirectory(dir=log.parent) as scratch, log.open("wb") as output:
         archive = Path(scratch) / "base.tar"
         command = mmdebstrap_command(image.folder, archive, Path(scratch) / "sources.list")
@@ -40,14 +40,14 @@ def build_base(client: docker.DockerClient, image: Image, log: Path) -> None:
 
 
 def mmdebstrap_command(folder: Path, archive: Path, sources_list: Path) -> tuple[str, ...]:
-    """The argv that writes the Debian described in ``folder`` to ``archive``."""
+    """Return the argv that writes the Debian described in ``folder`` to ``archive``."""
     suite = (folder / "suite").read_text().strip()
     packages = ",".join((folder / "packages").read_text().split())
     dpkg = [f"--dpkgopt={line}" for line in (folder / "dpkg.cfg").read_text().splitlines()]
     apt = [f"--aptopt={option}" for option in apt_options()]
     sources = apt_sources(suite)
     sources_list.write_text("\n".join([*sources, ""]))
-    named = [str(sources_list)] if sources else []  # Without sources of our own mmdebstrap knows Debian's.
+    named = [str(sources_list)] if sources else []  # By default mmdebstrap uses Debian's own.
     return ("mmdebstrap", "--variant=minbase", f"--include={packages}", *dpkg, *apt, suite, str(archive), *named)
 
 
@@ -62,9 +62,9 @@ def _run(command: Sequence[str], output: IO[bytes], limit_s: float = BASE_LIMIT_
     try:
         exit_code = process.wait(limit_s)
     except BaseException as stopped:
-        stop_group(process)  # Politely first: it has a tree to unmount and remove.
+        stop_group(process)  # It must unmount and remove a tree.
         if isinstance(stopped, subprocess.TimeoutExpired):
-            raise ImageError(f"{command[0]} was not over after {duration(limit_s)} and was stopped") from stopped
+            raise ImageError(f"{command[0]} was stopped after {duration(limit_s)}") from stopped
         raise
     if exit_code:
         raise ImageError(f"{command[0]} ended with exit code {exit_code}")

@@ -1,4 +1,4 @@
-"""What an image is made of: the files of its folder, their hash, and the build context that carries them."""
+"""The inputs of an image: the files of its folder, their hash, and the build context."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from typing import IO
 
 FOLDER = Path(__file__).resolve().parents[2] / "images"
 HASH_DIGITS = 12
-HOST_FOLDER = ".host"  # Settings of the building machine; builder stages may copy it, final stages must not.
+HOST_FOLDER = ".host"  # Settings of the building machine; only builder stages may copy it.
 NOT_INPUTS = ("__pycache__", ".pytest_cache", ".ruff_cache")
 
 
 @dataclass(frozen=True)
 class Image:
-    """One image: the folder it is made from, the image it stands on, and files from elsewhere by their name in the context."""
+    """One image, its parent, and files from elsewhere by their name in the context."""
 
     name: str
     parent: Image | None = None
@@ -31,7 +31,7 @@ class Image:
 
     @cached_property
     def hash(self) -> str:
-        """Changes with any input of the image or of its parent."""
+        """A hash over all inputs of the image and its parent."""
         return input_hash(self.folder, self.parent.hash if self.parent else "", self.added)
 
     @property
@@ -48,13 +48,13 @@ class Image:
 
 
 def input_files(folder: Path) -> tuple[Path, ...]:
-    """Every file of ``folder`` that goes into the image, in a stable order."""
+    """Return the files of ``folder`` that go into the image, sorted."""
     files = (path for path in folder.rglob("*") if path.is_file())
     return tuple(sorted(path for path in files if not set(NOT_INPUTS) & set(path.relative_to(folder).parts)))
 
 
 def input_hash(folder: Path, parent: str, added: Mapping[str, bytes] | None = None) -> str:
-    """Hash names, modes and contents below ``folder`` together with the parent image's hash and what is added."""
+    """Hash names, modes and contents below ``folder``, the parent's hash and the added files."""
     digest = hashlib.sha256(parent.encode())
     for path in input_files(folder):
         executable = bool(path.stat().st_mode & 0o100)
@@ -66,7 +66,7 @@ def input_hash(folder: Path, parent: str, added: Mapping[str, bytes] | None = No
 
 
 def write_context(folder: Path, added: Mapping[str, bytes], target: IO[bytes]) -> None:
-    """Write the build context of ``folder`` as a tar; equal inputs give equal bytes, so Docker's layer cache holds."""
+    """Write the build context as a tar; equal inputs give equal bytes, for Docker's layer cache."""
     with tarfile.open(fileobj=target, mode="w") as archive:
         for path in input_files(folder):
             mode = 0o755 if path.stat().st_mode & 0o100 else 0o644

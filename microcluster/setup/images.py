@@ -28,13 +28,13 @@ from microcluster.setup.trainer_source import Source, SourceError, find, inputs
 BASE, TRAINING = "base", "training"
 IMAGES = ("machine", TRAINING)
 USUAL_S = {"base": 30, "machine": 60, "training": 300}
-REPEAT_S = 30  # How often a long build says where it is.
-API_TIMEOUT_S = 1800  # One step of a build may be silent for long.
+REPEAT_S = 30  # Between two progress lines.
+API_TIMEOUT_S = 1800  # One step of a build may take long without output.
 FAILURES = (ImageError, HostSettingsError, docker.errors.DockerException, requests.exceptions.RequestException)
 
 
 def ensure(names: tuple[str, ...], home: Path, say: Callable[[str], None]) -> None:
-    """Build what is missing of the images ``names`` and their base, and point ``:current`` at each."""
+    """Build the missing ones of the images ``names`` and their base, and tag each as ``:current``."""
     base = Image(BASE)
     client = _docker()
     with _alone(home, say):
@@ -60,7 +60,7 @@ def _source(home: Path, say: Callable[[str], None]) -> Source | None:
 
 
 def _write_trainer(file: Path, source: Source | None) -> None:
-    """Write down what the image can train with: a preview reads it, and asks neither Docker nor a registry."""
+    """Record the trainer in the image; a preview reads the record."""
     if source is None:
         file.unlink(missing_ok=True)
         return
@@ -120,7 +120,7 @@ def _one_line(error: Exception) -> str:
 
 
 class _Narrator:
-    """Says at the start, every while and at the end how far a build is and how long it usually takes."""
+    """Prints the progress of a build and its usual time."""
 
     def __init__(self, name: str, say: Callable[[str], None]) -> None:
         self._name, self._say, self._step = name, say, ""
@@ -165,7 +165,7 @@ def main(arguments: list[str] | None = None) -> int:
         say(str(error), sys.stderr)
         return 1
     except KeyboardInterrupt:
-        say("Stopped. What was built stays; the same command goes on from there.", sys.stderr)
+        say("Stopped. Finished parts are kept; repeat the command to continue.", sys.stderr)
         return 1
     return 0
 

@@ -1,4 +1,4 @@
-"""The ssh keys of each stack: made once by set-up, never by a preview, never overwritten, kept after a destroy."""
+"""The ssh keys of each stack: made once by set-up, never overwritten, kept after a destroy."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from microcluster.setup.errors import SetupError
 
 ADMIN = "id_ed25519"
 RANK = "rank_ed25519"
-"""The key with which the ranks of a job reach each other."""
+"""The key for ssh between the ranks."""
 
 
 def ensure(folder: Path, stack: str) -> tuple[str, ...]:
-    """Make what is missing of the stack's two key pairs in ``folder``; return the names of the new ones."""
+    """Make the stack's missing key pairs in ``folder``; return their names."""
     folder.mkdir(parents=True, exist_ok=True, mode=PRIVATE_DIR)
     return tuple(name for name in (ADMIN, RANK) if _ensure_pair(folder / name, f"microcluster-{stack}"))
 
@@ -43,15 +43,15 @@ def _public_line(private: Path, comment: str) -> bytes:
         key = serialization.load_ssh_private_key(private.read_bytes(), password=None)
     except (ValueError, TypeError) as broken:
         raise SetupError(
-            f"Reading the key {private}: {broken}. It marks what was rented with it, so it is not replaced. "
-            "Put your copy of it back; if nothing was ever rented with it, remove it and repeat."
+            f"Reading the key {private}: {broken}. It marks the orders made with it, so it is not replaced. "
+            "Restore it from a copy; if nothing was ever ordered with it, remove it and repeat."
         ) from broken
     line = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
     return line + f" {comment}\n".encode()
 
 
 def _publish(path: Path, content: bytes, mode: int) -> bool:
-    """Put ``content`` at ``path`` whole and only if nothing is there; whether it was us."""
+    """Write ``content`` to ``path`` atomically unless the file exists; return whether it was written."""
     handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
     try:
         with os.fdopen(handle, "wb") as file:

@@ -1,4 +1,4 @@
-"""How this machine reaches its packages (apt sources, pip index, proxies, CA bundle), to be lent to image builds."""
+"""This machine's package settings (apt sources, pip index, proxies, CA bundle), for image builds."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ DEBIAN_CA_BUNDLE = "/etc/ssl/certs/ca-certificates.crt"
 PROXY_VARIABLES = ("http_proxy", "https_proxy", "no_proxy")
 PIP_SETTINGS = ("index-url", "extra-index-url", "trusted-host", "proxy", "default-timeout", "timeout")
 APT_SETTINGS = ("Acquire::Check-Valid-Until", "Acquire::Check-Date", "Acquire::http::Proxy", "Acquire::https::Proxy")
-TOLD_S = 30
+TOOL_LIMIT_S = 30
 
 
 class HostSettingsError(Exception):
-    """This machine's package settings cannot be lent; the message is a full sentence."""
+    """This machine's package settings cannot be used in an image build."""
 
 
 def apt_sources(suite: str, apt: Path = APT) -> tuple[str, ...]:
-    """The host's own lines for Debian's ``suite`` and its updates; empty where the host follows something else."""
+    """Return the host's source lines for Debian's ``suite`` and its updates; empty for another suite."""
     wanted = {suite, f"{suite}-updates", f"{suite}-security"}
     lines: list[str] = []
     for path in [apt / "sources.list", *sorted((apt / "sources.list.d").glob("*"))]:
@@ -35,33 +35,33 @@ def apt_sources(suite: str, apt: Path = APT) -> tuple[str, ...]:
 
 
 def apt_options(dump: str | None = None) -> tuple[str, ...]:
-    """The host's apt settings without which its sources may be refused (proxies, expired release files)."""
+    """Return the host's apt settings that its sources may need (proxies, expired release files)."""
     if dump is None:
-        dump = told(("apt-config", "dump"))
+        dump = tool_output(("apt-config", "dump"))
     lines = (line for line in dump.splitlines() if line.split(" ")[0] in APT_SETTINGS and not line.endswith('"";'))
     return _without_passwords(lines, "apt setting")
 
 
 def builder_files() -> dict[str, bytes]:
-    """The files a builder stage finds in its host folder: pip's settings and the CA bundle that signs its index."""
-    bundle, listing = ca_bundle(os.environ), told((sys.executable, "-m", "pip", "config", "list"))
+    """Return the files of a builder stage's host folder: pip's settings and the CA bundle."""
+    bundle, listing = ca_bundle(os.environ), tool_output((sys.executable, "-m", "pip", "config", "list"))
     return {"pip.conf": pip_configuration(listing).encode(), "ca.crt": bundle.read_bytes() if bundle else b""}
 
 
 def proxies(environment: Mapping[str, str]) -> dict[str, str]:
-    """The proxy variables, which Docker takes as build arguments and keeps out of the image."""
+    """Return the proxy variables, which Docker takes as build arguments and does not store in the image."""
     both = {name: environment.get(name) or environment.get(name.upper()) for name in PROXY_VARIABLES}
     return {name: value for name, value in both.items() if value}
 
 
 def ca_bundle(environment: Mapping[str, str]) -> Path | None:
-    """The bundle this machine trusts, wherever it says so."""
+    """Return this machine's CA bundle."""
     named = [environment[name] for name in CA_VARIABLES if environment.get(name)]
     return next((Path(name) for name in [*named, DEBIAN_CA_BUNDLE] if Path(name).is_file()), None)
 
 
 def pip_configuration(listing: str) -> str:
-    """A pip.conf with the host's index settings, from the text of ``pip config list``."""
+    """Return a pip.conf with the host's index settings, from ``pip config list``."""
     entries = re.findall(r"^(:env:|global|install)\.([a-z-]+)='(.*)'$", listing, flags=re.MULTILINE)
     found = {
         name: value for _, name, value in sorted(entries, reverse=True)
@@ -70,8 +70,8 @@ def pip_configuration(listing: str) -> str:
     return "\n".join(["[global]", *_without_passwords(settings, "pip setting"), ""])
 
 
-def told(command: Sequence[str], limit_s: float = TOLD_S) -> str:
-    """What a package tool of this machine says of its settings; nothing where there is no such tool."""
+def tool_output(command: Sequence[str], limit_s: float = TOOL_LIMIT_S) -> str:
+    """Return the output of a package tool; an empty text if it is not installed."""
     try:
         done = subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=limit_s
@@ -86,7 +86,7 @@ def told(command: Sequence[str], limit_s: float = TOLD_S) -> str:
 
 
 def _without_passwords(lines: Iterable[str], kind: str) -> tuple[str, ...]:
-    """The same lines; refused when an address holds a user or a password, for a layer of an image would keep it."""
+    """Return the lines; refuse an address with a password, which an image layer would store."""
     kept = tuple(lines)
     found = [line for line in kept if re.search(r"://[^/\s]*@", line)]
     if found:

@@ -1,4 +1,4 @@
-"""The Debian packages that the local stack needs on this machine, and their installation."""
+"""Installs the Debian packages that the local stack needs on this machine."""
 
 from __future__ import annotations
 
@@ -23,34 +23,34 @@ HOST_COMMANDS: Mapping[str, str] = {
     "losetup": "mount",
     "ssh": "openssh-client",
 }
-"""What the emulator, its machines and the image builds call, and the package that brings it."""
+"""Commands of the emulator, its machines and the image builds, with their packages."""
 
 
 def missing_packages(which: Callable[[str], str | None] | None = None) -> tuple[str, ...]:
-    """The packages behind those of ``HOST_COMMANDS`` that this machine does not have."""
+    """Return the packages of missing ``HOST_COMMANDS``."""
     look = which or (lambda command: shutil.which(command, path=system_path(os.environ)))
     return tuple(sorted({package for command, package in HOST_COMMANDS.items() if look(command) is None}))
 
 
 def system_path(environment: Mapping[str, str]) -> str:
-    """PATH with the system's own folders, which a plain user's PATH often lacks, at its end."""
+    """Return PATH with the system's folders, which a user's PATH often lacks."""
     return f"{environment.get('PATH', '')}:{SYSTEM_PATH}"
 
 
 def why_not_installable(*, root: bool, has_apt: bool) -> str | None:
-    """Why set-up cannot install packages itself, or None when it can."""
+    """Return why set-up cannot install packages, or None."""
     if not has_apt:
         return "this is neither Debian nor Ubuntu"
     return None if root else "this is not root"
 
 
 def install(packages: tuple[str, ...], why: str, home: Home) -> None:
-    """Install ``packages`` from the distribution, or say which command does."""
+    """Install ``packages``, or raise with the command that does."""
     command = f"apt-get install {' '.join(packages)}"
     reason = why_not_installable(root=os.geteuid() == 0, has_apt=Path("/usr/bin/apt-get").exists())
     if reason:
         raise SetupError(
-            f"{why}, and set-up cannot install it because {reason}. Run `{command}` as root, or what your system has instead; then repeat."
+            f"{why}, and set-up cannot install it because {reason}. Run `{command}` as root, or your system's own command, then repeat."
         )
     patience = ("-o", "Acquire::Retries=3", "-o", "DPkg::Lock::Timeout=120")
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "PATH": system_path(os.environ)}

@@ -1,4 +1,4 @@
-"""Run other programs: silently into a log file with a live line, or in full view with signals passed on."""
+"""Runs other programs: into a log file with a progress line, or on the screen with signals forwarded."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from microcluster.setup.progress import DONE, Ticker
 
 TAIL_LINES = 15
 POLL_S = 0.5
-GRACE_S = 60  # Pulumi gives its providers 30 s to cancel what is under way; tests take their machines down.
+GRACE_S = 60  # Pulumi gives its providers 30 s to finish; tests remove their machines.
 STOPPED_BY_LIMIT = 124
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
-PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass(frozen=True)
 class Step:
-    """A program whose output matters only when it fails."""
+    """A program whose output is shown only when it fails."""
 
     what: str
     usual: str
@@ -40,7 +40,7 @@ class Step:
 
 
 def run_logged(step: Step, environment: Mapping[str, str]) -> None:
-    """Run ``step`` with its output in its log; raise with the end of the log when it fails."""
+    """Run ``step`` with its output in its log; raise with the end of the log if it fails."""
     step.log.parent.mkdir(parents=True, exist_ok=True)
     ticker = Ticker(step.what, step.usual)
     with step.log.open("wb") as log:
@@ -82,13 +82,13 @@ def _tick_until_over(process: subprocess.Popen[bytes], ticker: Ticker, limit_s: 
 
 
 def stop_group(process: subprocess.Popen[bytes]) -> None:
-    """End a program and everything it started, politely first."""
+    """End a program and its process group by SIGINT, SIGTERM, then SIGKILL."""
     for kind in STOPPING:
         _signal_group(process, kind)
         with suppress(subprocess.TimeoutExpired):
             process.wait(GRACE_S)
             break
-    _signal_group(process, signal.SIGKILL)  # Whatever a shell put in the background ignores SIGINT and outlives it.
+    _signal_group(process, signal.SIGKILL)  # Background processes of a shell ignore SIGINT.
 
 
 def _signal_group(process: subprocess.Popen[bytes], kind: signal.Signals) -> None:
@@ -98,25 +98,25 @@ def _signal_group(process: subprocess.Popen[bytes], kind: signal.Signals) -> Non
 
 def _failure(step: Step, code: int) -> str:
     reason = f"not over after {duration(step.limit_s)}" if code == STOPPED_BY_LIMIT else f"exit code {code}"
-    return f"{step.what}: {step.argv[0]} failed ({reason}). Its last lines:\n{tail(step.log)}\nAll of it: {step.log}. {step.next_step}"
+    return f"{step.what}: {step.argv[0]} failed ({reason}). Its last lines:\n{tail(step.log)}\nWhole log: {step.log}. {step.next_step}"
 
 
 def tail(log: Path) -> str:
-    """The last lines of a log, indented for the screen."""
+    """Return the last lines of a log, indented."""
     lines = log.read_text(errors="replace").rstrip().splitlines() if log.exists() else []
     return "\n".join(f"    | {line}" for line in lines[-TAIL_LINES:]) or "    | (no output)"
 
 
 def run_in_view(argv: Sequence[str], environment: Mapping[str, str], limit_s: float | None = None) -> int:
-    """Run a program on this screen and return its exit code; a Ctrl-C reaches it exactly once.
+    """Run a program on this screen and return its exit code; it gets a Ctrl-C exactly once.
 
-    It runs in a process group of its own: a second signal would make Pulumi drop the results of what is under way.
+    It has its own process group: on a second signal Pulumi would drop the results of running operations.
 
     Raises:
-        KeyboardInterrupt: this process was asked to stop while the program ran; the program has ended.
+        KeyboardInterrupt: this process got a signal; the program has ended.
     """
-    with _passing_on() as passing:
-        process = passing.to(_in_view(argv, environment))
+    with _forwarding() as forwarder:
+        process = forwarder.to(_in_view(argv, environment))
         try:
             return process.wait(limit_s)
         except subprocess.TimeoutExpired:
@@ -124,15 +124,15 @@ def run_in_view(argv: Sequence[str], environment: Mapping[str, str], limit_s: fl
             return STOPPED_BY_LIMIT
 
 
-def run_filtered(argv: Sequence[str], environment: Mapping[str, str], told: Callable[[str], str | None]) -> int:
-    """The same, with each line on the screen as ``told`` puts it, or not at all."""
+def run_filtered(argv: Sequence[str], environment: Mapping[str, str], shown: Callable[[str], str | None]) -> int:
+    """The same with each line as ``shown`` returns it; None drops it."""
     output = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "errors": "replace"}
-    with _passing_on() as passing:
-        process = passing.to(_in_view(argv, environment, **output))
+    with _forwarding() as forwarder:
+        process = forwarder.to(_in_view(argv, environment, **output))
         for line in process.stdout or ():
-            shown = told(line)
-            if shown is not None:
-                say(shown, end="")
+            text = shown(line)
+            if text is not None:
+                say(text, end="")
         return process.wait()
 
 
@@ -146,8 +146,8 @@ def _in_view(argv: Sequence[str], environment: Mapping[str, str], **output: Any)
 
 
 @dataclass
-class _Passing:
-    """Passes each signal on to a program, once, and as soon as there is one: none may fall between its start and our listening."""
+class _Forwarder:
+    """Forwards each signal to a program once; signals before its start are kept until then."""
 
     asked: bool = False
     process: subprocess.Popen[Any] | None = None
@@ -155,15 +155,15 @@ class _Passing:
 
     def to(self, process: subprocess.Popen[Any]) -> subprocess.Popen[Any]:
         self.process = process
-        self._pass_on()
+        self._forward()
         return process
 
     def __call__(self, number: int, _: FrameType | None) -> None:
         self.asked = True
         self.kept.append(number)
-        self._pass_on()
+        self._forward()
 
-    def _pass_on(self) -> None:
+    def _forward(self) -> None:
         with suppress(IndexError, ProcessLookupError):
             while self.process:
                 self.kept.pop()
@@ -171,20 +171,20 @@ class _Passing:
 
 
 @contextmanager
-def _passing_on() -> Iterator[_Passing]:
-    passing = _Passing()
-    before = {number: signal.signal(number, passing) for number in PASSED_ON}
+def _forwarding() -> Iterator[_Forwarder]:
+    forwarder = _Forwarder()
+    before = {number: signal.signal(number, forwarder) for number in FORWARDED}
     try:
-        yield passing
+        yield forwarder
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-    if passing.asked:
+    if forwarder.asked:
         raise KeyboardInterrupt
 
 
 def output_of(argv: Sequence[str], environment: Mapping[str, str], limit_s: float) -> str | None:
-    """What a quick program prints, or None when it is missing, fails or hangs."""
+    """Return the output of a quick program, or None if it is missing, fails or hangs."""
     try:
         result = subprocess.run(
             argv, cwd=PROJECT, env=dict(environment), capture_output=True, text=True, timeout=limit_s, check=True

@@ -1,4 +1,4 @@
-"""What a person sees while set-up works: one line per stage with what, how long so far, and how long it usually takes."""
+"""The progress on the screen: one line for each stage and step, with time so far and usual time."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from typing import TextIO
 from microcluster.plain_text import duration, one_line, say
 
 REPEAT_S = 30
-"""How often a long silent step says on a plain output that it lives."""
+"""Between two progress lines where the output is no terminal."""
 QUICK_S = 2
-"""A step that is done sooner is not worth a line."""
+"""Faster steps print no line."""
 
 
 DONE = "done"
 
 
 def moment(text: str) -> str:
-    """A time that a program wrote, as a person reads it, in UTC; what is no time with an offset stays as it is."""
+    """Return an ISO time in UTC for people; a text that is no time with an offset stays as it is."""
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
@@ -33,7 +33,7 @@ def moment(text: str) -> str:
 
 @dataclass
 class Ticker:
-    """The line of one silent step: redrawn every second on a terminal, repeated now and then elsewhere."""
+    """The progress line of one step: redrawn on a terminal, repeated now and then elsewhere."""
 
     what: str
     usual: str
@@ -41,7 +41,7 @@ class Ticker:
     now: Callable[[], float] = time.monotonic
 
     def __post_init__(self) -> None:
-        self._start = self._said = self.now()
+        self._start = self._printed = self.now()
         self._drawn = 0
         self._begun = False
 
@@ -50,20 +50,20 @@ class Ticker:
         return duration(self.now() - self._start)
 
     def tick(self) -> None:
-        """Show the time so far; to be called about once a second."""
+        """Show the time so far; called about once a second."""
         if self.now() - self._start < QUICK_S:
             return
         if self.out.isatty():
             self._draw(f"    {self.what}: {self.elapsed} (usually {self.usual})")
         elif not self._begun:
             say(f"    {self.what} (usually {self.usual})", self.out)
-        elif self.now() - self._said >= REPEAT_S:
-            self._said = self.now()
+        elif self.now() - self._printed >= REPEAT_S:
+            self._printed = self.now()
             say(f"    {self.what}: {self.elapsed} so far (usually {self.usual})", self.out)
         self._begun = True
 
     def end(self, how: str) -> None:
-        """Leave the final line: done or failed, and after how long."""
+        """Print the final line with the total time."""
         if how == DONE and not self._begun and self.now() - self._start < QUICK_S:
             return
         line = f"    {self.what}: {how} after {self.elapsed}"
@@ -90,13 +90,13 @@ def _columns(out: TextIO) -> int:
 
 @dataclass
 class Stages:
-    """The stages of one command, with the seconds that each took."""
+    """The stages of one command, with their seconds."""
 
     taken: dict[str, float] = field(default_factory=dict)
 
     @contextmanager
     def stage(self, name: str, what: str) -> Iterator[None]:
-        """Announce one stage and time it, whether it succeeds or not."""
+        """Announce one stage and time it."""
         say(f"==> {name}: {what}")
         start = time.monotonic()
         try:
@@ -105,5 +105,4 @@ class Stages:
             self.taken[name] = time.monotonic() - start
 
     def summary(self) -> str:
-        """One line with the time of each stage."""
         return ", ".join(f"{name} {duration(seconds)}" for name, seconds in self.taken.items())

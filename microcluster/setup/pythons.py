@@ -1,4 +1,4 @@
-"""The other Pythons of this machine that the project supports, each with the locked packages, for the unit tests."""
+"""Other supported Pythons on this machine, with the locked packages, for the unit tests."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ SHOW = "import ensurepip, sys, venv; print('%d.%d' % sys.version_info[:2])"
 
 
 def others(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Return the programs of the supported series beside our own that are installed here and really run."""
+    """Return the installed and working Pythons of the other supported series."""
     ours = f"{sys.version_info.major}.{sys.version_info.minor}"
     found = {series: next(_running(series, environment), None) for series in SERIES if series != ours}
     return {series: program for series, program in found.items() if program}
 
 
 def prepared(series: str, program: str, home: Home) -> Path:
-    """Return the Python of an environment with the packages of the lock file; it is made once for all clones."""
+    """Return the Python of an environment with the locked packages; it is made once for all clones."""
     digest = hashlib.sha256(venv.LOCK_FILE.read_bytes()).hexdigest()[:LOCK_DIGITS]
     folder = home.cache / "pythons" / f"{series}-{digest}"
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -44,7 +44,7 @@ def prepared(series: str, program: str, home: Home) -> Path:
 def _running(series: str, environment: Mapping[str, str]) -> Iterator[str]:
     name = f"python{series}"
     on_path = shutil.which(name, path=environment.get("PATH"))
-    # pyenv's programs on PATH run only where they are switched on; what they stand for lies in its own folder.
+    # pyenv's shims on PATH run only for active versions; the programs are in its own folder.
     root = Path(environment.get("PYENV_ROOT") or "~/.pyenv").expanduser()
     for program in [*([on_path] if on_path else []), *map(str, sorted(root.glob(f"versions/{series}.*/bin/{name}")))]:
         if (output_of((program, "-c", SHOW), environment, QUICK_S) or "").strip() == series:

@@ -1,4 +1,4 @@
-"""The last resort of every command: an error that no code foresaw becomes a sentence, and its traceback a file."""
+"""Turns an unexpected error into a sentence, and writes its traceback to a file."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from providers.rental.redaction import redacted, without_secrets
 
 
 def sentence(command: str, error: Exception) -> str:
-    """Keep the traceback of ``error`` in a file, and return what to tell a person.
+    """Write the traceback of ``error`` to a file, and return the message.
 
     Args:
         command: as it is typed, for example ``fab recover``.
     """
     what = redacted(f"{type(error).__name__}: {error}", *kept().values())
     return (
-        f"{command}: {what}. This is a mistake in the program, not yours. What is rented stays rented and costs on: "
-        f"`fab receipt` says what. Report the mistake with {_record(command, error)}."
+        f"{command}: {what}. This is a mistake in the program, not yours. Rented machines stay and cost money: "
+        f"`fab receipt` lists them. Report the mistake with {_record(command, error)}."
     )
 
 
@@ -30,5 +30,5 @@ def _record(command: str, error: Exception) -> str:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         path.write_text(text, encoding="utf-8", errors="backslashreplace")
     except OSError as unwritable:
-        return f"this sentence (its details could not be kept: {of_the_system(unwritable)})"
+        return f"this message (the traceback could not be written: {of_the_system(unwritable)})"
     return f"the file {path}"

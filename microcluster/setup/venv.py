@@ -1,4 +1,4 @@
-"""Make ``.venv`` from ``requirements.lock``, with the standard library alone: ``python3 -m microcluster.setup.venv`` is the first thing make runs."""
+"""Makes ``.venv`` from ``requirements.lock``, with the standard library only: make first runs ``python3 -m microcluster.setup.venv``."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from microcluster.setup.progress import say
 LOCK_FILE = PROJECT / "requirements.lock"
 STAMP = ".microcluster.json"
 OLDEST, NEWEST = (3, 11), (3, 13)
-"""For which the lock file's packages are known to be there."""
-AGAIN = "Repeat the same command; it begins again from a clean folder, and what was there before stays."
+"""Python series for which the lock file's packages exist."""
+AGAIN = "Repeat the same command; it begins in a clean folder, and the old environment stays."
 
 
 @dataclass(frozen=True)
 class Stamp:
-    """What a finished ``.venv`` was made of; written last, so that an interrupted one has none."""
+    """The inputs of a finished ``.venv``; written last, so an interrupted one has none."""
 
     lock: str
     python: str
     place: str
 
     def fits(self, want: Stamp) -> bool:
-        """Whether it is as wanted; a patch release of the same Python runs the same packages."""
+        """Whether it is as wanted; the Python's patch release may differ."""
         return (self.lock, self.place, self._series) == (want.lock, want.place, want._series)
 
     @property
@@ -47,13 +47,13 @@ class Stamp:
 
 
 def wanted(place: Path) -> Stamp:
-    """The stamp of an environment in ``place`` that fits this lock file and this Python."""
+    """Return the stamp for this lock file and this Python."""
     digest = hashlib.sha256(LOCK_FILE.read_bytes()).hexdigest()
     return Stamp(digest, ".".join(map(str, sys.version_info[:3])), str(place.resolve()))
 
 
 def found() -> Stamp | None:
-    """The stamp of the ``.venv`` that is there, if it was ever finished and nothing was taken out since."""
+    """Return the stamp of the present ``.venv``, or None if it is unfinished."""
     if not (VENV / "bin" / "python").exists():
         return None
     try:
@@ -79,7 +79,7 @@ def _fits() -> bool:
 
 
 def _make(home: Home) -> None:
-    """Make a new one beside ``.venv``, a link, and point that at it when it is complete: without an index the old one stays."""
+    """Make a new one beside ``.venv``, a link that points to it when it is complete; on failure the old one stays."""
     _have_venv_module(home)
     _remove_unused()
     made = Path(tempfile.mkdtemp(prefix=f"{VENV.name}-", dir=VENV.parent))
@@ -90,12 +90,12 @@ def _make(home: Home) -> None:
 
 
 def install(folder: Path, home: Home, python: str = sys.executable) -> None:
-    """Make a virtual environment of ``python`` in ``folder`` with what the lock file names."""
+    """Make a virtual environment of ``python`` in ``folder`` with the locked packages."""
     environment = dict(os.environ)
     argv = (python, "-m", "venv", "--clear", str(folder))
     run_logged(Step("making the environment", "10 s", argv, home.logs / "venv.log", AGAIN), environment)
     argv = (str(folder / "bin" / "python"), "-m", "pip", "install", "--require-hashes", "-r", str(LOCK_FILE))
-    hint = f"When it could not reach its package index, see to the network first. {AGAIN}"
+    hint = f"If the package index could not be reached, check the network. {AGAIN}"
     run_logged(Step("installing the Python packages", "1 min", argv, home.logs / "pip.log", hint), environment)
 
 
@@ -111,7 +111,7 @@ def _swap(made: Path) -> None:
 
 
 def _remove_unused() -> None:
-    """Remove what interrupted runs left, and the one before this; a command may have been running in that at the swap."""
+    """Remove unfinished environments and the previous one, which may have been in use at the swap."""
     for path in VENV.parent.glob(f"{VENV.name}-*"):
         if path.is_symlink():
             path.unlink()
@@ -126,7 +126,7 @@ def _have_venv_module(home: Home) -> None:
 
 @contextmanager
 def _alone() -> Iterator[None]:
-    # Beside the folder and not in a home: users with homes of their own may share a clone.
+    # Beside the folder: users with different homes may share a clone.
     with VENV.with_name(".venv.lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -138,7 +138,7 @@ def _alone() -> Iterator[None]:
 
 def main() -> int:
     """Exit code 0 once ``.venv`` fits."""
-    secret_env.withhold()  # pip needs no account, and runs what packages bring.
+    secret_env.withhold()  # pip needs no account, and runs code of packages.
     try:
         if not OLDEST <= sys.version_info[:2] <= NEWEST:
             raise SetupError(
@@ -149,7 +149,7 @@ def main() -> int:
         say(str(error), sys.stderr)
         return error.exit_code
     except OSError as error:
-        say(f"Making .venv: {of_the_system(error)}. See to it, then repeat the same command.", sys.stderr)
+        say(f"Making .venv: {of_the_system(error)}. Fix that, then repeat the same command.", sys.stderr)
         return FAILED
     except KeyboardInterrupt:
         say(f"\nStopped while making .venv. {AGAIN}", sys.stderr)

@@ -1,4 +1,4 @@
-"""The one place that says which versions of Pulumi's engine this project runs, and how they are built from Go modules."""
+"""The versions of Pulumi's engine, and the Go modules to build them."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 PULUMI = "3.259.0"
 PULUMI_SERIES = "3.259."
-"""An installed ``pulumi`` whose version begins like this is used as it is."""
+"""An installed ``pulumi`` of this series is used."""
 COMMAND_PLUGIN = "1.2.1"
 INSTALLER_URL = "https://get.pulumi.com"
 
 
 @dataclass(frozen=True)
 class Wrapper:
-    """One Go module under ``engine/``: the main package it builds and the true version stamped into it."""
+    """A Go module under ``engine/``: its main package and the version stamped into it."""
 
     folder: str
     package: str
@@ -43,4 +43,4 @@ HOST_BINARY = "pulumi-language-python"
 COMMAND_BINARY = "pulumi-resource-command"
 SDK_MODULE = "github.com/pulumi/pulumi/sdk/v3"
 SDK_SCRIPTS = ("python/cmd/pulumi-language-python-exec", "python/dist/pulumi-resource-pulumi-python")
-"""Scripts of the CLI's ``SDK_MODULE`` that belong beside the binaries."""
+"""Scripts of ``SDK_MODULE`` that belong beside the binaries."""

@@ -99,7 +99,7 @@ def _told(error: Exception, command: str) -> str:
     if isinstance(error, FORESEEN):
         return sentence(str(error))
     if isinstance(error, OSError):  # A full disk, a folder that may not be written to.
-        return f"{command}: {of_the_system(error)}. See to it, then give the same command again."
+        return f"{command}: {of_the_system(error)}. Fix that, then repeat the same command."
     return unforeseen.sentence(command, error)
 
 

@@ -14,12 +14,12 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.kind import kind_of
 from microcluster.plain_text import note, say
-from microcluster.remote.download_run import RemoteFile, bring, inventory
+from microcluster.remote.download_run import RemoteFile, download, inventory
 from microcluster.remote.host import Host
 from microcluster.setup.environment import ARTIFACTS
 from microcluster.verbs.command import STACK, UserMistake, is_part_of_make, print_json, suggest, verb
 from microcluster.verbs.screen import PlainConsole
-from microcluster.verbs.stack_outputs import launcher_of, cluster_of
+from microcluster.verbs.stack_outputs import cluster_of, launcher_of
 
 MANIFEST = "manifest.json"
 
@@ -67,7 +67,7 @@ def _bring_all(launcher: Host, files: tuple[RemoteFile, ...], folder: Path) -> l
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
     with Progress(*columns, TimeRemainingColumn(), console=PlainConsole(stderr=True), transient=True) as progress:
         whole = progress.add_task("fetching", total=sum(file.size for file in files))
-        return [f.path for f in files if bring(launcher, f, folder, lambda count: progress.advance(whole, count))]
+        return [f.path for f in files if download(launcher, f, folder, lambda count: progress.advance(whole, count))]
 
 
 def _write_manifest(cluster: ClusterFacts, launcher: Host, files: tuple[RemoteFile, ...], folder: Path) -> None:

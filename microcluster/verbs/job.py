@@ -21,7 +21,7 @@ from microcluster.verbs import preflight_table, run_text
 from microcluster.verbs.command import FAILED, STACK, VerbError, print_json, suggest, verb
 from microcluster.verbs.money import Cost, cost_of
 from microcluster.verbs.program_secrets import secrets_for
-from microcluster.verbs.stack_outputs import find_cluster, host_named, launcher_of, cluster_of
+from microcluster.verbs.stack_outputs import cluster_of, find_cluster, host_named, launcher_of
 
 
 @verb

@@ -69,7 +69,7 @@ def _end_orphans(stack: str, home: Home) -> None:
 
 
 def _mend_state(stack: str, home: Home) -> None:
-    for line in state_repair.mend(stack, home) or [f"state of stack {stack}: readable"]:
+    for line in state_repair.repair(stack, home) or [f"state of stack {stack}: readable"]:
         say(line)
     held = locks.pulumi_locks(stack, home)
     if held:

@@ -16,7 +16,7 @@ from microcluster.remote.host import Host
 from microcluster.remote.translation import Model, model_of
 from microcluster.remote.translation import translate as translate_lines
 from microcluster.verbs.command import STACK, UserMistake, print_json, verb
-from microcluster.verbs.stack_outputs import launcher_of, cluster_of
+from microcluster.verbs.stack_outputs import cluster_of, launcher_of
 
 MOST_LINES = 100_000
 

@@ -31,7 +31,7 @@ def test_a_disk_that_holds_a_file_system_is_refused_untouched(cluster, hosts):
         "mkfs.ext4 -q -L somebody /dev/xvdc && mount /dev/xvdc /mnt && echo precious > /mnt/file && umount /mnt",
     )
     before = shell(hosts[1], "head -c 268435456 /dev/xvdc | sha256sum")
-    with pytest.raises(DiskRefusedError, match="It was not touched"):
+    with pytest.raises(DiskRefusedError, match="It was not changed"):
         steps.mount_volume(hosts[1], cluster)
     assert shell(hosts[1], "head -c 268435456 /dev/xvdc | sha256sum") == before
     assert shell(hosts[1], "mount -r /dev/xvdc /mnt && cat /mnt/file && umount /mnt") == "precious\n"
@@ -94,10 +94,10 @@ def test_a_hand_over_onto_a_full_disk_says_so_and_leaves_no_image(built, hosts):
 
 def test_a_hand_over_that_is_cut_off_leaves_no_image_and_the_next_one_brings_it(built, hosts):
     shell(hosts[0], "setsid -f sh -c 'sleep 3; pkill -x ssh' >/dev/null 2>&1 </dev/null")
-    with pytest.raises(RemoteError, match="gpu-1 uses nothing of what arrived"):
+    with pytest.raises(RemoteError, match="gpu-1 has no partial image"):
         distribute(hosts[0], hosts[1:], built.container, built.rank_key_file)
     assert shell(hosts[1], "docker image ls -q; ls /root/.ssh").split() == ["authorized_keys"]
-    assert steps.bring_image(hosts, built) == ["handed to gpu-1"]
+    assert steps.bring_image(hosts, built) == ["copied to gpu-1"]
 
 
 def test_the_registry_key_leaves_no_trace_either(running, hosts):

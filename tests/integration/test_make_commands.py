@@ -91,7 +91,7 @@ def test_down_of_a_local_stack_that_was_never_up_says_so(home: Home) -> None:
 def test_down_without_a_key_says_that_the_account_was_not_asked_and_fails(home: Home) -> None:
     done = run(home, "down", "p100")
     assert done.returncode == 1, done.stdout + done.stderr
-    assert "its account was not asked" in done.stdout and "SL_API_KEY" in done.stdout
+    assert "the account was not read" in done.stdout and "SL_API_KEY" in done.stdout
     assert "Nothing of stack" not in done.stdout
 
 
@@ -147,5 +147,5 @@ def test_a_ctrl_c_at_any_stage_is_a_sentence(home: Home, after_s: float) -> None
     time.sleep(after_s)
     making.send_signal(signal.SIGINT)
     _, errors = making.communicate(timeout=240)
-    assert making.returncode == 130 and "goes on from there" in errors
+    assert making.returncode == 130 and "continues from there" in errors
     assert "Traceback" not in errors

@@ -10,7 +10,7 @@ from typing import Any
 from agent.chain_copy import MARK
 from microcluster.jobs import cluster_facts
 from microcluster.remote.host import CommandError, Completed, Host
-from microcluster.remote.image_distribution import TAKE_IN
+from microcluster.remote.image_distribution import RECEIVE
 
 FACTS = cluster_facts.Host("gpu-0", "101", "198.51.100.7", "10.112.7.2", "ssh-ed25519 AAAA")
 GIB = 1024**3
@@ -122,11 +122,11 @@ class FakeMachine(Host):
             return self.way_ends, "write /layer.tar: no space left on device"
         target.images[image], target.labels[image] = self.images[image], self.labels.get(image, "")
         self.changes.append(f"hand {image} to {target.facts.name}")
-        return target._pass_on(image) if TAKE_IN in door else ""
+        return target._pass_on(image) if RECEIVE in door else ""
 
     def _pass_on(self, image: str):
         """Be in the middle of a chain; what breaks behind it is said, and is no failure of its own."""
-        onward = self.network.get(self.files[TAKE_IN].split()[-1])
+        onward = self.network.get(self.files[RECEIVE].split()[-1])
         if not onward:
             return ""
         code, said = (255, self.chain_ends) if self.chain_ends else (0, "")

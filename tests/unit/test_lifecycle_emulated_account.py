@@ -30,7 +30,7 @@ def test_a_program_that_has_the_registrys_port_everywhere_is_named_and_left_alon
         emulated_account.refuse_taken_port(tmp_path)
         return
     with pytest.raises(
-        SetupError, match=f"needs port {port}, and process {os.getpid()} .*service docker-registry stop"
+        SetupError, match=f"needs port {port}, but process {os.getpid()} .*service docker-registry stop"
     ):
         emulated_account.refuse_taken_port(tmp_path)
 

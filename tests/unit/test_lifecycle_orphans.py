@@ -63,7 +63,7 @@ def test_the_parts_of_another_stacks_engine_are_left_alone() -> None:
 
 
 def test_one_that_does_not_listen_is_killed_and_proved_dead(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(orphans, "POLITE_S", 0.6)
+    monkeypatch.setattr(orphans, "TERM_S", 0.6)
     deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(1, flush=True); time.sleep(60)"
     started = subprocess.Popen([sys.executable, "-c", deaf], stdout=subprocess.PIPE)
     assert started.stdout and started.stdout.readline()

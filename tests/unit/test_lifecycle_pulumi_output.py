@@ -32,43 +32,43 @@ class Clock:
     ],
 )
 def test_what_only_tells_that_time_goes_by_is_left_out(line: str) -> None:
-    assert View().told(line) is None
+    assert View().shown(line) is None
 
 
-def test_what_is_done_is_told_by_name_with_its_time() -> None:
-    told = View().told(
+def test_what_is_done_is_shown_by_name_with_its_time() -> None:
+    shown = View().shown(
         " +  softlayer:index:VirtualGuest cluster-gpu-0-guest created (10s) in transaction X, 9 s so far\n"
     )
-    assert told is not None
-    assert told.split() == ["+", "cluster-gpu-0-guest", "created", "(10s)"]
+    assert shown is not None
+    assert shown.split() == ["+", "cluster-gpu-0-guest", "created", "(10s)"]
 
 
 @pytest.mark.parametrize("plan", ["create", "replace [diff: ~flavor]", "create replacement [diff: ~flavor]", "delete"])
 def test_a_preview_tells_what_would_happen_to_what(plan: str) -> None:
-    told = View().told(f" +- softlayer:index:VirtualGuest cluster-gpu-0-guest {plan} \n")
-    assert told is not None
-    assert told.split() == ["+-", "cluster-gpu-0-guest", "VirtualGuest", *plan.split()]
+    shown = View().shown(f" +- softlayer:index:VirtualGuest cluster-gpu-0-guest {plan} \n")
+    assert shown is not None
+    assert shown.split() == ["+-", "cluster-gpu-0-guest", "VirtualGuest", *plan.split()]
 
 
 def test_a_step_tells_what_it_is_doing() -> None:
-    told = View().told(
+    shown = View().shown(
         " +  command:local:Command cluster-gpu-1-prepared creating (1s) gpu-1: driver and container runtime ...\n"
     )
-    assert told is not None
-    assert told.strip().endswith("gpu-1: driver and container runtime ...")
+    assert shown is not None
+    assert shown.strip().endswith("gpu-1: driver and container runtime ...")
 
 
-def test_a_wait_is_told_once_per_machine_and_again_every_half_minute() -> None:
+def test_a_wait_is_shown_once_per_machine_and_again_every_half_minute() -> None:
     clock = Clock()
     view = View(clock)
-    told = []
+    shown = []
     for clock.seconds in range(45):
         for node in (0, 1):
             line = WAITING.format(
                 node, clock.seconds, ("POWER_ON", "SERVICE_SETUP")[int(clock.seconds) % 2], clock.seconds
             )
-            told += [(node, clock.seconds)] if view.told(line) else []
-    assert told == [(0, 0), (1, 0), (0, 30), (1, 30)]
+            shown += [(node, clock.seconds)] if view.shown(line) else []
+    assert shown == [(0, 0), (1, 0), (0, 30), (1, 30)]
 
 
 @pytest.mark.parametrize(
@@ -81,15 +81,15 @@ def test_a_wait_is_told_once_per_machine_and_again_every_half_minute() -> None:
 )
 def test_everything_else_stays_as_it_is_however_often_it_comes(line: str) -> None:
     view = View()
-    assert [view.told(line) for _ in range(3)] == [line] * 3
+    assert [view.shown(line) for _ in range(3)] == [line] * 3
 
 
 def blocks(*lines: str) -> str:
     view = View()
-    return "".join(view.told(f"{line}\n") or "" for line in lines)
+    return "".join(view.shown(f"{line}\n") or "" for line in lines)
 
 
-def test_a_diagnosis_is_told_under_its_heading() -> None:
+def test_a_diagnosis_is_shown_under_its_heading() -> None:
     lines = ("Diagnostics:", "  softlayer:index:Ledger (cluster-ledger):", "    error: wrong API key", "", "Resources:")
     assert blocks(*lines) == "\n".join(lines) + "\n"
 
@@ -124,7 +124,7 @@ def test_an_error_after_a_silent_block_keeps_the_heading_of_the_diagnostics() ->
     assert shown == "Diagnostics:\n  softlayer:index:SshKey (key):\n    error: no\n"
 
 
-def test_a_failure_is_told_by_name_when_it_happens_and_its_reason_once_at_the_end() -> None:
+def test_a_failure_is_shown_by_name_when_it_happens_and_its_reason_once_at_the_end() -> None:
     row, reason = " +  command:local:Command c-running", "Logging in to the registry on gpu-0: refused (Error: failed)."
     shown = blocks(
         f"{row} creating (1s) {reason}",
@@ -144,7 +144,7 @@ def test_a_failure_is_told_by_name_when_it_happens_and_its_reason_once_at_the_en
         "Resources:",
     )
     assert shown.splitlines() == [
-        f" +  {'c-running':<32} creating failed; the reason stands at the end",
+        f" +  {'c-running':<32} creating failed; the reason is at the end",
         "Diagnostics:",
         "  command:local:Command (c-running):",
         f"    {reason}",
@@ -153,7 +153,7 @@ def test_a_failure_is_told_by_name_when_it_happens_and_its_reason_once_at_the_en
     ]
 
 
-def test_a_step_that_a_ctrl_c_ended_is_told_in_words() -> None:
+def test_a_step_that_a_ctrl_c_ended_is_shown_in_words() -> None:
     killed = '    error: signal: killed: running "exec .venv/bin/fab step.start-container":'
-    told = View().told(f"{killed}\n")
-    assert told == "    step.start-container was ended before it was done; the same command again takes it up\n"
+    shown = View().shown(f"{killed}\n")
+    assert shown == "    step.start-container was killed before it was done; repeat the command to continue\n"

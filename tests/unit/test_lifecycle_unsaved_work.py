@@ -59,7 +59,7 @@ def test_without_a_word_nothing_is_touched_and_both_ways_are_named(
 
 
 def test_machines_that_do_not_answer_are_not_taken_for_empty(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    with pytest.raises(SetupError, match="nobody can tell what they hold"):
+    with pytest.raises(SetupError, match="so their data are unknown"):
         settled(monkeypatch, tmp_path, Stake(None, None, None, None, None))
 
 
@@ -68,7 +68,7 @@ def test_the_run_is_brought_home_first_when_asked_for(monkeypatch: pytest.Monkey
 
 
 def test_machines_stay_when_bringing_home_failed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    with pytest.raises(SetupError, match="the machines stay and cost on"):
+    with pytest.raises(SetupError, match="the machines stay and cost money"):
         settled(monkeypatch, tmp_path, STAKE, fetch_code=1, FETCH="1")
 
 

@@ -16,7 +16,7 @@ from fake_machine import FakeMachine
 from test_jobs_run_spec import CLUSTER
 from tiny_checkpoint import DATA, INDEX
 
-from microcluster.remote.download_run import RemoteFile, bring, inventory
+from microcluster.remote.download_run import RemoteFile, download, inventory
 from microcluster.remote.host import RemoteError, UnreachableError
 from microcluster.remote.job import AGENT
 
@@ -93,39 +93,39 @@ def test_records_and_events_come_home_and_scratch_files_do_not(tmp_path: Path) -
 @pytest.mark.parametrize("path", ["../../.ssh/authorized_keys", "/etc/passwd", "logdir/../../x", ""])
 def test_a_machine_that_lists_a_file_outside_of_the_runs_folder_brings_nothing(path: str) -> None:
     machine = Machine(json.dumps([{"source": "/data/x", "path": path, "size": 1, "sha256": "0", "what": "record"}]))
-    with pytest.raises(RemoteError, match="leads out of the folder"):
+    with pytest.raises(RemoteError, match="is outside the target folder"):
         inventory(machine, replace(CLUSTER, run="0123456789ab"))
 
 
 def test_a_log_that_is_still_written_is_taken_as_long_as_it_is_now(tmp_path: Path) -> None:
     growing = CONTENT + b" and more since"
-    assert bring(Source(growing), FILE, tmp_path, lambda count: None)
+    assert download(Source(growing), FILE, tmp_path, lambda count: None)
     assert (tmp_path / FILE.path).read_bytes() == CONTENT
 
 
 def test_what_is_there_already_does_not_travel_again(tmp_path: Path) -> None:
-    bring(Source(CONTENT), FILE, tmp_path, lambda count: None)
-    assert bring(Source(), FILE, tmp_path, lambda count: None) is False
+    download(Source(CONTENT), FILE, tmp_path, lambda count: None)
+    assert download(Source(), FILE, tmp_path, lambda count: None) is False
 
 
 def test_a_lost_connection_is_taken_up_where_it_broke(tmp_path: Path) -> None:
     source = Source(CONTENT, CONTENT, lost_at=300)
     with pytest.raises(UnreachableError):
-        bring(source, FILE, tmp_path, lambda count: None)
+        download(source, FILE, tmp_path, lambda count: None)
     assert not (tmp_path / FILE.path).exists()
-    assert bring(source, FILE, tmp_path, lambda count: None)
+    assert download(source, FILE, tmp_path, lambda count: None)
     assert source.starts == [0, 300]
 
 
 def test_a_file_that_was_garbled_on_the_way_is_brought_once_more(tmp_path: Path) -> None:
     there = []
-    assert bring(Source(CONTENT[:-1] + b"X", CONTENT), FILE, tmp_path, there.append)
+    assert download(Source(CONTENT[:-1] + b"X", CONTENT), FILE, tmp_path, there.append)
     assert (tmp_path / FILE.path).read_bytes() == CONTENT
     assert sum(there) == FILE.size
 
 
 def test_a_file_that_never_arrives_whole_is_never_taken_for_one(tmp_path: Path) -> None:
     garbled = CONTENT[:-1] + b"X"
-    with pytest.raises(RemoteError, match="another hash than it has there"):
-        bring(Source(garbled, garbled), FILE, tmp_path, lambda count: None)
+    with pytest.raises(RemoteError, match="with a wrong hash"):
+        download(Source(garbled, garbled), FILE, tmp_path, lambda count: None)
     assert list((tmp_path / "logdir").iterdir()) == []

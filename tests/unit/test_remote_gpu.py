@@ -37,7 +37,7 @@ class Bare(FakeMachine):
     def _sh(self, words, stdin):
         if words[3:4] == ("has",):
             return (127 if words[4] in self.missing else 0), ""
-        if words[3:4] == ("brought",):
+        if words[3:4] == ("provided",):
             return self._brought()
         return super()._sh(words, stdin)
 

@@ -109,7 +109,7 @@ def test_a_ctrl_c_leaves_a_command_at_once_and_says_what_may_still_go_on(host, t
 
     monkeypatch.setattr(fabric.runners.Remote, "wait", pressed_meanwhile)
     script = 'touch "$0"; n=0; while [ ! -e "$1" ] && [ $n -lt 600 ]; do n=$((n + 1)); sleep 0.1; done; touch "$2"'
-    with pytest.raises(KeyboardInterrupt, match=r"`sh -c .* may still go on on gpu-0 \(guest 101"):
+    with pytest.raises(KeyboardInterrupt, match=r"`sh -c .* may still run on gpu-0 \(guest 101"):
         host.run(("sh", "-c", script, str(begun), str(free), str(over)))
     assert not over.exists()
     free.touch()
@@ -129,7 +129,7 @@ def test_a_ctrl_c_while_all_hosts_work_names_those_on_which_it_may_still_go_on(m
         first.set() if host == "gpu-0" else free.wait(60)
 
     monkeypatch.setattr(on_all_hosts, "threading", SimpleNamespace(Thread=Pressed))
-    with pytest.raises(KeyboardInterrupt, match=r"what was begun on .*gpu-1 may still go on"):
+    with pytest.raises(KeyboardInterrupt, match=r"the command may still run on .*gpu-1"):
         on_all_hosts.on_all(["gpu-0", "gpu-1"], act)
     free.set()
 
@@ -209,7 +209,7 @@ def test_a_file_is_read_from_where_it_was_left_off_to_where_it_ended_when_it_was
 
 
 def test_a_file_that_is_gone_is_named(host, tmp_path):
-    with pytest.raises(RemoteError, match="model of gpu-0.*not there any more"):
+    with pytest.raises(RemoteError, match="model of gpu-0.*does not exist any more"):
         list(host.pieces(str(tmp_path / "model"), 0, 1))
 
 

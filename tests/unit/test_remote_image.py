@@ -14,9 +14,9 @@ from microcluster.jobs.cluster_facts import ClusterFacts, Container
 from microcluster.jobs.rendering import render
 from microcluster.remote import steps
 from microcluster.remote.host import Completed, RemoteError
-from microcluster.remote.image import _what_to_mend, pull_base
+from microcluster.remote.image import _login_hint, pull_base
 from microcluster.remote.image_build import ensure_built
-from microcluster.remote.image_distribution import KEYS, TAKE_IN, distribute, one_use_key
+from microcluster.remote.image_distribution import KEYS, RECEIVE, distribute, one_use_key
 
 BASE = "ngc.test:5000/microcluster/training:standin"
 
@@ -106,9 +106,7 @@ def test_a_registry_that_refuses_stops_a_host_without_the_image(machine, contain
 
 def test_a_failed_build_tells_its_last_lines_and_what_to_do(machine, container):
     machine.build_ends = (1, "Step 1/2 : FROM x\nStep 2/2 : RUN y\nE: no package y\n")
-    with pytest.raises(
-        RemoteError, match=r"exit code 1\.\nStep 2/2 : RUN y\nE: no package y\nNothing half-made.*again"
-    ):
+    with pytest.raises(RemoteError, match=r"exit code 1\.\nStep 2/2 : RUN y\nE: no package y\nNo partial image.*again"):
         ensure_built(machine, container)
     assert image.tag(container) not in machine.images
 
@@ -120,14 +118,14 @@ def test_a_build_without_room_says_where_to_look(machine, container):
 
 
 def test_one_host_builds_and_hands_it_to_all_others_who_ask_no_registry(cluster, container, rank_key):
-    assert bring(cluster, container, rank_key) == ["built on gpu-0", "handed to gpu-1, gpu-2, gpu-3"]
+    assert bring(cluster, container, rank_key) == ["built on gpu-0", "copied to gpu-1, gpu-2, gpu-3"]
     tag = image.tag(container)
     assert len({machine.images[tag] for machine in cluster}) == 1
     assert all(BASE not in machine.images for machine in cluster[1:])
     assert [image_changes(machine)[-1:] for machine in cluster[:3]] == [
         [f"hand {tag} to gpu-{number}"] for number in (1, 2, 3)
     ]
-    assert not any({KEYS, TAKE_IN} & machine.files.keys() for machine in cluster)
+    assert not any({KEYS, RECEIVE} & machine.files.keys() for machine in cluster)
     assert bring(cluster, container, rank_key) == []
 
 
@@ -144,7 +142,7 @@ def test_a_replaced_launcher_gets_the_image_from_a_host_that_has_it(cluster, con
 def test_a_host_with_an_older_image_of_that_name_gets_the_launchers(cluster, container, rank_key):
     bring(cluster, container, rank_key)
     cluster[2].images[image.tag(container)] = "sha256:old"
-    assert bring(cluster, container, rank_key) == ["handed to gpu-2"]
+    assert bring(cluster, container, rank_key) == ["copied to gpu-2"]
 
 
 @pytest.mark.parametrize(
@@ -165,12 +163,13 @@ def test_a_docker_that_does_not_answer_is_not_taken_for_one_without_the_image(cl
 
 
 @pytest.mark.parametrize(
-    ("way_ends", "said"), [(1, "data disk is full: `fab ssh gpu-1"), (255, "Connection timed out.*gpu-1 uses nothing")]
+    ("way_ends", "said"),
+    [(1, "data disk is full: `fab ssh gpu-1"), (255, "Connection timed out.*gpu-1 has no partial image")],
 )
 def test_a_hand_over_that_breaks_names_the_host_and_closes_the_way_in(cluster, container, rank_key, way_ends, said):
     ensure_built(cluster[0], container)
     cluster[0].way_ends = way_ends
-    with pytest.raises(RemoteError, match=f"handing .* from gpu-0 .* to gpu-1 .*{said}"):
+    with pytest.raises(RemoteError, match=f"copying .* from gpu-0 .* to gpu-1 .*{said}"):
         distribute(cluster[0], cluster[1:2], container, rank_key)
     assert KEYS not in cluster[1].files
     assert image.tag(container) not in cluster[1].images
@@ -179,7 +178,9 @@ def test_a_hand_over_that_breaks_names_the_host_and_closes_the_way_in(cluster, c
 def test_an_image_that_is_another_one_after_its_way_names_the_host(cluster, container, rank_key, monkeypatch):
     ensure_built(cluster[0], container)
     monkeypatch.setattr(cluster[0], "_hand_over", lambda tag, target: target.images.update({tag: "sha256:bent"}) or "")
-    with pytest.raises(RemoteError, match=r"gpu-1 .* got another image than gpu-0 .*Run the same command again"):
+    with pytest.raises(
+        RemoteError, match=r"gpu-1 .* the image there differs from the one on gpu-0 .*Run the same command again"
+    ):
         distribute(cluster[0], cluster[1:2], container, rank_key)
 
 
@@ -191,7 +192,7 @@ def test_a_chain_that_breaks_is_said_and_the_hosts_behind_it_get_the_image_one_b
     distribute(cluster[0], cluster[1:], container, rank_key)
     assert len({machine.images[image.tag(container)] for machine in cluster}) == 1
     assert "the chain broke at gpu-2 (no route to host)" in capsys.readouterr().err
-    assert not any({KEYS, TAKE_IN} & machine.files.keys() for machine in cluster)
+    assert not any({KEYS, RECEIVE} & machine.files.keys() for machine in cluster)
 
 
 def test_the_key_that_lets_the_image_in_can_do_that_once_from_one_address():
@@ -213,13 +214,13 @@ def test_a_wrong_registry_key_is_named_with_the_place_to_mend_it(machine, contai
     [
         (
             "Get https://r.test/v2/: dial tcp 10.1.1.1:5000: connect: connection refused",
-            "Nothing is wrong with the key",
+            "The key is not the problem",
         ),
         ("login attempt to https://r.test/v2/ failed with status: 401 Unauthorized", "Put a valid key into /keys/ngc"),
     ],
 )
 def test_a_silent_registry_is_not_taken_for_a_wrong_key(said, hint, container):
-    assert _what_to_mend(said, replace(container, registry_key_file="/keys/ngc")).startswith(hint)
+    assert _login_hint(said, replace(container, registry_key_file="/keys/ngc")).startswith(hint)
 
 
 def test_an_exported_key_does_not_reach_a_registry_whose_key_file_is_named(machine, container):

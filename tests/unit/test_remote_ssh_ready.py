@@ -72,7 +72,7 @@ def test_a_wrong_host_key_ends_the_wait_at_once():
 
 
 def test_a_machine_that_never_comes_is_named_with_what_it_said_last():
-    with pytest.raises(UnreachableError, match="The last try said: refused"):
+    with pytest.raises(UnreachableError, match="The last error: refused"):
         wait_for_ssh(Booting(*[UnreachableError("refused")] * 50), timeout_s=0.05, every_s=0.01)
 
 

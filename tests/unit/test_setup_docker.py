@@ -75,7 +75,7 @@ def test_a_daemon_that_ends_at_once_is_a_sentence_with_its_last_words(
     monkeypatch.delenv("DOCKER_HOST", raising=False)
     monkeypatch.setattr(docker, "SYSTEMD", tmp_path / "no-systemd")
     monkeypatch.setattr(docker, "_dockerd", lambda: str(daemon))
-    with pytest.raises(SetupError, match=r"dockerd ended at once \(exit code 7\).*\n.*no space left on device"):
+    with pytest.raises(SetupError, match=r"dockerd ended \(exit code 7\).*\n.*no space left on device"):
         docker.ensure(home)
 
 
@@ -112,5 +112,5 @@ def test_a_service_that_a_package_brings_is_switched_off_whether_it_runs_or_not(
         (programs / name).write_text(f"#!/bin/sh\n{body}\n")
         (programs / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
-    docker._retire_service("docker-registry", home)
+    docker._disable_service("docker-registry", home)
     assert (tmp_path / "told").read_text().split() == told

@@ -88,15 +88,15 @@ def test_an_answer_that_is_no_script_is_not_run(tmp_path: Path) -> None:
 
 def test_what_is_built_is_there_whole_or_not_at_all(tmp_path: Path) -> None:
     folder = tmp_path / "engine" / "abc"
-    with pytest.raises(KeyboardInterrupt), go.made_once(folder) as making:
+    with pytest.raises(KeyboardInterrupt), go.build_once(folder) as making:
         assert making
         (making / "bin" / "pulumi").touch()
         raise KeyboardInterrupt
     assert list(folder.parent.iterdir()) == []
-    with go.made_once(folder) as making:
+    with go.build_once(folder) as making:
         assert making
         (making / "bin" / "pulumi").touch()
-    with go.made_once(folder) as again:
+    with go.build_once(folder) as again:
         assert again is None
     assert (folder / "bin" / "pulumi").exists()
 

@@ -114,5 +114,5 @@ def test_a_home_that_cannot_be_made_is_a_sentence_and_no_traceback(command: str)
     argv = [VENV / "bin" / program, *words]
     ended = subprocess.run(argv, cwd=PROJECT, env=environment, capture_output=True, text=True, check=False)
     assert ended.returncode == 1
-    assert "/proc/nobody: No such file or directory. See to it" in ended.stderr
+    assert "/proc/nobody: No such file or directory. Fix that" in ended.stderr
     assert "Traceback" not in ended.stderr

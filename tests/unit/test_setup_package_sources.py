@@ -15,7 +15,7 @@ from microcluster.setup.package_sources import (
     ca_bundle,
     pip_configuration,
     proxies,
-    told,
+    tool_output,
 )
 
 STANZAS = """\
@@ -101,14 +101,14 @@ def test_an_address_with_a_password_is_refused_without_showing_it_because_a_laye
 
 def test_a_package_tool_that_hangs_is_named_and_one_that_is_missing_says_nothing():
     with pytest.raises(HostSettingsError, match="`sleep 60` gave no answer within 0.1 s"):
-        told(("sleep", "60"), limit_s=0.1)
-    assert told(("no-such-package-tool", "dump")) == ""
+        tool_output(("sleep", "60"), limit_s=0.1)
+    assert tool_output(("no-such-package-tool", "dump")) == ""
 
 
 def test_a_base_that_is_never_done_is_stopped_with_all_it_started(tmp_path):
     child = tmp_path / "child"
     began = time.monotonic()
-    with (tmp_path / "log").open("wb") as log, pytest.raises(ImageError, match="sh was not over after"):
+    with (tmp_path / "log").open("wb") as log, pytest.raises(ImageError, match="sh was stopped after"):
         _run(("sh", "-c", f"sleep 60 & echo $! > {child}; wait"), log, limit_s=2)
     while _lives(child.read_text().strip()):
         assert time.monotonic() - began < 60

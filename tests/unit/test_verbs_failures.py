@@ -144,7 +144,7 @@ def test_what_nobody_foresaw_names_the_command_its_type_and_the_file_with_the_de
 def test_a_home_that_cannot_be_written_to_hides_no_error(home, monkeypatch):
     (home / "cache").write_text("a file where a folder should be")
     told = unforeseen.sentence("fab sweep", KeyError("id"))
-    assert "KeyError: 'id'" in told and "could not be kept" in told
+    assert "KeyError: 'id'" in told and "could not be written" in told
 
 
 def test_make_ends_with_a_sentence_whatever_is_raised_in_it(home, monkeypatch, capsys):
