@@ -143,6 +143,7 @@ def machines_of(settings: Settings) -> Machines:
         settings.public_subnet,
         settings.registry_name,
         settings.registry_port,
+        settings.IMAGES,
     )
 
 

@@ -30,14 +30,7 @@ class ProcessError(Exception):
 
 def running_pid(settings: Settings) -> int | None:
     """The process that serves this account: the one that holds the account's lock."""
-    if not (settings.state / LOCK_FILE).exists():
-        return None
-    with open(settings.state / LOCK_FILE) as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return _read_pid(settings)
-    return None
+    return _read_pid(settings) if _is_claimed(settings) else None
 
 
 def claim(settings: Settings) -> IO[str]:
@@ -144,7 +137,8 @@ def stop(settings: Settings) -> bool:
         return False
     os.kill(pid, signal.SIGTERM)
     what, log = f"the end of the emulator (process {pid})", str(settings.state / LOG_FILE)
-    wait_until(what, lambda: running_pid(settings) is None, STOP_TIMEOUT_S, look=log, error=ProcessError)
+    # The server removes its pid file a moment before it lets go of the account.
+    wait_until(what, lambda: not _is_claimed(settings), STOP_TIMEOUT_S, look=log, error=ProcessError)
     return True
 
 
@@ -177,6 +171,17 @@ def post(settings: Settings, path: str) -> dict[str, Any]:
 def _opener(settings: Settings) -> urllib.request.OpenerDirector:
     direct = urllib.request.ProxyHandler({})
     return urllib.request.build_opener(direct, urllib.request.HTTPSHandler(context=trusting(settings)))
+
+
+def _is_claimed(settings: Settings) -> bool:
+    if not (settings.state / LOCK_FILE).exists():
+        return False
+    with open(settings.state / LOCK_FILE) as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
 
 
 def _read_pid(settings: Settings) -> int | None:

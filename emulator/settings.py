@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from emulator.fault_injection import BROKEN_TLS, COMMON_KINDS, FaultInjectionError, FaultModel, FaultRates
+from emulator.machines import MACHINE_IMAGE
 
 SETTINGS_FILE = "settings.toml"
 LOOPBACK = "127.0.0.1"
@@ -33,6 +34,7 @@ class Settings:
     Seconds are seconds of the account's own clock: with ``clock_rate`` 600 one real second is ten minutes of rent.
     """
 
+    IMAGES: ClassVar[tuple[str, ...]] = (MACHINE_IMAGE,)  # of the machines
     FAULT_MODEL: ClassVar[FaultModel] = FaultModel(COMMON_KINDS)
     COMMAND: ClassVar[str] = "python -m emulator {}"  # with a word in it, the command for an account of this vendor
 

@@ -40,7 +40,7 @@ def as_text(status: dict[str, Any]) -> str:
     if status.get("trouble"):
         lines.append(f"trouble: {status['trouble']}")
     for each in status["machines"]:
-        lines.append(f"machine {each['guest_id']} {each['name']} ({each['flavor']}): {each['state']}")
+        lines.append(f"machine {each['guest_id']} {_printable(each['name'])} ({each['flavor']}): {each['state']}")
         lines += [f"  {each['error']}"] if each["error"] else []
     for order in status.get("waiting", []):
         approve = f"python -m emulator approve {order['id']}"
@@ -50,10 +50,17 @@ def as_text(status: dict[str, Any]) -> str:
             lines.append(f"{title}: " + ", ".join(f"{name} {times}" for name, times in sorted(counts.items())))
     for each in status.get("billed", []):
         limit = f", at most {each['at_most_per_month']} a month" if each["at_most_per_month"] else ""
-        lines.append(f"billed: {each['what']} {each['id']} ({each['name']}): {each['per_hour']} an hour{limit}")
+        lines.append(
+            f"billed: {each['what']} {each['id']} ({_printable(each['name'])}): {each['per_hour']} an hour{limit}"
+        )
     lines.append(f"open billing items: {status['open_billing_items']}")
     lines.append(f"bill so far: {status['bill']} {status['currency']}")
     return "\n".join(lines)
+
+
+def _printable(text: str) -> str:
+    """A name that a person chose; what could move a terminal's cursor is shown as its code."""
+    return "".join(each if each.isprintable() else f"\\u{ord(each):04x}" for each in text)
 
 
 def _settings(settings: Settings, *, running: bool) -> dict[str, Any]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from emulator.machines.container_machines import ContainerMachines
 from emulator.machines.publishing import publish
 from emulator.machines.registry import key_of
-from emulator.machines.spec import Disk, MachineError, Machines, MachineSpec, NoMachines, Rule
+from emulator.machines.spec import MACHINE_IMAGE, Disk, MachineError, Machines, MachineSpec, NoMachines, Rule, Share
 
 __all__ = [
+    "MACHINE_IMAGE",
     "ContainerMachines",
     "Disk",
     "MachineError",
@@ -15,6 +16,7 @@ __all__ = [
     "Machines",
     "NoMachines",
     "Rule",
+    "Share",
     "key_of",
     "publish",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,9 +19,9 @@ from emulator.machines.networks import Networks
 from emulator.machines.spec import MachineError, MachineSpec
 from emulator.machines.waiting import wait_until
 
-IMAGE = "microcluster/machine:current"
 ACCOUNT_LABEL, GUEST_LABEL = "microcluster.emulator", "microcluster.guest"
 MACHINE_MOUNT = "/var/lib/machine"
+DOCKER_MOUNT, SHARE_MOUNT = "/var/lib/docker", "/srv/share"
 STOP_S = 5  # Then it is killed, which its file systems survive.
 REMOVAL_S = 60
 IFNAME = "com.docker.network.endpoint.ifname"  # Honoured by Docker 28; older daemons go by the networks' names.
@@ -45,20 +46,18 @@ class Containers:
     def label(self) -> str:
         return f"{ACCOUNT_LABEL}={self._account}"
 
-    def require_image(self) -> None:
-        """Refuse to begin without the machine image."""
-        with docker_doing("Looking for the machine image"):
-            self._client.images.get(IMAGE)
+    def require_images(self, images: Iterable[str]) -> None:
+        """Refuse to begin without the images of the machines."""
+        for image in images:
+            with docker_doing("Looking for the machine image"):
+                self._client.images.get(image)
 
     def start(self, machine: Machine) -> None:
         """Create the container unless it is there, and start it unless it runs."""
         spec = machine.spec
         with docker_doing(f"Starting machine {spec.guest_id} ({spec.hostname})"):
             container = self._find(spec.guest_id) or self._create(machine)
-            public = self._networks.public_name
-            if spec.public_address and public not in container.attrs["NetworkSettings"]["Networks"]:
-                endpoint = {"ipv4_address": spec.public_address, "driver_opt": {IFNAME: PUBLIC}}
-                self._client.networks.get(public).connect(container, **endpoint)
+            self._connect_publicly(container, spec)
             container.start()
 
     def attachment(self, guest_id: int) -> Attachment | None:
@@ -124,6 +123,17 @@ class Containers:
             found = self._client.api.containers(all=True, filters=filters)
         return {int(each["Labels"][GUEST_LABEL]) for each in found}
 
+    def _connect_publicly(self, container: Container, spec: MachineSpec) -> None:
+        """Give the container the machine's public address, in place of another one that it had."""
+        name = self._networks.public_name
+        endpoint = container.attrs["NetworkSettings"]["Networks"].get(name)
+        if endpoint and (endpoint.get("IPAMConfig") or {}).get("IPv4Address") != spec.public_address:
+            self._client.networks.get(name).disconnect(container)
+            endpoint = None
+        if spec.public_address and not endpoint:
+            wanted = {"ipv4_address": spec.public_address, "driver_opt": {IFNAME: PUBLIC}}
+            self._client.networks.get(name).connect(container, **wanted)
+
     def _find(self, guest_id: int) -> Container | None:
         try:
             return self._client.containers.get(self._name(guest_id))
@@ -144,18 +154,18 @@ class Containers:
             self._client.api._version, ipv4_address=spec.private_address, driver_opt={IFNAME: PRIVATE}
         )
         return self._client.containers.create(
-            IMAGE,
+            spec.image,
             name=self._name(spec.guest_id),
             hostname=spec.hostname,
             domainname=spec.domain,
             labels=labels,
             network=network,
             networking_config={network: endpoint},
-            extra_hosts={machine.registry_name: self._networks.services},
+            extra_hosts={machine.registry_name: self._networks.services} if machine.registry_name else {},
             volumes={
                 str(machine.folder): {"bind": MACHINE_MOUNT, "mode": "ro"},
                 # A Docker daemon cannot store its layers on the layers of another one.
-                self._volume(spec.guest_id): {"bind": "/var/lib/docker", "mode": "rw"},
+                self._volume(spec.guest_id): {"bind": SHARE_MOUNT if spec.share else DOCKER_MOUNT, "mode": "rw"},
             },
             **isolation(raises_limits=may_raise_limits()),
         )

@@ -14,7 +14,7 @@ import docker
 
 from emulator.machines import host_tools, machine_mount, network_access, reachability
 from emulator.machines.access_file import AccessFile
-from emulator.machines.container import IMAGE, Containers, Machine
+from emulator.machines.container import Containers, Machine
 from emulator.machines.disks import DiskFolder
 from emulator.machines.docker_errors import connect
 from emulator.machines.firewall import firewall_text
@@ -22,7 +22,7 @@ from emulator.machines.network_access import Attachment
 from emulator.machines.networks import Networks
 from emulator.machines.registry import KEY_FILE, Registry
 from emulator.machines.restart_watch import StartWatch
-from emulator.machines.spec import MachineError, MachineSpec, Rule
+from emulator.machines.spec import MACHINE_IMAGE, MachineError, MachineSpec, Rule
 from emulator.machines.waiting import wait_until
 
 AT_THE_SAME_TIME = 8  # Starts and removals beyond this only make Docker slower.
@@ -40,10 +40,13 @@ class ContainerMachines:
         public_subnet: str,
         registry_name: str,
         registry_port: int,
+        images: tuple[str, ...] = (MACHINE_IMAGE,),
     ) -> None:
+        """Args: registry_name: empty where the vendor has no registry; images: those of the machines, the first one for probes."""
         self._account, self._state = account, state.absolute()
         self._subnets, self._public_subnet = dict(private_subnets), public_subnet
         self._registry_name, self._registry_port = registry_name, registry_port
+        self._images = images
         self._disks = DiskFolder(self._state / "disks")
         self._locks: dict[int, threading.RLock] = {}
         self._starting = threading.BoundedSemaphore(AT_THE_SAME_TIME)
@@ -52,9 +55,10 @@ class ContainerMachines:
     def open(self) -> None:
         """Make networks and registry exist and run; may be repeated, also after the host has rebooted."""
         host_tools.require_all()
-        self._containers.require_image()
+        self._containers.require_images(self._images)
         self._networks.ensure()
-        self._registry.open()
+        if self._registry_name:
+            self._registry.open()
         if self._watch is None:
             self._watch = StartWatch(self._docker, self._containers.label, self._open_all_gates, self._open_gate)
             self._watch.open()
@@ -62,13 +66,14 @@ class ContainerMachines:
     def require_way_to(self, port: int) -> None:
         """Fail if this host's firewall keeps machines from the API on ``port``, or from the registry."""
         network = self._networks.private_name(next(iter(self._subnets)))
-        reachability.require(self._docker, IMAGE, network, self._networks.services, (port, self._registry_port))
+        ports = (port, self._registry_port) if self._registry_name else (port,)
+        reachability.require(self._docker, self._images[0], network, self._networks.services, ports)
 
     def boot(self, spec: MachineSpec) -> None:
-        """Create or start the machine and return once its sshd listens; may be repeated."""
+        """Create or start the machine and return once its service listens; may be repeated."""
         with self._lock(spec.guest_id), self._starting:
             disk_lines = self._disks.attach(spec.guest_id, spec.disks)
-            given = machine_mount.files(spec, disk_lines, self._registry.reference, self._registry.authority)
+            given = machine_mount.files(spec, disk_lines, *self._registry_facts())
             folder = self._folder(spec.guest_id) / "given"
             machine_mount.write(folder, given)
             access = AccessFile(self._folder(spec.guest_id))
@@ -76,8 +81,10 @@ class ContainerMachines:
             self._containers.start(Machine(spec, folder, self._registry_name))
             self._open_gate(spec.guest_id)
             look = f"`docker logs {self._account}-{spec.guest_id}`"
-            wait_until(f"sshd of {spec.hostname} ({spec.guest_id})", lambda: self._is_up(spec), BOOT_S, look=look)
-            self._containers.run_inside(spec.guest_id, ("/usr/local/lib/machine/devices",))
+            what = f"port {spec.service_port} of {spec.hostname} ({spec.guest_id})"
+            wait_until(what, lambda: self._is_up(spec), BOOT_S, look=look)
+            if not spec.share:
+                self._containers.run_inside(spec.guest_id, ("/usr/local/lib/machine/devices",))
 
     def power_off(self, guest_id: int) -> None:
         """Stop the machine and keep its disks."""
@@ -114,7 +121,8 @@ class ContainerMachines:
         if self._watch is not None:
             self._watch.close()
             self._watch = None
-        self._registry.close()
+        if self._registry_name:
+            self._registry.close()
 
     def reset(self) -> None:
         """Remove everything that this account has on the host."""
@@ -143,6 +151,9 @@ class ContainerMachines:
     @cached_property
     def _registry(self) -> Registry:
         return Registry(self._state, self._registry_name, self._networks.services, self._registry_port)
+
+    def _registry_facts(self) -> tuple[str, str]:
+        return (self._registry.reference, self._registry.authority) if self._registry_name else ("", "")
 
     def _lock(self, guest_id: int) -> threading.RLock:
         return self._locks.setdefault(guest_id, threading.RLock())  # One step, unlike a defaultdict's.
@@ -176,4 +187,4 @@ class ContainerMachines:
         if machine is None:
             log = self._containers.last_log_lines(spec.guest_id)
             raise MachineError(f"Booting machine {spec.guest_id} ({spec.hostname}): it stopped: {log}")
-        return network_access.sshd_listens(machine.pid)
+        return network_access.listens(machine.pid, spec.service_port)

@@ -17,14 +17,15 @@ def gpus_json(spec: MachineSpec) -> str:
 
 
 def _gpu(spec: MachineSpec, index: int) -> dict[str, object]:
-    if spec.gpu_model not in MEMORY_MIB:
+    memory_mib = MEMORY_MIB.get(spec.gpu_model, spec.gpu_memory_mib)
+    if not memory_mib:
         known = ", ".join(MEMORY_MIB)
         raise MachineError(f"Preparing machine {spec.guest_id}: no GPU '{spec.gpu_model}' is emulated. Use {known}.")
     return {
         "index": index,
         "name": f"{spec.gpu_model} (emulated)",
         "uuid": f"GPU-{uuid.uuid5(uuid.NAMESPACE_OID, f'{spec.guest_id}/{index}')}",
-        "memory_mib": MEMORY_MIB[spec.gpu_model],
+        "memory_mib": memory_mib,
         "driver_version": DRIVER,
         "cuda_version": CUDA,
         "bus_id": f"00000000:{0xAF + index:02X}:00.0",

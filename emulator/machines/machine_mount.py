@@ -9,7 +9,7 @@ from pathlib import Path
 import yaml
 
 from emulator.machines.gpus import gpus_json
-from emulator.machines.spec import MachineSpec
+from emulator.machines.spec import MachineSpec, Share
 
 GATE = "gate"
 CLOUD_CONFIG = "#cloud-config"
@@ -25,7 +25,13 @@ def files(spec: MachineSpec, disk_lines: str, registry: str, authority: str) -> 
         "registry": f"{registry}\n",
         "root_password": spec.root_password,
         "ssh_host_ed25519_key": host_key(spec.user_data) or "",
+        "startup_script": spec.startup_script,
+        **_share(spec.share),
     }
+
+
+def _share(share: Share | None) -> dict[str, str]:
+    return {"share": share.name, "username": share.username, "password": share.password} if share else {}
 
 
 def host_key(user_data: str) -> str | None:

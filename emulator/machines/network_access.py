@@ -11,7 +11,6 @@ from emulator.machines.firewall import PRIVATE, PUBLIC
 from emulator.machines.host_tools import in_network_of
 from emulator.machines.spec import MachineError
 
-SSH_PORT = 22
 LISTENING = "0A"  # The state column of /proc/net/tcp.
 LEAST_BURST_BYTES = 64 * 1024  # At least one segment that the kernel has not yet split.
 BURST_S = 0.002
@@ -65,10 +64,11 @@ def shaping_argv(interface: str, mbps: int) -> tuple[str, ...]:
     return ("tc", "qdisc", "replace", "dev", interface, "root", "tbf", *limits)
 
 
-def sshd_listens(pid: int) -> bool:
-    """Whether sshd listens, without a connection: the machine's rules might refuse one."""
-    lines = Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:]
-    return any(line.split()[1].endswith(f":{SSH_PORT:04X}") and line.split()[3] == LISTENING for line in lines)
+def listens(pid: int, port: int) -> bool:
+    """Whether a machine's service listens, without a connection: the machine's rules might refuse one."""
+    tables = (Path(f"/proc/{pid}/net/{name}").read_text().splitlines()[1:] for name in ("tcp", "tcp6"))
+    rows = (line.split() for table in tables for line in table)
+    return any(row[1].endswith(f":{port:04X}") and row[3] == LISTENING for row in rows)
 
 
 def _check_names(machine: Attachment) -> None:

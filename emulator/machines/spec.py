@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+MACHINE_IMAGE = "microcluster/machine:current"
+SSH_PORT, SMB_PORT = 22, 445
+
 
 class MachineError(Exception):
     """A machine operation failed; the message is a full sentence."""
@@ -30,8 +33,17 @@ class Rule:
 
 
 @dataclass(frozen=True)
+class Share:
+    """What a file server serves, and to whom."""
+
+    name: str
+    username: str
+    password: str
+
+
+@dataclass(frozen=True)
 class MachineSpec:
-    """The machine behind one guest."""
+    """The machine behind one guest, or behind one shared drive."""
 
     guest_id: int
     hostname: str
@@ -49,6 +61,18 @@ class MachineSpec:
     port_speed_mbps: int
     root_password: str = ""
     """Root's password, as on every guest; without one root cannot log in with a password."""
+    image: str = MACHINE_IMAGE
+    gpu_memory_mib: int = 0
+    """Of each GPU, where the model's is not known."""
+    startup_script: str = ""
+    """What root runs at the next boot, on images that run one."""
+    share: Share | None = None
+    """With it the machine is a file server; nobody logs in."""
+
+    @property
+    def service_port(self) -> int:
+        """The port that is open once the machine is up."""
+        return SMB_PORT if self.share else SSH_PORT
 
 
 class Machines(Protocol):

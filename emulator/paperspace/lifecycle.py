@@ -30,8 +30,8 @@ def provision(account: Account, machine: Machine, *, start: bool) -> Event:
     elif start:
         phases += _starting(account, new_event(account, machine, "start"))
     _begin(account, machine, phases, READY if start and not machine.failed else OFF)
-    machine.powered = start and not machine.failed
-    machine.boots += machine.powered
+    if start and not machine.failed:
+        _boot(account, machine)
     return create
 
 
@@ -40,7 +40,7 @@ def start(account: Account, machine: Machine) -> Event:
     event = new_event(account, machine, "start")
     addresses.power_on(account, machine)
     _begin(account, machine, _starting(account, event), READY)
-    machine.powered, machine.boots = True, machine.boots + 1
+    _boot(account, machine)
     if not billing.is_open(account, machine.id, billing.MACHINE):
         billing.open_for(account, billing.MACHINE, machine, account.catalog.types[machine.machine_type].per_hour)
     return event
@@ -59,7 +59,7 @@ def restart(account: Account, machine: Machine) -> Event:
     settings, event = account.settings, new_event(account, machine, "restart")
     lag = Phase(READY, settings.restart_lag_s, event.id, is_lag=True)
     _begin(account, machine, [lag, Phase(RESTARTING, settings.starting_s, event.id, waits=True)], READY)
-    machine.boots += 1
+    _boot(account, machine)
     return event
 
 
@@ -115,6 +115,16 @@ def _starting(account: Account, event: Event) -> list[Phase]:
         Phase(STARTING, settings.starting_s, event.id, waits=True),
         Phase(SERVICE_READY, settings.serviceready_s, event.id),
     ]
+
+
+def _boot(account: Account, machine: Machine) -> None:
+    """Let the machine behind boot, with the startup script that it gets: one that runs once is handed out a single time."""
+    machine.powered, machine.boots, machine.startup_script = True, machine.boots + 1, ""
+    for script in list(account.store.scripts.values()):
+        is_due = machine.id in script.machine_ids and script.is_enabled
+        if is_due and not (script.is_run_once and machine.id in script.served_ids):
+            machine.startup_script = script.text
+            script.served_ids.append(machine.id)
 
 
 def _begin(account: Account, machine: Machine, phases: list[Phase], settles: str) -> None:

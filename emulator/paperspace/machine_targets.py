@@ -1,16 +1,17 @@
-"""The machine behind each machine of the account, and the server behind each drive."""
+"""The machine behind each machine of the account, and the file server behind each shared drive."""
 
 from __future__ import annotations
 
 from emulator.machine_reconciler import Target
-from emulator.machines import MachineSpec
+from emulator.machines import MachineSpec, Share
 from emulator.paperspace import lifecycle
 from emulator.paperspace.account import Account
-from emulator.paperspace.records import Machine
+from emulator.paperspace.records import Drive, Machine
+from emulator.paperspace.settings import BOX_IMAGE, DRIVE_IMAGE
 
-USER = "paperspace"
 DOMAIN = "paperspace.internal"
 PRIVATE_MBPS = 10_000  # the vendor's page on networks
+MIB_OF_GB = 1024
 
 
 class MachineTargets:
@@ -28,12 +29,17 @@ class MachineTargets:
         return lifecycle.next_moment(self._account)
 
     def ids(self) -> list[int]:
-        """The machines that exist or have to be removed."""
-        return [machine.id for machine in self._account.store.machines.read_all()]
+        """The machines and drives that exist or have to be removed."""
+        store = self._account.store
+        return [each.id for table in (store.machines, store.drives) for each in table.read_all()]
 
-    def target(self, machine_id: int) -> Target:
-        """The state that a machine has to reach."""
-        machine = self._account.store.machines.read(machine_id)
+    def target(self, number: int) -> Target:
+        """The state that a machine, or a drive's server, has to reach."""
+        store = self._account.store
+        drive = store.drives.read(number)
+        if drive:
+            return Target(spec=None if drive.deleting else _drive_spec(self._account, drive))
+        machine = store.machines.read(number)
         if machine.deleting:
             return Target(spec=None)
         return Target(
@@ -41,14 +47,19 @@ class MachineTargets:
             powered=machine.powered,
             boots=machine.boots,
             private_mbps=PRIVATE_MBPS,
-            public_mbps=0,
         )
 
-    def report(self, machine_id: int, target: Target, error: str | None) -> None:
-        """Record that a machine has reached its target, or why not."""
-        machine = self._account.store.machines[machine_id]
+    def report(self, number: int, target: Target, error: str | None) -> None:
+        """Record that a machine or a drive's server has reached its target, or why not."""
+        store = self._account.store
+        if number in store.drives:
+            store.drives[number].error = error
+            if target.spec is None and not error:
+                del store.drives[number]
+            return
+        machine = store.machines[number]
         machine.error = error
-        if not error and target == self.target(machine_id):
+        if not error and target == self.target(number):
             machine.reached = machine.revision
 
 
@@ -58,15 +69,44 @@ def _machine_spec(account: Account, machine: Machine) -> MachineSpec:
         guest_id=machine.id,
         hostname=machine.ref,
         domain=DOMAIN,
-        router_id=account.store.networks.read(machine.network_id).position + 1,
+        router_id=_network_number(account, machine.network_id),
         private_address=machine.private_ip,
         public_address=machine.public_ip,
         cores=kind.cores,
         memory_gb=max(1, int(kind.memory_gb)),
-        gpu_model=None,
-        gpu_count=0,
+        gpu_model=kind.gpu,
+        gpu_count=kind.gpus,
         disks=(),
         ssh_keys=tuple(machine.ssh_keys),
         user_data="",
         port_speed_mbps=PRIVATE_MBPS,
+        image=BOX_IMAGE,
+        gpu_memory_mib=kind.gpu_memory_gb * MIB_OF_GB,
+        startup_script=machine.startup_script,
     )
+
+
+def _drive_spec(account: Account, drive: Drive) -> MachineSpec:
+    return MachineSpec(
+        guest_id=drive.id,
+        hostname=drive.ref,
+        domain=DOMAIN,
+        router_id=_network_number(account, drive.network_id),
+        private_address=drive.address,
+        public_address=None,
+        cores=1,
+        memory_gb=1,
+        gpu_model=None,
+        gpu_count=0,
+        disks=(),
+        ssh_keys=(),
+        user_data="",
+        port_speed_mbps=PRIVATE_MBPS,
+        image=DRIVE_IMAGE,
+        share=Share(drive.ref, drive.username, drive.password),
+    )
+
+
+def _network_number(account: Account, network_id: int) -> int:
+    """The number by which the machines know a network: its subnet's place in the settings, from 1."""
+    return account.store.networks.read(network_id).position + 1

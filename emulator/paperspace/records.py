@@ -57,8 +57,7 @@ class Machine:
     reached: int = 0
     deleting: bool = False
     failed: bool = False  # its creation has ended with an error
-    script_text: str = ""  # what the next boot runs
-    script_serial: str = ""
+    startup_script: str = ""  # the text that the last boot has got, or the next one gets
     error: str | None = None  # why the machine behind it does not come up
 
 

@@ -9,6 +9,7 @@ from emulator import settings
 from emulator.fault_injection import BEFORE, COMMON_KINDS, LIST_KINDS, FaultKind, FaultModel
 from emulator.paperspace.errors import REFUSALS
 
+BOX_IMAGE, DRIVE_IMAGE = "microcluster/ml-in-a-box:current", "microcluster/drive:current"
 MACHINES_CREATE = "machines-create"
 VENDOR_ERRORS = ("too_many_requests", "internal_server_error", "timeout")
 FAULT_KINDS = {
@@ -24,6 +25,7 @@ FAULT_KINDS = {
 class Settings(settings.Settings):
     """Beside what every account has."""
 
+    IMAGES: ClassVar[tuple[str, ...]] = (BOX_IMAGE, DRIVE_IMAGE)
     FAULT_MODEL: ClassVar[FaultModel] = FaultModel(FAULT_KINDS)
     COMMAND: ClassVar[str] = "python -m emulator {} paperspace"
 

@@ -26,8 +26,10 @@ from microcluster.setup.package_sources import HostSettingsError
 from microcluster.setup.trainer_source import Source, SourceError, find, inputs
 
 BASE, TRAINING = "base", "training"
-IMAGES = ("machine", TRAINING)
-USUAL_S = {"base": 30, "machine": 60, "training": 300}
+IMAGES = ("machine", TRAINING)  # of the local stack
+PAPERSPACE = ("ml-in-a-box", "drive")  # of the emulated Paperspace account
+PARENTS = {"ml-in-a-box": "machine"}  # every other image stands on the base
+USUAL_S = {"base": 30, "machine": 60, "training": 300, "ml-in-a-box": 60, "drive": 30}
 REPEAT_S = 30  # Between two progress lines.
 API_TIMEOUT_S = 1800  # One step of a build may take long without output.
 FAILURES = (ImageError, HostSettingsError, docker.errors.DockerException, requests.exceptions.RequestException)
@@ -40,7 +42,11 @@ def ensure(names: tuple[str, ...], home: Path, say: Callable[[str], None]) -> No
     with _alone(home, say):
         source = _source(home, say) if TRAINING in names else None
         added = {TRAINING: inputs(source)}
-        images = (base, *(Image(name, base, added.get(name, {})) for name in names))
+        parents = {
+            name: Image(name, base) for name in dict.fromkeys(PARENTS[name] for name in names if name in PARENTS)
+        }
+        made = {name: Image(name, parents.get(PARENTS.get(name), base), added.get(name, {})) for name in names}
+        images = (base, *(parents | made).values())
         for image in images:
             if _missing(client, image.tag):
                 _build(client, image, home, say)
@@ -152,12 +158,18 @@ class _Narrator:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Build the named images, or all of them."""
+    """Build the named images, or those of the local stack."""
     parser = argparse.ArgumentParser(prog="python -m microcluster.setup.images", description=__doc__)
-    parser.add_argument("images", nargs="*", metavar="image", help="machine, training; both without a name")
+    parser.add_argument(
+        "images",
+        nargs="*",
+        metavar="image",
+        help="machine, training; ml-in-a-box and drive for the emulated Paperspace account; without a name the first two",
+    )
     names = tuple(parser.parse_args(arguments).images) or IMAGES
-    if unknown := set(names) - set(IMAGES):
-        parser.error(f"no such image: {', '.join(sorted(unknown))}; there are {' and '.join(IMAGES)}")
+    known = (*IMAGES, *PAPERSPACE)
+    if unknown := set(names) - set(known):
+        parser.error(f"no such image: {', '.join(sorted(unknown))}; there are {', '.join(known)}")
     home = Home.of().root
     try:
         ensure(names, home, say)

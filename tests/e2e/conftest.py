@@ -11,7 +11,7 @@ import requests.exceptions
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-from emulator.machines.container import IMAGE
+from emulator.machines import MACHINE_IMAGE
 
 pytest_plugins = ["remote_cluster"]
 
@@ -46,9 +46,9 @@ def why_not() -> str | None:
     if os.geteuid() != 0:
         return "container tests need root"
     try:
-        docker.from_env(timeout=10).images.get(IMAGE)
+        docker.from_env(timeout=10).images.get(MACHINE_IMAGE)
     except docker.errors.ImageNotFound:
-        return f"container tests need the image {IMAGE}: run `make images`"
+        return f"container tests need the image {MACHINE_IMAGE}: run `make images`"
     except (docker.errors.DockerException, requests.exceptions.RequestException):
         return "container tests need a Docker daemon: run `make setup`"
     return None

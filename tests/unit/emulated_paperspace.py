@@ -87,7 +87,9 @@ class EmulatedPaperspace:
             return
         problems = problems_of_answer(method, path, status, body)
         # What the description refuses, the account refuses; the other way round it may be stricter.
-        repeated = path.split("/")  # as the vendor's examples do with the parameter of the path
+        repeated = [
+            part for part in path.split("/") if part
+        ]  # as the vendor's examples do with the parameter of the path
         new = {name: value for name, value in given.items() if value not in repeated}
         wrong = problems_of_request(method, path, new)
         problems += [f"accepted although {each}" for each in wrong] if status == 200 else []

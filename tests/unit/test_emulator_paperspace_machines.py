@@ -11,6 +11,7 @@ import pytest
 from emulator.paperspace import billing
 from emulator.paperspace.records import BillingItem, Records
 from emulator.paperspace.status import holdings
+from emulator.status import as_text, status_of
 from tests.unit.emulated_paperspace import EmulatedPaperspace, Refused, order
 
 DAY_S = 86_400.0
@@ -173,6 +174,13 @@ def test_everything_that_is_billed_is_in_the_status_with_its_price(account):
     }
     assert held["open_billing_items"] == len(prices)
     json.dumps(held)
+
+
+def test_a_hostile_name_cannot_move_the_terminal_of_who_reads_the_status(account):
+    account.order("a\x1b[2J\u202e\n[/b]")
+    text = as_text(status_of(account.account, holdings, port=1))
+    assert "a\\u001b[2J\\u202e\\u000a[/b]" in text
+    assert not {"\x1b", "\u202e"} & set(text)
 
 
 def test_a_machine_that_is_off_pays_for_its_type_unless_the_settings_say_otherwise(tmp_path):

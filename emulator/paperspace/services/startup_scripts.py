@@ -6,6 +6,7 @@ from typing import Any
 
 from emulator.paperspace import views
 from emulator.paperspace.account import Account
+from emulator.paperspace.errors import conflict
 from emulator.paperspace.fields import BOOLEAN, Field
 from emulator.paperspace.operations import Call, Operation, list_fields
 from emulator.paperspace.records import Script
@@ -57,6 +58,11 @@ def delete(account: Account, call: Call) -> dict[str, Any]:
 def assign(account: Account, call: Call) -> dict[str, Any]:
     """Let a machine run a script at its next boot."""
     script, machine = account.script(call.path["id"]), account.machine(call.input["machineId"])
+    others = [
+        each.ref for each in account.store.scripts.read_all() if machine.id in each.machine_ids and each != script
+    ]
+    if others:
+        raise conflict(f"Machine {machine.ref} has the startup script {others[0]}; unassign that one first.")
     if machine.id not in script.machine_ids:
         script.machine_ids.append(machine.id)
     return views.script(account, script)

@@ -1,0 +1,157 @@
+"""Machines and a drive of the emulated Paperspace account: the user, sudo, the startup script, the network, and Samba.
+
+Their images are no part of `make images`: build them with `python -m microcluster.setup.images ml-in-a-box drive`.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import docker
+import pytest
+import requests
+
+from emulator.machines.waiting import wait_until
+from emulator.paperspace.settings import BOX_IMAGE, DRIVE_IMAGE
+from tests.integration.conftest import ROOT, free_port
+from tests.unit.emulated_paperspace import order
+
+pytestmark = [pytest.mark.containers, pytest.mark.timeout(300)]
+READY_S, LIMIT_S = 120, 60
+SCRIPT = "id -un >/root/who; echo >>/root/boots; echo said"
+MOUNT = """
+set -e
+mkdir -p ~/drive
+pass=$(printf %s {password} | rclone obscure -)
+RCLONE_SMB_PASS=$pass rclone mount :smb:{share} ~/drive --smb-host {address} --smb-user {user} --vfs-cache-mode writes \
+    --vfs-write-back 1s --dir-cache-time 1s --daemon
+"""
+
+
+@dataclass
+class Team:
+    """A team with two machines and a drive in one network."""
+
+    api: str
+    key: Path
+    machines: list[dict[str, Any]]
+    drive: dict[str, Any]
+
+    def ask(self, method: str, path: str, body: Any = None) -> Any:
+        return ask(self.api, method, path, body)
+
+    def ssh(self, machine: dict[str, Any], command: str, user: str = "paperspace") -> subprocess.CompletedProcess[str]:
+        known = ("-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR")
+        where = ("-i", str(self.key), "-o", "BatchMode=yes", "-o", "ConnectTimeout=5", f"{user}@{machine['publicIp']}")
+        argv = ("ssh", "-F", "none", *known, *where, command)
+        return subprocess.run(argv, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+
+    def told(self, machine: dict[str, Any], command: str) -> str:
+        ended = self.ssh(machine, command)
+        assert ended.returncode == 0, ended.stderr
+        return ended.stdout.strip()
+
+
+def ask(api: str, method: str, path: str, body: Any = None) -> Any:
+    headers = {"Authorization": "Bearer local"}
+    answer = requests.request(method, f"{api}{path}", json=body or {}, headers=headers, timeout=LIMIT_S)
+    answer.raise_for_status()
+    return answer.json()
+
+
+@pytest.fixture(scope="module")
+def team(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
+    """The account in a process of its own; everything of it goes again."""
+    missing = [image for image in (BOX_IMAGE, DRIVE_IMAGE) if not docker.from_env().images.list(image)]
+    if missing:
+        pytest.skip(f"no image {missing[0]}: run `python -m microcluster.setup.images ml-in-a-box drive`")
+    folder, port = tmp_path_factory.mktemp("paperspace"), free_port()
+    state, key = folder / "state", folder / "login"
+    state.mkdir()
+    subnets = ["10.64.121.0/24", "10.64.122.0/24"]
+    (state / "settings.toml").write_text(
+        f'port = {port}\nprivate_subnets = {json.dumps(subnets)}\npublic_subnet = "198.51.100.64/26"\n'
+    )
+    subprocess.run(("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)), check=True)
+    run = command_of(state)
+    run("start")
+    try:
+        root = f"http://127.0.0.1:{port}"
+        requests.post(
+            f"{root}/console/ssh-keys", json={"key": key.with_suffix(".pub").read_text()}, timeout=LIMIT_S
+        ).raise_for_status()
+        yield rented(f"{root}/v1", key)
+    finally:
+        run("reset")
+
+
+def command_of(state: Path) -> Callable[[str], None]:
+    def run(word: str) -> None:
+        argv = (sys.executable, "-m", "emulator", word, "paperspace", "--state", str(state))
+        subprocess.run(argv, cwd=ROOT, check=True, timeout=READY_S)
+
+    return run
+
+
+def rented(api: str, key: Path) -> Team:
+    network = ask(api, "POST", "/private-networks", {"name": "train", "region": "ny2"})["id"]
+    wanted = {"name": "data", "size": 250, "region": "ny2", "networkId": network}
+    drive = ask(api, "POST", "/shared-drives", wanted)
+    script = ask(api, "POST", "/startup-scripts", {"name": "boot", "script": SCRIPT, "isRunOnce": True})["id"]
+    more = {"networkId": network, "publicIpType": "dynamic", "startupScriptId": script}
+    made = [ask(api, "POST", "/machines", order(name) | more)["data"]["id"] for name in ("node-0", "node-1")]
+    return Team(api, key, [ready(api, each) for each in made], drive)
+
+
+def ready(api: str, machine: str) -> dict[str, Any]:
+    def probe() -> dict[str, Any] | None:
+        shown = ask(api, "GET", f"/machines/{machine}")
+        return shown if shown["state"] == "ready" else None
+
+    return wait_until(f"machine {machine}", probe, READY_S)
+
+
+def test_the_user_may_do_everything_and_root_cannot_log_in(team):
+    first = team.machines[0]
+    assert team.told(first, "id -un; sudo -n id -un; hostname").split() == ["paperspace", "root", first["id"]]
+    assert team.ssh(first, "true", user="root").returncode != 0
+    assert team.told(first, "nvidia-smi -L").count("Quadro P4000 (emulated)") == 2
+
+
+def test_machines_of_one_network_reach_each_other_at_the_addresses_that_the_api_shows(team):
+    first, second = team.machines
+    assert first["privateIp"] in team.told(first, "ip -4 -o addr show eth0")
+    team.told(first, f"ping -c 1 -W 2 {second['privateIp']}")
+
+
+def test_a_script_that_runs_once_has_run_as_root_and_does_not_run_again(team):
+    first = team.machines[0]
+    assert team.told(first, "sudo cat /root/who /var/log/startup-script-output.log").split() == ["root", "said"]
+    team.ask("PATCH", f"/machines/{first['id']}/restart")
+    wait_until("the restart", lambda: team.ask("GET", f"/machines/{first['id']}")["state"] == "restarting", READY_S)
+    team.machines[0] = ready(team.api, first["id"])
+    assert team.told(team.machines[0], "sudo cat /root/boots | wc -l") == "1"
+
+
+def test_a_file_on_the_drive_is_read_on_the_other_machine_and_a_wrong_password_opens_nothing(team):
+    _, address, share = team.drive["mountPoint"].rsplit("\\", 2)
+    given = {"address": address, "share": share, "user": team.drive["username"]}
+    mount = MOUNT.format(**given, password=shlex.quote(team.drive["password"]))
+    for machine in team.machines:
+        team.told(
+            machine,
+            f"bash -c {shlex.quote(mount)} >/dev/null 2>&1; for i in $(seq 20); do mountpoint -q ~/drive && break; sleep 0.5; done; mountpoint ~/drive",
+        )
+    team.told(team.machines[0], "echo whole >~/drive/part && sync && mv ~/drive/part ~/drive/whole")
+    wait_until("the file", lambda: team.ssh(team.machines[1], "cat ~/drive/whole").stdout == "whole\n", LIMIT_S)
+    ls = f"rclone ls :smb:{share} --smb-host {address} --smb-user {given['user']} --retries 1 --low-level-retries 1"
+    refused = team.ssh(team.machines[1], f"RCLONE_SMB_PASS=$(rclone obscure wrong) {ls}")
+    assert refused.returncode != 0
+    assert "invalid" in refused.stderr
