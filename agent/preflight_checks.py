@@ -41,6 +41,8 @@ def preflight(run):
                 found, "bandwidth", lambda: [one for streams in STREAMS for one in bandwidth(run, streams)]
             )
     rows = preflight_rules.judge(found, run.spec)
+    if found["bandwidth"] and run.spec.meeting_port:
+        rows.append(timed(found, "meeting port", lambda: meeting(run)))
     keep(run, found, rows, began)
     stop(rows)
     rows += timed(found, "every rank and the allreduce", lambda: together(run, found))
@@ -120,6 +122,29 @@ def bandwidth(run, streams):
         return dict(names, mbps=None, said=last) if code else dict(names, mbps=float(last))
 
     return parallel(measure, pairs)
+
+
+def meeting(run):
+    """Let every other node connect to the port of the first one where their processes will meet; the row of it."""
+    host, others = run.spec.addresses[0], run.spec.addresses[1:]
+    words, said = [host, str(run.spec.meeting_port)], []
+
+    def listen():
+        said.append(
+            run.ask(run.spec.reach + ["listen"] + words + [str(len(others))], SSH_TIMEOUT_S, host, marked=False)
+        )
+
+    listening = threading.Thread(target=listen, daemon=True)
+    listening.start()
+
+    def connect(address):
+        return run.ask(run.spec.reach + ["connect"] + words, SSH_TIMEOUT_S, address, marked=False)
+
+    answers = list(zip(others, parallel(connect, others)))
+    listening.join()
+    return preflight_rules.meeting(
+        run.spec.meeting_port, [(run.name_of(address), answer) for address, answer in [(host, said[0])] + answers]
+    )
 
 
 def together(run, found):

@@ -73,6 +73,13 @@ def _software(ranks, wanted):
     return rows
 
 
+def meeting(port, answers):
+    """Return the row on the port where the processes meet; ``answers`` are (node, (exit code, output)), the first node's first."""
+    bad = ["{}: {}".format(node, (output.splitlines() or ["no word"])[-1]) for node, (code, output) in answers if code]
+    found = ", ".join(bad) or "reached by all"
+    return row("meeting port", answers[0][0], found, "{} reached by all".format(port), _if(bad))
+
+
 def row(check, where, found, wanted, verdict):
     return {"check": check, "where": where, "found": str(found), "wanted": str(wanted), "verdict": verdict}
 

@@ -66,6 +66,7 @@ FIELDS = {
     "driver": int,
     "port_speed_mbps": (int, None),
     "probe_port": int,
+    "meeting_port": (int, None),  # Of the first node, where the processes of all others look for it.
     "model_bytes": int,
     "disk_bytes": int,
     "preflight_skipped": str,
@@ -79,6 +80,7 @@ FIELDS = {
     "spread": ARGV,
     "facts": ARGV,
     "bandwidth": ARGV,
+    "reach": ARGV,
     "end": ARGV,
     "ended": ARGV,
     "read": ARGV,

@@ -46,7 +46,7 @@ def emulator(home: Home, stack: str) -> int:
         raise SetupError(
             f"Stack {stack} has a real account, not an emulated one. Try: make emulator STACK=local", MISTAKE
         )
-    emulated_account.start(state, home, Stages())
+    emulated_account.start(state, home, Stages(), stacks.local_image_of(stack))
     say("Next: `make up`, or `. ./env.sh` and `python -m emulator status`.")
     return 0
 

@@ -26,7 +26,7 @@ from microcluster.config.rules import complete, problems_between, problems_of_ac
 from microcluster.config.safe_yaml import TextProblem, printable, read
 from microcluster.home import Home
 from microcluster.jobs.cluster_facts import SourceFile
-from microcluster.jobs.image import TRAINER_FILE, is_local
+from microcluster.jobs.image import TRAINER_FILE, is_local, local_name
 from microcluster.jobs.kind import Section, kind_of
 
 __all__ = [
@@ -88,6 +88,11 @@ class Stack:
     """The user's own program, after `with_files`."""
     trainer: str | None = None
     """The training program in the local image; None for the stand-in, and for every other image."""
+
+    @property
+    def local_image(self) -> str | None:
+        """The folder of images/ from which the container's image is built on this computer, or None."""
+        return local_name(self.container.image)
 
 
 def load() -> Stack:

@@ -47,6 +47,11 @@ def is_local(image: str) -> bool:
     return repository(image) == LOCAL_REPOSITORY
 
 
+def local_name(image: str) -> str | None:
+    """Return the folder of images/ from which the image of a reference is built on this computer, or None."""
+    return repository(image).removeprefix(OURS) if is_ours(image) else None
+
+
 def is_ours(image: str) -> bool:
     """Return whether a reference names an image of the folder images/, which has everything that a kind needs."""
     return repository(image).startswith(OURS)

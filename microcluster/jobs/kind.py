@@ -318,6 +318,8 @@ class JobKind(Protocol):
     metrics: tuple[Metric, ...]
     stop_order: tuple[str, ...]
     """Roles, first to last: those of one role are ended on all nodes before those of the next."""
+    meeting_port: int | None
+    """On the first node, where the processes of all others look for it; None where it is another one each time."""
     artifacts: tuple[str, ...]
     """Folders of the run's folder in which the program leaves what is fetched, beside the checkpoints."""
     config_file: str

@@ -147,6 +147,8 @@ class RunFolder:
             "ssh": RSH_AGENT.split(),
             "facts": program(self.path, "node_facts", payload.interface, self.path, data, str(port)),
             "bandwidth": program(self.path, "bandwidth"),
+            "reach": program(self.path, "reach"),
+            "meeting_port": kind.meeting_port,
             "preflight_skipped": payload.job.preflight.removeprefix("run").removeprefix("skip: "),
             "interface": payload.interface,
             "gpu": payload.gpu,

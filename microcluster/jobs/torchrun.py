@@ -25,6 +25,7 @@ class Torchrun(OwnProgram):
     runtimes = ("container", "host")
     section = TorchrunSection
     stop_order = (torchrun.ROLE,)
+    meeting_port = torchrun.PORT
 
     def environment(self, job: OwnProgramJob, folder: str, program: str) -> str:
         """Return what makes a virtual environment with the requirements, on top of the PyTorch that the machine brings."""

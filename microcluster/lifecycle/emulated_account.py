@@ -21,9 +21,9 @@ from microcluster.waiting import wait_until
 
 QUICK_S = 60
 RECLAIM_LIMIT_S = 90
-TRAINING_IMAGE = "microcluster/training:current"
-OFFERED_AS = "microcluster/training:local"
-"""The training image's name in the emulated registry; stacks/Pulumi.local.yaml uses it."""
+TRAINING = "training"
+BUILT_AS, OFFERED_AS = "microcluster/{}:current", "microcluster/{}:local"
+"""An image's name in Docker, and in the emulated registry; stacks/Pulumi.local.yaml uses it."""
 
 
 @dataclass(frozen=True)
@@ -41,16 +41,21 @@ class Rented:
         return not self.machines and not self.open_billing_items
 
 
-def start(state: Path, home: Home, stages: Stages) -> None:
-    """Start the emulator and build all that its machines need."""
+def start(state: Path, home: Home, stages: Stages, image: str | None = TRAINING) -> None:
+    """Start the emulator and build all that its machines need.
+
+    Args:
+        image: the local image that the stack's container builds on, None where it is not one of ours.
+    """
     refuse_taken_port(state)
-    prepare_images(home, stages)
+    image = image or TRAINING
+    prepare_images(home, stages, () if image == TRAINING else ("machine", image))
     with stages.stage("emulator", "the emulated SoftLayer account, on this machine"):
         _emulator("start", state, home)
-        argv = _argv("publish", state, TRAINING_IMAGE, OFFERED_AS)
+        argv = _argv("publish", state, BUILT_AS.format(image), OFFERED_AS.format(image))
         hint = "Repeat the same command; when it fails again, `make images` builds the image."
         step = Step(
-            "putting the training image into the emulated registry",
+            f"putting the {image} image into the emulated registry",
             "45 s the first time",
             argv,
             home.logs / "publish.log",
@@ -84,12 +89,12 @@ def refuse_taken_port(state: Path) -> None:
         )
 
 
-def prepare_images(home: Home, stages: Stages) -> None:
-    """Install Docker and build both images."""
+def prepare_images(home: Home, stages: Stages, names: tuple[str, ...] = ()) -> None:
+    """Install Docker and build the images of these names, by default those of every stack."""
     with stages.stage("docker", "for the emulated machines"):
         docker.ensure(home)
     with stages.stage("images", "for the emulated machines and the training"):
-        if run_in_view((str(PYTHON), "-m", "microcluster.setup.images"), child_environment(home)):
+        if run_in_view((str(PYTHON), "-m", "microcluster.setup.images", *names), child_environment(home)):
             raise SetupError(
                 "The images are incomplete, for the reason above. Repeat the command; finished parts are kept."
             )

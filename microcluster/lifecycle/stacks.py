@@ -47,6 +47,12 @@ def emulator_of(name: str, home: Home) -> Path | None:
     return state if state and state.name == "emulator" and state.is_relative_to(home.root) else None
 
 
+def local_image_of(name: str) -> str | None:
+    """Return the name of the local image that the stack's container builds on, or None."""
+    with _as_mistake():
+        return config.read_file(name).local_image
+
+
 def prepare(home: Home, stages: Stages) -> None:
     """Create the missing states and keys of all stacks."""
     with stages.stage("stacks", "state and keys of every stack"):

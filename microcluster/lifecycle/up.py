@@ -52,7 +52,7 @@ def prepare_account(home: Home, stack: str, stages: Stages) -> None:
     stacks.prepare(home, stages)
     emulator = stacks.emulator_of(stack, home)
     if emulator:
-        emulated_account.start(emulator, home, stages)
+        emulated_account.start(emulator, home, stages, stacks.local_image_of(stack))
 
 
 def preview(home: Home, stack: str) -> int:

@@ -83,13 +83,20 @@ def build_dockerfile(client: docker.DockerClient, image: Image, log: Path, progr
             custom_context=True,
             tag=image.tag,
             labels=image.labels,
-            buildargs={"BASE": image.parent.tag, **proxies(os.environ)},
+            buildargs={**_parents(image), **proxies(os.environ)},
             network_mode="host",
             rm=True,
             forcerm=True,
             decode=True,
         )
         _follow(lines, output.write, progress)
+
+
+def _parents(image: Image) -> dict[str, str]:
+    """Return the images that a Dockerfile may build on: its parent, and the Debian below where that is another one."""
+    assert image.parent
+    debian = {"DEBIAN": image.parent.parent.tag} if image.parent.parent else {}
+    return {"BASE": image.parent.tag, **debian}
 
 
 def _follow(lines: Iterable[Mapping[str, Any]], write: Callable[[str], object], progress: Progress) -> None:

@@ -1,4 +1,4 @@
-"""Build the local stack's images from Debian and Python packages: ``python -m microcluster.setup.images [machine training]``."""
+"""Build the local stack's images from Debian and Python packages: ``python -m microcluster.setup.images [machine training torch]``."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from microcluster.setup.image_inputs import Image
 from microcluster.setup.package_sources import HostSettingsError
 from microcluster.setup.trainer_source import Source, SourceError, find, inputs
 
-BASE, TRAINING = "base", "training"
+BASE, TRAINING, TORCH = "base", "training", "torch"
 IMAGES = ("machine", TRAINING)  # of the local stack
 PAPERSPACE = ("ml-in-a-box", "drive")  # of the emulated Paperspace account
-PARENTS = {"ml-in-a-box": "machine"}  # every other image stands on the base
-USUAL_S = {"base": 30, "machine": 60, "training": 300, "ml-in-a-box": 60, "drive": 30}
+PARENTS = {"ml-in-a-box": "machine", TORCH: TRAINING}  # every other image stands on the base
+USUAL_S = {"base": 30, "machine": 60, "training": 300, "torch": 120, "ml-in-a-box": 60, "drive": 30}
 REPEAT_S = 30  # Between two progress lines.
 API_TIMEOUT_S = 1800  # One step of a build may take long without output.
 FAILURES = (ImageError, HostSettingsError, docker.errors.DockerException, requests.exceptions.RequestException)
@@ -40,20 +40,20 @@ def ensure(names: tuple[str, ...], home: Path, say: Callable[[str], None]) -> No
     base = Image(BASE)
     client = _docker()
     with _alone(home, say):
-        source = _source(home, say) if TRAINING in names else None
+        parents = dict.fromkeys(PARENTS[name] for name in names if name in PARENTS)
+        wanted = dict.fromkeys((*parents, *names))
+        source = _source(home, say) if TRAINING in wanted else None
         added = {TRAINING: inputs(source)}
-        parents = {
-            name: Image(name, base) for name in dict.fromkeys(PARENTS[name] for name in names if name in PARENTS)
-        }
-        made = {name: Image(name, parents.get(PARENTS.get(name), base), added.get(name, {})) for name in names}
-        images = (base, *(parents | made).values())
-        for image in images:
+        made: dict[str, Image] = {}
+        for name in wanted:
+            made[name] = Image(name, made.get(PARENTS.get(name, ""), base), added.get(name, {}))
+        for image in (base, *made.values()):
             if _missing(client, image.tag):
                 _build(client, image, home, say)
             else:
                 say(f"    image {image.name} is there")
             client.images.get(image.tag).tag(image.current)
-        if TRAINING in names:
+        if TRAINING in wanted:
             _write_trainer(home / TRAINER_FILE, source)
 
 
@@ -164,10 +164,11 @@ def main(arguments: list[str] | None = None) -> int:
         "images",
         nargs="*",
         metavar="image",
-        help="machine, training; ml-in-a-box and drive for the emulated Paperspace account; without a name the first two",
+        help="machine, training; torch for PyTorch; ml-in-a-box and drive for the emulated Paperspace account; without a "
+        "name the first two",
     )
     names = tuple(parser.parse_args(arguments).images) or IMAGES
-    known = (*IMAGES, *PAPERSPACE)
+    known = (*IMAGES, TORCH, *PAPERSPACE)
     if unknown := set(names) - set(known):
         parser.error(f"no such image: {', '.join(sorted(unknown))}; there are {', '.join(known)}")
     home = Home.of().root

@@ -15,7 +15,7 @@ from emulator.machines import MACHINE_IMAGE
 
 pytest_plugins = ["remote_cluster"]
 
-OF_THE_PRODUCT = ("test_own_program", "test_whole_way")
+OF_THE_PRODUCT = ("test_own_program", "test_torchrun", "test_whole_way")
 """Files whose tests have an account of their own; all others share the two machines of `remote_cluster`."""
 
 

@@ -17,7 +17,14 @@ OF_ALARMS = (
     health_rules.SLOW,
     health_rules.NOT_COPIED,
 )
-OF_PREPARING = ("not-brought-back", health_rules.PREPARING_STALLED, "placing", "preflight")
+OF_PREPARING = (
+    "not-brought-back",
+    health_rules.PREPARING_STALLED,
+    "placing",
+    "environment",
+    "shared-folder",
+    "preflight",
+)
 OF_SUPERVISORS = ("supervisor-gone", "supervisor-silent", "incomplete", *OF_PREPARING)
 
 

@@ -298,7 +298,8 @@ def test_another_gpu_is_two_keys_and_the_emulated_account_is_three(one: str, oth
 
 def test_a_stack_that_does_not_exist_is_answered_with_those_that_do() -> None:
     with pytest.raises(
-        config.ConfigError, match="There is no stack 'p10': .* Stacks: horovod-local, local, p100, p100-local, v100"
+        config.ConfigError,
+        match="There is no stack 'p10': .* Stacks: horovod-local, local, p100, p100-local, torchrun-local, v100",
     ):
         config.read_file("p10")
 

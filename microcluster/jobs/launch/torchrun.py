@@ -1,4 +1,4 @@
-"""Ranks over torchrun: one agent on every node, held to the private network. See docs/decisions/torchrun.md.
+"""Ranks over torchrun: one agent on every node, held to the private network. See docs/decisions/running-a-job.md.
 
 The rendezvous is static: the first node is its host because its number is 0, and every rank learns the endpoint's address. The
 backend c10d guesses both from names, orders the nodes by text, and 1.13 cannot be given an address. Nothing is restarted by

@@ -40,6 +40,7 @@ class OpenSeq2Seq:
         Metric("learning_rate", "learning rate", scalar="learning_rate"),
     )
     stop_order = ("rank",)
+    meeting_port = None
     artifacts = ()
     config_file = "config.py"
     checkpoint_files = (

@@ -1,0 +1,107 @@
+"""PyTorch over torchrun on the emulated SoftLayer account: account and kind know nothing of each other, and all else is as ever."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from product import Product, install
+
+from microcluster.waiting import wait_until
+
+pytestmark = [pytest.mark.containers, pytest.mark.timeout(1800)]
+
+STACK = "torchrun-local"
+ENOUGH_STEPS, LAST_STEP = 60, 240
+UP_LIMIT_S, TRAINS_LIMIT_S = 1200, 1100
+KILL_RANK = (
+    "grep -slz ^LOCAL_RANK=1$ /proc/[0-9]*/environ | sed s/environ/cmdline/ "
+    "| xargs grep -sLz ^rank_wrapper$ | cut -d/ -f3 | xargs kill -9"
+)
+"""The second rank of a machine, and not the wrapper that waits for its end."""
+LEFT = "grep -slz ^MICROCLUSTER_RUN= /proc/[0-9]*/environ | wc -l"
+
+
+@pytest.fixture(scope="module")
+def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    product = install(tmp_path_factory.mktemp("product"), port)
+    product.edit_stack("--steps {maxSteps}", "--steps {maxSteps} --pace 0.2", STACK)  # To have time to kill a rank.
+    yield product
+    product.run(f"make down STACK={STACK} DISCARD=1", 600)
+    product.run(".venv/bin/python -m emulator reset", 300)
+
+
+def status(product: Product) -> dict[str, object]:
+    """Return what `fab status` knows, nothing before there is a stack."""
+    answer = product.plain(f"fab status --stack {STACK} --json", 120)
+    return json.loads(answer.stdout) if answer.stdout.startswith("{") else {}
+
+
+def is_under_way(product: Product, up: subprocess.Popen[bytes]) -> bool:
+    assert up.poll() is None, (product.home / "up.log").read_text()
+    return int(status(product).get("step") or 0) >= ENOUGH_STEPS
+
+
+@pytest.fixture(scope="module")
+def broken(product: Product) -> dict[str, object]:
+    """The run after one of its ranks was killed."""
+    output = (product.home / "up.log").open("wb")
+    with subprocess.Popen(
+        ["bash", "-c", f"exec make up STACK={STACK}"], cwd=product.folder, env=product.env, stdout=output, stderr=output
+    ) as up:
+        wait_until(f"step {ENOUGH_STEPS}", lambda: is_under_way(product, up), timeout_s=TRAINS_LIMIT_S)
+        product.plain(f"fab ssh --stack {STACK} gpu-1 -- '{KILL_RANK}'", 60)
+        assert up.wait(UP_LIMIT_S) != 0
+    return status(product)
+
+
+@pytest.fixture(scope="module")
+def finished(product: Product, broken: dict[str, object]) -> str:
+    """What `make up` said, which went on with the run to its end."""
+    again = product.run(f"make up STACK={STACK}", UP_LIMIT_S)
+    assert again.returncode == 0, again.stdout + again.stderr
+    return again.stdout
+
+
+def test_a_rank_that_dies_ends_the_run_with_its_cause_and_nothing_is_left_on_any_node(
+    product: Product, broken: dict[str, object]
+) -> None:
+    assert (broken["state"], broken["cause"]) == ("failed", "rank-died")
+    assert "gpu-1" in str(broken["reason"])
+    for node in ("gpu-0", "gpu-1"):
+        assert product.plain(f"fab ssh --stack {STACK} {node} -- '{LEFT}'", 60).stdout.strip() == "0"
+
+
+def test_the_same_command_goes_on_from_the_newest_checkpoint(product: Product, finished: str) -> None:
+    now = status(product)
+    assert (now["state"], now["step"], now["max_steps"]) == ("finished", LAST_STEP, LAST_STEP)
+    shown = product.plain(f"fab ssh --stack {STACK} gpu-0 -- cat /data/runs/{now['run']}/progress.jsonl", 60).stdout
+    resumed = [event["step"] for event in map(json.loads, shown.splitlines()) if event["event"] == "resuming"]
+    assert len(resumed) == 1
+    assert ENOUGH_STEPS - 20 <= resumed[0] < LAST_STEP
+
+
+def test_the_preflight_reduced_over_all_ranks_with_equal_versions(product: Product, finished: str) -> None:
+    checks = json.loads(product.plain(f"fab status --stack {STACK} --preflight --json", 60).stdout)
+    rows = {row["check"]: row for row in checks["checks"]}
+    assert rows["torch"]["verdict"] == rows["ranks"]["verdict"] == rows["allreduce"]["verdict"] == "ok"
+
+
+def test_the_run_comes_home_with_its_checkpoint(product: Product, finished: str) -> None:
+    answer = product.plain(f"fab fetch --stack {STACK} --json", 300)
+    assert list(Path(json.loads(answer.stdout)["folder"]).rglob(f"tmodel_{LAST_STEP}.pt"))
+
+
+def test_the_report_draws_losses_that_fall_and_tokens_per_second(product: Product, finished: str) -> None:
+    report = json.loads(product.plain(f"fab report --stack {STACK} --json", 120).stdout)
+    for curve in ("train", "validation"):
+        losses = [loss for _, loss in report["curves"][curve]]
+        assert losses[-1] < losses[0] - 1
+    assert report["metrics"]["tokens_per_second"] > 0

@@ -1,0 +1,41 @@
+"""The port where the processes of all nodes meet: reached by every node before anything is started, or named."""
+
+from __future__ import annotations
+
+import socket
+import sys
+
+from supervised_run import start, wait_for_end, write_job
+
+
+def port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def rows_of(folder, **changes):
+    reach = [sys.executable, str(folder / "agent"), "reach"]
+    here = {"addresses": ["127.0.0.1", "127.0.0.2"], "reach": reach, "meeting_port": port()}
+    write_job(folder, **{**here, **changes})
+    start(folder)
+    outcome = wait_for_end(folder)
+    return {row["check"]: row for row in outcome.checks}, outcome
+
+
+def test_every_node_connects_to_the_first_ones_port(folder):
+    rows, _ = rows_of(folder)
+    assert rows["meeting port"]["verdict"] == "ok"
+
+
+def test_a_port_that_is_taken_stops_the_run_with_its_node(folder):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        rows, outcome = rows_of(folder, meeting_port=server.getsockname()[1])
+    assert rows["meeting port"]["verdict"] == "stop"
+    assert "meeting port of gpu-0: gpu-0: [Errno 98] Address already in use" in outcome.reason
+
+
+def test_a_node_that_does_not_reach_it_is_named(folder):
+    no_way = 'case $2 in *connec[t]*) echo timed out; exit 1 ;; *) eval "$2" ;; esac'
+    _, outcome = rows_of(folder, ssh=["sh", "-c", no_way, "ssh"])
+    assert "gpu-1: timed out" in outcome.reason

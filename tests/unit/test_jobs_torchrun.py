@@ -1,0 +1,149 @@
+"""The kind for PyTorch: one agent of torchrun on each node, in a container or on the machine, and Weights & Biases beside it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from components.cluster import cluster_facts_of
+from components.job import job_of
+from microcluster import config
+from microcluster.jobs import image
+from microcluster.jobs.cluster_facts import ClusterFacts, Host
+from microcluster.jobs.kind import kind_of
+from microcluster.jobs.run_id import run_id
+from microcluster.jobs.run_spec import RunFolder
+
+ROOT = Path(__file__).parents[2]
+STACK = {
+    "microcluster:cluster": {"datacenter": "lon06", "flavor": "AC1_16X120X100", "adminCidrs": ["198.51.100.7/32"]},
+    "microcluster:container": {"image": "r.test/microcluster/torch:local"},
+    "microcluster:job": {
+        "kind": "torchrun",
+        "source": "examples/translation_torch",
+        "script": "train.py",
+        "arguments": "--model_folder {logdir}",
+        "maxSteps": 100,
+        "checkpoints": r"tmodel_(?P<step>\d+)\.pt",
+    },
+}
+KEY = "0123456789abcdef"
+
+
+def launched(*, on_machines: bool = False, shared: str | None = None, **job: object) -> RunFolder:
+    """Return the run's folder of a stack on two nodes of two GPUs."""
+    stack = config.with_files(config.parse("dev", STACK | {"microcluster:job": STACK["microcluster:job"] | job}))
+    owner = config.Owner("1f3a9c42", "ssh-ed25519 AAAA", "key", "rank_key")
+    hosts = tuple(Host(f"gpu-{n}", "1", "198.51.100.1", f"10.0.0.{n + 9}", "k") for n in (0, 1))
+    facts = replace(cluster_facts_of(stack, owner, hosts), job=job_of(stack), run="abcdef012345", shared_mount=shared)
+    return RunFolder(replace(facts, container=None) if on_machines else facts)
+
+
+def test_one_agent_runs_on_each_node_and_all_meet_at_the_first_ones_private_address() -> None:
+    folder = launched()
+    agents = folder.kind.processes(folder.run, resume=False)
+    for node, agent in enumerate(agents):
+        words = dict(zip(agent.argv, agent.argv[1:], strict=False))
+        assert (agent.node, words["--node_rank"], words["--nproc_per_node"]) == (node, str(node), "2")
+        assert words["--rdzv_endpoint"] == "10.0.0.9:48123"
+        assert (words["--rdzv_id"], words["--max_restarts"]) == ("{attempt}", "0")
+        assert {agent.environment[f"{name}_SOCKET_IFNAME"] for name in ("GLOO", "NCCL")} == {"eth0"}
+    assert len(agents) == 2
+
+
+def test_every_rank_is_wrapped_so_that_its_node_notes_its_end() -> None:
+    folder = launched()
+    (agent, _) = folder.kind.processes(folder.run, resume=False)
+    program = ("python", f"{folder.path}/program/train.py", "--model_folder", f"{folder.path}/logdir")
+    assert agent.argv[-len(folder.run.wrapper) - len(program) :] == (*folder.run.wrapper, *program)
+
+
+def test_what_the_machines_have_decides_on_the_runtime() -> None:
+    inside, outside = (launched(on_machines=there).values() for there in (False, True))
+    assert (inside["runtime"], inside["container"], inside["make_environment"]) == ("container", "torchrun", None)
+    assert (outside["runtime"], outside["container"]) == ("host", None)
+    assert outside["environment"] == "/data/runs/abcdef012345/environment"
+    assert outside["program_folder"] == "/data/runs/abcdef012345/program"
+
+
+def test_requirements_are_installed_into_an_environment_on_each_machine_and_make_another_run() -> None:
+    plain, more = launched(on_machines=True), launched(on_machines=True, requirements=["wandb==0.15.9"])
+    script = more.make_environment()[-1]
+    assert "python3 -m venv --system-site-packages" in script and "install" in script and "wandb==0.15.9" in script
+    assert run_id(plain.payload) != run_id(more.payload)
+
+
+def test_a_repository_is_cloned_at_its_commit_on_each_machine() -> None:
+    commit = "0123456789abcdef0123456789abcdef01234567"
+    script = launched(on_machines=True, source="https://example.com/a/program", commit=commit).make_environment()[-1]
+    assert f"checkout --quiet --detach {commit}" in script
+    assert subprocess.run(["sh", "-n"], input=script, text=True, check=False).returncode == 0
+
+
+def test_the_environment_is_made_once_for_real(tmp_path: Path) -> None:
+    kind, made = kind_of("torchrun"), tmp_path / "environment"
+    text = kind.environment(launched().payload.job, str(made), str(tmp_path / "program"))
+    for _ in range(2):
+        subprocess.run(["sh", "-c", text], check=True, capture_output=True)
+        first = (made / "ready").stat().st_mtime_ns
+    assert (made / "bin" / "python").exists() and (tmp_path / "program").is_dir()
+    assert (made / "ready").stat().st_mtime_ns == first
+
+
+def test_two_stacks_on_one_drive_write_into_folders_of_their_own() -> None:
+    one = launched(shared="/mnt/drive")
+    other = RunFolder(replace(one.payload, mark="00000000"))
+    assert one.shared == "/mnt/drive/microcluster/1f3a9c42/abcdef012345"
+    assert other.shared != one.shared
+    assert f"ln -s '{one.shared}'" in one.texts()["place.sh"]
+    assert launched().shared is None
+
+
+def test_the_facts_are_read_back_whole() -> None:
+    facts = launched(requirements=["wandb==0.15.9"], shared="/mnt/drive").payload
+    assert ClusterFacts.from_json(facts.to_json()) == facts
+
+
+def test_the_image_is_built_on_the_local_one_without_asking_for_packages() -> None:
+    text = image.of(launched().payload.container).dockerfile
+    assert text.count("RUN") == 0
+    assert image.local_name("r.test/microcluster/torch:local") == "torch"
+    assert image.local_name("nvcr.io/nvidia/pytorch:23.10-py3") is None
+
+
+@pytest.mark.parametrize(
+    ("node", "key", "shown"),
+    [("0", False, "offline  "), ("0", True, f"online {KEY} "), ("1", True, "disabled  ")],
+)
+def test_the_first_node_alone_tracks_the_run_and_only_a_key_that_was_given_takes_it_online(
+    tmp_path: Path, node: str, key: bool, shown: str
+) -> None:
+    folder = launched(requirements=["wandb==0.15.9"])
+    run = replace(folder.run, secrets=str(tmp_path), path=str(tmp_path), wrapper=())
+    if key:
+        (tmp_path / "WANDB_API_KEY").write_text(KEY)
+    (agent, _) = folder.kind.processes(run, resume=False)
+    assert KEY not in " ".join(agent.argv)
+    start = agent.argv[agent.argv.index("env") : agent.argv.index("python", agent.argv.index("env"))]
+    told = ("sh", "-c", 'echo "$WANDB_MODE $WANDB_API_KEY $WANDB_RUN_ID$WANDB_RESUME"')
+    said = subprocess.run(
+        (*start, *told),
+        env={"PATH": os.environ["PATH"], "GROUP_RANK": node},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert said.stdout == f"{shown}abcdef012345allow\n"
+
+
+def test_a_program_without_the_package_is_told_nothing_of_it_and_gets_no_key() -> None:
+    folder = launched()
+    assert "WANDB" not in " ".join(folder.kind.processes(folder.run, resume=False)[0].argv)
+    assert folder.kind.secrets(folder.payload.job) == ()
+    tracked = launched(requirements=["wandb==0.15.9"])
+    assert tracked.kind.secrets(tracked.payload.job) == ("WANDB_API_KEY",)
+    assert tracked.values()["artifacts"] == ["wandb"]
