@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import random
 import signal
 import socket
 import ssl
-import subprocess
-import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
@@ -18,7 +17,9 @@ from typing import Any
 
 import pytest
 
+from tests.integration import fork_servers
 from tests.integration.provider_cluster import Onlooker
+from tools.chaos.process import Process
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 READY_TIMEOUT_S = 60
@@ -48,41 +49,30 @@ class AccountEmulator:
         self.rest_endpoint = f"{self.root}/rest/v3.1/"
         self.config_file = state / "softlayer.conf"
         self.clock_rate = settings.pop("clock_rate", 600)
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Process | None = None
         state.mkdir(parents=True, exist_ok=True)
         lines = [f"{name} = {_toml(value)}" for name, value in {**self.defaults, **settings}.items()]
         (state / "settings.toml").write_text("\n".join(lines) + "\n")
 
     def start(self) -> None:
         """Run the server and return once it answers."""
-        options = [
-            self.vendor,
-            "--state",
-            self.state,
-            "--port",
-            self.port,
-            "--machines",
-            "none",
-            "--clock-rate",
-            self.clock_rate,
-        ]
-        with (self.state / "emulator.log").open("ab") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "emulator", "serve", *map(str, options)], cwd=ROOT, stdout=log, stderr=log
-            )
+        places = ["--state", self.state, "--port", self.port, "--machines", "none", "--clock-rate", self.clock_rate]
+        self._process = fork_servers.fork_server("emulator.cli").fork(
+            ["serve", self.vendor, *map(str, places)], os.environ, self.state / "emulator.log"
+        )
         deadline = time.monotonic() + READY_TIMEOUT_S
-        while time.monotonic() < deadline and self._process.poll() is None:
+        while time.monotonic() < deadline and not self._process.ended(0.02):
             with contextlib.suppress(OSError):
                 self.status()
                 return
-            time.sleep(0.05)
         pytest.fail(f"the emulator did not start:\n{(self.state / 'emulator.log').read_text()[-2000:]}")
 
     def stop(self) -> None:
         """End the server, gently."""
         if self._process:
-            self._process.send_signal(signal.SIGTERM)
-            self._process.wait(30)
+            self._process.signal(signal.SIGTERM)
+            assert self._process.ended(30), "the emulator did not end"
+            self._process.release()
             self._process = None
 
     def restart(self) -> None:
@@ -109,6 +99,12 @@ class AccountEmulator:
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), secure)
         with opener.open(f"{self.root}/{path}", body, timeout=10) as answer:
             return answer.read()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _fork_servers() -> Iterator[None]:
+    yield
+    fork_servers.close()
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""The provider as its executable, started and asked as the engine does it."""
+"""A provider process, started and asked as the engine does it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from tests.integration.fork_servers import fork_server
 from tools.chaos.process import Process
 from tools.chaos.provider import Failed, Provider
 from tools.chaos.state import Resource
@@ -25,11 +26,14 @@ class Driver(Provider):
         started_by: tuple[str, ...] = (),
         **settings: str,
     ) -> None:
+        """Start a provider; with ``started_by``, a command that starts a command, it is the executable itself."""
         # A home beside the account's own files: what one driver wrote down, the next one over the same account reads.
         home = {"MICROCLUSTER_HOME": str(Path(config_file).parent / "home")}
 
         def start(engine_address: str) -> Process:
-            argv = [*started_by, str(EXECUTABLE), engine_address]
-            return Process.start(argv, {**os.environ, **home, **environment})
+            variables = {**os.environ, **home, **environment}
+            if started_by:
+                return Process.start([*started_by, str(EXECUTABLE), engine_address], variables)
+            return fork_server().fork([engine_address], variables, Path("/dev/stderr"))
 
         super().__init__(start, config_file, time_scale, **settings)

@@ -14,6 +14,8 @@ from tests.integration.conftest import AccountEmulator
 
 ROOT = Path(__file__).parents[2]
 LIMIT_S = 120
+UP = ("pulumi", "up", "--yes", "--skip-preview", "-s", "local")
+UP_LIMIT_S = 240
 LOCAL = "stacks/Pulumi.local.yaml"
 CACHE = Home.of().cache
 """Looked up before a test takes the person's HOME away."""

@@ -97,11 +97,13 @@ def test_a_guest_is_shown_with_disks_preset_system_and_bill(two, vs):
     assert {each["tag"]["name"] for each in guest["tagReferences"]} == {"train", "mc-1f3a9c42"}
 
 
-def test_what_can_be_ordered_is_listed(vs):
+def test_what_can_be_ordered_is_listed(vs, slcli):
     options = vs.get_create_options()
     assert {"AC1_16X120X100", "AC2_16X120X100"} <= {each["key"] for each in options["sizes"]}
     assert {"lon04", "dal13"} <= {each["key"] for each in options["locations"]}
     assert "UBUNTU_18_64" in {each["referenceCode"] for each in options["operating_systems"]}
+    printed = set(slcli.text("vs", "create-options", "lon04").split('"'))
+    assert {"AC1_16X120X100", "UBUNTU_18_64", "GUEST_DISK_2000_GB_SAN"} <= printed
 
 
 def test_an_order_is_verified_with_its_price_and_orders_nothing(two, vs, account_emulator):

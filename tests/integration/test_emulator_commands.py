@@ -17,23 +17,10 @@ from emulator import cli, process, status
 from emulator.softlayer.account import Account
 from emulator.softlayer.records import Records
 from emulator.softlayer.settings import Settings
-from tests.integration.conftest import free_port
+from tests.integration.emulator_commands import Commands
 from tests.unit.emulated import template
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-
-
-class Commands:
-    """``python -m emulator`` with one state folder and one port."""
-
-    def __init__(self, state: Path) -> None:
-        self.state = state
-        self.port = free_port()
-
-    def run(self, command: str, *words: str, port: int | None = None) -> subprocess.CompletedProcess[str]:
-        options = ["--state", str(self.state), "--port", str(port or self.port), "--machines", "none"]
-        line = [sys.executable, "-m", "emulator", command, *options, *words]
-        return subprocess.run(line, check=False, cwd=ROOT, capture_output=True, text=True, timeout=60)
 
 
 @pytest.fixture

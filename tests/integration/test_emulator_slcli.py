@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.integration.until import until
 
 SLCLI = Path(sys.executable).with_name("slcli")
 ORDER = (
@@ -29,33 +30,16 @@ def slcli(account_emulator):
     return run
 
 
-def until(probe: Callable[[], bool]) -> None:
-    """Each look takes a second already, because each is a process."""
-    assert any(probe() for _ in range(30)), "it did not happen in time"
-
-
-def test_the_catalog_is_shown_with_flavors_systems_and_disks(slcli):
-    text = slcli("vs", "create-options", "lon04", raw=True)
-    assert {"AC1_16X120X100", "AC2_16X120X100", "UBUNTU_18_64", "GUEST_DISK_2000_GB_SAN"} <= set(text.split('"'))
-
-
-def test_a_guest_is_quoted_ordered_listed_shown_billed_and_cancelled(slcli, account_emulator):
-    slcli("vs", "create", "--test", *ORDER, raw=True)
-    assert slcli("vs", "list") == []
+def test_a_guest_is_ordered_with_a_wait_listed_upgraded_and_cancelled(slcli, account_emulator):
     slcli("vs", "create", *ORDER, "--tag", "one,two", "--wait", 30, raw=True)
-    listed = slcli("vs", "list")
-    assert [(each["hostname"], each["datacenter"]) for each in listed] == [("gpu-0", "lon04")]
-    shown = slcli("vs", "detail", "gpu-0", "--passwords", "--price")
-    assert shown["hostname"] == "gpu-0"
-    assert shown["preset"] == "AC1_16X120X100"
-    assert shown["tags"] == ["one", "two"]
-    assert "2000 GB" in {drive["Capacity"] for drive in shown["drives"]}
+    assert [(each["hostname"], each["datacenter"]) for each in slcli("vs", "list")] == [("gpu-0", "lon04")]
     assert slcli("vs", "ready", "gpu-0") == "READY"
-    items = slcli("account", "billing-items")
-    assert [each["Description"] for each in items] == ["gpu-0.cli-1f3a9c42.microcluster"]
     slcli("vs", "upgrade", "gpu-0", "--flavor", "AC1_8X60X100", raw=True)
-    until(lambda: slcli("vs", "detail", "gpu-0")["preset"] == "AC1_8X60X100")
-    until(lambda: slcli("vs", "detail", "gpu-0")["active_transaction"] is None)
+    until(lambda: _at_rest_as(account_emulator, "AC1_8X60X100"))
     slcli("vs", "cancel", "gpu-0", raw=True)
-    assert slcli("account", "billing-items") == []
     assert account_emulator.status()["open_billing_items"] == 0
+
+
+def _at_rest_as(account_emulator, flavor: str) -> bool:
+    (machine,) = account_emulator.status()["machines"]
+    return (machine["flavor"], machine["transaction"]) == (flavor, None)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import threading
 import urllib.error
 import urllib.request
@@ -17,7 +15,8 @@ from providers.softlayer import account as accounts
 from providers.softlayer.calls import Api
 from providers.softlayer.credentials import load
 from providers.softlayer.errors import ApiError
-from tests.integration.conftest import ROOT, AccountEmulator, free_port
+from tests.integration.conftest import AccountEmulator
+from tests.integration.emulator_commands import Commands
 from tests.integration.official import Slcli
 from tests.integration.test_emulator_account import template
 
@@ -101,25 +100,18 @@ def test_an_account_without_tls_refuses_the_fault(account_emulator, tmp_path):
         account_emulator.script("Account::getObject", "broken_tls")
     assert "TLS" in json.load(refused.value)["error"]
     (tmp_path / "settings.toml").write_text("faults = {broken_tls = 0.5}\n")
-    options = ["--state", str(tmp_path), "--port", str(free_port()), "--machines", "none"]
-    line = [sys.executable, "-m", "emulator", "serve", *options]
-    served = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    served = Commands(tmp_path).run("serve")
     assert served.returncode == 2 and "needs TLS" in served.stderr
 
 
 def test_it_is_started_asked_and_stopped_over_https_by_the_same_commands(tmp_path):
-    options = ["--state", str(tmp_path), "--port", str(free_port()), "--machines", "none"]
-
-    def run(command: str, *words: str) -> subprocess.CompletedProcess[str]:
-        line = [sys.executable, "-m", "emulator", command, *options, *words]
-        return subprocess.run(line, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
-
+    emulator = Commands(tmp_path)
     try:
-        assert "https://127.0.0.1:" in run("start", "--tls").stdout
-        assert "running already" in run("start").stdout
-        assert run("start", "--no-tls").returncode == 1
-        assert json.loads(run("status", "--json").stdout)["running"] is True
+        assert "https://127.0.0.1:" in emulator.run("start", "--tls").stdout
+        assert "running already" in emulator.run("start").stdout
+        assert emulator.run("start", "--no-tls").returncode == 1
+        assert json.loads(emulator.run("status", "--json").stdout)["running"] is True
         assert (tmp_path / "server.pem").stat().st_mode & 0o777 == 0o600
     finally:
-        assert run("stop").returncode == 0
-    assert json.loads(run("status", "--json").stdout)["running"] is False
+        assert emulator.run("stop").returncode == 0
+    assert json.loads(emulator.run("status", "--json").stdout)["running"] is False

@@ -138,7 +138,7 @@ def test_cancel_twice_is_harmless():
 
 
 def test_the_provider_leaves_when_its_stdin_ends():
-    driver = Driver(NOWHERE)
+    driver = Driver(NOWHERE, started_by=("env",))
     began = time.monotonic()
     driver.process.close_stdin()
     assert driver.process.exit_code() == 0

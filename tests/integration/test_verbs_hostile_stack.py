@@ -12,8 +12,7 @@ from tests.integration.rented_project import ROOT, RentedProject, install
 
 CANARY = Path("/tmp/microcluster-injected-by-command")
 PREVIEW = ("pulumi", "preview", "--non-interactive", "-s", "local")
-DATACENTER, FLAVOR, CIDRS = "datacenter: lon06", "flavor: AC1_16X120X100", "adminCidrs: [203.0.113.1/32]"
-IMAGE = "image: ngc.microcluster.internal:5000/microcluster/training:local"
+DATACENTER, FLAVOR = "datacenter: lon06", "flavor: AC1_16X120X100"
 KIND = "kind: openseq2seq"
 
 
@@ -53,13 +52,10 @@ def check(done, expected: str) -> None:
     ("old", "new", "expected"),
     [
         (DATACENTER, f'datacenter: "$(touch {CANARY})"', "cluster/datacenter"),
-        (IMAGE, f"image: \"r.test/x{{{{ cycler.__init__.__globals__.os.system('touch {CANARY}') }}}}\"", "container/image"),
-        (CIDRS, "adminCidrs: [0.0.0.0/1, 128.0.0.0/1]", "cluster/adminCidrs"),
-        (CIDRS, f"{CIDRS}\n    nodes: 65", "cluster/nodes"),
         ("config:\n", "config:\n  softlayer:apiKey: c0ffee-a-key\n", "softlayer:apiKey"),
     ],
-    ids=["shell", "template", "everybody", "many", "key"],
-)  # fmt: skip
+    ids=["shell", "key"],
+)
 def test_a_plain_preview_refuses_it(project: RentedProject, old: str, new: str, expected: str) -> None:
     edit(project, old, new)
     check(project.run(*PREVIEW), expected)
@@ -69,13 +65,10 @@ def test_a_plain_preview_refuses_it(project: RentedProject, old: str, new: str, 
     ("old", "new", "expected"),
     [
         (FLAVOR, f"flavor: !!python/object/apply:os.system ['touch {CANARY}']", "config/microcluster:cluster/flavor"),
-        (DATACENTER, f"{DATACENTER}\n    {DATACENTER}", "config/microcluster:cluster/datacenter: written twice"),
-        (IMAGE, f"{IMAGE}\n    registryKeyFile: ../../../../etc/shadow", "container/registryKeyFile"),
-        (DATACENTER, 'datacenter: "lon06\\0\\e[2J\\r\\n"', "cluster/datacenter"),
         (KIND, f"{KIND}\n    maxSteps: {'9' * 40}", "job/maxSteps"),
     ],
-    ids=["tag", "twice", "path", "control", "huge"],
-)  # fmt: skip
+    ids=["tag", "huge"],
+)
 def test_make_preview_refuses_it_before_anything_is_prepared(
     project: RentedProject, old: str, new: str, expected: str
 ) -> None:

@@ -8,9 +8,9 @@ from collections.abc import Callable
 LIMIT_S = 30
 
 
-def until(probe: Callable[[], object]) -> None:
+def until(probe: Callable[[], object], limit_s: float = LIMIT_S) -> None:
     """Look until it is so."""
-    ends = time.monotonic() + LIMIT_S
+    ends = time.monotonic() + limit_s
     while not probe():
         assert time.monotonic() < ends, "it did not happen in time"
         time.sleep(0.05)

@@ -8,10 +8,10 @@ from supervised_run import end_run, hurry, start, wait_for_end, write_job
 SLEEPS = ["sh", "-c", "exec sleep 60"]
 
 
-def impatient(folder, idle_s=3):
+def impatient(folder, idle_s=2):
     hurry(folder, "idle.py", "IDLE_S = 900", f"IDLE_S = {idle_s}")
     hurry(folder, "idle.py", "LOOK_EVERY_S = 15", "LOOK_EVERY_S = 0.2")
-    hurry(folder, "idle.py", "PROBE_TIMEOUT_S = 30", "PROBE_TIMEOUT_S = 10")
+    hurry(folder, "idle.py", "PROBE_TIMEOUT_S = 30", "PROBE_TIMEOUT_S = 2")
 
 
 @pytest.mark.parametrize(
@@ -33,13 +33,13 @@ def test_a_preparation_in_which_nothing_moves_ends_with_the_step_and_the_node(fo
     start(folder)
     outcome = wait_for_end(folder)
     assert (outcome.state, outcome.cause) == ("failed", "preparing-stalled")
-    assert outcome.reason == f"{doing}: nothing was read, written or computed for 3 s; no write ends on gpu-1"
+    assert outcome.reason == f"{doing}: nothing was read, written or computed for 2 s; no write ends on gpu-1"
     assert end_run(folder)["ended"] == 0
 
 
 def test_a_preparation_that_is_slow_but_moves_is_left_alone(folder):
-    impatient(folder, idle_s=5)
-    moves = "for n in 1 2 3 4 5 6 7 8 9; do head -c 2000000 /dev/zero > /dev/null; sleep 1; done"
+    impatient(folder, idle_s=4)
+    moves = "for n in 1 2 3 4 5 6; do head -c 2000000 /dev/zero > /dev/null; sleep 1; done"
     write_job(folder, spread=["sh", "-c", moves])
     start(folder)
     assert wait_for_end(folder).state == "finished"

@@ -77,7 +77,7 @@ def test_stopping_ends_every_process_of_the_run_and_no_other(folder):
     )
     try:
         assert stubborn.stdout.readline() == b"deaf\n"
-        answer = end_run(folder)
+        answer = end_run(folder, patience_s=4)
         assert stubborn.wait(60) == -9
         assert answer["left"] == []
         assert answer["ended"] >= 2

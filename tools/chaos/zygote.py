@@ -1,8 +1,9 @@
-"""A process that has imported the provider and forks one real provider process for each start: an import costs a second, a fork ten milliseconds."""
+"""A process that has imported a program and forks one real process of it for each start: an import costs a second, a fork ten milliseconds."""
 
 from __future__ import annotations
 
 import array
+import importlib
 import json
 import os
 import random
@@ -19,20 +20,24 @@ from tools.chaos.process import Process
 
 ROOT = Path(__file__).resolve().parents[2]
 LONGEST_REQUEST = 65536
+PROVIDER = "providers.softlayer.__main__"
 
 
 class Zygote:
     """The fork server as its user sees it."""
 
-    def __init__(self) -> None:
+    def __init__(self, module: str = PROVIDER) -> None:
+        """Import ``module``, whose ``main`` takes the arguments of each start."""
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._server = subprocess.Popen(
-            [sys.executable, "-m", "tools.chaos.zygote", str(theirs.fileno())], cwd=ROOT, pass_fds=[theirs.fileno()]
+            [sys.executable, "-m", "tools.chaos.zygote", str(theirs.fileno()), module],
+            cwd=ROOT,
+            pass_fds=[theirs.fileno()],
         )
         theirs.close()
 
     def fork(self, arguments: Sequence[str], environment: Mapping[str, str], log: Path) -> Process:
-        """Start a provider: a process group, a standard input and a standard output of its own, as the engine starts it."""
+        """Start the program with a process group, a standard input and a standard output of its own, as the engine does."""
         stdin, stdout = os.pipe(), os.pipe()
         request = json.dumps({"arguments": list(arguments), "environment": dict(environment), "log": str(log)})
         handed = array.array("i", [stdin[0], stdout[1]])
@@ -43,16 +48,15 @@ class Zygote:
         return Process(int(answer), fds[0], stdin[1], stdout[0])
 
     def close(self) -> None:
-        """End the fork server; its providers see their parent go."""
+        """End the fork server; its processes see their parent go."""
         self._socket.close()
         self._server.wait(10)
 
 
-def serve(channel: socket.socket) -> None:
-    """Fork a provider for each request until the user is gone."""
-    # What a provider needs is loaded once; nothing of gRPC's is made here, for its threads would not survive a fork.
-    from providers.softlayer import __main__ as plugin  # noqa: PLC0415
-
+def serve(channel: socket.socket, module: str) -> None:
+    """Fork a process for each request until the user is gone."""
+    # Everything is imported once; nothing of gRPC's is made here, for its threads would not survive a fork.
+    main = importlib.import_module(module).main
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     while True:
         ready, _, _ = select.select([channel], [], [], 1.0)
@@ -65,7 +69,7 @@ def serve(channel: socket.socket) -> None:
         pid = os.fork()
         if pid == 0:
             channel.close()
-            _become(plugin.main, json.loads(request), *fds)
+            _become(main, json.loads(request), *fds)
         # The child cannot be reaped before this thread says so, so that its number is still its own.
         pidfd = os.pidfd_open(pid)
         socket.send_fds(channel, [str(pid).encode()], [pidfd])
@@ -100,4 +104,4 @@ def _reap() -> None:
 
 
 if __name__ == "__main__":
-    serve(socket.socket(fileno=int(sys.argv[1])))
+    serve(socket.socket(fileno=int(sys.argv[1])), sys.argv[2])

@@ -1,0 +1,36 @@
+"""``python -m emulator`` in this process; what it starts in the background is a process of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from dataclasses import dataclass
+from pathlib import Path
+
+from emulator import cli
+from tests.integration.conftest import free_port
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a command left behind."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+class Commands:
+    """The commands with one state folder and one port."""
+
+    def __init__(self, state: Path) -> None:
+        self.state = state
+        self.port = free_port()
+
+    def run(self, command: str, *words: str, port: int | None = None) -> Done:
+        """Run one command."""
+        options = ["--state", str(self.state), "--port", str(port or self.port), "--machines", "none"]
+        output, errors = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
+            code = cli.main([command, *options, *words])
+        return Done(code, output.getvalue(), errors.getvalue())
