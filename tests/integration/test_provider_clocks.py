@@ -118,7 +118,7 @@ def killed_in_its_order(world: World, *, after_loss: bool) -> None:
 
 def one_machine_in_the_end(world: World) -> None:
     with world.driver() as driver:
-        made = driver.create("VirtualGuest", "gpu-0", guest("gpu-0"), timeout=120)
+        made = driver.create("VirtualGuest", "gpu-0", guest("gpu-0"), timeout=600)
     assert world.machines() == [made.id]
     assert world.wire.calls.count("createObject") == 1
 
