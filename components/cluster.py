@@ -10,7 +10,7 @@ import pulumi
 from components.container import TrainingContainer, TrainingContainerArgs
 from components.image import TrainingImage, TrainingImageArgs
 from components.network import PrivateNetwork, PrivateNetworkArgs
-from components.node import GpuNode, GpuNodeArgs
+from components.node import GpuNode, GpuNodeArgs, hardware_args
 from microcluster.config import Owner, Stack
 from microcluster.home import Home
 from microcluster.jobs.cluster_facts import ClusterFacts, Host
@@ -80,15 +80,12 @@ def ledger_args(stack: Stack, owner: Owner) -> LedgerArgs:
     return LedgerArgs(
         mark=owner.mark,
         stack=stack.name,
-        datacenter=cluster.datacenter,
-        flavor=cluster.flavor,
         nodes=cluster.nodes,
-        data_disks_gb=(cluster.data_disk_gb,),
-        port_speed_mbps=cluster.port_speed_mbps,
-        os=cluster.os,
-        image_id=cluster.image,
-        backend_router_id=str(cluster.router) if cluster.router else None,
-        private_vlan_id=str(cluster.private_vlan) if cluster.private_vlan else None,
+        hardware=hardware_args(
+            cluster,
+            str(cluster.router) if cluster.router else None,
+            str(cluster.private_vlan) if cluster.private_vlan else None,
+        ),
     )
 
 

@@ -11,7 +11,7 @@ from components.steps import step
 from components.storage import DataVolume, DataVolumeArgs
 from microcluster.config import Cluster, Owner
 from microcluster.jobs.cluster_facts import ClusterFacts, Host
-from providers.softlayer.pulumi_resources import VirtualGuest, VirtualGuestArgs, owner_domain, owner_tags
+from providers.softlayer.pulumi_resources import HardwareArgs, VirtualGuest, VirtualGuestArgs, owner_domain, owner_tags
 
 
 @dataclass(frozen=True)
@@ -54,23 +54,32 @@ class GpuNode(pulumi.ComponentResource):
 
 def guest_args(args: GpuNodeArgs) -> VirtualGuestArgs:
     """Return the order of one node."""
-    hardware, owner = args.hardware, args.owner
+    owner = args.owner
     return VirtualGuestArgs(
         mark=owner.mark,
         hostname=args.hostname,
         domain=owner_domain(args.stack, owner.mark),
-        datacenter=hardware.datacenter,
-        flavor=hardware.flavor,
-        os=hardware.os,
-        image_id=hardware.image,
-        data_disks_gb=(hardware.data_disk_gb,),
-        port_speed_mbps=hardware.port_speed_mbps,
-        backend_router_id=args.network.backend_router_id,
-        private_vlan_id=args.network.private_vlan_id,
+        hardware=hardware_args(args.hardware, args.network.backend_router_id, args.network.private_vlan_id),
         ssh_key_ids=(args.ssh_key_id,),
         public_security_group_ids=(args.network.public_group_id,),
         private_security_group_ids=(args.network.private_group_id,),
         tags=owner_tags(args.stack, owner.mark),
+    )
+
+
+def hardware_args(
+    cluster: Cluster, router_id: pulumi.Input[str] | None, vlan_id: pulumi.Input[str] | None
+) -> HardwareArgs:
+    """Return what the stack file says of every node, and the place on the private network."""
+    return HardwareArgs(
+        datacenter=cluster.datacenter,
+        flavor=cluster.flavor,
+        data_disks_gb=(cluster.data_disk_gb,),
+        port_speed_mbps=cluster.port_speed_mbps,
+        os=cluster.os,
+        image_id=cluster.image,
+        backend_router_id=router_id,
+        private_vlan_id=vlan_id,
     )
 
 

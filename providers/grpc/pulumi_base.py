@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import pulumi
@@ -11,7 +11,7 @@ import pulumi
 Strings = Sequence[pulumi.Input[str]]
 
 
-class SoftLayerResource(pulumi.CustomResource):
+class VendorResource(pulumi.CustomResource):
     """A resource whose wire names are camelCase and whose Python names are snake_case."""
 
     def translate_output_property(self, prop: str) -> str:
@@ -30,6 +30,10 @@ def camel_case(name: str) -> str:
 
 
 def props(args: Any, outputs: Sequence[str]) -> dict[str, Any]:
-    """Join a resource's inputs with the names of its outputs."""
+    """Join a resource's inputs, those of its parts included, with the names of its outputs."""
     # Pulumi makes an attribute for each key of this dict and for nothing else, outputs included.
-    return {name: None for name in outputs} | {field.name: getattr(args, field.name) for field in fields(args)}
+    named = dict.fromkeys(outputs)
+    for field in fields(args):
+        value = getattr(args, field.name)
+        named |= props(value, ()) if is_dataclass(value) else {field.name: value}
+    return named

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from providers.grpc.spec import Problem
+from providers.grpc.properties import Problem
 from providers.rental.operation import Operation, Session
 
 Values = Mapping[str, Any]

@@ -5,15 +5,17 @@ A vendor implements ``Backend`` once. Journal, adoption, closing, proof, receipt
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
-from typing import Any, Protocol
+from typing import Any
 
 from providers.rental.errors import CallError
 from providers.rental.operation import Identity, Operation
 from providers.rental.owner_mark import Owner
+from providers.rental.receipt import Charge
 from providers.rental.waiting import Deadline, Pending
 
 Tell = Callable[[str], None]
@@ -39,6 +41,11 @@ class OrderRequest:
     """Whether the account refuses a second one, so that a refusal may mean that a lagging list does not show the first."""
     key_ids: Sequence[str] | None = None
     """For what costs money: the ssh keys that its order names. Only one computer orders for a stack at a time."""
+
+    @property
+    def content(self) -> Mapping[str, Any]:
+        """What the journal remembers of it, as a digest."""
+        return {"kind": self.kind, "name": self.name, "spec": self.spec}
 
 
 @dataclass(frozen=True)
@@ -73,6 +80,10 @@ class Thing:
     """What the program wants to know of it, as far as it is known."""
     row: Any = None
     """The vendor's own view."""
+
+
+Found = Thing | Pending | None
+"""It is there; nobody can know yet; it is certainly gone."""
 
 
 @dataclass(frozen=True)
@@ -122,8 +133,11 @@ class Claim:
     journal: str | None
 
 
-class Backend(Protocol):
-    """One account. Lists may lag; what is read by its id does not, but may not be shown yet."""
+class Backend(ABC):
+    """One account. Lists may lag; what is read by its id does not, but may not be shown yet.
+
+    What an account does not know (orders that wait for a person, charges that a user may not see) keeps its default here.
+    """
 
     machine: str
     """The journal's name of the kind that costs money."""
@@ -135,21 +149,22 @@ class Backend(Protocol):
     """So far the lists may lag behind an accepted order or cancellation."""
     longest_call_s: float
     """So long after a call began, at the latest, nothing of it is on its way to the account any more."""
-    username: str
-    grant_cancelling: str
+    username: str = ""
+    grant_cancelling: str = ""
     """The command by which a person grants the user the right to cancel."""
-    secrets: tuple[str, ...]
+    secrets: tuple[str, ...] = ()
     """What was read of the key's file and must not be printed."""
 
+    @abstractmethod
     def identity(self) -> Identity:
         """Ask once who we are."""
 
+    @abstractmethod
     def list(self, kind: str, owner: Owner) -> Sequence[Thing]:
         """List what bears stack and mark, cancelled things included."""
 
-    def find(
-        self, kind: str, object_id: str, owner: Owner, *, fresh: bool, max_age_s: float = 0.0
-    ) -> Thing | Pending | None:
+    @abstractmethod
+    def find(self, kind: str, object_id: str, owner: Owner, *, fresh: bool, max_age_s: float = 0.0) -> Found:
         """Read one thing by its id; None when it is certainly gone, ``Pending`` when nobody can know.
 
         Args:
@@ -157,12 +172,15 @@ class Backend(Protocol):
             max_age_s: above 0, an answer that old will do, so that all who wait can share one list.
         """
 
-    def look(self, op: Operation, request: OrderRequest) -> Thing | Pending | None:
+    def look(self, op: Operation, request: OrderRequest) -> Found:
         """Look whether something is there that has no name of its own: a larger disk shows as a property of its machine."""
+        return None
 
     def prepare(self, request: OrderRequest) -> Any:
         """Write the order; it has ``content``. Apart from ``order`` because it may ask the account, and may fail harmlessly."""
+        return request
 
+    @abstractmethod
     def order(self, order: Any) -> str:
         """Send an order, exactly once, and return the id of what it makes.
 
@@ -172,31 +190,41 @@ class Backend(Protocol):
 
     def order_status(self, order_id: str, owner: Owner) -> OrderStatus | None:
         """Read an order that was accepted; None if it was refused since, or all that it made has ended."""
+        return None
 
     def order_of(self, machine: Thing, max_age_s: float) -> OrderStatus | None:
         """Read the order that a machine which is not built yet came from; None where there is none, or no list shows it."""
+        return None
 
     def waiting_order(self, owner: Owner, hostname: str | None = None) -> OrderStatus | None:
         """Find an order that waits for a person's approval and shows no machine yet: nobody may take it for lost."""
+        return None
 
     def advice(self, request: OrderRequest, error: CallError) -> str | None:
         """Say what a person does after a refusal, if there is more to say than that the stack file is wrong."""
+        return None
 
+    @abstractmethod
     def is_refusal(self, error: CallError) -> bool:
         """Tell whether the call was certainly not carried out; a fault that nobody knows is none."""
 
+    @abstractmethod
     def is_transient(self, error: CallError) -> bool:
         """Tell whether the same call may work in a moment."""
 
     def is_forbidden(self, error: CallError) -> bool:
         """Tell whether this user may not do it."""
+        return False
 
+    @abstractmethod
     def read_claim(self, owner: Owner, key_ids: Sequence[str], max_age_s: float) -> Claim | None:
         """Read which journal orders for the stack: the only trace of another computer, or of a lost journal."""
 
+    @abstractmethod
     def write_claim(self, owner: Owner, claim: Claim) -> None:
         """Write the journal's name into the account."""
 
+    @abstractmethod
     def cancel(self, thing: Thing) -> None:
         """Cancel a machine, effective at once; a refusal is a CallError."""
 
@@ -206,18 +234,24 @@ class Backend(Protocol):
         Raises:
             ProviderError: the text names the right that is missing.
         """
+        return
 
     def check_to_prove(self) -> None:
         """Refuse to call an account clean for a user who does not see all of it."""
+        return
 
+    @abstractmethod
     def everything(self) -> Sequence[Belonging]:
         """List what bears any mark of microcluster, of every kind."""
 
+    @abstractmethod
     def remove(self, kind: str, object_id: str, owner: Owner, deadline: Deadline, tell: Tell) -> None:
         """Remove something else that bears the mark; what is gone, or another's by now, is left alone."""
 
-    def charges(self, owner: Owner, known_ids: Iterable[str] = ()) -> Sequence[Any]:
-        """List what was and is billed (``receipt.Charge``) as it is now, with what the lists may not show yet."""
+    @abstractmethod
+    def charges(self, owner: Owner, known_ids: Iterable[str] = ()) -> Sequence[Charge]:
+        """List what was and is billed as it is now, with what the lists may not show yet."""
 
     def charged_names(self, owner: Owner) -> Sequence[str]:
         """List the host name of each charge that the account's list shows."""
+        return [each.host for each in self.charges(owner)]

@@ -1,4 +1,6 @@
-"""Send an order at most once, and from one computer only: its intent is on the disk before it, its outcome right after it.
+"""Send an order at most once, and from one computer only.
+
+Its intent is on the disk before it is sent, its outcome right after.
 
 The claim names the journal that orders for a stack, in the account itself. Another name there reveals another computer, or a
 journal that was lost: then nothing is ordered before all that was ordered is in the lists.

@@ -1,4 +1,4 @@
-"""Finds out what became of orders: in the account's own things, and in the journal while the lists may lag."""
+"""Find out what became of orders: by the account's things, and by the journal while lists lag."""
 
 from __future__ import annotations
 

@@ -1,31 +1,38 @@
-"""An account, read: who it is, what carries a mark, what is billed. Works without Pulumi and its state."""
+"""An account: who it is, and its lists by stack and mark, shared by all who wait."""
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 from providers.rental import owner_mark
-from providers.rental.errors import ProviderError
 from providers.rental.operation import Identity
 from providers.rental.receipt import Charge
-from providers.softlayer import billing, credentials, others
-from providers.softlayer.billing import charge
-from providers.softlayer.cached_lists import GUEST_MASK, bill_list, guest_list, key_by_id, order_list
+from providers.softlayer import billing, credentials
 from providers.softlayer.calls import READ_ATTEMPTS, Api
-from providers.softlayer.errors import NOT_TRUSTED, ApiError
+from providers.softlayer.errors import AccountError, ApiError, reading, unreadable
 
 LOCAL_ATTEMPTS = 3
 NOBODY_LISTENS = "Connection refused"
 USER_MASK = "mask[id,username,isMasterUserFlag,hasFullVirtualGuestAccessFlag,permissions[keyName]]"
+# primaryRouter tells on which side of the private network a guest already stands.
+GUEST_MASK = (
+    "mask[id,hostname,domain,notes,createDate,provisionDate,hourlyBillingFlag,primaryIpAddress,primaryBackendIpAddress,"
+    "datacenter[name],tagReferences[tag[name]],"
+    "activeTransaction[id,elapsedSeconds,transactionGroup[name],transactionStatus[name,friendlyName,averageDuration]],"
+    "primaryNetworkComponent[id,maxSpeed,securityGroupBindings[securityGroup[id]]],"
+    "primaryBackendNetworkComponent[id,maxSpeed,networkVlan[id,primaryRouter[id]],securityGroupBindings[securityGroup[id]]],"
+    "blockDevices[device,diskImage[capacity]],blockDeviceTemplateGroup[id,globalIdentifier],"
+    "billingItem[id,cancellationDate,hourlyFlag,hourlyRecurringFee,recurringFee,children[hourlyRecurringFee,recurringFee],"
+    "orderItem[id,order[id,status],preset[keyName]]]]"
+)
+ORDER_MASK = "mask[id,status,createDate,items[hostName,domainName]]"
+BILL_MASK = "mask[id,domainName,hostName,cancellationDate,orderItem[order[id]]]"
 
-
-class AccountError(ProviderError):
-    """The account cannot be read: no key, a wrong one, or nobody answers."""
+Row = dict[str, Any]
 
 
 class Account:
@@ -62,53 +69,19 @@ class Account:
         return self.api.find("Virtual_Guest", guest_id, GUEST_MASK)
 
     def charges(self, owner: owner_mark.Owner, known_guests: Iterable[str] = ()) -> tuple[Charge, ...]:
-        """List what was and is billed under this stack and mark, oldest first, as it is at this moment.
-
-        The lists of the account lag behind orders and cancellations, so that whatever may be open is asked for by its id.
-
-        Args:
-            known_guests: ids that the journal or a state knows; the lists may not show them yet.
-        """
-        guests = self._guests_now(owner, known_guests)
-        rows = {str(row["id"]): row for row in billing.listed(self.api, owner)}
-        billed = [each for each in guests if each.get("billingItem")] + others.billed(self.api, owner)
-        running = {str(each["billingItem"]["id"]): each for each in billed}
-        doubtful = {item for item, row in rows.items() if not row.get("cancellationDate")} | set(running)
-        rows |= billing.by_id(self.api, doubtful)
-        found = [charge(row, still_billed=item in running, of=running.get(item)) for item, row in rows.items()]
-        return tuple(sorted(found, key=lambda each: (each.opened, each.host)))
+        """List what was and is billed, as it is at this moment; see ``billing.charges``."""
+        return billing.charges(self, owner, known_guests)
 
     def charges_listed(self, owner: owner_mark.Owner) -> tuple[Charge, ...]:
         """List the same from the lists alone: four calls, and up to two minutes behind."""
-        running = {str((guest.get("billingItem") or {}).get("id")) for guest in self.guest_list.under(owner)}
-        rows = billing.listed(self.api, owner)
-        beside = {str(each["billingItem"]["id"]): each for each in others.billed(self.api, owner)}
-        charges_of_guests = [
-            charge(row, still_billed=str(row["id"]) in running) for row in rows if str(row["id"]) not in beside
-        ]
-        return (*charges_of_guests, *(charge(row["billingItem"], still_billed=True, of=row) for row in beside.values()))
-
-    def _guests_now(self, owner: owner_mark.Owner, known: Iterable[str]) -> list[dict[str, Any]]:
-        """Ask for each guest that may be billed by its id, and believe only what is this stack's."""
-        listed = {str(each["id"]) for each in self.guest_list.under(owner) if each.get("billingItem")}
-        with ThreadPoolExecutor(billing.WORKERS) as pool:
-            found = pool.map(self._guest_now, sorted({*listed, *known}))
-            return [guest for guest in found if guest and owner_mark.guest_is(guest, owner)]
-
-    def _guest_now(self, guest_id: str) -> dict[str, Any] | None:
-        try:
-            return self.api.find("Virtual_Guest", guest_id, GUEST_MASK)
-        except ApiError as error:
-            if error.is_unready:
-                return None  # Too fresh to be shown; whoever ordered it has it in the journal.
-            raise
+        return billing.charges_listed(self, owner)
 
     def _ask_identity(self) -> Identity:
         key = self.api.credentials
         try:
             found = self._read_identity(LOCAL_ATTEMPTS if key.is_local else READ_ATTEMPTS)
         except ApiError as error:
-            raise AccountError(_unreadable("opening the account", error, key)) from error
+            raise AccountError(unreadable("opening the account", error, key)) from error
         return Identity(str(found["id"]), str(found.get("companyName") or ""), key.username, key.endpoint)
 
     def _read_identity(self, attempts: int) -> dict[str, Any]:
@@ -148,25 +121,92 @@ def read_charges(account: Account, owner: owner_mark.Owner, known_guests: Iterab
         return account.charges(owner, known_guests)
 
 
-@contextmanager
-def reading(account: Account, what: str) -> Iterator[None]:
-    """Turn a fault of the API while ``what`` is read into an AccountError with a sentence for the person."""
-    try:
-        yield
-    except ApiError as error:
-        raise AccountError(_unreadable(f"reading {what}", error, account.api.credentials)) from error
+def claim_notes(owner: owner_mark.Owner, journal: str) -> str:
+    """Write the notes of the stack's key: whose it is, and which journal orders with it."""
+    return f"{owner_mark.notes(str(owner))} ordered from journal {journal}"
 
 
-def _unreadable(doing: str, error: ApiError, key: credentials.Credentials) -> str:
-    asked = f"{doing} at {key.endpoint} as {key.username}"
-    if error.is_unauthorised:
-        return f"{asked}: the API refuses this key ({error.code}: {error.text}). Check the key file or SL_API_KEY."
-    if error.code == NOT_TRUSTED:
-        return (
-            f"{asked}: its certificate is not signed by an authority that is trusted here, so that the key was not sent. "
-            "Name the authority's file as 'verify' in the file of the key, or correct endpoint_url."
-        )
-    if error.code == "no answer":
-        hint = " If this is the local account, start it with 'python -m emulator start'." if key.is_local else ""
-        return f"{asked}: nobody answers.{hint or ' Check the network and run the command again.'}"
-    return f"{asked}: {error.text} ({error.code}). Run the command again."
+def stack_key(account: Account, owner: owner_mark.Owner, key_ids: Sequence[str], max_age_s: float = 0.0) -> Row | None:
+    """Find the stack's key; the oldest of several, so that all computers look at the same."""
+    found = _ours(account, owner, key_ids, max_age_s)
+    if not found:
+        listed = account.api.read_all("Account", "getSshKeys", mask="mask[id,notes]")
+        ids = [str(each["id"]) for each in listed if owner_mark.notes_are(each.get("notes"), owner)]
+        found = _ours(account, owner, ids, max_age_s)
+    return min(found, key=lambda each: int(each["id"]), default=None)
+
+
+def _ours(account: Account, owner: owner_mark.Owner, key_ids: Sequence[str], max_age_s: float) -> list[Row]:
+    """Read keys by their ids, as a list may show their notes late."""
+    rows = [row for each in key_ids for row in account.key.under(each, max_age_s)]
+    return [row for row in rows if owner_mark.notes_are(row.get("notes"), owner)]
+
+
+class SharedList:
+    """A list by owner; simultaneous askers share one request, and nobody gets an answer older than asked for."""
+
+    def __init__(self, fetch: Callable[[Any], list[Row]]) -> None:
+        self._fetch = fetch
+        self._lock = threading.Lock()
+        self._read: dict[Hashable, tuple[float, list[Row]]] = {}
+
+    def under(self, owner: Hashable, max_age_s: float = 0.0) -> list[Row]:
+        """List what carries exactly this stack and mark, cancelled things included."""
+        not_before = time.monotonic() - max_age_s
+        with self._lock:
+            began, rows = self._read.get(owner, (float("-inf"), []))
+            if began < not_before:
+                began, rows = time.monotonic(), self._fetch(owner)
+                self._read[owner] = (began, rows)
+        return rows
+
+
+def guest_list(api: Api) -> SharedList:
+    """The guests whose domain carries stack and mark."""
+
+    def fetch(owner: owner_mark.Owner) -> list[Row]:
+        rooted = {"virtualGuests": {"domain": _ending(owner)}}
+        found = api.read_all("Account", "getVirtualGuests", mask=GUEST_MASK, filter=rooted)
+        return [guest for guest in found if owner_mark.guest_is(guest, owner)]
+
+    return SharedList(fetch)
+
+
+def order_list(api: Api) -> SharedList:
+    """The orders with an item whose domain carries stack and mark."""
+
+    def fetch(owner: owner_mark.Owner) -> list[Row]:
+        rooted = {"orders": {"items": {"domainName": _ending(owner)}}}
+        found = api.read_all("Account", "getOrders", mask=ORDER_MASK, filter=rooted)
+        return [order for order in found if any(_is_under(item, owner) for item in order.get("items") or [])]
+
+    return SharedList(fetch)
+
+
+def bill_list(api: Api) -> SharedList:
+    """The top-level billing items of guests whose domain carries stack and mark, closed ones included."""
+
+    def fetch(owner: owner_mark.Owner) -> list[Row]:
+        rooted = {"allTopLevelBillingItems": {"domainName": _ending(owner)}}
+        found = api.read_all("Account", "getAllTopLevelBillingItems", mask=BILL_MASK, filter=rooted)
+        return [item for item in found if _is_under(item, owner)]
+
+    return SharedList(fetch)
+
+
+def key_by_id(api: Api) -> SharedList:
+    """One ssh key by its id, or none."""
+
+    def fetch(key_id: str) -> list[Row]:
+        found = api.find("Security_Ssh_Key", key_id, "mask[id,notes]")
+        return [found] if found else []
+
+    return SharedList(fetch)
+
+
+def _ending(owner: owner_mark.Owner) -> dict[str, str]:
+    return {"operation": f"$= {owner}.{owner_mark.ZONE}"}
+
+
+def _is_under(item: Row, owner: owner_mark.Owner) -> bool:
+    return owner_mark.owner_in_domain(item.get("domainName")) == owner

@@ -5,32 +5,32 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from providers.rental.backend import Belonging, Claim, OrderRequest, OrderStatus, Tell, Thing
+from providers.rental.backend import Backend, Belonging, Claim, Found, OrderRequest, OrderStatus, Tell, Thing
 from providers.rental.errors import CallError, ProviderError
 from providers.rental.operation import Identity, Operation
 from providers.rental.owner_mark import Owner
 from providers.rental.receipt import Charge
-from providers.rental.waiting import Deadline, Pending
+from providers.rental.waiting import Deadline
 from providers.softlayer import (
     cancel_guest,
     disk_upgrade,
     guest_lookup,
+    guest_order,
     guest_view,
     marked_inventory,
     order_status,
-    order_template,
     rights,
     security_group,
     ssh_key,
     virtual_guest,
 )
-from providers.softlayer.account import Account
+from providers.softlayer.account import Account, claim_notes, stack_key
 from providers.softlayer.calls import LISTS_LAG_S, LONGEST_CALL_S
 from providers.softlayer.errors import ApiError
-from providers.softlayer.order_template import Order
+from providers.softlayer.guest_order import Order
 
 
-class SoftLayer:
+class SoftLayer(Backend):
     """One account, as a ``Backend``."""
 
     machine, machine_label = virtual_guest.KIND, marked_inventory.GUEST
@@ -65,16 +65,14 @@ class SoftLayer:
             return [guest_view.thing(each) for each in self.account.guest_list.under(owner)]
         return security_group.listed(self.account, owner)
 
-    def find(
-        self, kind: str, object_id: str, owner: Owner, *, fresh: bool, max_age_s: float = 0.0
-    ) -> Thing | Pending | None:
+    def find(self, kind: str, object_id: str, owner: Owner, *, fresh: bool, max_age_s: float = 0.0) -> Found:
         """Read a guest or a group by its id."""
         if kind == virtual_guest.KIND:
             found = guest_lookup.find(self.account, owner, object_id, fresh=fresh, max_age_s=max_age_s)
             return guest_view.thing(found) if isinstance(found, dict) else found
         return security_group.find(self.account, object_id, fresh=fresh)
 
-    def look(self, op: Operation, request: OrderRequest) -> Thing | Pending | None:
+    def look(self, op: Operation, request: OrderRequest) -> Found:
         """Look for a key, which the account knows by its material, or for the disks of a guest."""
         if request.kind == ssh_key.KIND:
             return ssh_key.look(self.account, request)
@@ -83,7 +81,7 @@ class SoftLayer:
     def prepare(self, request: OrderRequest) -> Order:
         """Write the order."""
         if request.kind == virtual_guest.KIND:
-            return order_template.prepared(self.account.api, *request.spec)
+            return guest_order.prepared(self.account.api, *request.spec)
         if request.kind == disk_upgrade.KIND:
             return disk_upgrade.prepare(self.account, request.spec)
         service = {ssh_key.KIND: "Security_Ssh_Key", security_group.KIND: "Network_SecurityGroup"}[request.kind]
@@ -91,7 +89,7 @@ class SoftLayer:
 
     def order(self, order: Order) -> str:
         """Send an order, exactly once, and return the id of what it makes."""
-        return order_template.send(self.account.api, order)
+        return guest_order.send(self.account.api, order)
 
     def order_status(self, order_id: str, owner: Owner) -> OrderStatus | None:
         """Read an order that was accepted; one that cannot be read is no refused one."""
@@ -119,7 +117,7 @@ class SoftLayer:
         if not isinstance(error, ApiError):
             return None
         if request.kind == virtual_guest.KIND and error.is_no_room:
-            return order_template.where_else(request.owner.stack, request.spec[0], error)
+            return guest_order.where_else(request.owner.stack, request.spec[0], error)
         if error.is_gone:
             return "Something that it names is gone: run 'pulumi up --refresh'."
         if error.is_forbidden:
@@ -140,7 +138,7 @@ class SoftLayer:
 
     def read_claim(self, owner: Owner, key_ids: Sequence[str], max_age_s: float) -> Claim | None:
         """Read the journal's name in the notes of the stack's ssh key."""
-        key = ssh_key.of_stack(self.account, owner, key_ids, max_age_s)
+        key = stack_key(self.account, owner, key_ids, max_age_s)
         if key is None:
             return None
         named = re.search(r" journal ([0-9a-f]+)$", str(key.get("notes") or ""))
@@ -148,7 +146,7 @@ class SoftLayer:
 
     def write_claim(self, owner: Owner, claim: Claim) -> None:
         """Write the journal's name into the notes of the stack's ssh key."""
-        notes = ssh_key.notes(owner, str(claim.journal))
+        notes = claim_notes(owner, str(claim.journal))
         self.account.api.ensure("Security_Ssh_Key", "editObject", {"notes": notes}, id=int(claim.object_id))
 
     def cancel(self, thing: Thing) -> None:

@@ -1,23 +1,26 @@
-"""What is billed, from the account's billing items: the list, which lags, and each open item by its id, which does not."""
+"""What is billed: from the list of billing items, which lags, and from each open item by its id."""
 
 from __future__ import annotations
 
 import math
 from calendar import monthrange
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
-from providers.rental import owner_mark
+from providers.rental import owner_mark, receipt
 from providers.rental.receipt import Charge
+from providers.softlayer import others
 from providers.softlayer.calls import Api
-from providers.softlayer.prices import dollars, per_hour, per_month, whole
+from providers.softlayer.errors import ApiError
 
 WORKERS = 16
 HOUR = timedelta(hours=1)
 MONTHS_PER_YEAR = 12
+HOURS_OF_A_MONTH = 730
 CHARGE_MASK = (
     "mask[id,description,hostName,domainName,categoryCode,hourlyFlag,createDate,cancellationDate,"
     "cycleStartDate,hourlyRecurringFee,recurringFee,currentHourlyCharge,hoursUsed,orderItem[preset[keyName]],"
@@ -25,6 +28,53 @@ CHARGE_MASK = (
 )
 
 Row = dict[str, Any]
+Item = Mapping[str, Any]
+
+
+def charges(account: Any, owner: owner_mark.Owner, known_guests: Iterable[str] = ()) -> tuple[Charge, ...]:
+    """List what was and is billed under this stack and mark, oldest first, as it is at this moment.
+
+    The lists of the account lag behind orders and cancellations, so that whatever may be open is asked for by its id.
+
+    Args:
+        known_guests: ids that the journal or a state knows; the lists may not show them yet.
+    """
+    guests = _guests_now(account, owner, known_guests)
+    rows = {str(row["id"]): row for row in listed(account.api, owner)}
+    billed = [each for each in guests if each.get("billingItem")] + others.billed(account.api, owner)
+    running = {str(each["billingItem"]["id"]): each for each in billed}
+    doubtful = {item for item, row in rows.items() if not row.get("cancellationDate")} | set(running)
+    rows |= by_id(account.api, doubtful)
+    found = [charge(row, still_billed=item in running, of=running.get(item)) for item, row in rows.items()]
+    return tuple(sorted(found, key=lambda each: (each.opened, each.host)))
+
+
+def charges_listed(account: Any, owner: owner_mark.Owner) -> tuple[Charge, ...]:
+    """List the same from the lists alone: four calls, and up to two minutes behind."""
+    running = {str((guest.get("billingItem") or {}).get("id")) for guest in account.guest_list.under(owner)}
+    rows = listed(account.api, owner)
+    beside = {str(each["billingItem"]["id"]): each for each in others.billed(account.api, owner)}
+    charges_of_guests = [
+        charge(row, still_billed=str(row["id"]) in running) for row in rows if str(row["id"]) not in beside
+    ]
+    return (*charges_of_guests, *(charge(row["billingItem"], still_billed=True, of=row) for row in beside.values()))
+
+
+def _guests_now(account: Any, owner: owner_mark.Owner, known: Iterable[str]) -> list[dict[str, Any]]:
+    """Ask for each guest that may be billed by its id, and believe only what is this stack's."""
+    listed = {str(each["id"]) for each in account.guest_list.under(owner) if each.get("billingItem")}
+    with ThreadPoolExecutor(WORKERS) as pool:
+        found = pool.map(partial(_guest_now, account, owner), sorted({*listed, *known}))
+        return [guest for guest in found if guest and owner_mark.guest_is(guest, owner)]
+
+
+def _guest_now(account: Any, owner: owner_mark.Owner, guest_id: str) -> dict[str, Any] | None:
+    try:
+        return account.guest(guest_id, owner)
+    except ApiError as error:
+        if error.is_unready:
+            return None  # Too fresh to be shown; whoever ordered it has it in the journal.
+        raise
 
 
 def listed(api: Api, owner: owner_mark.Owner) -> list[Row]:
@@ -112,3 +162,36 @@ def _described(row: Row) -> str:
     """Say what it is: a guest's item bears the name of its cores, which tells nobody that it stands for the GPUs as well."""
     flavor = ((row.get("orderItem") or {}).get("preset") or {}).get("keyName")
     return f"{flavor}, disks and port" if flavor else str(row.get("description") or "")
+
+
+def per_hour(item: Item) -> Decimal:
+    """Add up what a billing item and its children cost an hour; a monthly one has no price by the hour, but costs as well."""
+    if item.get("hourlyFlag") is False:
+        return (per_month(item) / HOURS_OF_A_MONTH).quantize(Decimal("0.0001"))
+    return whole(item, "hourlyRecurringFee")
+
+
+def per_month(item: Item) -> Decimal:
+    """Add up what a monthly billing item and its children cost a month."""
+    return whole(item, "recurringFee")
+
+
+def rate(item: Item) -> str:
+    """Say the price of a billing item by the unit in which it is billed."""
+    is_hourly = bool(item.get("hourlyFlag"))
+    return receipt.rate(per_hour(item) if is_hourly else per_month(item), "USD", hourly=is_hourly)
+
+
+def whole(item: Item, amount: str) -> Decimal:
+    """Read an amount of an item with everything below it.
+
+    A top-level item speaks for its children too. One that is smaller than their sum certainly does not, and is added to it.
+    """
+    own = dollars(item.get(amount))
+    below = sum((dollars(child.get(amount)) for child in item.get("children") or []), Decimal(0))
+    return own if own >= below else own + below
+
+
+def dollars(value: Any) -> Decimal:
+    """Read an amount of the API; nothing is no money."""
+    return Decimal(str(value)) if value not in (None, "") else Decimal(0)

@@ -1,10 +1,10 @@
-"""Calls to the API: a time limit on each, reads tried again after transient faults, everything else sent exactly once."""
+"""Calls to the API: each has a time limit; reads are repeated and read whole, the rest is sent once."""
 
 from __future__ import annotations
 
 import threading
 import xmlrpc.client
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 from xml.parsers.expat import ExpatError
@@ -16,8 +16,7 @@ from providers.rental import waiting
 from providers.rental.redaction import redacted
 from providers.rental.waiting import RateLimiter
 from providers.softlayer.credentials import Credentials
-from providers.softlayer.errors import NOT_SENT, NOT_TRUSTED, ApiError
-from providers.softlayer.paging import read_whole
+from providers.softlayer.errors import NOT_SENT, ApiError, fault_code
 from providers.softlayer.transport import CallTimer, new_client
 
 CALLS_PER_SECOND = 40
@@ -38,6 +37,20 @@ FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 15.0
 RATE_LIMIT_PAUSE_S = 1.0
 """The limit counts by the second."""
+
+
+PAGE_SIZE = 100
+READINGS = 4
+ASCENDING = {"operation": "orderBy", "options": [{"name": "sort", "value": ["ASC"]}]}
+KEYS = {"Network_Pod": "name"}
+"""What tells the rows of a service apart, where it is not the id (SoftLayer_Network_Pod has none)."""
+
+Row = dict[str, Any]
+ReadPage = Callable[..., list[Row]]
+
+
+class _Moved(Exception):
+    """The list was another one by the time of the next page."""
 
 
 class Api:
@@ -136,22 +149,6 @@ class Api:
         return client
 
 
-def fault_code(error: SoftLayer.SoftLayerAPIError, text: str) -> str:
-    """Name what happened: a fault by its code, everything that a gateway or a broken wire may have done by ours.
-
-    Over REST an ordinary refusal is a 500 with SoftLayer's sentence in it; a gateway's is a page or nothing.
-    """
-    code = str(error.faultCode)
-    if code == "0":
-        return NOT_TRUSTED if "CERTIFICATE_VERIFY_FAILED" in text else "no answer"
-    if isinstance(error, SoftLayer.TransportError) and code.isdigit():
-        return f"HTTP {code}"
-    is_page = text.lstrip().startswith("<") or text in ("", "Empty response.")
-    if code == "200" or (code.isdigit() and is_page):
-        return "unreadable answer"
-    return f"HTTP {code}" if code.isdigit() and int(code) > 500 else code
-
-
 def made_id(answer: Any, call: str) -> str:
     """Read the id of what a call made.
 
@@ -161,3 +158,62 @@ def made_id(answer: Any, call: str) -> str:
     if isinstance(answer, Mapping) and str(answer.get("id") or "").isdigit():
         return str(answer["id"])
     raise ApiError(f"calling {call}", "unreadable answer", "the answer names no id")
+
+
+def read_whole(read: ReadPage, service: str, method: str, pause: Callable[[], None], **options: Any) -> list[Row]:
+    """Read a list until its pages fit together.
+
+    Args:
+        read: ``Api.read`` or the like; reads one page.
+        pause: called before the list is read anew.
+
+    Raises:
+        ApiError: its pages do not fit together or are fewer than it says: it must never read as "nothing left".
+    """
+    key = KEYS.get(service, "id")
+    options = {**options, "filter": in_order(service, method, key, options.get("filter"))}
+    why = ""
+    for reading in range(READINGS):
+        if reading:
+            pause()
+        try:
+            return _read_once(lambda offset: read(service, method, limit=PAGE_SIZE, offset=offset, **options), key)
+        except _Moved as moved:
+            why = str(moved)
+    raise ApiError(f"listing {service}::{method}", "truncated list", f"{why}, {READINGS} times")
+
+
+def in_order(service: str, method: str, key: str, tree: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Add an order to a filter: without one the service may list in another order each time.
+
+    The relations of the account are filtered under their own names; `getAllObjects` has no root.
+    """
+    tree = dict(tree or {})
+    if service != "Account":
+        return {key: ASCENDING, **tree}
+    root = method.removeprefix("get")
+    root = root[0].lower() + root[1:]
+    return {**tree, root: {key: ASCENDING, **tree.get(root, {})}}
+
+
+def _read_once(read: Callable[[int], list[Row]], key: str) -> list[Row]:
+    """Read from the first page to the last; each page begins with the last row of the one before.
+
+    If that row has kept its place, the rows before it were all read: new ones have higher ids and come at the end.
+    """
+    rows: list[Row] = []
+    while True:
+        page = read(max(len(rows) - 1, 0))
+        total = getattr(page, "total_count", 0)
+        if rows and (not page or key not in page[0] or page[0][key] != rows[-1].get(key)):
+            raise _Moved("its pages do not continue each other")
+        rows += page[1:] if rows else page
+        names = [row[key] for row in rows if key in row]
+        if len(set(names)) < len(names):
+            raise _Moved("it names something twice")
+        # A longer page than was asked for is everything: the method knows no pages.
+        if len(page) != PAGE_SIZE or len(rows) == total:
+            break
+    if len(rows) < total:
+        raise _Moved(f"{len(rows)} of {total} came")
+    return rows

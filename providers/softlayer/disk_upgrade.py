@@ -14,10 +14,9 @@ from providers.rental.errors import ProviderError
 from providers.rental.operation import Operation
 from providers.rental.waiting import Pending, wait_until
 from providers.softlayer import guest_view, order_status
-from providers.softlayer.account import Account
-from providers.softlayer.cached_lists import GUEST_MASK
+from providers.softlayer.account import GUEST_MASK, Account
+from providers.softlayer.guest_order import Order
 from providers.softlayer.guest_view import Guest
-from providers.softlayer.order_template import Order
 
 KIND = "DiskUpgrade"
 REQUEST_MASK = "mask[id,orderId,completedFlag]"

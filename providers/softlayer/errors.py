@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
-from providers.rental.errors import CallError
+import SoftLayer
+
+from providers.rental.errors import CallError, ProviderError
+from providers.softlayer.credentials import Credentials
 
 NOT_SENT = "not sent"
 """The code of a call that never left."""
@@ -49,6 +55,10 @@ KNOWN_TEXTS = {
     "invalid api token": "CLI/core.py of the official client 6.2.9",
     "the token has expired": VENDOR,
 }
+
+
+class AccountError(ProviderError):
+    """The account cannot be read: no key, a wrong one, or nobody answers."""
 
 
 class ApiError(CallError):
@@ -111,3 +121,44 @@ def is_known_refusal(code: str, text: str) -> bool:
     """Tell whether a fault is one of these."""
     said = text.strip().lower()
     return code in KNOWN_REFUSALS or any(said.startswith(known) for known in KNOWN_TEXTS)
+
+
+def fault_code(error: SoftLayer.SoftLayerAPIError, text: str) -> str:
+    """Name what happened: a fault by its code, everything that a gateway or a broken wire may have done by ours.
+
+    Over REST an ordinary refusal is a 500 with SoftLayer's sentence in it; a gateway's is a page or nothing.
+    """
+    code = str(error.faultCode)
+    if code == "0":
+        return NOT_TRUSTED if "CERTIFICATE_VERIFY_FAILED" in text else "no answer"
+    if isinstance(error, SoftLayer.TransportError) and code.isdigit():
+        return f"HTTP {code}"
+    is_page = text.lstrip().startswith("<") or text in ("", "Empty response.")
+    if code == "200" or (code.isdigit() and is_page):
+        return "unreadable answer"
+    return f"HTTP {code}" if code.isdigit() and int(code) > 500 else code
+
+
+@contextmanager
+def reading(account: Any, what: str) -> Iterator[None]:
+    """Turn a fault of the API while ``what`` is read into an AccountError with a sentence for the person."""
+    try:
+        yield
+    except ApiError as error:
+        raise AccountError(unreadable(f"reading {what}", error, account.api.credentials)) from error
+
+
+def unreadable(doing: str, error: ApiError, key: Credentials) -> str:
+    """Say why the account cannot be read, and what a person does about it."""
+    asked = f"{doing} at {key.endpoint} as {key.username}"
+    if error.is_unauthorised:
+        return f"{asked}: the API refuses this key ({error.code}: {error.text}). Check the key file or SL_API_KEY."
+    if error.code == NOT_TRUSTED:
+        return (
+            f"{asked}: its certificate is not signed by an authority that is trusted here, so that the key was not sent. "
+            "Name the authority's file as 'verify' in the file of the key, or correct endpoint_url."
+        )
+    if error.code == "no answer":
+        hint = " If this is the local account, start it with 'python -m emulator start'." if key.is_local else ""
+        return f"{asked}: nobody answers.{hint or ' Check the network and run the command again.'}"
+    return f"{asked}: {error.text} ({error.code}). Run the command again."

@@ -8,7 +8,7 @@ from typing import Any
 from providers.rental import owner_mark
 from providers.rental.backend import Thing
 from providers.rental.waiting import Pending
-from providers.softlayer import prices
+from providers.softlayer import billing
 
 Guest = Mapping[str, Any]
 
@@ -70,12 +70,12 @@ def readiness(guest: Guest) -> Guest | Pending:
 
 def outputs(guest: Guest) -> dict[str, Any]:
     """Write down what the program wants to know of a guest, as far as the account shows it."""
-    billing = guest.get("billingItem")
+    item = guest.get("billingItem")
     return {
         "guestId": str(guest["id"]),
         "publicIp": guest.get("primaryIpAddress") or None,
         "privateIp": guest.get("primaryBackendIpAddress") or None,
-        "pricePerHour": f"{prices.per_hour(billing).normalize():f}" if billing else None,
+        "pricePerHour": f"{billing.per_hour(item).normalize():f}" if item else None,
         "provisionDate": guest.get("provisionDate") or None,
     }
 
@@ -161,7 +161,7 @@ def thing(guest: Guest) -> Thing:
         is_built=bool(guest.get("provisionDate")),
         unready=state if isinstance(state, Pending) else None,
         ends=item.get("cancellationDate") or None,
-        price=prices.rate(item) if item else "",
+        price=billing.rate(item) if item else "",
         rename=f"slcli vs edit {guest['id']} --domain",
         inputs=live_inputs(guest),
         outputs=outputs(guest),

@@ -9,16 +9,17 @@ from typing import Annotated, Any
 import pydantic
 
 from microcluster.catalog import softlayer as catalog
+from providers.grpc.properties import MARK_PATTERN, Problem, problems
 from providers.grpc.resource_protocol import Created, Live
-from providers.grpc.spec import MARK_PATTERN, Placed, Problem, problems
 from providers.rental import owner_mark as marks
 from providers.rental import sweep
 from providers.rental.errors import ProviderError
 from providers.rental.operation import Operation
 from providers.rental.receipt import as_lines
-from providers.softlayer import guest_view, order_template, rights, routers
+from providers.softlayer import guest_order, guest_view, rights, routers
 from providers.softlayer.account import Account
 from providers.softlayer.errors import ApiError
+from providers.softlayer.guest_order import GuestSpec, Hardware
 
 REPLACE_ON: frozenset[str] = frozenset()
 """Never replaced: it is the first resource of a stack and the last to go."""
@@ -30,36 +31,22 @@ ACCOUNT_PRICE = "the account's answer to verifyOrder"
 OUTPUTS = ("accountId", "endpoint", "username", "backendRouterId", "pricePerHour", "priceSource", "currency")
 
 
-class LedgerSpec(Placed):
+class LedgerSpec(Hardware):
     """The cluster to come."""
 
     mark: Annotated[str, pydantic.StringConstraints(pattern=MARK_PATTERN)]
     stack: str
-    datacenter: str
-    flavor: str
-    os: str | None = None
-    image_id: str | None = None
     nodes: int = pydantic.Field(ge=1, le=64)
-    data_disks_gb: tuple[int, ...] = ()
-    port_speed_mbps: int
 
-
-class _Planned(pydantic.BaseModel):
-    """A node to come, as far as its order can be verified before keys and groups exist."""
-
-    hostname: str
-    domain: str
-    datacenter: str
-    flavor: str
-    os: str | None
-    image_id: None = None
-    data_disks_gb: tuple[int, ...]
-    port_speed_mbps: int
-    backend_router_id: str
-    private_vlan_id: str | None
-    ssh_key_ids: tuple[str, ...] = ()
-    public_security_group_ids: tuple[str, ...] = ()
-    private_security_group_ids: tuple[str, ...] = ()
+    def planned(self, router: str, count: int) -> list[GuestSpec]:
+        """Describe nodes to come, as far as their order can be verified before keys and groups exist."""
+        named = {"mark": self.mark, "domain": f"{marks.owner(self.stack, self.mark)}.{marks.ZONE}"}
+        asked = self.model_dump(include=set(Hardware.model_fields)) | named
+        asked |= {
+            "backend_router_id": router,
+            "image_id": None,
+        }  # What is verified is a stock system in the image's place.
+        return [GuestSpec.model_construct(hostname=f"planned-{each}", **asked) for each in range(count)]
 
 
 def check(inputs: Mapping[str, Any], old_inputs: Mapping[str, Any]) -> list[Problem]:
@@ -76,7 +63,7 @@ def check(inputs: Mapping[str, Any], old_inputs: Mapping[str, Any]) -> list[Prob
 
 def known_outputs(inputs: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:
     """Price the cluster by the catalog, and keep the router as long as datacenter and VLAN stay."""
-    price = _catalog_price(inputs)
+    price = guest_order.catalog_price(inputs)
     known = {"pricePerHour": price, "priceSource": CATALOG_PRICE, "currency": "USD"} if price else {}
     router = inputs.get("backendRouterId")
     same_vlan = inputs.get("privateVlanId") in (None, old.get("privateVlanId"))
@@ -165,26 +152,14 @@ def _check_image(op: Operation, account: Account, image_id: str) -> None:
 
 def _price(account: Account, spec: LedgerSpec, router: str, *, missing: int) -> tuple[Decimal, str]:
     """Ask for the order of what is missing, so that a quota that is nearly used up does not count our own guests twice."""
-    domain = f"{marks.owner(spec.stack, spec.mark)}.{marks.ZONE}"
-    alike = {"datacenter", "flavor", "os", "data_disks_gb", "port_speed_mbps", "private_vlan_id"}
-    ordered = {**spec.model_dump(include=alike), "domain": domain, "backend_router_id": router}
-    planned = [_Planned(hostname=f"planned-{each}", **ordered) for each in range(missing)]
+    planned = spec.planned(router, missing)
     try:
-        answer = order_template.verify(account.api, planned)
+        answer = guest_order.verify(account.api, planned)
     except ApiError as error:
-        advice = order_template.where_else(spec.stack, planned[0], error)
+        advice = guest_order.where_else(spec.stack, planned[0], error)
         raise ProviderError(
             f"verifying the order of {missing} x {spec.flavor} in {spec.datacenter}: {error.text} ({error.code}). "
             f"Nothing was ordered. {advice or 'Correct the stack file, or choose another datacenter or flavor.'}"
         ) from error
     whole = Decimal(str(answer.get("postTaxRecurringHourly") or answer.get("preTaxRecurringHourly") or 0))
     return (whole / missing * spec.nodes).normalize(), str(answer.get("currencyShortName") or "USD")
-
-
-def _catalog_price(inputs: Mapping[str, Any]) -> str | None:
-    try:
-        disks = tuple(int(size) for size in inputs.get("dataDisksGb") or ())
-        price = catalog.price_per_hour(str(inputs["flavor"]), disks, int(inputs["portSpeedMbps"]))
-        return None if price is None else f"{price * int(inputs['nodes']):f}"
-    except (KeyError, TypeError, ValueError):
-        return None

@@ -11,10 +11,8 @@ from typing import Any
 from providers.rental import owner_mark as marks
 from providers.rental.backend import Belonging
 from providers.softlayer import guest_view, others
-from providers.softlayer.account import Account
-from providers.softlayer.billing import dated
-from providers.softlayer.cached_lists import GUEST_MASK
-from providers.softlayer.prices import per_hour
+from providers.softlayer.account import GUEST_MASK, Account
+from providers.softlayer.billing import dated, per_hour
 
 GUEST, KEY, GROUP = "guest", "key", "group"
 

@@ -8,19 +8,16 @@ from typing import Any
 
 import pulumi
 
-from providers.grpc.pulumi_base import SoftLayerResource, Strings, camel_case, props
+from providers.grpc.pulumi_base import Strings, VendorResource, camel_case, props
 from providers.rental.owner_mark import owner_domain, owner_label, owner_tags  # noqa: F401 - the program finds them here
 
 
 @dataclass(frozen=True)
-class LedgerArgs:
-    """What the whole cluster will be, so that it can be checked and priced before the first order."""
+class HardwareArgs:
+    """What a guest is and where it stands."""
 
-    mark: pulumi.Input[str]
-    stack: pulumi.Input[str]
     datacenter: pulumi.Input[str]
     flavor: pulumi.Input[str]
-    nodes: pulumi.Input[int]
     data_disks_gb: pulumi.Input[Sequence[int]]
     port_speed_mbps: pulumi.Input[int]
     os: pulumi.Input[str] | None = None
@@ -29,6 +26,16 @@ class LedgerArgs:
     """The router to insist on; without it the Ledger chooses one and keeps it."""
     private_vlan_id: pulumi.Input[str] | None = None
     """The VLAN to insist on, which brings its router."""
+
+
+@dataclass(frozen=True)
+class LedgerArgs:
+    """What the whole cluster will be, so that it can be checked and priced before the first order."""
+
+    mark: pulumi.Input[str]
+    stack: pulumi.Input[str]
+    nodes: pulumi.Input[int]
+    hardware: HardwareArgs
 
 
 @dataclass(frozen=True)
@@ -72,22 +79,14 @@ class VirtualGuestArgs:
     mark: pulumi.Input[str]
     hostname: pulumi.Input[str]
     domain: pulumi.Input[str]
-    datacenter: pulumi.Input[str]
-    flavor: pulumi.Input[str]
-    data_disks_gb: pulumi.Input[Sequence[int]]
-    port_speed_mbps: pulumi.Input[int]
+    hardware: HardwareArgs
     ssh_key_ids: Strings
     public_security_group_ids: Strings
     private_security_group_ids: Strings
     tags: Strings
-    os: pulumi.Input[str] | None = None
-    image_id: pulumi.Input[str] | None = None
-    backend_router_id: pulumi.Input[str] | None = None
-    private_vlan_id: pulumi.Input[str] | None = None
-    """Names the place on the private network instead of the router."""
 
 
-class Ledger(SoftLayerResource):
+class Ledger(VendorResource):
     """The account as this stack uses it: checked before the first order, proven clean after the last cancellation."""
 
     account_id: pulumi.Output[str]
@@ -114,7 +113,7 @@ class Ledger(SoftLayerResource):
         super().__init__("softlayer:index:Ledger", name, props(args, outputs), opts)
 
 
-class SshKey(SoftLayerResource):
+class SshKey(VendorResource):
     """A public key of the account."""
 
     key_id: pulumi.Output[str]
@@ -125,7 +124,7 @@ class SshKey(SoftLayerResource):
         super().__init__("softlayer:index:SshKey", name, props(args, ("key_id", "fingerprint", "account_id")), opts)
 
 
-class SecurityGroup(SoftLayerResource):
+class SecurityGroup(VendorResource):
     """A security group with all of its rules."""
 
     group_id: pulumi.Output[str]
@@ -136,7 +135,7 @@ class SecurityGroup(SoftLayerResource):
         super().__init__("softlayer:index:SecurityGroup", name, named, opts)
 
 
-class VirtualGuest(SoftLayerResource):
+class VirtualGuest(VendorResource):
     """A guest, ready: provisioned, no transaction running, addresses known."""
 
     guest_id: pulumi.Output[str]

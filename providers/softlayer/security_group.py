@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import pydantic
 
+from providers.grpc.properties import MARK_PATTERN, Problem, Spec, problems
 from providers.grpc.resource_protocol import Created, Live
-from providers.grpc.spec import MARK_PATTERN, Problem, Spec, problems
 from providers.rental import idempotent_order, reconcile
 from providers.rental import owner_mark as marks
 from providers.rental.backend import Backend, OrderRequest, Thing

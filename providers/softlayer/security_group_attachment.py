@@ -9,8 +9,7 @@ from typing import Any
 from providers.rental.operation import Operation
 from providers.rental.waiting import Pending, wait_until
 from providers.softlayer import guest_view
-from providers.softlayer.account import Account
-from providers.softlayer.cached_lists import GUEST_MASK
+from providers.softlayer.account import GUEST_MASK, Account
 from providers.softlayer.errors import ApiError
 
 SIDES = {

@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 
 import pydantic
 
-from providers.grpc.spec import Spec
+from providers.grpc.properties import Spec
 
 Rule = dict[str, Any]
 

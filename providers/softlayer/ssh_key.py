@@ -5,19 +5,19 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import pydantic
 
+from providers.grpc.properties import MARK_PATTERN, Problem, Spec, problems
 from providers.grpc.resource_protocol import Created, Live
-from providers.grpc.spec import MARK_PATTERN, Problem, Spec, problems
 from providers.rental import idempotent_order
 from providers.rental import owner_mark as marks
 from providers.rental.backend import OrderRequest, Thing
 from providers.rental.errors import ProviderError
 from providers.rental.operation import Operation
-from providers.softlayer.account import Account
+from providers.softlayer.account import Account, claim_notes
 from providers.softlayer.errors import ApiError
 
 KIND = "SshKey"
@@ -58,7 +58,11 @@ def create(op: Operation, inputs: Mapping[str, Any]) -> Created:
     """Adopt the account's copy of our key if it bears our mark, else upload it."""
     spec, backend = KeySpec.of(inputs), op.backend()
     account, owner = backend.account, marks.Owner(op.stack, spec.mark)
-    template = {"key": spec.public_key, "label": spec.label, "notes": notes(owner, op.journal(spec.mark).identity())}
+    template = {
+        "key": spec.public_key,
+        "label": spec.label,
+        "notes": claim_notes(owner, op.journal(spec.mark).identity()),
+    }
     request = OrderRequest(
         KIND, owner, f"ssh key {spec.label}", spec.public_key, template, is_named=False, is_unique=True
     )
@@ -136,27 +140,6 @@ def look(account: Account, request: OrderRequest) -> Thing | None:
         return None
     owner, label = marks.owner_in_notes(found.get("notes")), str(found.get("label") or "")
     return Thing(KIND, str(found["id"]), label, owner, f"ssh key {found['id']} ('{label}')", row=found)
-
-
-def notes(owner: marks.Owner, journal: str) -> str:
-    """Write the notes of the stack's key: whose it is, and which journal orders with it."""
-    return f"{marks.notes(str(owner))} ordered from journal {journal}"
-
-
-def of_stack(account: Account, owner: marks.Owner, key_ids: Sequence[str], max_age_s: float = 0.0) -> Row | None:
-    """Find the stack's key; the oldest of several, so that all computers look at the same."""
-    found = _ours(account, owner, key_ids, max_age_s)
-    if not found:
-        listed = account.api.read_all("Account", "getSshKeys", mask="mask[id,notes]")
-        ids = [str(each["id"]) for each in listed if marks.notes_are(each.get("notes"), owner)]
-        found = _ours(account, owner, ids, max_age_s)
-    return min(found, key=lambda each: int(each["id"]), default=None)
-
-
-def _ours(account: Account, owner: marks.Owner, key_ids: Sequence[str], max_age_s: float) -> list[Row]:
-    """Read keys by their ids, as a list may show their notes late."""
-    rows = [row for each in key_ids for row in account.key.under(each, max_age_s)]
-    return [row for row in rows if marks.notes_are(row.get("notes"), owner)]
 
 
 def fingerprint(public_key: str) -> str | None:

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from microcluster.catalog import softlayer as catalog
+from providers.grpc.properties import Problem, difference, has_unknown, problems
 from providers.grpc.resource_protocol import Created, Live
-from providers.grpc.spec import Problem, difference, problems
-from providers.grpc.values import has_unknown
 from providers.rental import machine
 from providers.rental import owner_mark as marks
 from providers.rental.backend import Backend, OrderRequest, Thing
@@ -17,10 +15,10 @@ from providers.rental.idempotent_order import adopt_or_order
 from providers.rental.operation import Operation
 from providers.rental.readiness import Readiness
 from providers.rental.waiting import Pending
-from providers.softlayer import disk_upgrade, guest_view, security_group_attachment, userdata
+from providers.softlayer import disk_upgrade, guest_order, guest_view, security_group_attachment, userdata
 from providers.softlayer.account import Account
 from providers.softlayer.errors import ApiError
-from providers.softlayer.guest_spec import GuestSpec
+from providers.softlayer.guest_order import GuestSpec
 
 KIND = "VirtualGuest"
 REPLACE_ON = frozenset(
@@ -52,7 +50,7 @@ def known_outputs(inputs: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str
     """Price a new guest by the catalog; a living one keeps what it has."""
     if old:
         return {key: old.get(key) for key in guest_view.OUTPUTS}
-    price = _catalog_price(inputs)
+    price = guest_order.catalog_price(inputs)
     return {"pricePerHour": price} if price else {}
 
 
@@ -189,12 +187,3 @@ def _drifted(guest: Thing, inputs: Mapping[str, Any]) -> dict[str, Any]:
         # Notes are no input of ours: one that turns up in the state shows as a change, which the next update takes back.
         found["notes"] = notes
     return {**inputs, **found}
-
-
-def _catalog_price(inputs: Mapping[str, Any]) -> str | None:
-    try:
-        disks = tuple(int(size) for size in inputs.get("dataDisksGb") or ())
-        price = catalog.price_per_hour(str(inputs["flavor"]), disks, int(inputs["portSpeedMbps"]))
-    except (KeyError, TypeError, ValueError):
-        return None
-    return None if price is None else f"{price:f}"

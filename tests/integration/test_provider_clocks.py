@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from providers.grpc.engine_log import EngineLog, Log
+from providers.grpc.servicer import EngineLog, Log
 from providers.rental import waiting
 from providers.rental.backend import Thing
 from providers.rental.idempotent_order import adopt_or_order
@@ -24,7 +24,7 @@ from providers.rental.waiting import Deadline
 from providers.softlayer import __main__ as plugin
 from providers.softlayer import virtual_guest
 from providers.softlayer.calls import SETTLED_S
-from providers.softlayer.guest_spec import GuestSpec
+from providers.softlayer.guest_order import GuestSpec
 from providers.softlayer.userdata import make_host_key
 from tests.integration.lossy_wire import LossyWire, lossy_wire
 from tests.integration.provider_cluster import MARK, STACK, guest

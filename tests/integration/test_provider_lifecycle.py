@@ -12,7 +12,7 @@ import pytest
 from providers.rental.journal import Intent, Journal
 from providers.rental.waiting import Pending
 from providers.softlayer import disk_upgrade, guest_view
-from providers.softlayer.cached_lists import GUEST_MASK
+from providers.softlayer.account import GUEST_MASK
 from providers.softlayer.userdata import cloud_config, make_host_key
 from tests.integration.provider_cluster import (
     KEY,

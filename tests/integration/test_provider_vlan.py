@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from providers.softlayer import order_template
-from providers.softlayer.guest_spec import GuestSpec
+from providers.softlayer import guest_order
+from providers.softlayer.guest_order import GuestSpec
 from providers.softlayer.userdata import cloud_config, make_host_key
 from tests.integration.provider_cluster import LEDGER, MARK, OWNER, STACK, Onlooker, guest
 from tests.integration.provider_driver import Driver, Failed
@@ -44,7 +44,7 @@ def test_a_guest_is_ordered_into_the_named_vlan_and_reads_without_drift(driver, 
 
 def test_an_order_is_verified_with_the_vlan_in_it(onlooker):
     vlan, _ = network_of(onlooker, onlooker.order("first", FOREIGN))
-    verified = order_template.verify(onlooker.account.api, [GuestSpec.of(guest("gpu-0", privateVlanId=vlan))])
+    verified = guest_order.verify(onlooker.account.api, [GuestSpec.of(guest("gpu-0", privateVlanId=vlan))])
     (echoed,) = verified["virtualGuests"]
     assert echoed["primaryBackendNetworkComponent"] == {"networkVlan": {"id": int(vlan)}}
 

@@ -15,7 +15,7 @@ from microcluster.jobs import rendering
 from microcluster.plain_text import duration, lines, one_line, say
 from microcluster.verbs import command
 from microcluster.verbs.screen import PlainConsole, show_table
-from providers.grpc.engine_log import EngineLog
+from providers.grpc.servicer import EngineLog
 from providers.rental.errors import ProviderError
 from providers.rental.redaction import redacted
 from providers.softlayer.errors import ApiError
@@ -110,7 +110,7 @@ def test_the_engines_log_gets_plain_text(monkeypatch: pytest.MonkeyPatch) -> Non
         def Log(self, request: object, timeout: float) -> None:
             sent.append(request.message)
 
-    monkeypatch.setattr("providers.grpc.engine_log.engine_pb2_grpc.EngineStub", Stub)
+    monkeypatch.setattr("providers.grpc.servicer.engine_pb2_grpc.EngineStub", Stub)
     EngineLog("127.0.0.1:1").say("urn", NASTY)
     assert sent == [CLEAN]
 

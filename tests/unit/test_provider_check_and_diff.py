@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from providers.grpc.spec import difference
-from providers.grpc.values import UNKNOWN
+from providers.grpc.properties import UNKNOWN, difference
 from providers.softlayer import disk_upgrade, ledger, security_group, ssh_key, virtual_guest
 
 PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGZpZnR5LW9uZS1ieXRlcy1vZi1ub3RoaW5nLWF0LWFs someone@somewhere"

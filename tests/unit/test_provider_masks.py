@@ -7,8 +7,8 @@ import pytest
 from emulator.softlayer.filters import check as check_filter
 from emulator.softlayer.masks import read_mask
 from providers.softlayer import (
+    account,
     billing,
-    cached_lists,
     disk_upgrade,
     guest_view,
     marked_inventory,
@@ -19,11 +19,11 @@ from providers.softlayer import (
 
 OF_GUEST = "Virtual_Guest"
 MASKS = {
-    "guests": (cached_lists.GUEST_MASK, OF_GUEST),
+    "guests": (account.GUEST_MASK, OF_GUEST),
     "imported guests": (guest_view.IMPORT_MASK, OF_GUEST),
-    "orders": (cached_lists.ORDER_MASK, "Billing_Order"),
+    "orders": (account.ORDER_MASK, "Billing_Order"),
     "one order": (order_status.MASK, "Billing_Order"),
-    "bills": (cached_lists.BILL_MASK, "Billing_Item"),
+    "bills": (account.BILL_MASK, "Billing_Item"),
     "charges": (billing.CHARGE_MASK, "Billing_Item"),
     "prices of an upgrade": (disk_upgrade.PRICE_MASK, "Product_Item_Price"),
     "upgrade requests": (disk_upgrade.REQUEST_MASK, "Product_Upgrade_Request"),

@@ -7,11 +7,11 @@ import itertools
 import pytest
 import SoftLayer
 
-from providers.softlayer import paging
+from providers.softlayer import calls
+from providers.softlayer.calls import PAGE_SIZE, in_order, read_whole
 from providers.softlayer.errors import ApiError
-from providers.softlayer.paging import PAGE_SIZE, in_order, read_whole
 
-ORDER_BY_ID = {"id": paging.ASCENDING}
+ORDER_BY_ID = {"id": calls.ASCENDING}
 
 
 class Shelf:

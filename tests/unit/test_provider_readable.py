@@ -13,7 +13,7 @@ from emulator.softlayer.calls import Answer
 from emulator.softlayer.faults import Fault
 from providers.softlayer.calls import Api
 from providers.softlayer.credentials import Credentials
-from providers.softlayer.readable import readable_json, readable_xml
+from providers.softlayer.transport import readable_json, readable_xml
 from tests.unit.breaking_server import breaking_server
 
 HEAD = b"<?xml version='1.0'?><methodResponse><params><param><value><string>"

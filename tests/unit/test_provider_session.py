@@ -7,10 +7,9 @@ import threading
 import pytest
 from pulumi.runtime.proto import provider_pb2
 
-from providers.grpc.engine_log import EngineLog, Log
+from providers.grpc.properties import to_struct
 from providers.grpc.server import ParentWatch
-from providers.grpc.servicer import Provider
-from providers.grpc.values import to_struct
+from providers.grpc.servicer import EngineLog, Log, Provider
 from providers.rental.errors import EngineGoneError, PartialFailure
 from providers.rental.operation import Identity, Operation, Session
 from providers.rental.waiting import Deadline

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from google.protobuf import struct_pb2
 
-from providers.grpc.values import SECRET, SIGNATURE, UNKNOWN, has_unknown, to_python, to_struct
+from providers.grpc.properties import SECRET, SIGNATURE, UNKNOWN, has_unknown, to_python, to_struct
 
 
 def struct(values: dict) -> struct_pb2.Struct:

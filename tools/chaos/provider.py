@@ -13,7 +13,7 @@ import grpc
 from google.protobuf import empty_pb2
 from pulumi.runtime.proto import engine_pb2_grpc, provider_pb2, provider_pb2_grpc, status_pb2
 
-from providers.grpc.values import to_python, to_struct
+from providers.grpc.properties import to_python, to_struct
 from tools.chaos.process import Process
 from tools.chaos.program import STACK
 from tools.chaos.state import Resource

@@ -22,8 +22,9 @@ from providers.rental.receipt import as_lines
 from providers.rental.waiting import Deadline, Pending, wait_until
 from tools.chaos.checker import Expected, Verdict, judge, wrong_receipts
 from tools.chaos.engine import Verb
+from tools.chaos.market import BADGE, MACHINE, Killed, Market
 from tools.chaos.program import DOMAIN, MARK, STACK
-from tools.chaos.second_account import BADGE, MACHINE, Killed, Market, Second
+from tools.chaos.second_account import Second
 from tools.chaos.stage import Theatre
 
 SCALE = 0.002
@@ -138,7 +139,7 @@ class Case:
             os.environ["MICROCLUSTER_HOME"] = home  # A worker process plays one case after the other.
             market = Market(SCALE, lag_s, chance=Random(self.seed))
             for number, owner in enumerate(OTHERS):
-                market.put(Thing(MACHINE, str(1 + number), HOSTS[0], owner, "another's"), "opened")
+                market.put(Thing(MACHINE, str(1 + number), HOSTS[0], owner, "another's"))
             _Play(self, Stack(market), verdict).run()
         return verdict
 

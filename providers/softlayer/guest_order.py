@@ -1,21 +1,98 @@
-"""The order of a guest: everything rides in one, and it is sent once."""
+"""The order of a guest: what may be asked for, and how SoftLayer takes it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Annotated, Any, Self
+
+import pydantic
 
 from microcluster.catalog import softlayer as catalog
+from providers.grpc.properties import MARK_PATTERN, ObjectId, Spec
+from providers.rental import owner_mark as marks
 from providers.rental.errors import OrderWithoutId, ProviderError
 from providers.softlayer.calls import Api, made_id
 from providers.softlayer.errors import ApiError
 
+GROUPS_PER_INTERFACE = 5
+_Name = Annotated[str, pydantic.StringConstraints(pattern=r"^[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?$", max_length=63)]
 STOCK_SYSTEM = "UBUNTU_LATEST_64"
 FIRST_DATA_DEVICE = 2
 """Device 0 is the flavor's boot disk, 1 the swap."""
 
 Template = dict[str, Any]
+
+
+class Hardware(Spec):
+    """What is rented, and where it stands: behind a router of the private network, or in one of its VLANs."""
+
+    datacenter: str
+    flavor: str
+    os: str | None = None
+    image_id: ObjectId | None = None
+    data_disks_gb: tuple[int, ...] = pydantic.Field((), max_length=catalog.MAX_DATA_DISKS)
+    port_speed_mbps: int
+    backend_router_id: ObjectId | None = None
+    private_vlan_id: ObjectId | None = None
+
+    @pydantic.model_validator(mode="after")
+    def _one_place(self) -> Self:
+        if self.backend_router_id is not None and self.private_vlan_id is not None:
+            raise ValueError("name either backendRouterId or privateVlanId, and not both")
+        return self
+
+
+class GuestSpec(Hardware):
+    """What is ordered."""
+
+    mark: Annotated[str, pydantic.StringConstraints(pattern=MARK_PATTERN)]
+    hostname: _Name
+    domain: str
+    ssh_key_ids: tuple[ObjectId, ...] = ()
+    public_security_group_ids: tuple[ObjectId, ...] = pydantic.Field((), max_length=GROUPS_PER_INTERFACE)
+    private_security_group_ids: tuple[ObjectId, ...] = pydantic.Field((), max_length=GROUPS_PER_INTERFACE)
+    tags: tuple[str, ...] = ()
+
+    @property
+    def owner(self) -> marks.Owner:
+        """The stack and mark in the domain."""
+        found = marks.owner_in_domain(self.domain)
+        assert found is not None, "the domain was checked"
+        return found
+
+    @pydantic.field_validator("data_disks_gb")
+    @classmethod
+    def _sold(cls, sizes: tuple[int, ...]) -> tuple[int, ...]:
+        odd = [size for size in sizes if size not in catalog.DATA_DISK_SIZES_GB]
+        if odd:
+            raise ValueError(
+                f"no disk of {odd[0]} GB is sold; one of {', '.join(map(str, catalog.DATA_DISK_SIZES_GB))}"
+            )
+        return sizes
+
+    @pydantic.model_validator(mode="after")
+    def _sold_there(self) -> Self:
+        flavor = catalog.FLAVORS.get(self.flavor)
+        if flavor is None:
+            raise ValueError(f"no flavor {self.flavor} is in the catalog of {catalog.AS_OF}")
+        if self.datacenter not in flavor.datacenters:
+            raise ValueError(
+                f"{self.flavor} is not sold in {self.datacenter}; it is in {', '.join(flavor.datacenters)}"
+            )
+        if self.data_disks_gb and not flavor.san:
+            raise ValueError(
+                f"{self.flavor} has local disks, to which no SAN disk of {self.data_disks_gb[0]} GB can be added"
+            )
+        return self
+
+    @pydantic.model_validator(mode="after")
+    def _one_system(self) -> Self:
+        if (self.os is None) == (self.image_id is None):
+            raise ValueError("name either os or imageId, and not both")
+        if not marks.domain_is(self.domain, self.mark):
+            raise ValueError(f"the domain {self.domain} does not end in -{self.mark}.{marks.ZONE}, the owner mark")
+        return self
 
 
 @dataclass(frozen=True)
@@ -29,25 +106,7 @@ class Order:
     """Whether what it makes is known by the number of the order, as an upgrade is."""
 
 
-class Ordered(Protocol):
-    """The properties of a guest that go into its order."""
-
-    hostname: str
-    domain: str
-    datacenter: str
-    flavor: str
-    os: str | None
-    image_id: str | None
-    data_disks_gb: tuple[int, ...]
-    port_speed_mbps: int
-    backend_router_id: str | None
-    private_vlan_id: str | None
-    ssh_key_ids: tuple[str, ...]
-    public_security_group_ids: tuple[str, ...]
-    private_security_group_ids: tuple[str, ...]
-
-
-def guest_template(spec: Ordered, user_data: str) -> Template:
+def guest_template(spec: GuestSpec, user_data: str) -> Template:
     """Write the create template of a guest with a stock system: everything rides in one order.
 
     With an image the system's place is taken by a stock one, see ``image_container``.
@@ -84,7 +143,7 @@ def image_container(container: dict[str, Any], template: Template, image: dict[s
     }
 
 
-def prepared(api: Api, spec: Ordered, user_data: str) -> Order:
+def prepared(api: Api, spec: GuestSpec, user_data: str) -> Order:
     """Write the whole order, ready to be sent: the create template, or with an image a container that the service verified."""
     template = guest_template(spec, user_data)
     if spec.image_id is None:
@@ -109,7 +168,17 @@ def send(api: Api, order: Order) -> str:
     return made_id(answer, call)
 
 
-def verify(api: Api, specs: Sequence[Ordered]) -> dict[str, Any]:
+def catalog_price(inputs: Mapping[str, Any]) -> str | None:
+    """Price guests by the catalog, a decimal as text; None where a preview cannot know."""
+    try:
+        disks = tuple(int(size) for size in inputs.get("dataDisksGb") or ())
+        price = catalog.price_per_hour(str(inputs["flavor"]), disks, int(inputs["portSpeedMbps"]))
+        return None if price is None else f"{price * int(inputs.get('nodes', 1)):f}"
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def verify(api: Api, specs: Sequence[GuestSpec]) -> dict[str, Any]:
     """Ask the account whether it would accept the order of all these equal guests, and for how much."""
     template = guest_template(specs[0], "")
     del template["userData"]
@@ -119,7 +188,7 @@ def verify(api: Api, specs: Sequence[Ordered]) -> dict[str, Any]:
     return api.read("Product_Order", "verifyOrder", whole)
 
 
-def where_else(stack: str, spec: Ordered, error: ApiError) -> str | None:
+def where_else(stack: str, spec: GuestSpec, error: ApiError) -> str | None:
     """Say where the flavor is sold, where its datacenter is full; None for any other error."""
     if not error.is_no_room:
         return None
@@ -170,7 +239,7 @@ def _component(group_ids: Sequence[str]) -> dict[str, Any]:
     return {"securityGroupBindings": groups} if groups else {}
 
 
-def _place(spec: Ordered) -> dict[str, Any]:
+def _place(spec: GuestSpec) -> dict[str, Any]:
     # A VLAN hangs on its router already, and the service refuses both together.
     if spec.private_vlan_id:
         return {"networkVlan": {"id": int(spec.private_vlan_id)}}

@@ -1,0 +1,81 @@
+"""The way of one guest's order: how many modules of the provider a reader has to open to follow it."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from pathlib import Path
+from types import FrameType, SimpleNamespace
+from typing import Any
+
+import pytest
+from pulumi.runtime.proto import provider_pb2
+
+import providers
+from providers.grpc.properties import to_python, to_struct
+from providers.grpc.servicer import Provider
+from providers.rental import idempotent_order
+from providers.softlayer.__main__ import SOFTLAYER
+from tools.chaos.account import CLOCK_RATE, AccountServer
+from tools.chaos.program import STACK, cluster
+from tools.chaos.provider import named
+from tools.chaos.state import Resource
+
+FOLDER = f"{Path(providers.__file__).parent}/"
+UNTIL_ORDERED, UNTIL_READY = 15, 24
+
+
+class Trace:
+    """The files of the provider whose functions ran, in the order in which they were first entered."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, None] = {}
+        self.until_ordered: list[str] = []
+
+    def __call__(self, frame: FrameType, event: str, _: Any) -> None:
+        file = frame.f_code.co_filename
+        if event == "call" and file.startswith(FOLDER):
+            self.files.setdefault(file.removeprefix(FOLDER))
+        if event == "return" and frame.f_code is idempotent_order.submit.__code__:
+            self.until_ordered = list(self.files)
+
+
+def refuse(code: object, details: str) -> None:
+    raise AssertionError(details)
+
+
+@pytest.fixture
+def engine(tmp_path, monkeypatch):
+    """A provider in this process, asked as the engine does, with an emulated account."""
+    monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path / "home"))
+    server, context = AccountServer(), SimpleNamespace(is_active=lambda: True, abort=refuse)
+    with server.opened(tmp_path / "account") as rented:
+        provider = Provider(SOFTLAYER, "", lambda: False)
+        settings = {"configFile": str(rented.config_file), "timeScale": str(1 / CLOCK_RATE)}
+        provider.Configure(provider_pb2.ConfigureRequest(args=to_struct(settings)), context)
+
+        def create(kind: str, name: str, inputs: dict[str, Any]) -> Resource:
+            request = provider_pb2.CreateRequest(**named(kind, name), properties=to_struct(inputs))
+            made = provider.Create(request, context)
+            return Resource(kind, name, made.id, inputs, to_python(made.properties))
+
+        yield create
+    server.close()
+
+
+def test_the_order_of_a_guest_touches_at_most_15_modules_and_its_readiness_9_more(engine):
+    made: dict[str, Resource] = {}
+    trace = Trace()
+    for declared in [each for level in cluster(("gpu-0",)) for each in level]:
+        inputs = declared.inputs(made)
+        if declared.kind == "VirtualGuest":
+            threading.setprofile(trace)
+            sys.setprofile(trace)
+        try:
+            made[declared.name] = engine(declared.kind, declared.name, inputs)
+        finally:
+            sys.setprofile(None)
+            threading.setprofile(None)
+    assert made["gpu-0"].outputs["domain"].startswith(STACK)
+    assert len(trace.until_ordered) in range(10, UNTIL_ORDERED + 1), trace.until_ordered
+    assert len(trace.files) <= UNTIL_READY, list(trace.files)
