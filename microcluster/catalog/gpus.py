@@ -33,5 +33,16 @@ class Gpu:
 _ROWS = (
     Gpu("P100", 16, "418", "fp32", {("transformer-base", "fp32"): 0.998}),
     Gpu("V100", 16, "418", "mixed", {("transformer-base", "fp32"): 0.87, ("transformer-base", "mixed"): 0.572}),
+    # No step was measured or published on these. Driver: that of Paperspace's own images (ML-in-a-Box 22.04 has 535.129.03).
+    Gpu("P4000", 8, "535", "fp32"),
+    Gpu("P5000", 16, "535", "fp32"),
+    Gpu("P6000", 24, "535", "fp32"),
+    Gpu("RTX 4000", 8, "535", "mixed"),
+    Gpu("RTX 5000", 16, "535", "mixed"),
+    Gpu("A4000", 16, "535", "mixed"),
+    Gpu("A5000", 24, "535", "mixed"),
+    Gpu("A6000", 48, "535", "mixed"),
+    Gpu("A100", 40, "535", "mixed"),
+    Gpu("H100", 80, "535", "mixed"),
 )
 GPUS = {gpu.name: gpu for gpu in _ROWS}

@@ -1,0 +1,160 @@
+"""What Paperspace sells, as dated data for validation, previews and receipts: its API shows no price.
+
+Sources: the vendor's price page (docs.digitalocean.com/products/paperspace/pricing/, edited 14 November 2025), without tax; its
+pages on machine types (17 June 2025) and on regions (2026). The account itself is asked before the first order (`Ledger`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+
+AS_OF = "2025-11-14"
+CURRENCY = "USD"
+
+REGIONS = {"ny2": "East Coast (NY2)", "ca1": "West Coast (CA1)", "ams1": "Europe (AMS1)"}
+"""By the slug that requests carry: the name that replies may carry instead."""
+PUBLIC_IP_TYPES = ("static", "dynamic", "none")
+
+
+@dataclass(frozen=True)
+class Rate:
+    """Dollars an hour, and at most in a calendar month."""
+
+    per_hour: Decimal
+    per_month: Decimal
+
+
+@dataclass(frozen=True)
+class MachineType:
+    """One type of machine; ``label`` is what orders name it."""
+
+    label: str
+    gpu: str | None
+    gpus: int
+    per_hour: Decimal
+    """Of the machine alone, and without a limit a month."""
+    regions: tuple[str, ...]
+
+    def describe(self) -> str:
+        """Return for example ``P4000x2 (2x P4000)``."""
+        return f"{self.label} ({self.gpus}x {self.gpu})" if self.gpu else self.label
+
+
+DISKS = {
+    50: Rate(Decimal("0.0074"), Decimal(5)),
+    100: Rate(Decimal("0.0104"), Decimal(7)),
+    250: Rate(Decimal("0.0149"), Decimal(10)),
+    500: Rate(Decimal("0.0372"), Decimal(25)),
+    1000: Rate(Decimal("0.0818"), Decimal(55)),
+    2000: Rate(Decimal("0.1786"), Decimal(120)),
+}
+"""A machine's disk, by its GB."""
+DRIVES = {
+    250: Rate(Decimal("0.0238"), Decimal(16)),
+    500: Rate(Decimal("0.0491"), Decimal(33)),
+    1000: Rate(Decimal("0.0967"), Decimal(65)),
+    2000: Rate(Decimal("0.1935"), Decimal(130)),
+    4000: Rate(Decimal("0.3869"), Decimal(260)),
+    8000: Rate(Decimal("0.7738"), Decimal(520)),
+    12000: Rate(Decimal("1.1607"), Decimal(780)),
+    16000: Rate(Decimal("1.5476"), Decimal(1040)),
+}
+"""A shared drive, by its GB."""
+PUBLIC_IP = Rate(Decimal("0.0045"), Decimal(3))
+NETWORK = Rate(Decimal("0.0015"), Decimal(1))
+
+TEMPLATES = {"twnlo3zj": "ML-in-a-Box 20.04", "tvimtol9": "ML-in-a-Box 22.04"}
+"""The vendor's machine learning images; the newer one is for A100 and H100 only."""
+
+_ALL = tuple(REGIONS)
+
+
+def _types(
+    gpu: str, price: str, regions: tuple[str, ...], counts: tuple[int, ...], label: str = ""
+) -> list[MachineType]:
+    # A label with several GPUs is spelled like the vendor's examples (P4000x2); each GPU costs the same.
+    label = label or gpu.replace(" ", "")
+    return [
+        MachineType(f"{label}x{count}" if count > 1 else label, gpu, count, Decimal(price) * count, regions)
+        for count in counts
+    ]
+
+
+def _cpu(label: str, price: str) -> MachineType:
+    return MachineType(label, None, 0, Decimal(price), _ALL)
+
+
+MACHINE_TYPES: dict[str, MachineType] = {
+    each.label: each
+    for each in [
+        *_types("P4000", "0.51", _ALL, (1, 2, 4)),
+        *_types("P5000", "0.78", _ALL, (1, 2, 4)),
+        *_types("P6000", "1.10", _ALL, (1, 2, 4)),
+        *_types("RTX 4000", "0.56", _ALL, (1, 2, 4)),
+        *_types("RTX 5000", "0.82", ("ny2",), (1, 2, 4)),
+        *_types("V100", "2.30", ("ny2", "ams1"), (1,)),
+        *_types("V100", "2.30", ("ny2",), (1, 2, 4), "V100-32G"),
+        *_types("A4000", "0.76", _ALL, (1, 2, 4)),
+        *_types("A5000", "1.38", ("ny2", "ca1"), (1, 2, 4)),
+        *_types("A6000", "1.89", ("ny2", "ca1"), (1, 2, 4)),
+        *_types("A100", "3.09", ("ny2",), (1, 8)),
+        *_types("A100", "3.18", ("ny2",), (1, 8), "A100-80G"),
+        *_types("H100", "5.95", ("ny2",), (1, 8)),
+        _cpu("C3", "0.018"),
+        _cpu("C4", "0.04"),
+        _cpu("C5", "0.08"),
+        _cpu("C6", "0.16"),
+        _cpu("C7", "0.30"),
+        _cpu("C8", "0.60"),
+        _cpu("C9", "0.90"),
+        _cpu("C10", "1.60"),
+    ]
+}
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """What is rented together, as far as it has a price."""
+
+    machine_type: str
+    nodes: int
+    disk_gb: int
+    public_ip_type: str
+    drive_gb: int | None = None
+
+
+def slug(region: str) -> str:
+    """Return the slug of a region that is given by slug or name; another text as it is, in lower case."""
+    return next((each for each, name in REGIONS.items() if region in (name, each, each.upper())), region.lower())
+
+
+def sold_in(region: str) -> list[str]:
+    """Return the labels of the machine types that the price list sells in a region."""
+    return [each.label for each in MACHINE_TYPES.values() if region in each.regions]
+
+
+def machine_price_per_hour(machine_type: str, disk_gb: int, public_ip_type: str) -> Decimal | None:
+    """Return the US dollars an hour for one machine that is on, or None for what the catalog does not know."""
+    kind, disk = MACHINE_TYPES.get(machine_type), DISKS.get(disk_gb)
+    if kind is None or disk is None or public_ip_type not in PUBLIC_IP_TYPES:
+        return None
+    return kind.per_hour + disk.per_hour + (Decimal(0) if public_ip_type == "none" else PUBLIC_IP.per_hour)
+
+
+def price_per_hour(cluster: Cluster) -> Decimal | None:
+    """Return the US dollars an hour for all of it while it is on, or None for what the catalog does not know."""
+    machine = machine_price_per_hour(cluster.machine_type, cluster.disk_gb, cluster.public_ip_type)
+    if machine is None or cluster.drive_gb not in (None, *DRIVES):
+        return None
+    drive = DRIVES[cluster.drive_gb].per_hour if cluster.drive_gb else Decimal(0)
+    return machine * cluster.nodes + drive + NETWORK.per_hour
+
+
+def limit_per_month(cluster: Cluster) -> Decimal | None:
+    """Return the most that disks, addresses, drive and network cost in a month; machines have no such limit."""
+    if price_per_hour(cluster) is None:
+        return None
+    address = Decimal(0) if cluster.public_ip_type == "none" else PUBLIC_IP.per_month
+    drive = DRIVES[cluster.drive_gb].per_month if cluster.drive_gb else Decimal(0)
+    return (DISKS[cluster.disk_gb].per_month + address) * cluster.nodes + drive + NETWORK.per_month

@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+
+from microcluster.catalog import paperspace as catalog
+from microcluster.catalog.gpus import GPUS
+from microcluster.catalog.paperspace import Cluster
+
+
+def test_the_published_example_costs_what_its_parts_cost_together() -> None:
+    cluster = Cluster("P4000x2", 2, 50, "dynamic", 250)
+    assert catalog.price_per_hour(cluster) == Decimal("2.0891")
+    assert catalog.limit_per_month(cluster) == 2 * (5 + 3) + 16 + 1
+
+
+@pytest.mark.parametrize(
+    "cluster",
+    [
+        Cluster("P4000x3", 1, 50, "dynamic"),
+        Cluster("P4000", 1, 60, "dynamic"),
+        Cluster("P4000", 1, 50, "floating"),
+        Cluster("P4000", 1, 50, "none", 60),
+    ],
+)
+def test_what_is_not_sold_has_no_price(cluster: Cluster) -> None:
+    assert (catalog.price_per_hour(cluster), catalog.limit_per_month(cluster)) == (None, None)
+
+
+@pytest.mark.parametrize("given", ["ny2", "NY2", "East Coast (NY2)"])
+def test_a_region_has_one_slug_however_it_is_written(given: str) -> None:
+    assert catalog.slug(given) == "ny2"
+
+
+def test_every_machine_type_has_a_known_gpu_or_none_and_is_sold_somewhere() -> None:
+    assert {each.gpu for each in catalog.MACHINE_TYPES.values()} <= {None, *GPUS}
+    assert all(set(each.regions) <= set(catalog.REGIONS) and each.regions for each in catalog.MACHINE_TYPES.values())
