@@ -1,4 +1,4 @@
-"""Text for people: text from outside (account, machine, log, file) made safe, and durations.
+"""Text for people: text from outside (account, machine, log, file) made safe; counts and durations.
 
 Only the standard library: setup runs before any package is installed.
 """
@@ -44,6 +44,11 @@ def say(text: str, out: TextIO | None = None, end: str = "\n") -> None:
 def note(text: str) -> None:
     """Print ``text`` on standard error; standard output is for results."""
     say(text, sys.stderr)
+
+
+def count(number: int, noun: str, plural: str = "") -> str:
+    """Return "1 line" or "2 lines"."""
+    return f"{number} {noun if number == 1 else plural or noun + 's'}"
 
 
 def duration(seconds: float) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from microcluster.analysis.evaluations import evaluations
 from microcluster.analysis.events import Event
 from microcluster.jobs.kind import Metric
-from microcluster.plain_text import duration
+from microcluster.plain_text import count, duration
 
 Point = tuple[int, float]
 Policy = Callable[[int], float | None]
@@ -170,7 +170,7 @@ def gpus_used(events: Sequence[Event], *, emulated: bool = False) -> Answer:
         return Answer(question, "Unknown: nothing sampled them.", {})
     mean = sum(values) / len(values)
     figures: dict[str, Any] = {"mean_percent": round(mean, 1)}
-    average = f"{mean:.0f} % on average over {len(values)} samples"
+    average = f"{mean:.0f} % on average over {count(len(values), 'sample')}"
     if emulated:
         text = f"Unknown: these GPUs are emulated by processors. Their figure is {average}."
         return Answer(question, text, figures | {"emulated": True})

@@ -28,6 +28,7 @@ from microcluster.home import Home
 from microcluster.jobs.cluster_facts import SourceFile
 from microcluster.jobs.image import TRAINER_FILE, is_local, local_name
 from microcluster.jobs.kind import Section, kind_of
+from microcluster.plain_text import count
 
 __all__ = [
     "Account",
@@ -240,9 +241,10 @@ def _account(written: Mapping[str, Any]) -> Account:
 
 
 def _refusal(stack: str, problems: list[str]) -> ConfigError:
-    count = f"{len(problems)} problem{'s' if len(problems) > 1 else ''}"
     lines = "\n".join(f"  {line}" for line in sorted(set(problems)))
-    return ConfigError(f"stack {stack}: {count} in stacks/Pulumi.{stack}.yaml, nothing was ordered\n{lines}")
+    return ConfigError(
+        f"stack {stack}: {count(len(problems), 'problem')} in stacks/Pulumi.{stack}.yaml, nothing was ordered\n{lines}"
+    )
 
 
 def _sections(values: Mapping[str, Any], namespace: str) -> dict[str, Any]:

@@ -9,9 +9,8 @@ from microcluster.catalog import softlayer as catalog
 from microcluster.catalog.gpus import GPUS
 from microcluster.config.data import data as finished_data
 from microcluster.config.errors import unknown_key
-from microcluster.config.paths import problem_of_path
 from microcluster.config.safe_yaml import shown
-from microcluster.config.validators import run_or_reason
+from microcluster.config.validators import problem_of_path, run_or_reason
 from microcluster.jobs.kind import KINDS, Hardware, JobKind, Origin, kind_of
 
 DOCUMENTATION_CIDR = "203.0.113.7/32"

@@ -6,11 +6,11 @@ import difflib
 import ipaddress
 import re
 from collections.abc import Iterable
+from pathlib import Path
 
 from pydantic import AfterValidator
 
 from microcluster.config.errors import EXAMPLES
-from microcluster.config.paths import problem_of_path
 from microcluster.config.safe_yaml import printable, shown
 
 MOST_ADMIN_ADDRESSES = 2**24
@@ -21,6 +21,9 @@ IMAGE = re.compile(
     r"(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@sha256:[0-9a-f]{64})?"
 )
 LONGEST_IMAGE = 255
+PATH_BEGINNING = re.compile(r"(~|\$(MICROCLUSTER_HOME|HOME)|\$\{(MICROCLUSTER_HOME|HOME)\})?/")
+LONGEST_PATH = 1024
+FORBIDDEN_IN_PATHS = "$`\\\"'<>|;&*?{}"
 
 
 def known(kind: str, known: Iterable[str]) -> AfterValidator:
@@ -100,3 +103,14 @@ def run_or_reason(value: str) -> str:
     if not re.fullmatch(r"run|skip: [^\s][ -~]{7,199}", value):
         raise ValueError(f"{shown(value)} is neither 'run' nor 'skip: ' with a reason of 8 to 200 characters")
     return value
+
+
+def problem_of_path(path: object) -> str | None:
+    """Return why this is no path of a file; the value is never repeated, since it may be a key."""
+    begins = PATH_BEGINNING.match(path) if isinstance(path, str) else None
+    if not isinstance(path, str) or not begins:
+        return "is not the path of a file; begin with ~/, / or $MICROCLUSTER_HOME/, for example ~/.microcluster/ngc_key"
+    rest = path[begins.end() :]
+    if not rest.isprintable() or any(character in rest for character in FORBIDDEN_IN_PATHS) or ".." in Path(path).parts:
+        return "has '..' or special characters in it; write the path out"
+    return None if len(path) <= LONGEST_PATH else f"is longer than {LONGEST_PATH} characters"

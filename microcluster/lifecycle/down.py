@@ -8,6 +8,7 @@ from pathlib import Path
 from microcluster.home import Home
 from microcluster.lifecycle import commands, emulated_account, pulumi_state, stacks, unsaved_work
 from microcluster.lifecycle.locks import alone_on, refuse_living_pulumi, stale_lock
+from microcluster.plain_text import count
 from microcluster.setup import pulumi_install
 from microcluster.setup.errors import FAILED, SetupError
 from microcluster.setup.progress import Stages, say
@@ -133,7 +134,8 @@ def _stop_idle(emulator: Path, home: Home, stages: Stages) -> None:
         return
     if not rented.nothing:
         say(
-            f"The emulator keeps running: its account has {rented.machines} machines and {rented.open_billing_items} open billing items."
+            f"The emulator keeps running: its account has {count(rented.machines, 'machine')} and "
+            f"{count(rented.open_billing_items, 'open billing item')}."
         )
         return
     with stages.stage("emulator", "nothing is rented; stopping it and its registry"):

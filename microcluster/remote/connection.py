@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
+import socket
+from collections.abc import Iterator
 from typing import NoReturn
 
 import fabric
@@ -10,6 +13,7 @@ import fabric.runners
 import paramiko
 
 from microcluster.remote import heartbeat, host_key
+from microcluster.remote.errors import UnreachableError
 
 CONNECT_TIMEOUT_S = 10.0
 SILENT_S = 120.0
@@ -35,6 +39,19 @@ def pinned_connection(address: str, user: str, port: int, key_file: str, pinned_
     return connection
 
 
+@contextlib.contextmanager
+def without_login(host: str, address: str, port: int) -> Iterator[paramiko.Transport]:
+    """Yield a connection to ``host`` on which nobody logs in."""
+    try:
+        with (
+            socket.create_connection((address, port), CONNECT_TIMEOUT_S) as tcp,
+            contextlib.closing(paramiko.Transport(tcp)) as transport,
+        ):
+            yield transport
+    except (OSError, EOFError, paramiko.SSHException) as error:
+        raise UnreachableError(f"connecting to {host}: {reason(error)}.") from error
+
+
 class _Interruptible(fabric.runners.Remote):
     """Ends at a Ctrl-C; Fabric's own runner waits for the remote command."""
 
@@ -53,6 +70,6 @@ class WholeText(io.StringIO):
         return super().read()
 
 
-def reason(error: BaseException | None) -> str:
+def reason(error: BaseException) -> str:
     """Return the error's message without its number."""
     return (getattr(error, "strerror", None) or str(error) or type(error).__name__).rstrip(".")

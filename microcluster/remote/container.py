@@ -6,7 +6,8 @@ import json
 from typing import Any
 
 from microcluster.jobs import cluster_facts, image
-from microcluster.remote.host import Host, RemoteError
+from microcluster.remote.errors import RemoteError
+from microcluster.remote.host import Host
 from microcluster.remote.image import image_id, inspected
 from microcluster.remote.ssh_mesh import FOLDER
 from microcluster.waiting import wait_until

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from microcluster.remote.host import Host, RemoteError
+from microcluster.remote.errors import RemoteError
+from microcluster.remote.host import Host
 from microcluster.remote.system import has_systemd
 from microcluster.waiting import wait_until
 

@@ -10,7 +10,8 @@ from microcluster.remote.docker_daemon import (
     restart_docker,
     write_daemon_settings,
 )
-from microcluster.remote.host import Host, RemoteError
+from microcluster.remote.errors import RemoteError
+from microcluster.remote.host import Host
 from microcluster.remote.system import has_systemd
 
 DROP_IN = "/etc/systemd/system/docker.service.d/microcluster.conf"

@@ -11,7 +11,8 @@ from pathlib import Path, PurePosixPath
 from microcluster.jobs import staging_plan
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.run_spec import RunFolder
-from microcluster.remote.host import Host, RemoteError
+from microcluster.remote.errors import RemoteError
+from microcluster.remote.host import Host
 
 INVENTORY = """run=$1; shift; [ -e "$run/job.json" ] || exec echo '[]'
 [ -e "$run/agent/__main__.py" ] && exec python3 "$run/agent" inventory "$run" "$@"

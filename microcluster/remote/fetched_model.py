@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from microcluster.remote.download_run import RemoteFile
-from microcluster.remote.host import Host, RemoteError
+from microcluster.remote.errors import RemoteError
+from microcluster.remote.host import Host
 from microcluster.remote.translation import MODELS
 
 MANIFEST = "manifest.json"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from microcluster.jobs.rendering import render
 from microcluster.remote.docker_daemon import daemon_settings, restart_docker, write_daemon_settings
-from microcluster.remote.host import Host, LoginRefusedError, RemoteError, UnreachableError
+from microcluster.remote.errors import LoginRefusedError, RemoteError, UnreachableError
+from microcluster.remote.host import Host
 from microcluster.remote.requirements import RUNTIME, provided
 from microcluster.remote.ssh_ready import wait_for_ssh
 from microcluster.remote.system import apt_get

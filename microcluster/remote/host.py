@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import shlex
-import socket
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 import fabric
@@ -14,51 +12,22 @@ import invoke
 import paramiko
 
 from microcluster.jobs import cluster_facts
-from microcluster.remote import host_key
-from microcluster.remote.connection import CONNECT_TIMEOUT_S, SILENT_S, WholeText, pinned_connection, reason
+from microcluster.remote import host_key, sftp
+from microcluster.remote.connection import CONNECT_TIMEOUT_S, WholeText, pinned_connection, reason, without_login
+from microcluster.remote.errors import (
+    CommandError,
+    Completed,
+    HostKeyError,
+    LoginRefusedError,
+    RemoteError,
+    UnreachableError,
+    shown,
+)
 from microcluster.remote.heartbeat import Heartbeat, Patience
 
 COMMAND_TIMEOUT_S = 300.0
 NO_EXIT_CODE = -1
-TAIL_LINES = 15
-PIECE_BYTES = 1 << 18
 PUT_SCRIPT = 'set -eu; t="$1.new.$$"; trap \'rm -f "$t"\' EXIT; umask 077; cat > "$t"; chmod "$2" "$t"; mv -f "$t" "$1"; sync "$1"'
-
-
-class RemoteError(Exception):
-    """A host or the connection to it failed; the message is a full sentence with the next command."""
-
-
-class UnreachableError(RemoteError):
-    """No SSH server answered, or the connection was lost; trying again may help."""
-
-
-class LoginRefusedError(RemoteError):
-    """The host is the right one and refused our key."""
-
-
-class HostKeyError(RemoteError):
-    """The host key is not the ordered machine's; nothing was sent."""
-
-
-@dataclass(frozen=True)
-class Completed:
-    """How a command ended."""
-
-    exit_code: int
-    stdout: str
-    stderr: str
-
-
-class CommandError(RemoteError):
-    """A command ended with an exit code that its caller did not expect."""
-
-    def __init__(self, host: str, argv: Sequence[str], completed: Completed) -> None:
-        # Secrets are sent on stdin only, so the output contains none.
-        self.host, self.argv, self.exit_code = host, tuple(argv), completed.exit_code
-        printed = (completed.stdout + completed.stderr).strip().splitlines()
-        self.tail = "\n".join(printed[-TAIL_LINES:])
-        super().__init__(f"running `{shown(argv)}` on {host}: exit code {completed.exit_code}.\n{self.tail}".rstrip())
 
 
 class Host:
@@ -107,31 +76,19 @@ class Host:
 
     def shown_key(self) -> str:
         """Return the public line of the host key that the machine shows, without a login."""
-        with self._without_login() as transport:
+        with without_login(str(self), self.address, self.port) as transport:
             transport.start_client(timeout=CONNECT_TIMEOUT_S)
             return host_key.line(transport.get_remote_server_key())
 
     def offered_logins(self) -> frozenset[str]:
         """Return the authentication methods that sshd offers, for example "publickey" and "password"."""
-        with self._without_login() as transport:
+        with without_login(str(self), self.address, self.port) as transport:
             transport.connect(hostkey=host_key.parse(self.pinned_key))
             try:
                 transport.auth_none(self.user)
             except paramiko.BadAuthenticationType as refused:
                 return frozenset(refused.allowed_types)
         return frozenset({"none"})
-
-    @contextlib.contextmanager
-    def _without_login(self) -> Iterator[paramiko.Transport]:
-        """Yield a separate connection without a login."""
-        try:
-            with (
-                socket.create_connection((self.address, self.port), CONNECT_TIMEOUT_S) as way,
-                contextlib.closing(paramiko.Transport(way)) as transport,
-            ):
-                yield transport
-        except (OSError, EOFError, paramiko.SSHException) as error:
-            raise UnreachableError(f"connecting to {self}: {reason(error)}.") from error
 
     def run(
         self,
@@ -163,12 +120,9 @@ class Host:
             self.close()
             raise KeyboardInterrupt(f"`{shown(argv)}` may still run on {self}") from pressed
         except (OSError, EOFError, paramiko.SSHException, invoke.ThreadException) as error:
-            raise self._lost(f"running `{argv[0]}` on {self}", error) from error
+            raise self._lost(f"running `{argv[0]}` on {self}", f"the connection was lost ({reason(error)})") from error
         if result.exited == NO_EXIT_CODE:  # The connection was lost, or a signal ended the command, as in a reboot.
-            if self._is_silent():
-                raise self._lost(f"running `{argv[0]}` on {self}")
-            self.close()
-            raise UnreachableError(f"running `{argv[0]}` on {self}: it ended without an exit code.")
+            raise self._lost(f"running `{argv[0]}` on {self}", "it ended without an exit code")
         completed = Completed(result.exited, result.stdout, result.stderr)
         if completed.exit_code not in accept:
             raise CommandError(str(self), argv, completed)
@@ -189,32 +143,14 @@ class Host:
 
     def pieces(self, path: str, start: int, end: int) -> Iterator[bytes]:
         """Yield the bytes of a file from ``start`` up to ``end``; fewer only when the file has become shorter."""
-        self.connect()
-        assert self._connection
-        try:
-            with self._files().open(path, "rb") as file:
-                file.seek(start)
-                file.prefetch(end)
-                while start < end and (piece := file.read(min(PIECE_BYTES, end - start))):
-                    start += len(piece)
-                    yield piece
-        except FileNotFoundError as error:
-            raise RemoteError(
-                f"reading {path} of {self}: it does not exist any more. Run the same command again."
-            ) from error
-        except (OSError, EOFError, paramiko.SSHException) as error:
-            raise self._lost(f"reading {path} of {self}", error) from error
+        with self._sftp(f"reading {path} of {self}") as channel:
+            yield from sftp.pieces(channel, path, start, end)
 
     def send(self, local: Path, path: str) -> None:
         """Upload a file to ``path`` atomically; make its folder."""
         self.run(("mkdir", "-p", str(PurePosixPath(path).parent)))
-        assert self._connection
-        try:
-            with local.open("rb") as content:
-                self._files().putfo(content, f"{path}.part")
-            self._files().posix_rename(f"{path}.part", path)
-        except (OSError, EOFError, paramiko.SSHException) as error:
-            raise self._lost(f"sending {local} to {self}", error) from error
+        with self._sftp(f"sending {local} to {self}") as channel:
+            sftp.send(channel, local, path)
 
     def extend(self, local: Path, path: str) -> Iterator[int]:
         """Continue the upload of a file to ``path``; yield the bytes sent so far.
@@ -222,41 +158,31 @@ class Host:
         The present bytes count as the file's beginning; the caller compares hashes.
         """
         self.run(("mkdir", "-p", str(PurePosixPath(path).parent)))
+        with self._sftp(f"sending {local} to {self}") as channel:
+            yield from sftp.extend(channel, local, path)
+
+    @contextlib.contextmanager
+    def _sftp(self, doing: str) -> Iterator[paramiko.SFTPClient]:
+        """Yield the connection's file transfer; a failure becomes an error that says what was done."""
+        self.connect()
         assert self._connection
         try:
-            with local.open("rb") as content, self._files().open(path, "ab") as target:
-                target.set_pipelined(True)
-                there = target.stat().st_size or 0
-                content.seek(there)
-                yield there
-                while piece := content.read(PIECE_BYTES):
-                    target.write(piece)
-                    there += len(piece)
-                    yield there
+            yield sftp.opened(self._connection)
+        except FileNotFoundError as error:
+            raise RemoteError(f"{doing}: it does not exist any more. Run the same command again.") from error
         except (OSError, EOFError, paramiko.SSHException) as error:
-            raise self._lost(f"sending {local} to {self}", error) from error
+            raise self._lost(doing, f"the connection was lost ({reason(error)})") from error
 
-    def _files(self) -> paramiko.SFTPClient:
-        assert self._connection
-        files = self._connection.sftp()
-        channel = files.get_channel()
-        assert channel
-        channel.settimeout(SILENT_S)
-        return files
-
-    def _is_silent(self) -> bool:
-        return self._heartbeat is not None and self._heartbeat.silent
-
-    def _lost(self, doing: str, error: BaseException | None = None) -> UnreachableError:
+    def _lost(self, doing: str, why: str) -> UnreachableError:
         """Close the connection and return what became of it, as an error."""
-        silent = self._is_silent()
+        silent = self._heartbeat is not None and self._heartbeat.silent
         self.close()
         if silent:
             return UnreachableError(
                 f"{doing}: the connection was lost (silent for {self._patience.silent_s:.0f} s). Check the machine and "
                 "the network (fab status), then run the same command again."
             )
-        return UnreachableError(f"{doing}: the connection was lost ({reason(error)}).")
+        return UnreachableError(f"{doing}: {why}.")
 
     def close(self) -> None:
         if self._connection:
@@ -270,8 +196,3 @@ class Host:
             f"connecting to {self}: it shows the host key {host_key.fingerprint(host_key.line(shown))}, which is not "
             f"{pinned}. Nothing was sent to it. If this key is right: fab trust {self.facts.name}"
         )
-
-
-def shown(argv: Sequence[str]) -> str:
-    """Return the beginning of a command for a message."""
-    return shlex.join(argv).split("\n")[0][:200]

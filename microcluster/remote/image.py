@@ -7,7 +7,8 @@ from pathlib import Path
 
 from microcluster.jobs.cluster_facts import Container
 from microcluster.jobs.rendering import render
-from microcluster.remote.host import Host, RemoteError
+from microcluster.remote.errors import RemoteError
+from microcluster.remote.host import Host
 
 KEY_VARIABLE = "NGC_API_KEY"
 LOGIN_REFUSED = 41

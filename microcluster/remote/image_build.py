@@ -5,7 +5,8 @@ from __future__ import annotations
 from microcluster.jobs import image
 from microcluster.jobs.cluster_facts import Container
 from microcluster.plain_text import note
-from microcluster.remote.host import Host, RemoteError
+from microcluster.remote.errors import RemoteError
+from microcluster.remote.host import Host
 from microcluster.remote.image import image_id, image_label, pull_base, room_hint
 
 BUILD_TIMEOUT_S = 3600.0

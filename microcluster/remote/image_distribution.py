@@ -15,7 +15,8 @@ from microcluster.jobs import image
 from microcluster.jobs.cluster_facts import Container
 from microcluster.jobs.rendering import render
 from microcluster.plain_text import note
-from microcluster.remote.host import Host, RemoteError
+from microcluster.remote.errors import RemoteError
+from microcluster.remote.host import Host
 from microcluster.remote.image import DISK_FULL, image_id, room_hint
 from microcluster.remote.parallel import on_all
 from microcluster.remote.ssh_mesh import FOLDER, ensure_rank_files, rank_public_key

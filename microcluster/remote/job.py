@@ -15,8 +15,9 @@ from microcluster.jobs import image
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.kind import kind_of
 from microcluster.jobs.run_spec import RunFolder
-from microcluster.plain_text import note
-from microcluster.remote.host import Host, RemoteError, UnreachableError
+from microcluster.plain_text import count, note
+from microcluster.remote.errors import RemoteError, UnreachableError
+from microcluster.remote.host import Host
 from microcluster.remote.image import image_id
 from microcluster.remote.parallel import on_all
 from microcluster.remote.secrets import ensure_secrets
@@ -127,7 +128,7 @@ def _end_runs(host: Host, cluster: ClusterFacts, mode: str, role: str = "") -> s
         return str(error)
     found = json.loads(done.stdout)
     if found["ended"]:
-        note(f"{host}: {found['ended']} processes ended")
+        note(f"{host}: {count(found['ended'], 'process', 'processes')} ended")
     left = f"processes {found['left']} would not end" if found["left"] else ""
     unclear = "; ".join(filter(None, (left, found["unseen"])))
     return f"{host}: {unclear}" if unclear else ""

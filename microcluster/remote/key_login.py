@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from microcluster.remote.host import Host, RemoteError, UnreachableError
+from microcluster.remote.errors import RemoteError, UnreachableError
+from microcluster.remote.host import Host
 from microcluster.waiting import NotReadyError, wait_until
 
 CONFIG = "/etc/ssh/sshd_config"

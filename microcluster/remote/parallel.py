@@ -7,7 +7,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from microcluster.remote.host import Host, RemoteError
+from microcluster.remote.errors import RemoteError
+from microcluster.remote.host import Host
 from microcluster.waiting import NotReadyError
 
 T = TypeVar("T")

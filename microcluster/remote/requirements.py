@@ -6,7 +6,8 @@ import json
 import re
 from dataclasses import dataclass
 
-from microcluster.remote.host import Host, RemoteError
+from microcluster.remote.errors import RemoteError
+from microcluster.remote.host import Host
 from microcluster.waiting import NotReadyError, wait_until
 
 RUNTIME = "nvidia"

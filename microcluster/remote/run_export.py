@@ -12,7 +12,8 @@ from microcluster.jobs import staging_plan
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.kind import kind_of
 from microcluster.jobs.run_spec import RunFolder
-from microcluster.remote.host import CommandError, Host
+from microcluster.remote.errors import CommandError
+from microcluster.remote.host import Host
 
 NOT_THERE = ("can't open file", "can't find '__main__' module", "No module named")
 """Python's messages for a module that is not in the run's folder."""

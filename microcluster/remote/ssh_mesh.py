@@ -7,7 +7,8 @@ from pathlib import Path
 
 from microcluster.jobs import cluster_facts
 from microcluster.jobs.rendering import render
-from microcluster.remote.host import Host, RemoteError
+from microcluster.remote.errors import RemoteError
+from microcluster.remote.host import Host
 
 FOLDER = "/run/microcluster"
 SSH_PORT = 22

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from microcluster.remote.host import Host, LoginRefusedError, UnreachableError
+from microcluster.remote.errors import LoginRefusedError, UnreachableError
+from microcluster.remote.host import Host
 from microcluster.waiting import NotReadyError, wait_until
 
 READY_TIMEOUT_S = 600.0

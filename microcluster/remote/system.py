@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from microcluster.remote.host import CommandError, Host, RemoteError
+from microcluster.remote.errors import CommandError, RemoteError
+from microcluster.remote.host import Host
 from microcluster.waiting import NotReadyError, wait_until
 
 COMMANDS = {"python3": "python3", "curl": "curl", "mkfs.ext4": "e2fsprogs", "wipefs": "util-linux", "cmp": "diffutils",

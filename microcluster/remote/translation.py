@@ -11,8 +11,10 @@ import agent
 from microcluster.jobs import image
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.kind import JobKind, Translator
+from microcluster.plain_text import count
 from microcluster.remote.download_run import RemoteFile
-from microcluster.remote.host import CommandError, Host, RemoteError
+from microcluster.remote.errors import CommandError, RemoteError
+from microcluster.remote.host import Host
 
 PIECES = Path(agent.__file__).with_name("pieces.py")
 TIMEOUT_S = 4 * 3600.0
@@ -86,8 +88,8 @@ def translate(
     translated = (launcher.read(f"{folder}/translated") or "").split("\n")[:-1]
     if len(translated) != len(sentences):
         raise RemoteError(
-            f"translating with {model.checkpoint} on {launcher}: {len(sentences)} lines went in and {len(translated)} came "
-            f"out, see {folder}. Run the same command again."
+            f"translating with {model.checkpoint} on {launcher}: {count(len(sentences), 'line')} went in and {len(translated)} came "
+            f"out; see {folder}. Run the same command again."
         )
     lines = _pieces(launcher, cluster, model, "decode", translated)
     return Translation(tuple(lines), sum(len(line.split()) > translator.MAX_LENGTH - 2 for line in encoded))
@@ -103,7 +105,7 @@ def _pieces(launcher: Host, cluster: ClusterFacts, model: Model, direction: str,
     argv = ("python", "-c", PIECES.read_text(), direction, model.pieces)
     found = _in_container(launcher, cluster, argv, stdin="".join(f"{line}\n" for line in lines)).split("\n")[:-1]
     if len(found) != len(lines):
-        raise RemoteError(f"{direction[:-1]}ing {len(lines)} lines on {launcher}: {len(found)} lines came back.")
+        raise RemoteError(f"{direction[:-1]}ing {count(len(lines), 'line')} on {launcher}: {len(found)} came back.")
     return found
 
 

@@ -6,7 +6,8 @@ import json
 import os
 from pathlib import Path
 
-from microcluster.remote.host import Host, RemoteError
+from microcluster.remote.errors import RemoteError
+from microcluster.remote.host import Host
 
 RECORD = "trusted_hosts.json"
 

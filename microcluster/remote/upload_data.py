@@ -9,7 +9,8 @@ from pathlib import Path
 from microcluster.jobs import staging_plan
 from microcluster.jobs.cluster_facts import ClusterFacts, SentFile
 from microcluster.plain_text import note
-from microcluster.remote.host import Host, RemoteError
+from microcluster.remote.errors import RemoteError
+from microcluster.remote.host import Host
 from microcluster.remote.parallel import on_all
 from microcluster.waiting import SAY_EVERY_S
 

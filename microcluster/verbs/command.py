@@ -14,7 +14,7 @@ import invoke
 from microcluster.config import ConfigError
 from microcluster.jobs.cluster_facts import ClusterFactsError
 from microcluster.plain_text import note, one_line, say
-from microcluster.remote.host import RemoteError, UnreachableError
+from microcluster.remote.errors import RemoteError, UnreachableError
 from microcluster.setup import unforeseen
 from microcluster.setup.environment import PART_OF_MAKE
 from microcluster.setup.errors import SetupError, of_the_system

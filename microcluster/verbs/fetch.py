@@ -13,7 +13,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.kind import kind_of
-from microcluster.plain_text import note, say
+from microcluster.plain_text import count, note, say
 from microcluster.remote.download_run import RemoteFile, download, inventory
 from microcluster.remote.host import Host
 from microcluster.setup.environment import ARTIFACTS
@@ -47,7 +47,9 @@ def fetch(context: invoke.Context, stack: str = STACK, json: bool = False) -> in
         return 0
     for file in () if is_part_of_make() else files:
         say(f"  {file.what:<17} {decimal(file.size):>9}  {file.path}")
-    say(f"run {cluster.run} is in {folder}: {len(files)} files, {len(brought)} of them brought now; all hashes agree")
+    say(
+        f"run {cluster.run} is in {folder}: {count(len(files), 'file')}, {len(brought)} of them downloaded now; all hashes agree"
+    )
     use = f"`fab translate FILE --stack {stack}` translates with it, " if kind.translator else ""
     suggest(f"{use}`make down STACK={stack}` stops the bill.")
     return 0

@@ -14,7 +14,8 @@ from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.plain_text import note, say
 from microcluster.remote import job as remote_job
-from microcluster.remote.host import Host, UnreachableError
+from microcluster.remote.errors import UnreachableError
+from microcluster.remote.host import Host
 from microcluster.verbs import run_text
 from microcluster.verbs.command import STACK, UserMistake, VerbError, verb
 from microcluster.verbs.stack_outputs import cluster_of, launcher_of

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from microcluster.plain_text import one_line
+from microcluster.plain_text import count, one_line
 
 Check = Mapping[str, Any]
 Row = tuple[str, str, str, str, str]
@@ -24,9 +24,9 @@ def summary(checks: Sequence[Check], stack: str) -> str:
     """Return one line, and below it the rows that warn or stop."""
     wrong = [one for one in checks if one["verdict"] != "ok"]
     if not wrong:
-        return f"preflight: {_count(checks)}, all as ordered"
+        return f"preflight: {count(len(checks), 'check')}, all as ordered"
     good = len(checks) - len(wrong)
-    head = f"preflight: {_count(checks)}, {good} as ordered; all of them: fab status --preflight --stack {stack}"
+    head = f"preflight: {count(len(checks), 'check')}, {good} as ordered; all of them: fab status --preflight --stack {stack}"
     return "\n".join([head, *_lines(rows(wrong))])
 
 
@@ -34,7 +34,7 @@ def table(checks: Sequence[Check]) -> str:
     """Return every check."""
     if not checks:
         return "preflight: nothing was checked yet"
-    return "\n".join([f"preflight: {_count(checks)}", *_lines(rows(checks))])
+    return "\n".join([f"preflight: {count(len(checks), 'check')}", *_lines(rows(checks))])
 
 
 def rows(checks: Sequence[Check]) -> list[Row]:
@@ -58,10 +58,6 @@ def _range(names: Sequence[str]) -> str:
     if first and len(names) > 2 and list(names) == [f"{first[1]}{int(first[2]) + n}" for n in range(len(names))]:
         return f"{names[0]} .. {names[-1]}"
     return ", ".join(names)
-
-
-def _count(checks: Sequence[Check]) -> str:
-    return f"{len(checks)} check{'' if len(checks) == 1 else 's'}"
 
 
 def _lines(found: Sequence[Row]) -> list[str]:

@@ -11,7 +11,7 @@ import invoke
 
 from microcluster import config
 from microcluster.home import Home
-from microcluster.plain_text import note, say
+from microcluster.plain_text import count, note, say
 from microcluster.verbs.command import FAILED, STACK, print_json, verb
 from microcluster.verbs.money import CENT, Bill, account_and_mark, last_rental
 from microcluster.verbs.screen import show_table
@@ -103,7 +103,7 @@ def _sums(bill: Bill, mark: str, stack: str) -> list[str]:
     lines = [f"total: {_money(total)} USD"]
     if before.rows:
         lines.append(
-            f"before that, under the same mark: {len(before.rows)} items for {_money(before.total)} USD, "
+            f"before that, under the same mark: {count(len(before.rows), 'item')} for {_money(before.total)} USD, "
             f"{_money(total + before.total)} USD in all (fab receipt --all --stack {stack})"
         )
     lines += [f"ends later: item {row.id} ({row.host}) at {_when(row.ends)} UTC" for row in bill.open if row.ends]

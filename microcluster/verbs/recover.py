@@ -10,7 +10,7 @@ import invoke
 from microcluster import config
 from microcluster.home import Home
 from microcluster.lifecycle import locks, orphans, pulumi_state, state_repair
-from microcluster.plain_text import note, say
+from microcluster.plain_text import count, note, say
 from microcluster.setup.environment import PROJECT, PULUMI, child_environment
 from microcluster.setup.secret_env import kept
 from microcluster.verbs import belongings_table
@@ -105,7 +105,7 @@ def _cancel(stack: str, mark: str, account: Account) -> None:
     scale = config.read_account(stack).time_scale
     with reading(account, "what is left"):
         bill = operator_cleanup.cancel_all(stack, mark, account, scale, note)
-    say(f"cancelled, and proved by the account: {bill.open_count} open billing items")
+    say(f"cancelled, and proved by the account: {count(bill.open_count, 'open billing item')}")
 
 
 def _refresh(stack: str, home: Home) -> None:

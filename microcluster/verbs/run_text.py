@@ -11,7 +11,7 @@ from microcluster.analysis.failure_hints import next_for, next_step
 from microcluster.analysis.run_state import Outcome
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.kind import kind_of
-from microcluster.plain_text import duration, one_line
+from microcluster.plain_text import count, duration, one_line
 from microcluster.planning.costs import Bill
 from microcluster.planning.prediction import BAND
 from microcluster.verbs.money import Cost
@@ -101,7 +101,7 @@ def copy(outcome: Outcome) -> str | None:
     if not found:
         return None
     best = len(found["best"])
-    models = f" and {best} best model{'s' if best > 1 else ''}" if best else ""
+    models = f" and {count(best, 'best model')}" if best else ""
     return f"copied to {found['to']}: step {found['step']}{models}, {duration(found['lag_s'])} after it was written"
 
 
@@ -125,9 +125,9 @@ def report_rows(cluster: ClusterFacts, outcome: Outcome, cost: Cost) -> list[tup
         ("model", kind_of(job.kind).describe(job) if job else None),
         (
             "where",
-            f"{ranks} ranks on {places}; {cluster.slots}x {cluster.gpu} each"
+            f"{count(ranks, 'rank')} on {places}; {cluster.slots}x {cluster.gpu} each"
             if cluster.gpu
-            else f"{ranks} ranks on {places}",
+            else f"{count(ranks, 'rank')} on {places}",
         ),
         ("hardware", EMULATED if cost.emulated else None),
         ("steps", f"{'none' if outcome.step is None else outcome.step} of {outcome.max_steps}"),
@@ -174,7 +174,7 @@ def _planned(cluster: ClusterFacts) -> str | None:
     if job is None or expected is None or cluster.per_hour is None:
         return None
     bill = Bill(job.max_steps * expected.seconds, Decimal(str(cluster.per_hour)))
-    return f"{bill.hours:.1f} h and ${bill.dollars:,.0f} for {job.max_steps} steps, +-{BAND:.0%}, without preparation"
+    return f"{bill.hours:.1f} h and ${bill.dollars:,.0f} for {count(job.max_steps, 'step')}, +-{BAND:.0%}, without preparation"
 
 
 def _evaluated(cluster: ClusterFacts, outcome: Outcome) -> str | None:
@@ -184,4 +184,4 @@ def _evaluated(cluster: ClusterFacts, outcome: Outcome) -> str | None:
         values = [one[metric.name] for one in outcome.evaluations if one.get(metric.name) is not None]
         if values:
             said.append(f"last {metric.label} {values[-1]}" + (f" ({metric.note})" if metric.note else ""))
-    return ", ".join([f"{len(outcome.evaluations)} evaluations", *said]) if said else None
+    return ", ".join([count(len(outcome.evaluations), "evaluation"), *said]) if said else None

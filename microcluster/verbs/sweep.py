@@ -11,7 +11,7 @@ from microcluster import config
 from microcluster.home import Home
 from microcluster.lifecycle import pulumi_state
 from microcluster.lifecycle.pulumi_state import BrokenStateError
-from microcluster.plain_text import note, say
+from microcluster.plain_text import count, note, say
 from microcluster.setup.secret_env import kept
 from microcluster.verbs import belongings_table
 from microcluster.verbs.command import FAILED, STACK, UserMistake, VerbError, agrees, print_json, suggest, verb
@@ -98,7 +98,7 @@ def _show(found: Sequence[Belonging], account: Account, stack: str) -> int:
         return 0
     belongings_table.show(found, f"Of no living stack of yours, in account {identity.account_id}", {})
     say(
-        f"{len(found)} things, {belongings_table.per_hour(found)}. They may be another person's: ask before you cancel."
+        f"{count(len(found), 'thing')}, {belongings_table.per_hour(found)}. Another person may own them: ask before you cancel."
     )
     suggest(
         f"`fab sweep --stack {stack} --id {found[0].label}` or `fab sweep --stack {stack} --mark {found[0].owner.mark}` cancels."

@@ -8,7 +8,7 @@ import invoke
 
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.kind import JobKind, kind_of
-from microcluster.plain_text import note, one_line, say
+from microcluster.plain_text import count, note, one_line, say
 from microcluster.remote import fetched_model
 from microcluster.remote import job as remote_job
 from microcluster.remote.download_run import inventory
@@ -29,7 +29,9 @@ def translate(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     sentences = lines_of(file)
     right = lines_of(reference) if reference else []
     if right and len(right) != len(sentences):
-        raise UserMistake(f"{reference} has {len(right)} lines and {file} has {len(sentences)}: they do not pair.")
+        raise UserMistake(
+            f"{reference} has {count(len(right), 'line')} and {file} has {len(sentences)}; they must have the same number."
+        )
     cluster = cluster_of(stack)
     kind = kind_of(cluster.job.kind if cluster.job else None)
     translator = kind.translator
@@ -38,10 +40,10 @@ def translate(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     launcher = launcher_of(cluster)
     _refuse_busy(launcher, cluster)
     chosen = _model(launcher, cluster, model, kind)
-    note(f"translating {len(sentences)} lines with {chosen.checkpoint} on {launcher.facts.name} ...")
+    note(f"translating {count(len(sentences), 'line')} with {chosen.checkpoint} on {launcher.facts.name} ...")
     done = translate_lines(launcher, cluster, chosen, sentences, translator)
     if done.cut:
-        note(f"{done.cut} lines were longer than the model takes, and cut.")
+        note(f"{count(done.cut, 'line')} cut to the length that the model takes.")
     score = translator.score(done.lines, right) if right else None
     if json:
         facts = {"model": chosen.checkpoint, "lines": done.lines, "cut": done.cut}
@@ -64,7 +66,7 @@ def lines_of(path: str) -> list[str]:
         lines.pop()
     empty = [number for number, line in enumerate(lines, start=1) if not line]
     if not lines or empty or len(lines) > MOST_LINES:
-        what = f"line {empty[0]} is empty" if empty else f"it has {len(lines)} lines"
+        what = f"line {empty[0]} is empty" if empty else f"it has {count(len(lines), 'line')}"
         raise UserMistake(f"Reading {path}: {what}. Name a text with 1 to {MOST_LINES} sentences, one a line.")
     return lines
 

@@ -17,9 +17,10 @@ from rich.table import Table
 from microcluster.analysis.failure_hints import next_for
 from microcluster.analysis.run_state import Outcome
 from microcluster.jobs.cluster_facts import ClusterFacts
-from microcluster.plain_text import note, say
+from microcluster.plain_text import duration, note, say
 from microcluster.remote import job as remote_job
-from microcluster.remote.host import Host, UnreachableError
+from microcluster.remote.errors import UnreachableError
+from microcluster.remote.host import Host
 from microcluster.verbs import preflight_table, run_text
 from microcluster.verbs.command import FAILED, INTERRUPTED, STACK, VerbError, verb
 from microcluster.verbs.money import Cost, cost_of
@@ -29,6 +30,7 @@ from microcluster.verbs.stack_outputs import cluster_of, launcher_of
 LOOK_EVERY_S = 1.5
 COST_EVERY_S = 15.0
 PLAIN_LINE_EVERY_S = 10.0
+UNCHANGED_LINE_EVERY_S = 30.0
 LOST_LIMIT_S = 600.0
 ABSENT_LIMIT_S = 60.0
 USUAL_PREPARING = "it usually takes less than a minute"
@@ -126,24 +128,35 @@ def ended(outcome: Outcome, stack: str) -> int:
 
 
 class PlainScreen:
-    """Lines for a file or a pipe: at every change of phase, at every evaluation, every few seconds; the cost when it changes."""
+    """Lines for a file or a pipe: at each phase and evaluation, else every few seconds; the cost when it changes."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self.clock, self.last, self.said_at, self.cost = clock, (), -PLAIN_LINE_EVERY_S, ""
+        self.clock = clock
+        self.phase: tuple[object, ...] = ()
+        self.line = self.printed = self.cost = ""
+        self.changed_at = self.printed_at = 0.0
 
     def show(self, outcome: Outcome, cost: Cost) -> None:
-        turn = (outcome.state, outcome.phase, len(outcome.evaluations))
-        if turn == self.last and self.clock() - self.said_at < PLAIN_LINE_EVERY_S:
+        now, phase, line = self.clock(), (outcome.state, outcome.phase, len(outcome.evaluations)), _plain_line(outcome)
+        if line != self.line:
+            self.line, self.changed_at = line, now
+        unchanged = line == self.printed
+        every_s = UNCHANGED_LINE_EVERY_S if unchanged else PLAIN_LINE_EVERY_S
+        if phase == self.phase and now - self.printed_at < every_s:
             return
-        self.last, self.said_at = turn, self.clock()
-        usual = f" ({USUAL_PREPARING})" if outcome.state == "preparing" and not outcome.doing else ""
+        self.phase, self.printed, self.printed_at = phase, line, now
         if str(cost) != self.cost:
             self.cost = str(cost)
             say(f"cost: {cost}")
-        say(f"{run_text.headline(outcome)}{usual}")
+        say(f"{line} (no change for {duration(now - self.changed_at)})" if unchanged else line)
 
     def note(self, text: str) -> None:
         say(text)
+
+
+def _plain_line(outcome: Outcome) -> str:
+    usual = f" ({USUAL_PREPARING})" if outcome.state == "preparing" and not outcome.doing else ""
+    return f"{run_text.headline(outcome)}{usual}"
 
 
 class LiveScreen:

@@ -10,7 +10,8 @@ from remote_cluster import NAME, PLAIN, PORT, REGISTRY, STATE, facts, machine, p
 from emulator.machines import key_of
 from microcluster.remote import job, steps
 from microcluster.remote.data_disk import DiskRefusedError
-from microcluster.remote.host import Host, HostKeyError, RemoteError
+from microcluster.remote.errors import HostKeyError, RemoteError
+from microcluster.remote.host import Host
 from microcluster.remote.image_build import ensure_built
 from microcluster.remote.image_distribution import distribute
 from microcluster.remote.parallel import on_all

@@ -9,7 +9,8 @@ from typing import Any
 
 from agent.chain_copy import MARK
 from microcluster.jobs import cluster_facts
-from microcluster.remote.host import CommandError, Completed, Host
+from microcluster.remote.errors import CommandError, Completed
+from microcluster.remote.host import Host
 from microcluster.remote.image_distribution import RECEIVE
 
 FACTS = cluster_facts.Host("gpu-0", "101", "198.51.100.7", "10.112.7.2", "ssh-ed25519 AAAA")

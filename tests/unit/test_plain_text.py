@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from microcluster.jobs import rendering
-from microcluster.plain_text import duration, lines, one_line, say
+from microcluster.plain_text import count, duration, lines, one_line, say
 from microcluster.verbs import command
 from microcluster.verbs.screen import PlainConsole, show_table
 from providers.grpc.servicer import EngineLog
@@ -165,3 +165,8 @@ def test_say_flushes_for_those_who_read_a_pipe() -> None:
 )
 def test_a_length_of_time_is_written_as_people_write_it(seconds: float, text: str) -> None:
     assert duration(seconds) == text
+
+
+def test_one_thing_is_counted_in_the_singular() -> None:
+    assert [count(number, "line") for number in (0, 1, 2)] == ["0 lines", "1 line", "2 lines"]
+    assert [count(number, "process", "processes") for number in (1, 2)] == ["1 process", "2 processes"]

@@ -11,7 +11,7 @@ from microcluster.jobs import image
 from microcluster.jobs.cluster_facts import Container
 from microcluster.remote.container import ensure_container
 from microcluster.remote.docker_storage import ensure_docker_storage
-from microcluster.remote.host import RemoteError
+from microcluster.remote.errors import RemoteError
 
 IMAGE = "ngc.test:5000/training:standin"
 BUILT = image.tag(Container("openseq2seq", IMAGE))

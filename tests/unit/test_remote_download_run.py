@@ -17,7 +17,7 @@ from test_jobs_run_spec import CLUSTER
 from tiny_checkpoint import DATA, INDEX
 
 from microcluster.remote.download_run import RemoteFile, download, inventory
-from microcluster.remote.host import RemoteError, UnreachableError
+from microcluster.remote.errors import RemoteError, UnreachableError
 from microcluster.remote.job import AGENT
 
 CONTENT = b"0123456789" * 100

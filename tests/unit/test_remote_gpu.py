@@ -12,8 +12,8 @@ from fake_machine import FakeMachine
 
 from microcluster.remote import requirements, system
 from microcluster.remote.docker_daemon import DAEMON_FILE
+from microcluster.remote.errors import CommandError, Completed, RemoteError
 from microcluster.remote.gpu import ensure_gpu
-from microcluster.remote.host import CommandError, Completed, RemoteError
 from microcluster.remote.requirements import ensure_requirements
 from microcluster.remote.system import APT_IS_FREE, ensure_system
 from microcluster.waiting import NotReadyError, wait_until

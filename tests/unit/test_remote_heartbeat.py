@@ -11,8 +11,9 @@ from silent_relay import SilentRelay
 from ssh_server import SshServer
 
 from microcluster.jobs import cluster_facts
+from microcluster.remote.errors import UnreachableError
 from microcluster.remote.heartbeat import Patience
-from microcluster.remote.host import Host, UnreachableError
+from microcluster.remote.host import Host
 
 SHORT = Patience(ask_every_s=0.25, unanswered=8)
 MEGABYTE = 1 << 20

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from ssh_server import Opened, Server, SshServer
 
 from microcluster.jobs import cluster_facts
-from microcluster.remote import connection
-from microcluster.remote import host as remote_host
+from microcluster.remote import connection, sftp
 from microcluster.remote import parallel as on_all_hosts
-from microcluster.remote.host import CommandError, Host, HostKeyError, LoginRefusedError, RemoteError, UnreachableError
+from microcluster.remote.errors import CommandError, HostKeyError, LoginRefusedError, RemoteError, UnreachableError
+from microcluster.remote.host import Host
 from microcluster.remote.ssh_client import ssh_argv
 from microcluster.waiting import wait_until
 
@@ -226,7 +226,7 @@ def test_a_machine_that_vanishes_under_an_open_connection_is_not_waited_for_with
     host, tmp_path, monkeypatch, silent, ask
 ):
     (tmp_path / "file").write_bytes(bytes(1000))
-    for module in (remote_host, connection):
+    for module in (sftp, connection):
         monkeypatch.setattr(module, "SILENT_S", 0.5)
     vanishing = Host(host.facts, host.user, host.key_file, port=host.port)
     vanishing.run(("true",))

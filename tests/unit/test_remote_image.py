@@ -13,7 +13,7 @@ from microcluster.jobs import image
 from microcluster.jobs.cluster_facts import ClusterFacts, Container
 from microcluster.jobs.rendering import render
 from microcluster.remote import steps
-from microcluster.remote.host import Completed, RemoteError
+from microcluster.remote.errors import Completed, RemoteError
 from microcluster.remote.image import _login_hint, pull_base
 from microcluster.remote.image_build import ensure_built
 from microcluster.remote.image_distribution import KEYS, RECEIVE, distribute, one_use_key

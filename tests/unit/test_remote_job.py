@@ -12,7 +12,8 @@ from test_jobs_run_spec import CLUSTER
 
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote import job
-from microcluster.remote.host import Completed, Host, RemoteError, UnreachableError
+from microcluster.remote.errors import Completed, RemoteError, UnreachableError
+from microcluster.remote.host import Host
 
 
 class Losing(Host):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from fake_machine import FakeMachine
 
-from microcluster.remote.host import RemoteError, UnreachableError
+from microcluster.remote.errors import RemoteError, UnreachableError
 from microcluster.remote.key_login import BLOCK, CONFIG, ensure_key_login, with_block, wrong_settings
 
 PROVED = """authorizedkeyscommanduser none

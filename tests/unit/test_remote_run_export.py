@@ -18,7 +18,7 @@ from verb_samples import CLUSTER
 from agent.readers import scalars
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote import run_export
-from microcluster.remote.host import CommandError, Completed
+from microcluster.remote.errors import CommandError, Completed
 from microcluster.remote.job import AGENT
 
 

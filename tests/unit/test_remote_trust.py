@@ -13,7 +13,8 @@ from ssh_server import SshServer
 from microcluster.jobs import cluster_facts
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.remote import ssh_mesh
-from microcluster.remote.host import Host, HostKeyError, RemoteError, UnreachableError
+from microcluster.remote.errors import HostKeyError, RemoteError, UnreachableError
+from microcluster.remote.host import Host
 from microcluster.remote.host_key import fingerprint
 from microcluster.remote.ssh_client import ssh_argv
 from microcluster.remote.steps import open_hosts

@@ -20,7 +20,7 @@ import fabfile
 from microcluster import config
 from microcluster.config import ConfigError
 from microcluster.remote import job as remote_job
-from microcluster.remote.host import UnreachableError
+from microcluster.remote.errors import UnreachableError
 from microcluster.setup.environment import PART_OF_MAKE
 from microcluster.verbs import command, explain, job, stack_outputs, step
 from microcluster.verbs.job import words_after_dashes

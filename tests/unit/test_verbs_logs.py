@@ -8,7 +8,7 @@ import sys
 import pytest
 from verb_samples import CLUSTER
 
-from microcluster.remote.host import Completed, UnreachableError
+from microcluster.remote.errors import Completed, UnreachableError
 from microcluster.verbs import logs
 from microcluster.verbs.command import VerbError
 

@@ -19,7 +19,7 @@ from microcluster.jobs.openseq2seq import translation
 from microcluster.jobs.openseq2seq.model import OpenSeq2SeqJob as Job
 from microcluster.remote import fetched_model
 from microcluster.remote.download_run import RemoteFile
-from microcluster.remote.host import RemoteError
+from microcluster.remote.errors import RemoteError
 from microcluster.remote.translation import PIECES, model_of
 from microcluster.verbs.command import UserMistake
 from microcluster.verbs.translate import lines_of

@@ -12,7 +12,7 @@ from verb_samples import CLUSTER, COST, RUNNING
 
 from agent import spec
 from microcluster.analysis.run_state import judge
-from microcluster.remote.host import UnreachableError
+from microcluster.remote.errors import UnreachableError
 from microcluster.verbs import logs, run_text, watch
 from microcluster.verbs.money import Cost
 
@@ -158,6 +158,19 @@ def test_plain_lines_are_few(capsys):
         now[0] = float(second)
         screen.show(dataclasses.replace(RUNNING, step=second), COST)
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["cost:", "running,", "running,"]
+
+
+def test_a_line_that_has_not_changed_is_printed_every_half_minute_with_how_long_it_has_not(capsys):
+    now = [1000.0]
+    screen = watch.PlainScreen(clock=lambda: now[0])
+    for second in range(0, 80, 2):
+        now[0] = 1000.0 + second
+        screen.show(dataclasses.replace(RUNNING, step=min(second, 14)), COST)
+    lines = capsys.readouterr().out.splitlines()[1:]
+    assert [line.partition(", loss")[0] for line in lines] == [
+        *(f"running, step {step} of 30" for step in (0, 10, 14, 14)),
+    ]
+    assert [line.partition(" (no change")[2] for line in lines] == ["", "", "", " for 36 s)"]
 
 
 def test_the_end_is_shown_once_and_the_cost_only_when_it_changes(capsys):

@@ -1,0 +1,50 @@
+"""What goes wrong on a host or on the way to it, and how a command ended."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+TAIL_LINES = 15
+
+
+class RemoteError(Exception):
+    """A host or the connection to it failed; the message is a full sentence with the next command."""
+
+
+class UnreachableError(RemoteError):
+    """No SSH server answered, or the connection was lost; trying again may help."""
+
+
+class LoginRefusedError(RemoteError):
+    """The host is the right one and refused our key."""
+
+
+class HostKeyError(RemoteError):
+    """The host key is not the ordered machine's; nothing was sent."""
+
+
+@dataclass(frozen=True)
+class Completed:
+    """How a command ended."""
+
+    exit_code: int
+    stdout: str
+    stderr: str
+
+
+class CommandError(RemoteError):
+    """A command ended with an exit code that its caller did not expect."""
+
+    def __init__(self, host: str, argv: Sequence[str], completed: Completed) -> None:
+        # Secrets are sent on stdin only, so the output contains none.
+        self.host, self.argv, self.exit_code = host, tuple(argv), completed.exit_code
+        printed = (completed.stdout + completed.stderr).strip().splitlines()
+        self.tail = "\n".join(printed[-TAIL_LINES:])
+        super().__init__(f"running `{shown(argv)}` on {host}: exit code {completed.exit_code}.\n{self.tail}".rstrip())
+
+
+def shown(argv: Sequence[str]) -> str:
+    """Return the beginning of a command for a message."""
+    return shlex.join(argv).split("\n")[0][:200]
