@@ -1,4 +1,4 @@
-"""Curves as pictures that stand inside a page: no script, no font and no picture from elsewhere."""
+"""Curves as inline SVG, without scripts, fonts or images from elsewhere."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ STYLE = CleanStyle(
     legend_font_size=12,
     colors=("var(--line-1)", "var(--line-2)"),
 )
-"""The colors are the page's, which knows whether it is dark."""
+"""The colors are CSS variables of the page, which has a light and a dark scheme."""
 MOST_POINTS = 400
-"""More than the picture has room for; a curve of 50,000 steps has 500."""
+"""The chart has no room for more; a curve of 50,000 steps has 500."""
 
 
 def curve(name: str, lines: Mapping[str, Sequence[tuple[int, float]]], *, from_zero: bool = False) -> str:
-    """Draw named lines of (step, value) as SVG text; ``from_zero`` for what would look wild on a scale of its own."""
+    """Draw named lines of (step, value) as SVG text; ``from_zero`` begins the axes at zero."""
     chart = pygal.XY(
         js=[],
         disable_xml_declaration=True,
@@ -40,7 +40,7 @@ def curve(name: str, lines: Mapping[str, Sequence[tuple[int, float]]], *, from_z
         width=720,
         height=270,
         show_dots=False,
-        max_scale=8,  # More labels of an axis would lie on each other.
+        max_scale=8,  # More labels on an axis would overlap.
         include_x_axis=from_zero,
         x_title="step",
         y_title=name,
@@ -55,7 +55,7 @@ def curve(name: str, lines: Mapping[str, Sequence[tuple[int, float]]], *, from_z
 
 
 def thinned(points: Sequence[tuple[int, float]]) -> Sequence[tuple[int, float]]:
-    """Keep both ends, and of every few points the lowest and the highest: no dip and no peak is lost."""
+    """Keep both ends, and the lowest and highest point of each group, so that no peak is lost."""
     if len(points) <= MOST_POINTS:
         return points
     every = -(-2 * len(points) // MOST_POINTS)

@@ -1,4 +1,4 @@
-"""What all verbs share: exit codes, one sentence instead of a traceback, and a tidy end on Ctrl-C."""
+"""What all verbs share: exit codes, error messages without tracebacks, and Ctrl-C."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from providers.rental.errors import ProviderError
 
 FAILED, MISTAKE, INTERRUPTED = 1, 2, 130
 STACK = "local"
-UNREACHABLE_NEXT = "See that the machine is up and that adminCidrs holds this computer's address, then repeat."
+UNREACHABLE_NEXT = "Check that the machine is up and that adminCidrs contains this computer's address, then run the same command again."
 
 
 class UserMistake(Exception):
-    """What was asked for cannot be; the message is a full sentence with the next command."""
+    """The command line, a file or a stack is wrong; the message is a full sentence with the next command."""
 
 
 class VerbError(Exception):
@@ -40,58 +40,58 @@ FORESEEN = (VerbError, RemoteError, NotReadyError, ClusterFactsError, ProviderEr
 
 
 def verb(function: Callable[..., int | None]) -> invoke.Task:
-    """Make a task of ``function``; what it returns is the exit code, and every error of ours becomes a sentence."""
+    """Make a Fabric task of ``function``, which returns the exit code; its errors are printed as sentences."""
 
     @functools.wraps(function)
-    def framed(*args: Any, **options: Any) -> None:
-        sys.exit(_carefully(function, *args, **options))
+    def run(*args: Any, **options: Any) -> None:
+        sys.exit(_exit_code(function, *args, **options))
 
     names = function.__code__.co_varnames[: function.__code__.co_argcount]
     positional, repeated = ([name for name in known if name in names] for known in (("node", "file"), ("id",)))
-    return invoke.task(framed, positional=positional, iterable=repeated, help=_help(function))
+    return invoke.task(run, positional=positional, iterable=repeated, help=_help(function))
 
 
 def print_json(facts: object) -> None:
-    """Print facts for a program; money and times as text, control characters escaped as JSON does."""
+    """Print ``facts`` as JSON; money and times as text, control characters escaped."""
     print(json.dumps(facts, indent=2, sort_keys=True, default=str).replace("\x7f", "\\u007f"))
 
 
 def agrees(question: str) -> bool:
-    """Ask the person once, before something that cannot be undone; nobody at the keyboard is a no."""
+    """Ask once before something that cannot be undone; the end of the input means no."""
     try:
-        return input(f"{one_line(question)} Only then answer yes: ").strip().lower() == "yes"
+        return input(f"{one_line(question)} Type yes to go on: ").strip().lower() == "yes"
     except EOFError:
         say("")
         return False
 
 
 def is_part_of_make() -> bool:
-    """Return whether make runs this verb as a part of what it does."""
+    """Return whether make runs this verb."""
     return bool(os.environ.get(PART_OF_MAKE))
 
 
 def suggest(text: str) -> None:
-    """Say what to do next, unless make says it."""
+    """Print the next command, unless make prints it."""
     if not is_part_of_make():
         say(f"Next: {text}")
 
 
-def _carefully(function: Callable[..., int | None], *args: Any, **options: Any) -> int:
+def _exit_code(function: Callable[..., int | None], *args: Any, **options: Any) -> int:
     try:
         return function(*args, **options) or 0
     except KeyboardInterrupt as pressed:
-        going_on = str(pressed) or "what was begun on the machines may still go on"
-        note(f"\nInterrupted; {going_on}. The same command again takes it up.")
+        running = str(pressed) or "commands on the machines may still run"
+        note(f"\nInterrupted; {running}. To continue, run the same command again.")
         return INTERRUPTED
     except BrokenPipeError:
-        sys.stdout = None  # type: ignore[assignment] - nobody reads any more, and Python would complain about it
+        sys.stdout = None  # type: ignore[assignment] - the reader has gone, and Python would print an error at exit
         return FAILED
-    except Exception as error:  # noqa: BLE001 - the last edge: a traceback helps nobody while money is running
-        note(_told(error, _command(function)))
+    except Exception as error:  # noqa: BLE001 - the outermost handler: a traceback does not help a user
+        note(_message(error, _command(function)))
         return getattr(error, "exit_code", MISTAKE) if isinstance(error, MISTAKES) else FAILED
 
 
-def _told(error: Exception, command: str) -> str:
+def _message(error: Exception, command: str) -> str:
     if isinstance(error, MISTAKES):
         return str(error)
     if isinstance(error, UnreachableError):
@@ -99,7 +99,7 @@ def _told(error: Exception, command: str) -> str:
     if isinstance(error, FORESEEN):
         return sentence(str(error))
     if isinstance(error, OSError):  # A full disk, a folder that may not be written to.
-        return f"{command}: {of_the_system(error)}. Fix that, then repeat the same command."
+        return f"{command}: {of_the_system(error)}. Fix that, then run the same command again."
     return unforeseen.sentence(command, error)
 
 
@@ -114,21 +114,21 @@ def sentence(text: str) -> str:
 
 def _help(function: Callable[..., int | None]) -> dict[str, str]:
     known = {
-        "stack": "name of a stack file, as in stacks/Pulumi.NAME.yaml; local when left out",
-        "json": "print the facts for a program",
+        "stack": "NAME of stacks/Pulumi.NAME.yaml; default: local",
+        "json": "print JSON",
         "node": "name of the machine, for example gpu-0",
-        "lines": "how many lines of the end",
-        "port": "port of this computer to open",
-        "file": "text of this computer, one sentence a line",
-        "reference": "text with the right translations, to be scored against",
-        "model": "folder of a run that was fetched; the stack's own run when left out",
+        "lines": "number of last lines to print",
+        "port": "port on this computer",
+        "file": "text file on this computer, one sentence a line",
+        "reference": "text file with correct translations, to compute a score",
+        "model": "folder of a fetched run; default: the stack's own run",
         "yes": "do not ask",
-        "all": "the whole history and not only the last rental",
-        "cancel": "cancel what bears the mark instead of keeping it for the next up",
-        "mark": "all that carries this mark",
-        "id": "what is to be cancelled, as the list names it; may be given several times",
-        "preflight": "show every check that was made before the training",
-        "follow": "go on printing until Ctrl-C",
+        "all": "show all rentals, not only the last one",
+        "cancel": "cancel everything with the stack's mark instead of keeping it for the next up",
+        "mark": "cancel everything with this mark",
+        "id": "cancel this id of the list; may be given several times",
+        "preflight": "show every preflight check",
+        "follow": "keep printing until the job ends",
     }
     names = function.__code__.co_varnames[1 : function.__code__.co_argcount]
     return {name: known[name] for name in names if name in known}

@@ -12,7 +12,7 @@ from microcluster.verbs.screen import show_table
 
 @verb
 def explain(context: invoke.Context, stack: str = STACK, json: bool = False) -> int:
-    """Print every value of the stack and where it came from, and what the run is expected to take."""
+    """Print every value of the stack with its source, and the expected time and cost of the run."""
     known = config.read_file(stack)
     origins = known.origins
     if known.plan and known.plan.warning:

@@ -1,4 +1,4 @@
-"""`fab fetch`: bring a run home, so that the machines can go."""
+"""`fab fetch`: download a run, so that the machines can be cancelled."""
 
 from __future__ import annotations
 
@@ -26,29 +26,29 @@ MANIFEST = "manifest.json"
 
 @verb
 def fetch(context: invoke.Context, stack: str = STACK, json: bool = False) -> int:
-    """Bring best model, newest checkpoint, configuration, logs and events of the run to artifacts/STACK/RUN."""
+    """Download best model, newest checkpoint, configuration, logs and events of the run to artifacts/STACK/RUN."""
     cluster = cluster_of(stack)
     launcher = launcher_of(cluster)
-    note(f"looking at run {cluster.run} on {launcher.facts.name} ...")
+    note(f"reading the list of files of run {cluster.run} on {launcher.facts.name} ...")
     files = inventory(launcher, cluster)
     if not files:
         raise UserMistake(
             f"Stack {stack} has no run {cluster.run} on its launcher yet. Start it: make up STACK={stack}"
         )
     folder = folder_of(cluster)
-    brought = _bring_all(launcher, files, folder)
+    downloaded = _download_all(launcher, files, folder)
     _write_manifest(cluster, launcher, files, folder)
     kind = kind_of(cluster.job.kind if cluster.job else None)
     if kind.translator:
         for name, text in kind.translator.board_files((folder / kind.config_file).read_text()).items():
             (folder / name).write_text(text)
     if json:
-        print_json({"folder": folder, "brought": brought, "files": [asdict(file) for file in files]})
+        print_json({"folder": folder, "brought": downloaded, "files": [asdict(file) for file in files]})
         return 0
     for file in () if is_part_of_make() else files:
         say(f"  {file.what:<17} {decimal(file.size):>9}  {file.path}")
     say(
-        f"run {cluster.run} is in {folder}: {count(len(files), 'file')}, {len(brought)} of them downloaded now; all hashes agree"
+        f"run {cluster.run} is in {folder}: {count(len(files), 'file')}, {len(downloaded)} of them new; all hashes agree"
     )
     use = f"`fab translate FILE --stack {stack}` translates with it, " if kind.translator else ""
     suggest(f"{use}`make down STACK={stack}` stops the bill.")
@@ -61,11 +61,11 @@ def newest_step(files: tuple[RemoteFile, ...]) -> int | None:
 
 
 def folder_of(cluster: ClusterFacts) -> Path:
-    """Return where a run lies on this computer."""
+    """Return the folder of a run on this computer."""
     return ARTIFACTS / cluster.stack / str(cluster.run)
 
 
-def _bring_all(launcher: Host, files: tuple[RemoteFile, ...], folder: Path) -> list[str]:
+def _download_all(launcher: Host, files: tuple[RemoteFile, ...], folder: Path) -> list[str]:
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
     with Progress(*columns, TimeRemainingColumn(), console=PlainConsole(stderr=True), transient=True) as progress:
         whole = progress.add_task("fetching", total=sum(file.size for file in files))

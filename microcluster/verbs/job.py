@@ -26,7 +26,7 @@ from microcluster.verbs.stack_outputs import cluster_of, find_cluster, host_name
 
 @verb
 def status(context: invoke.Context, stack: str = STACK, json: bool = False, preflight: bool = False) -> int:
-    """Show where the job stands and what it costs; with --preflight also every check before the training."""
+    """Show the job's state and cost; with --preflight also every preflight check."""
     cluster = find_cluster(stack)
     outcome = remote_job.observe(launcher_of(cluster), cluster) if cluster else Outcome("absent")
     cost = cost_of(cluster) if cluster else Cost(None, None)
@@ -43,7 +43,7 @@ def status(context: invoke.Context, stack: str = STACK, json: bool = False, pref
 
 @verb
 def stop(context: invoke.Context, stack: str = STACK, json: bool = False) -> int:
-    """End the job on every machine and prove it; the machines stay and cost on."""
+    """Stop the job and prove that no process of it is left; the machines stay and keep costing money."""
     cluster = find_cluster(stack)
     if cluster is None:
         note(f"Stack {stack} is not up; there is no job to stop. Bring it up: make up STACK={stack}")
@@ -57,13 +57,13 @@ def stop(context: invoke.Context, stack: str = STACK, json: bool = False) -> int
         note("\n".join(unclear.values()))
     else:
         say(f"run {cluster.run}: no process of it is left on any of its machines")
-        suggest(f"`fab resume --stack {stack}` goes on, `make down STACK={stack}` stops the bill.")
+        suggest(f"`fab resume --stack {stack}` continues it, `make down STACK={stack}` stops the bill.")
     return FAILED if unclear else 0
 
 
 @verb
 def resume(context: invoke.Context, stack: str = STACK) -> int:
-    """Go on with the job from its latest checkpoint; also after a machine was rebooted."""
+    """Continue the job from its newest checkpoint, also after a machine was rebooted."""
     cluster = cluster_of(stack)
     hosts = open_hosts(cluster)
     if cluster.container:
@@ -76,13 +76,13 @@ def resume(context: invoke.Context, stack: str = STACK) -> int:
 
 @verb
 def ssh(context: invoke.Context, node: str, stack: str = STACK) -> None:
-    """Open a shell on NODE, or run the words after `--` there, as ssh does: joined by spaces, for the shell over there."""
+    """Open a shell on NODE, or run the command after `--` there, in the shell of NODE, as ssh does."""
     cluster = cluster_of(stack)
     line = " ".join(words_after_dashes(sys.argv))
-    _become((*ssh_argv(host_named(cluster, node), open_hosts(cluster)), *([line] if line else [])))
+    _exec((*ssh_argv(host_named(cluster, node), open_hosts(cluster)), *([line] if line else [])))
 
 
-def _become(argv: Sequence[str]) -> NoReturn:
+def _exec(argv: Sequence[str]) -> NoReturn:
     try:
         os.execvp(argv[0], argv)  # noqa: S606 - words, no shell
     except FileNotFoundError as missing:
@@ -90,7 +90,7 @@ def _become(argv: Sequence[str]) -> NoReturn:
 
 
 def words_after_dashes(argv: list[str]) -> tuple[str, ...]:
-    """Return what stands after the first ``--``."""
+    """Return the words after the first ``--``."""
     return tuple(argv[argv.index("--") + 1 :]) if "--" in argv else ()
 
 

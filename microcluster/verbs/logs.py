@@ -1,4 +1,4 @@
-"""`fab logs`: the end of the job's log, or all that comes, by byte offset, so that a lost connection loses no line."""
+"""`fab logs`: print the end of the job's log, or follow it by byte offset, so that a lost connection loses no line."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from microcluster.verbs.stack_outputs import cluster_of, launcher_of
 
 CHUNK_BYTES = 1 << 20
 LOOK_EVERY_S = 1.0
-AGAIN_AFTER_S = 5.0
+RETRY_AFTER_S = 5.0
 LOST_LIMIT_S = 600.0
 ENDED = ("finished", "failed", "stopped")
 READ = """
@@ -44,12 +44,12 @@ with open(path if size else os.devnull, "rb") as file:
     file.seek(offset)
     print(offset, base64.b64encode(file.read(limit)).decode())
 """
-"""What runs on the launcher: prints the offset and the bytes from there, as text that survives any way."""
+"""Runs on the launcher: prints the offset and, in Base64, the bytes from there."""
 
 
 @dataclass
 class LogEnd:
-    """How far a log was read; ``offset`` is negative before the first look, which begins ``lines`` before the end."""
+    """How far a log was read; ``offset`` is negative before the first read, which begins ``lines`` before the end."""
 
     launcher: Host
     path: str
@@ -57,7 +57,7 @@ class LogEnd:
     offset: int = -1
 
     def read(self) -> bytes:
-        """Return what has come since the last look."""
+        """Return what was written since the last read."""
         argv = ("python3", "-", self.path, str(self.offset), str(self.lines), str(CHUNK_BYTES))
         offset, encoded = (self.launcher.run(argv, stdin=READ).stdout.strip() + " ").split(" ")[:2]
         content = base64.b64decode(encoded)
@@ -67,7 +67,7 @@ class LogEnd:
 
 @verb
 def logs(context: invoke.Context, stack: str = STACK, lines: str = "100", follow: bool = False) -> int:
-    """Print the end of the job's log; with --follow also all that comes, until the job has ended."""
+    """Print the end of the job's log; with --follow also new lines until the job ends."""
     if not lines.isdecimal() or not int(lines):
         raise UserMistake(f"--lines {lines} is not a number of lines; for example: fab logs --lines 20 --stack {stack}")
     cluster = cluster_of(stack)
@@ -76,7 +76,7 @@ def logs(context: invoke.Context, stack: str = STACK, lines: str = "100", follow
         print_until_ended(end, cluster)
     else:
         text = end.read().decode("utf-8", "replace")
-        _write(text or f"run {cluster.run} has no log yet; see where it stands: fab status --stack {stack}\n")
+        _write(text or f"run {cluster.run} has no log yet. See its state: fab status --stack {stack}\n")
     outcome = remote_job.observe(end.launcher, cluster)
     if outcome.state in ("failed", "stalled"):
         note("\n".join(["", *run_text.trouble(outcome, stack)]))
@@ -93,13 +93,13 @@ def print_until_ended(
     write: Callable[[str], object] = _write,
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Print the log as it grows; a lost connection is taken up again at the byte where it was lost."""
+    """Print the log as it grows; after a lost connection it continues at the same byte."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     answered, over = time.monotonic(), False
     while True:
         try:
             content = end.read()
-            if over and not content:  # What came between the last look and the end has been read by now.
+            if over and not content:  # Everything that was written before the end has been read.
                 return
             state = None if over or content else remote_job.observe(end.launcher, cluster).state
             if state == "absent":
@@ -112,7 +112,7 @@ def print_until_ended(
             if time.monotonic() - answered > LOST_LIMIT_S:
                 raise
             note(f"{error} Trying again; no line is lost.")
-            sleep(AGAIN_AFTER_S)
+            sleep(RETRY_AFTER_S)
             continue
         write(decoder.decode(content))
         if not content and not over:

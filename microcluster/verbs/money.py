@@ -26,15 +26,15 @@ FOR_EVER = datetime.max.replace(tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Cost:
-    """What a stack costs an hour and has cost, machines that were replaced included; None where the account cannot be read."""
+    """Cost per hour and so far, replaced machines included; None where the account cannot be read."""
 
     per_hour: Decimal | None
     so_far: Decimal | None
     currency: str = "USD"
     next_hour: datetime | None = None
-    """When the next hour begins of what has been billed longest; that a started hour is paid whole is an assumption."""
+    """When the next hour of the oldest open charge begins. Assumption: a started hour is billed in full."""
     emulated: bool = False
-    """Whether the account answers on this computer, so that its machines are emulated and nobody pays."""
+    """Whether the account is emulated on this computer, so that nobody pays."""
 
     def as_json(self) -> dict[str, Any]:
         """Return plain values."""
@@ -47,7 +47,7 @@ class Cost:
         }
 
     def __str__(self) -> str:
-        """Say it in a few words."""
+        """Return one short line."""
         if self.per_hour is None or self.so_far is None:
             return "unknown"
         beginning = f", the next one begins at {self.next_hour:%H:%M} UTC" if self.next_hour else ""
@@ -57,19 +57,19 @@ class Cost:
 
 @dataclass(frozen=True)
 class Bill:
-    """The rows of the last rental, and what was rented before them."""
+    """The charges of the last rental, and the earlier ones."""
 
     shown: tuple[Charge, ...]
     earlier: tuple[Charge, ...]
 
     @property
     def open(self) -> list[Charge]:
-        """What is billed at this moment; nothing of it is ever among the earlier ones."""
+        """The charges that are still billed; none of them is an earlier one."""
         return [row for row in self.shown if row.is_open]
 
 
 def last_rental(charges: Iterable[Charge]) -> Bill:
-    """Cut the history where the mark last held nothing; what is open is always behind the cut."""
+    """Split the charges where the mark last held nothing; open charges are always in the last rental."""
     rows = sorted(charges, key=lambda row: row.opened)
     begun, held_until = 0, FOR_EVER
     for index, row in enumerate(rows):
@@ -81,7 +81,7 @@ def last_rental(charges: Iterable[Charge]) -> Bill:
 
 
 def cost_of(cluster: ClusterFacts, account: Account | None = None, say: Callable[[str], None] = note) -> Cost:
-    """Return what is being billed for a stack that is up, as the account says in which it was ordered."""
+    """Return the cost of a stack that is up, as its account says."""
     try:
         account = account or open_account(cluster.account_config_file, kept())
         with reading(account, "the bill"):
@@ -97,10 +97,10 @@ def cost_of(cluster: ClusterFacts, account: Account | None = None, say: Callable
 
 
 def account_and_mark(stack: str) -> tuple[Account, str]:
-    """Open the account in which the stack was ordered; the stack file says which when nothing is up, or known of it."""
+    """Open the stack's account, which its outputs name, or its stack file where there are none."""
     try:
         cluster = find_cluster(stack)
-    except (VerbError, ClusterFactsError):  # A receipt is asked for most when the state is lost.
+    except (VerbError, ClusterFactsError):  # The receipt matters most when the state is lost.
         cluster = None
     if cluster:
         return open_account(cluster.account_config_file, kept()), cluster.mark

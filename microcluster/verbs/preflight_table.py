@@ -1,4 +1,4 @@
-"""What the preflight found, for a person: one line when all is as ordered, else a table of what is not."""
+"""The results of the preflight: one line when all is as ordered, else a table of the differences."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Row = tuple[str, str, str, str, str]
 MARKS = {"ok": "ok", "note": "NOTE", "stop": "STOP"}
 NODE = re.compile(r"(.*-)(\d+)")
 HASH = re.compile(r"(sha256:[0-9a-f]{12})[0-9a-f]{52}")
-"""An image's id; its beginning tells images apart, and leaves room for the other columns."""
+"""An image's id; the first 12 digits are shown."""
 WIDEST = 26
-"""A longer cell moves the rest of its own row only, so that the others fit on a narrow screen."""
+"""Widest column; a longer cell shifts the rest of its own row only."""
 HEAD = ("", "check", "where", "found", "wanted")
 
 

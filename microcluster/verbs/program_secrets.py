@@ -1,4 +1,4 @@
-"""The secrets that a person gives to the program that is trained: exported, else each in a file that nobody else can read."""
+"""Secrets for the user's program: environment variables, else files that only their owner can read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ OTHERS_MAY = 0o077
 
 
 def secrets_for(cluster: ClusterFacts) -> dict[str, str]:
-    """Return what was given of the variables that the job's program takes.
+    """Return those of the variables that the job's program takes for which there is a value.
 
     Raises:
         UserMistake: for a file that others may read.
@@ -28,6 +28,6 @@ def _from_file(name: str) -> str | None:
         return None
     if file.stat().st_mode & OTHERS_MAY:
         raise UserMistake(
-            f"Reading {file}: others may read it too. Close it (chmod 600 {file}), then run the same command again."
+            f"Reading {file}: others may read it too. Forbid it (chmod 600 {file}), then run the same command again."
         )
     return file.read_text().strip()

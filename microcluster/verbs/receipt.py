@@ -1,4 +1,4 @@
-"""`fab receipt`: what was rented under the stack's mark, read from the account; it works with state and journal lost."""
+"""`fab receipt`: what was rented under the stack's mark, read from the account; needs neither state nor journal."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ COLUMNS = (
 
 @verb
 def receipt(context: invoke.Context, stack: str = STACK, json: bool = False, all: bool = False) -> int:
-    """Print what was last rented under the stack's mark and what is still billed; exit code 1 unless nothing is."""
+    """Print what was last rented under the stack's mark and what is still billed; exit code 1 while anything is."""
     account, mark = account_and_mark(stack)
     home = Home.of()
     known = known_guests(stack, home) | operator_cleanup.journalled_guests(stack, mark, account)
@@ -51,20 +51,20 @@ def receipt(context: invoke.Context, stack: str = STACK, json: bool = False, all
         say("".join(f"{each}\n" for each in of_other_stacks(everything, owner)), end="")
         say("".join(f"to be cancelled by hand: {each}\n" for each in by_hand_only(found)), end="")
     if bill.open or to_come:
-        note(f"{'Still billed' if bill.open else 'Not the end yet'}. Cancel it: make down STACK={stack}")
+        note(f"{'Still billed' if bill.open else 'Ordered and not billed yet'}. Cancel it: make down STACK={stack}")
     return FAILED if bill.open or to_come else 0
 
 
 def expected(found: Sequence[Belonging], stack: str, mark: str, account: Account) -> list[str]:
-    """Say what is not billed yet and will be: nothing may be called the end before it is."""
+    """Return what is ordered and not billed yet; the receipt is not final before."""
     waiting = [each for each in found if each.is_alive and not each.is_billed and each.kind == marked_inventory.GUEST]
     with reading(account, "the orders"):
         to_come = operator_cleanup.to_come(Owner(stack, mark), account, config.read_account(stack).time_scale)
-    return [f"{each} is ordered and not billed yet, for its order waits" for each in waiting] + to_come
+    return [f"{each} is ordered and not billed yet: the order waits" for each in waiting] + to_come
 
 
 def by_hand_only(found: Sequence[Belonging]) -> list[str]:
-    """Say how a person cancels what bears the mark and is none of our orders."""
+    """Return how a person cancels what has the mark and was ordered by hand."""
     return [f"{each}: {each.cancel_by_hand}" for each in found if each.cancel_by_hand]
 
 
@@ -95,7 +95,7 @@ def _print(bill: Bill, compared: Compared, mark: str, account: Account, stack: s
     payer = "; emulated, nobody pays" if account.api.credentials.is_local else ""
     title = f"Receipt of account {identity.account_id} ({identity.username}), mark {mark}{payer}"
     show_table(COLUMNS, rows, title, width=140)
-    say("\n".join([*_sums(bill, mark, stack), *said_of_state(compared, stack)]))
+    say("\n".join([*_sums(bill, mark, stack), *state_differences(compared, stack)]))
 
 
 def _sums(bill: Bill, mark: str, stack: str) -> list[str]:
@@ -110,20 +110,20 @@ def _sums(bill: Bill, mark: str, stack: str) -> list[str]:
     return [*lines, f"open billing items with mark {mark}: {len(bill.open)}"]
 
 
-def said_of_state(compared: Compared, stack: str) -> list[str]:
-    """Say what Pulumi's state says of the same things, one line for each difference."""
+def state_differences(compared: Compared, stack: str) -> list[str]:
+    """Return the differences between Pulumi's state and the account, one line each."""
     if compared.broken:
         return [
-            f"Pulumi's state of stack {stack} cannot be read: {compared.broken}. Mend it: fab recover --stack {stack}"
+            f"Pulumi's state of stack {stack} cannot be read: {compared.broken}. Repair it: fab recover --stack {stack}"
         ]
     lines = [f"in the account, not in Pulumi's state: {each}" for each in compared.account_only]
     lines += [f"in Pulumi's state, not in the account: {each.name} ({each.id})" for each in compared.state_only]
-    lines += [f"being ordered when Pulumi was last ended: {each.name}" for each in compared.under_way]
+    lines += [f"being ordered when Pulumi last stopped: {each.name}" for each in compared.under_way]
     return lines or ["Pulumi's state and the account agree"]
 
 
 def price(row: Charge) -> str:
-    """Say what an item costs, and for how long that is."""
+    """Return an item's price by the hour or the month."""
     return f"{row.per_hour.normalize():f} an hour" if row.hourly else f"{row.per_month.normalize():f} a month"
 
 

@@ -1,4 +1,4 @@
-"""`fab recover`: after any crash, one command that leaves no process, no lock, a readable state and no open question."""
+"""`fab recover`: repair a stack after a crash: no process, no lock, a readable state and no unfinished order are left."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from microcluster.setup.secret_env import kept
 from microcluster.verbs import belongings_table
 from microcluster.verbs.command import FAILED, STACK, VerbError, agrees, suggest, verb
 from microcluster.verbs.money import account_and_mark
-from microcluster.verbs.receipt import said_of_state
+from microcluster.verbs.receipt import state_differences
 from microcluster.verbs.state_diff import Compared, with_state
 from providers.rental.backend import Belonging
 from providers.rental.owner_mark import Owner
@@ -29,32 +29,32 @@ QUICK_S = 60
 
 @verb
 def recover(context: invoke.Context, stack: str = STACK, yes: bool = False, cancel: bool = False) -> int:
-    """Put a stack in order after a crash: processes, lock, state, unfinished orders; what is rented stays unless --cancel."""
+    """Repair a stack after a crash: processes, lock, state, unfinished orders; machines stay unless --cancel is given."""
     config.read_account(stack)
     home = Home.of()
     with locks.alone_on(stack, "fab recover", home):
         locks.refuse_living_pulumi(stack, "fab recover", home)
         if not (yes or _agrees(stack, home, cancel=cancel)):
-            note(f"Nothing was changed. To go on without being asked: fab recover --stack {stack} --yes")
+            note(f"Nothing was changed. To skip this question: fab recover --stack {stack} --yes")
             return FAILED
         _end_orphans(stack, home)
-        _mend_state(stack, home)
+        _repair_state(stack, home)
         account, mark = account_and_mark(stack)
         _show(account, mark, stack, home)
         if cancel:
             _cancel(stack, mark, account)
         _refresh(stack, home)
-        return _conclude(account, mark, stack, home)
+        return _prove(account, mark, stack, home)
 
 
 def _agrees(stack: str, home: Home, *, cancel: bool) -> bool:
     say(
-        f"This ends what a killed command left of its work on stack {stack}, releases its lock and refreshes the state."
+        f"This ends the processes that a killed command left on stack {stack}, releases its lock and refreshes the state."
     )
     for process in orphans.find(stack, home):
         say(f"  still running: {process}")
     if cancel:
-        say("  and cancels, for good, everything in the account that bears the stack's mark")
+        say("  it also cancels everything in the account that has the stack's mark; this cannot be undone")
     return agrees("Go on?")
 
 
@@ -68,7 +68,7 @@ def _end_orphans(stack: str, home: Home) -> None:
     say("processes: none of a dead pulumi is left")
 
 
-def _mend_state(stack: str, home: Home) -> None:
+def _repair_state(stack: str, home: Home) -> None:
     for line in state_repair.repair(stack, home) or [f"state of stack {stack}: readable"]:
         say(line)
     held = locks.pulumi_locks(stack, home)
@@ -83,7 +83,7 @@ def _mend_state(stack: str, home: Home) -> None:
 
 
 def _show(account: Account, mark: str, stack: str, home: Home) -> None:
-    found, compared = _look(account, mark, stack, home)
+    found, compared = _compare(account, mark, stack, home)
     unknown = {each.label: "not in the state" for each in compared.account_only}
     if found:
         belongings_table.show(found, f"In the account with mark {mark}: {belongings_table.per_hour(found)}", unknown)
@@ -92,10 +92,10 @@ def _show(account: Account, mark: str, stack: str, home: Home) -> None:
     beside = dataclasses.replace(compared, account_only=())
     say(f"unknown to Pulumi's state: {len(unknown)} of {len(found)}")
     if not beside.agrees:
-        say("\n".join(said_of_state(beside, stack)))
+        say("\n".join(state_differences(beside, stack)))
 
 
-def _look(account: Account, mark: str, stack: str, home: Home) -> tuple[list[Belonging], Compared]:
+def _compare(account: Account, mark: str, stack: str, home: Home) -> tuple[list[Belonging], Compared]:
     with reading(account, "what bears the mark"):
         found = [each for each in marked_inventory.under(account, Owner(stack, mark)) if each.is_alive]
     return found, with_state(found, stack, home)
@@ -109,10 +109,10 @@ def _cancel(stack: str, mark: str, account: Account) -> None:
 
 
 def _refresh(stack: str, home: Home) -> None:
-    """Compare the state with the account, and forget orders that were under way: the next up finds them by their mark."""
+    """Refresh the state from the account, and drop unfinished orders, which the next up finds by their mark."""
     state = pulumi_state.read(stack, home) or pulumi_state.NOTHING
     if not (state.resources or state.pending_creates):
-        say("state: holds nothing, so that there is nothing to refresh")
+        say("state: empty, nothing to refresh")
         return
     _pulumi(
         stack,
@@ -141,10 +141,10 @@ def _pulumi(stack: str, home: Home, *words: str, limit_s: float) -> None:
         raise VerbError(f"pulumi {words[0]} of stack {stack}: {reason[-1].strip()}. Run the same command again.")
 
 
-def _conclude(account: Account, mark: str, stack: str, home: Home) -> int:
-    found, compared = _look(account, mark, stack, home)
+def _prove(account: Account, mark: str, stack: str, home: Home) -> int:
+    found, compared = _compare(account, mark, stack, home)
     if compared.broken or compared.under_way or locks.pulumi_locks(stack, home) or orphans.find(stack, home):
-        raise VerbError(f"recovering stack {stack}: something works on it again. Run the same command again.")
+        raise VerbError(f"recovering stack {stack}: another command is working on it. Run the same command again.")
     say("proved: no process, no lock, a readable state, no unfinished order")
     suggest(_next(found, compared, stack))
     return 0
@@ -152,6 +152,6 @@ def _conclude(account: Account, mark: str, stack: str, home: Home) -> int:
 
 def _next(found: list[Belonging], compared: Compared, stack: str) -> str:
     if not found:
-        return f"`make up STACK={stack}` rents anew."
-    taken = "takes up by their mark what the state does not know" if compared.account_only else "goes on"
+        return f"`make up STACK={stack}` rents again."
+    taken = "adopts what the state does not know" if compared.account_only else "goes on"
     return f"`make up STACK={stack}` {taken}, `make down STACK={stack}` cancels everything."

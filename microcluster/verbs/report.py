@@ -1,4 +1,4 @@
-"""`fab report`: what ran where, how well and for how much; on the terminal, as JSON, and as one page for people."""
+"""`fab report`: machines, results and cost of the run; on the terminal, as JSON and as an HTML page."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ PAGE, FACTS = "report.html", "report.json"
 
 @verb
 def report(context: invoke.Context, stack: str = STACK, json: bool = False) -> int:
-    """Tell what ran where, how well and for how much, and write it as a page; exit code 1 unless the run is finished."""
+    """Report machines, results and cost of the run, also as a page; exit code 1 unless the run is finished."""
     cluster = cluster_of(stack)
     launcher = launcher_of(cluster)
     outcome = remote_job.observe(launcher, cluster)
@@ -76,7 +76,7 @@ def report(context: invoke.Context, stack: str = STACK, json: bool = False) -> i
     else:
         say(run_text.report(cluster, outcome, cost))
         say(f"  {'page:':<17}{_short(folder / PAGE)}")
-        if outcome.reason and not is_part_of_make():  # There the watching has said it.
+        if outcome.reason and not is_part_of_make():  # `make up` has printed it.
             say("\n".join(run_text.trouble(outcome, stack)))
     return 0 if outcome.state == "finished" else FAILED
 
@@ -84,7 +84,7 @@ def report(context: invoke.Context, stack: str = STACK, json: bool = False) -> i
 def answers_of(
     cluster: ClusterFacts, outcome: Outcome, records: Records, found: Curves, *, emulated: bool = False
 ) -> list[Answer]:
-    """Answer the questions that are asked of every run."""
+    """Answer the questions of every report."""
     assert cluster.job
     kind, job = kind_of(cluster.job.kind), cluster.job
     network = bottleneck.answer(network_usage.measured(records.events), link_of(cluster, outcome, records))
@@ -106,7 +106,7 @@ def answers_of(
 
 
 def link_of(cluster: ClusterFacts, outcome: Outcome, records: Records) -> Link:
-    """Gather what is known of the network between the ranks, and what planning expects of it."""
+    """Return the measured and the planned figures of the network between the ranks."""
     nodes, expected = len(cluster.hosts), cluster.prediction
     parameters = next((e["value"] for e in reversed(records.events) if e["event"] == "parameters"), None)
     ring = step_time_model.ring_bytes(GRADIENT_BYTES * (parameters or 0), nodes * cluster.slots, nodes)
@@ -127,7 +127,7 @@ def link_of(cluster: ClusterFacts, outcome: Outcome, records: Records) -> Link:
 
 
 def report_facts(stack: str, cluster: ClusterFacts, outcome: Outcome, cost: Cost) -> dict[str, Any]:
-    """Return what the terminal shows, for a program."""
+    """Return what the terminal shows, as plain values."""
     return {
         **status_facts(stack, cluster, outcome, cost),
         **outcome.as_json(),
@@ -166,7 +166,7 @@ def _utc(moment: datetime) -> str:
 def _data_answer(records: Records) -> Answer:
     figures = {file.name: {"lines": file.lines, "bytes": file.size} for file in records.data}
     parts = "; ".join(f"{file.name}: {file.lines:,} lines, {decimal(file.size)}" for file in records.data)
-    return Answer("How large is the data, in lines and bytes?", parts or "Unknown: it is not there.", figures)
+    return Answer("How large is the data, in lines and bytes?", parts or "Unknown: there is none yet.", figures)
 
 
 def _checkpoint_answer(records: Records, kinds: str) -> Answer:

@@ -1,4 +1,4 @@
-"""The report of a run as one page for people: what was asked, how it went, and what lies where."""
+"""The report of a run as one HTML page."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def page(  # noqa: PLR0913, PLR0917 - the parts of the page
     bill: Sequence[Mapping[str, Any]],
     link: Link,
 ) -> str:
-    """Write the page; it opens from a file, with no network."""
+    """Return the page, which needs no network."""
     return render_page(
         "report.html.j2",
         title=f"Run {outcome.run} of stack {cluster.stack}",
@@ -57,7 +57,7 @@ def page(  # noqa: PLR0913, PLR0917 - the parts of the page
 
 
 def _charts(cluster: ClusterFacts, outcome: Outcome, records: Records, found: Curves, *, emulated: bool) -> list[Chart]:
-    """Draw what there is; a figure of emulated hardware says so."""
+    """Draw the charts that have data; the captions of emulated figures say so."""
     label = ", emulated" if emulated else ""
     name = cluster.hosts[0].name
     loss = {"training": found.train, "validation": found.validation}

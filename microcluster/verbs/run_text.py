@@ -1,4 +1,4 @@
-"""A run in words for the terminal; pure."""
+"""A run as text for the terminal; pure."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from microcluster.verbs.money import Cost
 
 RANK = r"rank \1: "
 """In place of the tag that mpirun puts before each line of a rank."""
-EMULATED = "emulated on this computer: nobody pays, and GPU use and network are no figures of SoftLayer"
+EMULATED = "emulated on this computer: nobody pays; GPU use and network speed are not those of SoftLayer"
 
 
 def status(cluster: ClusterFacts, outcome: Outcome, cost: Cost) -> str:
-    """Return a few lines on where the run stands."""
+    """Return the state of the run in a few lines."""
     lines = [f"run {outcome.run or cluster.run} of stack {cluster.stack}: {headline(outcome)}"]
     if outcome.reason:
         lines += [f"  {line}" for line in trouble(outcome, cluster.stack)]
@@ -39,7 +39,7 @@ def status(cluster: ClusterFacts, outcome: Outcome, cost: Cost) -> str:
 
 
 def alarm_text(alarm: Mapping[str, Any], cost: Cost) -> str:
-    """Return what is wrong; dollars of an emulated account say that nobody pays them."""
+    """Return the alarm's text; dollars of an emulated account are marked as not paid."""
     return alarm["text"] + (" (emulated, nobody pays)" if cost.emulated and "$" in alarm["text"] else "")
 
 
@@ -57,12 +57,12 @@ def trouble(outcome: Outcome, stack: str) -> list[str]:
 
 
 def left_out(count: int) -> str:
-    """Say that some of what the machines wrote of the run could not be used."""
+    """Return the sentence on records that could not be read."""
     return f"lines of the run's records that could not be read, and are left out: {count}"
 
 
 def headline(outcome: Outcome) -> str:
-    """Return one line on where the run stands."""
+    """Return the state of the run in one line."""
     so_far = "an unknown time" if outcome.phase_s is None else duration(outcome.phase_s)
     if outcome.state == "preparing":
         doing = f"; {outcome.doing}" if outcome.doing else ""
@@ -73,30 +73,30 @@ def headline(outcome: Outcome) -> str:
 
 
 def steps(outcome: Outcome) -> list[str]:
-    """Return how far it is, if it is known."""
+    """Return the steps done, if known."""
     return [] if outcome.step is None else [f"step {outcome.step} of {outcome.max_steps}"]
 
 
 def losses(outcome: Outcome) -> list[str]:
-    """Return how well it learns, as far as it is known."""
+    """Return losses and metrics, as far as they are known."""
     known = (("loss", outcome.train_loss), ("validation loss", outcome.validation_loss))
     return [f"{name} {value}" for name, value in known if value is not None] + _metrics(outcome)
 
 
 def _metrics(outcome: Outcome) -> list[str]:
-    """Return the latest of the figures that the program itself names."""
+    """Return the latest metrics."""
     return [f"{one_line(name)} {value:.4g}" for name, value in outcome.metrics.items()]
 
 
 def pace(outcome: Outcome) -> list[str]:
-    """Return how fast it goes and how long it will still take, as far as it is known."""
+    """Return seconds per step and time left, as far as they are known."""
     beside = "" if outcome.predicted_s is None else f" ({outcome.predicted_s:.3f} predicted)"
     speed = [] if outcome.seconds_per_step is None else [f"{outcome.seconds_per_step:.3f} s/step{beside}"]
     return speed if outcome.eta_s is None else [*speed, f"{duration(outcome.eta_s)} left"]
 
 
 def copy(outcome: Outcome) -> str | None:
-    """Say what of the run another machine has."""
+    """Return what of the run is copied to another machine."""
     found = outcome.copied
     if not found:
         return None
@@ -162,14 +162,14 @@ def _predicted(outcome: Outcome) -> str | None:
 
 
 def _throughput(outcome: Outcome) -> str | None:
-    """Say how much was trained in a second; the program's own average counts evaluations and checkpoints in."""
+    """Return objects per second; the program's own average includes evaluations and checkpoints."""
     if not outcome.objects_per_second:
         return None
     return f"{outcome.objects_per_second:.0f} objects/s over all ranks, evaluations and checkpoints included"
 
 
 def _planned(cluster: ClusterFacts) -> str | None:
-    """Say what was expected before renting, to stand beside the cost."""
+    """Return the time and cost that were expected before renting."""
     job, expected = cluster.job, cluster.prediction
     if job is None or expected is None or cluster.per_hour is None:
         return None
@@ -178,7 +178,7 @@ def _planned(cluster: ClusterFacts) -> str | None:
 
 
 def _evaluated(cluster: ClusterFacts, outcome: Outcome) -> str | None:
-    """Say what the last evaluations found, beside their loss."""
+    """Return the metrics of the last evaluations."""
     said = []
     for metric in kind_of(cluster.job.kind if cluster.job else None).metrics:
         values = [one[metric.name] for one in outcome.evaluations if one.get(metric.name) is not None]

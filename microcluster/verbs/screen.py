@@ -15,7 +15,7 @@ from microcluster.plain_text import lines, one_line
 
 
 class PlainConsole(Console):
-    """Shows every text as it is written, whichever renderable it comes in."""
+    """Prints every text literally, in any renderable."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(markup=False, emoji=False, highlight=False, **options)
@@ -41,9 +41,9 @@ def show_table(
     """Print a table on standard output.
 
     Args:
-        columns: name and side ("left" or "right") of each.
-        width: where standard output is no terminal.
-        look: what else rich's table takes.
+        columns: name and alignment ("left" or "right") of each.
+        width: in characters, where standard output is no terminal.
+        look: further options of rich's Table.
     """
     table = Table(title=one_line(title) if title else None, title_justify="left", **look)
     for name, side in columns:

@@ -1,4 +1,4 @@
-"""What Pulumi knows of a stack that is up: the cluster of its verbs, and its hosts."""
+"""The facts of a cluster that is up, from Pulumi's outputs, and its hosts."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ PULUMI_TIMEOUT_S = 60
 
 
 def find_cluster(stack: str) -> ClusterFacts | None:
-    """Return what the stack's outputs say, or None when nothing of it is up."""
-    config.path_of(stack)  # Refuses a stack that does not exist; what its file says now is no matter of what runs.
+    """Return the cluster's facts from the stack's outputs, or None when it is not up."""
+    config.path_of(stack)  # Refuses a stack that does not exist. Its file may have changed since `up`.
     outputs = _outputs(stack)
     found = outputs.get(OUTPUT)
     if not found:
@@ -67,10 +67,10 @@ def _outputs(stack: str) -> dict[str, object]:
         return json.loads(done.stdout or "{}")
     if "no stack named" in done.stderr:
         return {}
-    said = done.stderr.strip().splitlines()[-1:] or ["no reason given"]
-    raise VerbError(f"Reading the outputs of stack {stack} with pulumi: {said[0]}. Run: make setup, then try again.")
+    reason = done.stderr.strip().splitlines()[-1:] or ["no reason given"]
+    raise VerbError(f"Reading the outputs of stack {stack} with pulumi: {reason[0]}. Run: make setup, then try again.")
 
 
 def _environment() -> dict[str, str]:
-    """Let the verb also work where env.sh was not sourced."""
+    """Return the environment of env.sh, which the user may not have sourced."""
     return settings(Home.of()) | os.environ

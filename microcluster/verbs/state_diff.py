@@ -1,4 +1,4 @@
-"""What Pulumi's state and the account say of the same things; pure but for reading the state file."""
+"""The differences between Pulumi's state and the account; pure but for reading the state file."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ KINDS: Mapping[str, str] = {
     "softlayer:index:SshKey": KEY,
     "softlayer:index:SecurityGroup": GROUP,
 }
-"""The resources that are things of the account; the ledger is none."""
+"""Resource types that have an object in the account; the ledger has none."""
 
 
 @dataclass(frozen=True)
 class Compared:
-    """Two views of one stack."""
+    """How state and account differ."""
 
     account_only: tuple[Belonging, ...] = ()
     state_only: tuple[Held, ...] = ()
@@ -32,7 +32,7 @@ class Compared:
 
     @property
     def agrees(self) -> bool:
-        """Tell whether both say the same."""
+        """Return whether they do not differ."""
         return not (self.account_only or self.state_only or self.under_way or self.broken)
 
 
@@ -57,7 +57,7 @@ def known_guests(stack: str, home: Home) -> set[str]:
 
 
 def with_state(found: Iterable[Belonging], stack: str, home: Home) -> Compared:
-    """Compare with the state as it lies on the disk."""
+    """Compare ``found`` with the state file."""
     try:
         return compare(found, pulumi_state.read(stack, home) or pulumi_state.NOTHING)
     except BrokenStateError as broken:

@@ -1,4 +1,4 @@
-"""The steps that `pulumi up` and `pulumi destroy` run: cluster on standard input, one line on standard output, safe to repeat."""
+"""The steps that `pulumi up` and `pulumi destroy` run: cluster's facts on standard input, one line of output, safe to repeat."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from microcluster.verbs.program_secrets import secrets_for
 
 
 def _read_facts() -> ClusterFacts:
-    if sys.stdin.isatty():  # Nobody types one, and reading would wait for ever.
-        raise UserMistake("A step reads its cluster on standard input, where `pulumi up` gives it. Start with: make up")
+    if sys.stdin.isatty():  # Reading from a terminal would wait for ever.
+        raise UserMistake("A step reads the cluster's facts on standard input, from `pulumi up`. Start with: make up")
     return ClusterFacts.from_json(sys.stdin.read())
 
 
@@ -34,19 +34,19 @@ def _one_host(act: Callable[[Host, ClusterFacts], list[str]]) -> int:
 
 @verb
 def prepare_node(context: invoke.Context) -> int:
-    """Wait for ssh; time, packages, driver and container runtime of one machine."""
+    """Wait for ssh, then install packages, driver and container runtime on one machine."""
     return _one_host(steps.prepare_node)
 
 
 @verb
 def mount_volume(context: invoke.Context) -> int:
-    """Data disk and Docker's storage of one machine."""
+    """Mount the data disk of one machine and put Docker's storage on it."""
     return _one_host(steps.mount_volume)
 
 
 @verb
 def bring_image(context: invoke.Context) -> int:
-    """One training image on every machine: built on the first, handed to the others."""
+    """Build the training image on the first machine and copy it to the others."""
     cluster = _read_facts()
     done = steps.bring_image(steps.open_hosts(cluster), cluster, kept().get(REGISTRY_KEY))
     say(f"training image: {', '.join(done) or 'nothing to do'}")
@@ -55,13 +55,13 @@ def bring_image(context: invoke.Context) -> int:
 
 @verb
 def start_container(context: invoke.Context) -> int:
-    """Rank files and training container of one machine."""
+    """Start the training container of one machine."""
     return _one_host(steps.start_container)
 
 
 @verb
 def start_job(context: invoke.Context) -> int:
-    """Hand the run to its supervisor on the launcher."""
+    """Start the run's supervisor on the launcher."""
     cluster = _read_facts()
     say(f"run {cluster.run}: {start(steps.open_hosts(cluster), cluster, secrets_for(cluster))}")
     return 0

@@ -1,4 +1,4 @@
-"""`fab sweep`: what any stack of microcluster has left in the account and no living stack of this user knows."""
+"""`fab sweep`: list and cancel what microcluster left in the account and no living stack of this user owns."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def sweep(  # noqa: PLR0917 - Fabric makes an option of each
     yes: bool = False,
     json: bool = False,
 ) -> int:
-    """List what no living stack of yours knows in the account of STACK; cancel what is named with --id or --mark."""
+    """List what no living stack of yours owns in the account of STACK; cancel what --id or --mark names."""
     account = open_account(config.read_account(stack).config_file, kept())
     with reading(account, "what bears a mark"):
         found = orphaned(marked_inventory.everything(account), living_marks(Home.of()))
@@ -44,28 +44,28 @@ def sweep(  # noqa: PLR0917 - Fabric makes an option of each
     chosen = choose(found, id or (), mark)
     if not chosen:
         return _show(found, account, stack)
-    belongings_table.show(chosen, "To be cancelled, for good:", {})
+    belongings_table.show(chosen, "To be cancelled; this cannot be undone:", {})
     if not (yes or agrees(f"Cancel these {len(chosen)}?")):
-        note("Nothing was cancelled. To cancel without being asked, add --yes.")
+        note("Nothing was cancelled. To skip this question, add --yes.")
         return FAILED
     return _cancel(account, chosen)
 
 
 def living_marks(home: Home) -> frozenset[str]:
-    """Return the marks of the stacks that have their key here and something in Pulumi's state, or a state nobody can read."""
+    """Return the marks of the stacks whose key is here and whose state holds something or cannot be read."""
     return frozenset(config.owner(name).mark for name in _with_key(home) if _lives(name, home))
 
 
 def orphaned(found: Iterable[Belonging], living: frozenset[str]) -> tuple[Belonging, ...]:
-    """Choose what belongs to no living stack; a cancelled guest stays listed for a while and is nobody's business."""
+    """Return what belongs to no living stack, without cancelled guests, which stay listed for a while."""
     return tuple(each for each in found if each.is_alive and each.owner.mark not in living)
 
 
 def choose(found: Sequence[Belonging], ids: Sequence[str], mark: str) -> list[Belonging]:
-    """Return what the person has named, or refuse all when one name is not in the list."""
+    """Return what --id and --mark name; refuse all when one of them is not in the list."""
     by_mark = [each for each in found if mark and each.owner.mark == mark]
     if mark and not by_mark:
-        raise UserMistake(f"Nothing in the list carries the mark {mark}. See the list: fab sweep")
+        raise UserMistake(f"Nothing in the list has the mark {mark}. See the list: fab sweep")
     chosen = by_mark[:]
     for each in (_named(found, word) for word in ids):
         chosen += [] if each in chosen else [each]
@@ -94,9 +94,9 @@ def _lives(stack: str, home: Home) -> bool:
 def _show(found: Sequence[Belonging], account: Account, stack: str) -> int:
     identity = account.identity()
     if not found:
-        say(f"account {identity.account_id} ({identity.username}): nothing is left that no living stack of yours knows")
+        say(f"account {identity.account_id} ({identity.username}): nothing is left over")
         return 0
-    belongings_table.show(found, f"Of no living stack of yours, in account {identity.account_id}", {})
+    belongings_table.show(found, f"Belonging to no living stack of yours, in account {identity.account_id}", {})
     say(
         f"{count(len(found), 'thing')}, {belongings_table.per_hour(found)}. Another person may own them: ask before you cancel."
     )
@@ -110,7 +110,7 @@ def _cancel(account: Account, chosen: Sequence[Belonging]) -> int:
     failures = remove_all(SoftLayer(account), chosen, Deadline(CANCEL_LIMIT_S, threading.Event()), note)
     if failures:
         raise VerbError("\n".join(failures))
-    say(f"cancelled, each with its proof: {', '.join(each.label for each in chosen)}")
+    say(f"cancelled and proved: {', '.join(each.label for each in chosen)}")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""`fab tensorboard`: TensorBoard on the loopback of the launcher, seen through an ssh tunnel and gone with it."""
+"""`fab tensorboard`: TensorBoard on the launcher, behind an ssh tunnel; it ends with the tunnel."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ USUAL = "usually 10 to 20 s"
 
 @verb
 def tensorboard(context: invoke.Context, stack: str = STACK, port: str = str(PORT)) -> int:
-    """Show the run's curves in a browser of this computer; Ctrl-C takes TensorBoard and tunnel away."""
+    """Show the run's curves in a browser on this computer; Ctrl-C ends TensorBoard and the tunnel."""
     local = free_port(port)
     cluster = cluster_of(stack)
     hosts = open_hosts(cluster)
-    hosts[0].connect()  # A host that shows another key, or none, is told in our own words.
+    hosts[0].connect()  # Raises our own error for a wrong host key, where ssh would print its own.
     note(f"starting TensorBoard on {hosts[0].facts.name}, {USUAL} ...")
     argv = tunnel_argv(hosts[0], hosts, cluster, local)
-    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as way:
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as tunnel:
         try:
-            return _look(way, f"http://{LOOPBACK}:{local}/", stack)
+            return _serve(tunnel, f"http://{LOOPBACK}:{local}/", stack)
         except KeyboardInterrupt:
-            say("\nTensorBoard and its tunnel are gone; the job goes on.")
+            say("\nTensorBoard and its tunnel have ended; the job keeps running.")
             return 0
         finally:
-            _end(way)
+            _end(tunnel)
 
 
 def tunnel_argv(launcher: Host, hosts: list[Host], cluster: ClusterFacts, local_port: int) -> tuple[str, ...]:
-    """Return the words of the one ssh connection that carries both the tunnel and the server's life."""
+    """Return the argv of the one ssh connection that is the tunnel and keeps the server alive."""
     cluster.require("run", "container")
     assert cluster.container
     logdir = f"{RunFolder(cluster).path}/logdir"
@@ -59,7 +59,7 @@ def tunnel_argv(launcher: Host, hosts: list[Host], cluster: ClusterFacts, local_
 def free_port(wanted: str) -> int:
     """Return the port if it is free on this computer's loopback."""
     if not wanted.isdecimal() or not 0 < int(wanted) < 65536:
-        raise UserMistake(f"--port {wanted} is no port; for example: fab tensorboard --port {PORT}")
+        raise UserMistake(f"--port {wanted} is not a port; for example: fab tensorboard --port {PORT}")
     with socket.socket() as probe:
         try:
             probe.bind((LOOPBACK, int(wanted)))
@@ -70,24 +70,24 @@ def free_port(wanted: str) -> int:
     return int(wanted)
 
 
-def _look(way: subprocess.Popen[str], address: str, stack: str) -> int:
-    assert way.stdout
-    said = way.stdout.readline().strip()
-    if said != "ready":
-        reason = said or "the connection was lost"
+def _serve(tunnel: subprocess.Popen[str], address: str, stack: str) -> int:
+    assert tunnel.stdout
+    answer = tunnel.stdout.readline().strip()
+    if answer != "ready":
+        reason = answer or "the connection was lost"
         raise VerbError(f"starting TensorBoard for stack {stack}: {reason}. Try again: fab tensorboard --stack {stack}")
-    say(f"TensorBoard: {address}  (only from this computer; Ctrl-C ends it, the job goes on)")
-    way.wait()
+    say(f"TensorBoard: {address}  (only from this computer; Ctrl-C ends it, not the job)")
+    tunnel.wait()
     note(
         f"The connection to the launcher was lost, and TensorBoard ended with it. Again: fab tensorboard --stack {stack}"
     )
     return FAILED
 
 
-def _end(way: subprocess.Popen[str]) -> None:
-    assert way.stdin
-    way.stdin.close()
+def _end(tunnel: subprocess.Popen[str]) -> None:
+    assert tunnel.stdin
+    tunnel.stdin.close()
     try:
-        way.wait(END_TIMEOUT_S)
+        tunnel.wait(END_TIMEOUT_S)
     except subprocess.TimeoutExpired:
-        way.terminate()
+        tunnel.terminate()

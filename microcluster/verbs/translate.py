@@ -1,4 +1,4 @@
-"""`fab translate`: what the model makes of a text, and how good that is."""
+"""`fab translate`: translate a text with the run's model, and score the result."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def translate(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     kind = kind_of(cluster.job.kind if cluster.job else None)
     translator = kind.translator
     if translator is None:
-        raise UserMistake(f"The job of stack {stack} trains a model that translates nothing.")
+        raise UserMistake(f"The job of stack {stack} trains a model that does not translate.")
     launcher = launcher_of(cluster)
     _refuse_busy(launcher, cluster)
     chosen = _model(launcher, cluster, model, kind)
@@ -56,7 +56,7 @@ def translate(  # noqa: PLR0913, PLR0917 - each is an option of the command line
 
 
 def lines_of(path: str) -> list[str]:
-    """Read a text's lines; they have to be such that as many come back."""
+    """Read the sentences of a file; refuse empty lines, so that every line gets one translation."""
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -74,13 +74,13 @@ def lines_of(path: str) -> list[str]:
 def _refuse_busy(launcher: Host, cluster: ClusterFacts) -> None:
     if remote_job.observe(launcher, cluster).state in remote_job.ALIVE:
         raise UserMistake(
-            f"Run {cluster.run} of stack {cluster.stack} is still at work, and its GPUs have no room for a second model. "
-            f"Wait for its end: fab watch --stack {cluster.stack}. Or end it: fab stop --stack {cluster.stack}"
+            f"Run {cluster.run} of stack {cluster.stack} has not ended, and its GPUs have no room for a second model. "
+            f"Wait for its end: fab watch --stack {cluster.stack}. Or stop it: fab stop --stack {cluster.stack}"
         )
 
 
 def _model(launcher: Host, cluster: ClusterFacts, fetched: str, kind: JobKind) -> Model:
     if fetched:
-        note(f"bringing the model in {fetched} to {launcher.facts.name} ...")
+        note(f"copying the model in {fetched} to {launcher.facts.name} ...")
         return model_of(fetched_model.place(launcher, Path(fetched), cluster.mount_point, kind.config_file), kind)
     return model_of(inventory(launcher, cluster), kind)

@@ -1,4 +1,4 @@
-"""`fab watch`: a live panel of the job, or plain lines where no terminal is; it only looks, so leaving it changes nothing."""
+"""`fab watch`: follow the job in a live panel, or as plain lines where there is no terminal; it only reads."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ USUAL_PREPARING = "it usually takes less than a minute"
 
 
 class Screen(Protocol):
-    """Where a person sees the job."""
+    """Shows the job to a person."""
 
     def show(self, outcome: Outcome, cost: Cost) -> None:
-        """Show where the job stands now."""
+        """Show the state of the job."""
 
     def note(self, text: str) -> None:
-        """Say something that stays."""
+        """Show a message that stays on the screen."""
 
 
 @verb
 def watch(context: invoke.Context, stack: str = STACK) -> int:
-    """Follow the job to its end; Ctrl-C leaves it running."""
+    """Follow the job until it ends; Ctrl-C stops following and leaves the job running."""
     cluster = cluster_of(stack)
     console = PlainConsole()
     try:
@@ -60,8 +60,8 @@ def watch(context: invoke.Context, stack: str = STACK) -> int:
         return ended(outcome, stack)
     except KeyboardInterrupt:
         say(
-            f"\nNo longer watching. The job goes on on the machines, and they cost on. Watch again: fab watch --stack {stack}; "
-            f"end the job: fab stop --stack {stack}"
+            f"\nStopped watching. The job keeps running, and the machines keep costing money. Watch again: fab watch "
+            f"--stack {stack}; stop the job: fab stop --stack {stack}"
         )
         return INTERRUPTED
 
@@ -73,10 +73,10 @@ def follow(
     cost: Callable[..., Cost] = cost_of,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Outcome:
-    """Show the run until it has ended, and return how; a lost connection is taken up again."""
+    """Show the run until it ends and return its outcome; connect again after a lost connection."""
     bill, billed, began, checks_shown = Cost(None, None), -COST_EVERY_S, time.monotonic(), False
-    answered, told = began, set()
-    note_once = _once(screen.note)  # The bill is asked for four times a minute.
+    answered, shown_alarms = began, set()
+    note_once = _once(screen.note)  # The bill is read four times a minute.
     while True:
         now = time.monotonic()
         try:
@@ -85,7 +85,7 @@ def follow(
         except UnreachableError as error:
             if now - answered > LOST_LIMIT_S:
                 raise
-            screen.note(f"{error} Trying again; the job goes on without us.")
+            screen.note(f"{error} Trying again; the job keeps running.")
             sleep(LOOK_EVERY_S * 3)
             continue
         if now - billed >= COST_EVERY_S:
@@ -94,9 +94,9 @@ def follow(
             screen.note(preflight_table.summary(outcome.checks, cluster.stack))
             checks_shown = True
         for alarm in outcome.alarms:
-            if alarm["cause"] not in told:
+            if alarm["cause"] not in shown_alarms:
                 screen.note(f"alarm: {run_text.alarm_text(alarm, bill)}. {next_for(alarm['cause'], cluster.stack)}")
-        told = {alarm["cause"] for alarm in outcome.alarms}
+        shown_alarms = {alarm["cause"] for alarm in outcome.alarms}
         screen.show(outcome, bill)
         if outcome.state in ("finished", "failed", "stopped", "stalled"):
             return outcome
@@ -108,19 +108,19 @@ def follow(
 
 
 def _once(note: Callable[[str], None]) -> Callable[[str], None]:
-    """Return ``note`` for the first time that it is told something, and nothing for the next."""
-    heard: set[str] = set()
+    """Return a function that passes each text to ``note`` only once."""
+    noted: set[str] = set()
 
     def once(text: str) -> None:
-        if text not in heard:
-            heard.add(text)
+        if text not in noted:
+            noted.add(text)
             note(text)
 
     return once
 
 
 def ended(outcome: Outcome, stack: str) -> int:
-    """Say what to do next where it did not end well; the screen has shown how it ended."""
+    """Print what to do next unless the run finished; return the exit code."""
     if outcome.state == "finished":
         return 0
     note("\n".join(run_text.trouble(outcome, stack)))
@@ -160,7 +160,7 @@ def _plain_line(outcome: Outcome) -> str:
 
 
 class LiveScreen:
-    """Three lines that are drawn over and over: how far and how fast; how well; for how much."""
+    """Three lines that are redrawn: progress and pace; losses; cost."""
 
     def __init__(self, live: Live) -> None:
         self.live = live

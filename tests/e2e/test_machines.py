@@ -264,7 +264,7 @@ def test_whoever_watches_for_starting_machines_ends_also_when_closed_at_once():
     assert "machine-starts" not in {thread.name for thread in set(threading.enumerate()) - others}
 
 
-def test_a_taken_registry_port_is_told_with_what_to_do(machines):
+def test_a_registry_port_in_use_is_reported_with_what_to_do(machines):
     machines.close()
     with socket.create_server(("10.113.7.1", REGISTRY_PORT)), pytest.raises(MachineError) as refused:
         machines.open()
@@ -272,7 +272,7 @@ def test_a_taken_registry_port_is_told_with_what_to_do(machines):
     assert "registry_port" in str(refused.value)
 
 
-def test_subnets_that_are_in_use_are_told_with_their_names(machines):
+def test_subnets_in_use_are_reported_with_their_names(machines):
     other = ContainerMachines(f"{ACCOUNT}-2", STATE / "other", {1: "10.113.7.0/26"}, "198.51.100.64/26", REGISTRY, 5001)
     with pytest.raises(MachineError, match=r"Creating network .*-private-1 \(10.113.7.0/26\): Docker refused.*overlap"):
         other.open()

@@ -82,7 +82,7 @@ def test_the_same_command_goes_on_from_the_newest_checkpoint(product: Product, f
     assert ENOUGH_STEPS - 20 <= resumed[0] < LAST_STEP
 
 
-def test_the_run_comes_home_with_its_checkpoints(product: Product, finished: str) -> None:
+def test_fetch_downloads_the_run_with_its_checkpoints(product: Product, finished: str) -> None:
     answer = product.plain(f"fab fetch --stack {STACK} --json", 300)
     folder = Path(json.loads(answer.stdout)["folder"])
     assert list(folder.rglob(f"model-{LAST_STEP}.npz"))

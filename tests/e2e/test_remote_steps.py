@@ -76,7 +76,7 @@ def test_a_wrong_registry_key_is_a_sentence_and_leaves_no_trace(mounted, hosts, 
     assert traces(hosts[0], "not-the-key-that-was-given") == ""
 
 
-def test_a_build_that_fails_shows_the_step_and_what_it_said_and_leaves_no_image(offered, hosts):
+def test_a_failed_build_shows_its_step_and_its_output_and_leaves_no_image(offered, hosts):
     plain = dataclasses.replace(offered.container, image=f"{REGISTRY}:{PORT}/{PLAIN}")
     with pytest.raises(RemoteError, match=r"(?s)Step \d+/\d+ : RUN python .*pinned for Python 3.5, not 3.11"):
         ensure_built(hosts[0], plain)

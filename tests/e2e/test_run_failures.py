@@ -151,7 +151,7 @@ def test_a_killed_rank_ends_the_run_and_its_node_is_named(run, hosts):
     assert processes_of(run.run) == []
 
 
-def test_a_rank_over_whose_death_mpirun_itself_crashes_is_named_and_nobody_outlives_them(run, hosts):
+def test_a_dead_rank_is_named_and_no_process_is_left_even_when_mpirun_crashes(run, hosts):
     started(hosts, run)
     pid = shell(hosts[0], f"pgrep -f '^mpirun .*{run.run}'").strip()
     shell(hosts[0], f"kill -STOP {pid}")  # So that it cannot say which rank has died before it crashes.

@@ -94,7 +94,7 @@ def test_the_preflight_reduced_over_all_ranks_with_equal_versions(product: Produ
     assert rows["torch"]["verdict"] == rows["ranks"]["verdict"] == rows["allreduce"]["verdict"] == "ok"
 
 
-def test_the_run_comes_home_with_its_checkpoint(product: Product, finished: str) -> None:
+def test_fetch_downloads_the_run_with_its_checkpoint(product: Product, finished: str) -> None:
     answer = product.plain(f"fab fetch --stack {STACK} --json", 300)
     assert list(Path(json.loads(answer.stdout)["folder"]).rglob(f"tmodel_{LAST_STEP}.pt"))
 

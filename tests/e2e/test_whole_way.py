@@ -177,7 +177,7 @@ def test_no_secret_is_left_on_a_machine_or_in_the_state(product: Product, up: st
         assert product.plain(f"fab ssh --stack local {host} -- '{search}'").stdout.split() == ["searched"]
 
 
-def test_the_run_comes_home_and_does_not_travel_twice(product: Product, up: str) -> None:
+def test_fetch_downloads_the_run_once(product: Product, up: str) -> None:
     first = product.facts("fetch")
     home = Path(first["folder"])
     assert home == product.folder / "artifacts" / "local" / product.outputs()["microcluster"]["run"]

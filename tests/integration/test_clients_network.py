@@ -66,7 +66,7 @@ def test_the_command_line_adds_prints_edits_and_removes_a_key(slcli, tmp_path):
     assert slcli.json("sshkey", "list") == []
 
 
-def test_a_group_is_made_ruled_worn_and_deleted(network, guest):
+def test_a_group_is_made_gets_rules_is_attached_and_deleted(network, guest):
     group = network.create_securitygroup("members", "ours")["id"]
     network.add_securitygroup_rule(
         group,

@@ -265,7 +265,7 @@ def test_one_fingerprint_is_one_ssh_key(client, account_emulator):
     assert client.call("Security_Ssh_Key", "deleteObject", id=made["id"]) is True
 
 
-def test_a_security_group_cannot_go_while_a_guest_wears_it(account_emulator):
+def test_an_attached_security_group_cannot_be_deleted(account_emulator):
     client = client_of(account_emulator)
     group = client.call("Network_SecurityGroup", "createObject", {"name": "members", "description": "ours"})["id"]
     rules = [{"direction": "ingress", "protocol": "tcp", "remoteGroupId": group}, {"direction": "egress"}]

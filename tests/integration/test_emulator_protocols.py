@@ -85,7 +85,7 @@ def test_an_object_that_is_not_there_is_404_over_rest_with_text_and_code(rest):
     "service", ["SoftLayer_Account/getObject", "SoftLayer_Network_Pod/getAllObjects", "SoftLayer_X/y"]
 )
 @pytest.mark.parametrize("user", ["", "local:wrong", "nobody:local", "apikey:wrong"])
-def test_nobody_gets_anything_without_the_key(rest, service, user):
+def test_without_the_key_every_call_is_refused(rest, service, user):
     status, refused = rest.ask("GET", f"{service}.json", user=user)
     assert (status, refused["error"]) == (401, "Invalid username/password")
 
@@ -94,7 +94,7 @@ def test_a_key_of_the_surrounding_cloud_needs_no_name(rest):
     assert rest.ask("GET", "SoftLayer_Account.json", user="apikey:local")[0] == 200
 
 
-def test_every_list_tells_its_total_and_takes_a_page(client, guest_id, groups):
+def test_every_list_returns_its_total_and_one_page(client, guest_id, groups):
     by_id = {"id": {"operation": "orderBy", "options": [{"name": "sort", "value": ["ASC"]}]}}
     options = {"mask": "mask[id]", "filter": by_id}
     page = client.call("Network_SecurityGroup", "getAllObjects", limit=2, offset=1, **options)

@@ -47,7 +47,7 @@ def test_groups_are_exchanged_on_the_running_guest(driver, onlooker):
     assert driver.read(after).inputs == wanted
 
 
-def test_the_first_group_of_an_interface_is_told_to_restart_the_guest(driver, onlooker):
+def test_the_diff_says_that_the_first_group_of_an_interface_restarts_the_guest(driver, onlooker):
     made = driver.create("VirtualGuest", "gpu-0", guest("gpu-0"))
     first = driver.create("SecurityGroup", "group", group("members"))
     driver.update(made, guest("gpu-0", privateSecurityGroupIds=[first.id]))
@@ -55,7 +55,7 @@ def test_the_first_group_of_an_interface_is_told_to_restart_the_guest(driver, on
     assert f"Restarts guest {made.id}" in driver.said()
 
 
-def test_drift_is_told_and_taken_back(driver, onlooker):
+def test_refresh_reports_drift_and_up_reverts_it(driver, onlooker):
     cluster = Cluster(driver, ("gpu-0",))
     made, group_id = cluster.guests["gpu-0"], int(cluster.group.id)
     component = onlooker.client.call("Virtual_Guest", "getPrimaryNetworkComponent", id=int(made.id))["id"]

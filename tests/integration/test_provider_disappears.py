@@ -106,7 +106,7 @@ def decide(emulator, word: str) -> None:
     opener.open(f"http://127.0.0.1:{emulator.port}/orders/{order['id']}/{word}", b"", timeout=10).close()
 
 
-def test_an_order_that_waits_for_a_person_is_kept_told_and_gone_on_with(waiting):
+def test_an_order_that_waits_for_approval_is_kept_reported_and_continued(waiting):
     emulator, driver, known = waiting
     with pytest.raises(Failed, match="its order [0-9]+ is PENDING_APPROVAL"):
         driver.read(known)
@@ -118,7 +118,7 @@ def test_an_order_that_waits_for_a_person_is_kept_told_and_gone_on_with(waiting)
 
 
 @pytest.mark.parametrize("journal", ["kept", "lost"])
-def test_larger_disks_that_wait_for_a_person_are_told_and_not_ordered_again(waiting, journal):
+def test_larger_disks_that_wait_for_approval_are_reported_and_not_ordered_again(waiting, journal):
     emulator, driver, known = waiting
     decide(emulator, "approve")
     made, larger = driver.update(known, guest("gpu-0")), guest("gpu-0", dataDisksGb=[2000, 100])
@@ -148,7 +148,7 @@ def test_an_order_that_waits_for_a_person_is_cancelled_by_a_delete(waiting):
     assert Onlooker(emulator.config_file).open_count() == 0
 
 
-def test_an_order_that_a_person_refuses_is_told_as_refused(waiting):
+def test_an_order_that_a_person_refuses_is_reported_as_refused(waiting):
     emulator, driver, known = waiting
     with ThreadPoolExecutor(1) as pool:
         updating = pool.submit(driver.update, known, guest("gpu-0"))

@@ -144,7 +144,7 @@ def test_an_order_whose_answer_comes_too_late_for_a_dying_provider_is_known_as_u
     assert unresolved(events()) == []
 
 
-def test_a_refused_order_and_a_lost_one_are_told_apart_in_the_journal(over, wire, events):
+def test_the_journal_distinguishes_a_refused_order_from_a_lost_one(over, wire, events):
     driver = over()
     with pytest.raises(Failed, match="run 'pulumi up --refresh'"):
         driver.create("VirtualGuest", "gpu-0", guest("gpu-0", sshKeyIds=["1"]))

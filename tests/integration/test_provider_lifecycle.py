@@ -105,7 +105,7 @@ def test_a_guest_whose_create_was_killed_is_adopted_and_not_ordered_again(slow):
     assert len(onlooker.guests()) == 1
 
 
-def test_a_living_guest_that_differs_is_refused_and_not_touched(driver, onlooker):
+def test_an_active_guest_that_differs_is_refused_and_not_changed(driver, onlooker):
     data = cloud_config(make_host_key(), f"{STACK}-{MARK}", "gpu-0")
     onlooker.order("gpu-0", user_data=data, blockDevices=[])
     _until(lambda: is_ready(onlooker.account.guest_list.under(OWNER)[0]))
@@ -114,7 +114,7 @@ def test_a_living_guest_that_differs_is_refused_and_not_touched(driver, onlooker
     assert len(onlooker.billed()) == 1
 
 
-def test_several_living_guests_of_one_name_are_refused_and_listed(driver, onlooker):
+def test_several_active_guests_of_one_name_are_refused_and_listed(driver, onlooker):
     ids = [onlooker.order("gpu-0"), onlooker.order("gpu-0")]
     with pytest.raises(Failed) as refused:
         driver.create("VirtualGuest", "gpu-0", guest("gpu-0"))

@@ -39,7 +39,7 @@ def _key(api: Api, number: int) -> int:
 
 
 @pytest.mark.parametrize("path", ["xmlrpc", "rest"])
-def test_a_stranger_may_write_what_they_like_into_a_label(emulator_with, tmp_path, path):
+def test_another_users_label_may_hold_any_text(emulator_with, tmp_path, path):
     emulator = emulator_with()
     stranger = client_of(emulator, "rest")
     texts = ["\x00", "\x01", "\x1b[31m", "\x85", "\x9b31m", "\u202e", "\ufffe", "[/data]", "<b>&amp;", "\r\n"]

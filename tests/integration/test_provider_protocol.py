@@ -40,7 +40,7 @@ def driver():
         yield running
 
 
-def test_the_plugin_tells_its_version(driver):
+def test_the_plugin_returns_its_version(driver):
     assert driver.stub.GetPluginInfo(empty_pb2.Empty()).version.count(".") == 2
 
 

@@ -129,7 +129,7 @@ def test_an_order_that_stands_makes_the_receipt_fail_and_is_named_however_old_it
     cancel(account_emulator, guest)
 
 
-def test_what_bears_the_mark_for_another_stack_is_told_and_not_counted(home, account_emulator):
+def test_what_has_the_mark_of_another_stack_is_reported_and_not_counted(home, account_emulator):
     client = client_of(account_emulator)
     key = client.call(
         "Security_Ssh_Key", "createObject", {"key": KEY, "label": "x", "notes": f"microcluster p100-{MARK}"}

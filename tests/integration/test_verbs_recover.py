@@ -75,7 +75,7 @@ def risk(project: RentedProject) -> str:
     return asked.stdout.strip()
 
 
-def test_a_guest_that_somebody_renamed_is_at_risk_and_an_account_that_is_silent_leaves_it_open(
+def test_a_renamed_guest_is_at_risk_and_without_an_answer_of_the_account_the_risk_is_unknown(
     project: RentedProject, account: AccountEmulator
 ) -> None:
     up = project.run(*UP)

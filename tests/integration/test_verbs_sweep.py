@@ -29,7 +29,7 @@ def sweep(home: Path, *words: str, answer: str = "") -> subprocess.CompletedProc
     return subprocess.run(argv, cwd=ROOT, env=env, input=answer, capture_output=True, text=True, check=False)
 
 
-def test_the_sweep_lists_what_no_stack_knows_and_cancels_only_what_is_named(home, onlooker) -> None:
+def test_the_sweep_lists_what_belongs_to_no_stack_and_cancels_only_what_is_named(home, onlooker) -> None:
     mine = onlooker.order("gpu-0", "v100-0badcafe.microcluster")
     onlooker.order("gpu-0", "example.com")
     onlooker.order("gpu-0", "v100-0badcafe.microcluster.example.com")

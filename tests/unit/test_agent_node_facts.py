@@ -29,7 +29,7 @@ def says(tmp_path, monkeypatch):
     return let
 
 
-def test_a_gpu_is_told_with_memory_driver_and_use(says):
+def test_a_gpu_is_reported_with_memory_driver_and_use(says):
     says(SOUND)
     assert node_facts.gpus() == [
         {"name": "Tesla P100-PCIE-16GB", "memory_mib": 16280, "driver": "440.118.02", "utilisation": 97}

@@ -72,7 +72,7 @@ def test_one_machine_has_no_network_to_wait_for() -> None:
         (SEEN, Link(2, 1.0, 0, 0.0)),
     ],
 )
-def test_what_is_not_known_is_not_told(seen, link) -> None:
+def test_unknown_figures_are_left_out(seen, link) -> None:
     assert bottleneck.answer(seen, link).answer.startswith("Unknown")
     bottleneck.rows(seen, link)
 

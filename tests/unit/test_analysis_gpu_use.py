@@ -16,7 +16,7 @@ def sample(node: str, t: float, *gpus: int) -> dict[str, object]:
     return {"event": "sample", "node": node, "t": t, "gpus": list(gpus)}
 
 
-def test_the_mean_and_the_node_that_is_used_least_are_told_by_step() -> None:
+def test_mean_and_lowest_gpu_use_are_listed_by_step() -> None:
     samples = [
         sample("gpu-0", 50.0, 90, 100),
         sample("gpu-1", 50.1, 20, 40),
@@ -34,6 +34,6 @@ def test_one_machine_has_one_line_and_samples_without_gpus_or_beside_the_trainin
     assert gpu_use.by_step([*TRAINED, *beside]) == {"mean of all GPUs": [(20, 50.0)]}
 
 
-def test_a_whole_run_is_told() -> None:
+def test_a_whole_run_is_summarized() -> None:
     used = gpu_use.by_step(SampledRun().events())["mean of all GPUs"]
     assert len(used) > 300 and set(value for _, value in used) == {97.5}

@@ -8,7 +8,7 @@ from sampled_run import SampledRun
 from microcluster.analysis import network_usage
 
 
-def test_the_bytes_of_a_step_are_told_from_counters_within_their_bounds() -> None:
+def test_the_bytes_of_a_step_are_computed_from_counters() -> None:
     found = network_usage.measured(SampledRun().events())
     assert found
     low, high = found.usual.bounds
@@ -36,7 +36,7 @@ def test_the_rate_counts_evaluations_in_and_the_peak_does_not() -> None:
     assert usual.mbps < 366 * 8 / 1.73 < usual.peak_mbps * 1.05
 
 
-def test_the_last_attempt_that_was_sampled_speaks_for_the_run() -> None:
+def test_the_figures_are_those_of_the_last_sampled_attempt() -> None:
     first, second = SampledRun(bytes_per_step=100), SampledRun(bytes_per_step=366_000_000)
     events = [*first.events(), *second.events(t=50_000.0, first=5000)]
     assert network_usage.measured(events).usual.bytes_per_step == pytest.approx(366e6, rel=0.01)
@@ -51,7 +51,7 @@ def test_a_machine_that_was_started_again_counts_from_the_beginning_and_is_left_
 
 
 @pytest.mark.parametrize("run", [SampledRun(steps=90), SampledRun(steps=300, sample_s=1e6)])
-def test_too_short_a_run_tells_nothing(run) -> None:
+def test_a_run_that_is_too_short_gives_no_figures(run) -> None:
     assert network_usage.measured(run.events()) is None
 
 

@@ -27,7 +27,7 @@ def test_a_machine_that_is_still_billed_is_an_orphan():
     assert judge([event(0, "opened")], DESTROYED).orphans == [f"{NAME} is billed as item 1"]
 
 
-def test_a_wanted_machine_that_nobody_bills_is_told():
+def test_a_wanted_machine_without_a_bill_is_reported():
     assert judge([event(0, "opened"), event(5, "closed")], UP).orphans == [f"{NAME} is wanted and not billed"]
 
 
@@ -51,7 +51,7 @@ def test_a_receipt_that_is_off_by_more_than_one_hour_is_wrong(total):
 @pytest.mark.parametrize(
     ("what", "notes"), [("ssh_key", f"microcluster test-{MARK}"), ("security_group", f"x-{MARK}: y")]
 )
-def test_an_unbilled_thing_that_is_left_is_told(what, notes):
+def test_an_unbilled_object_that_is_left_is_reported(what, notes):
     made = event(0, "made", what, domain=None, host=None, notes=notes)
     assert judge([made], DESTROYED).orphans == [f"{what} 1 is left"]
     assert judge([made, {**made, "event": "removed"}], DESTROYED).breaches == []

@@ -75,7 +75,7 @@ def test_the_interval_of_checkpoints_follows_from_the_money_at_risk_and_says_how
     assert (p100.job.checkpoint_steps, v100.plan.warning, p100.plan.warning) == (210, "", "")
 
 
-def test_an_interval_that_is_written_down_stays_and_is_told_when_it_risks_much_more() -> None:
+def test_an_interval_in_the_stack_file_holds_and_a_risky_one_is_warned_about() -> None:
     careless = config.parse("dev", written(job__checkpointSteps=5000))
     assert (careless.job.checkpoint_steps, origin_of(careless, "job.checkpointSteps")) == (5000, "stack file")
     assert careless.plan.warning.startswith("job.checkpointSteps: 5000 puts 2.4 h and $31.60 at risk")

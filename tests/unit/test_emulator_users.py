@@ -60,7 +60,7 @@ def test_ordering_and_cancelling_are_rights_of_their_own(tmp_path):
     assert len(emulated.account.store.guests) == 1
 
 
-def test_a_user_is_told_the_own_rights(tmp_path):
+def test_a_user_can_read_their_own_rights(tmp_path):
     _, _, call = limited(tmp_path, users.ALL_GUESTS)
     mask = "mask[username,hasFullVirtualGuestAccessFlag,permissions[keyName]]"
     shown = call("Account", "getCurrentUser", mask=mask)

@@ -66,7 +66,7 @@ def test_a_base_that_moved_behind_its_reference_makes_another_recipe():
     assert len({image.recipe(text, "sha256:1"), image.recipe(text, "sha256:2"), image.recipe("", "sha256:1")}) == 3
 
 
-def test_of_a_failed_build_its_step_and_the_last_lines_are_told():
+def test_a_failed_build_reports_its_step_and_last_lines():
     printed = [f"Get:{number} http://archive.ubuntu.com" for number in range(40)]
     output = "\n".join(
         ["Step 1/5 : FROM base", " ---> 0123", "Step 2/5 : RUN apt-get update", " ---> Running in 4567", *printed]

@@ -140,7 +140,7 @@ def test_the_first_node_alone_tracks_the_run_and_only_a_key_that_was_given_takes
     assert said.stdout == f"{shown}abcdef012345allow\n"
 
 
-def test_a_program_without_the_package_is_told_nothing_of_it_and_gets_no_key() -> None:
+def test_a_program_without_the_package_gets_no_variables_of_it_and_no_key() -> None:
     folder = launched()
     assert "WANDB" not in " ".join(folder.kind.processes(folder.run, resume=False)[0].argv)
     assert folder.kind.secrets(folder.payload.job) == ()

@@ -11,7 +11,7 @@ from microcluster.lifecycle import commands
 from microcluster.setup.environment import PART_OF_MAKE
 
 
-def test_a_verb_that_make_runs_is_told_that_it_is_a_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_verb_that_make_runs_knows_it_from_its_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = {}
     monkeypatch.setattr(commands, "run_in_view", lambda argv, env, limit_s: seen.update(argv=argv, env=env) or 3)
     assert commands.fab(Home(tmp_path, tmp_path), "recover", "p100", "--yes") == 3
@@ -19,6 +19,6 @@ def test_a_verb_that_make_runs_is_told_that_it_is_a_part(tmp_path: Path, monkeyp
     assert seen["env"][PART_OF_MAKE]
 
 
-def test_a_status_that_cannot_be_told_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_status_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commands, "FAB", "/no/such/fab")
     assert commands.status(Home(tmp_path, tmp_path), "p100") is None

@@ -36,7 +36,7 @@ def test_a_program_that_has_the_registrys_port_everywhere_is_named_and_left_alon
 
 
 @pytest.mark.parametrize("begin", [emulated_account.start, emulated_account.answer])
-def test_a_taken_port_is_told_before_docker_and_images_are_prepared(begin, tmp_path: Path) -> None:
+def test_a_port_in_use_is_reported_before_docker_and_images_are_prepared(begin, tmp_path: Path) -> None:
     with socket.create_server(("", 0)) as server:
         (tmp_path / "settings.toml").write_text(f"registry_port = {server.getsockname()[1]}\n")
         with pytest.raises(SetupError, match="registry_port"):

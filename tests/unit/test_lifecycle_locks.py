@@ -42,7 +42,7 @@ def test_a_lock_that_was_cut_off_is_stale_and_names_nobody(folder: Path, content
     assert [(lock.pid, lock.is_stale) for lock in locks.pulumi_locks("local", home(folder))] == [(0, True)]
 
 
-def test_who_is_busy_is_told_since_when_in_utc(folder: Path) -> None:
+def test_a_busy_process_is_named_with_its_start_in_utc(folder: Path) -> None:
     first, second = (locks.alone_on("local", command, home(folder)) for command in ("make up", "make down"))
     with first:
         with pytest.raises(SetupError, match=r"since \d\d:\d\d:\d\d UTC"), second:

@@ -31,7 +31,7 @@ class Clock:
         "    pulumi:pulumi:Stack microcluster-local  1 warning\n",
     ],
 )
-def test_what_only_tells_that_time_goes_by_is_left_out(line: str) -> None:
+def test_lines_that_only_show_elapsed_time_are_left_out(line: str) -> None:
     assert View().shown(line) is None
 
 
@@ -44,13 +44,13 @@ def test_what_is_done_is_shown_by_name_with_its_time() -> None:
 
 
 @pytest.mark.parametrize("plan", ["create", "replace [diff: ~flavor]", "create replacement [diff: ~flavor]", "delete"])
-def test_a_preview_tells_what_would_happen_to_what(plan: str) -> None:
+def test_a_preview_shows_the_operation_on_each_resource(plan: str) -> None:
     shown = View().shown(f" +- softlayer:index:VirtualGuest cluster-gpu-0-guest {plan} \n")
     assert shown is not None
     assert shown.split() == ["+-", "cluster-gpu-0-guest", "VirtualGuest", *plan.split()]
 
 
-def test_a_step_tells_what_it_is_doing() -> None:
+def test_a_step_shows_what_it_is_doing() -> None:
     shown = View().shown(
         " +  command:local:Command cluster-gpu-1-prepared creating (1s) gpu-1: driver and container runtime ...\n"
     )

@@ -50,7 +50,7 @@ def back_up(home: Home, text: bytes, at: int) -> None:
     (folder / f"local.{at}.json").write_bytes(text)
 
 
-def test_a_state_tells_what_it_holds_of_the_account() -> None:
+def test_a_state_lists_its_objects_of_the_account() -> None:
     assert pulumi_state.parse(ONE) == Snapshot(2, (Held(GUEST, "gpu-0", "1031"),))
 
 

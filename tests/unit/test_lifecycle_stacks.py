@@ -123,7 +123,7 @@ def test_the_number_of_a_dead_pulumi_that_another_program_got_is_dead_too(tmp_pa
     )
 
 
-def test_a_killed_pulumi_that_nobody_has_waited_for_yet_is_dead(tmp_path: Path) -> None:
+def test_a_zombie_pulumi_counts_as_dead(tmp_path: Path) -> None:
     place = home(tmp_path / "home")
     program = tmp_path / "pulumi"
     shutil.copy(shutil.which("sleep") or "/bin/sleep", program)

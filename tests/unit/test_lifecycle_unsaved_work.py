@@ -63,11 +63,11 @@ def test_machines_that_do_not_answer_are_not_taken_for_empty(monkeypatch: pytest
         settled(monkeypatch, tmp_path, Stake(None, None, None, None, None))
 
 
-def test_the_run_is_brought_home_first_when_asked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_with_fetch_the_run_is_downloaded_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert settled(monkeypatch, tmp_path, STAKE, FETCH="1") == ["fetch"]
 
 
-def test_machines_stay_when_bringing_home_failed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_machines_stay_when_the_download_failed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with pytest.raises(SetupError, match="the machines stay and cost money"):
         settled(monkeypatch, tmp_path, STAKE, fetch_code=1, FETCH="1")
 
@@ -138,9 +138,7 @@ def test_a_preview_that_hangs_or_is_missing_is_no_leave_either(monkeypatch: pyte
     assert "TimeoutExpired" in str(previewed(monkeypatch, tmp_path, "{}"))
 
 
-def test_what_puts_the_machines_at_risk_is_said_before_what_would_be_lost(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_the_reason_of_the_risk_is_printed_before_the_loss(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(unsaved_work, "look", lambda home, stack: STAKE)
     monkeypatch.setattr(unsaved_work, "why_machines_may_go", lambda home, stack: "an update would replace gpu-0-guest")
     with pytest.raises(SetupError, match="make up: an update would replace gpu-0-guest. Stack v100 would lose"):

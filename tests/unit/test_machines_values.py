@@ -129,13 +129,13 @@ def test_what_a_tag_names_is_read_from_the_registrys_own_files(tmp_path):
     assert published_ids(tmp_path, "microcluster/training", "other") == set()
 
 
-def test_a_silent_docker_is_one_sentence(monkeypatch, tmp_path):
+def test_a_docker_that_does_not_answer_is_one_sentence(monkeypatch, tmp_path):
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/nobody.sock")
     with pytest.raises(MachineError, match=r"Connecting to Docker: the Docker daemon does not answer\. Start it"):
         connect()
 
 
-def test_a_missing_host_program_is_told_with_the_command_that_installs_it(monkeypatch, tmp_path):
+def test_a_missing_host_program_is_named_with_the_command_that_installs_it(monkeypatch, tmp_path):
     monkeypatch.setattr(host_tools, "SYSTEM_PATH", "")
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(MachineError, match="`nsenter` is not installed. Run `apt-get install util-linux`"):

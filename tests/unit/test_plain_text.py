@@ -59,7 +59,7 @@ def test_letters_of_any_language_stay() -> None:
     assert lines(text) == text
 
 
-def test_what_is_said_is_plain() -> None:
+def test_say_prints_plain_text() -> None:
     out = io.StringIO()
     say(NASTY, out)
     assert out.getvalue() == CLEAN + "\n"

@@ -28,7 +28,7 @@ def charge(**changes) -> Charge:
     return billing.charge({**ROW, **changes}, still_billed=changes.get("still_billed", False))
 
 
-def test_a_charge_speaks_for_its_children():
+def test_a_charge_includes_its_children():
     assert (charge().per_hour, charge().so_far) == (Decimal("4.4"), Decimal("8.8"))
 
 
@@ -89,7 +89,7 @@ def test_an_hourly_item_ends_with_its_cancellation_whatever_our_clock_says():
     assert not charge(cancellationDate=ahead).is_open
 
 
-def test_a_monthly_item_with_a_cancellation_ahead_is_still_open_and_tells_its_end():
+def test_a_monthly_item_with_a_scheduled_cancellation_is_open_and_has_its_end():
     found = charge(hourlyFlag=False, cancellationDate=(NOW + timedelta(days=9)).isoformat())
     assert found.is_open
     assert found.ends is not None

@@ -93,7 +93,7 @@ def test_a_refused_order_ends_the_wait_and_says_so(clock, status):
         looking_at(Shown(UNBILLED, order(status))).look()
 
 
-def test_an_order_that_is_refused_while_we_wait_is_told_although_its_guest_is_gone(clock):
+def test_an_order_refused_during_the_wait_is_reported_although_its_guest_is_gone(clock):
     account = Shown(UNBILLED, order("PENDING_APPROVAL"))
     watched = looking_at(account)
     watched.look()

@@ -44,7 +44,7 @@ def close(account: Refusing, limit_s: float = LIMIT_S) -> None:
 
 
 @pytest.mark.parametrize("text", ["Access Denied. ", "You do not have permission to cancel this server."])
-def test_a_user_who_may_not_cancel_is_told_at_once_with_the_price_and_the_right(text):
+def test_without_the_right_to_cancel_the_error_names_price_and_right_at_once(text):
     account = Refusing(text)
     with pytest.raises(
         ProviderError, match=r"guest 101 .*user somebody may not .*still billed at 4\.4 USD an hour.*-p SERVER_CANCEL"

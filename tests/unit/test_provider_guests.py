@@ -55,7 +55,7 @@ def test_anything_less_is_pending_and_says_why(change, detail):
     assert state.detail == detail
 
 
-def test_a_transaction_tells_how_long_it_usually_takes():
+def test_a_transaction_has_its_usual_duration():
     state = guest_view.readiness({**READY, **transaction("POWER_ON", averageDuration="1.5")})
     assert isinstance(state, Pending)
     assert state.usual_s == 90

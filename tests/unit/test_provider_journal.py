@@ -53,7 +53,7 @@ def test_another_process_reads_what_was_written(book):
     assert Journal("dev", MARK).unresolved("278444") == [written]
 
 
-def test_intents_are_told_apart_by_account_name_and_kind(book):
+def test_intents_are_distinguished_by_account_name_and_kind(book):
     book.intend(INTENT)
     assert book.unresolved("1") == []
     assert book.unresolved("278444", "gpu-1") == []

@@ -33,7 +33,7 @@ def test_an_account_whose_connections_break_is_asked_as_often_as_one_far_away(mo
     assert account.identity().account_id == "7"
 
 
-def test_where_nobody_listens_a_person_hears_it_soon(monkeypatch):
+def test_a_refused_connection_is_reported_soon(monkeypatch):
     answers = iter(["Connection refused"] * LOCAL_ATTEMPTS)
     with pytest.raises(AccountError, match="nobody answers"):
         account_with(monkeypatch, answers).identity()

@@ -70,7 +70,7 @@ class Refusals:
         return True
 
 
-def test_an_unforeseen_error_that_holds_the_key_is_told_without_it(tmp_path, monkeypatch):
+def test_an_unexpected_error_is_reported_without_the_key_in_it(tmp_path, monkeypatch):
     def broken(api, *_, **__):
         raise RuntimeError(f"header {api.credentials.api_key} is refused")
 

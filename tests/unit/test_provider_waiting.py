@@ -42,7 +42,7 @@ def test_a_stop_ends_a_long_pause_at_once():
     assert time.monotonic() - began < 30, "the shortest pause is a minute"
 
 
-def test_progress_tells_how_long_so_far_and_how_long_usually():
+def test_progress_shows_elapsed_and_usual_time():
     told: list[str] = []
     answers = iter([Pending("in transaction A", 90), Pending("in transaction A", 90), Pending("in transaction B"), 1])
     wait_until("it", lambda: next(answers), deadline(), told.append)

@@ -73,7 +73,7 @@ def checkpoint(name: str) -> list[str]:
     return [f"{name}{part}" for part in (".index", ".meta", ".data-00000-of-00001")]
 
 
-def test_the_newest_whole_checkpoint_comes_home_and_a_torn_one_does_not(tmp_path: Path) -> None:
+def test_the_newest_whole_checkpoint_is_downloaded_and_a_torn_one_is_not(tmp_path: Path) -> None:
     torn = checkpoint("logdir/model.ckpt-300")[:2]
     found = listed(tmp_path, *checkpoint("logdir/model.ckpt-90"), *checkpoint("logdir/model.ckpt-200"), *torn)
     assert set(found) == set(checkpoint("logdir/model.ckpt-200"))
@@ -85,7 +85,7 @@ def test_the_best_model_is_the_one_of_the_lowest_loss(tmp_path: Path) -> None:
     assert found == dict.fromkeys(checkpoint(better), "best model")
 
 
-def test_records_and_events_come_home_and_scratch_files_do_not(tmp_path: Path) -> None:
+def test_records_and_events_are_downloaded_and_scratch_files_are_not(tmp_path: Path) -> None:
     wanted = {"config.py", "job.log", "progress.jsonl", "preflight.json", "logdir/events.out.tfevents.1.gpu-0"}
     assert set(listed(tmp_path, *wanted, "supervisor.lock", "logdir/graph.pbtxt")) == wanted
 

@@ -201,7 +201,7 @@ def _without_daemon(brought):
     )
 
 
-def test_an_installation_of_docker_that_was_broken_off_is_gone_on_with(monkeypatch):
+def test_an_interrupted_installation_of_docker_is_continued(monkeypatch):
     monkeypatch.setattr(requirements, "DOCKER_TIMEOUT_S", 0)
     machine = halfway(Bare())
     assert not ensure_requirements(machine)
@@ -258,7 +258,7 @@ def test_an_installation_that_fails_for_another_reason_is_an_error_at_once():
         ensure_system(machine, lambda: 1000.0)
 
 
-def test_the_question_whether_apt_is_free_tells_a_held_lock_from_a_free_one(tmp_path):
+def test_a_held_lock_of_apt_is_distinguished_from_a_free_one(tmp_path):
     lock = tmp_path / "lock"
     ask = (sys.executable, "-c", APT_IS_FREE, str(lock), str(tmp_path / "missing"))
     with lock.open("a") as held:

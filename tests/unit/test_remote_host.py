@@ -57,7 +57,7 @@ def facts(keys, name):
     return cluster_facts.Host("gpu-0", "101", "127.0.0.1", "10.112.7.2", (keys / f"{name}.pub").read_text().strip())
 
 
-def test_a_file_is_gone_on_with_where_an_earlier_try_has_left_it(host, tmp_path):
+def test_an_interrupted_upload_continues_where_it_stopped(host, tmp_path):
     local, there = tmp_path / "local", tmp_path / "new" / "there"
     local.write_bytes(bytes(range(256)) * 4000)
     assert list(host.extend(local, str(there)))[-1] == local.stat().st_size
@@ -160,7 +160,7 @@ def test_only_the_stacks_key_is_tried_whatever_the_person_has_in_the_home_folder
     assert set(server.tries[before:]) == {f"root {load(keys, 'stranger').get_fingerprint().hex()}"}
 
 
-def test_what_a_machine_offers_to_a_stranger_is_asked_without_logging_in(host, server, keys):
+def test_the_offered_login_methods_are_read_without_a_login(host, server, keys):
     before = len(server.tries)
     assert host.offered_logins() == {"publickey", "password"}
     other = Host(facts(keys, "other"), "root", str(keys / "stack"), port=server.port)
@@ -169,7 +169,7 @@ def test_what_a_machine_offers_to_a_stranger_is_asked_without_logging_in(host, s
     assert len(server.tries) == before
 
 
-def test_nobody_listening_is_unreachable(keys):
+def test_a_refused_connection_is_unreachable(keys):
     with pytest.raises(UnreachableError, match="gpu-0 \\(guest 101") as silent:
         Host(facts(keys, "host"), "root", str(keys / "stack"), port=1).connect()
     assert "Errno" not in str(silent.value)

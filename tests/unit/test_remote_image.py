@@ -92,7 +92,7 @@ def test_an_image_of_that_name_that_something_else_made_is_built_again(machine, 
     assert ensure_built(machine, container)
 
 
-def test_a_silent_registry_holds_nobody_up_who_has_the_image(machine, container):
+def test_without_an_answer_of_the_registry_a_host_that_has_the_image_goes_on(machine, container):
     ensure_built(machine, container)
     machine.registry.clear()
     assert not ensure_built(machine, container)
@@ -104,7 +104,7 @@ def test_a_registry_that_refuses_stops_a_host_without_the_image(machine, contain
         ensure_built(machine, container)
 
 
-def test_a_failed_build_tells_its_last_lines_and_what_to_do(machine, container):
+def test_a_failed_build_reports_its_last_lines_and_what_to_do(machine, container):
     machine.build_ends = (1, "Step 1/2 : FROM x\nStep 2/2 : RUN y\nE: no package y\n")
     with pytest.raises(RemoteError, match=r"exit code 1\.\nStep 2/2 : RUN y\nE: no package y\nNo partial image.*again"):
         ensure_built(machine, container)
@@ -184,7 +184,7 @@ def test_an_image_that_is_another_one_after_its_way_names_the_host(cluster, cont
         distribute(cluster[0], cluster[1:2], container, rank_key)
 
 
-def test_a_chain_that_breaks_is_said_and_the_hosts_behind_it_get_the_image_one_by_one(
+def test_a_broken_chain_is_reported_and_the_hosts_behind_it_get_the_image_one_by_one(
     cluster, container, rank_key, capsys
 ):
     ensure_built(cluster[0], container)
@@ -219,7 +219,7 @@ def test_a_wrong_registry_key_is_named_with_the_place_to_mend_it(machine, contai
         ("login attempt to https://r.test/v2/ failed with status: 401 Unauthorized", "Put a valid key into /keys/ngc"),
     ],
 )
-def test_a_silent_registry_is_not_taken_for_a_wrong_key(said, hint, container):
+def test_a_registry_that_does_not_answer_is_not_reported_as_a_wrong_key(said, hint, container):
     assert _login_hint(said, replace(container, registry_key_file="/keys/ngc")).startswith(hint)
 
 

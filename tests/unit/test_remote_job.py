@@ -35,7 +35,7 @@ def test_one_lost_look_at_a_run_is_taken_again():
     assert job.observe(Losing(1), CLUSTER).state == "absent"
 
 
-def test_a_launcher_that_stays_silent_is_said():
+def test_a_launcher_that_does_not_answer_is_reported():
     with pytest.raises(UnreachableError, match="no answer after"):
         job.observe(Losing(2), CLUSTER)
 

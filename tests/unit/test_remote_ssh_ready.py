@@ -32,7 +32,7 @@ def test_a_wait_returns_the_thing_itself():
     assert clock.now == 4
 
 
-def test_a_wait_raises_at_its_limit_and_told_how_long_it_took(capsys):
+def test_a_wait_raises_at_its_limit_and_shows_its_duration(capsys):
     clock = Clock()
     with pytest.raises(NotReadyError, match="waiting for it: not there after 20 s, usually 5 s"):
         wait_until("it", lambda: None, timeout_s=20, usual_s=5, clock=clock, sleep=clock.sleep)
@@ -71,7 +71,7 @@ def test_a_wrong_host_key_ends_the_wait_at_once():
         wait_for_ssh(Booting(HostKeyError("other"), None), every_s=0.01)
 
 
-def test_a_machine_that_never_comes_is_named_with_what_it_said_last():
+def test_a_machine_that_never_gets_ready_is_named_with_its_last_error():
     with pytest.raises(UnreachableError, match="The last error: refused"):
         wait_for_ssh(Booting(*[UnreachableError("refused")] * 50), timeout_s=0.05, every_s=0.01)
 
@@ -84,7 +84,7 @@ def test_every_hosts_failure_is_in_the_one_error():
         on_all([FakeMachine(), FakeMachine(changes=["x"])], fail)
 
 
-def test_what_nobody_foresaw_on_one_host_is_not_taken_for_success():
+def test_an_unexpected_error_on_one_host_is_not_a_success():
     with pytest.raises(ZeroDivisionError):
         on_all([1, 0], lambda number: 1 / number)
 
@@ -94,7 +94,7 @@ def test_a_host_that_is_not_over_in_time_has_failed_where_no_other_answer_was_gi
         on_all([0, 60], time.sleep, timeout_s=0.3)
 
 
-def test_a_host_that_does_not_answer_in_time_holds_up_nobody():
+def test_a_host_that_does_not_answer_does_not_delay_the_others():
     began = time.monotonic()
     answers = on_all([0, 60], lambda seconds: time.sleep(seconds) or "done", late="late", timeout_s=2)
     assert answers == ["done", "late"]

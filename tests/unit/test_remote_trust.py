@@ -20,7 +20,7 @@ from microcluster.remote.ssh_client import ssh_argv
 from microcluster.remote.steps import open_hosts
 from microcluster.remote.trust import RECORD, trusted_key
 from microcluster.verbs import command, stack_outputs
-from microcluster.verbs.trust import vouch
+from microcluster.verbs.trust import confirm
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_the_shown_key_is_fetched_without_any_login(host, server, keys):
 def test_a_trusted_key_is_pinned_from_then_on_and_only_for_this_guest(host, server, keys):
     with pytest.raises(HostKeyError, match="not the one it was ordered with"):
         host.connect()
-    assert vouch(host, yes=True) == 0
+    assert confirm(host, yes=True) == 0
     again = open_host(server, keys)
     assert again.run(("echo", "hello")).stdout == "hello\n"
     again.close()
@@ -76,7 +76,7 @@ def test_a_trusted_key_is_pinned_from_then_on_and_only_for_this_guest(host, serv
 
 
 def test_the_plain_client_and_the_ranks_pin_the_trusted_key_too(host, server, keys, monkeypatch):
-    vouch(host, yes=True)
+    confirm(host, yes=True)
     trusted, written = open_host(server, keys), {}
     monkeypatch.setattr(Host, "put", lambda self, path, text, mode: written.setdefault(path, text))
     ssh_mesh.ensure_known_hosts(trusted, [trusted], 4444)
@@ -89,7 +89,7 @@ def test_the_plain_client_and_the_ranks_pin_the_trusted_key_too(host, server, ke
 
 def test_both_fingerprints_are_shown_as_ssh_keygen_shows_them_before_anything_is_asked(host, keys, monkeypatch, capsys):
     monkeypatch.setattr("sys.stdin", io.StringIO("yes\n"))
-    assert vouch(host, yes=False) == 0
+    assert confirm(host, yes=False) == 0
     said = capsys.readouterr().out
     for name in ("shown", "ordered"):
         listed = subprocess.run(["ssh-keygen", "-lf", keys / f"{name}.pub"], capture_output=True, text=True, check=True)
@@ -100,13 +100,13 @@ def test_both_fingerprints_are_shown_as_ssh_keygen_shows_them_before_anything_is
 @pytest.mark.parametrize("answer", ["no\n", "", "y\n"])
 def test_without_a_plain_yes_nothing_is_recorded(host, keys, monkeypatch, answer):
     monkeypatch.setattr("sys.stdin", io.StringIO(answer))
-    assert vouch(host, yes=False) == 1
+    assert confirm(host, yes=False) == 1
     assert not (keys / RECORD).exists()
 
 
 def test_a_key_that_is_pinned_already_needs_no_word(host, server, keys, capsys):
-    vouch(host, yes=True)
-    assert vouch(open_host(server, keys), yes=False) == 0
+    confirm(host, yes=True)
+    assert confirm(open_host(server, keys), yes=False) == 0
     assert "pinned already" in capsys.readouterr().out
 
 

@@ -22,7 +22,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_a_long_step_says_every_half_minute_on_a_plain_output_that_it_lives() -> None:
+def test_a_long_step_prints_a_line_every_half_minute_without_a_terminal() -> None:
     out, clock = io.StringIO(), Clock()
     ticker = Ticker("building pulumi", "4 min", out, clock)
     for clock.seconds in range(1, 65):

@@ -122,7 +122,7 @@ def test_a_repository_that_gives_no_answer_is_given_up_after_a_limit(pinned, sai
     assert "gave no answer within" in said[0]
 
 
-def test_nobody_is_asked_where_the_variable_says_none(pinned, said, tmp_path, monkeypatch):
+def test_with_the_variable_none_no_source_is_asked_for(pinned, said, tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert taken(pinned, said, tmp_path, **{SOURCE.variable: "none"}) is None
     assert f"because {SOURCE.variable} is none" in said[0]

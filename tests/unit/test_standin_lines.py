@@ -42,7 +42,7 @@ def test_the_progress_names_the_worker_only_under_horovod():
     assert lines.processed(1, 3, None) == "*** Processed 1/3 batches"
 
 
-def test_the_progress_is_told_after_the_first_batch_and_about_ten_times_more():
+def test_the_progress_is_printed_after_the_first_batch_and_about_ten_times_more():
     assert [number for number in range(1, 4) if lines.is_told(number, 3)] == [1]
     assert [number for number in range(1, 26) if lines.is_told(number, 25)] == [1, *range(2, 26, 2)]
 

@@ -75,17 +75,17 @@ def test_every_expected_end_is_a_sentence_and_an_exit_code(error, code, capsys):
 
 def test_an_interrupted_verb_says_what_still_goes_on_and_what_takes_it_up(capsys):
     def stopped(context):
-        raise KeyboardInterrupt("`apt-get install` may still go on on gpu-0 (guest 101, 198.51.100.7)")
+        raise KeyboardInterrupt("`apt-get install` may still run on gpu-0 (guest 101, 198.51.100.7)")
 
     with pytest.raises(SystemExit):
         command.verb(stopped)(command.invoke.Context())
     assert capsys.readouterr().err.strip() == (
-        "Interrupted; `apt-get install` may still go on on gpu-0 (guest 101, 198.51.100.7). "
-        "The same command again takes it up."
+        "Interrupted; `apt-get install` may still run on gpu-0 (guest 101, 198.51.100.7). "
+        "To continue, run the same command again."
     )
 
 
-def test_what_to_do_next_is_said_to_a_person_and_left_to_make_where_make_runs_the_verb(capsys, monkeypatch):
+def test_a_verb_prints_the_next_command_unless_make_runs_it(capsys, monkeypatch):
     monkeypatch.setattr(job, "find_cluster", lambda stack: CLUSTER)
     monkeypatch.setattr(remote_job, "stop_job", lambda hosts, cluster: {})
     monkeypatch.delenv(PART_OF_MAKE, raising=False)
@@ -162,7 +162,7 @@ def test_a_pulumi_that_hangs_is_a_sentence(monkeypatch, tmp_path):
 
 def test_a_missing_ssh_client_is_a_sentence():
     with pytest.raises(command.VerbError, match="there is no ssh-of-nobody"):
-        job._become(("ssh-of-nobody", "gpu-0"))
+        job._exec(("ssh-of-nobody", "gpu-0"))
 
 
 def test_the_words_after_the_dashes_are_for_the_machine():
@@ -190,7 +190,7 @@ def test_what_stands_after_the_dashes_reaches_the_machines_shell_as_with_ssh(wor
     assert became[became.index("root@198.51.100.7") + 1 :] == line
 
 
-def test_what_runs_is_found_whatever_has_become_of_its_stack_file(tmp_path, monkeypatch):
+def test_a_running_cluster_is_found_although_its_stack_file_has_changed(tmp_path, monkeypatch):
     text = (ROOT / "stacks" / "Pulumi.local.yaml").read_text().replace("kind: openseq2seq", "kind: something")
     (tmp_path / "Pulumi.local.yaml").write_text(text)
     monkeypatch.setattr(config, "STACKS", tmp_path)
@@ -201,7 +201,7 @@ def test_what_runs_is_found_whatever_has_become_of_its_stack_file(tmp_path, monk
         config.read_file("local")
 
 
-def test_explain_tells_an_interval_that_puts_much_more_at_risk(tmp_path, monkeypatch, capsys):
+def test_explain_warns_of_an_interval_that_puts_much_more_at_risk(tmp_path, monkeypatch, capsys):
     text = (ROOT / "stacks" / "Pulumi.v100.yaml").read_text()
     (tmp_path / "Pulumi.dev.yaml").write_text(
         text.replace("kind: openseq2seq", "kind: openseq2seq\n    checkpointSteps: 5000")

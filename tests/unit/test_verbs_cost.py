@@ -40,7 +40,7 @@ def test_a_bill_that_cannot_be_read_is_a_sentence_and_does_not_end_the_watching(
     assert "a bad day" in capsys.readouterr().err
 
 
-def test_the_money_of_a_living_stack_is_read_where_it_was_ordered_whatever_its_file_says_now(monkeypatch):
+def test_the_cost_of_a_stack_is_read_from_the_account_in_which_it_was_ordered(monkeypatch):
     there, opened = dataclasses.replace(CLUSTER, account_config_file="/ordered/there"), []
     monkeypatch.setattr(money, "open_account", lambda file, exported: opened.append(file) or Falling())
     monkeypatch.setattr(money, "find_cluster", lambda stack: there)
@@ -89,6 +89,6 @@ def test_what_a_machine_has_cost_that_was_replaced_is_paid_too(monkeypatch):
     assert (cost.per_hour, cost.so_far) == (8, 24)
 
 
-def test_the_bill_tells_when_the_next_hour_begins_and_what_it_costs():
+def test_the_bill_shows_when_the_next_hour_begins_and_what_it_costs():
     at = dataclasses.replace(COST, next_hour=datetime(2026, 11, 21, 18, 5, tzinfo=UTC))
     assert str(at) == "$1.50 so far, $8.99/hour, the next one begins at 18:05 UTC"

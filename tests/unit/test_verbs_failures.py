@@ -125,7 +125,7 @@ def test_every_verb_ends_with_a_sentence_whatever_is_raised_in_it(  # noqa: PLR0
     assert ("mistake in the program" in said) is isinstance(error, KeyError)
 
 
-def test_what_nobody_foresaw_names_the_command_its_type_and_the_file_with_the_details(home, monkeypatch, capsys):
+def test_an_unexpected_error_names_command_type_and_the_file_with_its_traceback(home, monkeypatch, capsys):
     monkeypatch.setattr(unforeseen, "kept", lambda: {"SL_API_KEY": API_KEY})
 
     def cancel_all(context):

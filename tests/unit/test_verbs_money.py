@@ -10,7 +10,7 @@ import pytest
 from microcluster.lifecycle.pulumi_state import Held, Snapshot
 from microcluster.verbs.command import UserMistake
 from microcluster.verbs.money import last_rental
-from microcluster.verbs.receipt import price, said_of_state
+from microcluster.verbs.receipt import price, state_differences
 from microcluster.verbs.state_diff import Compared, compare
 from microcluster.verbs.sweep import choose, orphaned
 from providers.rental.backend import Belonging
@@ -69,12 +69,12 @@ def test_state_and_account_are_compared_by_kind_and_id() -> None:
     assert [each.id for each in compared.account_only] == ["3", "2"]
     assert [each.id for each in compared.state_only] == ["2"]
     assert [each.name for each in compared.under_way] == ["gpu-2"]
-    assert len(said_of_state(compared, "local")) == 4
+    assert len(state_differences(compared, "local")) == 4
 
 
 def test_a_state_that_cannot_be_read_is_one_line_with_the_command_that_mends_it() -> None:
-    (line,) = said_of_state(Compared(broken="it is empty"), "local")
-    assert line.endswith("it is empty. Mend it: fab recover --stack local")
+    (line,) = state_differences(Compared(broken="it is empty"), "local")
+    assert line.endswith("it is empty. Repair it: fab recover --stack local")
 
 
 def test_the_sweep_shows_what_belongs_to_no_living_stack() -> None:
@@ -98,7 +98,7 @@ def test_only_what_is_named_is_chosen() -> None:
     [None, "", "example.com", "microcluster", "local.microcluster", "local-1f3a9c4.microcluster", "local-1f3a9c42.microcluster.example.com",
      "local-1F3A9C42.microcluster", "x.local-1f3a9c42xmicrocluster", "-1f3a9c42.microcluster", "local-1f3a9c42.microcluster\n"],
 )  # fmt: skip
-def test_a_foreign_domain_is_nobody_of_ours(domain: str | None) -> None:
+def test_a_foreign_domain_has_no_owner(domain: str | None) -> None:
     assert owner_in_domain(domain) is None
 
 

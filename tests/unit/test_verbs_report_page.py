@@ -95,7 +95,7 @@ def test_the_page_shows_answers_curves_cost_files_and_configuration() -> None:
         assert part in text
 
 
-def test_the_page_tells_what_of_the_network_is_measured_derived_and_expected() -> None:
+def test_the_page_labels_network_figures_as_measured_derived_or_expected() -> None:
     run = [{"event": "parameters", "value": 60_880_896, "t": 990.0}, *SampledRun().events()]
     text = written(tuple(run), PAIR, seconds_per_step=1.73, predicted_s=1.75, predicted_source="at 1882 Mb/s")
     table = text.partition("<h2>Network</h2>")[2].partition("</table>")[0]
@@ -140,7 +140,7 @@ def test_learning_rate_bleu_and_gpu_use_are_drawn_and_what_is_emulated_says_so()
     assert "$4.5/hour (emulated)" in emulated and "<h2>Cost, emulated</h2>" in emulated
 
 
-def test_a_learning_rate_that_nobody_recorded_is_said_to_be_derived(monkeypatch) -> None:
+def test_a_learning_rate_that_was_not_recorded_is_labelled_as_derived(monkeypatch) -> None:
     assert "Learning rate by step, as the trainer recorded it" in written()
     monkeypatch.setattr(f"{__name__}.RATES", ())
     assert "Learning rate by step, derived from its policy&#39;s formula" in written()

@@ -92,7 +92,7 @@ def test_the_report_names_what_ran_where_how_well_and_for_how_much():
         assert part in text
 
 
-def test_what_another_machine_has_of_a_run_is_said():
+def test_the_copy_of_a_run_on_another_machine_is_shown():
     copied = {"event": "copied", "to": "gpu-1", "step": 20, "best": ["val_loss=6.5000-step-11"], "lag_s": 7.2, "t": 0.0}
     line = "copied to gpu-1: step 20 and 1 best model, 7 s after it was written"
     assert line in run_text.status(CLUSTER, dataclasses.replace(RUNNING, copied=copied), COST)

@@ -82,7 +82,7 @@ def test_tunnel_and_server_share_one_connection_that_shows_only_loopbacks(tmp_pa
 
 @pytest.mark.parametrize("port", ["http", "0", "70000", "-1"])
 def test_what_is_no_port_is_refused(port: str) -> None:
-    with pytest.raises(UserMistake, match="is no port"):
+    with pytest.raises(UserMistake, match="is not a port"):
         free_port(port)
 
 

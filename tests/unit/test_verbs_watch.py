@@ -70,12 +70,12 @@ def test_watch_follows_to_the_end_over_a_lost_connection_and_shows_the_ranks_onc
     shown = capsys.readouterr().out
     assert outcome.state == "finished"
     assert shown.count("preflight:") == 1
-    assert "Trying again; the job goes on without us" in shown
+    assert "Trying again; the job keeps running" in shown
     assert "step 10 of 30" in shown
     assert watch.ended(outcome, "local") == 0
 
 
-def test_an_account_that_does_not_answer_is_told_of_once(capsys, monkeypatch):
+def test_an_account_that_does_not_answer_is_reported_once(capsys, monkeypatch):
     monkeypatch.setattr(watch, "COST_EVERY_S", 0.0)
 
     def unknown(cluster, say):
@@ -96,7 +96,7 @@ def test_watch_ends_with_1_and_the_reason_when_the_job_failed(capsys):
     assert "fab logs" in said
 
 
-def test_watch_tells_an_alarm_once_with_what_to_do_as_long_as_it_lasts(capsys):
+def test_watch_shows_an_alarm_once_with_what_to_do(capsys):
     looks = [json.loads(observation(alive=True, step=10)) for _ in range(3)]
     for look in looks:
         look["events"].append({"event": "alarm", "cause": "disk-low", "text": "gpu-0 is nearly full", "t": 11.0})
@@ -113,7 +113,7 @@ def test_ctrl_c_ends_the_watching_and_says_that_the_job_goes_on_and_costs(monkey
         watch.watch.body(None, "local")
     assert ended.value.code == 130
     said = capsys.readouterr().out
-    assert "The job goes on on the machines, and they cost on" in said
+    assert "The job keeps running, and the machines keep costing money" in said
     assert "fab watch --stack local" in said and "fab stop --stack local" in said
 
 
