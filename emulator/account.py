@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import threading
 import uuid
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from random import Random
 from types import SimpleNamespace
 from typing import Any, Self
@@ -51,6 +52,18 @@ class EmulatedAccount:
         """Let the account's clock jump, back if ``seconds`` is below 0."""
         self.clock.step(seconds)
         self.store.facts["clock_virtual0"] = repr(self.clock.virtual0)
+
+    @contextlib.contextmanager
+    def change(self) -> Iterator[None]:
+        """Save what the block changes, or undo it when the block raises; the caller holds the lock."""
+        try:
+            yield
+            changed = self.store.flush()
+        except BaseException:
+            self.store.rollback()
+            raise
+        if changed:
+            self.changed()
 
     def next_id(self) -> int:
         """A fresh id."""

@@ -33,15 +33,8 @@ class Dispatcher:
                 return self._paged(found, call, injected) if call.is_list else found
             finally:
                 account.store.unmark()
-        try:
-            answer = call.operation.handler(account, call)
-            changed = account.store.flush()
-        except BaseException:
-            account.store.rollback()
-            raise
-        if changed:
-            account.changed()
-        return answer
+        with account.change():
+            return call.operation.handler(account, call)
 
     def _paged(self, views: list[dict[str, Any]], call: Call, injected: InjectedFault) -> dict[str, Any]:
         """A page; where the fault asks for it, each page comes out of another order."""

@@ -63,12 +63,8 @@ def _order_in_portal(account: Account, kind: str, wanted: dict[str, Any]) -> Res
 
 def _changing(account: Account, act: Callable[[], dict[str, Any]]) -> Response:
     """Do it whole or not at all."""
-    with account.lock:
-        try:
-            answer = act()
-            account.store.flush()
-        except (Fault, TypeError) as refused:
-            account.store.rollback()
-            return JSONResponse({"error": refused.text if isinstance(refused, Fault) else str(refused)}, 409)
-        account.changed()
-    return JSONResponse(answer)
+    try:
+        with account.lock, account.change():
+            return JSONResponse(act())
+    except (Fault, TypeError) as refused:
+        return JSONResponse({"error": refused.text if isinstance(refused, Fault) else str(refused)}, 409)

@@ -56,15 +56,8 @@ class Dispatcher:
                 return self._shaped(method(users.seen_by(self._seen_by(call, behind_s), user), call), call)
             finally:
                 account.store.unmark()
-        try:
-            answer = self._shaped(method(account, call), call)
-            changed = account.store.flush()
-        except BaseException:
-            account.store.rollback()
-            raise
-        if changed:
-            account.changed()
-        return answer
+        with account.change():
+            return self._shaped(method(account, call), call)
 
     def _seen_by(self, call: Call, behind_s: float) -> Account:
         """The account as the call sees it: lists lag."""
