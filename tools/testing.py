@@ -22,7 +22,7 @@ FAILED = 1
 
 @dataclass(frozen=True)
 class Suite:
-    """One folder of tests; the limit is what remains of CI's time beside the other stages."""
+    """One folder of tests, or two with a blank between their names; the limit is what remains of CI's time beside the other stages."""
 
     name: str
     what: str
@@ -38,14 +38,15 @@ class Suite:
         return f"{self.name} on {self.series}" if self.series else self.name
 
     def argv(self, python: Path) -> tuple[str, ...]:
-        return (str(python), "-m", "pytest", *self.spread, f"tests/{self.name}")
+        return (str(python), "-m", "pytest", *self.spread, *(f"tests/{folder}" for folder in self.name.split()))
 
 
-UNIT = Suite("unit", "single modules, without network and account", 2, 12, ("-n", "3"))
-INTEGRATION = Suite(
-    "integration", "provider and commands against emulated accounts", 5, 22, ("-n", "3", "--dist", "loadfile")
-)
+BY_FILE = ("--dist", "loadfile")
 """An emulated account is shared by the tests of one file."""
+UNIT = Suite("unit", "single modules, without network and account", 2, 12, ("-n", "3"))
+INTEGRATION = Suite("integration", "the providers against emulated accounts", 3, 15, ("-n", "3", *BY_FILE))
+QUICK = Suite("unit integration", "both at once: one waits while the other computes", 3, 20, ("-n", "5", *BY_FILE))
+COMMANDS = Suite("commands", "whole commands and Pulumi's engine, without machines", 3, 15, ("-n", "2", *BY_FILE))
 CHAOS = Suite("chaos", "a provider that is killed at every call", 3, 15)
 E2E = Suite("e2e", "clusters of containers, up and down", 20, 42, ("-n", "2"))
 """Machines are shared by the tests of one group, see tests/e2e/conftest.py."""
@@ -85,16 +86,16 @@ def test(home: Home) -> int:
 def planned(series: Iterable[str], *, fast: bool, containers: bool) -> list[Suite]:
     """Choose the suites in their order; ``series`` are the other Pythons that are installed here."""
     if fast:
-        return [UNIT, INTEGRATION]
+        return [QUICK]
     others = [replace(UNIT, series=each) for each in series]
-    return [UNIT, INTEGRATION, CHAOS, *others, *([E2E] if containers else [])]
+    return [UNIT, INTEGRATION, COMMANDS, CHAOS, *others, *([E2E] if containers else [])]
 
 
 def plan_text(suites: Sequence[Suite], *, fast: bool) -> list[str]:
     """Return the table of what runs, with its usual minutes on two quiet cores."""
     whole = sum(suite.usual_min for suite in suites)
-    lines = [f"  {suite.title:<13} {suite.usual_min:>3} min  {suite.what}" for suite in suites]
-    hint = [] if fast else ["`make test FAST=1` runs the first two alone."]
+    lines = [f"  {suite.title:<16} {suite.usual_min:>3} min  {suite.what}" for suite in suites]
+    hint = [] if fast else ["`make test FAST=1` runs unit and integration tests alone."]
     return [f"Tests that run now, usually {whole} min in all, and what they use:", *lines, *hint]
 
 

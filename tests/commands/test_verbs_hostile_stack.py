@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.conftest import AccountEmulator
-from tests.integration.rented_project import ROOT, RentedProject, install
+from tests.commands.rented_project import ROOT, RentedProject, install
 
 CANARY = Path("/tmp/microcluster-injected-by-command")
 PREVIEW = ("pulumi", "preview", "--non-interactive", "-s", "local")

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.conftest import AccountEmulator
-from tests.integration.rented_project import RentedProject, install
+from tests.commands.rented_project import RentedProject, install
 
 pytestmark = pytest.mark.timeout(300)
 API_KEY = 'c0ffee/api+key"of\\the=account'

@@ -14,7 +14,7 @@ import pytest
 from microcluster.lifecycle.locks import alone_on
 from tests.integration.conftest import AccountEmulator
 from tests.integration.provider_cluster import Onlooker
-from tests.integration.rented_project import UP, UP_LIMIT_S, RentedProject, install
+from tests.commands.rented_project import UP, UP_LIMIT_S, RentedProject, install
 from tests.integration.until import until
 
 pytestmark = pytest.mark.timeout(240)
