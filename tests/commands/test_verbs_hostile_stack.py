@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.conftest import AccountEmulator
 from tests.commands.rented_project import ROOT, RentedProject, install
+from tests.integration.conftest import AccountEmulator
 
 CANARY = Path("/tmp/microcluster-injected-by-command")
 PREVIEW = ("pulumi", "preview", "--non-interactive", "-s", "local")

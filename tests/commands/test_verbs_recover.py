@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from microcluster.lifecycle import locks, orphans, pulumi_state
+from tests.commands.rented_project import UP, UP_LIMIT_S, RentedProject, install
 from tests.integration.conftest import AccountEmulator
 from tests.integration.provider_cluster import Onlooker
-from tests.commands.rented_project import UP, UP_LIMIT_S, RentedProject, install
 from tests.integration.until import until
 
 pytestmark = pytest.mark.timeout(240)

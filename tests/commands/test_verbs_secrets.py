@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.conftest import AccountEmulator
 from tests.commands.rented_project import RentedProject, install
+from tests.integration.conftest import AccountEmulator
 
 pytestmark = pytest.mark.timeout(300)
 API_KEY = 'c0ffee/api+key"of\\the=account'

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 import pytest
 
 from microcluster.lifecycle.locks import alone_on
+from tests.commands.rented_project import UP, UP_LIMIT_S, RentedProject, install
 from tests.integration.conftest import AccountEmulator
 from tests.integration.provider_cluster import Onlooker
-from tests.commands.rented_project import UP, UP_LIMIT_S, RentedProject, install
 from tests.integration.until import until
 
 pytestmark = pytest.mark.timeout(240)
