@@ -8,12 +8,11 @@ from pathlib import Path
 import docker
 import pytest
 import requests.exceptions
+from remote_cluster import built, cluster, hosts, keys, machines, mounted, offered, running  # noqa: F401 - fixtures
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 from emulator.machines import MACHINE_IMAGE
-
-pytest_plugins = ["remote_cluster"]
 
 OF_THE_PRODUCT = ("test_own_program", "test_torchrun", "test_whole_way")
 """Files whose tests have an account of their own; all others share the two machines of `remote_cluster`."""
