@@ -40,6 +40,8 @@ def down(home: Home, stack: str) -> int:
             unsaved_work.save_before_destroy(home, stack, os.environ, stages)
             _stop_job(home, stack, stages)
         code = _destroy(home, stack, stages) if held.resources else 0
+    if no_key and not held.held and code == 0:  # What went were Pulumi's own resources; the account was not asked.
+        return _nothing_here(home, stack, no_key)
     if billed:
         code = code or _prove_cancelled(home, stack, stages, in_state=bool(held.resources))
     if emulator:
