@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import configparser
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +20,12 @@ CALL_TIMEOUT_S = 60.0
 SECTION = "softlayer"
 USUAL_FILES = ("/etc/softlayer.conf", "~/.softlayer")
 """Where the official client looks, the later file first."""
+WELL_FORMED = {"username": re.compile("[!-<>-~]+"), "api_key": re.compile("[!-~]+")}
+"""Both are ASCII without blanks; a user name with an equals sign holds a second setting."""
+KEY_LIKE = re.compile(r"[0-9a-f]{32,}", re.IGNORECASE)
+"""The vendor's keys are 64 hexadecimal digits; no user has such a name."""
+IAM_USER = "apikey"
+"""The user name that goes with a key of IBM Cloud; as a key, it stands in the other's place."""
 WRITE_ANEW = "Write it anew: a line [softlayer], then lines like 'username = NAME' and 'api_key = KEY'."
 
 
@@ -86,11 +93,13 @@ def _checked(settings: Mapping[str, str | None], source: str) -> Credentials:
             f"looking for the account's key in {source}: {' and '.join(missing)} not found. "
             "Put both into a 0600 file and name it in softlayer:configFile, or export SL_USERNAME and SL_API_KEY."
         )
-    odd = [name for name in ("username", "api_key") if not values[name].isascii() or not values[name].isprintable()]
+    odd = [name for name, pattern in WELL_FORMED.items() if not pattern.fullmatch(values[name])]
+    if KEY_LIKE.search(values["username"]) or values["api_key"] == IAM_USER:
+        odd.append("username")
     if odd:
         raise CredentialsError(
-            f"looking for the account's key in {source}: {' and '.join(odd)} with characters that no key has, "
-            f"perhaps of a second line. {WRITE_ANEW}"
+            f"looking for the account's key in {source}: {' and '.join(odd)} not as the vendor writes it, "
+            f"perhaps both in one line, or one for the other. {WRITE_ANEW}"
         )
     return Credentials(
         username=values["username"],
@@ -106,6 +115,7 @@ def _endpoint(text: str, source: str) -> str:
     try:
         address = urlsplit(text)
         is_address = address.scheme in ("http", "https") and bool(address.hostname) and address.port != 0
+        is_address = is_address and not (address.username or address.password or address.query or address.fragment)
     except ValueError:
         is_address = False
     if not is_address or not text.isprintable():

@@ -10,6 +10,7 @@ from typing import Any
 import SoftLayer
 
 from providers.rental.errors import CallError, ProviderError
+from providers.rental.redaction import without_secrets
 from providers.softlayer.credentials import Credentials
 
 NOT_SENT = "not sent"
@@ -149,7 +150,11 @@ def reading(account: Any, what: str) -> Iterator[None]:
 
 
 def unreadable(doing: str, error: ApiError, key: Credentials) -> str:
-    """Say why the account cannot be read, and what a person does about it."""
+    """Say why the account cannot be read, and what a person does about it; never with the key, wherever it stands."""
+    return without_secrets(_reason(doing, error, key), key.api_key)
+
+
+def _reason(doing: str, error: ApiError, key: Credentials) -> str:
     asked = f"{doing} at {key.endpoint} as {key.username}"
     if error.is_unauthorised:
         return f"{asked}: the API refuses this key ({error.code}: {error.text}). Check the key file or SL_API_KEY."

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from providers.softlayer.account import open_account
 from providers.softlayer.calls import Api
 from providers.softlayer.credentials import Credentials, CredentialsError, load
-from providers.softlayer.errors import ApiError
+from providers.softlayer.errors import AccountError, ApiError
 from tests.unit.breaking_server import breaking_server
 
 KEY = "0123456789abcdef0123456789abcdef"
@@ -27,6 +28,12 @@ MALFORMED = {
     "the key as authority": f"[softlayer]\nusername = u\napi_key = k\nverify = {KEY}\n",
     "the key alone": KEY,
     "no user": f"[softlayer]\napi_key = {KEY}\n",
+    "both in one line": f"[softlayer]\nusername = u api_key = {KEY}\napi_key = {KEY}\n",
+    "both in one line without blanks": f"[softlayer]\nusername = u,api_key={KEY}\napi_key = {KEY}\n",
+    "the one for the other": f"[softlayer]\nusername = {KEY}\napi_key = u\n",
+    "the one of IBM Cloud for the other": f"[softlayer]\nusername = {KEY.replace('0', 'x')}\napi_key = apikey\n",
+    "the key in the address": f"[softlayer]\nusername = u\napi_key = k\nendpoint_url = http://u:{KEY}@127.0.0.1:9/xmlrpc/v3.1/\n",
+    "the key behind the address": f"[softlayer]\nusername = u\napi_key = k\nendpoint_url = http://127.0.0.1:9/rest/v3.1/?key={KEY}\n",
 }
 BYTES = {name: text.encode() for name, text in MALFORMED.items()} | {
     "no text": b"[softlayer]\nusername = u\napi_key = \xff\xfe" + KEY.encode(),
@@ -64,6 +71,14 @@ def test_with_a_file_named_the_file_in_the_home_is_not_read(home, content):
         named = home / "named.conf"
         named.write_text(f"{WHOLE}endpoint_url = {server.endpoint('/rest/v3.1/')}\n")
         assert Api(load(str(named)), threading.Event()).once("Account", "getObject") == 7
+
+
+def test_a_key_in_the_path_of_the_address_is_not_shown_when_nobody_answers(home):
+    path = home / "named.conf"
+    path.write_text(f"{WHOLE}endpoint_url = http://127.0.0.1:9/{KEY}/v3.1/\n")
+    with pytest.raises(AccountError, match="opening the account") as refused:
+        open_account(str(path))
+    assert KEY not in str(refused.value)
 
 
 def test_a_folder_instead_of_a_file_is_a_sentence(home):
