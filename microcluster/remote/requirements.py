@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from microcluster.remote.errors import RemoteError
 from microcluster.remote.host import Host
+from microcluster.remote.system import COMMANDS
 from microcluster.waiting import NotReadyError, wait_until
 
 RUNTIME = "nvidia"
@@ -17,10 +18,11 @@ OLDEST_PYTHON = "3.5"
 OLDEST_DOCKER = "17.09"
 """The first with `docker login --password-stdin` and a build on the host's network."""
 DOCKER_TIMEOUT_S = 60.0
-# It must run on Ubuntu 16.04. A missing program is an empty value.
+# It must run on Ubuntu 16.04. systemd is not asked for, as every step has a way without. A missing program is an empty value.
 FACTS = """. /etc/os-release 2>/dev/null; echo "system=$ID $VERSION_ID"
 echo "python=$(python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)"
 echo "apt=$(command -v apt-get)"
+echo "absent=$(for each; do command -v "$each" >/dev/null || printf '%s ' "$each"; done)"
 echo "docker=$(docker --version 2>/dev/null)"
 echo "runtimes=$(docker info --format '{{json .Runtimes}}' 2>/dev/null)"
 echo "driver=$(nvidia-smi >/dev/null 2>&1 && echo works)"
@@ -34,6 +36,7 @@ class Provided:
     system: str
     python: str
     apt: str
+    absent: str
     docker: str
     runtimes: str
     driver: str
@@ -63,8 +66,10 @@ def lacks(provided: Provided) -> list[str]:
     found = []
     if provided.python and _version(provided.python) < _version(OLDEST_PYTHON):
         found.append(f"Python {provided.python} instead of {OLDEST_PYTHON} or newer")
-    if not provided.python and not provided.apt:
-        found.append("no Python 3, and no apt-get to install it")
+    absent = provided.absent.split()
+    if absent and not provided.apt:
+        packages = sorted({COMMANDS[each] for each in absent})
+        found.append(f"no {', '.join(absent)} (of {', '.join(packages)}), and no apt-get to install them")
     if provided.docker and _version(provided.docker) < _version(OLDEST_DOCKER):
         found.append(f"{provided.docker.partition(',')[0]} instead of {OLDEST_DOCKER} or newer")
     if _is_installable(provided):
@@ -85,7 +90,7 @@ def lacks(provided: Provided) -> list[str]:
 
 def provided(host: Host) -> Provided:
     """Return what a machine has."""
-    lines = host.run(("sh", "-c", FACTS, "provided")).stdout.splitlines()
+    lines = host.run(("sh", "-c", FACTS, "provided", *COMMANDS)).stdout.splitlines()
     return Provided(**{name: value.strip() for name, _, value in (line.partition("=") for line in lines)})
 
 

@@ -9,8 +9,10 @@ from microcluster.remote.errors import CommandError, RemoteError
 from microcluster.remote.host import Host
 from microcluster.waiting import NotReadyError, wait_until
 
-COMMANDS = {"python3": "python3", "curl": "curl", "mkfs.ext4": "e2fsprogs", "wipefs": "util-linux", "cmp": "diffutils",
-            "ip": "iproute2", "update-ca-certificates": "ca-certificates"}  # fmt: skip
+COMMANDS = {"python3": "python3", "curl": "curl", "mkfs.ext4": "e2fsprogs", "cmp": "diffutils", "ip": "iproute2",
+            "update-ca-certificates": "ca-certificates", "mount": "mount",
+            **dict.fromkeys(("wipefs", "blkid", "lsblk", "findmnt", "blockdev"), "util-linux")}  # fmt: skip
+"""What the steps call, and the Debian package that has it."""
 INSTALL_TIMEOUT_S = 900.0
 LARGEST_SKEW_S = 60.0
 CLOCK_TIMEOUT_S = 120.0

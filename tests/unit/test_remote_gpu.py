@@ -51,6 +51,9 @@ class Bare(FakeMachine):
         return {
             "python": self.python,
             "apt": "/usr/bin/apt-get",
+            "absent": " ".join(
+                {"python3" if each == "python" else each for each in self.missing} & set(system.COMMANDS)
+            ),
             "docker": self.docker,
             "runtimes": known,
             "driver": "works",
@@ -167,10 +170,24 @@ def test_everything_that_an_image_lacks_is_named_at_once_before_anything_is_done
     assert machine.changes == []
 
 
-def test_a_machine_without_python_and_apt_is_refused():
-    assert "no Python 3, and no apt-get" in str(
-        pytest.raises(RemoteError, ensure_requirements, Bare("python", "apt")).value
-    )
+@pytest.mark.parametrize("missing", [(), ("curl", "python")])
+def test_where_apt_can_install_it_a_missing_command_is_no_reason_to_refuse(missing):
+    assert not ensure_requirements(Bare(*missing))
+
+
+def test_a_machine_without_apt_is_refused_with_every_command_that_it_lacks_and_its_package():
+    refused = pytest.raises(RemoteError, ensure_requirements, Bare("python", "wipefs", "apt"))
+    for named in ("python3", "wipefs", "(of python3, util-linux), and no apt-get to install them", "cluster.image"):
+        assert named in str(refused.value)
+
+
+def test_the_question_what_a_machine_brings_names_the_commands_that_it_lacks(tmp_path):
+    for name in {*system.COMMANDS, "python3"} - {"wipefs", "cmp"}:
+        (tmp_path / name).symlink_to("/bin/true")
+    argv = ("/bin/sh", "-c", requirements.FACTS, "provided", *system.COMMANDS)
+    asked = subprocess.run(argv, env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=False)
+    lines = dict(line.split("=", 1) for line in asked.stdout.splitlines())
+    assert (sorted(lines["absent"].split()), lines["apt"]) == (["cmp", "wipefs"], "")
 
 
 def test_an_older_system_that_has_everything_is_fine():
