@@ -14,18 +14,29 @@ VIEW = "VIRTUAL_GUEST_VIEW"
 BILLS = "ACCOUNT_SUMMARY_VIEW"
 NAMES = {
     "SERVER_ADD": "Add Server",
+    "INSTANCE_UPGRADE": "Add/Upgrade Cloud Instances",
+    "PUBLIC_NETWORK_COMPUTE": "Add Compute with Public Network Port",
     "SERVER_CANCEL": "Cancel Server",
+    "CUSTOMER_SSH_KEY_MANAGEMENT": "Manage SSH Keys",
+    "MANAGE_SECURITY_GROUPS": "Manage Security Groups",
+    "PORT_CONTROL": "Manage Port Control",
+    "HOSTNAME_EDIT": "Edit Hostname/Domain",
+    "REMOTE_MANAGEMENT": "IPMI Remote Management",
     VIEW: "View Virtual Server Details",
     BILLS: "View Account Summary",
     ALL_DEVICES: "access to all virtual servers, also to new ones",
 }
-"""The key names, and what the vendor's console calls them."""
+"""What an `up` and its `down` need: orders, larger disks, cancellations, keys, groups, port speeds, notes and restarts.
+
+The key names, and what the vendor's console calls them (sldn.softlayer.com, "Permission Enforcement in the SoftLayer API").
+Tags need VIEW and ALL_DEVICES (cloud.ibm.com/docs/account?topic=account-access); docs/never-run.md says what is not certain.
+"""
 SEEING = (VIEW, BILLS, ALL_DEVICES)
 PORTAL = "Manage > Access (IAM) > Users > the user > Classic infrastructure"
 
 
 def check_to_order(account: Account) -> None:
-    """Refuse to order with a user who could not see or cancel what was ordered.
+    """Refuse to order with a user who could not see, set up or cancel what was ordered.
 
     Raises:
         ProviderError: the text names what is missing, and where it is granted.

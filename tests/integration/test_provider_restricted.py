@@ -7,9 +7,10 @@ import xmlrpc.client
 
 import pytest
 
+from providers.softlayer import rights
 from providers.softlayer.calls import SETTLED_S
 from tests.integration.lossy_wire import lossy_wire
-from tests.integration.provider_cluster import LEDGER, Onlooker, guest
+from tests.integration.provider_cluster import LEDGER, Cluster, Onlooker, guest
 from tests.integration.provider_driver import Driver, Failed, Resource
 
 TIME_SCALE = 0.02
@@ -65,10 +66,24 @@ def test_with_its_journal_lost_a_ledger_does_not_call_clean_what_its_user_cannot
         driver.delete(Resource("Ledger", "ledger", "x", LEDGER, {}))
 
 
+def test_the_rights_that_the_ledger_asks_for_suffice_for_the_whole_life_of_a_cluster(emulator_with, tmp_path):
+    """The account's table of rights is its own, so that a call of ours that needs one more is refused here."""
+    emulator = emulator_with(restricted_user="limited", restricted_permissions=list(rights.NAMES))
+    limited = tmp_path / "limited.conf"
+    limited.write_text(emulator.config_file.read_text().replace("username = local", "username = limited"))
+    with Driver(limited, TIME_SCALE) as driver:
+        cluster = Cluster(driver, ("gpu-0",))
+        made = driver.create("VirtualGuest", "gpu-1", {**cluster.guest("gpu-1"), "dataDisksGb": [500]})
+        changes = {"tags": ["mine"], "portSpeedMbps": 100, "dataDisksGb": [1000]}
+        cluster.guests["gpu-1"] = driver.update(made, {**made.inputs, **changes})
+        cluster.destroy()
+    assert Onlooker(emulator.config_file).billed() == []
+
+
 def test_a_user_who_sees_no_bills_takes_no_living_guest_for_cancelled(emulator_with, tmp_path):
     """Such a user is shown the guest without its billing item, as if it were cancelled."""
-    rights = ["ACCESS_ALL_GUEST", "SERVER_ADD", "SERVER_CANCEL", "VIRTUAL_GUEST_VIEW"]
-    emulator = emulator_with(restricted_user="limited", restricted_permissions=rights)
+    granted = [each for each in rights.NAMES if each != rights.BILLS]
+    emulator = emulator_with(restricted_user="limited", restricted_permissions=granted)
     owner = Onlooker(emulator.config_file)
     with Driver(emulator.config_file, TIME_SCALE) as full:
         made = full.create("VirtualGuest", "gpu-0", guest("gpu-0"))

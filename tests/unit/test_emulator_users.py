@@ -10,6 +10,8 @@ from emulator.softlayer.dispatch import Dispatcher
 from emulator.softlayer.faults import Fault
 from tests.unit.emulated import Emulated, template
 
+UPGRADE = "SoftLayer_Container_Product_Order_Virtual_Guest_Upgrade"
+
 
 def limited(tmp_path, *missing: str):
     """An account with one guest, and a function that calls as a user who lacks some rights."""
@@ -49,6 +51,33 @@ def test_without_the_right_to_see_bills_none_is_shown(tmp_path):
     assert call("Account", "getAllTopLevelBillingItems") == []
     guest = call("Virtual_Guest", "getObject", identifier=guest_id, mask="mask[id,billingItem[id]]")
     assert guest == {"id": guest_id}
+
+
+@pytest.mark.parametrize(
+    ("missing", "service", "method", "arguments"),
+    [
+        (users.INSTANCES, "Virtual_Guest", "createObject", (template("gpu-1"),)),
+        (users.PUBLIC_PORT, "Virtual_Guest", "createObject", (template("gpu-1"),)),
+        (users.INSTANCES, "Product_Order", "placeOrder", ({"complexType": UPGRADE},)),
+        (users.KEYS, "Security_Ssh_Key", "createObject", ({"key": "ssh-ed25519 AAAA", "label": "a"},)),
+        (users.GROUPS, "Network_SecurityGroup", "createObject", ({"name": "a"},)),
+        (users.PORTS, "Virtual_Guest", "setPublicNetworkInterfaceSpeed", (1000,)),
+        (users.NAMES_OF_DEVICES, "Virtual_Guest", "editObject", ({"notes": "a"},)),
+        (users.POWER, "Virtual_Guest", "rebootDefault", ()),
+    ],
+)
+def test_each_kind_of_change_is_a_right_of_its_own(tmp_path, missing, service, method, arguments):
+    emulated, guest_id, call = limited(tmp_path, missing)
+    before = dict(emulated.account.store.guests)
+    with pytest.raises(Fault, match="Access Denied"):
+        call(service, method, *arguments, identifier=guest_id if service == "Virtual_Guest" else None)
+    assert dict(emulated.account.store.guests) == before
+
+
+def test_a_guest_without_a_public_port_needs_no_right_to_one(tmp_path):
+    emulated, _, call = limited(tmp_path, users.PUBLIC_PORT)
+    call("Virtual_Guest", "createObject", {**template("gpu-1"), "privateNetworkOnlyFlag": True})
+    assert len(emulated.account.store.guests) == 2
 
 
 def test_ordering_and_cancelling_are_rights_of_their_own(tmp_path):

@@ -5,7 +5,9 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
+from SoftLayer.fixtures import SoftLayer_User_Permission_Department as vendors_list
 
+from emulator.softlayer import users
 from providers.rental.errors import ProviderError
 from providers.softlayer import rights
 
@@ -39,6 +41,14 @@ def test_a_missing_right_is_named_before_the_first_order_with_where_to_grant_it(
     said = rf"user somebody at https://api.test: it lacks '{rights.NAMES[name]}' \({name}\)\. Nothing was ordered.*"
     with pytest.raises(ProviderError, match=rf"{said}slcli user edit-permissions somebody --enable -p {name}'"):
         rights.check_to_order(account(**without(name)))
+
+
+def test_the_rights_are_the_vendors_by_key_name_and_by_the_name_in_its_console():
+    listed = [each for department in vendors_list.getAllObjects for each in department["permissions"]]
+    known = {each["keyName"]: each["name"] for each in listed}
+    console = {name: rights.NAMES[name] for name in rights.NAMES if name != rights.ALL_DEVICES}
+    assert {name: known.get(name) for name in console} == console
+    assert users.PERMISSIONS.issubset(known)
 
 
 def test_all_missing_rights_are_named_together():
