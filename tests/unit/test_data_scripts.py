@@ -74,6 +74,23 @@ def test_a_host_whose_data_are_spoilt_has_none(hosts):
     assert run(hosts, "has", "other").returncode == 1
 
 
+@pytest.mark.parametrize("name", ["ID", "train"])
+def test_data_that_cannot_be_read_are_not_called_lacking(hosts, name):
+    """A folder in the place of a file plays a disk with errors, on which a file is there and its reading fails."""
+    given(hosts)
+    for host in hosts:
+        (host / "data" / name).unlink()
+        (host / "data" / name).mkdir()
+    assert run(hosts, "whole").returncode == 2
+    assert run(hosts, "has", "other").returncode == 2
+
+
+@pytest.mark.parametrize("name", ["ID", "train", "SHA256SUMS"])
+def test_data_of_which_a_file_is_missing_are_lacking(hosts, name):
+    (hosts[0] / "data" / name).unlink()
+    assert run(hosts, "whole").returncode == 1
+
+
 def test_a_host_that_cannot_be_reached_gives_sshs_own_code_and_not_that_of_lacking_data(hosts):
     here, _ = hosts
     given(hosts)
