@@ -157,6 +157,8 @@ class FakeMachine(Host):
         return (0, value + "\n") if value else (2, "")
 
     def _wipefs(self, words, stdin):
+        if words[1:-1] != ("--parsable",):
+            return 1, "", f"wipefs: unrecognized option '{words[1]}' (of util-linux 2.27, as on Ubuntu 16.04)"
         disk = self.disks[words[-1]]
         found = disk.signatures or disk.kind
         return f"# offset,uuid,label,type\n0x438,,{disk.label},{found}\n" if found else ""

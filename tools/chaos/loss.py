@@ -64,7 +64,7 @@ def cases(verb: Verb, calls: int, seed: int) -> Iterator[Case]:
         chance = Random(f"{seed}-{verb}-{number}")
         moment, then = chance.choice(list(Moment)), chance.choice(list(Verb))
         killed = Kill(verb, call, Target.TREE, Blow.KILL, moment, then, seed * 100_000 + number)
-        # Without a journal an order that the lists do not show yet is known to nobody, so that the two are not combined.
+        # Lists that lag as well are played in tests/integration/test_provider_two_computers.py: the wait for them is long.
         yield Case(killed, damage, journal_lost=chance.random() < 0.3)
 
 
