@@ -79,10 +79,12 @@ def update(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapp
     spec, backend = GroupSpec.of(inputs), op.backend(old.get("accountId"))
     account = backend.account
     found = account.api.find("Network_SecurityGroup", resource_id, "mask[id,name,description]")
-    if found is not None and spec.name != found["name"] and not _bears(found, op, spec):
+    if found is not None and not _bears(found, op, spec):
         raise ProviderError(
-            f"changing security group {resource_id} ('{found['name']}'): neither its name nor its description is this stack's, "
-            "so it is somebody else's. Nothing was done to it. Take it out of the state with 'pulumi state delete'."
+            f"changing security group {resource_id} ('{found['name']}'): its description does not begin with "
+            f"'{marks.notes(marks.owner(op.stack, spec.mark))}', so it is not this stack's, or was described anew. Nothing was "
+            "done to it. If it is yours, put that back and run the command again; if not, take it out of the state with "
+            "'pulumi state delete'."
         )
     account.api.ensure("Network_SecurityGroup", "editObject", _head(op, spec), id=int(resource_id))
     return _with_rules(op, backend, spec, resource_id)
