@@ -1,6 +1,7 @@
 """The parser of the training log on what OpenSeq2Seq 8681d381 itself printed: two ranks, this project's configuration, 30 steps.
 
 ``real_logs`` holds its lines as mpirun passed them on, with fewer sample sentences, variables and lines of configuration.
+``best`` goes on for three steps after a best model of 300. When it saves one, OpenSeq2Seq prints nothing (utils/hooks.py).
 """
 
 from __future__ import annotations
@@ -62,6 +63,12 @@ def test_a_resume_counts_its_losses_and_evaluations_from_the_checkpoint():
     assert values("resume", "train", "step") == [30, 40]
     found = evaluations([*events, {"event": "checkpoint", "step": 45}, {"event": "end"}], 20)
     assert [one.step for one in found] == [0, 20, 30, 30, 45]
+
+
+def test_a_resume_from_a_best_model_counts_from_the_step_in_its_name():
+    assert values("best", "restored", "step") == [300]
+    assert values("best", "train", "step") == [300]
+    assert values("best", "validation", "loss") == [3.5881, 3.4404]
 
 
 def test_a_diverged_training_shows_nan_and_finishes_as_if_all_were_well():
