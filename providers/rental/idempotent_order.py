@@ -115,7 +115,8 @@ def _hold_claim(op: Operation, backend: Backend, request: OrderRequest) -> bool:
 def _take_over(op: Operation, backend: Backend, request: OrderRequest, claim: Claim, ours: str) -> None:
     """Write our journal's name, and wait until whatever another computer ordered is in the lists."""
     backend.write_claim(request.owner, Claim(claim.object_id, ours))
-    settle_s = settled_s(backend) * op.deadline.time_scale
+    # Who looked at the claim just before may send its order until then.
+    settle_s = (CLAIM_KNOWN_FOR_S + settled_s(backend)) * op.deadline.time_scale
     op.log.info(
         f"The account has this stack's claim {claim.object_id}, and this computer's journal did not order with it last: "
         f"another computer did, or the journal was lost. Waits {settle_s:.0f} s, once, until whatever was ordered is in the "

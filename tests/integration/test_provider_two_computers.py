@@ -21,7 +21,7 @@ CLOCK_RATE = 60
 TIME_SCALE = 0.05
 SETTLED_REAL_S = SETTLED_S * TIME_SCALE
 LAG_REAL_S = SETTLED_REAL_S - 3
-WAITS = "Waits 9 s, once, until whatever was ordered is in the account's lists"
+WAITS = "Waits 10 s, once, until whatever was ordered is in the account's lists"
 
 
 @dataclass
