@@ -94,7 +94,7 @@ def test_down_without_a_key_says_that_the_account_was_not_asked_and_fails(home: 
     assert "Nothing of stack" not in done.stdout
 
 
-def test_down_without_a_key_that_removes_pulumis_own_resources_says_that_the_account_was_not_asked(home: Home) -> None:
+def test_down_without_a_key_that_removes_pulumis_own_resources_says_that_the_account_was_not_read(home: Home) -> None:
     """An `up` that the ledger refused leaves a state with the stack and its provider alone."""
     state = json.loads(pulumi_state.path_of("p100", home).read_text())
     urn = "urn:pulumi:p100::microcluster::pulumi:pulumi:Stack::microcluster-p100"
@@ -104,7 +104,7 @@ def test_down_without_a_key_that_removes_pulumis_own_resources_says_that_the_acc
     done = run(home, "down", "p100")
     assert pulumi_state.known("p100", home).resources == 0, done.stdout + done.stderr
     assert done.returncode == 1, done.stdout + done.stderr
-    assert "its account was not asked" in done.stdout and "rents it again" not in done.stdout
+    assert "the account was not read" in done.stdout and "rents it again" not in done.stdout
 
 
 def test_an_up_with_a_wrong_stack_file_is_refused_within_seconds_and_leaves_nothing_behind(home: Home) -> None:
