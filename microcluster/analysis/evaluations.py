@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from microcluster.analysis.events import Event
-from microcluster.jobs.kind import Metric
+from microcluster.jobs.values import Metric
 
 
 @dataclass(frozen=True)

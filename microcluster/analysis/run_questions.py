@@ -8,7 +8,7 @@ from typing import Any
 
 from microcluster.analysis.evaluations import evaluations
 from microcluster.analysis.events import Event
-from microcluster.jobs.kind import Metric
+from microcluster.jobs.values import Metric
 from microcluster.plain_text import count, duration
 
 Point = tuple[int, float]

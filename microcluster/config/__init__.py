@@ -27,7 +27,8 @@ from microcluster.config.safe_yaml import TextProblem, printable, read
 from microcluster.home import Home
 from microcluster.jobs.cluster_facts import SourceFile
 from microcluster.jobs.image import TRAINER_FILE, is_local, local_name
-from microcluster.jobs.kind import Section, kind_of
+from microcluster.jobs.kind import kind_of
+from microcluster.jobs.values import Section
 from microcluster.plain_text import count
 
 __all__ = [

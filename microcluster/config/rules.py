@@ -11,7 +11,9 @@ from microcluster.config.data import data as finished_data
 from microcluster.config.errors import unknown_key
 from microcluster.config.safe_yaml import shown
 from microcluster.config.validators import problem_of_path, run_or_reason
-from microcluster.jobs.kind import KINDS, Hardware, JobKind, Origin, kind_of
+from microcluster.jobs.contract import JobKind
+from microcluster.jobs.kind import KINDS, kind_of
+from microcluster.jobs.values import Hardware, Origin
 
 DOCUMENTATION_CIDR = "203.0.113.7/32"
 ACCOUNT_KEYS = ("configFile", "timeScale")

@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from microcluster.jobs.kind import DEFAULT, KINDS, ImageAdditions, Runtime, kind_of
+from microcluster.jobs.kind import DEFAULT, KINDS, kind_of
+from microcluster.jobs.values import ImageAdditions, Runtime
 
 
 class ClusterFactsError(Exception):

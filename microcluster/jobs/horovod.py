@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from microcluster.jobs.kind import Process, Run
 from microcluster.jobs.launch import mpirun
 from microcluster.jobs.own_program import OwnProgram
 from microcluster.jobs.own_program.section import OwnProgramSection
+from microcluster.jobs.values import Process, Run
 
 
 class HorovodSection(OwnProgramSection):
@@ -18,7 +18,7 @@ class HorovodSection(OwnProgramSection):
 
 
 class Horovod(OwnProgram):
-    """See `microcluster.jobs.kind.JobKind`."""
+    """See `microcluster.jobs.contract.JobKind`."""
 
     name = "horovod"
     runtimes = ("container",)

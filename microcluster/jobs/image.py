@@ -6,7 +6,8 @@ import hashlib
 import re
 
 from microcluster.jobs.cluster_facts import Container
-from microcluster.jobs.kind import Image, kind_of
+from microcluster.jobs.kind import kind_of
+from microcluster.jobs.values import Image
 
 EXAMPLE = "nvcr.io/nvidia/tensorflow:19.05-py3"
 LOCAL_REPOSITORY = "microcluster/training"

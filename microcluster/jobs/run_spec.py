@@ -11,9 +11,11 @@ from agent.kill_run import RUN_VARIABLE, STAGING_LABEL
 from microcluster.catalog.gpus import GPUS
 from microcluster.jobs import image, staging_plan
 from microcluster.jobs.cluster_facts import ClusterFacts
-from microcluster.jobs.kind import JobKind, Process, Run, World, kind_of
+from microcluster.jobs.contract import JobKind
+from microcluster.jobs.kind import kind_of
 from microcluster.jobs.launch.mpirun import RSH_AGENT
 from microcluster.jobs.rendering import render
+from microcluster.jobs.values import Process, Run, World
 
 WATCH_EVERY_S, SAMPLE_EVERY_S = 5, 20
 """How often the supervisor looks for checkpoints and alarms, and how often it asks every machine how it is."""

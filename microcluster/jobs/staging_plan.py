@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from microcluster.jobs.cluster_facts import Job
-from microcluster.jobs.kind import DataPlan, kind_of
+from microcluster.jobs.kind import kind_of
+from microcluster.jobs.values import DataPlan
 
 
 def data_of(job: Job, mount_point: str) -> DataPlan | None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from microcluster.jobs.kind import Process, Run
 from microcluster.jobs.launch import torchrun
 from microcluster.jobs.own_program import OwnProgram, OwnProgramJob
 from microcluster.jobs.own_program.section import OwnProgramSection
 from microcluster.jobs.rendering import render
+from microcluster.jobs.values import Process, Run
 
 
 class TorchrunSection(OwnProgramSection):
@@ -19,7 +19,7 @@ class TorchrunSection(OwnProgramSection):
 
 
 class Torchrun(OwnProgram):
-    """See `microcluster.jobs.kind.JobKind`."""
+    """See `microcluster.jobs.contract.JobKind`."""
 
     name = "torchrun"
     runtimes = ("container", "host")

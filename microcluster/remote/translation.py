@@ -10,7 +10,7 @@ from pathlib import Path
 import agent
 from microcluster.jobs import image
 from microcluster.jobs.cluster_facts import ClusterFacts
-from microcluster.jobs.kind import JobKind, Translator
+from microcluster.jobs.contract import JobKind, Translator
 from microcluster.plain_text import count
 from microcluster.remote.download_run import RemoteFile
 from microcluster.remote.errors import CommandError, RemoteError

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from microcluster.jobs.kind import PinnedSource
+from microcluster.jobs.values import PinnedSource
 from microcluster.setup.image_inputs import NOT_INPUTS, input_files, input_hash
 
 NOWHERE = "none"

@@ -18,7 +18,8 @@ from microcluster.analysis.bottleneck import Link
 from microcluster.analysis.run_questions import Answer, Curves
 from microcluster.analysis.run_state import Outcome
 from microcluster.jobs.cluster_facts import ClusterFacts
-from microcluster.jobs.kind import GRADIENT_BYTES, kind_of
+from microcluster.jobs.kind import kind_of
+from microcluster.jobs.values import GRADIENT_BYTES
 from microcluster.plain_text import note, say
 from microcluster.remote import job as remote_job
 from microcluster.remote import run_export

@@ -7,7 +7,8 @@ from pathlib import Path
 import invoke
 
 from microcluster.jobs.cluster_facts import ClusterFacts
-from microcluster.jobs.kind import JobKind, kind_of
+from microcluster.jobs.contract import JobKind
+from microcluster.jobs.kind import kind_of
 from microcluster.plain_text import count, note, one_line, say
 from microcluster.remote import fetched_model
 from microcluster.remote import job as remote_job

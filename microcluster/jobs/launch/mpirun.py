@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agent.kill_run import RUN_VARIABLE
-from microcluster.jobs.kind import Process, Run, World
+from microcluster.jobs.values import Process, Run, World
 
 RSH_AGENT = "sh /run/microcluster/ssh"
 """The words of mpirun's remote shell; by `sh`, because Ubuntu mounts /run without the right to execute files there."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agent import spec
-from microcluster.jobs.kind import Process, Run, World
+from microcluster.jobs.values import Process, Run, World
 
 ROLE = "torchrun-agent"
 WORLD = "torch_world"

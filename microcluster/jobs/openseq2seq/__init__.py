@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from microcluster.jobs.cluster_facts import Container
-from microcluster.jobs.kind import (
+from microcluster.jobs.launch.mpirun import WORLD, on_every_rank
+from microcluster.jobs.openseq2seq import model, section, translation
+from microcluster.jobs.openseq2seq.datasets import DATASETS, LARGEST_FINISHED_BYTES, NEEDED
+from microcluster.jobs.openseq2seq.image import SOURCE, training_image
+from microcluster.jobs.openseq2seq.model import OpenSeq2SeqJob
+from microcluster.jobs.values import (
     GRADIENT_BYTES,
     AgentModule,
     DataPlan,
@@ -19,15 +24,10 @@ from microcluster.jobs.kind import (
     Sections,
     Workload,
 )
-from microcluster.jobs.launch.mpirun import WORLD, on_every_rank
-from microcluster.jobs.openseq2seq import model, section, translation
-from microcluster.jobs.openseq2seq.datasets import DATASETS, LARGEST_FINISHED_BYTES, NEEDED
-from microcluster.jobs.openseq2seq.image import SOURCE, training_image
-from microcluster.jobs.openseq2seq.model import OpenSeq2SeqJob
 
 
 class OpenSeq2Seq:
-    """See `microcluster.jobs.kind.JobKind`."""
+    """See `microcluster.jobs.contract.JobKind`."""
 
     name = "openseq2seq"
     runtimes = ("container",)

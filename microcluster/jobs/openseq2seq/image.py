@@ -6,8 +6,8 @@ import re
 
 from microcluster.jobs.cluster_facts import Container
 from microcluster.jobs.image import is_local
-from microcluster.jobs.kind import Image, PinnedSource
 from microcluster.jobs.rendering import render
+from microcluster.jobs.values import Image, PinnedSource
 
 TEMPLATE = "openseq2seq/Dockerfile"
 COMMIT = "8681d381"

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, StrictInt, StrictStr
 
 from microcluster.jobs.image import LOCAL_REPOSITORY, is_local
-from microcluster.jobs.kind import MOST_STEPS, Hardware, Origin, Section, Sections
 from microcluster.jobs.openseq2seq.image import TRAINER
+from microcluster.jobs.values import MOST_STEPS, Hardware, Origin, Section, Sections
 
 STAND_IN = "stand-in"
 ONLY_STAND_IN = "the local training image holds nothing else; OPENSEQ2SEQ_SOURCE=... make images brings OpenSeq2Seq"

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import sacrebleu
 
-from microcluster.jobs.kind import Score
 from microcluster.jobs.rendering import render
+from microcluster.jobs.values import Score
 
 BATCH = 16
 MAX_LENGTH = 256

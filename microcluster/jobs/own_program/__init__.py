@@ -10,7 +10,10 @@ from dataclasses import dataclass
 
 from microcluster.jobs.cluster_facts import Container, Data, SourceFile
 from microcluster.jobs.image import is_ours
-from microcluster.jobs.kind import (
+from microcluster.jobs.own_program import wandb
+from microcluster.jobs.own_program.section import OwnProgramSection
+from microcluster.jobs.rendering import render
+from microcluster.jobs.values import (
     DEFAULT_MODEL_BYTES,
     AgentModule,
     Hardware,
@@ -22,9 +25,6 @@ from microcluster.jobs.kind import (
     Schedule,
     Sections,
 )
-from microcluster.jobs.own_program import wandb
-from microcluster.jobs.own_program.section import OwnProgramSection
-from microcluster.jobs.rendering import render
 
 PROGRAM = "the user's own program"
 PROGRAM_FOLDER = "/opt/program"
@@ -57,7 +57,7 @@ class OwnProgramJob:
 
 
 class OwnProgram:
-    """See `microcluster.jobs.kind.JobKind`; a kind adds its name, its roles, and how ranks start."""
+    """See `microcluster.jobs.contract.JobKind`; a kind adds its name, its roles, and how ranks start."""
 
     name: str
     facts = OwnProgramJob

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, StrictStr
 
-from microcluster.jobs.kind import Section
+from microcluster.jobs.values import Section
 
 LONGEST = 1000
 SOURCE = re.compile(r"https://[A-Za-z0-9.-]+(/[A-Za-z0-9_.~-]+)+|(~|\.{1,2}|\$MICROCLUSTER_HOME)?/?[A-Za-z0-9_./ -]*")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from microcluster.jobs.kind import Run
+from microcluster.jobs.values import Run
 
 KEY = "WANDB_API_KEY"
 SECRETS = (KEY,)
