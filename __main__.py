@@ -4,7 +4,7 @@ import sys
 
 import pulumi
 
-from components.cluster import TrainingCluster, TrainingClusterArgs
+from components.cluster import TrainingClusterArgs, declare_cluster
 from components.job import TrainingJob, TrainingJobArgs
 from microcluster import config
 
@@ -15,7 +15,7 @@ ALREADY_LOGGED = 32
 def main() -> None:
     stack = config.load()
     owner = config.owner(stack.name)
-    cluster = TrainingCluster("cluster", TrainingClusterArgs(stack, owner))
+    cluster = declare_cluster("cluster", TrainingClusterArgs(stack, owner))
     job = TrainingJob("job", TrainingJobArgs(stack, owner, cluster))
     pulumi.export("pricePerHour", cluster.price_per_hour)
     pulumi.export("priceSource", cluster.price_source)

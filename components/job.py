@@ -53,7 +53,7 @@ class TrainingJob(pulumi.ComponentResource):
             pulumi.log.warn(plan.warning, self)
         # The old run must end before the new one starts: both need the same GPUs.
         own = pulumi.ResourceOptions(parent=self, depends_on=args.cluster.ready, delete_before_replace=True)
-        step(f"{name}-run", "start-job", self.facts, [self.run, *args.cluster.guest_ids], own, undo="stop-job")
+        step(f"{name}-run", "start-job", self.facts, [self.run, *args.cluster.machine_ids], own, undo="stop-job")
         self.register_outputs({"run": self.run})
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import sys
-from typing import TextIO
+from typing import Any, TextIO
 
 SEQUENCE = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI: colors, cursor, erasing
@@ -34,6 +34,17 @@ def lines(text: str) -> str:
 def one_line(text: str) -> str:
     """Return ``text`` on one line, without control characters."""
     return re.sub(r"[\t\n]+", " ", lines(text))
+
+
+def printable(text: str, longest: int = 80) -> str:
+    """Return ``text`` on one line, without control characters, cut to ``longest``."""
+    clean = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return clean if len(clean) <= longest else f"{clean[:longest]}..."
+
+
+def shown(value: Any) -> str:
+    """Return a value for a message."""
+    return printable(repr(value))
 
 
 def say(text: str, out: TextIO | None = None, end: str = "\n") -> None:

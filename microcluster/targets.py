@@ -41,12 +41,12 @@ def images(home: Home, _: str) -> int:
 
 def emulator(home: Home, stack: str) -> int:
     """Start the emulated account of a stack, with the images of its machines."""
-    state = stacks.emulator_of(stack, home)
-    if state is None:
+    account = stacks.emulator_of(stack, home)
+    if account is None:
         raise SetupError(
             f"Stack {stack} has a real account, not an emulated one. Try: make emulator STACK=local", MISTAKE
         )
-    emulated_account.start(state, home, Stages(), stacks.local_image_of(stack))
+    emulated_account.start(account, home, Stages(), stacks.local_image_of(stack))
     say("Next: `make up`, or `. ./env.sh` and `python -m emulator status`.")
     return 0
 

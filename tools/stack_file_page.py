@@ -5,32 +5,26 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from pydantic import BaseModel
 
 from microcluster import config
-from microcluster.catalog import softlayer as catalog
+from microcluster.accounts.registry import ACCOUNTS, account_of
 from microcluster.config import rules
-from microcluster.config.model import Cluster, Container
+from microcluster.config.model import Container
 from microcluster.jobs.kind import KINDS, kind_of
 
 PAGE = Path(__file__).parents[1] / "docs" / "stack-file.md"
 BEGIN, END = "<!-- from here: python -m tools.stack_file_page -->", "<!-- to here -->"
-STACKS = {"openseq2seq": "v100"}
-"""The stack, by its kind, whose values show where a default comes from."""
+STACKS = {"openseq2seq": "v100", "softlayer": "v100"}
+"""The stack, by its kind or its account, whose values show where a default comes from."""
 HEAD = ["| key | type | default | range |", "|---|---|---|---|"]
 TYPES = {"integer": "number", "number": "number", "string": "text", "array": "list of texts", "boolean": "yes or no"}
 RANGES = {
-    "cluster.datacenter": ", ".join(catalog.DATACENTERS),
-    "cluster.flavor": ", ".join(f"{name} ({flavor.gpus}x {flavor.gpu})" for name, flavor in catalog.FLAVORS.items()),
+    "cluster.account": ", ".join(f"`{name}`" for name in ACCOUNTS),
     "cluster.adminCidrs": "IPv4 networks, together not more than a /8",
-    "cluster.portSpeedMbps": ", ".join(map(str, catalog.PORT_SPEEDS_MBPS)) + "; with more than one node 1000",
-    "cluster.dataDiskGb": ", ".join(map(str, catalog.DATA_DISK_SIZES_GB)),
-    "cluster.os": ", ".join(catalog.OPERATING_SYSTEMS) + "; not with `image`",
-    "cluster.image": "id or global identifier of an image of the account; not with `os`",
-    "cluster.router": "id of a backend router; not with `privateVlan`",
-    "cluster.privateVlan": "id of a VLAN; not with `router`",
     "container.image": "image reference with its registry",
     "container.name": "a lower-case word of at most 31 characters",
     "container.registryKeyFile": "path that begins with `~/`, `/` or `$MICROCLUSTER_HOME/`",
@@ -45,30 +39,37 @@ RANGES = {
     "job.checkpoints": "pattern of their names in `{logdir}`, with the group `step`; the last step has to save one",
     "job.data": "https address of a tar (`#sha256=HEX` pins it), or a folder or tar of this computer",
 }
-MEANINGS = {
-    "configFile": (
-        "path",
-        "the client's usual sources",
-        "file with user, key and endpoint, in the official client's format",
-    ),
-    "timeScale": (
-        "number",
-        "1",
-        f"above 0 and up to {rules.LONGEST_TIME_SCALE}: the unit of all waits of the provider, for tests",
-    ),
-}
+TIME_SCALE = (
+    f"number | 1 | above 0 and up to {rules.LONGEST_TIME_SCALE}: the unit of all waits of the provider, for tests"
+)
 
 
 def tables() -> str:
-    """Return the tables of all sections, of which `job` has one for each kind."""
-    origins = _origins("v100")
-    text = [*HEAD, *_rows("cluster", Cluster, origins), *_rows("container", Container, origins)]
+    """Return the tables of all sections: `cluster` has one for each account, `job` one for each kind."""
+    text = []
+    for name in ACCOUNTS:
+        account, own = account_of(name), _origins(STACKS[name])
+        ranges = {f"cluster.{key}": words for key, words in account.ranges.items()}
+        text += [
+            f"With `account: {name}`:",
+            "",
+            *HEAD,
+            *_rows("cluster", account.section, own, ranges),
+            *_settings(name),
+            "",
+        ]
+    text += ["The container:", "", *HEAD, *_rows("container", Container, _origins("v100"))]
     for kind in KINDS:
         own = _origins(STACKS[kind]) if kind in STACKS else {}
         text += ["", f"With `kind: {kind}`:", "", *HEAD, *_rows("job", kind_of(kind).section, own)]
-    text += ["", "Keys of the account, `softlayer:...`:", "", *HEAD]
-    text += [f"| `softlayer:{key}` | {' | '.join(MEANINGS[key])} |" for key in rules.ACCOUNT_KEYS]
     return "\n".join(text)
+
+
+def _settings(account: str) -> list[str]:
+    """Return the rows of the keys beside the sections, `NAME:...`."""
+    kind = account_of(account)
+    rows = {kind.key_setting: f"path | {' | '.join(kind.key_setting_meaning)}", rules.TIME_SCALE: TIME_SCALE}
+    return [f"| `{account}:{key}` | {row} |" for key, row in rows.items()]
 
 
 def written() -> str:
@@ -81,13 +82,18 @@ def _origins(stack: str) -> dict[str, tuple[Any, str]]:
     return {path: (value, source) for path, value, source in config.read_file(stack).origins}
 
 
-def _rows(section: str, model: type[BaseModel], origins: Mapping[str, tuple[Any, str]]) -> Iterator[str]:
+def _rows(
+    section: str,
+    model: type[BaseModel],
+    origins: Mapping[str, tuple[Any, str]],
+    ranges: Mapping[str, str] = MappingProxyType({}),
+) -> Iterator[str]:
     schema = model.model_json_schema()
     for key, facts in schema["properties"].items():
         one = next((each for each in facts.get("anyOf", ()) if each.get("type") != "null"), facts)
         path = f"{section}.{key}"
         default = _default(*origins[path]) if path in origins else _plain(facts, key in schema.get("required", ()))
-        yield f"| `{path}` | {_type(one)} | {default} | {RANGES.get(path) or _range(one)} |"
+        yield f"| `{path}` | {_type(one)} | {default} | {ranges.get(path) or RANGES.get(path) or _range(one)} |"
 
 
 def _plain(schema: Mapping[str, Any], required: bool) -> str:

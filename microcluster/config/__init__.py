@@ -15,25 +15,26 @@ import pulumi
 from pulumi.runtime.config import CONFIG
 from pydantic import ValidationError
 
+from microcluster.accounts.account import ClusterSection
+from microcluster.accounts.registry import ACCOUNTS, DEFAULT, account_of, name_in
 from microcluster.config.data import Data, DataFile, data_of
 from microcluster.config.data_files import find_files
-from microcluster.config.errors import ConfigError, sentence, unknown_key
-from microcluster.config.model import Cluster, Container, StackFile, keys_at, stack_file
+from microcluster.config.errors import EXAMPLES, ConfigError, sentence, unknown_key
+from microcluster.config.model import Container, StackFile, keys_at, stack_file
 from microcluster.config.owner import Owner, owner
 from microcluster.config.plan import Plan, planned, problems_of_port
 from microcluster.config.program import read_source
-from microcluster.config.rules import complete, problems_between, problems_of_account, problems_of_job
-from microcluster.config.safe_yaml import TextProblem, printable, read
+from microcluster.config.rules import TIME_SCALE, complete, problems_of_account, problems_of_cluster, problems_of_job
+from microcluster.config.safe_yaml import TextProblem, read
 from microcluster.home import Home
 from microcluster.jobs.cluster_facts import SourceFile
 from microcluster.jobs.image import TRAINER_FILE, is_local, local_name
 from microcluster.jobs.kind import kind_of
 from microcluster.jobs.values import Section
-from microcluster.plain_text import count
+from microcluster.plain_text import count, printable, shown
 
 __all__ = [
-    "Account",
-    "Cluster",
+    "AccountSettings",
     "ConfigError",
     "Container",
     "Data",
@@ -54,16 +55,21 @@ __all__ = [
 NAMESPACE = "microcluster"
 STACK_NAME = r"(?=.{1,40}$)[A-Za-z0-9]+(-[A-Za-z0-9]+)*"
 """It is a part of every machine's domain, where the vendor allows no underscore and no two dashes in a row."""
-SECTIONS = (f"{NAMESPACE}:cluster", f"{NAMESPACE}:container", f"{NAMESPACE}:job", "softlayer:configFile")
+SECTIONS = (f"{NAMESPACE}:cluster", f"{NAMESPACE}:container", f"{NAMESPACE}:job")
 TOP_LEVEL = ("config", "encryptionsalt", "encryptedkey", "secretsprovider")
 HASHES = "data-hashes.json"
 STACKS = Path(__file__).parents[2] / "stacks"
 
 
 @dataclass(frozen=True)
-class Account:
-    """The account: the official client's file, None for the client's usual sources, and the unit of the provider's waits."""
+class AccountSettings:
+    """Which account: its name in the registry, the file with its key, and the unit of its provider's waits.
 
+    Attributes:
+        config_file: None for the account's usual sources.
+    """
+
+    name: str
     config_file: str | None
     time_scale: float
 
@@ -73,11 +79,11 @@ class Stack:
     """One stack file, checked and complete."""
 
     name: str
-    cluster: Cluster
+    cluster: ClusterSection
     container: Container
     job: Section
     account_config_file: str | None
-    """The official client's file; None for the client's usual sources."""
+    """The file with the account's key; None for the account's usual sources."""
     time_scale: float
     """The unit of the provider's waits: 1 except in tests."""
     origins: tuple[tuple[str, str, str], ...]
@@ -126,13 +132,20 @@ def read_file(stack: str, *, ordering: bool = False) -> Stack:
     return with_files(parsed) if ordering else parsed
 
 
-def read_account(stack: str) -> Account:
+def read_account(stack: str) -> AccountSettings:
     """Return the account of a stack file, even if the rest is wrong: its orders must be found and cancelled."""
-    written = _sections(read_values(path_of(stack)), "softlayer")
-    problems = problems_of_account(written)
+    values = read_values(path_of(stack))
+    cluster = values.get(f"{NAMESPACE}:cluster")
+    name = name_in(cluster)
+    if name is None:
+        raise _refusal(
+            stack, [f"cluster/account: {shown(cluster['account'])} is no account; one of {', '.join(ACCOUNTS)}"]
+        )
+    written = _sections(values, name)
+    problems = problems_of_account(name, written)
     if problems:
         raise _refusal(stack, problems)
-    return _account(written)
+    return _account(name, written)
 
 
 def stacks() -> tuple[str, ...]:
@@ -188,20 +201,24 @@ def parse(stack: str, values: Mapping[str, Any], *, ordering: bool = False) -> S
     Raises:
         ConfigError: with every problem, its path and a suggestion.
     """
-    written, account = _sections(values, NAMESPACE), _sections(values, "softlayer")
+    written = _sections(values, NAMESPACE)
+    name = name_in(written.get("cluster")) or DEFAULT
+    account = _sections(values, name)
     local_program = _local_program()
     completed, reasons = complete(written, local_program)
-    problems = _strange_keys(values) + problems_between(written, ordering=ordering) + problems_of_account(account)
+    problems = _strange_keys(values, name) + problems_of_cluster(written, ordering=ordering)
+    problems += problems_of_account(name, account)
     problems += problems_of_job(written, ordering=ordering) + problems_of_port(completed)
-    file = stack_file(completed.get("job"))
+    file = stack_file(completed.get("cluster"), completed.get("job"))
+    examples = EXAMPLES | {f"cluster/{key}": value for key, value in account_of(name).examples.items()}
     try:
         parsed = file.model_validate(completed)
     except ValidationError as error:
-        problems = [sentence(one, partial(keys_at, file)) for one in error.errors()] + problems
+        problems = [sentence(one, partial(keys_at, file), examples) for one in error.errors()] + problems
     if problems:
         raise _refusal(stack, problems)
     parsed, plan, reasons = planned(parsed, written, reasons)
-    of = _account(account)
+    of = _account(name, account)
     origins = (*_origins(parsed, written, reasons), *(plan.rows() if plan else ()))
     sections = (parsed.cluster, parsed.container, parsed.job)
     named = getattr(parsed.job, "data", None)
@@ -236,9 +253,9 @@ def _local_program() -> str | None:
         return None
 
 
-def _account(written: Mapping[str, Any]) -> Account:
-    file = written.get("configFile")
-    return Account(str(Home.of().expand(file)) if file else None, float(written.get("timeScale", 1)))
+def _account(name: str, written: Mapping[str, Any]) -> AccountSettings:
+    file = written.get(account_of(name).key_setting)
+    return AccountSettings(name, str(Home.of().expand(file)) if file else None, float(written.get(TIME_SCALE, 1)))
 
 
 def _refusal(stack: str, problems: list[str]) -> ConfigError:
@@ -253,10 +270,11 @@ def _sections(values: Mapping[str, Any], namespace: str) -> dict[str, Any]:
     return {key.removeprefix(prefix): value for key, value in values.items() if str(key).startswith(prefix)}
 
 
-def _strange_keys(values: Mapping[str, Any]) -> list[str]:
+def _strange_keys(values: Mapping[str, Any], account: str) -> list[str]:
     """Name unknown sections; one may be a misspelled one of ours."""
-    strange = [str(key) for key in values if not str(key).startswith((f"{NAMESPACE}:", "softlayer:"))]
-    return [unknown_key(key, f"{NAMESPACE}:{key.rpartition(':')[2]}", SECTIONS) for key in strange]
+    strange = [str(key) for key in values if not str(key).startswith((f"{NAMESPACE}:", f"{account}:"))]
+    known = (*SECTIONS, f"{account}:{account_of(account).key_setting}")
+    return [unknown_key(key, f"{NAMESPACE}:{key.rpartition(':')[2]}", known) for key in strange]
 
 
 def _plain(value: str) -> Any:

@@ -7,9 +7,9 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from microcluster.config.safe_yaml import shown
 from microcluster.config.validators import problem_of_path
 from microcluster.home import Home
+from microcluster.plain_text import shown
 
 EXAMPLE = "https://example.com/wmt16.tar#sha256=<64 hex digits>, or ~/wmt16"
 LONGEST = 1024

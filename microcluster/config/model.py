@@ -7,49 +7,13 @@ from typing import Annotated, Generic, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt, StrictStr
 from pydantic.alias_generators import to_camel
 
-from microcluster.catalog import softlayer as catalog
-from microcluster.config.validators import (
-    account_image,
-    admin_cidr,
-    few_addresses,
-    image_reference,
-    key_file,
-    known,
-    one_of,
-)
-from microcluster.jobs.kind import section_of
-
-MAX_NODES = 64
-MOST_ADMIN_CIDRS = 40
-"""A security group takes 50 rules."""
-LARGEST_ID = 2**31 - 1
+from microcluster.accounts.account import section_of as cluster_section_of
+from microcluster.config.validators import image_reference, key_file
+from microcluster.jobs.kind import section_of as job_section_of
 
 
 class _Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel)
-
-
-class Cluster(_Section):
-    """The hardware, and who may log in."""
-
-    datacenter: Annotated[StrictStr, known("a datacenter that sells GPUs", catalog.DATACENTERS)]
-    flavor: Annotated[StrictStr, known("a flavor", catalog.FLAVORS)]
-    admin_cidrs: Annotated[
-        list[Annotated[StrictStr, AfterValidator(admin_cidr)]],
-        Field(min_length=1, max_length=MOST_ADMIN_CIDRS),
-        AfterValidator(few_addresses),
-    ]
-    nodes: Annotated[StrictInt, Field(ge=1, le=MAX_NODES)] = 2
-    port_speed_mbps: Annotated[StrictInt, one_of("a port speed that is sold", catalog.PORT_SPEEDS_MBPS)] = 1000
-    data_disk_gb: Annotated[StrictInt, one_of("a disk size that is sold", catalog.DATA_DISK_SIZES_GB)] = 2000
-    os: Annotated[StrictStr, known("a system for GPU flavors", catalog.OPERATING_SYSTEMS)] | None = None
-    image: Annotated[StrictStr, AfterValidator(account_image)] | None = None
-    router: Annotated[StrictInt, Field(ge=1, le=LARGEST_ID)] | None = None
-    private_vlan: Annotated[StrictInt, Field(ge=1, le=LARGEST_ID)] | None = None
-
-    @property
-    def hardware(self) -> catalog.Flavor:
-        return catalog.FLAVORS[self.flavor]
 
 
 class Container(_Section):
@@ -61,20 +25,21 @@ class Container(_Section):
     registry_key_file: Annotated[StrictStr, AfterValidator(key_file)] | None = None
 
 
+ClusterSection = TypeVar("ClusterSection", bound=BaseModel)
 JobSection = TypeVar("JobSection", bound=BaseModel)
 
 
-class StackFile(_Section, Generic[JobSection]):
-    """The sections of a stack file; the job's kind defines ``job``."""
+class StackFile(_Section, Generic[ClusterSection, JobSection]):
+    """The sections of a stack file; the account defines ``cluster``, and the job's kind ``job``."""
 
-    cluster: Cluster
+    cluster: ClusterSection
     container: Container
     job: JobSection
 
 
-def stack_file(job: object) -> type[StackFile]:
-    """Return the model of a stack file with this ``job`` section."""
-    return StackFile[section_of(job)]
+def stack_file(cluster: object, job: object) -> type[StackFile]:
+    """Return the model of a stack file with these sections."""
+    return StackFile[cluster_section_of(cluster), job_section_of(job)]
 
 
 def keys_at(file: type[StackFile], location: list[str]) -> list[str]:

@@ -9,7 +9,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from microcluster.catalog import softlayer as catalog
+from microcluster.accounts.account import SlowPort
+from microcluster.accounts.registry import account_of, name_in
 from microcluster.config.model import StackFile, stack_file
 from microcluster.jobs.image import is_local
 from microcluster.jobs.kind import kind_of
@@ -18,8 +19,6 @@ from microcluster.planning.prediction import BAND, Prediction, TrainingSetup, pr
 
 MUCH_MORE = 2.0
 """Times the default risk from which on a warning is printed."""
-FAST_MBPS = 1000
-"""The slowest port speed between machines that exchange gradients."""
 
 
 @dataclass(frozen=True)
@@ -28,12 +27,14 @@ class Plan:
 
     Attributes:
         per_hour: list price of all machines by the catalog, in dollars.
+        prices_as_of: the date of the catalog.
         usual: the default steps between checkpoints.
     """
 
     prediction: Prediction
     bare: Prediction
     per_hour: Decimal
+    prices_as_of: str
     max_steps: int
     checkpoint_steps: int
     usual: int
@@ -50,7 +51,7 @@ class Plan:
     @property
     def basis(self) -> str:
         """The price and step time behind all figures."""
-        return f"${self.per_hour:.2f} an hour (list prices of {catalog.AS_OF}) and {self.prediction.seconds:.2f} s per step"
+        return f"${self.per_hour:.2f} an hour (list prices of {self.prices_as_of}) and {self.prediction.seconds:.2f} s per step"
 
     @property
     def summary(self) -> str:
@@ -58,7 +59,7 @@ class Plan:
         bill, band = self.bill(), f"+-{BAND:.0%}"
         return (
             f"{self.prediction.seconds:.2f} s per step, {bill.hours:.1f} h and ${bill.dollars:,.0f} for {self.max_steps} steps "
-            f"({band}; list prices of {catalog.AS_OF}, {self._link})"
+            f"({band}; list prices of {self.prices_as_of}, {self._link})"
         )
 
     @property
@@ -117,7 +118,8 @@ def plan_of(file: StackFile) -> Plan | None:
         *(hardware.gpu, hardware.gpus, cluster.nodes, cluster.port_speed_mbps),
         *(workload.name, workload.precision, workload.units, workload.gradient_bytes),
     )
-    price = catalog.price_per_hour(cluster.flavor, (cluster.data_disk_gb,), cluster.port_speed_mbps)
+    account = account_of(cluster.account)
+    price = account.price_per_hour(cluster)
     prediction, bare = predict(setup), predict(setup, cluster.port_speed_mbps)
     if price is None or prediction is None or bare is None:
         return None
@@ -125,29 +127,28 @@ def plan_of(file: StackFile) -> Plan | None:
     usual = interval(prediction.seconds, per_hour)
     # One machine needs no network.
     bare = bare if prediction.wire_bytes else prediction
-    return Plan(prediction, bare, per_hour, job.max_steps, job.checkpoint_steps, usual)
+    return Plan(prediction, bare, per_hour, account.prices_as_of, job.max_steps, job.checkpoint_steps, usual)
 
 
 def problems_of_port(completed: Mapping[str, Any]) -> list[str]:
     """Refuse a slow port between several nodes, with its cost where there is a prediction."""
     cluster = completed.get("cluster")
-    if not isinstance(cluster, Mapping):
-        return []
-    nodes, speed = cluster.get("nodes", 2), cluster.get("portSpeedMbps", FAST_MBPS)
-    is_slow = isinstance(speed, int) and speed in catalog.PORT_SPEEDS_MBPS and speed < FAST_MBPS
-    if not is_slow or not isinstance(nodes, int) or nodes < 2:
+    named = name_in(cluster)
+    slow = account_of(named).slow_port(cluster) if named and isinstance(cluster, Mapping) else None
+    if not slow:
         return []
     return [
-        f"cluster/portSpeedMbps: {speed} Mb/s between {nodes} nodes makes {_slowed(completed)}; use {FAST_MBPS}, or nodes: 1"
+        f"cluster/{slow.key}: {slow.speed_mbps} Mb/s between {cluster.get('nodes', 2)} nodes makes {_slowed(completed, slow)}; "
+        f"use {slow.needed_mbps}, or nodes: 1"
     ]
 
 
-def _slowed(completed: Mapping[str, Any]) -> str:
+def _slowed(completed: Mapping[str, Any], port: SlowPort) -> str:
     try:
-        file = stack_file(completed.get("job")).model_validate(completed)
+        file = stack_file(completed.get("cluster"), completed.get("job")).model_validate(completed)
     except ValidationError:  # Reported with the other problems.
         return "every step wait for the network"
-    slow, usual = plan_of(file), plan_of(_with_port(file, FAST_MBPS))
+    slow, usual = plan_of(file), plan_of(_with_port(file, port))
     if slow is None or usual is None:
         return "every step wait for the network"
     return (
@@ -156,8 +157,9 @@ def _slowed(completed: Mapping[str, Any]) -> str:
     )
 
 
-def _with_port(file: StackFile, speed_mbps: int) -> StackFile:
-    return file.model_copy(update={"cluster": file.cluster.model_copy(update={"port_speed_mbps": speed_mbps})})
+def _with_port(file: StackFile, port: SlowPort) -> StackFile:
+    faster = {port.field: port.needed_mbps}
+    return file.model_copy(update={"cluster": file.cluster.model_copy(update=faster)})
 
 
 def _whole(bill: Bill) -> str:

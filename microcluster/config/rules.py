@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from microcluster.catalog import softlayer as catalog
+from microcluster.accounts.registry import account_of, name_in
 from microcluster.catalog.gpus import GPUS
 from microcluster.config.data import data as finished_data
 from microcluster.config.errors import unknown_key
-from microcluster.config.safe_yaml import shown
 from microcluster.config.validators import problem_of_path, run_or_reason
 from microcluster.jobs.contract import JobKind
 from microcluster.jobs.kind import KINDS, kind_of
 from microcluster.jobs.values import Hardware, Origin
+from microcluster.plain_text import shown
 
-DOCUMENTATION_CIDR = "203.0.113.7/32"
-ACCOUNT_KEYS = ("configFile", "timeScale")
-CREDENTIALS = ("apiKey", "api_key", "key", "password", "username", "token", "secret")
+TIME_SCALE = "timeScale"
+"""The setting of every account: the unit of all waits of its provider."""
 LONGEST_TIME_SCALE = 1000
 
 
@@ -30,8 +29,9 @@ def complete(written: Mapping[str, Any], local_program: str | None) -> tuple[dic
     sections = {name: dict(value) if isinstance(value, Mapping) else value for name, value in written.items()}
     found: dict[str, Origin] = {}
     cluster, job = sections.get("cluster"), sections.get("job")
-    if isinstance(cluster, dict) and "image" not in cluster:
-        found["cluster.os"] = Origin(catalog.OPERATING_SYSTEMS[0], f"newest system of the catalog of {catalog.AS_OF}")
+    named = name_in(cluster)
+    if named and isinstance(cluster, dict):
+        found |= account_of(named).defaults(cluster)
     kind = kind_named(job)
     if kind:
         found["container.name"] = Origin(kind.name, "follows from job.kind")
@@ -54,42 +54,17 @@ def kind_named(job: Any) -> JobKind | None:
 
 
 def _precision(cluster: Any) -> str | None:
-    """Return the fastest precision of the flavor's GPUs."""
-    flavor = catalog.FLAVORS.get(str(cluster.get("flavor"))) if isinstance(cluster, dict) else None
-    return GPUS[flavor.gpu].precision if flavor else None
+    """Return the fastest precision of the machines' GPUs."""
+    named = name_in(cluster)
+    hardware = account_of(named).hardware(cluster) if named and isinstance(cluster, dict) else None
+    return GPUS[hardware.gpu].precision if hardware else None
 
 
-def problems_between(written: Mapping[str, Any], *, ordering: bool) -> list[str]:
-    """Check rules between values; the validation checks their types."""
+def problems_of_cluster(written: Mapping[str, Any], *, ordering: bool) -> list[str]:
+    """Check the rules of the account between values of ``cluster``; the validation checks their types."""
     cluster = written.get("cluster")
-    if not isinstance(cluster, Mapping):
-        return []
-    problems = []
-    flavor = catalog.FLAVORS.get(str(cluster.get("flavor")))
-    datacenter = cluster.get("datacenter")
-    if (
-        flavor
-        and isinstance(datacenter, str)
-        and datacenter in catalog.DATACENTERS
-        and datacenter not in flavor.datacenters
-    ):
-        places, offered = ", ".join(flavor.datacenters), ", ".join(catalog.sold_in(str(datacenter)))
-        problems.append(
-            f"cluster/datacenter: {datacenter} does not sell {flavor.describe()}; sold in {places}. {datacenter} sells {offered}"
-        )
-    if flavor and not flavor.san:
-        problems.append(
-            f"cluster/flavor: {flavor.name} has local disks, which take no SAN data disk; use {flavor.name.replace('ACL', 'AC')}"
-        )
-    for one, other in (("os", "image"), ("router", "privateVlan")):
-        if cluster.get(one) is not None and cluster.get(other) is not None:
-            problems.append(f"cluster/{other}: cannot be given together with cluster/{one}; leave one of them out")
-    cidrs = cluster.get("adminCidrs")
-    if ordering and isinstance(cidrs, list) and DOCUMENTATION_CIDR in cidrs:
-        problems.append(
-            f"cluster/adminCidrs: {DOCUMENTATION_CIDR} is the documentation's address; use your own, which `curl ifconfig.me` prints"
-        )
-    return problems
+    named = name_in(cluster)
+    return account_of(named).problems(cluster, ordering=ordering) if named and isinstance(cluster, Mapping) else []
 
 
 def problems_of_job(written: Mapping[str, Any], *, ordering: bool) -> list[str]:
@@ -108,25 +83,29 @@ def problems_of_job(written: Mapping[str, Any], *, ordering: bool) -> list[str]:
     return problems + kind.problems(written, ordering=ordering)
 
 
-def problems_of_account(written: Mapping[str, Any]) -> list[str]:
+def problems_of_account(account: str, written: Mapping[str, Any]) -> list[str]:
     """Check the provider's settings: with a misspelled one the environment would choose the account."""
-    problems = [_strange_setting(key) for key in written if key not in ACCOUNT_KEYS]
-    file = problem_of_path(written["configFile"]) if written.get("configFile") is not None else None
+    key_file = account_of(account).key_setting
+    problems = [_strange_setting(account, key) for key in written if key not in settings_of(account)]
+    file = problem_of_path(written[key_file]) if written.get(key_file) is not None else None
     if file:
-        problems.append(f"softlayer:configFile: {file}")
-    scale = written.get("timeScale", 1)
+        problems.append(f"{account}:{key_file}: {file}")
+    scale = written.get(TIME_SCALE, 1)
     if not _is_time_scale(scale):
-        problems.append(f"softlayer:timeScale: {shown(scale)} is no number above 0 and up to {LONGEST_TIME_SCALE}")
+        problems.append(f"{account}:{TIME_SCALE}: {shown(scale)} is no number above 0 and up to {LONGEST_TIME_SCALE}")
     return problems
 
 
-def _strange_setting(key: str) -> str:
-    if key in CREDENTIALS:
-        return (
-            f"softlayer:{key}: does not belong in a stack file. Put user and key into a 0600 file and name it in "
-            "softlayer:configFile, or export SL_USERNAME and SL_API_KEY"
-        )
-    return unknown_key(f"softlayer:{key}", key, ACCOUNT_KEYS)
+def settings_of(account: str) -> tuple[str, ...]:
+    """Return the settings ``NAME:...`` of an account."""
+    return (account_of(account).key_setting, TIME_SCALE)
+
+
+def _strange_setting(account: str, key: str) -> str:
+    kind = account_of(account)
+    if key in kind.credentials:
+        return f"{account}:{key}: does not belong in a stack file. {kind.credentials_advice}"
+    return unknown_key(f"{account}:{key}", key, settings_of(account))
 
 
 def _is_time_scale(value: Any) -> bool:

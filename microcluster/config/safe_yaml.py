@@ -8,6 +8,8 @@ from typing import Any
 
 import yaml
 
+from microcluster.plain_text import printable, shown
+
 LARGEST_BYTES = 64 * 1024
 DEEPEST = 8
 """A stack file has three levels; the library's composer recurses for each."""
@@ -114,14 +116,3 @@ def _where(error: yaml.YAMLError) -> str:
         return printable(" ".join(str(error).split()))
     mark = error.problem_mark
     return f"line {mark.line + 1}, column {mark.column + 1}: {printable(error.problem or 'unreadable')}"
-
-
-def printable(text: str, longest: int = 80) -> str:
-    """Return ``text`` on one line, without control characters, cut to ``longest``."""
-    clean = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-    return clean if len(clean) <= longest else f"{clean[:longest]}..."
-
-
-def shown(value: Any) -> str:
-    """Return a value for a message."""
-    return printable(repr(value))

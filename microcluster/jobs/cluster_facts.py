@@ -113,6 +113,8 @@ class ClusterFacts:
     """Everything about one stack's cluster and job; a step gets only the fields that it needs.
 
     Attributes:
+        account: the name in the registry of accounts of where it was ordered; None for facts of before there was a second one.
+        account_config_file: the file with the account's key.
         container: None on machines without the container step, where the processes run on the machine itself.
         shared_mount: where every host mounts one and the same drive, which then holds the checkpoints.
         per_hour: what all hosts cost, in the account's currency, as it was priced before the order.
@@ -124,6 +126,7 @@ class ClusterFacts:
     user: str = "root"
     key_file: str | None = None
     rank_key_file: str | None = None
+    account: str | None = None
     account_config_file: str | None = None
     interface: str = "eth0"
     slots: int = 1

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
+from microcluster.accounts.registry import account_of
 from microcluster.home import Home
-from microcluster.lifecycle import commands, emulated_account, pulumi_state, stacks, unsaved_work
+from microcluster.lifecycle import accounts, commands, emulated_account, pulumi_state, stacks, unsaved_work
+from microcluster.lifecycle.emulated_account import Emulated
 from microcluster.lifecycle.locks import alone_on, refuse_living_pulumi, stale_lock
 from microcluster.plain_text import count
 from microcluster.setup import pulumi_install
 from microcluster.setup.errors import FAILED, SetupError
 from microcluster.setup.progress import Stages, say
-from microcluster.setup.secret_env import kept
 from microcluster.waiting import NotReadyError
-from providers.softlayer import credentials
 
 STOP_LIMIT_S = 120
 
@@ -30,7 +29,8 @@ def down(home: Home, stack: str) -> int:
         pulumi_install.ensure_any(home, stages)
         held = pulumi_state.known(stack, home)
         account = emulated_account.rented(emulator, home) if emulator else None
-        no_key = _why_no_key(stack) if account is None else None
+        of = stacks.account_of(stack)
+        no_key = accounts.why_no_key(of.name, of.config_file) if account is None else None
         billed = bool(held.held or (no_key is None if account is None else not account.nothing))
         if not (held.resources or billed or (account and account.running)):
             return _nothing_here(home, stack, no_key)
@@ -66,22 +66,13 @@ def has_machines(held: pulumi_state.Snapshot, account: emulated_account.Rented |
     return bool(held.held) and not (account and account.nothing)
 
 
-def _repair(home: Home, stack: str, emulator: Path | None, stages: Stages) -> None:
+def _repair(home: Home, stack: str, emulator: Emulated | None, stages: Stages) -> None:
     pulumi_install.ensure_any(home, stages)
-    if emulator and emulator.exists():
+    if emulator and emulator.state.exists():
         _start_emulator(emulator, home, stages)
     with stages.stage("recover", "repairing first: a command was killed, or the state is damaged"):
         if commands.fab(home, "recover", stack, "--yes"):
             raise SetupError(f"Nothing was cancelled, for the reason above. `make down STACK={stack}` tries again.")
-
-
-def _why_no_key(stack: str) -> str | None:
-    """Return why the stack's real account cannot be read, or None."""
-    try:
-        credentials.load(stacks.account_file_of(stack), kept())
-    except credentials.CredentialsError as missing:
-        return str(missing)
-    return None
 
 
 def _nothing_here(home: Home, stack: str, no_key: str | None) -> int:
@@ -96,7 +87,7 @@ def _nothing_here(home: Home, stack: str, no_key: str | None) -> int:
     return FAILED
 
 
-def _start_emulator(emulator: Path, home: Home, stages: Stages) -> None:
+def _start_emulator(emulator: Emulated, home: Home, stages: Stages) -> None:
     if not emulated_account.rented(emulator, home).running:
         emulated_account.answer(emulator, home, stages)
 
@@ -108,7 +99,9 @@ def _stop_job(home: Home, stack: str, stages: Stages) -> None:
 
 
 def _destroy(home: Home, stack: str, stages: Stages) -> int:
-    with stages.stage("pulumi", "cancelling all that the stack rents (usually 20 s here, 5 min on SoftLayer)"):
+    of = account_of(stacks.account_of(stack).name)
+    usual = f"usually 20 s here, {of.cancel_takes} on {of.title}"
+    with stages.stage("pulumi", f"cancelling all that the stack rents ({usual})"):
         code = commands.pulumi(home, "destroy", "--yes", "--skip-preview", "-s", stack, commands.NO_OUTPUTS)
     if code:
         say("    not everything was cancelled, for the reason above; the receipt lists what is still billed")
@@ -130,7 +123,7 @@ def _receipt(home: Home, stack: str, stages: Stages) -> int:
         return commands.fab(home, "receipt", stack)
 
 
-def _stop_idle(emulator: Path, home: Home, stages: Stages) -> None:
+def _stop_idle(emulator: Emulated, home: Home, stages: Stages) -> None:
     rented = emulated_account.rented(emulator, home)
     if not rented.running:
         return

@@ -11,6 +11,7 @@ from typing import Any
 from emulator.process import port_owner
 from emulator.settings import SETTINGS_FILE, SettingsError
 from emulator.vendors import load_settings
+from microcluster.accounts.registry import account_of
 from microcluster.home import Home
 from microcluster.setup import docker
 from microcluster.setup.environment import PYTHON, child_environment
@@ -24,6 +25,14 @@ RECLAIM_LIMIT_S = 90
 TRAINING = "training"
 BUILT_AS, OFFERED_AS = "microcluster/{}:current", "microcluster/{}:local"
 """An image's name in Docker, and in the emulated registry; stacks/Pulumi.local.yaml uses it."""
+
+
+@dataclass(frozen=True)
+class Emulated:
+    """An emulated account: its name in the registry of accounts, and the folder with its records."""
+
+    name: str
+    state: Path
 
 
 @dataclass(frozen=True)
@@ -41,18 +50,18 @@ class Rented:
         return not self.machines and not self.open_billing_items
 
 
-def start(state: Path, home: Home, stages: Stages, image: str | None = TRAINING) -> None:
+def start(account: Emulated, home: Home, stages: Stages, image: str | None = TRAINING) -> None:
     """Start the emulator and build all that its machines need.
 
     Args:
         image: the local image that the stack's container builds on, None where it is not one of ours.
     """
-    refuse_taken_port(state)
+    refuse_taken_port(account)
     image = image or TRAINING
     prepare_images(home, stages, () if image == TRAINING else ("machine", image))
-    with stages.stage("emulator", "the emulated SoftLayer account, on this machine"):
-        _emulator("start", state, home)
-        argv = _argv("publish", state, BUILT_AS.format(image), OFFERED_AS.format(image))
+    with stages.stage("emulator", f"the emulated {account_of(account.name).title} account, on this machine"):
+        _emulator("start", account, home)
+        argv = _argv("publish", account, BUILT_AS.format(image), OFFERED_AS.format(image))
         hint = "Repeat the same command; when it fails again, `make images` builds the image."
         step = Step(
             f"putting the {image} image into the emulated registry",
@@ -64,18 +73,18 @@ def start(state: Path, home: Home, stages: Stages, image: str | None = TRAINING)
         run_logged(step, child_environment(home))
 
 
-def answer(state: Path, home: Home, stages: Stages) -> None:
+def answer(account: Emulated, home: Home, stages: Stages) -> None:
     """Start the emulator without the images that only new machines need."""
-    refuse_taken_port(state)
-    with stages.stage("emulator", "the emulated SoftLayer account, on this machine"):
+    refuse_taken_port(account)
+    with stages.stage("emulator", f"the emulated {account_of(account.name).title} account, on this machine"):
         docker.ensure(home)
-        _emulator("start", state, home)
+        _emulator("start", account, home)
 
 
-def refuse_taken_port(state: Path) -> None:
+def refuse_taken_port(account: Emulated) -> None:
     """Raise if another program listens on every address on the registry's port."""
     try:
-        port = load_settings(state, {}).registry_port
+        port = load_settings(account.state, {}, account.name).registry_port
     except SettingsError as wrong:
         raise SetupError(str(wrong), MISTAKE) from wrong
     owner = port_owner(port, everywhere=True)
@@ -84,7 +93,7 @@ def refuse_taken_port(state: Path) -> None:
             f"Starting the emulated account: its registry needs port {port}, but process {owner} uses it on every address. "
             "If that is the service of Debian's package docker-registry and nobody uses it, "
             "`service docker-registry stop` frees the port, and `update-rc.d docker-registry disable` keeps it free. "
-            f"Or choose another port: `registry_port = {port + 1}` in {state / SETTINGS_FILE}, and the same number in "
+            f"Or choose another port: `registry_port = {port + 1}` in {account.state / SETTINGS_FILE}, and the same number in "
             "`container.image` of the stack file. Then repeat."
         )
 
@@ -100,15 +109,15 @@ def prepare_images(home: Home, stages: Stages, names: tuple[str, ...] = ()) -> N
             )
 
 
-def rented(state: Path, home: Home) -> Rented:
+def rented(account: Emulated, home: Home) -> Rented:
     """Ask the emulator, or read its records when it does not run."""
-    status = output_of(_argv("status", state, "--json"), child_environment(home), QUICK_S)
+    status = output_of(_argv("status", account, "--json"), child_environment(home), QUICK_S)
     if status:
         return parse_status(json.loads(status))
-    if state.exists():
+    if account.state.exists():
         raise SetupError(
-            f"The emulated account cannot be read. Its records are in {state}; "
-            "`.venv/bin/python -m emulator status` shows the problem."
+            f"The emulated account cannot be read. Its records are in {account.state}; "
+            f"`.venv/bin/python -m emulator status {account.name}` shows the problem."
         )
     return Rented(running=False, machines=0, open_billing_items=0)
 
@@ -119,22 +128,24 @@ def parse_status(status: Mapping[str, Any]) -> Rented:
     return Rented(status["running"], cancelled.count(False), status["open_billing_items"], cancelled.count(True))
 
 
-def stop(state: Path, home: Home) -> None:
+def stop(account: Emulated, home: Home) -> None:
     """Stop the emulator and its registry after the last machine is gone; its records stay."""
-    if rented(state, home).being_reclaimed:
+    if rented(account, home).being_reclaimed:
         wait_until(
             "the end of cancelled machines",
-            lambda: not rented(state, home).being_reclaimed,
+            lambda: not rented(account, home).being_reclaimed,
             timeout_s=RECLAIM_LIMIT_S,
             usual_s=10,
         )
-    _emulator("stop", state, home)
+    _emulator("stop", account, home)
 
 
-def _emulator(verb: str, state: Path, home: Home) -> None:
-    if run_in_view(_argv(verb, state), child_environment(home)):
-        raise SetupError(f"The emulator could not {verb}, for the reason above. Its log is {state / 'emulator.log'}.")
+def _emulator(verb: str, account: Emulated, home: Home) -> None:
+    if run_in_view(_argv(verb, account), child_environment(home)):
+        raise SetupError(
+            f"The emulator could not {verb}, for the reason above. Its log is {account.state / 'emulator.log'}."
+        )
 
 
-def _argv(verb: str, state: Path, *more: str) -> tuple[str, ...]:
-    return (str(PYTHON), "-m", "emulator", verb, *more, "--state", str(state))
+def _argv(verb: str, account: Emulated, *more: str) -> tuple[str, ...]:
+    return (str(PYTHON), "-m", "emulator", verb, *more, account.name, "--state", str(account.state))

@@ -9,13 +9,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from microcluster.accounts.registry import ACCOUNTS
 from microcluster.home import Home
 from microcluster.setup.environment import child_environment
 from microcluster.waiting import NotReadyError, wait_until
 
 ENGINE = "pulumi"
 HOSTS = ("pulumi-language-python", "pulumi-language-python-exec", "pulumi-resource-command")
-PROVIDER = "providers.softlayer"
+PROVIDERS = {f"providers.{name}": f"{name} provider" for name in ACCOUNTS}
 BACKEND = "PULUMI_BACKEND_URL"
 TERM_S = 8.0
 """The provider saves its journal within four seconds."""
@@ -97,8 +98,9 @@ def _part(argv: tuple[str, ...]) -> str | None:
     program = os.path.basename(argv[1] if is_python and len(argv) > 1 else argv[0])
     if program in HOSTS:
         return program
-    if is_python and PROVIDER in argv[1:4]:
-        return "softlayer provider"
+    providers = [PROVIDERS[word] for word in argv[1:4] if is_python and word in PROVIDERS]
+    if providers:
+        return providers[0]
     steps = [word for word in argv[1:3] if word.startswith("step.")]
     return f"fab {steps[0]}" if program == "fab" and steps else None
 

@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from microcluster.accounts.registry import ACCOUNTS, machine_types
 from microcluster.home import Home
 from microcluster.setup.errors import SetupError
 
 PROJECT_NAME = "microcluster"
-ACCOUNT_TYPES = "softlayer:index:"
+ACCOUNT_TYPES = tuple(f"{name}:index:" for name in ACCOUNTS)
+"""How the types of the accounts' resources begin."""
 CREATING = "creating"
 
 
@@ -42,8 +44,9 @@ class Snapshot:
     pending_creates: int = 0
 
     @property
-    def guests(self) -> set[str]:
-        return {each.id for each in self.held if each.id and each.kind == f"{ACCOUNT_TYPES}VirtualGuest"}
+    def machines(self) -> set[str]:
+        """The ids of the machines."""
+        return {each.id for each in self.held if each.id and each.kind in machine_types()}
 
 
 NOTHING = Snapshot(0, ())

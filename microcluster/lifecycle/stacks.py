@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from emulator.vendors import VENDORS
 from microcluster import config
 from microcluster.home import Home
 from microcluster.lifecycle import pulumi_state
+from microcluster.lifecycle.emulated_account import Emulated
 from microcluster.setup import keys
 from microcluster.setup.environment import PULUMI, child_environment
 from microcluster.setup.errors import MISTAKE, SetupError
@@ -31,20 +33,21 @@ def check(name: str, *, ordering: bool) -> None:
         config.read_file(name, ordering=ordering)
 
 
-def account_file_of(name: str) -> str | None:
-    """Return the stack's credentials file; None for the client's usual sources."""
+def account_of(name: str) -> config.AccountSettings:
+    """Return which account a stack is rented in."""
     with _as_mistake():
-        return config.read_account(name).config_file
+        return config.read_account(name)
 
 
-def emulator_of(name: str, home: Home) -> Path | None:
-    """Return the state folder of the stack's emulated account; None for a real account.
+def emulator_of(name: str, home: Home) -> Emulated | None:
+    """Return the stack's emulated account; None for a real account.
 
     An emulator writes its credentials file into its own state folder, so the path decides.
     """
-    file = account_file_of(name)
-    state = Path(file).parent if file else None
-    return state if state and state.name == "emulator" and state.is_relative_to(home.root) else None
+    account = account_of(name)
+    state = Path(account.config_file).parent if account.config_file else None
+    emulated = state and state.name == VENDORS[account.name].folder and state.is_relative_to(home.root)
+    return Emulated(account.name, state) if state and emulated else None
 
 
 def local_image_of(name: str) -> str | None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from microcluster.accounts.registry import machine_types
 from microcluster.home import Home
 from microcluster.lifecycle import commands
 from microcluster.plain_text import one_line
@@ -18,7 +19,6 @@ from microcluster.setup.progress import Stages, moment, say
 
 FETCH, DISCARD = "FETCH", "DISCARD"
 PREVIEW_S = 300
-GUEST = "softlayer:index:VirtualGuest"
 REMOVING = ("replace", "delete", "delete-replaced", "create-replacement")
 
 
@@ -120,9 +120,9 @@ def why_machines_may_go(home: Home, stack: str) -> str | None:
 
 
 def machines_taken(preview: Mapping[str, Any]) -> list[str]:
-    """Return the guests that ``pulumi preview --json`` removes."""
-    steps = preview.get("steps") or []
-    taken = {step["urn"] for step in steps if step["op"] in REMOVING and step["urn"].split("::")[2].endswith(GUEST)}
+    """Return the machines that ``pulumi preview --json`` removes."""
+    steps, machines = preview.get("steps") or [], tuple(machine_types())
+    taken = {step["urn"] for step in steps if step["op"] in REMOVING and step["urn"].split("::")[2].endswith(machines)}
     return sorted(urn.rpartition("::")[2] for urn in taken)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from microcluster.accounts.registry import account_of
 from microcluster.home import Home
 from microcluster.lifecycle import commands, emulated_account, pulumi_state, stacks, unsaved_work
 from microcluster.lifecycle.locks import alone_on, refuse_living_pulumi, refuse_stale_lock
@@ -27,9 +28,9 @@ def up(home: Home, stack: str) -> int:
         prepare_account(home, stack, stages)
         if pulumi_state.known(stack, home).held:
             unsaved_work.save_before_update(home, stack, os.environ, stages)
-        with stages.stage(
-            "pulumi", f"renting and preparing what stack {stack} describes (usually 1 min here, 10 min on SoftLayer)"
-        ):
+        of = account_of(stacks.account_of(stack).name)
+        usual = f"usually 1 min here, {of.order_takes} on {of.title}"
+        with stages.stage("pulumi", f"renting and preparing what stack {stack} describes ({usual})"):
             code = _update(home, stack)
         if code == 0:
             code = _follow(home, stack, stages)

@@ -5,14 +5,11 @@ from __future__ import annotations
 import ctypes
 import os
 
-NAMES = (
-    *("SL_USERNAME", "SL_API_KEY", "NGC_API_KEY"),
-    *("SOFTLAYER_USERNAME", "SOFTLAYER_API_KEY", "IAAS_CLASSIC_USERNAME", "IAAS_CLASSIC_API_KEY"),
-    *("BLUEMIX_API_KEY", "IC_API_KEY", "IBMCLOUD_API_KEY"),
-    "WANDB_API_KEY",
-)
-"""What we read or hand to the user's program, and what other tools for the same account read."""
+from microcluster.accounts.registry import ACCOUNTS
+
 REGISTRY_KEY = "NGC_API_KEY"
+NAMES = (*(name for each in ACCOUNTS.values() for name in each.secrets), REGISTRY_KEY, "WANDB_API_KEY")
+"""What we read or hand to the user's program, and what other tools for the same accounts read."""
 _KEPT: dict[str, str] = {}
 
 

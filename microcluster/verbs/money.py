@@ -9,16 +9,17 @@ from decimal import Decimal
 from typing import Any
 
 from microcluster import config
+from microcluster.accounts.registry import DEFAULT
 from microcluster.jobs.cluster_facts import ClusterFacts, ClusterFactsError
+from microcluster.lifecycle.accounts import open_account
 from microcluster.plain_text import note
 from microcluster.planning.costs import next_started_hour
-from microcluster.setup.secret_env import kept
 from microcluster.verbs.command import VerbError, sentence
 from microcluster.verbs.stack_outputs import find_cluster
 from providers.rental.errors import ProviderError
+from providers.rental.opened_account import OpenedAccount
 from providers.rental.owner_mark import Owner
 from providers.rental.receipt import Charge
-from providers.softlayer.account import Account, open_account, reading
 
 CENT = Decimal("0.01")
 FOR_EVER = datetime.max.replace(tzinfo=UTC)
@@ -80,28 +81,33 @@ def last_rental(charges: Iterable[Charge]) -> Bill:
     return Bill(tuple(rows[begun:]), tuple(rows[:begun]))
 
 
-def cost_of(cluster: ClusterFacts, account: Account | None = None, say: Callable[[str], None] = note) -> Cost:
+def cost_of(cluster: ClusterFacts, account: OpenedAccount | None = None, say: Callable[[str], None] = note) -> Cost:
     """Return the cost of a stack that is up, as its account says."""
     try:
-        account = account or open_account(cluster.account_config_file, kept())
-        with reading(account, "the bill"):
-            bill = last_rental(account.charges_listed(Owner(cluster.stack, cluster.mark)))
+        account = account or account_of(cluster)
+        bill = last_rental(account.charges_listed(Owner(cluster.stack, cluster.mark)))
     except ProviderError as error:
         say(sentence(str(error)))
-        return Cost(None, None, emulated=bool(account and account.api.credentials.is_local))
+        return Cost(None, None, emulated=bool(account and account.is_emulated))
     per_hour = sum((row.per_hour for row in bill.open), Decimal(0))
     so_far = sum((row.so_far for row in bill.shown), Decimal(0))
     opened = min((row.opened for row in bill.open if row.hourly), default=None)
     next_hour = next_started_hour(opened, datetime.now(UTC)).astimezone(UTC) if opened else None
-    return Cost(per_hour, so_far, next_hour=next_hour, emulated=account.api.credentials.is_local)
+    return Cost(per_hour, so_far, next_hour=next_hour, emulated=account.is_emulated)
 
 
-def account_and_mark(stack: str) -> tuple[Account, str]:
+def account_of(cluster: ClusterFacts) -> OpenedAccount:
+    """Open the account in which a stack that is up was ordered."""
+    return open_account(cluster.account or DEFAULT, cluster.account_config_file)
+
+
+def account_and_mark(stack: str) -> tuple[OpenedAccount, str]:
     """Open the stack's account, which its outputs name, or its stack file where there are none."""
     try:
         cluster = find_cluster(stack)
     except (VerbError, ClusterFactsError):  # The receipt matters most when the state is lost.
         cluster = None
     if cluster:
-        return open_account(cluster.account_config_file, kept()), cluster.mark
-    return open_account(config.read_account(stack).config_file, kept()), config.owner(stack).mark
+        return account_of(cluster), cluster.mark
+    named = config.read_account(stack)
+    return open_account(named.name, named.config_file), config.owner(stack).mark

@@ -15,14 +15,13 @@ from microcluster.plain_text import count, note, say
 from microcluster.verbs.command import FAILED, STACK, print_json, verb
 from microcluster.verbs.money import CENT, Bill, account_and_mark, last_rental
 from microcluster.verbs.screen import show_table
-from microcluster.verbs.state_diff import Compared, known_guests, with_state
+from microcluster.verbs.state_diff import Compared, known_machines, with_state
 from providers.rental.backend import Belonging
+from providers.rental.opened_account import OpenedAccount
 from providers.rental.owner_mark import Owner
 from providers.rental.receipt import Charge
 from providers.rental.receipt import receipt as add_up
 from providers.rental.sweep import of_other_stacks
-from providers.softlayer import marked_inventory, operator_cleanup
-from providers.softlayer.account import Account, read_charges, reading
 
 COLUMNS = (
     *(("item", "right"), ("host", "left"), ("what", "left"), ("from (UTC)", "left"), ("to (UTC)", "left")),
@@ -35,14 +34,13 @@ def receipt(context: invoke.Context, stack: str = STACK, json: bool = False, all
     """Print what was last rented under the stack's mark and what is still billed; exit code 1 while anything is."""
     account, mark = account_and_mark(stack)
     home = Home.of()
-    known = known_guests(stack, home) | operator_cleanup.journalled_guests(stack, mark, account)
     owner = Owner(stack, mark)
-    charges = read_charges(account, owner, known)
+    charges = account.charges(owner, known_machines(stack, home))
     bill = Bill(charges, ()) if all else last_rental(charges)
-    with reading(account, "what bears the mark"):
-        everything = marked_inventory.everything(account)
+    everything = account.everything()
     found = [each for each in everything if owner.has(each.owner)]
-    compared, to_come = with_state(found, stack, home), expected(found, stack, mark, account)
+    compared = with_state(found, stack, home)
+    to_come = account.to_come(owner, found, config.read_account(stack).time_scale)
     if json:
         print_json({**facts(bill, compared, mark, account), "to_come": to_come})
     else:
@@ -55,20 +53,12 @@ def receipt(context: invoke.Context, stack: str = STACK, json: bool = False, all
     return FAILED if bill.open or to_come else 0
 
 
-def expected(found: Sequence[Belonging], stack: str, mark: str, account: Account) -> list[str]:
-    """Return what is ordered and not billed yet; the receipt is not final before."""
-    waiting = [each for each in found if each.is_alive and not each.is_billed and each.kind == marked_inventory.GUEST]
-    with reading(account, "the orders"):
-        to_come = operator_cleanup.to_come(Owner(stack, mark), account, config.read_account(stack).time_scale)
-    return [f"{each} is ordered and not billed yet: the order waits" for each in waiting] + to_come
-
-
 def by_hand_only(found: Sequence[Belonging]) -> list[str]:
     """Return how a person cancels what has the mark and was ordered by hand."""
     return [f"{each}: {each.cancel_by_hand}" for each in found if each.cancel_by_hand]
 
 
-def facts(bill: Bill, compared: Compared, mark: str, account: Account) -> dict[str, Any]:
+def facts(bill: Bill, compared: Compared, mark: str, account: OpenedAccount) -> dict[str, Any]:
     """Return the contract of `fab receipt --json`."""
     added, before = add_up(bill.shown), add_up(bill.earlier)
     return {
@@ -86,13 +76,13 @@ def facts(bill: Bill, compared: Compared, mark: str, account: Account) -> dict[s
     }
 
 
-def _print(bill: Bill, compared: Compared, mark: str, account: Account, stack: str) -> None:
+def _print(bill: Bill, compared: Compared, mark: str, account: OpenedAccount, stack: str) -> None:
     identity = account.identity()
     rows = [
         (row.id, row.host, row.description, _when(row.opened), _until(row), price(row), _money(row.so_far))
         for row in bill.shown
     ]
-    payer = "; emulated, nobody pays" if account.api.credentials.is_local else ""
+    payer = "; emulated, nobody pays" if account.is_emulated else ""
     title = f"Receipt of account {identity.account_id} ({identity.username}), mark {mark}{payer}"
     show_table(COLUMNS, rows, title, width=140)
     say("\n".join([*_sums(bill, mark, stack), *state_differences(compared, stack)]))

@@ -19,9 +19,8 @@ from microcluster.verbs.money import account_and_mark
 from microcluster.verbs.receipt import state_differences
 from microcluster.verbs.state_diff import Compared, with_state
 from providers.rental.backend import Belonging
+from providers.rental.opened_account import OpenedAccount
 from providers.rental.owner_mark import Owner
-from providers.softlayer import marked_inventory, operator_cleanup
-from providers.softlayer.account import Account, reading
 
 REFRESH_LIMIT_S = 1800
 QUICK_S = 60
@@ -82,7 +81,7 @@ def _repair_state(stack: str, home: Home) -> None:
     say(f"lock: free{was}")
 
 
-def _show(account: Account, mark: str, stack: str, home: Home) -> None:
+def _show(account: OpenedAccount, mark: str, stack: str, home: Home) -> None:
     found, compared = _compare(account, mark, stack, home)
     unknown = {each.label: "not in the state" for each in compared.account_only}
     if found:
@@ -95,16 +94,14 @@ def _show(account: Account, mark: str, stack: str, home: Home) -> None:
         say("\n".join(state_differences(beside, stack)))
 
 
-def _compare(account: Account, mark: str, stack: str, home: Home) -> tuple[list[Belonging], Compared]:
-    with reading(account, "what bears the mark"):
-        found = [each for each in marked_inventory.under(account, Owner(stack, mark)) if each.is_alive]
+def _compare(account: OpenedAccount, mark: str, stack: str, home: Home) -> tuple[list[Belonging], Compared]:
+    owner = Owner(stack, mark)
+    found = [each for each in account.everything() if owner.has(each.owner) and each.is_alive]
     return found, with_state(found, stack, home)
 
 
-def _cancel(stack: str, mark: str, account: Account) -> None:
-    scale = config.read_account(stack).time_scale
-    with reading(account, "what is left"):
-        bill = operator_cleanup.cancel_all(stack, mark, account, scale, note)
+def _cancel(stack: str, mark: str, account: OpenedAccount) -> None:
+    bill = account.cancel_all(Owner(stack, mark), config.read_account(stack).time_scale, note)
     say(f"cancelled, and proved by the account: {count(bill.open_count, 'open billing item')}")
 
 
@@ -141,7 +138,7 @@ def _pulumi(stack: str, home: Home, *words: str, limit_s: float) -> None:
         raise VerbError(f"pulumi {words[0]} of stack {stack}: {reason[-1].strip()}. Run the same command again.")
 
 
-def _prove(account: Account, mark: str, stack: str, home: Home) -> int:
+def _prove(account: OpenedAccount, mark: str, stack: str, home: Home) -> int:
     found, compared = _compare(account, mark, stack, home)
     if compared.broken or compared.under_way or locks.pulumi_locks(stack, home) or orphans.find(stack, home):
         raise VerbError(f"recovering stack {stack}: another command is working on it. Run the same command again.")

@@ -24,18 +24,16 @@ from microcluster.plain_text import note, say
 from microcluster.remote import job as remote_job
 from microcluster.remote import run_export
 from microcluster.remote.run_export import Records
-from microcluster.setup.secret_env import kept
 from microcluster.verbs import run_text
 from microcluster.verbs.command import FAILED, STACK, UserMistake, is_part_of_make, print_json, sentence, verb
 from microcluster.verbs.fetch import folder_of
 from microcluster.verbs.job import status_facts
-from microcluster.verbs.money import CENT, Cost, cost_of, last_rental
+from microcluster.verbs.money import CENT, Cost, account_of, cost_of, last_rental
 from microcluster.verbs.report_page import page
 from microcluster.verbs.stack_outputs import cluster_of, launcher_of
 from providers.rental.errors import ProviderError
 from providers.rental.owner_mark import Owner
 from providers.rental.receipt import Charge
-from providers.softlayer.account import open_account, read_charges
 
 PAGE, FACTS = "report.html", "report.json"
 
@@ -142,7 +140,7 @@ def report_facts(stack: str, cluster: ClusterFacts, outcome: Outcome, cost: Cost
 
 def _bill(cluster: ClusterFacts) -> list[dict[str, Any]]:
     try:
-        charges = read_charges(open_account(cluster.account_config_file, kept()), Owner(cluster.stack, cluster.mark))
+        charges = account_of(cluster).charges(Owner(cluster.stack, cluster.mark))
     except ProviderError as error:
         note(sentence(str(error)))
         return []

@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 from agent.readers.ranks import TAG
+from microcluster.accounts.registry import account_of
 from microcluster.analysis.failure_hints import next_for, next_step
 from microcluster.analysis.run_state import Outcome
 from microcluster.jobs.cluster_facts import ClusterFacts
@@ -18,7 +19,7 @@ from microcluster.verbs.money import Cost
 
 RANK = r"rank \1: "
 """In place of the tag that mpirun puts before each line of a rank."""
-EMULATED = "emulated on this computer: nobody pays; GPU use and network speed are not those of SoftLayer"
+EMULATED = "emulated on this computer: nobody pays; GPU use and network speed are not those of {}"
 
 
 def status(cluster: ClusterFacts, outcome: Outcome, cost: Cost) -> str:
@@ -129,7 +130,7 @@ def report_rows(cluster: ClusterFacts, outcome: Outcome, cost: Cost) -> list[tup
             if cluster.gpu
             else f"{count(ranks, 'rank')} on {places}",
         ),
-        ("hardware", EMULATED if cost.emulated else None),
+        ("hardware", EMULATED.format(account_of(cluster.account).title) if cost.emulated else None),
         ("steps", f"{'none' if outcome.step is None else outcome.step} of {outcome.max_steps}"),
         (
             "validation loss",

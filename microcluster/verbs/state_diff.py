@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+from microcluster.accounts.registry import resource_types
 from microcluster.home import Home
 from microcluster.lifecycle import pulumi_state
 from microcluster.lifecycle.pulumi_state import BrokenStateError, Held, Snapshot
 from providers.rental.backend import Belonging
-from providers.softlayer.marked_inventory import GROUP, GUEST, KEY
-
-KINDS: Mapping[str, str] = {
-    "softlayer:index:VirtualGuest": GUEST,
-    "softlayer:index:SshKey": KEY,
-    "softlayer:index:SecurityGroup": GROUP,
-}
-"""Resource types that have an object in the account; the ledger has none."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +32,9 @@ class Compared:
 def compare(found: Iterable[Belonging], state: Snapshot) -> Compared:
     """Compare what bears the mark with what the state holds; a cancelled guest that is still listed counts as gone."""
     there = {(each.kind, each.id): each for each in found if each.is_alive}
-    held = [each for each in state.held if each.kind in KINDS]
-    recorded = {(KINDS[each.kind], each.id): each for each in held if each.id}
+    kinds = resource_types()
+    held = [each for each in state.held if each.kind in kinds]
+    recorded = {(kinds[each.kind], each.id): each for each in held if each.id}
     return Compared(
         account_only=tuple(each for key, each in there.items() if key not in recorded),
         state_only=tuple(each for key, each in recorded.items() if key not in there),
@@ -48,10 +42,10 @@ def compare(found: Iterable[Belonging], state: Snapshot) -> Compared:
     )
 
 
-def known_guests(stack: str, home: Home) -> set[str]:
-    """Return the ids of the guests in the state, if it can be read: the account's lists may not show them yet."""
+def known_machines(stack: str, home: Home) -> set[str]:
+    """Return the ids of the machines in the state, if it can be read: the account's lists may not show them yet."""
     try:
-        return (pulumi_state.read(stack, home) or pulumi_state.NOTHING).guests
+        return (pulumi_state.read(stack, home) or pulumi_state.NOTHING).machines
     except BrokenStateError:
         return set()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Sequence
 
 import invoke
@@ -10,19 +9,13 @@ import invoke
 from microcluster import config
 from microcluster.home import Home
 from microcluster.lifecycle import pulumi_state
+from microcluster.lifecycle.accounts import open_account
 from microcluster.lifecycle.pulumi_state import BrokenStateError
 from microcluster.plain_text import count, note, say
-from microcluster.setup.secret_env import kept
 from microcluster.verbs import belongings_table
 from microcluster.verbs.command import FAILED, STACK, UserMistake, VerbError, agrees, print_json, suggest, verb
 from providers.rental.backend import Belonging
-from providers.rental.sweep import remove_all
-from providers.rental.waiting import Deadline
-from providers.softlayer import marked_inventory
-from providers.softlayer.account import Account, open_account, reading
-from providers.softlayer.backend import SoftLayer
-
-CANCEL_LIMIT_S = 90 * 60.0
+from providers.rental.opened_account import OpenedAccount
 
 
 @verb
@@ -35,9 +28,9 @@ def sweep(  # noqa: PLR0917 - Fabric makes an option of each
     json: bool = False,
 ) -> int:
     """List what no living stack of yours owns in the account of STACK; cancel what --id or --mark names."""
-    account = open_account(config.read_account(stack).config_file, kept())
-    with reading(account, "what bears a mark"):
-        found = orphaned(marked_inventory.everything(account), living_marks(Home.of()))
+    named = config.read_account(stack)
+    account = open_account(named.name, named.config_file)
+    found = orphaned(account.everything(), living_marks(Home.of()))
     if json:
         print_json([_facts(each) for each in found])
         return FAILED if found else 0
@@ -91,7 +84,7 @@ def _lives(stack: str, home: Home) -> bool:
         return True  # Until `fab recover` has mended it nobody can say that it holds nothing.
 
 
-def _show(found: Sequence[Belonging], account: Account, stack: str) -> int:
+def _show(found: Sequence[Belonging], account: OpenedAccount, stack: str) -> int:
     identity = account.identity()
     if not found:
         say(f"account {identity.account_id} ({identity.username}): nothing is left over")
@@ -106,8 +99,8 @@ def _show(found: Sequence[Belonging], account: Account, stack: str) -> int:
     return FAILED
 
 
-def _cancel(account: Account, chosen: Sequence[Belonging]) -> int:
-    failures = remove_all(SoftLayer(account), chosen, Deadline(CANCEL_LIMIT_S, threading.Event()), note)
+def _cancel(account: OpenedAccount, chosen: Sequence[Belonging]) -> int:
+    failures = account.remove(chosen, note)
     if failures:
         raise VerbError("\n".join(failures))
     say(f"cancelled and proved: {', '.join(each.label for each in chosen)}")

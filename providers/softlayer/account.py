@@ -13,7 +13,7 @@ from providers.rental.operation import Identity
 from providers.rental.receipt import Charge
 from providers.softlayer import billing, credentials
 from providers.softlayer.calls import READ_ATTEMPTS, Api
-from providers.softlayer.errors import AccountError, ApiError, reading, unreadable
+from providers.softlayer.errors import AccountError, ApiError, unreadable
 
 LOCAL_ATTEMPTS = 3
 NOBODY_LISTENS = "Connection refused"
@@ -109,16 +109,6 @@ def open_account(config_file: str | None = None, exported: Mapping[str, str] = o
         raise AccountError(str(error)) from error
     account.identity()
     return account
-
-
-def read_charges(account: Account, owner: owner_mark.Owner, known_guests: Iterable[str] = ()) -> tuple[Charge, ...]:
-    """List what was and is billed under this stack and mark, as ``Account.charges`` does.
-
-    Raises:
-        AccountError: with a sentence for the person.
-    """
-    with reading(account, "the bill"):
-        return account.charges(owner, known_guests)
 
 
 def claim_notes(owner: owner_mark.Owner, journal: str) -> str:

@@ -73,11 +73,6 @@ def everything(account: Account) -> tuple[Belonging, ...]:
         return tuple(each for found in lists for each in found)
 
 
-def under(account: Account, owner: marks.Owner) -> tuple[Belonging, ...]:
-    """List what carries exactly this stack and mark."""
-    return tuple(each for each in everything(account) if owner.has(each.owner))
-
-
 def _listed(account: Account, listing: _Listing) -> list[Belonging]:
     options = {"filter": listing.filter} if listing.filter else {}
     rows = account.api.read_all(listing.service, listing.method, mask=listing.mask, **options)

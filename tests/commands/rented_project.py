@@ -22,9 +22,10 @@ CACHE = Home.of().cache
 PAID_PART = """
 import pulumi
 from microcluster import config
-from components.cluster import hostnames, ledger_args, network_args
-from components.network import PrivateNetwork
-from components.node import GpuNodeArgs, guest_args
+from components.cluster import hostnames
+from components.softlayer import ledger_args, network_args
+from components.softlayer.network import PrivateNetwork
+from components.softlayer.node import GpuNodeArgs, guest_args
 from providers.softlayer.pulumi_resources import Ledger, SshKey, SshKeyArgs, VirtualGuest, owner_label
 
 stack = config.load()

@@ -13,6 +13,7 @@ from emulator.machines.reachability import remedy
 from emulator.process import port_owner
 from microcluster.home import Home
 from microcluster.lifecycle import emulated_account
+from microcluster.lifecycle.emulated_account import Emulated
 from microcluster.setup.errors import SetupError
 
 
@@ -27,12 +28,12 @@ def test_a_program_that_has_the_registrys_port_everywhere_is_named_and_left_alon
     (tmp_path / "settings.toml").write_text(f"registry_port = {port}\n")
     assert str(port_owner(port)).startswith(f"{os.getpid()} (")
     if address == "127.0.0.1":  # Ours listens on one address too, and both go together.
-        emulated_account.refuse_taken_port(tmp_path)
+        emulated_account.refuse_taken_port(Emulated("softlayer", tmp_path))
         return
     with pytest.raises(
         SetupError, match=f"needs port {port}, but process {os.getpid()} .*service docker-registry stop"
     ):
-        emulated_account.refuse_taken_port(tmp_path)
+        emulated_account.refuse_taken_port(Emulated("softlayer", tmp_path))
 
 
 @pytest.mark.parametrize("begin", [emulated_account.start, emulated_account.answer])
@@ -40,7 +41,7 @@ def test_a_port_in_use_is_reported_before_docker_and_images_are_prepared(begin, 
     with socket.create_server(("", 0)) as server:
         (tmp_path / "settings.toml").write_text(f"registry_port = {server.getsockname()[1]}\n")
         with pytest.raises(SetupError, match="registry_port"):
-            begin(tmp_path, Home(tmp_path, tmp_path), None)
+            begin(Emulated("softlayer", tmp_path), Home(tmp_path, tmp_path), None)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from microcluster import config
 from microcluster.home import Home
 from microcluster.lifecycle import locks, stacks, up
 from microcluster.lifecycle.down import has_machines
-from microcluster.lifecycle.emulated_account import Rented, parse_status
+from microcluster.lifecycle.emulated_account import Emulated, Rented, parse_status
 from microcluster.lifecycle.locks import alone_on
 from microcluster.lifecycle.pulumi_state import NOTHING, Held, Snapshot
 from microcluster.setup.environment import PROJECT
@@ -41,7 +41,7 @@ def test_an_unknown_stack_is_refused_with_the_ones_there_are_and_the_nearest() -
 
 def test_only_the_local_stack_has_an_emulator_and_it_lies_in_the_home(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path))
-    assert stacks.emulator_of("local", home(tmp_path)) == tmp_path / "emulator"
+    assert stacks.emulator_of("local", home(tmp_path)) == Emulated("softlayer", tmp_path / "emulator")
     assert stacks.emulator_of("p100", home(tmp_path)) is None
     assert stacks.emulator_of("v100", home(tmp_path)) is None
 

@@ -9,7 +9,7 @@ import pytest
 from pulumi.runtime import mocks as pulumi_mocks
 from test_config import written
 
-from components.cluster import TrainingCluster, TrainingClusterArgs, container_of
+from components.cluster import TrainingClusterArgs, container_of, declare_cluster
 from components.job import TrainingJob, TrainingJobArgs, job_of, run_of
 from microcluster import config
 from microcluster.config import Owner
@@ -50,7 +50,7 @@ def declare(preview: bool = False, **changes: Any) -> dict[str, Any]:
 
     @pulumi.runtime.test
     def program() -> None:
-        cluster = TrainingCluster("cluster", TrainingClusterArgs(stack, OWNER))
+        cluster = declare_cluster("cluster", TrainingClusterArgs(stack, OWNER))
         TrainingJob("job", TrainingJobArgs(stack, OWNER, cluster))
 
     program()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import io
-import types
 from datetime import UTC, datetime
 from decimal import Decimal
 
@@ -86,7 +85,7 @@ def test_a_receipt_shows_descriptions_as_they_are_written(capsys):
         account_id, username = "1", NASTY
 
     class Account:
-        api = types.SimpleNamespace(credentials=types.SimpleNamespace(is_local=True))
+        is_emulated = True
 
         def identity(self):
             return Somebody

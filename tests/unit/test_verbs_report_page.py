@@ -136,7 +136,8 @@ def test_learning_rate_bleu_and_gpu_use_are_drawn_and_what_is_emulated_says_so()
     assert "GPU use by step, percent" in captions
     emulated = written(tuple(SampledRun().events()), emulated=True)
     assert "GPU use by step, percent, emulated" in emulated
-    assert run_text.EMULATED in emulated and run_text.EMULATED not in written()
+    said = run_text.EMULATED.format("SoftLayer")
+    assert said in emulated and said not in written()
     assert "$4.5/hour (emulated)" in emulated and "<h2>Cost, emulated</h2>" in emulated
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pulumi
 
-from components.cluster import hostnames, ledger_args, network_args
-from components.network import PrivateNetwork
-from components.node import GpuNodeArgs, guest_args
+from components.cluster import hostnames
+from components.softlayer import ledger_args, network_args
+from components.softlayer.network import PrivateNetwork
+from components.softlayer.node import GpuNodeArgs, guest_args
 from microcluster import config
 from providers.softlayer.pulumi_resources import Ledger, SshKey, SshKeyArgs, VirtualGuest, owner_label
 

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 import pulumi
 
-from components.network import PrivateNetwork
+from components.softlayer.network import PrivateNetwork
+from components.softlayer.storage import DataVolume, DataVolumeArgs
 from components.steps import step
-from components.storage import DataVolume, DataVolumeArgs
-from microcluster.config import Cluster, Owner
+from microcluster.accounts.softlayer import Cluster
+from microcluster.config import Owner
 from microcluster.jobs.cluster_facts import ClusterFacts, Host
 from providers.softlayer.pulumi_resources import HardwareArgs, VirtualGuest, VirtualGuestArgs, owner_domain, owner_tags
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import pulumi
 
-from components.node import GpuNode
+from components.softlayer.node import GpuNode
 from components.steps import step
 from microcluster.jobs import cluster_facts as facts
 from microcluster.jobs import image

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 import pulumi
 
-from components.image import TrainingImage
-from components.node import GpuNode
+from components.softlayer.image import TrainingImage
+from components.softlayer.node import GpuNode
 from components.steps import step
 from microcluster.config import Owner
 from microcluster.jobs import cluster_facts as facts

@@ -1,0 +1,113 @@
+"""The contract of an account, and the ``cluster`` section that every account has.
+
+An account is pure: it says what is rented there, and nothing outside the registry asks which account it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Annotated, Any, Protocol
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, StrictStr
+from pydantic.alias_generators import to_camel
+
+from microcluster.accounts.registry import ACCOUNTS, DEFAULT, account_of, name_in
+from microcluster.jobs.values import Origin, Runtime
+
+
+class Hardware(Protocol):
+    """One size of machine, as the account's catalog has it."""
+
+    name: str
+    gpu: str
+    gpus: int
+
+
+class ClusterSection(BaseModel):
+    """What every account's ``cluster`` section holds; beside this it has ``nodes`` and ``adminCidrs``."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel)
+
+    account: StrictStr = DEFAULT
+
+    @property
+    def hardware(self) -> Hardware:
+        """The size of each machine."""
+        raise NotImplementedError
+
+
+def _refuse(value: str) -> str:
+    raise ValueError(f"{value[:80]!r} is no account; one of {', '.join(ACCOUNTS)}")
+
+
+class UnknownAccount(BaseModel):
+    """The ``cluster`` section of an account that does not exist: nothing else in it can be judged."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    account: Annotated[StrictStr, AfterValidator(_refuse)]
+
+
+@dataclass(frozen=True)
+class SlowPort:
+    """A port too slow for gradients: the field and the key that set it, its speed in Mb/s, and the speed to use."""
+
+    field: str
+    key: str
+    speed_mbps: int
+    needed_mbps: int
+
+
+class AccountKind(Protocol):
+    """The whole of what an account says."""
+
+    title: str
+    """Its name for people."""
+    section: type[ClusterSection]
+    """What the ``cluster`` section may say."""
+    runtime: Runtime
+    """In what the processes of a run run on its machines."""
+    key_setting: str
+    """The setting ``NAME:...`` that names the file with the account's key."""
+    key_setting_meaning: tuple[str, str]
+    """Its default and its meaning, for the page of the stack file."""
+    credentials: tuple[str, ...]
+    """What a person may write there by mistake, and which must not be in a stack file."""
+    credentials_advice: str
+    """Where they belong."""
+    examples: Mapping[str, str]
+    """Of values of the section."""
+    ranges: Mapping[str, str]
+    """Of values of the section, for the page of the stack file."""
+    resource_types: Mapping[str, str]
+    """The kind of the account's inventory by the type in Pulumi's state; the ledger is none."""
+    machine_type: str
+    """The type in Pulumi's state that is a machine."""
+    prices_as_of: str
+    """The date of the prices."""
+    order_takes: str
+    cancel_takes: str
+    """How long the engine usually needs."""
+
+    def defaults(self, cluster: Mapping[str, Any]) -> Mapping[str, Origin]:
+        """Return what follows for keys such as "cluster.os" that the stack file leaves out."""
+
+    def problems(self, cluster: Mapping[str, Any], *, ordering: bool) -> list[str]:
+        """Say what the section's types cannot: what contradicts other keys."""
+
+    def hardware(self, cluster: Mapping[str, Any]) -> Hardware | None:
+        """Return the size of machine that a section names, which may be invalid."""
+
+    def slow_port(self, cluster: Mapping[str, Any]) -> SlowPort | None:
+        """Return the port that is too slow for the nodes of a section, which may be invalid."""
+
+    def price_per_hour(self, cluster: Any) -> Decimal | None:
+        """Return the list price of one machine, in US dollars, or None for what the catalog does not know."""
+
+
+def section_of(cluster: Any) -> type[BaseModel]:
+    """Return what the ``cluster`` section of a stack file has to be, by the account that it names."""
+    named = name_in(cluster)
+    return account_of(named).section if named else UnknownAccount

@@ -1,0 +1,62 @@
+"""The registry of accounts by the name that ``cluster.account`` gives.
+
+The name of an account is also that of its provider (``providers.NAME``), of its emulator (``emulator.vendors``), of its component
+(``components.NAME``) and of its settings in the stack file (``NAME:...``). Only the standard library: setup reads it first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from microcluster.accounts.account import AccountKind
+
+DEFAULT = "softlayer"
+
+
+@dataclass(frozen=True)
+class Registered:
+    """An account's module, which holds it as ACCOUNT, and the environment variables with its secrets.
+
+    Attributes:
+        secrets: those that we read, and those that other tools for the same account read.
+    """
+
+    module: str
+    secrets: tuple[str, ...]
+
+
+ACCOUNTS: Mapping[str, Registered] = {
+    DEFAULT: Registered(
+        "microcluster.accounts.softlayer",
+        (
+            *("SL_USERNAME", "SL_API_KEY"),
+            *("SOFTLAYER_USERNAME", "SOFTLAYER_API_KEY", "IAAS_CLASSIC_USERNAME", "IAAS_CLASSIC_API_KEY"),
+            *("BLUEMIX_API_KEY", "IC_API_KEY", "IBMCLOUD_API_KEY"),
+        ),
+    ),
+}
+
+
+def account_of(name: str | None) -> AccountKind:
+    """Return the account of that name; the names are those of ACCOUNTS."""
+    return import_module(ACCOUNTS[name or DEFAULT].module).ACCOUNT
+
+
+def name_in(cluster: Any) -> str | None:
+    """Return the account that a ``cluster`` section names, or None where it names none that exists."""
+    named = cluster.get("account", DEFAULT) if isinstance(cluster, Mapping) else DEFAULT
+    return named if isinstance(named, str) and named in ACCOUNTS else None
+
+
+def resource_types() -> Mapping[str, str]:
+    """Return the kind of the account's inventory by the type in Pulumi's state, of all accounts."""
+    return {kind: label for name in ACCOUNTS for kind, label in account_of(name).resource_types.items()}
+
+
+def machine_types() -> frozenset[str]:
+    """Return the types in Pulumi's state that are machines, of all accounts."""
+    return frozenset(account_of(name).machine_type for name in ACCOUNTS)

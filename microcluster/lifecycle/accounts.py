@@ -1,0 +1,32 @@
+"""Opens the account of a stack, by its name in the registry; its provider's code is imported only then."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from types import ModuleType
+
+from microcluster.setup.secret_env import kept
+from providers.rental.errors import ProviderError
+from providers.rental.opened_account import OpenedAccount
+
+
+def open_account(name: str, key_file: str | None) -> OpenedAccount:
+    """Open an account and prove that it answers.
+
+    Raises:
+        ProviderError: with a sentence for the person.
+    """
+    return _provider(name).open_account(key_file, kept())
+
+
+def why_no_key(name: str, key_file: str | None) -> str | None:
+    """Return why an account cannot be opened for want of a key, or None."""
+    try:
+        _provider(name).check_key(key_file, kept())
+    except ProviderError as missing:
+        return str(missing)
+    return None
+
+
+def _provider(name: str) -> ModuleType:
+    return import_module(f"providers.{name}.opened_account")

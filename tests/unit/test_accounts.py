@@ -1,0 +1,57 @@
+"""The registry of accounts, and that nothing outside it asks in which account a stack is rented."""
+
+from __future__ import annotations
+
+import re
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from test_config import written
+
+from emulator.vendors import VENDORS
+from microcluster import config
+from microcluster.accounts.registry import ACCOUNTS, account_of
+from microcluster.config import ConfigError
+from microcluster.jobs.values import Runtime
+from microcluster.setup import secret_env
+
+ROOT = Path(__file__).parents[2]
+OWN = re.compile(r"(microcluster/(accounts|catalog)|components/[a-z]+)/")
+"""Where the code of one account lies."""
+NAMES = re.compile("|".join(ACCOUNTS))
+
+
+def test_no_code_outside_the_registry_names_an_account() -> None:
+    files = [file for folder in ("microcluster", "components") for file in (ROOT / folder).rglob("*.py")]
+    shared = [file for file in files if not OWN.match(str(file.relative_to(ROOT)))]
+    assert {str(file) for file in shared if NAMES.search(file.read_text())} == set()
+
+
+@pytest.mark.parametrize("name", ACCOUNTS)
+def test_every_account_has_a_provider_a_component_an_emulator_and_its_secrets_withheld(name: str) -> None:
+    account = account_of(name)
+    opened = import_module(f"providers.{name}.opened_account")
+    assert callable(opened.open_account) and callable(opened.check_key)
+    assert import_module(f"components.{name}").Cluster
+    assert name in VENDORS
+    assert set(ACCOUNTS[name].secrets) <= set(secret_env.NAMES)
+    assert account.runtime in Runtime.__args__
+    assert account.machine_type in account.resource_types
+    assert all(kind.startswith(f"{name}:index:") for kind in account.resource_types)
+    assert {field.alias for field in account.section.model_fields.values()} >= {"account", "nodes", "adminCidrs"}
+
+
+def test_an_account_that_does_not_exist_is_refused_with_those_that_do(tmp_path, monkeypatch) -> None:
+    wanted = "cluster/account: 'softlayr' is no account; one of softlayer"
+    with pytest.raises(ConfigError, match=wanted):
+        config.parse("dev", written(cluster__account="softlayr"))
+    monkeypatch.setattr(config, "STACKS", tmp_path)
+    (tmp_path / "Pulumi.dev.yaml").write_text("config: {'microcluster:cluster': {account: softlayr}}")
+    with pytest.raises(ConfigError, match=wanted):
+        config.read_account("dev")
+
+
+def test_settings_of_another_account_are_unknown_keys() -> None:
+    with pytest.raises(ConfigError, match="other:configFile: unknown key"):
+        config.parse("dev", written() | {"other:configFile": "~/key"})
