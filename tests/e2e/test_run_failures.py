@@ -17,6 +17,7 @@ from remote_cluster import ACCOUNT, machine, processes_of, shell
 from microcluster import config
 from microcluster.analysis.failure_hints import next_step
 from microcluster.analysis.run_state import Outcome
+from microcluster.config.data_files import find_files
 from microcluster.jobs import cluster_facts
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.openseq2seq import model as openseq2seq
@@ -297,7 +298,7 @@ def job_data(hosts: list[Host], run: ClusterFacts, folder: Path) -> cluster_fact
     for name in names:
         size = int(shell(hosts[0], f"stat -c %s {there}/{name}"))
         (folder / name).write_bytes(b"".join(hosts[0].pieces(f"{there}/{name}", 0, size)))
-    found = config.looked_at(config.Data(path=folder), names, (), folder / "memory.json")
+    found = find_files(config.Data(path=folder), names, (), folder / "memory.json")
     files = tuple(cluster_facts.SentFile(file.name, file.size, file.sha256) for file in found.files)
     return cluster_facts.Data(found.id, path=str(folder), is_tar=False, files=files)
 

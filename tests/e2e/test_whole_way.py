@@ -52,10 +52,15 @@ def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
 
 MAKE_UP = "exec make up"
 WATCH = ". ./env.sh && exec fab watch --stack local"
+RENTING = "==> pulumi"
+"""Before it a command on a machine is one that an earlier Ctrl-C has left."""
 STAGES = {
-    "the image is built": (MAKE_UP, lambda said: runs("docker build", "microcluster/openseq2seq")),
-    "the image is handed over": (MAKE_UP, lambda said: runs("docker save", "microcluster/openseq2seq")),
-    "the job is started": (MAKE_UP, lambda said: runs("step.start-job")),
+    "the image is built": (MAKE_UP, lambda said: RENTING in said and runs("docker build", "microcluster/openseq2seq")),
+    "the image is handed over": (
+        MAKE_UP,
+        lambda said: RENTING in said and runs("docker save", "microcluster/openseq2seq"),
+    ),
+    "the job is started": (MAKE_UP, lambda said: RENTING in said and runs("step.start-job")),
     "the data are prepared": (MAKE_UP, lambda said: re.search("^(preparing|preflight) for", said, re.MULTILINE)),
     "the preflight looks": (WATCH, lambda said: re.search("^preflight for", said, re.MULTILINE)),
     "it trains": (WATCH, lambda said: re.search("^running, step", said, re.MULTILINE)),
