@@ -1,4 +1,4 @@
-"""The file with the API key of the account on this computer."""
+"""The file with the API key of the account on this computer, and where the account is."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from emulator.paperspace.settings import Settings
+from emulator.tls import AUTHORITY_FILE
 
 KEY_FILE = "paperspace-api-key"
 
@@ -13,7 +14,9 @@ KEY_FILE = "paperspace-api-key"
 def write_key_file(settings: Settings) -> Path:
     """Write the key, readable by its owner alone."""
     path = settings.state / KEY_FILE
+    lines = ["[paperspace]", f"api_key = {settings.api_key}", f"endpoint_url = {settings.api}"]
+    lines += [f"verify = {settings.state / AUTHORITY_FILE}"] if settings.tls else []
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w") as file:
-        file.write(f"{settings.api_key}\n")
+        file.write("\n".join(lines) + "\n")
     return path

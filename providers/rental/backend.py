@@ -41,6 +41,8 @@ class OrderRequest:
     """Whether the account refuses a second one, so that a refusal may mean that a lagging list does not show the first."""
     key_ids: Sequence[str] | None = None
     """For what costs money: the ssh keys that its order names. Only one computer orders for a stack at a time."""
+    sold: str = ""
+    """What a price list needs to know of it, kept in the journal for accounts that show no bill."""
 
     @property
     def content(self) -> Mapping[str, Any]:
@@ -62,6 +64,8 @@ class Thing:
     """Ordered and not cancelled."""
     is_billed: bool = False
     """Whether it has a charge, with or without a date on which that ends."""
+    is_kept: bool = False
+    """It stays, and is billed, when its stack goes."""
     work: str | None = None
     """What the account is doing with it; a cancellation has to wait for its end."""
     is_built: bool = True
@@ -73,7 +77,7 @@ class Thing:
     price: str = ""
     """For example ``4.4 USD an hour``."""
     rename: str = ""
-    """The command by which a person gives it another domain; the domain comes last."""
+    """The command by which a person gives it another domain, which comes right behind it."""
     inputs: Mapping[str, Any] = field(default_factory=dict)
     """The ordered properties, as far as the account shows them; named as in the resource's inputs."""
     outputs: Mapping[str, Any] = field(default_factory=dict)
@@ -112,6 +116,8 @@ class Belonging:
     is_billed: bool = False
     is_alive: bool = True
     """False for a machine that is cancelled and listed for a while; one that waits for approval is alive and not billed."""
+    is_kept: bool = False
+    """It stays, and is billed, when its stack goes."""
     cancel_by_hand: str = ""
     """The command by which a person cancels it, for what we do not cancel."""
 
@@ -225,8 +231,12 @@ class Backend(ABC):
         """Write the journal's name into the account."""
 
     @abstractmethod
-    def cancel(self, thing: Thing) -> None:
-        """Cancel a machine, effective at once; a refusal is a CallError."""
+    def cancel(self, thing: Thing) -> Pending | None:
+        """Cancel a machine, effective at once; ``Pending`` if that began something else, which has to end first.
+
+        Raises:
+            CallError: it was refused.
+        """
 
     def check_visible(self, thing: Thing) -> None:
         """Refuse to believe that a thing has ended if this user may not see its charge.
@@ -246,7 +256,7 @@ class Backend(ABC):
 
     @abstractmethod
     def remove(self, kind: str, object_id: str, owner: Owner, deadline: Deadline, tell: Tell) -> None:
-        """Remove something else that bears the mark; what is gone, or another's by now, is left alone."""
+        """Remove something else that bears the mark; what is gone, another's by now, or kept is left alone."""
 
     @abstractmethod
     def charges(self, owner: Owner, known_ids: Iterable[str] = ()) -> Sequence[Charge]:

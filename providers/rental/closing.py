@@ -42,7 +42,7 @@ def check_ours(thing: Thing, owner: Owner, doing: str) -> None:
     if thing.owner != owner:
         raise ProviderError(
             f"{doing} {thing.label}: its domain is not {owner}.{ZONE}, so it is not this stack's, or was renamed. "
-            f"Nothing was done to it, and it may be billed. If it is yours, name it back with '{thing.rename} {owner}.{ZONE}' and "
+            f"Nothing was done to it, and it may be billed. If it is yours, name it back with '{thing.rename}{owner}.{ZONE}' and "
             "run the command again; if not, take it out of the state with 'pulumi state delete'."
         )
 
@@ -87,7 +87,7 @@ class _Closing:
 
     def _cancel(self, thing: Thing) -> bool | Pending:
         try:
-            self._backend.cancel(thing)
+            begun = self._backend.cancel(thing)
         except CallError as error:
             is_transient = self._backend.is_transient(error)
             if thing.ends and not is_transient:
@@ -99,6 +99,8 @@ class _Closing:
                 raise ProviderError(self._refused(thing, error)) from error
             # Refused because work began in between, lost on the way, or done already: the next look tells which.
             return Pending(f"the API did not accept the cancellation ({error.text})")
+        if begun is not None:
+            return begun
         self._is_accepted = True
         return self.look()
 

@@ -68,7 +68,7 @@ def submit(op: Operation, backend: Backend, request: OrderRequest, order: Any) -
     """
     journal, account_id = op.journal(request.owner.mark), backend.identity().account_id
     content = digest(order.content)
-    intent = Intent(account_id, request.owner.mark, op.name, request.kind, content, request.hostname)
+    intent = Intent(account_id, request.owner.mark, op.name, request.kind, content, request.hostname, sold=request.sold)
     attempt = journal.intend(intent).attempt
     try:
         op.before_order(f"{intent.kind} {intent.name}")

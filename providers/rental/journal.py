@@ -56,6 +56,8 @@ class Intent:
     """By the wall clock: for people, as nothing is decided by it."""
     order_id: str = ""
     """The account's number of the order, where its receipt named nothing else."""
+    sold: str = ""
+    """What a price list needs to know of it."""
     ended: Instant | None = None
     """When the call was over; None if it was killed, or is not over."""
 
@@ -111,7 +113,8 @@ class Journal:
         """Write that what an order made is gone and billed no more, so that nobody waits for it to appear."""
         intent = self.accepted(account_id, kind).get(object_id)
         if intent is not None:
-            self._outcome({"event": "closed", "attempt": intent.attempt, "id": object_id})
+            closed = {"event": "closed", "attempt": intent.attempt, "id": object_id}
+            self._outcome({**closed, "at": waiting.wall().isoformat()})
 
     def events(self) -> list[dict[str, Any]]:
         """Read every whole line; a line that a crash tore is no event."""

@@ -26,6 +26,8 @@ class Charge:
     """What an item costs that is not billed by the hour."""
     so_far: Decimal
     currency: str
+    is_kept: bool = False
+    """It is open because a person wants it to stay."""
 
     @property
     def is_open(self) -> bool:
@@ -45,6 +47,7 @@ class Receipt:
     rows: tuple[Charge, ...]
     total: Decimal
     open_count: int
+    """Without what is kept."""
 
 
 def rate(price: Decimal, currency: str, *, hourly: bool) -> str:
@@ -55,7 +58,9 @@ def rate(price: Decimal, currency: str, *, hourly: bool) -> str:
 def receipt(charges: Iterable[Charge]) -> Receipt:
     """Add the charges up."""
     rows = tuple(charges)
-    return Receipt(rows, sum((row.so_far for row in rows), Decimal(0)), sum(row.is_open for row in rows))
+    return Receipt(
+        rows, sum((row.so_far for row in rows), Decimal(0)), sum(row.is_open and not row.is_kept for row in rows)
+    )
 
 
 def as_lines(found: Receipt, owner_mark: str) -> str:
@@ -63,6 +68,7 @@ def as_lines(found: Receipt, owner_mark: str) -> str:
     rows = [
         f"  {row.host or '-':<10} {row.description}: {_when(row.opened)} to "
         f"{'now' if row.closed is None else _when(row.closed)} UTC, {row.so_far:.2f} {row.currency}"
+        f"{f', kept at up to {row.per_month:.2f} {row.currency} a month' if row.is_kept else ''}"
         for row in found.rows
     ]
     last = f"open billing items with mark {owner_mark}: {found.open_count}; rented for {found.total:.2f} in all"

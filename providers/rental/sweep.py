@@ -63,6 +63,8 @@ def _failure(backend: Backend, thing: Belonging, deadline: Deadline, tell: Tell)
             f"cancelling {thing}: microcluster orders no such thing and cancels none. If it is yours, cancel it with "
             f"'{thing.cancel_by_hand}' and run the command again; if not, take the mark {thing.owner.mark} off it."
         )
+    if thing.is_kept:
+        return f"removing {thing}: it is to stay when its stack goes. Put 'kept-' off its name in the console first."
     try:
         if thing.kind == backend.machine_label:
             closing.close(backend, thing.id, thing.owner, deadline, lambda message: tell(f"{thing}: {message}"))
@@ -110,6 +112,7 @@ class _Cleaning:
         for sentence in of_other_stacks(found, self._owner):
             self._warn(f"{sentence}.")
         rest = [each for each in found if self._owner.has(each.owner) and each.kind != self._backend.machine_label]
+        rest = [each for each in rest if not each.is_kept]
         failures += remove_all(self._backend, rest, self._op.deadline, self._op.log.progress)
         if failures:
             raise ProviderError("\n".join(failures))
@@ -160,7 +163,7 @@ class _Cleaning:
                 f"the account's list of charges does not show {self._backend.machine_label} {', '.join(unlisted)} yet"
             )
         found = receipt(self._backend.charges(self._owner, self._fresh(self._backend.machine)))
-        still_open = [f"{row.id} ({row.host}, {row.rate})" for row in found.rows if row.is_open]
+        still_open = [f"{row.id} ({row.host}, {row.rate})" for row in found.rows if row.is_open and not row.is_kept]
         if not still_open:
             self._backend.check_to_prove()
             return found

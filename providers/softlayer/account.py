@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import threading
-import time
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from providers.rental import owner_mark
+from providers.rental.http_once import SharedList
 from providers.rental.operation import Identity
 from providers.rental.receipt import Charge
 from providers.softlayer import billing, credentials
@@ -130,25 +130,6 @@ def _ours(account: Account, owner: owner_mark.Owner, key_ids: Sequence[str], max
     """Read keys by their ids, as a list may show their notes late."""
     rows = [row for each in key_ids for row in account.key.under(each, max_age_s)]
     return [row for row in rows if owner_mark.notes_are(row.get("notes"), owner)]
-
-
-class SharedList:
-    """A list by owner; simultaneous askers share one request, and nobody gets an answer older than asked for."""
-
-    def __init__(self, fetch: Callable[[Any], list[Row]]) -> None:
-        self._fetch = fetch
-        self._lock = threading.Lock()
-        self._read: dict[Hashable, tuple[float, list[Row]]] = {}
-
-    def under(self, owner: Hashable, max_age_s: float = 0.0) -> list[Row]:
-        """List what carries exactly this stack and mark, cancelled things included."""
-        not_before = time.monotonic() - max_age_s
-        with self._lock:
-            began, rows = self._read.get(owner, (float("-inf"), []))
-            if began < not_before:
-                began, rows = time.monotonic(), self._fetch(owner)
-                self._read[owner] = (began, rows)
-        return rows
 
 
 def guest_list(api: Api) -> SharedList:

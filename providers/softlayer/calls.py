@@ -13,11 +13,12 @@ import SoftLayer
 import tenacity
 
 from providers.rental import waiting
+from providers.rental.http_once import CallTimer
 from providers.rental.redaction import redacted
 from providers.rental.waiting import RateLimiter
 from providers.softlayer.credentials import Credentials
 from providers.softlayer.errors import NOT_SENT, ApiError, fault_code
-from providers.softlayer.transport import CallTimer, new_client
+from providers.softlayer.transport import new_client
 
 CALLS_PER_SECOND = 40
 """The service refuses more than 50 a second for a whole account, and we are not alone in it."""

@@ -162,7 +162,7 @@ def thing(guest: Guest) -> Thing:
         unready=state if isinstance(state, Pending) else None,
         ends=item.get("cancellationDate") or None,
         price=billing.rate(item) if item else "",
-        rename=f"slcli vs edit {guest['id']} --domain",
+        rename=f"slcli vs edit {guest['id']} --domain ",
         inputs=live_inputs(guest),
         outputs=outputs(guest),
         row=guest,

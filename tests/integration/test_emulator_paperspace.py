@@ -142,7 +142,8 @@ def test_start_status_stop_and_reset_are_this_accounts_own(tmp_path):
         key = state / "paperspace-api-key"
         assert f"https://127.0.0.1:{port}" in started
         assert str(key) in started
-        assert (key.read_text(), stat.S_IMODE(key.stat().st_mode)) == ("local\n", 0o600)
+        told = f"[paperspace]\napi_key = local\nendpoint_url = https://127.0.0.1:{port}/v1\nverify = {state / 'authority.pem'}\n"
+        assert (key.read_text(), stat.S_IMODE(key.stat().st_mode)) == (told, 0o600)
         shown = json.loads(run("status", "--json", "--port", port))
         assert (shown["running"], shown["open_billing_items"], shown["billed"]) == (True, 0, [])
         assert not (tmp_path / "emulator").exists()

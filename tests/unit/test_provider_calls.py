@@ -14,11 +14,11 @@ from xml.parsers.expat import ExpatError
 import pytest
 import SoftLayer
 
-from providers.rental import waiting
+from providers.rental import http_once, waiting
 from providers.rental.errors import WaitError
 from providers.rental.redaction import redacted
 from providers.rental.waiting import RateLimiter
-from providers.softlayer import calls, errors, transport
+from providers.softlayer import calls, errors
 from providers.softlayer.calls import Api
 from providers.softlayer.credentials import Credentials, CredentialsError, load
 from providers.softlayer.errors import ApiError
@@ -189,7 +189,7 @@ def test_an_order_above_the_rate_limit_was_not_accepted_and_everybody_pauses(api
     [({}, 0), ({"Retry-After": "3"}, 3), ({"Retry-After": "900"}, 15), ({"Retry-After": "Sat"}, 0)],
 )
 def test_an_answer_that_asks_for_a_pause_gets_one_within_bounds(headers, seconds):
-    assert transport.retry_after_s(headers) == seconds
+    assert http_once.retry_after_s(headers) == seconds
 
 
 @pytest.mark.parametrize("nonsense", [None, "", "<html>", 7, ["id"]])

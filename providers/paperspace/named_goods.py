@@ -1,0 +1,138 @@
+"""What networks and drives do the same: adopted by name, kept by name, looked for until it is certain, removed with patience."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from providers.grpc.resource_protocol import Live
+from providers.paperspace import claim, names
+from providers.paperspace.account import Account
+from providers.paperspace.errors import ApiError
+from providers.rental import owner_mark as marks
+from providers.rental import reconcile
+from providers.rental.backend import Backend, OrderRequest, Tell, Thing
+from providers.rental.errors import ProviderError
+from providers.rental.idempotent_order import adopt_or_order
+from providers.rental.machine import check_adoptable
+from providers.rental.operation import Operation
+from providers.rental.owner_mark import Owner
+from providers.rental.waiting import Deadline, Pending, wait_until
+
+LATER = ("keep",)
+"""What is put right after an adoption: it stands in the name, and that is all of them that can be changed."""
+
+
+def obtain(op: Operation, backend: Backend, request: OrderRequest) -> Thing | str:
+    """Adopt or order something that costs money; only the computer that holds the stack's claim orders."""
+    backend.account.check_sees_all(f"ordering {request.what}")
+    claim.hold(op, backend, request.owner)
+    return adopt_or_order(op, backend, request)
+
+
+def create(op: Operation, backend: Backend, request: OrderRequest, wanted: Mapping[str, Any]) -> Thing:
+    """Adopt or order a network or a drive, and return it as the account shows it."""
+    made = obtain(op, backend, request)
+    if isinstance(made, Thing):
+        check_adoptable(made, wanted, LATER)
+        op.log.info(f"Goes on with {made.label}, which was there before.")
+        return made
+    return _certain(op, backend, request.kind, request.owner, made) or _vanished(request, made)
+
+
+def read(op: Operation, backend: Backend, kind: str, resource_id: str, inputs: Mapping[str, Any]) -> Thing | None:
+    """Look until it is certain whether it exists; an import is refused unless it is this stack's."""
+    owner = Owner(op.stack, str(inputs.get("mark") or ""))
+    found = _certain(op, backend, kind, owner, resource_id)
+    if found is not None and not inputs:
+        marks.permit_import(op.stack, found.label, found.owner)
+    elif found is not None:
+        check_ours(found, owner, "reading")
+    return found
+
+
+def live(found: Thing, inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> Live:
+    """Join what the account shows with what was asked for."""
+    return Live({**inputs, **found.inputs}, dict(outputs))
+
+
+def rename(account: Account, found: Thing, path: str, *, keep: bool) -> None:
+    """Let the name say whether it is kept."""
+    if found.is_kept != keep:
+        name = names.full(found.name, found.owner, keep=keep)
+        account.api.ensure("PUT", f"{path}/{found.id}", {"name": name})
+
+
+def delete(op: Operation, backend: Backend, kind: str, resource_id: str, inputs: Mapping[str, Any]) -> None:
+    """Delete it, or leave it if it is kept."""
+    owner = Owner(op.stack, str(inputs.get("mark") or ""))
+    if inputs.get("keep"):
+        found = backend.find(kind, resource_id, owner, fresh=False)
+        if isinstance(found, Thing):
+            op.log.info(f"Keeps {found.label}: {found.price}.")
+        return
+    backend.remove(kind, resource_id, owner, op.deadline, op.log.progress)
+    op.journal(owner.mark).closed(backend.identity().account_id, kind, resource_id)
+
+
+def remove(
+    found: Callable[[], Thing | None], send: Callable[[], Any], owner: Owner, deadline: Deadline, tell: Tell
+) -> None:
+    """Delete something as soon as nothing uses it; what is gone, another's by now, or kept is left alone.
+
+    Args:
+        found: reads it by its id.
+        send: asks the account once to delete it.
+    """
+    first = found()
+    if first is None or first.owner != owner or first.is_kept:
+        return
+
+    def look() -> bool | Pending:
+        thing = found()
+        if thing is None or thing.owner != owner:
+            return True
+        try:
+            send()
+        except ApiError as error:
+            if error.is_forbidden or error.is_unauthorised:
+                raise ProviderError(
+                    f"deleting {thing.label}: the key's user may not ({error.text}); it is billed: {thing.price}. Use the "
+                    "key of an admin of the team and run the command again."
+                ) from error
+            return Pending(f"the API does not delete it ({error.text}); {thing.price}")
+        return Pending("deleted, and still shown") if found() else True
+
+    wait_until(f"{first.label} deleted", look, deadline, tell)
+
+
+def check_ours(found: Thing, owner: Owner, doing: str) -> None:
+    """Refuse what bears another stack or mark, or none: an id alone proves nothing.
+
+    Raises:
+        ProviderError: it is somebody else's, or somebody renamed it; nothing was done to it.
+    """
+    if found.owner != owner:
+        raise ProviderError(
+            f"{doing} {found.label}: its name does not end in {owner}.{marks.ZONE}, so it is not this stack's, or was renamed. "
+            "Nothing was done to it, and it may be billed. If it is yours, name it back in the console and run the command "
+            "again; if not, take it out of the state with 'pulumi state delete'."
+        )
+
+
+def _certain(op: Operation, backend: Backend, kind: str, owner: Owner, resource_id: str) -> Thing | None:
+    until = reconcile.fresh_until(op, backend, owner.mark, kind, resource_id) if owner.mark else 0.0
+
+    def look() -> tuple[Thing | None] | Pending:
+        found = backend.find(kind, resource_id, owner, fresh=time.monotonic() < until)
+        return found if isinstance(found, Pending) else (found,)
+
+    deadline = op.deadline.within(2 * reconcile.settled_s(backend))
+    return wait_until(f"certainty about {kind} {resource_id}", look, deadline, op.log.progress)[0]
+
+
+def _vanished(request: OrderRequest, made: str) -> Thing:
+    raise ProviderError(
+        f"ordering {request.what}: the account made it as {made} and does not know it any more. Run 'pulumi up --refresh'."
+    )

@@ -1,0 +1,151 @@
+"""A stack that rents from an emulated Paperspace account over a real socket, with the provider in this process."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from emulator.machine_reconciler import MachineReconciler
+from emulator.machines import NoMachines
+from emulator.paperspace.settings import Settings
+from emulator.paperspace.vendor import PAPERSPACE as EMULATED
+from microcluster.home import owner_mark
+from providers.grpc.resource_protocol import Created, Live
+from providers.paperspace.__main__ import PAPERSPACE
+from providers.rental.operation import Operation
+from providers.rental.owner_mark import Owner
+from providers.rental.waiting import Deadline
+
+STACK = "pair"
+CLOCK_RATE = 200
+PLACE = {"region": "ny2", "machineType": "P4000x2", "templateId": "twnlo3zj", "diskGb": 50, "publicIpType": "static"}
+
+
+@dataclass
+class Said:
+    """What the provider has told a person."""
+
+    lines: list[str] = field(default_factory=list)
+
+    def info(self, message: str) -> None:
+        self.lines.append(message)
+
+    progress = warn = info
+
+
+class EmulatedTeam:
+    """An account behind a port, with a key file."""
+
+    def __init__(self, folder: Path, **settings: Any) -> None:
+        listener = socket.create_server(("127.0.0.1", 0))
+        port = listener.getsockname()[1]
+        folder.mkdir(parents=True)
+        chosen = Settings(folder, port=port, machines="none", clock_rate=CLOCK_RATE, **settings)
+        self.account = EMULATED.open_account(chosen)
+        self.account.store.flush()
+        self.key_file = EMULATED.write_client_file(chosen)
+        config = uvicorn.Config(EMULATED.application(self.account, port), log_config=None, lifespan="off")
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [listener]}, daemon=True)
+        self._thread.start()
+        self._reconciler = MachineReconciler(self.account, EMULATED.machine_source(self.account), NoMachines())
+        self._reconciler.start()
+
+    def fault(self, method: str, kind: str, **more: Any) -> None:
+        """Let the next call of a method go wrong."""
+        injector = self.account.fault_injector
+        with self.account.lock:
+            injector.scripted.append(injector.model.read_scripted({"method": method, "kind": kind, **more}))
+
+    def names(self, kind: str) -> list[str]:
+        """List what the account holds of a kind."""
+        with self.account.lock:
+            return sorted(each.name for each in self.account.store.tables[kind].read_all())
+
+    def close(self) -> None:
+        """Stop answering."""
+        self._reconciler.stop()
+        self._server.should_exit = True
+        self._thread.join(10)
+
+
+def make_keys(home: Path, stack: str = STACK) -> str:
+    """Make a stack's keys, and return the public one."""
+    folder = home / "keys" / stack
+    folder.mkdir(parents=True, exist_ok=True)
+    key = Ed25519PrivateKey.generate()
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH, serialization.NoEncryption()
+    )
+    (folder / "id_ed25519").write_bytes(private)
+    public = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH).decode()
+    (folder / "id_ed25519.pub").write_text(public)
+    return public
+
+
+class Renter:
+    """One process of the provider, and the inputs of a small cluster."""
+
+    def __init__(self, key_file: Path, public_key: str) -> None:
+        self.public_key, self.owner = public_key, Owner(STACK, owner_mark(public_key))
+        self.said = Said()
+        self._stop = threading.Event()
+        self.session = PAPERSPACE.session({"apiKeyFile": str(key_file), "timeScale": str(1 / CLOCK_RATE)}, self._stop)
+
+    @property
+    def backend(self) -> Any:
+        return self.session.backend()
+
+    def inputs(self, kind: str, **changes: Any) -> dict[str, Any]:
+        """Write the inputs of the stack's resource of a kind."""
+        every = {
+            "Ledger": {**PLACE, "stack": STACK, "nodes": 2, "driveGb": 250},
+            "PrivateNetwork": {"region": "ny2", "name": "net"},
+            "SharedDrive": {"region": "ny2", "name": "data", "sizeGb": 250, "networkId": "none"},
+            "Machine": {
+                **PLACE,
+                "hostname": "gpu-0",
+                "networkId": "none",
+                "publicKey": self.public_key,
+                "startupScript": "true\n",
+            },
+        }
+        return {"mark": self.owner.mark, **every[kind], **changes}
+
+    def create(self, kind: str, **changes: Any) -> Created:
+        """Have it made."""
+        inputs = self.inputs(kind, **changes)
+        resource = PAPERSPACE.resources[f"paperspace:index:{kind}"]
+        assert resource.check(inputs, {}) == []
+        return resource.create(self.operation(kind, inputs), inputs)
+
+    def read(self, kind: str, made: Created | str, inputs: Mapping[str, Any]) -> Live | None:
+        """Have it read; without inputs it is imported."""
+        resource_id, old = (made, {}) if isinstance(made, str) else (made.resource_id, made.outputs)
+        resource = PAPERSPACE.resources[f"paperspace:index:{kind}"]
+        return resource.read(self.operation(kind, inputs), resource_id, inputs, old)
+
+    def update(self, kind: str, made: Created, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """Have it changed."""
+        resource = PAPERSPACE.resources[f"paperspace:index:{kind}"]
+        return resource.update(self.operation(kind, inputs), made.resource_id, inputs, made.outputs)
+
+    def delete(self, kind: str, made: Created | str, **changes: Any) -> None:
+        """Have it removed."""
+        resource_id, old = (made, {}) if isinstance(made, str) else (made.resource_id, made.outputs)
+        inputs = self.inputs(kind, **changes)
+        PAPERSPACE.resources[f"paperspace:index:{kind}"].delete(self.operation(kind, inputs), resource_id, inputs, old)
+
+    def operation(self, kind: str, inputs: Mapping[str, Any]) -> Operation:
+        """Begin an operation as the engine does."""
+        name = inputs.get("hostname") or inputs.get("name") or kind
+        urn = f"urn:pulumi:{STACK}::microcluster::paperspace:index:{kind}::{name}"
+        return Operation(urn, self.session, Deadline(3000.0, self._stop, 1 / CLOCK_RATE), self.said)

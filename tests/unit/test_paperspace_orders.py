@@ -1,0 +1,253 @@
+"""What the Paperspace provider orders, adopts, refuses and removes, over a socket and against an emulated account."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from emulator.paperspace import billing
+from providers.paperspace.drive_password import read_drive_password
+from providers.rental.errors import PartialFailure, ProviderError
+from providers.rental.owner_mark import Owner
+from tests.unit.paperspace_renter import STACK, EmulatedTeam, Renter, make_keys
+
+OTHER = f"{STACK}-00000000.microcluster"
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch) -> Path:
+    monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def team_of(tmp_path):
+    """Open accounts with settings, and close them at the end."""
+    opened: list[EmulatedTeam] = []
+
+    def team_with(**settings) -> EmulatedTeam:
+        opened.append(EmulatedTeam(tmp_path / f"account-{len(opened)}", **settings))
+        return opened[-1]
+
+    yield team_with
+    for each in opened:
+        each.close()
+
+
+@pytest.fixture
+def team(team_of) -> EmulatedTeam:
+    return team_of()
+
+
+@pytest.fixture
+def renter(home, team) -> Renter:
+    return Renter(team.key_file, make_keys(home))
+
+
+def network(team: EmulatedTeam, renter: Renter, **changes) -> str:
+    return renter.create("PrivateNetwork", **changes).resource_id
+
+
+def open_items(team: EmulatedTeam) -> list[str]:
+    with team.account.lock:
+        return sorted(item.kind for item in billing.open_items(team.account))
+
+
+VARIANTS = [
+    {},
+    {"int64": "number", "machine_region": "slug", "unknown_network": "404"},
+    {"redundant_actions": "accepted", "delete_running": "accepted", "off_is_billed": False},
+    {"capacity_code": "CONFLICT", "in_use_code": "PRECONDITION_FAILED", "page_size": 1},
+]
+
+
+@pytest.mark.parametrize("settings", VARIANTS, ids=lambda each: ", ".join(each) or "as documented")
+def test_a_cluster_is_rented_read_back_unchanged_and_ended_with_nothing_billed(home, team_of, settings):
+    team = team_of(**settings)
+    renter = Renter(team.key_file, make_keys(home))
+    ledger = renter.create("Ledger")
+    net = renter.create("PrivateNetwork")
+    drive = renter.create("SharedDrive", networkId=net.resource_id)
+    machine = renter.create("Machine", networkId=net.resource_id)
+    assert len(team.names("machines")) == 1
+    for kind, made, changes in (
+        ("PrivateNetwork", net, {}),
+        ("SharedDrive", drive, {"networkId": net.resource_id}),
+        ("Machine", machine, {"networkId": net.resource_id}),
+    ):
+        inputs = renter.inputs(kind, **changes)
+        live = renter.read(kind, made, inputs)
+        assert {name: live.inputs[name] for name in inputs} == inputs
+        assert live.outputs == made.outputs
+    renter.delete("Machine", machine, networkId=net.resource_id)
+    assert open_items(team) == ["private network", "shared drive"]  # The static address went with its machine.
+    renter.delete("SharedDrive", drive, networkId=net.resource_id)
+    renter.delete("PrivateNetwork", net)
+    renter.delete("Ledger", ledger)
+    assert open_items(team) == []
+    assert team.names("scripts") == []
+    assert "open billing items with mark" in renter.said.lines[-1]
+    assert "by the price list of 2025-11-14" in renter.said.lines[-1]
+
+
+def test_a_lost_answer_to_the_order_of_a_machine_makes_one_machine(team, renter):
+    net = network(team, renter)
+    team.fault("machines-create", "lost_reply")
+    renter.create("Machine", networkId=net)
+    assert team.names("machines") == [f"gpu-0.{renter.owner}.microcluster"]
+
+
+def test_another_computer_with_the_stacks_keys_adopts_the_machine_and_knows_its_host_key(
+    home, team, renter, monkeypatch
+):
+    net = network(team, renter)
+    first = renter.create("Machine", networkId=net)
+    (home / "journal").rename(home / "journal-of-the-other")
+    second = Renter(team.key_file, renter.public_key).create("Machine", networkId=net)
+    assert (second.resource_id, second.outputs["hostKey"]) == (first.resource_id, first.outputs["hostKey"])
+    assert len(team.names("machines")) == 1
+
+
+def test_a_machine_with_another_startup_script_is_not_adopted(team, renter):
+    net = network(team, renter)
+    renter.create("Machine", networkId=net)
+    with pytest.raises(ProviderError, match="its startup script is another one"):
+        Renter(team.key_file, renter.public_key).create("Machine", networkId=net, startupScript="false\n")
+
+
+def test_a_journal_that_was_begun_anew_waits_for_the_lists_before_it_orders(home, team, renter):
+    net = network(team, renter)
+    (home / "journal").rename(home / "journal-that-was-lost")
+    later = Renter(team.key_file, renter.public_key)
+    later.create("Machine", networkId=net)
+    assert any("this computer's journal did not order with it last" in line for line in later.said.lines)
+    assert len([name for name in team.names("scripts") if name.startswith("claim-")]) == 1
+
+
+def test_a_kept_drive_stays_with_its_network_and_everything_else_is_proven_closed(team, renter):
+    net = renter.create("PrivateNetwork", keep=True)
+    drive = renter.create("SharedDrive", networkId=net.resource_id, keep=True)
+    renter.delete("SharedDrive", drive, networkId=net.resource_id, keep=True)
+    renter.delete("PrivateNetwork", net, keep=True)
+    renter.delete("Ledger", "any")
+    assert open_items(team) == ["private network", "shared drive"]
+    assert "kept at up to 16.00 USD a month" in renter.said.lines[-1]
+    assert ": 0; rented for" in renter.said.lines[-1]
+    again = renter.create("SharedDrive", networkId=network(team, renter))
+    assert again.resource_id == drive.resource_id  # Taken over, and not to be kept any more.
+    assert team.names("drives") == [f"data.{renter.owner}.microcluster"]
+
+
+@pytest.mark.parametrize("kind", ["PrivateNetwork", "SharedDrive", "Machine"])
+def test_what_bears_another_mark_is_neither_imported_nor_deleted_whatever_id_the_state_has(team, renter, kind):
+    api = renter.backend.account.api
+    foreign = api.once("POST", "/private-networks", {"name": f"net.{OTHER}", "region": "ny2"})["id"]
+    if kind == "SharedDrive":
+        body = {"name": f"data.{OTHER}", "size": 250, "region": "ny2", "networkId": foreign}
+        foreign = api.once("POST", "/shared-drives", body)["id"]
+    if kind == "Machine":
+        body = {"name": f"gpu-0.{OTHER}", "machineType": "P4000x2", "templateId": "twnlo3zj", "region": "ny2"}
+        foreign = api.once("POST", "/machines", {**body, "diskSize": 50, "startOnCreate": False})["data"]["id"]
+        renter.session.stop.wait(0.3)
+    before = open_items(team)
+    with pytest.raises(ProviderError, match="importing"):
+        renter.read(kind, foreign, {})
+    if kind == "Machine":
+        with pytest.raises(ProviderError, match="not this stack's, or was renamed"):
+            renter.delete(kind, foreign)
+    else:
+        renter.delete(kind, foreign)
+    assert open_items(team) == before
+
+
+def test_a_machine_whose_creation_fails_is_in_the_state_and_can_be_deleted(home, team_of):
+    team = team_of(failed_rate=1.0)
+    renter = Renter(team.key_file, make_keys(home))
+    net = network(team, renter)
+    with pytest.raises(PartialFailure) as failed:
+        renter.create("Machine", networkId=net)
+    assert "its create event" in str(failed.value) or "nothing has been done on it" in str(failed.value)
+    renter.delete("Machine", failed.value.resource_id, networkId=net)
+    assert open_items(team) == ["private network"]
+
+
+def test_a_machine_that_somebody_stopped_is_started_by_the_next_update(team, renter):
+    net = network(team, renter)
+    made = renter.create("Machine", networkId=net)
+    inputs = renter.inputs("Machine", networkId=net)
+    renter.backend.account.api.once("PATCH", f"/machines/{made.resource_id}/stop", {})
+    with pytest.raises(PartialFailure, match="is not ready"):
+        renter.session.stop.wait(0.2)
+        renter.read("Machine", made, inputs)
+    renter.update("Machine", made, inputs)
+    assert renter.read("Machine", made, inputs) is not None
+
+
+def test_a_full_region_is_refused_with_the_regions_that_have_room(home, team_of):
+    team = team_of(capacity={"ny2/P4000x2": 0})
+    renter = Renter(team.key_file, make_keys(home))
+    with pytest.raises(ProviderError, match=r"ny2 has no P4000x2 .* ca1 \(West Coast \(CA1\)\) and ams1"):
+        renter.create("Ledger")
+    net = network(team, renter)
+    with pytest.raises(ProviderError, match=r"nothing was ordered. ny2 has no P4000x2 at the moment. ca1"):
+        renter.create("Machine", networkId=net)
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"nodes": 30}, "may have 20 machines, it has 0, and 30 more"),
+        ({"templateId": "tvimtol9"}, "it is not offered for P4000x2, but for A100"),
+        ({"templateId": "gone"}, "the account offers none of this id"),
+    ],
+)
+def test_the_ledger_refuses_what_the_account_would_not_deliver(renter, changes, sentence):
+    with pytest.raises(ProviderError, match=sentence):
+        renter.create("Ledger", **changes)
+
+
+def test_the_key_of_a_member_orders_nothing_and_takes_nothing_for_gone(home, team_of):
+    team = team_of(member_key="the-key-of-a-member")
+    admin = Renter(team.key_file, make_keys(home))
+    net = network(team, admin)
+    machine = admin.create("Machine", networkId=net)
+    restricted = home / "member"
+    restricted.write_text(team.key_file.read_text().replace("api_key = local", "api_key = the-key-of-a-member"))
+    restricted.chmod(0o600)
+    member = Renter(restricted, admin.public_key)
+    with pytest.raises(ProviderError, match="is a member of team .* and no admin"):
+        member.create("Ledger")
+    with pytest.raises(ProviderError, match="is a member of team .* and no admin"):
+        member.read("Machine", machine, admin.inputs("Machine", networkId=net))
+    with pytest.raises(ProviderError, match="is a member of team .* and no admin"):
+        member.delete("Machine", machine, networkId=net)
+    assert len(team.names("machines")) == 1
+
+
+def test_the_password_of_a_drive_is_in_no_output_and_is_read_for_its_own_stack_alone(team, renter):
+    drive = renter.create("SharedDrive", networkId=network(team, renter))
+    with team.account.lock:
+        password = next(each.password for each in team.account.store.drives.read_all())
+    found = renter.backend.find("drive", drive.resource_id, renter.owner, fresh=False)
+    live = renter.read("SharedDrive", drive, renter.inputs("SharedDrive", networkId=found.inputs["networkId"]))
+    assert password not in json.dumps([drive.outputs, live.inputs, live.outputs]) + repr(found)
+    assert read_drive_password(str(team.key_file), drive.resource_id, renter.owner) == password
+    with pytest.raises(ProviderError, match="so it is not this stack's"):
+        read_drive_password(str(team.key_file), drive.resource_id, Owner(STACK, "00000000"))
+
+
+def test_no_private_key_is_in_the_journal_and_no_order_is_repeated_in_it(home, team, renter):
+    renter.create("Machine", networkId=network(team, renter))
+    journal = "".join(path.read_text() for path in (home / "journal").glob("*.jsonl"))
+    assert "PRIVATE" not in journal
+    assert journal.count('"event": "ordered"') == 4  # The claim, the network, the script and the machine.
+
+
+def test_the_stacks_public_key_has_to_belong_to_its_private_one(home, team, renter):
+    net = network(team, renter)
+    make_keys(home)
+    with pytest.raises(ProviderError, match="is not the private part of the stack's public key"):
+        renter.create("Machine", networkId=net)
+    assert team.names("machines") == []
