@@ -88,4 +88,5 @@ def _belonging(listing: _Listing, row: Row) -> Belonging | None:
     cost = per_hour(bill) if bill else Decimal(0)
     alive = listing.kind != GUEST or guest_view.is_alive(row)
     by_hand = listing.cancel_by_hand(row)
-    return Belonging(listing.kind, str(row["id"]), listing.name(row), owner, since, cost, bool(bill), alive, by_hand)
+    named = (listing.kind, str(row["id"]), listing.name(row), owner)
+    return Belonging(*named, since, cost, is_billed=bool(bill), is_alive=alive, cancel_by_hand=by_hand)
