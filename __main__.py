@@ -19,6 +19,7 @@ def main() -> None:
     job = TrainingJob("job", TrainingJobArgs(stack, owner, cluster))
     pulumi.export("pricePerHour", cluster.price_per_hour)
     pulumi.export("priceSource", cluster.price_source)
+    pulumi.export("billed", cluster.billed)
     pulumi.export("plan", job.plan)
     pulumi.export("atRisk", job.at_risk)
     pulumi.export("run", job.run)

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pulumi
 
-from microcluster.config import Owner, Stack
+from microcluster.accounts.registry import account_of
+from microcluster.config import Container, Owner, Stack
 from microcluster.home import Home
 from microcluster.jobs.cluster_facts import ClusterFacts, Host
 from microcluster.jobs.cluster_facts import Container as JobContainer
@@ -33,12 +34,15 @@ class TrainingCluster(pulumi.ComponentResource):
     """Hosts in rank order."""
     price_per_hour: pulumi.Output[str]
     price_source: pulumi.Output[str]
+    billed: str
+    """What is billed by the hour, and what by the month."""
     machine_ids: list[pulumi.Output[str]]
     ready: list[pulumi.Resource]
     """Resources that a job waits for."""
 
-    def __init__(self, name: str, opts: pulumi.ResourceOptions | None = None) -> None:
+    def __init__(self, name: str, stack: Stack, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("microcluster:index:TrainingCluster", name, {}, opts)
+        self.billed = account_of(stack.cluster.account).billing(stack.cluster)
 
 
 def declare_cluster(name: str, args: TrainingClusterArgs) -> TrainingCluster:
@@ -51,9 +55,12 @@ def hostnames(stack: Stack) -> list[str]:
     return [f"gpu-{rank}" for rank in range(stack.cluster.nodes)]
 
 
-def container_of(stack: Stack) -> JobContainer:
-    """Return the container for the remote steps."""
-    container, key_file = stack.container, _registry_key_file(stack)
+def container_of(stack: Stack) -> JobContainer | None:
+    """Return the container for the remote steps, or None where the machines run none."""
+    container = stack.container
+    if container is None:
+        return None
+    key_file = _registry_key_file(stack, container)
     return JobContainer(
         container.name,
         container.image,
@@ -65,10 +72,10 @@ def container_of(stack: Stack) -> JobContainer:
     )
 
 
-def _registry_key_file(stack: Stack) -> Path | None:
+def _registry_key_file(stack: Stack, container: Container) -> Path | None:
     """Return the registry's key file: the named one, else the account's, else the user's."""
-    if stack.container.registry_key_file:
-        return Home.of().expand(stack.container.registry_key_file)
+    if container.registry_key_file:
+        return Home.of().expand(container.registry_key_file)
     beside = [Path(stack.account_config_file).with_name(REGISTRY_KEY)] if stack.account_config_file else []
     return next((file for file in (*beside, Home.of().root / REGISTRY_KEY) if file.exists()), None)
 
@@ -95,6 +102,5 @@ def cluster_facts_of(stack: Stack, owner: Owner, hosts: tuple[Host, ...]) -> Clu
         slots=hardware.gpus,
         gpu=hardware.gpu,
         flavor=hardware.name,
-        port_speed_mbps=stack.cluster.port_speed_mbps,
-        data_disk_gb=stack.cluster.data_disk_gb,
+        **account_of(stack.cluster.account).facts(stack.cluster),
     )

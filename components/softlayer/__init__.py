@@ -24,8 +24,8 @@ class Cluster(TrainingCluster):
     """Guests with a data volume and the training container."""
 
     def __init__(self, name: str, args: TrainingClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__(name, opts)
         stack, owner = args.stack, args.owner
+        super().__init__(name, stack, opts)
         child = pulumi.ResourceOptions(parent=self)
         ledger = Ledger(f"{name}-ledger", ledger_args(stack, owner), child)
         # Everything depends on the ledger: it checks the account before the first order, and is deleted last.

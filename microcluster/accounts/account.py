@@ -17,8 +17,9 @@ from microcluster.accounts.registry import ACCOUNTS, DEFAULT, account_of, name_i
 from microcluster.jobs.values import Origin, Runtime
 
 
-class Hardware(Protocol):
-    """One size of machine, as the account's catalog has it."""
+@dataclass(frozen=True)
+class Hardware:
+    """One size of machine."""
 
     name: str
     gpu: str
@@ -85,6 +86,10 @@ class AccountKind(Protocol):
     """The kind of the account's inventory by the type in Pulumi's state; the ledger is none."""
     machine_type: str
     """The type in Pulumi's state that is a machine."""
+    attached_kinds: tuple[str, ...]
+    """Kinds of the inventory that come and go with a resource, and have none of their own."""
+    emulated_by: tuple[str, ...]
+    """The images of this computer that the machines of its emulator need; empty for those of every stack."""
     prices_as_of: str
     """The date of the prices."""
     order_takes: str
@@ -105,6 +110,12 @@ class AccountKind(Protocol):
 
     def price_per_hour(self, cluster: Any) -> Decimal | None:
         """Return the list price of one machine, in US dollars, or None for what the catalog does not know."""
+
+    def billing(self, cluster: Any) -> str:
+        """Say what of a section is billed by the hour, and what by the month."""
+
+    def facts(self, cluster: Any) -> Mapping[str, Any]:
+        """Return the fields of the cluster's facts that only such a section knows."""
 
 
 def section_of(cluster: Any) -> type[BaseModel]:

@@ -38,6 +38,7 @@ ACCOUNTS: Mapping[str, Registered] = {
             *("BLUEMIX_API_KEY", "IC_API_KEY", "IBMCLOUD_API_KEY"),
         ),
     ),
+    "paperspace": Registered("microcluster.accounts.paperspace", ("PAPERSPACE_API_KEY",)),
 }
 
 
@@ -55,6 +56,11 @@ def name_in(cluster: Any) -> str | None:
 def resource_types() -> Mapping[str, str]:
     """Return the kind of the account's inventory by the type in Pulumi's state, of all accounts."""
     return {kind: label for name in ACCOUNTS for kind, label in account_of(name).resource_types.items()}
+
+
+def attached_kinds() -> frozenset[str]:
+    """Return the kinds of the accounts' inventories that have no resource of their own."""
+    return frozenset(kind for name in ACCOUNTS for kind in account_of(name).attached_kinds)
 
 
 def machine_types() -> frozenset[str]:

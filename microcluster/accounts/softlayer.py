@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, StrictInt, StrictStr
 
-from microcluster.accounts.account import ClusterSection, SlowPort
+from microcluster.accounts.account import ClusterSection, Hardware, SlowPort
 from microcluster.accounts.validators import AdminCidrs, Nodes, account_image, known, one_of, problem_of_example
 from microcluster.catalog import softlayer as catalog
 from microcluster.jobs.values import Origin
@@ -34,9 +34,9 @@ class Cluster(ClusterSection):
     private_vlan: Annotated[StrictInt, Field(ge=1, le=LARGEST_ID)] | None = None
 
     @property
-    def hardware(self) -> catalog.Flavor:
+    def hardware(self) -> Hardware:
         """The size of each machine."""
-        return catalog.FLAVORS[self.flavor]
+        return _hardware(catalog.FLAVORS[self.flavor])
 
 
 class SoftLayer:
@@ -71,6 +71,7 @@ class SoftLayer:
     resource_types = MappingProxyType(
         {machine_type: "guest", "softlayer:index:SshKey": "key", "softlayer:index:SecurityGroup": "group"}
     )
+    attached_kinds = emulated_by = ()
     prices_as_of = catalog.AS_OF
     order_takes, cancel_takes = "10 min", "5 min"
 
@@ -91,9 +92,10 @@ class SoftLayer:
                 found.append(f"cluster/{other}: cannot be given together with cluster/{one}; leave one of them out")
         return found + problem_of_example(cluster.get("adminCidrs"), ordering=ordering)
 
-    def hardware(self, cluster: Mapping[str, Any]) -> catalog.Flavor | None:
+    def hardware(self, cluster: Mapping[str, Any]) -> Hardware | None:
         """Return the flavor of a section."""
-        return catalog.FLAVORS.get(str(cluster.get("flavor")))
+        flavor = catalog.FLAVORS.get(str(cluster.get("flavor")))
+        return _hardware(flavor) if flavor else None
 
     def slow_port(self, cluster: Mapping[str, Any]) -> SlowPort | None:
         """Return a port of less than 1 Gb/s between several nodes."""
@@ -106,6 +108,18 @@ class SoftLayer:
     def price_per_hour(self, cluster: Cluster) -> Decimal | None:
         """Return the price of one guest with its disk and its port."""
         return catalog.price_per_hour(cluster.flavor, (cluster.data_disk_gb,), cluster.port_speed_mbps)
+
+    def billing(self, cluster: Cluster) -> str:
+        """Say what is billed how."""
+        return f"by the hour: {cluster.nodes} guests, each with its disk of {cluster.data_disk_gb} GB; nothing by the month"
+
+    def facts(self, cluster: Cluster) -> Mapping[str, Any]:
+        """Return the guest's port and disk."""
+        return {"port_speed_mbps": cluster.port_speed_mbps, "data_disk_gb": cluster.data_disk_gb}
+
+
+def _hardware(flavor: catalog.Flavor) -> Hardware:
+    return Hardware(flavor.name, flavor.gpu, flavor.gpus)
 
 
 def _place(flavor: catalog.Flavor, datacenter: Any) -> list[str]:

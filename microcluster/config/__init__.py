@@ -24,7 +24,14 @@ from microcluster.config.model import Container, StackFile, keys_at, stack_file
 from microcluster.config.owner import Owner, owner
 from microcluster.config.plan import Plan, planned, problems_of_port
 from microcluster.config.program import read_source
-from microcluster.config.rules import TIME_SCALE, complete, problems_of_account, problems_of_cluster, problems_of_job
+from microcluster.config.rules import (
+    TIME_SCALE,
+    complete,
+    problems_of_account,
+    problems_of_cluster,
+    problems_of_job,
+    problems_of_runtime,
+)
 from microcluster.config.safe_yaml import TextProblem, read
 from microcluster.home import Home
 from microcluster.jobs.cluster_facts import SourceFile
@@ -80,7 +87,8 @@ class Stack:
 
     name: str
     cluster: ClusterSection
-    container: Container
+    container: Container | None
+    """None where the account's machines run none."""
     job: Section
     account_config_file: str | None
     """The file with the account's key; None for the account's usual sources."""
@@ -100,7 +108,7 @@ class Stack:
     @property
     def local_image(self) -> str | None:
         """The folder of images/ from which the container's image is built on this computer, or None."""
-        return local_name(self.container.image)
+        return local_name(self.container.image) if self.container else None
 
 
 def load() -> Stack:
@@ -207,7 +215,7 @@ def parse(stack: str, values: Mapping[str, Any], *, ordering: bool = False) -> S
     local_program = _local_program()
     completed, reasons = complete(written, local_program)
     problems = _strange_keys(values, name) + problems_of_cluster(written, ordering=ordering)
-    problems += problems_of_account(name, account)
+    problems += problems_of_account(name, account) + problems_of_runtime(written)
     problems += problems_of_job(written, ordering=ordering) + problems_of_port(completed)
     file = stack_file(completed.get("cluster"), completed.get("job"))
     examples = EXAMPLES | {f"cluster/{key}": value for key, value in account_of(name).examples.items()}
@@ -224,7 +232,10 @@ def parse(stack: str, values: Mapping[str, Any], *, ordering: bool = False) -> S
     named = getattr(parsed.job, "data", None)
     data = data_of(named) if named else None
     chosen = (
-        is_local(parsed.container.image) and "trainer" in type(parsed.job).model_fields and parsed.job.trainer is None
+        parsed.container
+        and is_local(parsed.container.image)
+        and "trainer" in type(parsed.job).model_fields
+        and parsed.job.trainer is None
     )
     real = local_program if chosen else None
     return Stack(stack, *sections, of.config_file, of.time_scale, origins, plan, data, trainer=real)
@@ -289,7 +300,7 @@ def _origins(
     parsed: StackFile, written: Mapping[str, Any], reasons: Mapping[str, str]
 ) -> Iterable[tuple[str, str, str]]:
     for section, values in parsed.model_dump(by_alias=True).items():
-        for key, value in values.items():
+        for key, value in (values or {}).items():
             if key in written[section]:
                 origin = "stack file"
             else:

@@ -8,6 +8,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt, St
 from pydantic.alias_generators import to_camel
 
 from microcluster.accounts.account import section_of as cluster_section_of
+from microcluster.accounts.registry import account_of, name_in
 from microcluster.config.validators import image_reference, key_file
 from microcluster.jobs.kind import section_of as job_section_of
 
@@ -26,20 +27,26 @@ class Container(_Section):
 
 
 ClusterSection = TypeVar("ClusterSection", bound=BaseModel)
+ContainerSection = TypeVar("ContainerSection")
 JobSection = TypeVar("JobSection", bound=BaseModel)
 
 
-class StackFile(_Section, Generic[ClusterSection, JobSection]):
-    """The sections of a stack file; the account defines ``cluster``, and the job's kind ``job``."""
+class StackFile(_Section, Generic[ClusterSection, ContainerSection, JobSection]):
+    """The sections of a stack file; the account defines ``cluster``, and the job's kind ``job``.
+
+    ``container`` is None where the account's machines run none.
+    """
 
     cluster: ClusterSection
-    container: Container
+    container: ContainerSection
     job: JobSection
 
 
 def stack_file(cluster: object, job: object) -> type[StackFile]:
     """Return the model of a stack file with these sections."""
-    return StackFile[cluster_section_of(cluster), job_section_of(job)]
+    named = name_in(cluster)
+    container = None if named and account_of(named).runtime == "host" else Container
+    return StackFile[cluster_section_of(cluster), container, job_section_of(job)]
 
 
 def keys_at(file: type[StackFile], location: list[str]) -> list[str]:

@@ -112,7 +112,7 @@ def plan_of(file: StackFile) -> Plan | None:
     """Return the plan of a valid stack file, or None for what was never timed."""
     cluster, job = file.cluster, file.job
     hardware, workload = cluster.hardware, kind_of(job.kind).workload(job)
-    if workload is None or is_local(file.container.image):
+    if workload is None or file.container is None or is_local(file.container.image):
         return None
     setup = TrainingSetup(
         *(hardware.gpu, hardware.gpus, cluster.nodes, cluster.port_speed_mbps),

@@ -18,6 +18,8 @@ from microcluster.plain_text import shown
 TIME_SCALE = "timeScale"
 """The setting of every account: the unit of all waits of its provider."""
 LONGEST_TIME_SCALE = 1000
+HOST = "host"
+"""The runtime of machines on which processes run without a container."""
 
 
 def complete(written: Mapping[str, Any], local_program: str | None) -> tuple[dict[str, Any], dict[str, str]]:
@@ -44,6 +46,8 @@ def complete(written: Mapping[str, Any], local_program: str | None) -> tuple[dic
             reasons[path] = origin.reason
             if origin.value is not None:
                 values[key] = origin.value
+    if named and account_of(named).runtime == HOST:
+        sections["container"] = None
     return sections, reasons
 
 
@@ -57,7 +61,8 @@ def _precision(cluster: Any) -> str | None:
     """Return the fastest precision of the machines' GPUs."""
     named = name_in(cluster)
     hardware = account_of(named).hardware(cluster) if named and isinstance(cluster, dict) else None
-    return GPUS[hardware.gpu].precision if hardware else None
+    gpu = GPUS.get(hardware.gpu) if hardware else None
+    return gpu.precision if gpu else None
 
 
 def problems_of_cluster(written: Mapping[str, Any], *, ordering: bool) -> list[str]:
@@ -81,6 +86,21 @@ def problems_of_job(written: Mapping[str, Any], *, ordering: bool) -> list[str]:
             except ValueError as problem:
                 problems.append(f"job/{key}: {problem}")
     return problems + kind.problems(written, ordering=ordering)
+
+
+def problems_of_runtime(written: Mapping[str, Any]) -> list[str]:
+    """Refuse a kind that cannot run on the account's machines, and a container where none runs."""
+    named, kind = name_in(written.get("cluster")), kind_named(written.get("job"))
+    if not named:
+        return []
+    account, problems = account_of(named), []
+    if account.runtime == HOST and written.get("container") is not None:
+        problems.append(f"container: machines of {account.title} run no container; leave the section out")
+    if kind and account.runtime not in kind.runtimes:
+        able = ", ".join(name for name in KINDS if account.runtime in kind_of(name).runtimes)
+        where = "on the machine itself" if account.runtime == HOST else "in a container"
+        problems.append(f"job/kind: {kind.name} cannot run {where}, as on {account.title}; one of {able}")
+    return problems
 
 
 def problems_of_account(account: str, written: Mapping[str, Any]) -> list[str]:

@@ -89,6 +89,16 @@ class Data:
     files: tuple[SentFile, ...] = ()
 
 
+@dataclass(frozen=True)
+class Drive:
+    """A network drive that every host mounts; its password is read from the account when it is mounted."""
+
+    id: str
+    address: str
+    share: str
+    username: str
+
+
 class Job(Protocol):
     """What every kind's job has; its kind adds more. A run without progress for ``stall_s`` seconds ends."""
 
@@ -117,6 +127,8 @@ class ClusterFacts:
         account_config_file: the file with the account's key.
         container: None on machines without the container step, where the processes run on the machine itself.
         shared_mount: where every host mounts one and the same drive, which then holds the checkpoints.
+        drive: what is mounted there.
+        admin_cidrs, private_subnet: who may reach port 22, and everything, where the hosts have a firewall of their own only.
         per_hour: what all hosts cost, in the account's currency, as it was priced before the order.
     """
 
@@ -136,6 +148,9 @@ class ClusterFacts:
     data_disk_gb: int | None = None
     mount_point: str = "/data"
     shared_mount: str | None = None
+    drive: Drive | None = None
+    admin_cidrs: tuple[str, ...] = ()
+    private_subnet: str | None = None
     container: Container | None = None
     job: Job | None = None
     run: str | None = None

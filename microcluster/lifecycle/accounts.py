@@ -8,6 +8,7 @@ from types import ModuleType
 from microcluster.setup.secret_env import kept
 from providers.rental.errors import ProviderError
 from providers.rental.opened_account import OpenedAccount
+from providers.rental.owner_mark import Owner
 
 
 def open_account(name: str, key_file: str | None) -> OpenedAccount:
@@ -26,6 +27,15 @@ def why_no_key(name: str, key_file: str | None) -> str | None:
     except ProviderError as missing:
         return str(missing)
     return None
+
+
+def drive_password(name: str, key_file: str | None, drive_id: str, owner: Owner) -> str:
+    """Read the password of a stack's shared drive; it is kept nowhere on this computer.
+
+    Raises:
+        ProviderError: with a sentence for the person.
+    """
+    return _provider(name).drive_password(key_file, kept(), drive_id, owner)
 
 
 def _provider(name: str) -> ModuleType:

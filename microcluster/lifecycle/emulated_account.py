@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from emulator.process import port_owner
-from emulator.settings import SETTINGS_FILE, SettingsError
+from emulator.settings import SETTINGS_FILE, Settings, SettingsError
 from emulator.vendors import load_settings
 from microcluster.accounts.registry import account_of
 from microcluster.home import Home
@@ -57,10 +57,12 @@ def start(account: Emulated, home: Home, stages: Stages, image: str | None = TRA
         image: the local image that the stack's container builds on, None where it is not one of ours.
     """
     refuse_taken_port(account)
-    image = image or TRAINING
-    prepare_images(home, stages, () if image == TRAINING else ("machine", image))
-    with stages.stage("emulator", f"the emulated {account_of(account.name).title} account, on this machine"):
+    image, of = image or TRAINING, account_of(account.name)
+    prepare_images(home, stages, of.emulated_by or (() if image == TRAINING else ("machine", image)))
+    with stages.stage("emulator", f"the emulated {of.title} account, on this machine"):
         _emulator("start", account, home)
+        if not _settings(account).registry_name:
+            return
         argv = _argv("publish", account, BUILT_AS.format(image), OFFERED_AS.format(image))
         hint = "Repeat the same command; when it fails again, `make images` builds the image."
         step = Step(
@@ -83,11 +85,9 @@ def answer(account: Emulated, home: Home, stages: Stages) -> None:
 
 def refuse_taken_port(account: Emulated) -> None:
     """Raise if another program listens on every address on the registry's port."""
-    try:
-        port = load_settings(account.state, {}, account.name).registry_port
-    except SettingsError as wrong:
-        raise SetupError(str(wrong), MISTAKE) from wrong
-    owner = port_owner(port, everywhere=True)
+    settings = _settings(account)
+    port = settings.registry_port
+    owner = port_owner(port, everywhere=True) if settings.registry_name else None
     if owner:
         raise SetupError(
             f"Starting the emulated account: its registry needs port {port}, but process {owner} uses it on every address. "
@@ -96,6 +96,13 @@ def refuse_taken_port(account: Emulated) -> None:
             f"Or choose another port: `registry_port = {port + 1}` in {account.state / SETTINGS_FILE}, and the same number in "
             "`container.image` of the stack file. Then repeat."
         )
+
+
+def _settings(account: Emulated) -> Settings:
+    try:
+        return load_settings(account.state, {}, account.name)
+    except SettingsError as wrong:
+        raise SetupError(str(wrong), MISTAKE) from wrong
 
 
 def prepare_images(home: Home, stages: Stages, names: tuple[str, ...] = ()) -> None:

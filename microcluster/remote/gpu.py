@@ -25,6 +25,12 @@ def ensure_gpu(host: Host, slots: int, driver: str) -> bool:
         _install_docker(host)
     if not found.has_driver:
         _install_driver(host, driver)
+    count_gpus(host, slots)
+    return not (found.has_runtime and found.has_driver)
+
+
+def count_gpus(host: Host, slots: int) -> bool:
+    """Raise unless the machine shows ``slots`` GPUs; changes nothing."""
     seen = host.run(("nvidia-smi", "--query-gpu=name", "--format=csv,noheader")).stdout.split("\n")
     count = len([line for line in seen if line.strip()])
     if count < slots:
@@ -32,7 +38,7 @@ def ensure_gpu(host: Host, slots: int, driver: str) -> bool:
             f"counting the GPUs of {host}: nvidia-smi shows {count}, the flavor has {slots}. Cancel this machine: "
             "make down, then make up orders another one."
         )
-    return not (found.has_runtime and found.has_driver)
+    return False
 
 
 def _install_docker(host: Host) -> None:

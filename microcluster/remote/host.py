@@ -27,6 +27,9 @@ from microcluster.remote.heartbeat import Heartbeat, Patience
 
 COMMAND_TIMEOUT_S = 300.0
 NO_EXIT_CODE = -1
+ROOT = "root"
+SUDO = ("sudo", "-n", "--preserve-env=SSH_CONNECTION", "--")
+"""Without a question; sshd's variable says from where we log in."""
 PUT_SCRIPT = 'set -eu; t="$1.new.$$"; trap \'rm -f "$t"\' EXIT; umask 077; cat > "$t"; chmod "$2" "$t"; mv -f "$t" "$1"; sync "$1"'
 
 
@@ -57,6 +60,10 @@ class Host:
 
     def __str__(self) -> str:
         return f"{self.facts.name} (guest {self.facts.guest_id}, {self.address})"
+
+    def as_root(self) -> Host:
+        """Return the same machine with commands run by root: by sudo, where the login is another user's."""
+        return self if self.user == ROOT else _ByRoot(self)
 
     def connect(self) -> None:
         """Connect and log in, unless connected."""
@@ -196,3 +203,30 @@ class Host:
             f"connecting to {self}: it shows the host key {host_key.fingerprint(host_key.line(shown))}, which is not "
             f"{pinned}. Nothing was sent to it. If this key is right: fab trust {self.facts.name}"
         )
+
+
+class _ByRoot(Host):
+    """The commands of another Host, by sudo; it moves no files."""
+
+    def __init__(self, host: Host) -> None:
+        super().__init__(host.facts, host.user, host.key_file, port=host.port, trusted_key=host.pinned_key)
+        self._host = host
+
+    def connect(self) -> None:
+        self._host.connect()
+
+    def close(self) -> None:
+        self._host.close()
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        stdin: str = "",
+        timeout_s: float = COMMAND_TIMEOUT_S,
+        accept: Sequence[int] = (0,),
+    ) -> Completed:
+        return self._host.run((*SUDO, *argv), stdin=stdin, timeout_s=timeout_s, accept=accept)
+
+    def offered_logins(self) -> frozenset[str]:
+        return self._host.offered_logins()

@@ -8,7 +8,7 @@ from pathlib import Path
 from microcluster.jobs import cluster_facts
 from microcluster.jobs.rendering import render
 from microcluster.remote.errors import RemoteError
-from microcluster.remote.host import Host
+from microcluster.remote.host import ROOT, Host
 
 FOLDER = "/run/microcluster"
 SSH_PORT = 22
@@ -39,6 +39,8 @@ def ensure_rank_files(host: Host, container: cluster_facts.Container, rank_key_f
 
 def ensure_ranks_reach(host: Host, members: Sequence[Host], facts: cluster_facts.ClusterFacts) -> None:
     """Let what runs on a host log in to every member: to its container, or to the machine where there is none."""
+    if host.user != ROOT:  # In memory, and gone after a boot.
+        host.as_root().run(("install", "-d", "-m", "700", "-o", host.user, FOLDER))
     port = facts.container.ssh_port if facts.container else SSH_PORT
     ensure_known_hosts(host, members, port)
     if facts.container:  # Which has the other files since its own step.

@@ -11,14 +11,16 @@ from microcluster.plain_text import note
 from microcluster.remote.container import ensure_container
 from microcluster.remote.data_disk import DataDisk, ensure_data_disk
 from microcluster.remote.docker_storage import ensure_docker_storage
-from microcluster.remote.gpu import ensure_gpu
-from microcluster.remote.host import Host
+from microcluster.remote.gpu import count_gpus, ensure_gpu
+from microcluster.remote.host import SUDO, Host
+from microcluster.remote.host_firewall import ensure_firewall
 from microcluster.remote.image import image_id
 from microcluster.remote.image_build import ensure_built
 from microcluster.remote.image_distribution import distribute
 from microcluster.remote.key_login import ensure_key_login
 from microcluster.remote.parallel import on_all
 from microcluster.remote.requirements import ensure_requirements
+from microcluster.remote.shared_drive import Mount, ensure_mounted, prove_same
 from microcluster.remote.ssh_mesh import ensure_rank_files
 from microcluster.remote.ssh_ready import wait_for_ssh
 from microcluster.remote.system import ensure_system
@@ -48,6 +50,42 @@ def prepare_node(host: Host, cluster: ClusterFacts) -> list[str]:
         ("time and packages", lambda: ensure_system(host)),
         ("driver and container runtime", lambda: ensure_gpu(host, cluster.slots, driver)),
     )
+
+
+def prepare_machine(host: Host, cluster: ClusterFacts) -> list[str]:
+    """Make a machine able to run the processes itself; return the steps that changed something.
+
+    Its login is a user with sudo, and its vendor has no firewall.
+    """
+    cluster.require("gpu", "admin_cidrs", "private_subnet")
+    wait_for_ssh(host)
+    root = host.as_root()
+    host.run((*SUDO, "true"))  # A step that accepts exit code 1 would take a refusal for an answer.
+    return _run(
+        host,
+        ("firewall", lambda: ensure_firewall(root, cluster.admin_cidrs, str(cluster.private_subnet))),
+        ("logins by key only", lambda: ensure_key_login(root)),
+        ("time and packages", lambda: ensure_system(root)),
+        ("folder of runs", lambda: _ensure_folder(root, cluster)),
+        ("GPUs", lambda: count_gpus(host, cluster.slots)),
+    )
+
+
+def mount_drive(host: Host, cluster: ClusterFacts, password: str) -> list[str]:
+    """Mount the shared drive; return what changed, with what mounts it."""
+    cluster.require("drive", "shared_mount")
+    assert cluster.drive and cluster.shared_mount
+    wait_for_ssh(host)
+    changed, how = ensure_mounted(host.as_root(), Mount(cluster.drive, cluster.shared_mount, cluster.user), password)
+    note(f"{host.facts.name}: drive {cluster.drive.id} at {cluster.shared_mount}, mounted by {how}")
+    return [f"drive by {how}"] if changed else []
+
+
+def compare_drive(hosts: Sequence[Host], cluster: ClusterFacts) -> None:
+    """Prove that all hosts mount the same drive."""
+    cluster.require("shared_mount")
+    on_all(hosts, wait_for_ssh)
+    prove_same(hosts, str(cluster.shared_mount), cluster.mark)
 
 
 def mount_volume(host: Host, cluster: ClusterFacts) -> list[str]:
@@ -103,6 +141,14 @@ def start_container(host: Host, cluster: ClusterFacts) -> list[str]:
         ("files of the ranks", lambda: ensure_rank_files(host, container, key)),
         ("training container", lambda: ensure_container(host, container, cluster.mount_point)),
     )
+
+
+def _ensure_folder(root: Host, cluster: ClusterFacts) -> bool:
+    """Give the user the folder where runs lie."""
+    if root.run(("stat", "-c", "%U", cluster.mount_point), accept=(0, 1)).stdout.strip() == cluster.user:
+        return False
+    root.run(("install", "-d", "-o", cluster.user, cluster.mount_point))
+    return True
 
 
 def _run(host: Host, *steps: tuple[str, Callable[[], bool]]) -> list[str]:

@@ -66,7 +66,12 @@ class Bill:
     @property
     def open(self) -> list[Charge]:
         """The charges that are still billed; none of them is an earlier one."""
-        return [row for row in self.shown if row.is_open]
+        return [row for row in self.shown if row.is_open and not row.is_kept]
+
+    @property
+    def kept(self) -> list[Charge]:
+        """What stays billed because the stack file says so."""
+        return [row for row in self.shown if row.is_open and row.is_kept]
 
 
 def last_rental(charges: Iterable[Charge]) -> Bill:
@@ -89,9 +94,10 @@ def cost_of(cluster: ClusterFacts, account: OpenedAccount | None = None, say: Ca
     except ProviderError as error:
         say(sentence(str(error)))
         return Cost(None, None, emulated=bool(account and account.is_emulated))
-    per_hour = sum((row.per_hour for row in bill.open), Decimal(0))
+    billed = bill.open + bill.kept
+    per_hour = sum((row.per_hour for row in billed), Decimal(0))
     so_far = sum((row.so_far for row in bill.shown), Decimal(0))
-    opened = min((row.opened for row in bill.open if row.hourly), default=None)
+    opened = min((row.opened for row in billed if row.hourly), default=None)
     next_hour = next_started_hour(opened, datetime.now(UTC)).astimezone(UTC) if opened else None
     return Cost(per_hour, so_far, next_hour=next_hour, emulated=account.is_emulated)
 

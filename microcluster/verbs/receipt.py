@@ -67,6 +67,7 @@ def facts(bill: Bill, compared: Compared, mark: str, account: OpenedAccount) -> 
         "items": [{**vars(row), "is_open": row.is_open} for row in bill.shown],
         "total": added.total,
         "open": added.open_count,
+        "kept": [{"id": row.id, "host": row.host, "per_month": row.per_month} for row in bill.kept],
         "scheduled": [{"id": row.id, "host": row.host, "ends": row.ends} for row in bill.open if row.ends],
         "earlier": {"items": len(before.rows), "total": before.total},
         "state": f"broken: {compared.broken}" if compared.broken else "agrees" if compared.agrees else "differs",
@@ -97,6 +98,7 @@ def _sums(bill: Bill, mark: str, stack: str) -> list[str]:
             f"{_money(total + before.total)} USD in all (fab receipt --all --stack {stack})"
         )
     lines += [f"ends later: item {row.id} ({row.host}) at {_when(row.ends)} UTC" for row in bill.open if row.ends]
+    lines += [f"kept: {row.description} ({row.host}), {price(row)}" for row in bill.kept]
     return [*lines, f"open billing items with mark {mark}: {len(bill.open)}"]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from microcluster.accounts.registry import resource_types
+from microcluster.accounts.registry import attached_kinds, resource_types
 from microcluster.home import Home
 from microcluster.lifecycle import pulumi_state
 from microcluster.lifecycle.pulumi_state import BrokenStateError, Held, Snapshot
@@ -32,11 +32,13 @@ class Compared:
 def compare(found: Iterable[Belonging], state: Snapshot) -> Compared:
     """Compare what bears the mark with what the state holds; a cancelled guest that is still listed counts as gone."""
     there = {(each.kind, each.id): each for each in found if each.is_alive}
-    kinds = resource_types()
+    kinds, attached = resource_types(), attached_kinds()
     held = [each for each in state.held if each.kind in kinds]
     recorded = {(kinds[each.kind], each.id): each for each in held if each.id}
     return Compared(
-        account_only=tuple(each for key, each in there.items() if key not in recorded),
+        account_only=tuple(
+            each for key, each in there.items() if not (key in recorded or each.kind in attached or each.is_kept)
+        ),
         state_only=tuple(each for key, each in recorded.items() if key not in there),
         under_way=tuple(each for each in held if not each.id),
     )

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import invoke
 
 from microcluster.jobs.cluster_facts import ClusterFacts
+from microcluster.lifecycle.accounts import drive_password
 from microcluster.plain_text import note, say
 from microcluster.remote import steps
 from microcluster.remote.host import Host
@@ -16,6 +17,7 @@ from microcluster.remote.job import stop_job as stop
 from microcluster.setup.secret_env import REGISTRY_KEY, kept
 from microcluster.verbs.command import UserMistake, verb
 from microcluster.verbs.program_secrets import secrets_for
+from providers.rental.owner_mark import Owner
 
 
 def _read_facts() -> ClusterFacts:
@@ -36,6 +38,34 @@ def _one_host(act: Callable[[Host, ClusterFacts], list[str]]) -> int:
 def prepare_node(context: invoke.Context) -> int:
     """Wait for ssh, then install packages, driver and container runtime on one machine."""
     return _one_host(steps.prepare_node)
+
+
+@verb
+def prepare_machine(context: invoke.Context) -> int:
+    """Wait for ssh; firewall, logins, time and packages of one machine on which processes run without a container."""
+    return _one_host(steps.prepare_machine)
+
+
+@verb
+def mount_drive(context: invoke.Context) -> int:
+    """The shared drive of one machine; its password is read from the account."""
+    cluster = _read_facts()
+    cluster.require("account", "drive")
+    assert cluster.account and cluster.drive
+    owner = Owner(cluster.stack, cluster.mark)
+    password = drive_password(cluster.account, cluster.account_config_file, cluster.drive.id, owner)
+    for host in steps.open_hosts(cluster):
+        say(f"{host.facts.name}: {', '.join(steps.mount_drive(host, cluster, password)) or 'nothing to do'}")
+    return 0
+
+
+@verb
+def compare_drive(context: invoke.Context) -> int:
+    """The same shared drive on every machine: what one writes the others read."""
+    cluster = _read_facts()
+    steps.compare_drive(steps.open_hosts(cluster), cluster)
+    say("drive: every machine sees what the first one writes")
+    return 0
 
 
 @verb

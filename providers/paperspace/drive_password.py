@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from providers.paperspace import names
-from providers.paperspace.account import DRIVES, open_account
+from providers.paperspace.account import DRIVES, Account
 from providers.rental.errors import ProviderError
 from providers.rental.owner_mark import Owner
 
 
-def read_drive_password(key_file: str | None, drive_id: str, owner: Owner) -> str:
+def read_drive_password(account: Account, drive_id: str, owner: Owner) -> str:
     """Read the password of a drive of this stack.
-
-    Args:
-        key_file: the stack's ``paperspace:apiKeyFile``; None for the exported key.
 
     Raises:
         ProviderError: the drive is gone, or not this stack's, or its password cannot stand in a file of credentials.
     """
-    found = open_account(key_file).api.find(DRIVES, drive_id)
+    found = account.api.find(DRIVES, drive_id)
     doing = f"reading the password of drive {drive_id}"
     if found is None:
         raise ProviderError(f"{doing}: the account does not know it. Run 'make up', which orders what is missing.")

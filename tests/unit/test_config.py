@@ -36,7 +36,9 @@ def problems(values: dict[str, Any], **options: bool) -> list[str]:
     return [line.strip() for line in str(error.value).splitlines()[1:]]
 
 
-@pytest.mark.parametrize("stack", ["local", "p100", "p100-local", "v100", "v100-local"])
+@pytest.mark.parametrize(
+    "stack", ["local", "p100", "p100-local", "paperspace", "paperspace-local", "v100", "v100-local"]
+)
 def test_the_stacks_of_the_repository_are_valid(stack: str) -> None:
     assert config.read_file(stack).name == stack
 
@@ -299,7 +301,7 @@ def test_another_gpu_is_two_keys_and_the_emulated_account_is_three(one: str, oth
 def test_a_stack_that_does_not_exist_is_answered_with_those_that_do() -> None:
     with pytest.raises(
         config.ConfigError,
-        match="There is no stack 'p10': .* Stacks: horovod-local, local, p100, p100-local, torchrun-local, v100",
+        match="There is no stack 'p10': .* Stacks: horovod-local, local, p100, p100-local, paperspace, paperspace-local, torchrun-local, v100",
     ):
         config.read_file("p10")
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from emulator.paperspace import billing
+from providers.paperspace.account import open_account
 from providers.paperspace.drive_password import read_drive_password
 from providers.rental.errors import PartialFailure, ProviderError
 from providers.rental.owner_mark import Owner
@@ -233,9 +234,9 @@ def test_the_password_of_a_drive_is_in_no_output_and_is_read_for_its_own_stack_a
     found = renter.backend.find("drive", drive.resource_id, renter.owner, fresh=False)
     live = renter.read("SharedDrive", drive, renter.inputs("SharedDrive", networkId=found.inputs["networkId"]))
     assert password not in json.dumps([drive.outputs, live.inputs, live.outputs]) + repr(found)
-    assert read_drive_password(str(team.key_file), drive.resource_id, renter.owner) == password
+    assert read_drive_password(open_account(str(team.key_file)), drive.resource_id, renter.owner) == password
     with pytest.raises(ProviderError, match="so it is not this stack's"):
-        read_drive_password(str(team.key_file), drive.resource_id, Owner(STACK, "00000000"))
+        read_drive_password(open_account(str(team.key_file)), drive.resource_id, Owner(STACK, "00000000"))
 
 
 def test_no_private_key_is_in_the_journal_and_no_order_is_repeated_in_it(home, team, renter):

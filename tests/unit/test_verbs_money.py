@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
@@ -49,6 +50,12 @@ def test_the_last_rental_begins_where_the_mark_last_held_nothing(rows: list[Char
     assert not any(row.is_open for row in bill.earlier), "what is open is always shown"
 
 
+def test_what_is_kept_is_listed_apart_and_does_not_count_as_left_over() -> None:
+    drive = dataclasses.replace(charge("drive", 0, None), is_kept=True)
+    bill = last_rental([drive, charge("a", 0, 1)])
+    assert (bill.open, bill.kept) == ([], [drive])
+
+
 def test_a_monthly_item_has_a_monthly_price() -> None:
     assert price(charge("a", 0, 1)) == "3 an hour"
     assert price(charge("a", 0, 1, hourly=False)) == "40 a month"
@@ -70,6 +77,11 @@ def test_state_and_account_are_compared_by_kind_and_id() -> None:
     assert [each.id for each in compared.state_only] == ["2"]
     assert [each.name for each in compared.under_way] == ["gpu-2"]
     assert len(state_differences(compared, "local")) == 4
+
+
+def test_what_has_no_resource_of_its_own_or_is_kept_is_no_difference() -> None:
+    kept = dataclasses.replace(thing("drive", "6"), is_kept=True)
+    assert compare([thing("script", "5"), kept], Snapshot(0, ())).agrees
 
 
 def test_a_state_that_cannot_be_read_is_one_line_with_the_command_that_mends_it() -> None:

@@ -1,0 +1,142 @@
+"""A cluster at Paperspace: machines on one private network with a shared drive; the processes run on the machines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pulumi
+
+from components.cluster import TrainingCluster, TrainingClusterArgs, cluster_facts_of, hostnames
+from components.steps import step
+from microcluster.config import Owner, Stack
+from microcluster.jobs.cluster_facts import ClusterFacts, Drive, Host
+from providers.paperspace.pulumi_resources import (
+    Ledger,
+    LedgerArgs,
+    Machine,
+    MachineArgs,
+    PrivateNetwork,
+    PrivateNetworkArgs,
+    SharedDrive,
+    SharedDriveArgs,
+)
+
+NETWORK, DRIVE = "private", "data"
+
+
+@dataclass(frozen=True)
+class PreparedMachineArgs:
+    """What one machine needs; ``drive`` is None without one."""
+
+    stack: Stack
+    owner: Owner
+    hostname: str
+    network: PrivateNetwork
+    drive: pulumi.Output[Drive] | None
+
+
+class PreparedMachine(pulumi.ComponentResource):
+    """A machine with its own firewall, logins by key and the mounted drive."""
+
+    machine: Machine
+    host: pulumi.Output[Host]
+    ready: pulumi.Resource
+
+    def __init__(self, name: str, args: PreparedMachineArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("microcluster:index:PreparedMachine", name, {}, opts)
+        # Never two machines of one name at a time: quota, and adoption by mark needs a unique name.
+        alone = pulumi.ResourceOptions(parent=self, delete_before_replace=True)
+        self.machine = machine = Machine(f"{name}-machine", machine_args(args), alone)
+        known = pulumi.Output.all(machine.id, machine.public_ip, machine.private_ip, machine.host_key)
+        self.host = known.apply(lambda values: Host(args.hostname, *values))
+        own = pulumi.ResourceOptions(parent=self, deleted_with=machine)
+        facts = pulumi.Output.all(self.host, args.network.subnet, args.drive).apply(
+            lambda values: _node_facts_of(args, *values)
+        )
+        stdin = facts.apply(lambda node: replace(node, drive=None).to_json())
+        self.ready = step(f"{name}-prepared", "prepare-machine", stdin, [machine.id], own)
+        if args.drive is not None:
+            after = pulumi.ResourceOptions(parent=self, deleted_with=machine, depends_on=[self.ready])
+            mounted = facts.apply(lambda node: node.to_json())
+            drive_id = args.drive.apply(lambda drive: drive.id)
+            self.ready = step(f"{name}-mounted", "mount-drive", mounted, [machine.id, drive_id], after)
+        self.register_outputs({"machineId": machine.id, "privateAddress": machine.private_ip})
+
+
+class Cluster(TrainingCluster):
+    """Machines, their network and their drive."""
+
+    def __init__(self, name: str, args: TrainingClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        stack, owner, cluster = args.stack, args.owner, args.stack.cluster
+        super().__init__(name, stack, opts)
+        child = pulumi.ResourceOptions(parent=self)
+        ledger = Ledger(f"{name}-ledger", ledger_args(stack, owner), child)
+        # Everything depends on the ledger: it checks the account before the first order, and is deleted last.
+        after = pulumi.ResourceOptions(parent=self, depends_on=[ledger])
+        network = PrivateNetwork(
+            f"{name}-network", PrivateNetworkArgs(owner.mark, NETWORK, cluster.region, cluster.keep_drive), after
+        )
+        drive = None
+        if cluster.drive_gb:
+            wanted = SharedDriveArgs(
+                owner.mark, DRIVE, cluster.region, cluster.drive_gb, network.id, keep=cluster.keep_drive
+            )
+            drive = _drive_of(SharedDrive(f"{name}-drive", wanted, after))
+        nodes = [
+            PreparedMachine(f"{name}-{host}", PreparedMachineArgs(stack, owner, host, network, drive), after)
+            for host in hostnames(stack)
+        ]
+        hosts = pulumi.Output.all(*(node.host for node in nodes))
+        self.facts = pulumi.Output.all(hosts, drive).apply(
+            lambda known: replace(cluster_facts_of(stack, owner, tuple(known[0])), drive=known[1])
+        )
+        self.price_per_hour, self.price_source = ledger.price_per_hour, ledger.price_source
+        self.machine_ids = [node.machine.id for node in nodes]
+        self.ready = [node.ready for node in nodes]
+        if drive is not None:
+            own = pulumi.ResourceOptions(parent=self, depends_on=self.ready)
+            stdin = self.facts.apply(lambda facts: facts.to_json())
+            self.ready = [step(f"{name}-compared", "compare-drive", stdin, self.machine_ids, own)]
+        self.register_outputs({"pricePerHour": self.price_per_hour})
+
+
+def ledger_args(stack: Stack, owner: Owner) -> LedgerArgs:
+    """Return the whole order, which the account checks and prices before any part is ordered."""
+    cluster = stack.cluster
+    return LedgerArgs(
+        mark=owner.mark,
+        stack=stack.name,
+        region=cluster.region,
+        machine_type=cluster.machine_type,
+        template_id=cluster.template,
+        nodes=cluster.nodes,
+        disk_gb=cluster.disk_gb,
+        public_ip_type=cluster.public_ip,
+        drive_gb=cluster.drive_gb or None,
+    )
+
+
+def machine_args(args: PreparedMachineArgs) -> MachineArgs:
+    """Return the order of one machine."""
+    cluster = args.stack.cluster
+    return MachineArgs(
+        mark=args.owner.mark,
+        hostname=args.hostname,
+        region=cluster.region,
+        machine_type=cluster.machine_type,
+        template_id=cluster.template,
+        disk_gb=cluster.disk_gb,
+        network_id=args.network.id,
+        public_key=args.owner.public_key,
+        public_ip_type=cluster.public_ip,
+    )
+
+
+def _drive_of(drive: SharedDrive) -> pulumi.Output[Drive]:
+    known = pulumi.Output.all(drive.id, drive.address, drive.share, drive.username)
+    return known.apply(lambda values: Drive(*values))
+
+
+def _node_facts_of(args: PreparedMachineArgs, host: Host, subnet: str, drive: Drive | None) -> ClusterFacts:
+    """Return the facts for the steps on one machine."""
+    return replace(cluster_facts_of(args.stack, args.owner, (host,)), private_subnet=subnet, drive=drive)

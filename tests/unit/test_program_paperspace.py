@@ -1,0 +1,136 @@
+"""What the program declares for a stack at Paperspace."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pulumi
+import pytest
+from pulumi.runtime import mocks as pulumi_mocks
+from test_config import problems
+
+from components.cluster import TrainingClusterArgs, declare_cluster
+from components.job import TrainingJob, TrainingJobArgs
+from microcluster import config
+from microcluster.accounts.registry import account_of
+from microcluster.config import Owner
+
+OWNER = Owner("1f3a9c42", "ssh-ed25519 AAAA", "/keys/dev/id_ed25519", "/keys/dev/rank_ed25519")
+CLUSTER = {"account": "paperspace", "region": "ny2", "machineType": "P4000x2", "adminCidrs": ["198.51.100.7/32"]}
+JOB = {
+    "kind": "torchrun",
+    "source": "examples/translation_torch",
+    "script": "train.py",
+    "checkpoints": r"tmodel_(?P<step>\d+)\.pt",
+    "maxSteps": 240,
+}
+OUTPUTS = {
+    "Machine": {"publicIp": "203.0.113.9", "privateIp": "10.64.21.3", "hostKey": "ssh-ed25519 BBBB"},
+    "PrivateNetwork": {"subnet": "10.64.21.0/24"},
+    "SharedDrive": {"address": "10.64.21.9", "share": "sdshare", "username": "u1"},
+    "Ledger": {"pricePerHour": "2.09"},
+}
+
+
+class Account(pulumi_mocks.Mocks):
+    """An account in which everything is there at once."""
+
+    def __init__(self) -> None:
+        self.made: dict[str, Any] = {}
+
+    def new_resource(self, args: pulumi_mocks.MockResourceArgs) -> tuple[str, dict[str, Any]]:
+        self.made[args.name] = args
+        return f"{args.name}-id", {**args.inputs, **OUTPUTS.get(args.typ.rpartition(":")[2], {})}
+
+    def call(self, args: pulumi_mocks.MockCallArgs) -> dict[str, Any]:
+        raise AssertionError(f"the program calls {args.token}, which a preview could not")
+
+
+def written(**cluster: Any) -> dict[str, Any]:
+    return {"microcluster:cluster": CLUSTER | cluster, "microcluster:job": JOB}
+
+
+def declare(**cluster: Any) -> dict[str, Any]:
+    """Run the program on a stack and return what it declared, by name."""
+    asyncio.set_event_loop(asyncio.new_event_loop())
+    account = Account()
+    pulumi.runtime.set_mocks(account, project="microcluster", stack="dev")
+    stack = config.parse("dev", written(**cluster))
+
+    @pulumi.runtime.test
+    def program() -> None:
+        declared = declare_cluster("cluster", TrainingClusterArgs(stack, OWNER))
+        TrainingJob("job", TrainingJobArgs(stack, OWNER, declared))
+
+    program()
+    return account.made
+
+
+def steps(made: dict[str, Any]) -> list[str]:
+    return sorted(args.inputs["create"].rpartition(".")[2] for args in made.values() if args.typ.endswith(":Command"))
+
+
+def facts_of(made: dict[str, Any], name: str) -> dict[str, Any]:
+    return json.loads(made[name].inputs["stdin"])
+
+
+def test_machines_of_one_network_are_prepared_and_mount_one_drive_and_run_no_container() -> None:
+    made = declare()
+    assert steps(made) == sorted([*2 * ["prepare-machine", "mount-drive"], "compare-drive", "start-job"])
+    machines = [args.inputs for args in made.values() if args.typ == "paperspace:index:Machine"]
+    assert {machine["networkId"] for machine in machines} == {"cluster-network-id"}
+    assert {machine["templateId"] for machine in machines} == {"twnlo3zj"}
+    assert made["cluster-drive"].inputs["networkId"] == "cluster-network-id"
+
+
+def test_the_job_knows_its_user_its_drive_and_its_account() -> None:
+    facts = facts_of(declare(), "job-run")
+    assert (facts["account"], facts["user"], facts["shared_mount"]) == (
+        "paperspace",
+        "paperspace",
+        "/mnt/training-data",
+    )
+    assert facts["drive"] == {"id": "cluster-drive-id", "address": "10.64.21.9", "share": "sdshare", "username": "u1"}
+    assert "container" not in facts
+
+
+def test_a_machine_is_closed_but_to_the_operator_and_its_network() -> None:
+    facts = facts_of(declare(), "cluster-gpu-0-prepared")
+    assert (facts["admin_cidrs"], facts["private_subnet"]) == (["198.51.100.7/32"], "10.64.21.0/24")
+
+
+def test_without_a_drive_nothing_is_mounted() -> None:
+    made = declare(driveGb=0)
+    assert steps(made) == sorted([*2 * ["prepare-machine"], "start-job"])
+    assert "shared_mount" not in facts_of(made, "job-run")
+
+
+def test_a_drive_that_is_kept_keeps_its_network_and_the_preview_says_what_both_cost() -> None:
+    made = declare(keepDrive=True)
+    assert made["cluster-drive"].inputs["keep"] and made["cluster-network"].inputs["keep"]
+    cluster = config.parse("dev", written(keepDrive=True)).cluster
+    billed = account_of("paperspace").billing(cluster)
+    assert billed == (
+        "by the hour: 2 machines $2.04; by the month, at most: 2 disks $14, 2 addresses $6, network $1, "
+        "drive of 250 GB $16 (stays after make down)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (written(region="ams1", machineType="RTX5000x2"), "cluster/region: ams1 does not sell RTX5000x2"),
+        (written(driveGb=0, keepDrive=True), "cluster/keepDrive: there is no drive to keep"),
+        (written(machineType="C5"), "cluster/machineType: 'C5' is not a machine type with GPUs"),
+        (
+            written() | {"microcluster:container": {"image": "nvcr.io/nvidia/x:1"}},
+            "container: machines of Paperspace run",
+        ),
+        (written() | {"microcluster:job": {"kind": "openseq2seq"}}, "job/kind: openseq2seq cannot run on the machine"),
+        (written() | {"paperspace:apiKey": "k"}, "paperspace:apiKey: does not belong in a stack file."),
+    ],
+)
+def test_what_paperspace_does_not_sell_or_run_is_named_with_its_path(values: dict[str, Any], expected: str) -> None:
+    assert any(line.startswith(expected) for line in problems(values))

@@ -1,0 +1,135 @@
+"""The shared drive: how it is mounted, what of its password is seen, and how it is proved to be one drive."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from fake_machine import FakeMachine
+
+from microcluster.jobs.cluster_facts import Drive
+from microcluster.remote import shared_drive
+from microcluster.remote.errors import RemoteError
+from microcluster.remote.host import SUDO
+from microcluster.remote.shared_drive import CREDENTIALS, FSTAB, RCLONE, Mount, ensure_mounted, prove_same
+
+PASSWORD = "s3cret, of the drive"
+POINT = "/mnt/training-data"
+MOUNT = Mount(Drive("sd1", "10.64.21.9", "sdshare", "u1"), POINT, "paperspace")
+
+
+@dataclasses.dataclass
+class Box(FakeMachine):
+    """A machine with a user who has sudo; ``kernel`` says whether its kernel has CIFS."""
+
+    kernel: bool = True
+    refusals: int = 0
+    says: str = "mount error(113): could not connect"
+    argv: list[tuple[str, ...]] = dataclasses.field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.user = "paperspace"
+
+    def run(self, argv, **options):
+        words = tuple(argv)
+        self.argv.append(words)
+        return super().run(words[len(SUDO) :] if words[: len(SUDO)] == SUDO else words, **options)
+
+    def _findmnt(self, words, stdin):
+        return (0, "cifs") if POINT in self.mounts else (1, "")
+
+    def _modprobe(self, words, stdin):
+        return (0, "") if self.kernel else (1, "", "Module cifs not found")
+
+    def _grep(self, words, stdin):
+        return (0, "") if self.kernel else (1, "")
+
+    def _id(self, words, stdin):
+        return "1000\n"
+
+    def _answers(self):
+        self.refusals -= 1
+        return (32, "", self.says) if self.refusals >= 0 else (0, "")
+
+    def _mount(self, words, stdin):
+        code, *said = self._answers()
+        self.mounts |= {} if code else {POINT: "cifs"}
+        return (code, *said)
+
+    def _rclone(self, words, stdin):
+        if words[1] == "obscure":
+            return f"hidden {len(stdin)}"
+        if words[1] == "mount":
+            self.mounts[POINT] = "fuse.rclone"
+        return self._answers() if words[1] == "lsd" else ""
+
+
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch):
+    monkeypatch.setattr("microcluster.waiting.time.sleep", lambda _: None)
+
+
+def test_the_kernel_mounts_where_it_can_and_its_table_brings_the_drive_back_after_a_boot():
+    box = Box()
+    assert ensure_mounted(box.as_root(), MOUNT, PASSWORD) == (True, shared_drive.KERNEL)
+    assert "//10.64.21.9/sdshare /mnt/training-data cifs credentials=" in box.files[FSTAB]
+    assert "uid=1000,gid=1000" in box.files[FSTAB]
+    assert ensure_mounted(box.as_root(), MOUNT, PASSWORD) == (False, shared_drive.KERNEL)
+
+
+def test_without_cifs_in_the_kernel_rclone_mounts_and_that_is_said():
+    box = Box(kernel=False)
+    assert ensure_mounted(box.as_root(), MOUNT, PASSWORD) == (True, shared_drive.USER_SPACE)
+    assert "host = 10.64.21.9" in box.files[RCLONE]
+    assert box.modes[RCLONE] == 0o600
+
+
+@pytest.mark.parametrize("kernel", [True, False])
+def test_the_password_is_in_no_argument_and_in_no_file_that_another_user_reads(kernel):
+    box = Box(kernel=kernel)
+    ensure_mounted(box.as_root(), MOUNT, PASSWORD)
+    assert not [words for words in box.argv if any(PASSWORD in word for word in words)]
+    holding = {path for path, text in box.files.items() if PASSWORD in text}
+    assert holding == ({CREDENTIALS} if kernel else set())
+    assert all(box.modes[path] == 0o600 for path in holding)
+
+
+def test_a_new_drive_that_does_not_answer_yet_is_asked_again():
+    box = Box(refusals=2)
+    assert ensure_mounted(box.as_root(), MOUNT, PASSWORD)[0]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "says"),
+    [(True, "mount error(13): Permission denied"), (False, "couldn't connect SMB: NT_STATUS_LOGON_FAILURE")],
+)
+def test_a_wrong_password_ends_the_mount_at_once_with_its_cause(kernel, says):
+    box = Box(kernel=kernel, refusals=100, says=says)
+    with pytest.raises(RemoteError, match="mounting drive sd1 .*refuses the password of user u1"):
+        ensure_mounted(box.as_root(), MOUNT, PASSWORD)
+    assert box.refusals == 99
+
+
+@dataclasses.dataclass
+class OnDrive(FakeMachine):
+    """A machine whose files lie on a drive."""
+
+    def _sh(self, words, stdin):
+        self.files[words[4]] = stdin
+
+    def _cat(self, words, stdin):
+        return (0, self.files[words[1]]) if words[1] in self.files else (1, "")
+
+
+def test_two_machines_on_one_drive_read_what_the_first_wrote_and_nothing_is_left():
+    files: dict[str, str] = {}
+    prove_same([OnDrive(files=files), OnDrive(files=files)], POINT, "1f3a9c42")
+    assert files == {}
+
+
+@pytest.mark.parametrize("there", [{}, {f"{POINT}/microcluster/1f3a9c42/.same-drive": "a word of another time"}])
+def test_a_machine_on_another_drive_is_named(there, monkeypatch):
+    monkeypatch.setattr(shared_drive, "SEEN_TIMEOUT_S", 0.0)
+    with pytest.raises(RemoteError, match="comparing the drive at /mnt/training-data: gpu-0 .*mounts another one"):
+        prove_same([OnDrive(files={}), OnDrive(files=there)], POINT, "1f3a9c42")
