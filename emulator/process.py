@@ -94,10 +94,19 @@ def port_owner(port: int, *, everywhere: bool = False) -> str | None:
     wanted = {f"socket:[{inode}]" for inode in inodes}
     for folder in Path("/proc").iterdir():
         with contextlib.suppress(OSError):
-            if folder.name.isdigit() and any(os.readlink(each) in wanted for each in (folder / "fd").iterdir()):
+            if folder.name.isdigit() and wanted & _open_files(folder):
                 command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode().strip()
                 return f"{folder.name} ({command[:80]})"
     return None
+
+
+def _open_files(process: Path) -> set[str]:
+    """What a process has open; a file that it closes while we look is left out, and the others count."""
+    found = set()
+    for each in (process / "fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            found.add(os.readlink(each))
+    return found
 
 
 def _is_at(entry: str, port: int, *, everywhere: bool) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -34,6 +36,26 @@ def test_a_program_that_has_the_registrys_port_everywhere_is_named_and_left_alon
         SetupError, match=f"needs port {port}, but process {os.getpid()} .*service docker-registry stop"
     ):
         emulated_account.refuse_taken_port(Emulated("softlayer", tmp_path))
+
+
+OPENS_AND_CLOSES = """
+import os, socket
+seen_before_the_port = os.open(os.devnull, os.O_RDONLY)
+server = socket.create_server(("127.0.0.1", 0))
+print(server.getsockname()[1], flush=True)
+while os.getppid() == int(os.environ["PARENT"]):
+    os.close(seen_before_the_port)
+    os.open(os.devnull, os.O_RDONLY)
+"""
+
+
+def test_the_owner_of_a_port_is_found_while_it_opens_and_closes_files() -> None:
+    argv = [sys.executable, "-c", OPENS_AND_CLOSES]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, env={"PARENT": str(os.getpid())}) as busy:
+        port = int(busy.stdout.readline())
+        owners = {str(port_owner(port)).split()[0] for _ in range(40)}
+        busy.kill()
+    assert owners == {str(busy.pid)}
 
 
 @pytest.mark.parametrize("begin", [emulated_account.start, emulated_account.answer])
