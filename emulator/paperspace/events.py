@@ -17,5 +17,6 @@ def events_of(kind: str, before: Any, after: Any) -> list[dict[str, Any]]:
     if after is None:
         names.append("gone")
     record = before if after is None else after
+    bills = {"bills": record.kind, "per_hour": record.per_hour} if kind == "billing_items" else {}
     facts = {"name": getattr(record, "name", None), "ref": getattr(record, "ref", getattr(record, "ip", None))}
-    return [{"event": name, "what": kind.removesuffix("s"), **facts} for name in names]
+    return [{"event": name, "what": kind.removesuffix("s"), **facts, **bills} for name in names]

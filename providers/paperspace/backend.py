@@ -24,7 +24,8 @@ from providers.paperspace import (
 from providers.paperspace.account import ADMIN, DRIVES, MACHINES, NETWORKS, SCRIPTS, Account
 from providers.paperspace.api import LISTS_LAG_S, LONGEST_CALL_S, made_id
 from providers.paperspace.errors import ApiError
-from providers.rental.backend import Backend, Belonging, Claim, OrderRequest, OrderStatus, Tell, Thing
+from providers.rental import closing
+from providers.rental.backend import Backend, Belonging, Claim, Found, OrderRequest, OrderStatus, Tell, Thing
 from providers.rental.errors import CallError, ProviderError
 from providers.rental.operation import Identity, Operation
 from providers.rental.owner_mark import Owner
@@ -101,9 +102,9 @@ class Paperspace(Backend):
             return Pending(f"the account does not show {kind} {object_id} yet, as it was ordered only now")
         return VIEWS[kind](row) if row else None
 
-    def look(self, op: Operation, request: OrderRequest) -> Thing | None:
+    def look(self, op: Operation, request: OrderRequest) -> Found:
         """Look for the stack's claim: any of them will do."""
-        return claim.look(self.account, request.owner)
+        return claim.look(op, self, request.owner)
 
     def prepare(self, request: OrderRequest) -> Order:
         """Write the order."""
@@ -190,7 +191,21 @@ class Paperspace(Backend):
             return VIEWS[kind](row) if row else None
 
         send = partial(self.account.api.once, "DELETE", f"{PATHS[kind]}/{object_id}")
-        named_goods.remove(found, send, owner, deadline, tell)
+
+        def free() -> None:
+            if kind == private_network.KIND:
+                self._remove_strays(object_id, owner, deadline, tell)
+
+        named_goods.remove(found, send, free, owner, named_goods.Wait(deadline, tell))
+
+    def _remove_strays(self, network_id: str, owner: Owner, deadline: Deadline, tell: Tell) -> None:
+        """Remove what stands in a network that goes, bears its mark, and is in no state: its order's answer got lost."""
+        for row in self.account.under(MACHINES, owner):
+            if row.get("networkId") == network_id:
+                closing.close(self, str(row["id"]), owner, deadline, tell)
+        for drive in self.list(shared_drive.KIND, owner):
+            if drive.inputs["networkId"] == network_id:
+                self.remove(shared_drive.KIND, drive.id, owner, deadline, tell)
 
     def charges(self, owner: Owner, known_ids: Iterable[str] = ()) -> tuple[Charge, ...]:
         """List what was and is billed."""

@@ -13,7 +13,8 @@ from typing import Any
 
 from providers.paperspace import names
 from providers.paperspace.account import SCRIPTS, Account
-from providers.rental.backend import Backend, Claim, OrderRequest, Thing
+from providers.rental import reconcile
+from providers.rental.backend import Backend, Claim, Found, OrderRequest, Thing
 from providers.rental.idempotent_order import adopt_or_order
 from providers.rental.operation import Operation
 from providers.rental.owner_mark import Owner
@@ -47,10 +48,14 @@ def hold(op: Operation, backend: Backend, owner: Owner) -> None:
         wait_until(f"the claim of {owner}", look, op.deadline.within(2 * settled_s(backend)), op.log.progress)
 
 
-def look(account: Account, owner: Owner) -> Thing | None:
-    """Return the claim that counts."""
-    found = _oldest(account, owner, 0.0)
-    return found and thing(found)
+def look(op: Operation, backend: Backend, owner: Owner) -> Found:
+    """Return the claim that counts, or else the one that this journal knows to be made and no list shows yet."""
+    listed = _oldest(backend.account, owner, 0.0)
+    if listed is not None:
+        return thing(listed)
+    fresh = reconcile.fresh(op, backend, owner.mark, KIND)
+    found = [backend.find(KIND, each, owner, fresh=True) for each in sorted(fresh)]
+    return next((each for each in found if isinstance(each, Pending) or (each and each.owner == owner)), None)
 
 
 def thing(row: Row) -> Thing:

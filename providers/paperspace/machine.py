@@ -22,6 +22,7 @@ from providers.rental.errors import ProviderError
 from providers.rental.operation import Operation
 from providers.rental.owner_mark import Owner
 from providers.rental.readiness import Readiness
+from providers.rental.waiting import Pending, wait_until
 
 KIND = machine_view.KIND
 REPLACE_ON = frozenset(
@@ -159,21 +160,24 @@ def _finish(
     known = {"hostKey": public_host_key, "accountId": backend.identity().account_id}
     building = Readiness(op, backend, owner, machine_id, spec.hostname)
     with machine.recorded(op, building, known):
-        shown = building.read(is_exact=True)
-        if isinstance(shown, Thing) and shown.row.get("state") == machine_view.OFF and not shown.work:
-            _start(op, account, machine_id)
-        ready = building.wait()
+
+        def look() -> Thing | Pending:
+            state = building.look()
+            if isinstance(state, Pending) and building.seen and building.seen.row.get("state") == machine_view.OFF:
+                _start(account, machine_id)
+            return state
+
+        ready = wait_until(f"{building.what} ready", look, op.deadline, op.log.progress)
         on = {switch: False for switch in machine_view.SWITCHES if ready.row.get(switch)}
         if on:
             account.api.ensure("PUT", f"{MACHINES}/{machine_id}", on)
     return {**ready.outputs, **known}
 
 
-def _start(op: Operation, account: Account, machine_id: str) -> None:
-    op.log.progress("it is off, and is started")
+def _start(account: Account, machine_id: str) -> None:
     try:
         account.api.once("PATCH", f"{MACHINES}/{machine_id}/start", {})
     except ApiError as error:
-        # Somebody else may have started it, or the answer got lost: the wait that follows tells.
+        # It may be on by now, as lists lag, or the answer got lost: the next look tells.
         if error.is_forbidden:
             raise

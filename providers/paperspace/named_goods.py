@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from providers.grpc.resource_protocol import Live
@@ -22,6 +23,14 @@ from providers.rental.waiting import Deadline, Pending, wait_until
 
 LATER = ("keep",)
 """What is put right after an adoption: it stands in the name, and that is all of them that can be changed."""
+
+
+@dataclass(frozen=True)
+class Wait:
+    """How long to wait, and whom to tell."""
+
+    deadline: Deadline
+    tell: Tell
 
 
 def obtain(op: Operation, backend: Backend, request: OrderRequest) -> Thing | str:
@@ -77,13 +86,14 @@ def delete(op: Operation, backend: Backend, kind: str, resource_id: str, inputs:
 
 
 def remove(
-    found: Callable[[], Thing | None], send: Callable[[], Any], owner: Owner, deadline: Deadline, tell: Tell
+    found: Callable[[], Thing | None], send: Callable[[], Any], free: Callable[[], None], owner: Owner, wait: Wait
 ) -> None:
     """Delete something as soon as nothing uses it; what is gone, another's by now, or kept is left alone.
 
     Args:
         found: reads it by its id.
         send: asks the account once to delete it.
+        free: called when that is refused; removes what stands in its way.
     """
     first = found()
     if first is None or first.owner != owner or first.is_kept:
@@ -101,10 +111,11 @@ def remove(
                     f"deleting {thing.label}: the key's user may not ({error.text}); it is billed: {thing.price}. Use the "
                     "key of an admin of the team and run the command again."
                 ) from error
+            free()
             return Pending(f"the API does not delete it ({error.text}); {thing.price}")
         return Pending("deleted, and still shown") if found() else True
 
-    wait_until(f"{first.label} deleted", look, deadline, tell)
+    wait_until(f"{first.label} deleted", look, wait.deadline, wait.tell)
 
 
 def check_ours(found: Thing, owner: Owner, doing: str) -> None:

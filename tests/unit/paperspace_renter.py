@@ -26,6 +26,7 @@ from providers.rental.waiting import Deadline
 
 STACK = "pair"
 CLOCK_RATE = 200
+LIMIT_S = 3000.0
 PLACE = {"region": "ny2", "machineType": "P4000x2", "templateId": "twnlo3zj", "diskGb": 50, "publicIpType": "static"}
 
 
@@ -138,14 +139,16 @@ class Renter:
         resource = PAPERSPACE.resources[f"paperspace:index:{kind}"]
         return resource.update(self.operation(kind, inputs), made.resource_id, inputs, made.outputs)
 
-    def delete(self, kind: str, made: Created | str, **changes: Any) -> None:
+    def delete(self, kind: str, made: Created | str, limit_s: float = LIMIT_S, **changes: Any) -> None:
         """Have it removed."""
         resource_id, old = (made, {}) if isinstance(made, str) else (made.resource_id, made.outputs)
         inputs = self.inputs(kind, **changes)
-        PAPERSPACE.resources[f"paperspace:index:{kind}"].delete(self.operation(kind, inputs), resource_id, inputs, old)
+        PAPERSPACE.resources[f"paperspace:index:{kind}"].delete(
+            self.operation(kind, inputs, limit_s), resource_id, inputs, old
+        )
 
-    def operation(self, kind: str, inputs: Mapping[str, Any]) -> Operation:
+    def operation(self, kind: str, inputs: Mapping[str, Any], limit_s: float = LIMIT_S) -> Operation:
         """Begin an operation as the engine does."""
         name = inputs.get("hostname") or inputs.get("name") or kind
         urn = f"urn:pulumi:{STACK}::microcluster::paperspace:index:{kind}::{name}"
-        return Operation(urn, self.session, Deadline(3000.0, self._stop, 1 / CLOCK_RATE), self.said)
+        return Operation(urn, self.session, Deadline(limit_s, self._stop, 1 / CLOCK_RATE), self.said)

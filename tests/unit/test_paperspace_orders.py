@@ -10,7 +10,10 @@ import pytest
 from emulator.paperspace import billing
 from providers.paperspace.account import open_account
 from providers.paperspace.drive_password import read_drive_password
+from providers.rental.backend import OrderRequest
 from providers.rental.errors import PartialFailure, ProviderError
+from providers.rental.idempotent_order import submit
+from providers.rental.journal import Journal
 from providers.rental.owner_mark import Owner
 from tests.unit.paperspace_renter import STACK, EmulatedTeam, Renter, make_keys
 
@@ -141,6 +144,38 @@ def test_a_kept_drive_stays_with_its_network_and_everything_else_is_proven_close
     assert team.names("drives") == [f"data.{renter.owner}.microcluster"]
 
 
+def test_a_network_goes_with_what_bears_its_mark_in_it_and_is_in_no_state(team, renter):
+    net = renter.create("PrivateNetwork")
+    renter.create("SharedDrive", networkId=net.resource_id)
+    renter.create("Machine", networkId=net.resource_id)
+    renter.delete("PrivateNetwork", net)  # The state has lost both.
+    assert open_items(team) == []
+
+
+def test_a_network_in_which_somebody_elses_drive_stands_is_waited_for_and_the_drive_left_alone(team, renter):
+    net = renter.create("PrivateNetwork")
+    body = {"name": f"data.{OTHER}", "size": 250, "region": "ny2", "networkId": net.resource_id}
+    renter.backend.account.api.once("POST", "/shared-drives", body)
+    with pytest.raises(ProviderError, match="is in use by"):
+        renter.delete("PrivateNetwork", net, limit_s=100)
+    assert team.names("drives") == [f"data.{OTHER}"]
+
+
+def test_a_claim_that_no_list_shows_yet_is_not_made_again_after_a_kill(home, team_of):
+    team = team_of(list_lag_s=40.0)
+    public_key = make_keys(home)
+    renter = Renter(team.key_file, public_key)
+    claim = {
+        "name": f"claim-{Journal(STACK, renter.owner.mark).identity()}.{renter.owner}.microcluster",
+        "script": "true",
+    }
+    op = renter.operation("Machine", {"hostname": "claim"})
+    made = OrderRequest("claim", renter.owner, "the claim", claim["name"], claim, is_named=False)
+    submit(op, renter.backend, made, renter.backend.prepare(made))  # And then the process was killed.
+    network(team, Renter(team.key_file, public_key))
+    assert len(team.names("scripts")) == 1
+
+
 @pytest.mark.parametrize("kind", ["PrivateNetwork", "SharedDrive", "Machine"])
 def test_what_bears_another_mark_is_neither_imported_nor_deleted_whatever_id_the_state_has(team, renter, kind):
     api = renter.backend.account.api
@@ -180,8 +215,7 @@ def test_a_machine_that_somebody_stopped_is_started_by_the_next_update(team, ren
     inputs = renter.inputs("Machine", networkId=net)
     renter.backend.account.api.once("PATCH", f"/machines/{made.resource_id}/stop", {})
     with pytest.raises(PartialFailure, match="is not ready"):
-        renter.session.stop.wait(0.2)
-        renter.read("Machine", made, inputs)
+        renter.read("Machine", made, inputs)  # It is on its way to being off.
     renter.update("Machine", made, inputs)
     assert renter.read("Machine", made, inputs) is not None
 

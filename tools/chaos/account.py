@@ -70,10 +70,10 @@ class Rented:
             return [json.loads(line) for line in (self.folder / HISTORY_FILE).read_text().splitlines()]
 
 
-class _Door:
+class Door:
     """One port that leads to the wire."""
 
-    def __init__(self, wire: Wire, identity: Path | None = None) -> None:
+    def __init__(self, wire: Any, identity: Path | None = None) -> None:
         self._socket = socket.create_server(("127.0.0.1", 0), backlog=512)
         self.port: int = self._socket.getsockname()[1]
         config = uvicorn.Config(
@@ -103,7 +103,7 @@ class AccountServer:
         self._folder = tempfile.TemporaryDirectory(prefix="microcluster-chaos-")
         identity = write_identity(Path(self._folder.name))
         self._authority = identity.with_name(AUTHORITY_FILE)
-        self._plain, self._secure = _Door(self.wire), _Door(self.wire, identity)
+        self._plain, self._secure = Door(self.wire), Door(self.wire, identity)
 
     @property
     def port(self) -> int:
