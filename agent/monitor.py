@@ -99,10 +99,12 @@ class Monitor:
 
         mpirun has nothing to say of it when it crashes over a rank's death itself.
         """
-        words = [word for _, (code, out) in self._ask_all("ended") if code == 0 for word in words_in(out)]
-        if not words:
+        answers = [(self.run.name_of(address), out) for address, (code, out) in self._ask_all("ended") if code == 0]
+        notes = [(name, word) for name, out in answers for word in words_in(out)]
+        if not notes:
             return None
-        event = self._explained(dict(min(words, key=lambda word: word["t"]), event=health_rules.RANK_DIED))
+        name, first = min(notes, key=lambda note: note[1]["t"])
+        event = self._explained(dict(first, event=health_rules.RANK_DIED), name)
         self.run.emit(event)
         return health_rules.RANK_DIED, event["text"], self.lines(health_rules.RANK_DIED)
 
@@ -115,14 +117,14 @@ class Monitor:
 
         return list(zip(addresses, parallel(ask, addresses)))
 
-    def _explained(self, event):
-        """Add to what mpirun says of a rank or machine where that is, in names that a person knows."""
+    def _explained(self, event, node=None):
+        """Add to what is said of a rank or machine where that is, in names that a person knows; ``node`` is who says it itself."""
         if event["event"] == health_rules.WAITED_FOR:
             return dict(event, text="rank {} on {}".format(event["rank"], self._node_of(event["rank"])))
         if event["event"] == "restored" and self.run.resumed is not None:
             return dict(event, step=self.run.resumed)  # The log has it from the file's name.
         if event["event"] == health_rules.RANK_DIED:
-            node = self._node_of(event["rank"])
+            node = node or self._node_of(event["rank"])
             how = "signal " + str(event["signal"]) if "signal" in event else "exit code " + str(event["exit_code"])
             self.dead = event["rank"]
             return dict(event, node=node, text="rank {} on {} ended with {}".format(event["rank"], node, how))

@@ -16,6 +16,7 @@ class Translator(nn.Module):
         self.place = nn.Embedding(longest, width)
         layers = {"num_encoder_layers": LAYERS, "num_decoder_layers": LAYERS, "dim_feedforward": 2 * width}
         self.transformer = nn.Transformer(width, HEADS, dropout=0.1, batch_first=True, **layers)
+        self.transformer.encoder.enable_nested_tensor = False  # It only warns that it is new.
         self.scores = nn.Linear(width, target_words)
 
     def forward(self, source, target):

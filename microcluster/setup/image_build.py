@@ -13,11 +13,13 @@ import docker
 import docker.errors
 
 from microcluster.plain_text import duration
-from microcluster.setup.image_inputs import HOST_FOLDER, Image, write_context
+from microcluster.setup.image_inputs import FOLDER, HOST_FOLDER, Image, write_context
 from microcluster.setup.package_sources import apt_options, apt_sources, builder_files, proxies
 from microcluster.setup.process import stop_group
 
 BASE_LIMIT_S = 1800
+NO_HOST_KEYS = 'rm -f "$1"/etc/ssh/ssh_host_*'
+"""Every machine makes its own."""
 
 Progress = Callable[[str], None]
 """Called with the current step, for example "step 3/12"."""
@@ -41,14 +43,16 @@ def build_base(client: docker.DockerClient, image: Image, log: Path) -> None:
 
 def mmdebstrap_command(folder: Path, archive: Path, sources_list: Path) -> tuple[str, ...]:
     """Return the argv that writes the Debian described in ``folder`` to ``archive``."""
-    suite = (folder / "suite").read_text().strip()
+    suite, usual = ((of / "suite").read_text().strip() for of in (folder, FOLDER / "base"))
     packages = ",".join((folder / "packages").read_text().split())
     dpkg = [f"--dpkgopt={line}" for line in (folder / "dpkg.cfg").read_text().splitlines()]
     apt = [f"--aptopt={option}" for option in apt_options()]
-    sources = apt_sources(suite)
+    # The host's mirrors have other releases of Debian too.
+    sources = apt_sources(suite) or [line.replace(f" {usual}", f" {suite}") for line in apt_sources(usual)]
     sources_list.write_text("\n".join([*sources, ""]))
     named = [str(sources_list)] if sources else []  # By default mmdebstrap uses Debian's own.
-    return ("mmdebstrap", "--variant=minbase", f"--include={packages}", *dpkg, *apt, suite, str(archive), *named)
+    options = ("--variant=minbase", f"--include={packages}", *dpkg, *apt, f"--customize-hook={NO_HOST_KEYS}")
+    return ("mmdebstrap", *options, suite, str(archive), *named)
 
 
 def _run(command: Sequence[str], output: IO[bytes], limit_s: float = BASE_LIMIT_S) -> None:
@@ -71,8 +75,8 @@ def _run(command: Sequence[str], output: IO[bytes], limit_s: float = BASE_LIMIT_
 
 
 def build_dockerfile(client: docker.DockerClient, image: Image, log: Path, progress: Progress) -> None:
-    """Build the image's Dockerfile on its parent as ``image.tag`` with Docker's classic builder."""
-    if image.parent is None or not (image.folder / "Dockerfile").is_file():
+    """Build the image's Dockerfile on its parents as ``image.tag`` with Docker's classic builder."""
+    if not (image.folder / "Dockerfile").is_file():
         raise ImageError(f"{image.folder / 'Dockerfile'} is missing")
     with tempfile.TemporaryFile() as context, log.open("w", encoding="utf-8") as output:
         settings = {f"{HOST_FOLDER}/{name}": content for name, content in builder_files().items()}
@@ -93,10 +97,9 @@ def build_dockerfile(client: docker.DockerClient, image: Image, log: Path, progr
 
 
 def _parents(image: Image) -> dict[str, str]:
-    """Return the images that a Dockerfile may build on: its parent, and the Debian below where that is another one."""
-    assert image.parent
-    debian = {"DEBIAN": image.parent.parent.tag} if image.parent.parent else {}
-    return {"BASE": image.parent.tag, **debian}
+    """Return the images that a Dockerfile names: BASE, on which it stands, and the others in capital letters."""
+    base, *others = image.parents
+    return {"BASE": base.tag, **{other.name.upper().replace("-", "_"): other.tag for other in others}}
 
 
 def _follow(lines: Iterable[Mapping[str, Any]], write: Callable[[str], object], progress: Progress) -> None:

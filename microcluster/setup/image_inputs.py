@@ -19,10 +19,14 @@ NOT_INPUTS = ("__pycache__", ".pytest_cache", ".ruff_cache")
 
 @dataclass(frozen=True)
 class Image:
-    """One image, its parent, and files from elsewhere by their name in the context."""
+    """One image, the images that it takes from, and files from elsewhere by their name in the context.
+
+    Attributes:
+        parents: the image that it stands on, then those of which files are copied; none for one that is made of Debian packages.
+    """
 
     name: str
-    parent: Image | None = None
+    parents: tuple[Image, ...] = ()
     added: Mapping[str, bytes] = field(default_factory=dict)
 
     @property
@@ -31,8 +35,8 @@ class Image:
 
     @cached_property
     def hash(self) -> str:
-        """A hash over all inputs of the image and its parent."""
-        return input_hash(self.folder, self.parent.hash if self.parent else "", self.added)
+        """A hash over all inputs of the image and its parents."""
+        return input_hash(self.folder, "".join(parent.hash for parent in self.parents), self.added)
 
     @property
     def tag(self) -> str:
@@ -53,9 +57,9 @@ def input_files(folder: Path) -> tuple[Path, ...]:
     return tuple(sorted(path for path in files if not set(NOT_INPUTS) & set(path.relative_to(folder).parts)))
 
 
-def input_hash(folder: Path, parent: str, added: Mapping[str, bytes] | None = None) -> str:
-    """Hash names, modes and contents below ``folder``, the parent's hash and the added files."""
-    digest = hashlib.sha256(parent.encode())
+def input_hash(folder: Path, parents: str, added: Mapping[str, bytes] | None = None) -> str:
+    """Hash names, modes and contents below ``folder``, the parents' hashes and the added files."""
+    digest = hashlib.sha256(parents.encode())
     for path in input_files(folder):
         executable = bool(path.stat().st_mode & 0o100)
         digest.update(f"\0{path.relative_to(folder)}\0{executable}\0".encode())

@@ -28,26 +28,29 @@ from microcluster.setup.trainer_source import Source, SourceError, find, inputs
 BASE, TRAINING, TORCH = "base", "training", "torch"
 IMAGES = ("machine", TRAINING)  # of the local stack
 PAPERSPACE = ("ml-in-a-box", "drive")  # of the emulated Paperspace account
-PARENTS = {"ml-in-a-box": "machine", TORCH: TRAINING}  # every other image stands on the base
-USUAL_S = {"base": 30, "machine": 60, "training": 300, "torch": 120, "ml-in-a-box": 60, "drive": 30}
+PARENTS = {
+    BASE: (),
+    "torch-base": (),
+    TORCH: ("torch-base", TRAINING),
+    "ml-in-a-box": ("torch-base", "machine", TRAINING),
+}
+"""What an image stands on, and what it copies from; every other one stands on the base."""
+USUAL_S = {"base": 30, "machine": 60, "training": 300, "torch-base": 60, "torch": 10, "ml-in-a-box": 60, "drive": 30}
 REPEAT_S = 30  # Between two progress lines.
 API_TIMEOUT_S = 1800  # One step of a build may take long without output.
 FAILURES = (ImageError, HostSettingsError, docker.errors.DockerException, requests.exceptions.RequestException)
 
 
 def ensure(names: tuple[str, ...], home: Path, say: Callable[[str], None]) -> None:
-    """Build the missing ones of the images ``names`` and their base, and tag each as ``:current``."""
-    base = Image(BASE)
+    """Build the missing ones of the images ``names`` and of those below them, and tag each as ``:current``."""
     client = _docker()
     with _alone(home, say):
-        parents = dict.fromkeys(PARENTS[name] for name in names if name in PARENTS)
-        wanted = dict.fromkeys((*parents, *names))
+        wanted = ancestry(names)
         source = _source(home, say) if TRAINING in wanted else None
-        added = {TRAINING: inputs(source)}
         made: dict[str, Image] = {}
-        for name in wanted:
-            made[name] = Image(name, made.get(PARENTS.get(name, ""), base), added.get(name, {}))
-        for image in (base, *made.values()):
+        for name, parents in wanted.items():
+            added = inputs(source) if name == TRAINING else {}
+            image = made[name] = Image(name, tuple(made[parent] for parent in parents), added)
             if _missing(client, image.tag):
                 _build(client, image, home, say)
             else:
@@ -55,6 +58,15 @@ def ensure(names: tuple[str, ...], home: Path, say: Callable[[str], None]) -> No
             client.images.get(image.tag).tag(image.current)
         if TRAINING in wanted:
             _write_trainer(home / TRAINER_FILE, source)
+
+
+def ancestry(names: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    """Return the images ``names`` and all below them, each after its parents, with its parents."""
+    found: dict[str, tuple[str, ...]] = {}
+    for name in names:
+        parents = PARENTS.get(name, (BASE,))
+        found |= ancestry(parents) | {name: parents}
+    return found
 
 
 def _source(home: Path, say: Callable[[str], None]) -> Source | None:
@@ -113,10 +125,10 @@ def _build(client: docker.DockerClient, image: Image, home: Path, say: Callable[
     log.parent.mkdir(parents=True, exist_ok=True)
     with _Narrator(image.name, say) as narrator:
         try:
-            if image.parent is None:
-                build_base(client, image, log)
-            else:
+            if image.parents:
                 build_dockerfile(client, image, log, narrator.at)
+            else:
+                build_base(client, image, log)
         except FAILURES as failed:
             raise ImageError(f"Building image {image.name}: {_one_line(failed)}. The log is {log}.") from failed
 

@@ -10,7 +10,7 @@ import invoke
 
 import agent
 from microcluster.jobs.cluster_facts import ClusterFacts
-from microcluster.jobs.run_spec import RunFolder
+from microcluster.jobs.run_spec import ENVIRONMENT, RunFolder
 from microcluster.plain_text import note, say
 from microcluster.remote.host import Host
 from microcluster.remote.ssh_client import ssh_argv
@@ -20,6 +20,7 @@ from microcluster.verbs.stack_outputs import cluster_of
 
 PORT = 6006
 LOOPBACK = "127.0.0.1"
+TOOL = "MICROCLUSTER_TOOL=tensorboard"
 SERVER = Path(agent.__file__).with_name("tensorboard_server.py")
 END_TIMEOUT_S = 15
 USUAL = "usually 10 to 20 s"
@@ -46,11 +47,13 @@ def tensorboard(context: invoke.Context, stack: str = STACK, port: str = str(POR
 
 def tunnel_argv(launcher: Host, hosts: list[Host], cluster: ClusterFacts, local_port: int) -> tuple[str, ...]:
     """Return the argv of the one ssh connection that is the tunnel and keeps the server alive."""
-    cluster.require("run", "container")
-    assert cluster.container
-    logdir = f"{RunFolder(cluster).path}/logdir"
-    server = ("python", "-c", SERVER.read_text(), logdir, str(PORT))
-    inside = ("docker", "exec", "-i", "-e", "MICROCLUSTER_TOOL=tensorboard", cluster.container.name, *server)
+    cluster.require("run")
+    folder = RunFolder(cluster).path
+    server = ("-c", SERVER.read_text(), f"{folder}/logdir", str(PORT))
+    if cluster.container:
+        inside = ("docker", "exec", "-i", "-e", TOOL, cluster.container.name, "python", *server)
+    else:
+        inside = ("env", TOOL, f"{folder}/{ENVIRONMENT}/bin/python", *server)
     forward = f"{LOOPBACK}:{local_port}:{LOOPBACK}:{PORT}"
     options = ("-T", "-o", "ExitOnForwardFailure=yes", "-L", forward)
     return ssh_argv(launcher, hosts, inside, options)

@@ -16,13 +16,19 @@ from microcluster.waiting import wait_until
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(1800)]
 
 STACK = "torchrun-local"
-ENOUGH_STEPS, LAST_STEP = 60, 240
+ENOUGH_STEPS, LAST_STEP = 40, 240
 UP_LIMIT_S, TRAINS_LIMIT_S = 1200, 1100
 KILL_RANK = (
     "grep -slz ^LOCAL_RANK=1$ /proc/[0-9]*/environ | sed s/environ/cmdline/ "
     "| xargs grep -sLz ^rank_wrapper$ | cut -d/ -f3 | xargs kill -9"
 )
 """The second rank of a machine, and not the wrapper that waits for its end."""
+FOUR_NODES = """
+for node in 0 1 2 3; do
+    NODE=$node python /run/agent torchrun $node 4 2 127.0.0.9:48123 once sh -c 'echo "$RANK of $NODE by $MASTER_ADDR"' &
+done
+wait
+"""
 LEFT = "grep -slz ^MICROCLUSTER_RUN= /proc/[0-9]*/environ | wc -l"
 
 
@@ -57,7 +63,8 @@ def broken(product: Product) -> dict[str, object]:
         ["bash", "-c", f"exec make up STACK={STACK}"], cwd=product.folder, env=product.env, stdout=output, stderr=output
     ) as up:
         wait_until(f"step {ENOUGH_STEPS}", lambda: is_under_way(product, up), timeout_s=TRAINS_LIMIT_S)
-        product.plain(f"fab ssh --stack {STACK} gpu-1 -- '{KILL_RANK}'", 60)
+        killed = product.plain(f"fab ssh --stack {STACK} gpu-1 -- '{KILL_RANK}'", 60)
+        assert killed.returncode == 0, killed.stdout + killed.stderr
         assert up.wait(UP_LIMIT_S) != 0
     return status(product)
 
@@ -105,3 +112,10 @@ def test_the_report_draws_losses_that_fall_and_tokens_per_second(product: Produc
         losses = [loss for _, loss in report["curves"][curve]]
         assert losses[-1] < losses[0] - 1
     assert report["metrics"]["tokens_per_second"] > 0
+
+
+def test_ranks_follow_the_order_of_four_nodes_and_rank_0_is_on_the_first(finished: str) -> None:
+    agent = Path(__file__).parents[2] / "agent"
+    alone = ("docker", "run", "--rm", "--network", "none", "-v", f"{agent}:/run/agent:ro", "microcluster/torch:current")
+    said = subprocess.run((*alone, "sh", "-c", FOUR_NODES), capture_output=True, text=True, timeout=300, check=True)
+    assert sorted(said.stdout.splitlines()) == [f"{rank} of {rank // 2} by 127.0.0.9" for rank in range(8)]

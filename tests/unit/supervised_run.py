@@ -79,13 +79,15 @@ def write_job(folder, last=3, pace=0.0, **changes):
     programs = {
         "facts": ["sh", "-c", f"cat {folder}/facts.json"],
         "bandwidth": ["sh", "-c", "echo 940.0"],
-        "ended": ["cat", f"{folder}/ranks_ended.jsonl"],
+        "ended": ["sh", "-c", f"cat {folder}/ended-${{AT:-10.0.0.0}}"],
         "copy": ["sh", "-c", f'echo "$@" >> {folder}/copies; echo \'{MARK}{{"bytes": 7}}\'', "copy"],
         "copied": ["echo", f"{MARK}{NONE}"],
         "place": ["sh", "-c", f'echo "$@" >> {folder}/placed', "place"],
     }
     address = f"sed s/10.0.0.0/$1/ {folder}/facts.json"
-    changes.setdefault("ssh", ["sh", "-c", f'case $2 in *facts*) {address} ;; *) eval "$2" ;; esac', "ssh"])
+    changes.setdefault(
+        "ssh", ["sh", "-c", f'export AT=$1; case $2 in *facts*) {address} ;; *) eval "$2" ;; esac', "ssh"]
+    )
     (folder / "facts.json").write_text(json.dumps({**FACTS, "time": time.time()}))
     sample_spec.write(folder, **{"run": folder.name, "max_steps": last, **started, **programs, **changes})
 

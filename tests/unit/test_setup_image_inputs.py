@@ -7,7 +7,10 @@ import tarfile
 
 import pytest
 
+from microcluster.setup import image_build
+from microcluster.setup.image_build import mmdebstrap_command
 from microcluster.setup.image_inputs import Image, input_hash, write_context
+from microcluster.setup.images import PARENTS, ancestry
 
 
 @pytest.fixture
@@ -68,3 +71,25 @@ def test_the_context_holds_the_files_and_the_hosts_settings_apart(folder):
     context.seek(0)
     with tarfile.open(fileobj=context) as archive:
         assert archive.getnames() == ["Dockerfile", "opt/run.py", ".host/pip.conf"]
+
+
+def test_an_image_is_built_after_everything_that_it_takes_from():
+    order = list(ancestry(tuple(PARENTS)))
+    for name, parents in ancestry(tuple(PARENTS)).items():
+        assert all(order.index(parent) < order.index(name) for parent in parents)
+    assert set(ancestry(("ml-in-a-box",))) == {"base", "machine", "training", "torch-base", "ml-in-a-box"}
+
+
+def test_another_release_of_debian_comes_from_the_hosts_own_mirrors(tmp_path, monkeypatch):
+    lines = {
+        "bookworm": (
+            "deb http://mirror.test/debian bookworm main",
+            "deb http://mirror.test/debian bookworm-updates main",
+        )
+    }
+    monkeypatch.setattr(image_build, "apt_sources", lambda suite: lines.get(suite, ()))
+    mmdebstrap_command(Image("torch-base").folder, tmp_path / "base.tar", tmp_path / "sources")
+    assert (tmp_path / "sources").read_text().split("\n")[:2] == [
+        "deb http://mirror.test/debian trixie main",
+        "deb http://mirror.test/debian trixie-updates main",
+    ]

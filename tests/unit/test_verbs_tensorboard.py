@@ -80,6 +80,17 @@ def test_tunnel_and_server_share_one_connection_that_shows_only_loopbacks(tmp_pa
     assert argv[-1].endswith(" /data/runs/0123456789ab/logdir 6006")
 
 
+def test_on_a_machine_without_a_container_the_runs_own_environment_has_it(tmp_path: Path) -> None:
+    cluster = ClusterFacts("local", "1f3a9c42", run="0123456789ab")
+    host = FakeMachine()
+    host.key_file = str(tmp_path / "id")
+    folder = "/data/runs/0123456789ab"
+    assert (
+        f"env MICROCLUSTER_TOOL=tensorboard {folder}/environment/bin/python -c "
+        in tunnel_argv(host, [host], cluster, 7007)[-1]
+    )
+
+
 @pytest.mark.parametrize("port", ["http", "0", "70000", "-1"])
 def test_what_is_no_port_is_refused(port: str) -> None:
     with pytest.raises(UserMistake, match="is not a port"):

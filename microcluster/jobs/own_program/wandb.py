@@ -1,6 +1,6 @@
 """Weights & Biases for a program that brings the package: offline in the run's folder, online with a key that was given.
 
-The run there has our run's id, so that an attempt that goes on continues its curves. Only the first node takes part: a program that
+The run there has our run's id, so that an attempt that goes on continues its curves; offline it adds a folder of the same id. Only the first node takes part: a program that
 starts it on each node would claim one run twice.
 """
 

@@ -1,0 +1,62 @@
+"""Start torchrun's agent of one node: the one place that knows what versions of PyTorch want differently.
+
+From 2.0 on the agents meet over the backend c10d. It numbers the nodes by the text of their --local-addr, so that 10.0.0.10 would come
+before 10.0.0.9 and rank 0, which saves, be on another machine than the first. Ranks connect to the address of the first node only (it
+becomes MASTER_ADDR), so every other node gives a text that sorts behind it, in the order of the nodes. Before 2.0 there is no
+--local-addr; there the rendezvous is static, which takes the node's number. The preflight compares where each rank is, whatever comes.
+"""
+
+import os
+import re
+
+JOIN_TIMEOUT_S = 120
+LOCAL_ADDR_SINCE = (2, 0)
+UNSHARED = "TORCH_DISABLE_SHARE_RDZV_TCP_STORE"
+"""Later versions share one store between the agents and the ranks, in which addresses of dead ranks stay; earlier ones ignore it."""
+LIBUV = "USE_LIBUV"
+
+
+def meeting(version, node, slots, endpoint):
+    """Return the options by which the agents of all nodes find each other and number their ranks; ``version`` is (major, minor)."""
+    if version < LOCAL_ADDR_SINCE:
+        # 1.13 on Python 3.11 does not take its own default, 0, for what is redirected; it takes a rank that is none.
+        nothing = ["--redirects", "{}:1".format(slots), "--tee", "{}:1".format(slots)]
+        static = ["--rdzv_backend", "static", "--rdzv_conf", "timeout={}".format(JOIN_TIMEOUT_S)]
+        return static + ["--node_rank", str(node)] + nothing
+    conf = "is_host={1:d},join_timeout={0},read_timeout={0}".format(JOIN_TIMEOUT_S, node == 0)
+    name = endpoint.partition(":")[0] if node == 0 else "node-{:06d}".format(node)
+    return ["--rdzv_backend", "c10d", "--rdzv_conf", conf, "--local_addr", name]
+
+
+def spare_libuv(distributed):
+    """Let the store do without libuv where PyTorch was built without it, as Debian's is.
+
+    Since 2.4 the agents ask for it, whatever USE_LIBUV says; the ranks obey the variable (pytorch issue 148283).
+    """
+    usual = distributed.TCPStore
+    try:
+        usual("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    except RuntimeError as error:
+        if "libuv" not in str(error):
+            raise
+        os.environ[LIBUV] = "0"
+
+        class Store(usual):
+            def __init__(self, *words, **options):
+                usual.__init__(self, *words, **dict(options, use_libuv=False))
+
+        distributed.TCPStore = Store
+
+
+def main(node, nodes, slots, endpoint, attempt, *command):
+    """Be the agent of a node, which starts ``command`` as each of its ranks. Nothing is restarted: restarts hang."""
+    import torch  # noqa: PLC0415 - not where ranks are started otherwise
+
+    os.environ[UNSHARED] = "1"
+    spare_libuv(torch.distributed)
+    version = tuple(int(part) for part in re.findall(r"\d+", torch.__version__)[:2])
+    words = ["--nnodes", nodes, "--nproc_per_node", slots, "--max_restarts", "0", "--no_python"]
+    words += ["--rdzv_id", attempt, "--rdzv_endpoint", endpoint]
+    from torch.distributed import run  # noqa: PLC0415 - it takes the store that it finds
+
+    run.main(words + meeting(version, int(node), int(slots), endpoint) + list(command))
