@@ -167,7 +167,7 @@ class Containers:
                 # A Docker daemon cannot store its layers on the layers of another one.
                 self._volume(spec.guest_id): {"bind": SHARE_MOUNT if spec.share else DOCKER_MOUNT, "mode": "rw"},
             },
-            **isolation(raises_limits=may_raise_limits()),
+            **isolation(raises_limits=may_raise_limits(), filters_packets=spec.filters_packets),
         )
 
 

@@ -13,16 +13,17 @@ AF_NETLINK, NETLINK_NETFILTER, SOL_IP, IPT_SO_SET_REPLACE = 16, 12, 0, 64  # lin
 CAP_SYS_RESOURCE = 24  # linux/capability.h
 
 
-def isolation(*, raises_limits: bool) -> dict[str, object]:
+def isolation(*, raises_limits: bool, filters_packets: bool) -> dict[str, object]:
     """The options of every machine; cores and memory are not limited.
 
     Args:
         raises_limits: whether this host may give more locked memory than it has itself, as NCCL's containers ask for.
+        filters_packets: whether the machine's root may set rules of its own, as where no security group guards a machine.
     """
     return {
         "ulimits": [Ulimit(name="memlock", soft=-1, hard=-1)] if raises_limits else [],
         "cap_add": list(CAPABILITIES),
-        "security_opt": [f"seccomp={json.dumps(_no_packet_filter())}", "apparmor=unconfined"],
+        "security_opt": [f"seccomp={json.dumps(_system_calls(filters_packets))}", "apparmor=unconfined"],
         "device_cgroup_rules": ["b 7:* rwm", "c *:* rwm"],
         "cgroupns": "private",
         "shm_size": "1g",
@@ -38,19 +39,17 @@ def may_raise_limits(status: str = "/proc/self/status") -> bool:
     return bool(int(lines["CapEff"], 16) >> CAP_SYS_RESOURCE & 1)
 
 
-def _no_packet_filter() -> dict[str, object]:
-    """Block both ways to the kernel's packet filter: nftables' netlink family and the older option.
+def _system_calls(filters_packets: bool) -> dict[str, object]:
+    """Without ``filters_packets`` block both ways to the kernel's packet filter: nftables' netlink family and the older option.
 
     A Docker daemon needs NET_ADMIN for containers on the machine's own network; with it alone the machine's root could
     lift its security groups.
     """
-    return {
-        "defaultAction": "SCMP_ACT_ALLOW",
-        "syscalls": [
-            _refuse("socket", {0: AF_NETLINK, 2: NETLINK_NETFILTER}),
-            _refuse("setsockopt", {1: SOL_IP, 2: IPT_SO_SET_REPLACE}),
-        ],
-    }
+    refused = [
+        _refuse("socket", {0: AF_NETLINK, 2: NETLINK_NETFILTER}),
+        _refuse("setsockopt", {1: SOL_IP, 2: IPT_SO_SET_REPLACE}),
+    ]
+    return {"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [] if filters_packets else refused}
 
 
 def _refuse(call: str, arguments: dict[int, int]) -> dict[str, object]:

@@ -66,6 +66,8 @@ class MachineSpec:
     """Of each GPU, where the model's is not known."""
     startup_script: str = ""
     """What root runs at the next boot, on images that run one."""
+    filters_packets: bool = False
+    """Whether its root may set rules for packets; where security groups guard the machine, they are the only ones."""
     share: Share | None = None
     """With it the machine is a file server; nobody logs in."""
 

@@ -83,6 +83,7 @@ def _machine_spec(account: Account, machine: Machine) -> MachineSpec:
         image=BOX_IMAGE,
         gpu_memory_mib=kind.gpu_memory_gb * MIB_OF_GB,
         startup_script=machine.startup_script,
+        filters_packets=True,
     )
 
 

@@ -71,5 +71,16 @@ def test_limits_are_lowered_for_a_new_container_and_for_what_is_started_in_one(r
 def test_a_machine_gets_all_locked_memory_where_the_host_may_give_it(tmp_path, capabilities, may):
     (tmp_path / "status").write_text(f"Name:\tpython\nCapEff:\t{capabilities}\n")
     assert may_raise_limits(str(tmp_path / "status")) is may
-    ulimits = [(one["Name"], one["Soft"], one["Hard"]) for one in isolation(raises_limits=may)["ulimits"]]
+    ulimits = [
+        (one["Name"], one["Soft"], one["Hard"])
+        for one in isolation(raises_limits=may, filters_packets=False)["ulimits"]
+    ]
     assert ulimits == ([("memlock", -1, -1)] if may else [])
+
+
+@pytest.mark.parametrize(("own_rules", "refused"), [(True, []), (False, ["socket", "setsockopt"])])
+def test_a_machines_root_sets_rules_for_packets_only_where_no_security_group_guards_it(own_rules, refused):
+    [seccomp, _] = isolation(raises_limits=False, filters_packets=own_rules)["security_opt"]
+    profile = json.loads(seccomp.removeprefix("seccomp="))
+    assert profile["defaultAction"] == "SCMP_ACT_ALLOW"
+    assert [name for rule in profile["syscalls"] for name in rule["names"]] == refused
