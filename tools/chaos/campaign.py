@@ -13,7 +13,7 @@ from typing import Protocol
 from tools.chaos.checker import Verdict
 from tools.chaos.stage import Theatre
 
-WORKERS = 6
+WORKERS = 12
 """More than cores: a run mostly waits for the account's clock."""
 LIMIT_S = 58 * 60.0
 
