@@ -81,7 +81,12 @@ def steps(outcome: Outcome) -> list[str]:
 def losses(outcome: Outcome) -> list[str]:
     """Return losses and metrics, as far as they are known."""
     known = (("loss", outcome.train_loss), ("validation loss", outcome.validation_loss))
-    return [f"{name} {value}" for name, value in known if value is not None] + _metrics(outcome)
+    return [f"{name} {_loss(value)}" for name, value in known if value is not None] + _metrics(outcome)
+
+
+def _loss(value: float | str | None) -> str:
+    """Return a loss with the digits that a person compares; one that is no number is a word."""
+    return str(round(value, 4)) if isinstance(value, float) else str(value)
 
 
 def _metrics(outcome: Outcome) -> list[str]:
@@ -134,7 +139,7 @@ def report_rows(cluster: ClusterFacts, outcome: Outcome, cost: Cost) -> list[tup
         ("steps", f"{'none' if outcome.step is None else outcome.step} of {outcome.max_steps}"),
         (
             "validation loss",
-            f"{outcome.first_validation_loss} at first, {outcome.validation_loss} at last"
+            f"{_loss(outcome.first_validation_loss)} at first, {_loss(outcome.validation_loss)} at last"
             if outcome.validation_loss is not None
             else None,
         ),
