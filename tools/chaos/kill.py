@@ -47,6 +47,10 @@ class Blow(enum.StrEnum):
     INT_INT = "INT-INT"
 
 
+SOFTER = tuple(blow for blow in Blow if blow is not Blow.KILL)
+"""After these a provider may still write its state."""
+
+
 @dataclass(frozen=True)
 class Case:
     """One run of the sweep."""
@@ -100,12 +104,14 @@ def breaking_tls(seed: int) -> dict[str, Any]:
 def cases(verb: Verb, calls: int, seed: int) -> Iterator[Case]:
     """List every case of a command that makes so many calls.
 
-    Beyond what is asked the engine alone is struck too, as a terminal does it; there the seed draws what comes next.
+    Each call is met by a kill, and by one of the three other blows that the seed draws. Beyond what is asked the engine alone is struck too,
+    as a terminal does it; there the seed draws what comes next as well.
     """
     every = product(range(1, calls + 1), Target, Blow, Moment, Verb)
     for number, (call, target, blow, moment, then) in enumerate(every):
-        drawn = Random(f"{seed}-{verb}-{call}-{blow}-{moment}").choice(list(Verb))
-        if target is not Target.ENGINE or then is drawn:
+        place = f"{seed}-{verb}-{call}-{target}-{moment}"
+        next_verb = Random(f"{place}-{blow}").choice(list(Verb))
+        if blow in (Blow.KILL, Random(place).choice(SOFTER)) and (target is not Target.ENGINE or then is next_verb):
             yield Case(verb, call, target, blow, moment, then, seed * 100_000 + number)
 
 
