@@ -7,11 +7,12 @@ gone, no progress. What may be on purpose or may pass only raises an alarm: slow
 import errno
 
 NOT_FINITE, RANK_DIED, NODE_LOST, STALLED, DISK_FULL = "nan", "rank-died", "node-lost", "stalled", "disk-full"
+DRIVE_LOST = "drive-lost"
 PREPARING_STALLED = "preparing-stalled"
 DISK_LOW, GPUS_AT_REST, SLOW, NOT_COPIED = "disk-low", "gpus-at-rest", "slow", "not-copied"
 WAITED_FOR = "waited-for"
 """A rank that keeps the others waiting; no cause by itself, but it names the culprit of a stall."""
-ENDING = (NOT_FINITE, DISK_FULL, NODE_LOST, RANK_DIED, STALLED)
+ENDING = (NOT_FINITE, DISK_FULL, NODE_LOST, DRIVE_LOST, RANK_DIED, STALLED)
 """What ends a run, what explains the others first."""
 
 STALL_GAPS = 5.0
@@ -22,6 +23,8 @@ START_S = 1800.0
 PROGRESS = ("started", "restored", "train", "validation", "metric")
 LOST_S = 90.0
 """A machine whose processors are all busy answers late, and its ranks go on; one that is lost lets nobody go on."""
+DRIVE_LOST_S = 60.0
+"""A program may wait so long for a busy drive; checkpoints that nobody keeps are worth nothing."""
 REST_S = 600.0
 REST_PERCENT = 5
 SLOW_FACTOR = 1.3
@@ -57,6 +60,7 @@ class HealthRules:
         self.waited_for = []
         self.final = {}
         self.answered, self.busy, self.free = {}, {}, {}
+        self.drive_silent = {}
         self.not_copied = ""
 
     def observe(self, event, now):
@@ -91,6 +95,11 @@ class HealthRules:
             return
         self.answered[node] = now
         self.free[node] = facts["free_bytes"]
+        if facts.get("drive"):
+            since, _ = self.drive_silent.get(node, (now, ""))
+            self.drive_silent[node] = (since, facts["drive"])
+        else:
+            self.drive_silent.pop(node, None)
         used = [gpu["utilisation"] for gpu in facts["gpus"] if gpu.get("utilisation") is not None]
         if not used or max(used) > REST_PERCENT or node not in self.busy:
             self.busy[node] = now
@@ -105,6 +114,9 @@ class HealthRules:
         lost = sorted(node for node, at in self.answered.items() if now - max(at, self.progressed) > LOST_S)
         if lost:
             found.setdefault(NODE_LOST, " and ".join(lost) + " has not answered for " + _seconds(LOST_S))
+        cut_off = dict((node, why) for node, (since, why) in self.drive_silent.items() if now - since >= DRIVE_LOST_S)
+        if cut_off:
+            found[DRIVE_LOST] = drive_lost(cut_off) + ", for " + _seconds(DRIVE_LOST_S) + " and more"
         silent = now - self.progressed
         limit = max(self.stall_s, START_S if self.step is None else 0, STALL_GAPS * max([self._gap()] + self.gaps))
         if silent > limit:
@@ -182,6 +194,14 @@ class HealthRules:
 def ending(found):
     """Return the cause that ends the run, the one that explains most first, or None."""
     return next((cause for cause in ENDING if cause in found), None)
+
+
+def drive_lost(reasons):
+    """Return the sentence on nodes that cannot use the drive; ``reasons`` is {node: why}."""
+    why = sorted(set(reasons.values()))
+    return (
+        "the drive with the checkpoints does not answer " + " and ".join(sorted(reasons)) + " (" + "; ".join(why) + ")"
+    )
 
 
 def is_full(error):

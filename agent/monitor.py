@@ -94,6 +94,12 @@ class Monitor:
             return None
         return health_rules.NODE_LOST, " and ".join(lost) + " does not answer, and the ranks have ended", self.lines()
 
+    def drive_lost(self):
+        """Return (cause, sentence, lines) when a machine cannot use the drive with the checkpoints, else None: ranks end over it."""
+        answers = [(self.run.name_of(address), words_in(out)) for address, (code, out) in self._ask_all("facts")]
+        reasons = dict((name, found[-1]["drive"]) for name, found in answers if found and found[-1].get("drive"))
+        return (health_rules.DRIVE_LOST, health_rules.drive_lost(reasons), self.lines()) if reasons else None
+
     def read_exit_notes(self):
         """Return (cause, sentence, lines) of the rank whose end its machine has noted first, else None.
 

@@ -1,6 +1,7 @@
 """Print what one node is and has as one JSON line.
 
-Arguments: the interface between the ranks, the folder of the run, the folder of its data, the port that measuring needs.
+Arguments: the interface between the ranks, the folder of the run, the folder of its data, the port that measuring needs,
+the folder on a drive that all nodes mount, or nothing.
 """
 
 import fcntl
@@ -12,6 +13,8 @@ import socket
 import struct
 import subprocess
 import time
+
+from agent import shared_folder
 
 SIOCGIFADDR = 0x8915
 GPU_FIELDS = ("name", "memory.total", "driver_version", "utilization.gpu")
@@ -90,7 +93,7 @@ def traffic(interface):
     return counts
 
 
-def main(interface, folder, data, port):
+def main(interface, folder, data, port, shared=""):
     address = address_or_none(interface)
     facts = {
         "host": socket.gethostname(),
@@ -102,6 +105,7 @@ def main(interface, folder, data, port):
         "memlock_bytes": memlock_bytes(),
         "data": digest(os.path.join(data, "SHA256SUMS")),
         "port": why_not_free(address, int(port)) if address else "",
+        "drive": shared_folder.why_silent(shared) if shared else "",
         "time": time.time(),
     }
     facts.update(traffic(interface))

@@ -5,7 +5,7 @@ import json
 import os
 import time
 
-from agent import spec
+from agent import shared_folder, spec
 from agent.checkpoints import checkpoints_of
 
 LOG_TAIL_BYTES = 4000
@@ -70,12 +70,19 @@ def checkpoints_in(folder):
         return None
 
 
+def why_drive_silent(folder):
+    """Return why the drive with the run's checkpoints cannot be read, or an empty text; without a drive there is nothing to ask."""
+    logdir = os.path.join(folder, "logdir")
+    return shared_folder.why_silent(logdir + "/") if os.path.islink(logdir) else ""
+
+
 def observe(folder):
     job = text_of(os.path.join(folder, "job.json"))
     code = text_of(os.path.join(folder, "exit_code"))
     failure = text_of(os.path.join(folder, "failure.json"))
     checked = text_of(os.path.join(folder, "preflight.json"))
-    checkpoints = checkpoints_in(folder)
+    silent = why_drive_silent(folder)
+    checkpoints = None if silent else checkpoints_in(folder)
     found = checkpoints.found() if checkpoints else []
     return {
         "now": time.time(),
@@ -89,6 +96,7 @@ def observe(folder):
         "preflight": json.loads(checked) if checked else None,
         "events": events_of(folder, "progress.jsonl"),
         "silent_s": silence(folder),
+        "drive_silent": silent,
         "checkpoints": sorted(step for step, name in found if not checkpoints.is_best(name)),
         "best": sorted(os.path.basename(name) for _, name in found if checkpoints.is_best(name)),
         "log_tail": log_tail(folder),

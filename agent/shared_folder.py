@@ -1,6 +1,7 @@
 """Checkpoints on a drive that every node mounts: no replicas, one folder for each run, and every node sees the same files."""
 
 import os
+import subprocess
 import time
 
 from agent.failure import Failed
@@ -13,6 +14,8 @@ SEEN_TIMEOUT_S = 20
 """A drive may show its files with delay: five seconds and more with the caches of a network mount."""
 READ = 'cat "$0/' + WORD + '"'
 LENGTH = 'wc -c < "$0"'
+LIST_TIMEOUT_S = 8
+"""Less than the time in which a node has to say how it is; a list over the network takes a few milliseconds."""
 
 
 def use(run):
@@ -31,6 +34,22 @@ def use(run):
             os.fsync(file.fileno())
     except OSError as error:
         raise Failed("shared-folder", run.doing + ": " + str(error), 1, []) from error
+
+
+def why_silent(folder):
+    """Return why a folder on a drive cannot be listed, or an empty text.
+
+    A process that waits for a drive may be beyond any signal: another one asks, and is left behind when it does not come back.
+    """
+    asking = subprocess.Popen(
+        ["ls", folder], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    )
+    try:
+        asking.wait(LIST_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        asking.kill()
+        return "no answer for {} s".format(LIST_TIMEOUT_S)
+    return asking.stderr.read().decode("utf-8", "replace").strip()[-200:] if asking.returncode else ""
 
 
 def compare(run):

@@ -19,6 +19,8 @@ def train(run, processes):
     finally:
         monitor.leave()
     verdict = monitor.judgement() if code else monitor.verdict
+    if code and run.spec.shared:
+        verdict = monitor.drive_lost() or verdict
     if code and not verdict:
         verdict = monitor.silent() or monitor.read_exit_notes()
     if code or verdict:

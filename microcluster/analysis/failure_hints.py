@@ -11,6 +11,8 @@ NEXT = {
     "stalled": "With mixed precision, set precision: fp32, then: make up STACK={stack}; else " + GO_ON,
     "rank-died": "Fix what its last lines say; signal 9 mostly means too little memory. Then " + GO_ON,
     "node-lost": "make up STACK={stack} checks the account, replaces a lost machine and continues",
+    "drive-lost": "See whether the drive answers: fab ssh gpu-0 --stack {stack} -- df -h; make up STACK={stack} looks for it in the "
+    "account, and continues once it does",
     "disk-full": "Make room where it is full, for example: fab ssh gpu-0 --stack {stack} -- df -h /data; then " + GO_ON,
     "disk-low": "Make room: fab ssh gpu-0 --stack {stack} -- du -xhd1 /data/runs",
     "gpus-at-rest": "Check whether it still trains: fab logs --follow --stack {stack}; stop it: fab stop --stack {stack}",

@@ -91,7 +91,7 @@ def judge(seen: Mapping[str, Any]) -> Outcome:
         reason=reason,
         cause=cause,
         last_lines=tuple(filter(str.strip, seen["failure"]["lines"])) if state == "failed" and seen["failure"] else (),
-        alarms=tuple(_alarms(events)) if state in ("running", "stalled") else (),
+        alarms=(*_alarms(events), *_drive_alarm(seen)) if state in ("running", "stalled") else (),
         evaluations=tuple(one.as_json() for one in evaluated),
         checkpoints=tuple(seen["checkpoints"]),
         best=tuple(seen["best"]),
@@ -143,13 +143,22 @@ def _alarms(events: Sequence[Event]) -> list[dict[str, Any]]:
     return list(found.values())
 
 
+def _drive_alarm(seen: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the alarm over a drive that did not answer just now, so that its checkpoints are not known."""
+    why = seen.get("drive_silent")
+    text = f"the drive with the checkpoints does not answer the first machine ({why}); none of them is listed here"
+    return [{"cause": "drive-lost", "text": text, "t": seen["now"]}] if why else []
+
+
 def _flaws(seen: Mapping[str, Any], losses: Sequence[Event]) -> list[str]:
     """Name what is missing in a run that ended with exit code 0."""
     wanted = seen["job"]["max_steps"]
     flaws = []
     if any(isinstance(event.get("loss"), str) for event in _this_attempt(seen["events"]) if event["event"] == "train"):
         flaws.append("the training loss became nan or infinite")
-    if not any(step >= wanted for step in seen["checkpoints"]):
+    if seen.get("drive_silent"):
+        flaws.append("the drive with its checkpoints does not answer")
+    elif not any(step >= wanted for step in seen["checkpoints"]):
         flaws.append(f"there is no checkpoint of step {wanted}")
     steps = [event["step"] for event in losses]
     between = max((later - earlier for earlier, later in zip(steps, steps[1:], strict=False)), default=wanted)

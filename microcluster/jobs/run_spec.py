@@ -147,7 +147,7 @@ class RunFolder:
             "place": ["sh", f"{self.path}/place.sh"],
             "spread": program(self.path, "distribute_data", data, json.dumps(RSH_AGENT.split())),
             "ssh": RSH_AGENT.split(),
-            "facts": program(self.path, "node_facts", payload.interface, self.path, data, str(port)),
+            "facts": program(self.path, "node_facts", payload.interface, self.path, data, str(port), self.shared or ""),
             "bandwidth": program(self.path, "bandwidth"),
             "reach": program(self.path, "reach"),
             "meeting_port": kind.meeting_port,

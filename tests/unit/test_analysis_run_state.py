@@ -49,6 +49,13 @@ def losses(*values):
     return [{"event": "train", "step": 10 * n, "loss": value, "t": float(n)} for n, value in enumerate(values)]
 
 
+def test_a_drive_that_does_not_answer_is_an_alarm_and_its_checkpoints_are_not_called_missing():
+    silent = {"drive_silent": "no answer for 8 s", "checkpoints": []}
+    [alarm] = judge(seen(alive=True, exit_code=None, **silent)).alarms
+    assert (alarm["cause"], "none of them is listed" in alarm["text"]) == ("drive-lost", True)
+    assert judge(seen(**silent)).reason == "the drive with its checkpoints does not answer"
+
+
 def test_a_run_with_its_final_checkpoint_and_all_its_steps_is_finished():
     outcome = judge(seen())
     assert (outcome.state, outcome.step, outcome.reason) == ("finished", 30, None)

@@ -1,0 +1,62 @@
+"""A drive that every node mounts and that does not answer: told within a limit, named as the cause, and never taken for an empty one."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from supervised_run import folder, start, wait_for_end, write_job  # noqa: F401 - fixture
+
+from agent import health_rules, shared_folder
+from agent.health_rules import DRIVE_LOST, DRIVE_LOST_S, RANK_DIED, HealthRules, ending
+
+
+def sampled(drive, gpus=({"utilisation": 90},)):
+    return {"gpus": list(gpus), "free_bytes": 1 << 40, "drive": drive}
+
+
+def test_a_folder_that_can_be_listed_is_not_silent_and_one_that_is_gone_says_why(tmp_path):
+    assert shared_folder.why_silent(str(tmp_path)) == ""
+    assert "No such file or directory" in shared_folder.why_silent(str(tmp_path / "gone"))
+
+
+def test_a_drive_that_hangs_is_told_within_the_limit(tmp_path, monkeypatch):
+    hangs = tmp_path / "ls"
+    hangs.write_text("#!/bin/sh\nexec sleep 60\n")
+    hangs.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(shared_folder, "LIST_TIMEOUT_S", 0.2)
+    assert shared_folder.why_silent("/mnt/drive") == "no answer for 0.2 s"
+
+
+def test_a_drive_that_stays_silent_ends_the_run_and_explains_the_death_of_a_rank():
+    rules = HealthRules(0.0, 900)
+    rules.observe_sample("gpu-0", sampled("no answer for 8 s"), 0.0)
+    rules.observe_sample("gpu-1", sampled(""), 0.0)
+    rules.observe({"event": RANK_DIED, "text": "rank 0 on gpu-0 ended with exit code 1"}, 1.0)
+    assert ending(rules.active(DRIVE_LOST_S - 1)) == RANK_DIED
+    found = rules.active(DRIVE_LOST_S)
+    assert ending(found) == DRIVE_LOST
+    assert found[DRIVE_LOST] == (
+        "the drive with the checkpoints does not answer gpu-0 (no answer for 8 s), for 60 s and more"
+    )
+
+
+def test_a_drive_that_answers_again_in_time_ends_nothing():
+    rules = HealthRules(0.0, 900)
+    rules.observe_sample("gpu-0", sampled("no answer for 8 s"), 0.0)
+    rules.observe_sample("gpu-0", sampled(""), DRIVE_LOST_S - 1)
+    rules.observe_sample("gpu-0", sampled("no answer for 8 s"), DRIVE_LOST_S)
+    assert DRIVE_LOST not in rules.active(DRIVE_LOST_S + 1)
+
+
+def test_ranks_that_ended_while_the_drive_does_not_answer_name_the_drive(folder, tmp_path):  # noqa: F811
+    drive = tmp_path / "drive"
+    write_job(folder, train=["sh", "-c", "echo cannot save; exit 1"], shared=str(drive), preflight_skipped="not here")
+    facts = json.loads((folder / "facts.json").read_text())
+    (folder / "facts.json").write_text(json.dumps({**facts, "drive": "Transport endpoint is not connected"}))
+    start(folder)
+    outcome = wait_for_end(folder)
+    assert outcome.cause == health_rules.DRIVE_LOST
+    assert "does not answer gpu-0 and gpu-1 (Transport endpoint is not connected)" in outcome.reason
+    assert outcome.last_lines[-1] == "cannot save"
