@@ -1,13 +1,15 @@
 """Announce every new checkpoint and best model, and keep a replica of the newest on another node.
 
 It runs in a thread of its own and never holds up the ranks. The first node that takes the replica keeps it for as long as it can;
-when it cannot, the next node does.
+when it cannot, the next node does. On a drive that all nodes mount there is nothing to copy: another node proves that the drive has the
+checkpoint, since a mount may take a file and write it to the drive later, or never when the drive is full.
 """
 
 import json
 import os
 import time
 
+from agent import shared_folder
 from agent.replica_store import MARK
 
 COPY_TIMEOUT_S = 1800
@@ -15,6 +17,8 @@ KILL_AFTER_S = 10
 LIMITED = ["timeout", "--kill-after=" + str(KILL_AFTER_S), str(COPY_TIMEOUT_S)]
 """Inside the container: a copy that was only given up outside of it would write beside the next one."""
 RETRY_S = 60
+TAKEN_S = 60.0
+"""A mount of a drive may write what was closed five seconds ago, and a checkpoint of a gigabyte takes a while."""
 
 
 class Replicator:
@@ -50,13 +54,37 @@ class Replicator:
             self._announce(*newest)
         self.announced = newest
         pausing = self.failed_at is not None and time.monotonic() - self.failed_at < RETRY_S and not last
-        if (newest, best) != self.kept and self.keepers and not pausing:
+        if (newest, best) == self.kept or pausing:
+            return
+        if self.run.spec.shared:
+            self._prove_taken(newest, best, last)
+        elif self.keepers:
             self._copy(newest, best)
 
     def _announce(self, step, name):
         size = sum(os.path.getsize(self.run.path("logdir", file)) for file in self._files(name))
         self.rules.checkpoint_bytes = size
         self.run.emit({"event": "checkpoint", "step": step, "bytes": size})
+
+    def _prove_taken(self, newest, best, last):
+        """Let another node look for the checkpoint on the drive; at the end of a run wait until it is there."""
+        step, name = newest
+        names = self._files(name) + [file for one in best for file in self._files(one)]
+        files = [os.path.join(self.run.spec.shared, file) for file in names]
+        sizes, written = [os.path.getsize(file) for file in files], os.path.getmtime(files[0])
+        found = shared_folder.lengths_elsewhere(self.run, files)
+        began = time.monotonic()
+        while last and found != sizes and time.monotonic() - began < TAKEN_S:
+            time.sleep(1)
+            found = shared_folder.lengths_elsewhere(self.run, files)
+        if found == sizes:
+            self.kept, self.rules.not_copied = (newest, best), ""
+            lag = {"seconds": 0.0, "lag_s": round(time.time() - written, 1)}
+            self.run.emit(dict(lag, event="copied", step=step, to="the drive", best=[]))
+        elif last or time.time() - written > TAKEN_S:
+            self.rules.not_copied = "the drive has not taken checkpoint {}: another machine sees {} of its {} bytes there; is it full?".format(
+                step, sum(found), sum(sizes)
+            )
 
     def _copy(self, newest, best):
         """Copy to the first machine that takes it, so that the launcher's loss costs one interval at most."""

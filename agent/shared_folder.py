@@ -14,6 +14,7 @@ SEEN_TIMEOUT_S = 20
 """A drive may show its files with delay: five seconds and more with the caches of a network mount."""
 READ = 'cat "$0/' + WORD + '"'
 LENGTH = 'wc -c < "$0"'
+LENGTHS = 'for file; do wc -c < "$file" 2>/dev/null || echo 0; done'
 LIST_TIMEOUT_S = 8
 """Less than the time in which a node has to say how it is; a list over the network takes a few milliseconds."""
 
@@ -58,6 +59,14 @@ def compare(run):
     agree(run, ["sh", "-c", READ, run.spec.shared], run.attempt)
     if run.resumed_from:
         agree(run, ["sh", "-c", LENGTH, run.resumed_from], str(os.path.getsize(run.resumed_from)))
+
+
+def lengths_elsewhere(run, files):
+    """Return the length of each file as the last node sees it, 0 where there is none; a node alone sees its own."""
+    argv = ["sh", "-c", LENGTHS, "lengths"] + files
+    _, output = run.ask(argv, ASK_TIMEOUT_S, run.spec.addresses[-1], marked=False)
+    found = [int(word) for word in output.split() if word.isdigit()]
+    return found if len(found) == len(files) else [0] * len(files)
 
 
 def agree(run, argv, wanted):

@@ -1,5 +1,6 @@
 """Run the processes of the training under the monitor, from the beginning or from a checkpoint."""
 
+from agent import health_rules
 from agent.failure import Failed
 from agent.monitor import Monitor
 from agent.processes import end_all, run_all
@@ -31,6 +32,8 @@ def train(run, processes):
         what = "training" if len(processes) == 1 else last.role + " on " + run.spec.names[last.node]
         raise Failed("training", what + " ended with exit code " + str(code), code, monitor.lines())
     monitor.finish_copies()
+    if run.spec.shared and monitor.rules.not_copied:
+        raise Failed(health_rules.NOT_COPIED, monitor.rules.not_copied, 1, [])
 
 
 def emit_all(run, events):

@@ -17,7 +17,8 @@ NEXT = {
     "disk-low": "Make room: fab ssh gpu-0 --stack {stack} -- du -xhd1 /data/runs",
     "gpus-at-rest": "Check whether it still trains: fab logs --follow --stack {stack}; stop it: fab stop --stack {stack}",
     "slow": "See where the time goes: fab report --stack {stack}; stop paying for it: make down STACK={stack} FETCH=1",
-    "not-copied": "If the first machine is lost now, the run is lost; check the other one: fab ssh gpu-1 --stack {stack}",
+    "not-copied": "If the first machine is lost now, the run is lost; see whether the other one, or the drive, is full: "
+    "fab ssh gpu-1 --stack {stack}",
     "supervisor-gone": GO_ON + ", and first ends the processes of the old attempt",
     "supervisor-silent": "fab stop --stack {stack}, then " + GO_ON,
     "not-brought-back": "fab resume --stack {stack} gives every machine the ranks' keys again and asks once more; "

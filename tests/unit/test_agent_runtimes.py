@@ -9,7 +9,7 @@ import sys
 import pytest
 import sample_spec
 from sample_spec import process
-from supervised_run import end_run, folder, start, wait_for_end, write_job  # noqa: F401 - a fixture
+from supervised_run import end_run, folder, hurry, start, wait_for_end, write_job  # noqa: F401 - a fixture
 from test_agent_processes import STEP
 
 from agent import spec
@@ -116,6 +116,17 @@ def test_a_node_that_does_not_prove_the_end_is_written_down(folder):  # noqa: F8
     ]
 
 
+def test_a_run_whose_last_checkpoint_the_drive_does_not_take_has_failed(folder, tmp_path):  # noqa: F811
+    shared = tmp_path / "drive" / "microcluster" / "mark" / folder.name
+    hurry(folder, "replicator.py", "TAKEN_S = 60.0", "TAKEN_S = 0.5")
+    files = {"checkpoints": "files", "checkpoint_options": {"pattern": r"model-(?P<step>\d+)\.pt"}}
+    trains = process("sh", "-c", f"echo three > {shared}/model-3.pt; {STEP}")
+    full = 'eval "$(echo "$2" | sed "/for file/s,/drive/,/full/,g")"'
+    outcome = machine_run(folder, trains, shared=str(shared), ssh=["sh", "-c", full, "ssh"], **files)
+    assert outcome.cause == "not-copied"
+    assert "has not taken checkpoint 3: another machine sees 0 of its 6 bytes" in outcome.reason
+
+
 @pytest.mark.parametrize("same", [True, False])
 def test_checkpoints_on_a_drive_are_chosen_once_and_every_node_has_to_see_them(folder, tmp_path, same):  # noqa: F811
     shared = tmp_path / "drive" / "microcluster" / "mark" / folder.name
@@ -133,7 +144,8 @@ def test_checkpoints_on_a_drive_are_chosen_once_and_every_node_has_to_see_them(f
     if same:
         assert (folder / "read").read_text() == "two"
         assert outcome.reason == "there is no checkpoint of step 3"
-        assert "copied" not in (folder / "progress.jsonl").read_text()
+        [taken] = [json.loads(line) for line in (folder / "progress.jsonl").open() if '"copied"' in line]
+        assert (taken["step"], taken["to"]) == (2, "the drive")
     else:
         assert outcome.cause == "shared-folder"
         assert "gpu-1 sees" in outcome.reason and outcome.reason.endswith("see that it mounts the same drive")
