@@ -10,7 +10,7 @@ from pathlib import Path
 from microcluster.home import Home
 from microcluster.lifecycle import emulated_account
 from microcluster.plain_text import duration, say
-from microcluster.setup import docker, pulumi_install, pythons
+from microcluster.setup import docker, images, pulumi_install, pythons
 from microcluster.setup.environment import PYTHON, child_environment
 from microcluster.setup.errors import SetupError
 from microcluster.setup.process import STOPPED_BY_LIMIT, run_in_view
@@ -102,7 +102,7 @@ def plan_text(suites: Sequence[Suite], *, fast: bool) -> list[str]:
 def _prepare(suite: Suite, others: dict[str, str], home: Home, stages: Stages) -> Path:
     """Have what a suite needs beside the engine; return its Python."""
     if suite is E2E:
-        emulated_account.prepare_images(home, stages)
+        emulated_account.prepare_images(home, stages, images.ALL)
     if not suite.series:
         return PYTHON
     with stages.stage(f"python {suite.series}", "its environment for the unit tests (usually 1 min the first time)"):

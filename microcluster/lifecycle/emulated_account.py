@@ -106,7 +106,7 @@ def _settings(account: Emulated) -> Settings:
 
 
 def prepare_images(home: Home, stages: Stages, names: tuple[str, ...] = ()) -> None:
-    """Install Docker and build the images of these names, by default those of every stack."""
+    """Install Docker and build the images of these names, by default those of the local stack."""
     with stages.stage("docker", "for the emulated machines"):
         docker.ensure(home)
     with stages.stage("images", "for the emulated machines and the training"):

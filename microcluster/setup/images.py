@@ -28,6 +28,7 @@ from microcluster.setup.trainer_source import Source, SourceError, find, inputs
 BASE, TRAINING, TORCH = "base", "training", "torch"
 IMAGES = ("machine", TRAINING)  # of the local stack
 PAPERSPACE = ("ml-in-a-box", "drive")  # of the emulated Paperspace account
+ALL = (*IMAGES, TORCH, *PAPERSPACE)
 PARENTS = {
     BASE: (),
     "torch-base": (),
@@ -180,9 +181,8 @@ def main(arguments: list[str] | None = None) -> int:
         "name the first two",
     )
     names = tuple(parser.parse_args(arguments).images) or IMAGES
-    known = (*IMAGES, TORCH, *PAPERSPACE)
-    if unknown := set(names) - set(known):
-        parser.error(f"no such image: {', '.join(sorted(unknown))}; there are {', '.join(known)}")
+    if unknown := set(names) - set(ALL):
+        parser.error(f"no such image: {', '.join(sorted(unknown))}; there are {', '.join(ALL)}")
     home = Home.of().root
     try:
         ensure(names, home, say)

@@ -14,7 +14,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 from emulator.machines import MACHINE_IMAGE
 
-OF_THE_PRODUCT = ("test_own_program", "test_torchrun", "test_whole_way")
+OF_THE_PRODUCT = ("test_own_program", "test_paperspace", "test_torchrun", "test_whole_way")
 """Files whose tests have an account of their own; all others share the two machines of `remote_cluster`."""
 
 

@@ -1,0 +1,190 @@
+"""A cluster at the emulated Paperspace: a killed up, a drive that hangs, a lost machine, a kept drive, and nothing else left to pay."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import docker
+import pytest
+import requests
+from product import Product, install
+
+from emulator.paperspace.settings import BOX_IMAGE, DRIVE_IMAGE
+from microcluster.waiting import wait_until
+
+pytestmark = [pytest.mark.containers, pytest.mark.timeout(1800)]
+
+STACK = "paperspace-local"
+SUBNETS, PUBLIC, OPERATOR = ("10.64.131.0/24", "10.64.132.0/24"), "192.0.2.64/26", "192.0.2.65"
+ENOUGH_STEPS, LAST_STEP = 30, 120
+UP_LIMIT_S, TRAINS_LIMIT_S, ASK_LIMIT_S = 1200, 900, 120
+LEFT = "grep -slz ^MICROCLUSTER_RUN= /proc/[0-9]*/environ | wc -l"
+
+
+@dataclass
+class Team:
+    """The product, and what its account says when it is asked past the product."""
+
+    product: Product
+    port: int
+
+    def ask(self, method: str, path: str) -> Any:
+        address, key = f"http://127.0.0.1:{self.port}/v1{path}", {"Authorization": "Bearer local"}
+        answer = requests.request(method, address, headers=key, timeout=ASK_LIMIT_S)
+        answer.raise_for_status()
+        return answer.json()
+
+    def machines(self) -> dict[str, str]:
+        """Return the ids of the account's machines by name, nothing before it runs."""
+        try:
+            return {each["name"]: each["id"] for each in self.ask("GET", "/machines")["items"]}
+        except requests.ConnectionError:
+            return {}
+
+    def status(self) -> dict[str, Any]:
+        """Return what `fab status` knows, nothing before there is a run."""
+        answer = self.product.plain(f"fab status --stack {STACK} --json", ASK_LIMIT_S)
+        return json.loads(answer.stdout) if answer.stdout.startswith("{") else {}
+
+    def drive(self) -> docker.models.containers.Container:
+        """Return the container of the drive."""
+        account = json.loads(self.product.run(".venv/bin/python -m emulator status paperspace --json").stdout)[
+            "account"
+        ]
+        labels = {"ancestor": DRIVE_IMAGE, "label": f"microcluster.emulator={account}"}
+        [found] = docker.from_env().containers.list(filters=labels)
+        return found
+
+    def begin(self) -> subprocess.Popen[bytes]:
+        """Start `make up` in a session of its own."""
+        with (self.product.home / "up.log").open("wb") as output:
+            return subprocess.Popen(
+                ["bash", "-c", f"exec make up STACK={STACK}"],
+                cwd=self.product.folder,
+                env=self.product.env,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+
+    def waits_for(self, what: str, up: subprocess.Popen[bytes], done: Any) -> None:
+        """Wait until something is true while a command runs."""
+
+        def probe() -> bool:
+            assert up.poll() is None, (self.product.home / "up.log").read_text()
+            return done()
+
+        wait_until(what, probe, timeout_s=TRAINS_LIMIT_S)
+
+
+@pytest.fixture(scope="module")
+def team(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
+    missing = [image for image in (BOX_IMAGE, DRIVE_IMAGE) if not docker.from_env().images.list(image)]
+    if missing:
+        pytest.skip(f"no image {missing[0]}: run `python -m microcluster.setup.images ml-in-a-box drive`")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    product = install(tmp_path_factory.mktemp("paperspace"), port + 1)
+    state = product.home / "emulator-paperspace"
+    state.mkdir()
+    (state / "settings.toml").write_text(
+        f'port = {port}\nprivate_subnets = {json.dumps(SUBNETS)}\npublic_subnet = "{PUBLIC}"\n'
+    )
+    product.edit_stack("203.0.113.65/32", f"{OPERATOR}/32", STACK)
+    product.edit_stack("machineType: P4000x2", "machineType: P4000x2\n    keepDrive: true", STACK)
+    product.edit_stack("--steps {maxSteps}", "--steps {maxSteps} --pace 0.2", STACK)
+    product.edit_stack("maxSteps: 240", f"maxSteps: {LAST_STEP}", STACK)
+    yield Team(product, port)
+    product.run(f"make down STACK={STACK} DISCARD=1", 600)
+    product.run(".venv/bin/python -m emulator reset paperspace", 300)
+
+
+@pytest.fixture(scope="module")
+def ordered(team: Team) -> dict[str, str]:
+    """The machines that an up had ordered when it was killed."""
+    up = team.begin()
+    team.waits_for("the first order", up, team.machines)
+    os.killpg(up.pid, signal.SIGKILL)
+    up.wait()
+    recovered = team.product.plain(f"fab recover --stack {STACK}", UP_LIMIT_S)
+    assert recovered.returncode == 0, recovered.stdout + recovered.stderr
+    return team.machines()
+
+
+@pytest.fixture(scope="module")
+def cut_off(team: Team, ordered: dict[str, str]) -> dict[str, Any]:
+    """The run of the next up, from whose machines the drive was taken."""
+    up = team.begin()
+    team.waits_for(f"step {ENOUGH_STEPS}", up, lambda: int(team.status().get("step") or 0) >= ENOUGH_STEPS)
+    drive = team.drive()
+    drive.pause()
+    try:
+        assert up.wait(UP_LIMIT_S) != 0
+        return team.status() | {"machines": team.machines()}
+    finally:
+        drive.unpause()
+
+
+@pytest.fixture(scope="module")
+def finished(team: Team, cut_off: dict[str, Any]) -> dict[str, Any]:
+    """The run that the next up carried to its end, though one of its machines was deleted before."""
+    lost = cut_off["machines"]["gpu-1"]
+    team.ask("PATCH", f"/machines/{lost}/stop")
+    wait_until("the machine to stop", lambda: team.ask("GET", f"/machines/{lost}")["state"] == "off", timeout_s=120)
+    team.ask("DELETE", f"/machines/{lost}")
+    again = team.product.run(f"make up STACK={STACK}", UP_LIMIT_S)
+    assert again.returncode == 0, again.stdout + again.stderr
+    return team.status() | {"machines": team.machines()}
+
+
+@pytest.fixture(scope="module")
+def down(team: Team, finished: dict[str, Any]) -> str:
+    """What `make down` said."""
+    answer = team.product.run(f"make down STACK={STACK}", UP_LIMIT_S)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    return answer.stdout
+
+
+def test_an_up_after_a_killed_one_adopts_what_that_one_had_ordered(ordered, cut_off) -> None:
+    assert sorted(cut_off["machines"]) == ["gpu-0", "gpu-1"]
+    assert ordered.items() <= cut_off["machines"].items()
+
+
+def test_a_drive_that_hangs_ends_the_run_with_its_cause(cut_off) -> None:
+    assert (cut_off["state"], cut_off["cause"]) == ("failed", "drive-lost")
+    assert "gpu-0 and gpu-1" in cut_off["reason"]
+
+
+def test_a_deleted_machine_is_replaced_and_the_run_goes_on_from_the_drive(team: Team, cut_off, finished) -> None:
+    assert (finished["state"], finished["step"], finished["run"]) == ("finished", LAST_STEP, cut_off["run"])
+    before, after = cut_off["machines"], finished["machines"]
+    assert (after["gpu-0"] == before["gpu-0"], after["gpu-1"] == before["gpu-1"]) == (True, False)
+    shown = team.product.plain(f"fab ssh --stack {STACK} gpu-0 -- cat /data/runs/{finished['run']}/progress.jsonl", 60)
+    events = [json.loads(line) for line in shown.stdout.splitlines()]
+    assert [event["step"] >= ENOUGH_STEPS - 20 for event in events if event["event"] == "resuming"] == [True]
+    assert {event["to"] for event in events if event["event"] == "copied"} == {"the drive"}
+    losses = [event["loss"] for event in events if event["event"] == "train"]
+    assert losses[-1] < losses[0] - 1
+
+
+def test_the_next_up_changes_nothing_and_no_process_is_left(team: Team, finished) -> None:
+    again = team.product.run(f"make up STACK={STACK}", UP_LIMIT_S)
+    assert again.returncode == 0, again.stdout + again.stderr
+    [resources] = [part for part in again.stdout.split("\n\n") if part.startswith("Resources:")]
+    assert resources.splitlines()[1:] == [line for line in resources.splitlines()[1:] if "unchanged" in line]
+    for node in ("gpu-0", "gpu-1"):
+        assert team.product.plain(f"fab ssh --stack {STACK} {node} -- '{LEFT}'", 60).stdout.strip() == "0"
+
+
+def test_the_drive_that_is_kept_stays_and_everything_else_is_proven_closed(team: Team, down: str) -> None:
+    assert "kept" in down
+    assert team.machines() == {}
+    assert len(team.ask("GET", "/shared-drives")["items"]) == 1
