@@ -77,7 +77,7 @@ class HealthRules:
         if kind in ("evaluation", "train"):
             self.evaluating = kind == "evaluation"
         if kind == "time":
-            if self.clean:
+            if self.clean or event.get("training_only"):
                 self.paces.append(event["seconds_per_step"])
             self.clean = True
         if kind in ("train", "validation") and isinstance(event["loss"], str):

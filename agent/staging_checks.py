@@ -21,14 +21,30 @@ def check(folder, plan):
             problems.append(output + ", which do not pair" if counts[0] != counts[1] else output)
         else:
             say(" and ".join(pair) + ": " + str(counts[0]) + " lines each")
-    vocabulary, wanted = plan["vocabulary"]
-    pieces = count_lines(os.path.join(folder, vocabulary))
-    if pieces % EIGHT:
-        problems.append(vocabulary + " has " + str(pieces) + " lines, which is no multiple of " + str(EIGHT))
-    elif pieces != wanted:
-        problems.append(vocabulary + " has " + str(pieces) + " lines instead of " + str(wanted))
+    if plan["vocabulary"]:
+        problems += flaws_of_vocabulary(folder, *plan["vocabulary"])
+    if plan.get("words"):
+        problems += flaws_of_words(folder, *plan["words"])
     if problems:
         raise Refused("checking the data: " + "; ".join(problems) + ". Nothing was trained.")
+
+
+def flaws_of_vocabulary(folder, vocabulary, wanted):
+    """Return what is wrong with the number of pieces, which stand on a line each."""
+    pieces = count_lines(os.path.join(folder, vocabulary))
+    if pieces % EIGHT:
+        return [vocabulary + " has " + str(pieces) + " lines, which is no multiple of " + str(EIGHT)]
+    return [vocabulary + " has " + str(pieces) + " lines instead of " + str(wanted)] if pieces != wanted else []
+
+
+def flaws_of_words(folder, text, wanted):
+    """Return what is wrong with the number of different words of a text, in which the end of a line is a word too."""
+    found = {"<EOS>"}
+    with open(os.path.join(folder, text), encoding="utf-8", errors="replace") as lines:
+        for line in lines:
+            found.update(line.split())
+    words = "{} has {} different words, line ends counted as one, instead of the {} that the program insists on"
+    return [words.format(text, len(found), wanted)] if len(found) != wanted else []
 
 
 def seal(folder, plan):

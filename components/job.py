@@ -12,8 +12,10 @@ from microcluster.config import Owner, Stack
 from microcluster.jobs import cluster_facts as facts
 from microcluster.jobs.kind import kind_of
 from microcluster.jobs.run_id import run_id
+from microcluster.jobs.values import NO_CHECKPOINTS
 
 UNPLANNED = "no prediction: this model on this hardware was never timed"
+STARTS_OVER = "the whole run: its program writes no checkpoints, and a run that ends early starts over"
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,8 @@ class TrainingJob(pulumi.ComponentResource):
         )
         plan = args.stack.plan
         self.plan, self.at_risk = (plan.summary, plan.stake) if plan else (UNPLANNED, UNPLANNED)
+        if kind_of(job.kind).checkpoints(job) == NO_CHECKPOINTS:
+            self.at_risk = STARTS_OVER
         if plan and plan.warning:
             pulumi.log.warn(plan.warning, self)
         # The old run must end before the new one starts: both need the same GPUs.

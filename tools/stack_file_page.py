@@ -18,7 +18,7 @@ from microcluster.jobs.kind import KINDS, kind_of
 
 PAGE = Path(__file__).parents[1] / "docs" / "stack-file.md"
 BEGIN, END = "<!-- from here: python -m tools.stack_file_page -->", "<!-- to here -->"
-STACKS = {"openseq2seq": "v100", "softlayer": "v100", "paperspace": "paperspace"}
+STACKS = {"openseq2seq": "v100", "softlayer": "v100", "paperspace": "paperspace", "texar": "texar-p100"}
 """The stack, by its kind or its account, whose values show where a default comes from."""
 HEAD = ["| key | type | default | range |", "|---|---|---|---|"]
 TYPES = {"integer": "number", "number": "number", "string": "text", "array": "list of texts", "boolean": "yes or no"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from microcluster.analysis.run_state import Outcome
 
 GO_ON = "fab resume --stack {stack} continues from the newest whole checkpoint"
+START_OVER = "fab resume --stack {stack} starts over, because its program writes no checkpoints"
 LOOK = "fab logs --stack {stack}"
 NEXT = {
     "nan": "Set precision: fp32 or a smaller model in the stack file, then: make up STACK={stack}. " + GO_ON,
@@ -36,7 +37,8 @@ NEXT = {
 def next_step(outcome: Outcome, stack: str) -> str:
     """Return the next command for a run in this state."""
     usual = "See why: " + LOOK + ". Continue: fab resume --stack {stack}. Stop the bill: make down STACK={stack}"
-    return NEXT.get(outcome.cause or "", usual).format(stack=stack)
+    advice = NEXT.get(outcome.cause or "", usual)
+    return (advice if outcome.saves else advice.replace(GO_ON, START_OVER)).format(stack=stack)
 
 
 def next_for(cause: str, stack: str) -> str:

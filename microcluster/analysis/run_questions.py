@@ -49,7 +49,8 @@ class Answer:
 def curves(events: Sequence[Event], eval_steps: int | None = None, metrics: Sequence[Metric] = ()) -> Curves:
     """Return the curves.
 
-    The first pace and one after an evaluation include other work and are dropped, and so are points that a later attempt repeats.
+    The first pace and one after an evaluation include other work and are dropped, unless it is of training only; and so are points that a
+    later attempt repeats.
     """
     train, pace = [], []
     figures: dict[str, list[Point]] = {}
@@ -65,9 +66,13 @@ def curves(events: Sequence[Event], eval_steps: int | None = None, metrics: Sequ
                 train, pace = (_until(event.get("step", -1), one) for one in (train, pace))
                 figures = {name: _until(event.get("step", -1), one) for name, one in figures.items()}
             case "metric":
-                figures.setdefault(event["name"], []).append((event["step"], event["value"]))
+                points = figures.setdefault(event["name"], [])
+                if points and points[-1][0] == event["step"]:  # The last value of a step is its value.
+                    points.pop()
+                points.append((event["step"], event["value"]))
             case "time":
-                pace += [] if tainted else [(event["step"], event["seconds_per_step"])]
+                timed = not tainted or event.get("training_only")
+                pace += [(event["step"], event["seconds_per_step"])] if timed else []
                 tainted = False
     evaluated = evaluations(events, eval_steps, metrics)
     validation = tuple((one.step, one.loss) for one in evaluated if isinstance(one.loss, float))
@@ -186,6 +191,8 @@ def rate(policy: Policy, warmup_steps: int, step: int, recorded: Sequence[Point]
         text = "Unknown: the program does not report it." if now is None else f"{now:.2e} at step {step}."
         return Answer(question, text, {"now": now, "at_step": step})
     source = "recorded by the trainer" if recorded else "derived from the formula"
+    if not warmup_steps:
+        return Answer(question, f"{now:.2e} at step {step} ({source}).", {"now": now, "at_step": step})
     rises, falls = ("rises", "then falls") if step < warmup_steps else ("rose", "falls")
     sentence = (
         f"{now:.2e} at step {step} ({source}); it {rises} to {peak:.2e} over {warmup_steps} steps of warm-up and {falls} with the root of "

@@ -9,7 +9,9 @@ from typing import Any, Literal
 
 from microcluster.analysis.evaluations import evaluations
 from microcluster.analysis.events import Event, sound
+from microcluster.jobs.contract import JobKind
 from microcluster.jobs.kind import kind_of
+from microcluster.jobs.values import NO_CHECKPOINTS
 
 State = Literal["absent", "preparing", "running", "stalled", "failed", "stopped", "finished"]
 SUPERVISOR_SILENT_S = 120.0
@@ -52,6 +54,10 @@ class Outcome:
     """The latest value of each figure of the program itself."""
     malformed: int = 0
     """Lines of its events that could not be read."""
+    unit: str = "step"
+    """What a step is: an update, or an epoch."""
+    saves: bool = True
+    """Whether the program writes checkpoints; else a run that ends early starts over."""
 
     def as_json(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
@@ -80,6 +86,8 @@ def judge(seen: Mapping[str, Any]) -> Outcome:
         doing=_doing(events) if state == "preparing" else None,
         step=job["max_steps"] if state == "finished" else step,
         max_steps=job["max_steps"],
+        unit=kind.unit,
+        saves=_saves(job),
         train_loss=losses[-1].get("loss") if losses else None,
         validation_loss=evaluated[-1].loss if evaluated else None,
         first_validation_loss=evaluated[0].loss if evaluated else None,
@@ -114,7 +122,7 @@ def _state(seen: Mapping[str, Any], losses: Sequence[Event]) -> tuple[State, str
     if seen["exit_code"]:
         failure = seen["failure"] or {"cause": "unknown", "sentence": f"exit code {seen['exit_code']}"}
         return "failed", failure["cause"], failure["sentence"]
-    flaws = _flaws(seen, losses)
+    flaws = _flaws(seen, losses, kind_of(seen["job"].get("kind")))
     return ("failed", "incomplete", "; ".join(flaws)) if flaws else ("finished", None, None)
 
 
@@ -150,7 +158,11 @@ def _drive_alarm(seen: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [{"cause": "drive-lost", "text": text, "t": seen["now"]}] if why else []
 
 
-def _flaws(seen: Mapping[str, Any], losses: Sequence[Event]) -> list[str]:
+def _saves(job: Mapping[str, Any]) -> bool:
+    return job.get("checkpoints") != NO_CHECKPOINTS.name
+
+
+def _flaws(seen: Mapping[str, Any], losses: Sequence[Event], kind: JobKind) -> list[str]:
     """Name what is missing in a run that ended with exit code 0."""
     wanted = seen["job"]["max_steps"]
     flaws = []
@@ -158,8 +170,11 @@ def _flaws(seen: Mapping[str, Any], losses: Sequence[Event]) -> list[str]:
         flaws.append("the training loss became nan or infinite")
     if seen.get("drive_silent"):
         flaws.append("the drive with its checkpoints does not answer")
-    elif not any(step >= wanted for step in seen["checkpoints"]):
-        flaws.append(f"there is no checkpoint of step {wanted}")
+    elif _saves(seen["job"]) and not any(step >= wanted for step in seen["checkpoints"]):
+        flaws.append(f"there is no checkpoint of {kind.unit} {wanted}")
+    named = {event["name"] for event in _this_attempt(seen["events"]) if event["event"] == "metric"}
+    if kind.result and kind.result not in named:
+        flaws.append(f"its log does not end with the {next(m.label for m in kind.metrics if m.name == kind.result)}")
     steps = [event["step"] for event in losses]
     between = max((later - earlier for earlier, later in zip(steps, steps[1:], strict=False)), default=wanted)
     if not steps or max(steps) < wanted - 2 * max(between, 1):
@@ -178,7 +193,7 @@ def _seconds_per_step(events: Sequence[Event]) -> float | None:
         if event["event"] in ("started", "restored", "validation"):
             tainted = True
         elif event["event"] == "time":
-            if not tainted:
+            if not tainted or event.get("training_only"):
                 clean.append(event["seconds_per_step"])
             tainted = False
     recent = sorted(clean[-9:])

@@ -216,7 +216,7 @@ def parse(stack: str, values: Mapping[str, Any], *, ordering: bool = False) -> S
     completed, reasons = complete(written, local_program)
     problems = _strange_keys(values, name) + problems_of_cluster(written, ordering=ordering)
     problems += problems_of_account(name, account) + problems_of_runtime(written)
-    problems += problems_of_job(written, ordering=ordering) + problems_of_port(completed)
+    problems += problems_of_job(completed, ordering=ordering) + problems_of_port(completed)
     file = stack_file(completed.get("cluster"), completed.get("job"))
     examples = EXAMPLES | {f"cluster/{key}": value for key, value in account_of(name).examples.items()}
     try:

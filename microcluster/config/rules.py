@@ -18,6 +18,8 @@ from microcluster.plain_text import shown
 TIME_SCALE = "timeScale"
 """The setting of every account: the unit of all waits of its provider."""
 LONGEST_TIME_SCALE = 1000
+USUAL_NODES = 2
+"""Of a cluster that does not say how many it has."""
 HOST = "host"
 """The runtime of machines on which processes run without a container."""
 
@@ -37,7 +39,7 @@ def complete(written: Mapping[str, Any], local_program: str | None) -> tuple[dic
     kind = kind_named(job)
     if kind:
         found["container.name"] = Origin(kind.name, "follows from job.kind")
-        found |= kind.defaults(sections, Hardware(_precision(cluster), local_program))
+        found |= kind.defaults(sections, _hardware(cluster, local_program))
     reasons = {}
     for path, origin in found.items():
         section, _, key = path.partition(".")
@@ -57,12 +59,15 @@ def kind_named(job: Any) -> JobKind | None:
     return kind_of(named) if isinstance(named, str) and named in KINDS else None
 
 
-def _precision(cluster: Any) -> str | None:
-    """Return the fastest precision of the machines' GPUs."""
+def _hardware(cluster: Any, local_program: str | None = None) -> Hardware:
+    """Return what a kind may know of the machines: the fastest precision of their GPUs, and how many there are."""
     named = name_in(cluster)
     hardware = account_of(named).hardware(cluster) if named and isinstance(cluster, dict) else None
-    gpu = GPUS.get(hardware.gpu) if hardware else None
-    return gpu.precision if gpu else None
+    if not hardware:
+        return Hardware(local_program=local_program)
+    gpu, nodes = GPUS.get(hardware.gpu), cluster.get("nodes", USUAL_NODES)
+    ranks = hardware.gpus * nodes if isinstance(nodes, int) else None
+    return Hardware(gpu.precision if gpu else None, local_program, ranks)
 
 
 def problems_of_cluster(written: Mapping[str, Any], *, ordering: bool) -> list[str]:
@@ -72,9 +77,9 @@ def problems_of_cluster(written: Mapping[str, Any], *, ordering: bool) -> list[s
     return account_of(named).problems(cluster, ordering=ordering) if named and isinstance(cluster, Mapping) else []
 
 
-def problems_of_job(written: Mapping[str, Any], *, ordering: bool) -> list[str]:
+def problems_of_job(completed: Mapping[str, Any], *, ordering: bool) -> list[str]:
     """Check the job's texts, and the rules of its kind."""
-    job = written.get("job")
+    job = completed.get("job")
     kind = kind_named(job)
     if not kind:
         return []
@@ -85,7 +90,7 @@ def problems_of_job(written: Mapping[str, Any], *, ordering: bool) -> list[str]:
                 check(job[key])
             except ValueError as problem:
                 problems.append(f"job/{key}: {problem}")
-    return problems + kind.problems(written, ordering=ordering)
+    return problems + kind.problems(completed, _hardware(completed.get("cluster")), ordering=ordering)
 
 
 def problems_of_runtime(written: Mapping[str, Any]) -> list[str]:

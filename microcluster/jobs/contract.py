@@ -69,6 +69,10 @@ class JobKind(Protocol):
     facts: type[Job]
     """What steps and verbs know of the job; a field that the section has too is taken from there."""
     metrics: tuple[Metric, ...]
+    unit: str
+    """What one of the run's steps is: "step" (an update), or "epoch"."""
+    result: str | None
+    """The metric that a good run ends with; None where its last checkpoint is enough."""
     stop_order: tuple[str, ...]
     """Roles, first to last: those of one role are ended on all nodes before those of the next."""
     meeting_port: int | None
@@ -86,8 +90,8 @@ class JobKind(Protocol):
     def defaults(self, sections: Sections, hardware: Hardware) -> Mapping[str, Origin]:
         """Return what follows for keys such as "job.maxSteps" that the stack file leaves out."""
 
-    def problems(self, sections: Sections, *, ordering: bool) -> list[str]:
-        """Say what the section's types cannot: what contradicts the other sections."""
+    def problems(self, sections: Sections, hardware: Hardware, *, ordering: bool) -> list[str]:
+        """Say what the section's types cannot: what contradicts the other sections, which are filled in."""
 
     def source(self, section: Any) -> str | None:
         """Return the folder of the operator's computer whose texts travel with the job."""

@@ -32,7 +32,8 @@ def plan(job: Job, mount_point: str) -> dict[str, Any]:
         "files": list(data.files),
         "optional": list(data.optional),
         "pairs": [list(pair) for pair in data.pairs],
-        "vocabulary": list(data.vocabulary),
+        "vocabulary": list(data.vocabulary) if data.vocabulary else None,
+        "words": list(data.words) if data.words else None,
     }
     return {**wanted, **_ways(job, data, sent_folder(job, mount_point))}
 

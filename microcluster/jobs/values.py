@@ -36,10 +36,12 @@ class Hardware:
     Attributes:
         precision: in which the cluster's GPUs compute fastest.
         local_program: what the local training image holds beside the stand-in, as `make images` wrote it down.
+        ranks: one for each GPU of the cluster; None where its section says too little.
     """
 
     precision: str | None = None
     local_program: str | None = None
+    ranks: int | None = None
 
 
 @dataclass(frozen=True)
@@ -98,6 +100,10 @@ class AgentModule:
     options: Mapping[str, str] = field(default_factory=dict)
 
 
+NO_CHECKPOINTS = AgentModule("none")
+"""Of a program that writes none: a run that ends early starts over."""
+
+
 @dataclass(frozen=True)
 class DataPlan:
     """The data of a job.
@@ -106,10 +112,11 @@ class DataPlan:
         id: what names the data: the files that were brought, else what a recipe makes.
         folder: where they lie on every host, below the mount point.
         pairs: files of which each line has to have its partner.
-        vocabulary: a file and the number of its lines.
+        vocabulary: a file and the number of its lines; None for a program that makes its own of the texts.
         needed: those without which a trained model cannot be used.
         recipe: how agent/staging.py makes them, where the stack file brings none.
         largest_bytes: of a tar with finished files.
+        words: a file and how many different words it has to hold, the end of a line one of them.
     """
 
     id: str
@@ -117,10 +124,11 @@ class DataPlan:
     files: tuple[str, ...]
     optional: tuple[str, ...]
     pairs: tuple[tuple[str, str], ...]
-    vocabulary: tuple[str, int]
+    vocabulary: tuple[str, int] | None
     needed: tuple[str, ...]
     recipe: Mapping[str, Any]
     largest_bytes: int
+    words: tuple[str, int] | None = None
 
 
 @dataclass(frozen=True)

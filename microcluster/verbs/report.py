@@ -181,11 +181,13 @@ def _checkpoint_answer(records: Records, kinds: str) -> Answer:
 def _pace_answer(outcome: Outcome) -> Answer:
     pace, objects = outcome.seconds_per_step, outcome.objects_per_second
     if pace is None:
-        return Answer("How long is an average step?", "Unknown: no step was logged.", {})
+        return Answer(f"How long is an average {outcome.unit}?", "Unknown: no step was logged.", {})
     text = f"{pace:.3f} s: the median of the last lines of the log, without start-up and evaluations."
     if objects:
         text += f" With evaluations and checkpoints: {objects:,.0f} objects (source and target pieces) a second over all ranks."
-    return Answer("How long is an average step?", text, {"seconds_per_step": pace, "objects_per_second": objects})
+    return Answer(
+        f"How long is an average {outcome.unit}?", text, {"seconds_per_step": pace, "objects_per_second": objects}
+    )
 
 
 def _short(path: Path) -> str:

@@ -62,17 +62,19 @@ def _charts(cluster: ClusterFacts, outcome: Outcome, records: Records, found: Cu
     name = cluster.hosts[0].name
     loss = {"training": found.train, "validation": found.validation}
     used, rates = gpu_use.by_step(records.events), network_usage.rates(records.events, name)
-    drawn = [("Loss by step", charts.curve("loss", loss))]
+    unit = outcome.unit
+    drawn = [(f"Loss by {unit}", charts.curve("loss", loss))]
     known = {metric.name: metric for metric in kind_of(cluster.job.kind if cluster.job else None).metrics}
     for metric, points in found.metrics.items():
         title, note = (known[metric].label, known[metric].note) if metric in known else (metric, "")
-        caption = f"{title} by step" + (f", {note}" if note else "")
+        caption = f"{title} by {unit}" + (f", {note}" if note else "")
         drawn.append((caption, charts.curve(title, {title: points}, from_zero=True)))
     if rate := _rate(cluster, outcome, records):
         drawn.append(rate)
-    drawn.append(("Seconds per step", charts.curve("s/step", {"seconds per step": found.pace}, from_zero=True)))
+    pace = {f"seconds per {unit}": found.pace}
+    drawn.append((f"Seconds per {unit}", charts.curve(f"s/{unit}", pace, from_zero=True)))
     if any(used.values()):
-        drawn.append((f"GPU use by step, percent{label}", charts.curve("%", used, from_zero=True)))
+        drawn.append((f"GPU use by {unit}, percent{label}", charts.curve("%", used, from_zero=True)))
     if any(rates.values()):
         caption = f"Private network of {name}, Mb/s by its counters{label}"
         drawn.append((caption, charts.curve("Mb/s", rates, from_zero=True)))
@@ -88,7 +90,7 @@ def _rate(cluster: ClusterFacts, outcome: Outcome, records: Records) -> Chart | 
         source = "derived from its policy's formula"
     if not recorded:
         return None
-    return f"Learning rate by step, {source}", charts.curve(
+    return f"Learning rate by {outcome.unit}, {source}", charts.curve(
         "learning rate", {"learning rate": recorded}, from_zero=True
     )
 

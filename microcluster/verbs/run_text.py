@@ -69,13 +69,13 @@ def headline(outcome: Outcome) -> str:
         doing = f"; {outcome.doing}" if outcome.doing else ""
         return f"{outcome.phase or 'preparing'} for {so_far}{doing}"
     if outcome.state == "running" and outcome.step is None:
-        return f"running, no step yet after {so_far}"
+        return f"running, no {outcome.unit} yet after {so_far}"
     return ", ".join([outcome.state, *steps(outcome), *losses(outcome), *pace(outcome)])
 
 
 def steps(outcome: Outcome) -> list[str]:
     """Return the steps done, if known."""
-    return [] if outcome.step is None else [f"step {outcome.step} of {outcome.max_steps}"]
+    return [] if outcome.step is None else [f"{outcome.unit} {outcome.step} of {outcome.max_steps}"]
 
 
 def losses(outcome: Outcome) -> list[str]:
@@ -97,7 +97,7 @@ def _metrics(outcome: Outcome) -> list[str]:
 def pace(outcome: Outcome) -> list[str]:
     """Return seconds per step and time left, as far as they are known."""
     beside = "" if outcome.predicted_s is None else f" ({outcome.predicted_s:.3f} predicted)"
-    speed = [] if outcome.seconds_per_step is None else [f"{outcome.seconds_per_step:.3f} s/step{beside}"]
+    speed = [] if outcome.seconds_per_step is None else [f"{outcome.seconds_per_step:.3f} s/{outcome.unit}{beside}"]
     return speed if outcome.eta_s is None else [*speed, f"{duration(outcome.eta_s)} left"]
 
 
@@ -108,7 +108,7 @@ def copy(outcome: Outcome) -> str | None:
         return None
     best = len(found["best"])
     models = f" and {count(best, 'best model')}" if best else ""
-    return f"copied to {found['to']}: step {found['step']}{models}, {duration(found['lag_s'])} after it was written"
+    return f"copied to {found['to']}: {outcome.unit} {found['step']}{models}, {duration(found['lag_s'])} after it was written"
 
 
 def report(cluster: ClusterFacts, outcome: Outcome, cost: Cost) -> str:
@@ -136,7 +136,7 @@ def report_rows(cluster: ClusterFacts, outcome: Outcome, cost: Cost) -> list[tup
             else f"{count(ranks, 'rank')} on {places}",
         ),
         ("hardware", EMULATED.format(account_of(cluster.account).title) if cost.emulated else None),
-        ("steps", f"{'none' if outcome.step is None else outcome.step} of {outcome.max_steps}"),
+        (f"{outcome.unit}s", f"{'none' if outcome.step is None else outcome.step} of {outcome.max_steps}"),
         (
             "validation loss",
             f"{_loss(outcome.first_validation_loss)} at first, {_loss(outcome.validation_loss)} at last"
@@ -145,7 +145,7 @@ def report_rows(cluster: ClusterFacts, outcome: Outcome, cost: Cost) -> list[tup
         ),
         ("evaluation", _evaluated(cluster, outcome)),
         ("metrics", ", ".join(_metrics(outcome)) or None),
-        ("pace", f"{outcome.seconds_per_step:.3f} s/step" if outcome.seconds_per_step is not None else None),
+        ("pace", f"{outcome.seconds_per_step:.3f} s/{outcome.unit}" if outcome.seconds_per_step is not None else None),
         ("predicted", _predicted(outcome)),
         ("planned", _planned(cluster)),
         ("throughput", _throughput(outcome)),

@@ -18,4 +18,4 @@ os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PAT
 
 TRAINING = Path(__file__).parents[2] / "images" / "training"
 
-sys.path += [str(TRAINING / "opt" / "OpenSeq2Seq"), str(TRAINING / "corpus")]
+sys.path += [str(TRAINING / folder) for folder in ("opt/OpenSeq2Seq", "opt/language-model", "corpus")]

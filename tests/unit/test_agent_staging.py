@@ -14,7 +14,7 @@ import time
 import pytest
 from test_agent_staging_archive import tar_of
 
-from agent import staging
+from agent import staging, staging_checks
 from agent.staging_log import Refused
 from microcluster.jobs import staging_plan
 from microcluster.jobs.cluster_facts import Data, SentFile
@@ -183,6 +183,23 @@ def test_two_stagings_give_the_same_bytes(plan):
     carried_out(plan)
     with open(os.path.join(plan["folder"], "SHA256SUMS")) as file:
         assert file.read() == first
+
+
+def text_of(words):
+    return "".join(f" word{number} word{number} \n" for number in range(words)).encode()
+
+
+@pytest.mark.parametrize(("words", "found"), [(9_999, None), (10_000, "10001")])
+def test_a_text_is_refused_unless_it_has_as_many_different_words_as_its_program_insists_on(tmp_path, words, found):
+    folder = tmp_path / "ptb"
+    folder.mkdir()
+    (folder / "ptb.train.txt").write_bytes(text_of(words))
+    plan = {"pairs": [], "vocabulary": None, "words": ["ptb.train.txt", 10_000]}
+    if found is None:
+        staging_checks.check(str(folder), plan)
+        return
+    with pytest.raises(Refused, match=f"ptb.train.txt has {found} different words"):
+        staging_checks.check(str(folder), plan)
 
 
 def finished(count=4, other=4, pieces=2048):

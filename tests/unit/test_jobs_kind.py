@@ -23,7 +23,7 @@ from microcluster.jobs.run_id import run_id
 from microcluster.jobs.run_spec import RunFolder
 
 ROOT = Path(__file__).parents[2]
-PROGRAMS = re.compile(r"openseq2seq|horovod|tensorflow|bleu", re.IGNORECASE)
+PROGRAMS = re.compile(r"openseq2seq|texar|horovod|tensorflow|bleu", re.IGNORECASE)
 PRODUCT = (
     *("microcluster", "agent", "components", "providers", "emulator", "engine", "templates"),
     *("__main__.py", "fabfile.py", "env.sh", "Makefile"),
@@ -33,6 +33,7 @@ KINDS_OWN = (
     "agent/readers/",
     "agent/checkpoints/",
     "templates/openseq2seq/",
+    "templates/texar/",
 )
 
 

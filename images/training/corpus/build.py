@@ -1,4 +1,4 @@
-"""Make the English-German sentences out of Debian package files: ``build.py FOLDER_OF_DEBS OUT``.
+"""Make the English-German sentences out of Debian package files, and a text of words: ``build.py FOLDER_OF_DEBS OUT``.
 
 A launcher makes a job's files of them, as it does with archives from the internet.
 """
@@ -17,12 +17,13 @@ from pathlib import Path
 import sentencepiece
 from catalogs import Source, read_package
 from cleaning import Pair, clean, split
+from words import texts
 
 VOCABULARY_SIZE = 2048  # As many as the launcher learns; here they only measure lengths.
 MAX_PIECES = 30
 EVALUATION_PAIRS = 256
 LANGUAGES = ("en", "de")
-ARCHIVE = "sentences.tar"
+ARCHIVE, WORDS = "sentences.tar", "words.tar"
 
 
 def main(debs: Path, out: Path) -> None:
@@ -37,6 +38,9 @@ def main(debs: Path, out: Path) -> None:
         for name, part in (("train", training), ("eval", evaluation)):
             for side, language in enumerate(LANGUAGES):
                 _add(archive, f"{name}.{language}", "".join(f"{pair[side]}\n" for pair in part))
+    with tarfile.open(out / WORDS, "w", format=tarfile.USTAR_FORMAT) as archive:
+        for name, text in texts([english for english, _ in training]).items():
+            _add(archive, f"ptb.{name}.txt", text)
     _write(out / "LICENSES.json", [json.dumps([_record(source) for source in sources], indent=1, ensure_ascii=False)])
     _write(out / "SHA256SUMS", [f"{_sha256(path)}  {path.name}" for path in sorted(out.iterdir())])
     print(f"corpus: {len(training)} training and {len(evaluation)} evaluation pairs from {len(sources)} packages")

@@ -39,6 +39,8 @@ class OpenSeq2Seq:
         ),
         Metric("learning_rate", "learning rate", scalar="learning_rate"),
     )
+    unit = "step"
+    result = None
     stop_order = ("rank",)
     meeting_port = None
     artifacts = ()
@@ -53,7 +55,7 @@ class OpenSeq2Seq:
         """Return what follows from model, image and GPU."""
         return section.defaults(sections, hardware)
 
-    def problems(self, sections: Sections, *, ordering: bool) -> list[str]:
+    def problems(self, sections: Sections, hardware: Hardware, *, ordering: bool) -> list[str]:
         """Say what contradicts the container's image."""
         return section.problems(sections, ordering=ordering)
 

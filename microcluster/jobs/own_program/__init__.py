@@ -62,6 +62,8 @@ class OwnProgram:
     name: str
     facts = OwnProgramJob
     metrics = ()
+    unit = "step"
+    result = None
     artifacts = (wandb.FOLDER,)
     config_file = "program.json"
     checkpoint_files = "the files that job.checkpoints names"
@@ -76,7 +78,7 @@ class OwnProgram:
         """Return nothing: a person says what the program needs."""
         return {}
 
-    def problems(self, sections: Sections, *, ordering: bool) -> list[str]:
+    def problems(self, sections: Sections, hardware: Hardware, *, ordering: bool) -> list[str]:
         """Say which keys contradict each other."""
         job, found = sections["job"], []
         if ("commit" in job) != str(job.get("source")).startswith("https://"):

@@ -1,0 +1,90 @@
+"""The log of Texar's distributed language model; a step is an epoch.
+
+TensorFlow's logger and the one below it both print every line, and every rank prints its own epochs. Only the first rank's lines
+make events, and a line that is repeated makes none. A loss is the logarithm of a perplexity. Lines are those of
+examples/distributed_gpu/lm_ptb_distributed.py at the commit of microcluster/jobs/texar/image.py.
+"""
+
+import math
+import re
+
+from agent.readers.ranks import COUNT, NUMBER, PATTERNS, RankReader, event_with, number, rank_of
+
+LOGGERS = re.compile(r"INFO:tensorflow:|I\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ \S+?:\d+\] ")
+"""What the two loggers put before a line."""
+FIRST = (0, None)
+"""The first rank, or a line that bears no rank."""
+
+
+class Reader(RankReader):
+    """Remembers the epoch, the time of the last pass over a text, and the line before."""
+
+    def __init__(self, options=None):
+        super().__init__(options)
+        self.epoch, self.elapsed, self.last = 0, None, ""
+
+    def read(self, line):
+        self.rank = rank_of(line)
+        return super().read(line)
+
+    def events_in(self, text):
+        found = self.matches(text, PATTERNS)
+        if self.rank not in FIRST:
+            return found
+        said, repeated = LOGGERS.sub("", text).strip(), self.last
+        self.last = said
+        return found if said == repeated else found + self.matches(said, OWN_PATTERNS)
+
+    def metric(self, name, value, step=None):
+        return {"event": "metric", "name": name, "step": self.epoch if step is None else step, "value": number(value)}
+
+    def under_way(self, match):
+        now = self.epoch + 1
+        return [self.metric("perplexity", match.group(1), now), self.metric("words_per_second", match.group(2), now)]
+
+    def passed(self, match):
+        self.elapsed = float(match.group(1))
+        return []
+
+    def trained_epoch(self, match):
+        """Return the epoch's loss, and the time of its training alone: evaluations are timed apart."""
+        self.epoch = int(match.group(1)) + 1
+        events = [self.trained(self.epoch, loss(match.group(2))), self.metric("perplexity", match.group(2))]
+        if self.elapsed is not None:
+            events.append(
+                {"event": "time", "step": self.epoch, "seconds_per_step": round(self.elapsed, 3), "training_only": True}
+            )
+        return events
+
+    def validated(self, match):
+        step = int(match.group(1)) + 1
+        evaluated = {"event": "validation", "step": step, "loss": loss(match.group(2))}
+        return [evaluated, self.metric("validation_perplexity", match.group(2), step)]
+
+    def tested(self, match):
+        return [self.metric("test_perplexity", match.group(1))]
+
+    def restored(self, match):
+        self.epoch = int(match.group(1))
+        return [{"event": "restored", "step": self.epoch}]
+
+
+def loss(perplexity):
+    """Return the loss of a word, or the word for one that JSON cannot hold."""
+    value = number(perplexity)
+    return value if isinstance(value, str) or value <= 0 else round(math.log(value), 6)
+
+
+OWN_PATTERNS = [
+    (re.compile(pattern), take)
+    for pattern, take in (
+        (r"\d\.\d{3} perplexity: " + NUMBER + " speed: " + COUNT + " wps", Reader.under_way),
+        (r"epoch time elapsed: (\d+(?:\.\d+)?)", Reader.passed),
+        (r"Epoch: " + COUNT + " Train Perplexity: " + NUMBER, Reader.trained_epoch),
+        (r"Epoch: " + COUNT + " Valid Perplexity: " + NUMBER, Reader.validated),
+        (r"Test Perplexity: " + NUMBER, Reader.tested),
+        # Of our own program alone.
+        (r"Restored checkpoint from \S*?model\.ckpt-" + COUNT, Reader.restored),
+        (r"(stand-in language model, not Texar(?: \(version [^)\s]*\))?)", event_with("trainer", "value", str)),
+    )
+]

@@ -1,0 +1,36 @@
+"""The English sentences as the three texts of a language model, in the form of the Penn Treebank's: lower case, a sentence a line."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+WORD = re.compile(r"[a-z]+(?:['-][a-z]+)*|[0-9]+|[.,;:!?]")
+NUMBER, RARE = "N", "<unk>"
+KINDS = 1000  # Of words in the training text, with <unk> and the end of a line.
+EVERY = 10  # Of so many sentences one is for validation, and one for the test.
+SENTENCES = 8000  # A pass takes seconds on two processors.
+
+
+def texts(sentences: Sequence[str]) -> dict[str, str]:
+    """Return the texts by name; ``sentences`` are in an order that says nothing of what they are about."""
+    split = [words for words in map(_words, sentences[:SENTENCES]) if words]
+    parts = {
+        "train": [words for number, words in enumerate(split) if number % EVERY > 1],
+        "valid": split[0::EVERY],
+        "test": split[1::EVERY],
+    }
+    counted = Counter(word for words in parts["train"] for word in words)
+    often = sorted(counted, key=lambda word: (-counted[word], word))[: KINDS - 2]
+    known = frozenset(often)
+    return {name: "".join(_line(words, known) for words in part) for name, part in parts.items()}
+
+
+def _words(sentence: str) -> list[str]:
+    return [NUMBER if word.isdigit() else word for word in WORD.findall(sentence.lower())]
+
+
+def _line(words: Sequence[str], known: frozenset[str]) -> str:
+    """A blank on both sides of a line keeps its end a word of its own."""
+    return f" {' '.join(word if word in known else RARE for word in words)} \n"

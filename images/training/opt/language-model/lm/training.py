@@ -1,0 +1,127 @@
+"""The epochs: training on all ranks, then validation and checkpoint on the first one, and its test at the end."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from types import ModuleType
+from typing import Any
+
+import horovod.tensorflow as hvd
+import numpy
+import tensorflow.compat.v1 as tf
+
+from lm.graph import LanguageModel
+from lm.words import Batch, Texts, batches, updates
+
+CHECKPOINTS_KEPT = 5
+LINES_OF_EPOCH = 10
+
+
+class Training:
+    """One rank of a run; ``checkpoint_dir`` is empty for a run without checkpoints."""
+
+    def __init__(self, config: ModuleType, texts: Texts, checkpoint_dir: str) -> None:
+        self._config, self._texts, self._checkpoint_dir = config, texts, checkpoint_dir
+        self._first = hvd.rank() == 0
+        self._model = LanguageModel(config, texts.vocabulary_size)
+        self._epochs_done = tf.train.get_or_create_global_step()
+        self._count = self._epochs_done.assign_add(1)
+        self._saver = tf.train.Saver(max_to_keep=CHECKPOINTS_KEPT, save_relative_paths=True)
+
+    def run(self) -> None:
+        """Train from the newest checkpoint, or from scratch, to the last epoch."""
+        equalise, times = hvd.broadcast_global_variables(0), []
+        # Ranks share the processors, and each is a process of its own.
+        threads = tf.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=1)
+        with tf.Session(config=threads) as self._session:
+            self._session.run(tf.global_variables_initializer())
+            self._restore()
+            self._session.run(equalise)
+            for epoch in range(int(self._session.run(self._epochs_done)), self._config.num_epochs):
+                times.append(self._epoch(epoch))
+            tf.logging.info(f"train times: {times}")
+            tf.logging.info(f"average train time/epoch {sum(times) / max(len(times), 1):f}")
+            if self._first:
+                tf.logging.info(f"Test Perplexity: {self._read(self._texts.test):.3f}")
+
+    def _restore(self) -> None:
+        """Read the newest checkpoint on the first rank, which gives it to the others."""
+        newest = tf.train.latest_checkpoint(self._checkpoint_dir) if self._checkpoint_dir and self._first else None
+        if newest:
+            self._saver.restore(self._session, newest)
+            print(f"Restored checkpoint from {newest}", flush=True)
+
+    def _epoch(self, epoch: int) -> float:
+        """Return the seconds of the epoch's training."""
+        began = time.monotonic()
+        tf.logging.info(f"Epoch: {epoch} Train Perplexity: {self._learn(epoch):.3f}")
+        elapsed = time.monotonic() - began
+        self._session.run(self._count)
+        if self._first:
+            tf.logging.info(f"Epoch: {epoch} Valid Perplexity: {self._read(self._texts.valid):.3f}")
+            if self._checkpoint_dir:
+                os.makedirs(self._checkpoint_dir, exist_ok=True)
+                self._saver.save(self._session, os.path.join(self._checkpoint_dir, "model.ckpt"), self._epochs_done)
+        return elapsed
+
+    def _learn(self, epoch: int) -> float:
+        """Make the updates of an epoch with this rank's rows; return the perplexity."""
+        config, model = self._config, self._model
+        rows, length = config.batch_size, config.num_steps
+        decay = config.opt["learning_rate_decay"]
+        rate = decay["kwargs"]["decay_rate"] ** max(epoch - decay["start_decay_step"], 0)
+        fixed = {
+            model.learning_rate: config.opt["optimizer"]["kwargs"]["learning_rate"] * rate,
+            model.keep_prob: config.keep_prob,
+        }
+        text, last = self._texts.train, updates(self._texts.train, rows, length)
+        own = batches(text, rows, length, share=hvd.rank(), shares=hvd.size())
+        passing = Pass(self._session, model, fixed)
+        for update, batch in enumerate(own, 1):
+            passing.take(batch, model.update)
+            if self._first and update % max(last // LINES_OF_EPOCH, 1) == 0:
+                speed = update * length * rows / passing.seconds
+                tf.logging.info(f"{update / last:.3f} perplexity: {passing.perplexity:.3f} speed: {speed:.0f} wps")
+        passing.end()
+        return passing.perplexity
+
+    def _read(self, text: numpy.ndarray) -> float:
+        """Return the perplexity of a text, which is read without learning."""
+        passing = Pass(self._session, self._model, {self._model.keep_prob: 1.0})
+        for batch in batches(text, self._config.batch_size, self._config.num_steps):
+            passing.take(batch)
+        passing.end()
+        return passing.perplexity
+
+
+class Pass:
+    """One pass over a text: the state of the cells goes from batch to batch, and the losses add up."""
+
+    def __init__(self, session: tf.Session, model: LanguageModel, fixed: dict[tf.Tensor, Any]) -> None:
+        self._session, self._model, self._fixed = session, model, fixed
+        self._began, self._loss, self._words = time.monotonic(), 0.0, 0
+        self._state: Any = None
+
+    def take(self, batch: Batch, *more: tf.Operation) -> None:
+        """Read a batch and run ``more``."""
+        model = self._model
+        feed = {**self._fixed, model.words: batch[0], model.next_words: batch[1]}
+        if self._state is not None:
+            feed |= dict(zip(tf.nest.flatten(model.states), tf.nest.flatten(self._state), strict=True))
+        loss, self._state, *_ = self._session.run([model.loss, model.final_states, *more], feed)
+        self._loss += float(loss)
+        self._words += batch[0].shape[1]
+
+    def end(self) -> None:
+        """Print how long it took."""
+        tf.logging.info(f"epoch time elapsed: {self.seconds:f}")
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self._began
+
+    @property
+    def perplexity(self) -> float:
+        return math.exp(self._loss / self._words)

@@ -1,0 +1,226 @@
+"""The kind for Texar's distributed language model: its configuration, its batch, its texts, and that only ours has checkpoints."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from test_analysis_run_state import failure, seen
+
+from components.cluster import cluster_facts_of
+from components.job import job_of
+from microcluster import config
+from microcluster.analysis.failure_hints import next_step
+from microcluster.analysis.run_questions import curves
+from microcluster.analysis.run_state import judge
+from microcluster.jobs import image, staging_plan
+from microcluster.jobs.cluster_facts import ClusterFacts, Host
+from microcluster.jobs.kind import kind_of
+from microcluster.jobs.run_id import run_id
+from microcluster.jobs.run_spec import RunFolder
+from microcluster.verbs import run_text
+
+LOCAL, NGC = "r.test/microcluster/training:local", "nvcr.io/nvidia/tensorflow:19.09-py3"
+
+
+def stack(base: str = LOCAL, flavor: str = "AC1_16X120X100", nodes: int = 2, **job: object) -> config.Stack:
+    cluster = {"datacenter": "lon06", "flavor": flavor, "nodes": nodes, "adminCidrs": ["198.51.100.7/32"]}
+    sections = {"cluster": cluster, "container": {"image": base}, "job": {"kind": "texar", **job}}
+    return config.parse("dev", {f"microcluster:{name}": one for name, one in sections.items()}, ordering=True)
+
+
+def launched(known: config.Stack) -> RunFolder:
+    """Return the run's folder of a stack."""
+    owner = config.Owner("1f3a9c42", "ssh-ed25519 AAAA", "key", "rank_key")
+    hosts = tuple(Host(f"gpu-{n}", "1", "198.51.100.1", f"10.0.0.{n + 1}", "k") for n in range(known.cluster.nodes))
+    return RunFolder(replace(cluster_facts_of(known, owner, hosts), job=job_of(known), run="abcdef012345"))
+
+
+def configuration(known: config.Stack) -> Any:
+    """Return the module that the ranks import."""
+    values: dict[str, Any] = {}
+    exec(launched(known).texts()["language_model.py"], values)  # noqa: S102 - our own template
+    return SimpleNamespace(**values)
+
+
+def origins(known: config.Stack) -> dict[str, tuple[str, str]]:
+    return {path: (value, source) for path, value, source in known.origins}
+
+
+def refusal(**changes: Any) -> str:
+    with pytest.raises(config.ConfigError) as refused:
+        stack(**changes)
+    return str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "hidden", "length", "keep", "epochs"),
+    [("small", 200, 20, 1.0, 13), ("medium", 650, 35, 0.5, 39), ("large", 1500, 35, 0.35, 55)],
+)
+def test_the_three_configurations_are_those_of_the_example(
+    name: str, hidden: int, length: int, keep: float, epochs: int
+) -> None:
+    made = configuration(stack(NGC, config=name))
+    assert (made.hidden_size, made.num_steps, made.keep_prob, made.num_epochs) == (hidden, length, keep, epochs)
+    assert made.batch_size == 20
+    assert made.cell["kwargs"]["num_units"] == made.emb["dim"] == hidden
+    assert made.opt["learning_rate_decay"]["kwargs"]["staircase"] is True
+
+
+def test_values_of_the_stack_file_replace_those_of_the_configuration() -> None:
+    made = configuration(stack(hiddenSize=32, learningRate=0.5, maxSteps=3, globalBatch=40))
+    assert (made.hidden_size, made.num_epochs, made.batch_size) == (32, 3, 40)
+    assert made.opt["optimizer"]["kwargs"]["learning_rate"] == 0.5
+
+
+@pytest.mark.parametrize("ranks", [(1, "AC1_8X60X100"), (1, "AC1_16X120X100"), (2, "AC1_16X120X100")])
+def test_the_usual_batch_is_enough_for_one_two_and_four_ranks(ranks: tuple[int, str]) -> None:
+    nodes, flavor = ranks
+    assert stack(nodes=nodes, flavor=flavor).job.global_batch == 20
+
+
+def test_more_ranks_than_rows_of_a_rank_are_refused_before_anything_is_ordered() -> None:
+    assert "job/globalBatch: 40 rows of all ranks together are 5 for each of 8 ranks" in refusal(
+        nodes=4, globalBatch=40
+    )
+    assert stack(nodes=4, globalBatch=64).job.global_batch == 64
+
+
+def test_a_batch_that_the_ranks_cannot_share_is_refused() -> None:
+    found = refusal(nodes=3, globalBatch=20)
+    assert "job/globalBatch: 20 is the batch of all ranks together, and 6 ranks cannot share it equally" in found
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"base": NGC, "trainer": "stand-in"}, "job/trainer: only the local training image"),
+        ({"base": NGC, "dataset": "debian-en"}, "job/dataset: only the local training image"),
+        ({"base": "nvcr.io/nvidia/tensorflow:19.05-py3"}, f"use {NGC}"),
+        ({"config": "huge"}, "job/config: 'huge'"),
+        ({"keepProb": 0}, "job/keepProb: "),
+        ({"learningRate": "0.1"}, "job/learningRate: "),
+        ({"hiddenSiz": 3}, "job/hiddenSiz: unknown key; did you mean 'hiddenSize'?"),
+    ],
+)
+def test_a_bad_value_is_named(changes: dict[str, Any], expected: str) -> None:
+    assert expected in refusal(**changes)
+
+
+def test_every_rank_imports_the_configuration_by_name_from_the_runs_folder_and_finds_the_texts() -> None:
+    folder = launched(stack(NGC))
+    (process,) = folder.kind.processes(folder.run, resume=False)
+    command = " ".join(process.argv)
+    assert "env PYTHONPATH=/data/runs/abcdef012345 python lm_ptb_distributed.py" in command
+    assert command.endswith("--config language_model --data_path /data/ptb")
+    assert process.argv[0] == "mpirun"
+    assert folder.run.folder == "/opt/texar/examples/distributed_gpu"
+    assert "language_model.py" in json.loads(folder.texts()["job.json"])["files"], "placed on every node"
+
+
+def test_our_own_program_also_gets_the_folder_of_its_checkpoints_and_goes_on_by_itself() -> None:
+    folder = launched(stack())
+    (first,), (again,) = (folder.kind.processes(folder.run, resume=resume) for resume in (False, True))
+    assert first.argv[-2:] == ("--checkpoint_dir", "/data/runs/abcdef012345/logdir")
+    assert first == again
+    assert folder.values()["checkpoints"] == "tensorflow"
+
+
+def test_the_image_has_texar_and_its_example_at_one_commit_or_is_the_local_one_with_our_program() -> None:
+    real, local = (launched(stack(base)).payload.container for base in (NGC, LOCAL))
+    text = image.of(real).dockerfile
+    assert "texar==0.2.4" in text and "--detach 0cce879591833a46ab844a9d5565383b270f1b15" in text
+    assert "pip" not in image.of(local).dockerfile
+    assert (image.of(real).program, image.of(local).program) == ("Texar 0.2.4", "stand-in 0.1.0")
+
+
+def test_the_three_texts_are_placed_and_only_texar_itself_insists_on_ten_thousand_words() -> None:
+    real, local = (staging_plan.plan(launched(stack(base)).payload.job, "/data") for base in (NGC, LOCAL))
+    assert real["files"] == ["ptb.train.txt", "ptb.valid.txt", "ptb.test.txt"]
+    assert (real["kind"], real["words"], local["words"]) == ("tar", ["ptb.train.txt", 10000], None)
+    assert real["archives"][0]["address"].startswith("https://")
+    assert local["archives"][0]["address"] == "file:///opt/microcluster/corpus/words.tar"
+
+
+def test_more_epochs_go_on_with_the_same_run_and_another_value_makes_another() -> None:
+    one, longer, other = (run_id(launched(stack(**job)).payload) for job in ({}, {"maxSteps": 99}, {"decayRate": 0.9}))
+    assert one == longer != other
+
+
+def test_the_facts_are_read_back_whole() -> None:
+    facts = launched(stack()).payload
+    assert ClusterFacts.from_json(facts.to_json()) == facts
+
+
+def test_explain_says_that_texar_itself_writes_no_checkpoint_and_that_a_step_is_an_epoch() -> None:
+    real, local = origins(stack(NGC)), origins(stack())
+    assert "writes no checkpoint: a run that ends early starts over" in real["job.trainer"][1]
+    assert local["job.trainer"] == (
+        "stand-in",
+        "the local training image holds no Texar, but our own language model, which writes checkpoints",
+    )
+    assert real["job.maxSteps"] == ("13", "follows from job.config; a step is an epoch")
+
+
+def epochs(*perplexities: float, tested: bool = True) -> list[dict[str, Any]]:
+    """Return the events of a run, evaluated after every epoch."""
+    events: list[dict[str, Any]] = [{"event": "phase", "phase": "training", "t": 0.0}]
+    for step, loss in enumerate(perplexities, 1):
+        events.append({"event": "train", "step": step, "loss": loss, "t": 1.0})
+        events.append({"event": "time", "step": step, "seconds_per_step": 5.0, "training_only": True, "t": 1.0})
+        events.append({"event": "validation", "step": step, "loss": loss + 0.1, "t": 1.0})
+    test = {"event": "metric", "name": "test_perplexity", "step": len(perplexities), "value": 90.0, "t": 2.0}
+    return [*events, test] if tested else events
+
+
+def outcome(events: list[dict[str, Any]], module: str = "none", **changes: Any) -> Any:
+    job = {"run": "abcdef012345", "kind": "texar", "max_steps": 3, "checkpoints": module}
+    return judge(seen(job=job, events=events, **{"checkpoints": []} | changes))
+
+
+def test_a_run_of_a_program_without_checkpoints_is_finished_with_its_test_perplexity() -> None:
+    ended = outcome(epochs(6.0, 5.0, 4.0))
+    assert (ended.state, ended.metrics["test_perplexity"]) == ("finished", 90.0)
+
+
+def test_a_run_without_its_test_perplexity_is_not_finished() -> None:
+    ended = outcome(epochs(6.0, 5.0, 4.0, tested=False))
+    assert (ended.state, ended.reason) == ("failed", "its log does not end with the test perplexity")
+
+
+def test_a_run_of_our_own_program_needs_its_last_checkpoint_too() -> None:
+    ended = outcome(epochs(6.0, 5.0, 4.0), "tensorflow")
+    assert (ended.state, ended.reason) == ("failed", "there is no checkpoint of epoch 3")
+    assert outcome(epochs(6.0, 5.0, 4.0), "tensorflow", checkpoints=[3]).state == "finished"
+
+
+def test_the_time_of_an_epoch_counts_although_an_evaluation_stands_before_it() -> None:
+    assert outcome(epochs(6.0, 5.0, 4.0)).seconds_per_step == 5.0
+    assert [step for step, _ in curves(epochs(6.0, 5.0, 4.0)).pace] == [1, 2, 3]
+
+
+def test_status_counts_in_epochs() -> None:
+    text = run_text.headline(outcome(epochs(6.0, 5.0), alive=True, exit_code=None))
+    assert "epoch 2 of 3" in text and "5.000 s/epoch" in text
+
+
+def test_after_a_failure_only_a_program_with_checkpoints_is_said_to_go_on() -> None:
+    died = {"exit_code": 1, "failure": failure("rank-died", "rank 1 on gpu-0 ended")}
+    assert "starts over" in next_step(outcome(epochs(6.0), **died), "texar-p100")
+    assert "newest whole checkpoint" in next_step(outcome(epochs(6.0), "tensorflow", **died), "texar-local")
+
+
+def test_the_last_value_of_an_epoch_is_its_value() -> None:
+    events = [
+        {"event": "metric", "name": "perplexity", "step": 1, "value": value, "t": 1.0}
+        for value in (500.0, 400.0, 300.0)
+    ]
+    assert curves(events).metrics == {"perplexity": ((1, 300.0),)}
+
+
+def test_the_learning_rate_falls_after_the_first_epochs() -> None:
+    kind, job = kind_of("texar"), launched(stack(NGC)).payload.job
+    assert [kind.learning_rate(job, epoch) for epoch in (1, 4, 5, 6)] == [1.0, 1.0, 0.5, 0.25]
