@@ -8,6 +8,7 @@ from fabric.main import program  # noqa: E402
 from invoke import Collection  # noqa: E402
 
 from microcluster.verbs import (  # noqa: E402
+    command,
     explain,
     fetch,
     job,
@@ -26,6 +27,7 @@ from microcluster.verbs import (  # noqa: E402
 # `fab ssh NODE -- COMMAND`: Fabric itself would run what follows the dashes, on the hosts of its option -H.
 if hasattr(program, "core"):
     program.core.remainder = ""
+    program.core.unparsed[:] = command.each_with_its_option(program.core.unparsed, "--runs")
 
 ns = Collection(
     job.status,

@@ -6,7 +6,7 @@ import functools
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import invoke
@@ -23,6 +23,8 @@ from providers.rental.errors import ProviderError
 
 FAILED, MISTAKE, INTERRUPTED = 1, 2, 130
 STACK = "local"
+REPEATED = ("id", "runs")
+"""Options that may be given several times."""
 UNREACHABLE_NEXT = "Check that the machine is up and that adminCidrs contains this computer's address, then run the same command again."
 
 
@@ -47,8 +49,21 @@ def verb(function: Callable[..., int | None]) -> invoke.Task:
         sys.exit(_exit_code(function, *args, **options))
 
     names = function.__code__.co_varnames[: function.__code__.co_argcount]
-    positional, repeated = ([name for name in known if name in names] for known in (("node", "file"), ("id",)))
+    positional, repeated = ([name for name in known if name in names] for known in (("node", "file"), REPEATED))
     return invoke.task(run, positional=positional, iterable=repeated, help=_help(function))
+
+
+def each_with_its_option(words: Sequence[str], option: str) -> list[str]:
+    """Put ``option`` before every word that follows it, as in ``--runs A B``, which Fabric would take for a verb."""
+    spread: list[str] = []
+    inside = False
+    for word in words:
+        if word == option or word.startswith("-"):
+            inside = word == option
+            spread += [] if inside else [word]
+        else:
+            spread += [option, word] if inside else [word]
+    return spread
 
 
 def print_json(facts: object) -> None:
@@ -126,6 +141,7 @@ def _help(function: Callable[..., int | None]) -> dict[str, str]:
         "all": "show all rentals, not only the last one",
         "cancel": "cancel everything with the stack's mark instead of keeping it for the next up",
         "mark": "cancel everything with this mark",
+        "runs": "compare these runs instead: two or more names, or how they begin",
         "id": "cancel this id of the list; may be given several times",
         "preflight": "show every preflight check",
         "follow": "keep printing until the job ends",

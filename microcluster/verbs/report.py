@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_text
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -24,7 +25,7 @@ from microcluster.plain_text import note, say
 from microcluster.remote import job as remote_job
 from microcluster.remote import run_export
 from microcluster.remote.run_export import Records
-from microcluster.verbs import run_text
+from microcluster.verbs import compare_runs, run_text
 from microcluster.verbs.command import FAILED, STACK, UserMistake, is_part_of_make, print_json, sentence, verb
 from microcluster.verbs.fetch import folder_of
 from microcluster.verbs.job import status_facts
@@ -35,12 +36,14 @@ from providers.rental.errors import ProviderError
 from providers.rental.owner_mark import Owner
 from providers.rental.receipt import Charge
 
-PAGE, FACTS = "report.html", "report.json"
+PAGE, FACTS = "report.html", compare_runs.FACTS
 
 
 @verb
-def report(context: invoke.Context, stack: str = STACK, json: bool = False) -> int:
-    """Report machines, results and cost of the run, also as a page; exit code 1 unless the run is finished."""
+def report(context: invoke.Context, stack: str = STACK, json: bool = False, runs: Sequence[str] | None = None) -> int:
+    """Report machines, results and cost of the run, also as a page, or compare runs; exit code 1 unless the run is finished."""
+    if runs:
+        return compare_runs.compare(runs, json=json)
     cluster = cluster_of(stack)
     launcher = launcher_of(cluster)
     outcome = remote_job.observe(launcher, cluster)
@@ -133,6 +136,8 @@ def report_facts(stack: str, cluster: ClusterFacts, outcome: Outcome, cost: Cost
         "flavor": cluster.flavor,
         "gpu": cluster.gpu,
         "model": getattr(cluster.job, "model", None),
+        "kind": cluster.job.kind if cluster.job else None,
+        "trains": kind_of(cluster.job.kind).describe(cluster.job) if cluster.job else None,
         "world_size": len(cluster.hosts) * cluster.slots,
         "image": cluster.container.image if cluster.container else None,
     }

@@ -14,8 +14,12 @@ from xdist.scheduler import LoadScopeScheduling
 
 from emulator.machines import MACHINE_IMAGE
 
-OF_THE_PRODUCT = ("test_own_program", "test_paperspace", "test_torchrun", "test_whole_way")
-"""Files whose tests have an account of their own; all others share the two machines of `remote_cluster`."""
+OF_THE_PRODUCT = ("test_own_program", "test_texar", "test_torchrun", "test_whole_way")
+APART = ("test_paperspace", "test_paperspace_machines")
+"""Files whose tests have an account of their own on the same networks, and those on networks of their own.
+
+All others share the two machines of `remote_cluster`.
+"""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -26,7 +30,8 @@ class ByMachines(LoadScopeScheduling):
     """Give all tests that share machines to one process."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return "product" if Path(nodeid.split("::", maxsplit=1)[0]).stem in OF_THE_PRODUCT else "machines"
+        file = Path(nodeid.split("::", maxsplit=1)[0]).stem
+        return "product" if file in OF_THE_PRODUCT else "apart" if file in APART else "machines"
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByMachines:

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 SUBNETS = ("10.114.7.0/26", "10.114.8.0/26")
 PUBLIC_SUBNET = "198.51.100.64/26"
 OPERATOR = "198.51.100.65"
-EMULATED = ("local", "horovod-local", "p100-local", "torchrun-local", "v100-local")
+EMULATED = ("local", "horovod-local", "p100-local", "texar-local", "torchrun-local", "v100-local")
 COMMAND_LIMIT_S = 1200
 
 

@@ -1,0 +1,145 @@
+"""The language model on the emulated account: it trains on two machines, loses a rank, goes on, is stopped and is reported."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from product import Product, install
+
+from microcluster.waiting import wait_until
+
+pytestmark = [pytest.mark.containers, pytest.mark.timeout(1800)]
+
+STACK = "texar-local"
+KILLED_AFTER, LAST_EPOCH = 2, 6
+UP_LIMIT_S, TRAINS_LIMIT_S = 1200, 1100
+KILL_RANK = (
+    "grep -slz ^OMPI_COMM_WORLD_LOCAL_RANK=1$ /proc/[0-9]*/environ | sed s/environ/cmdline/ "
+    "| xargs grep -sLz ^rank_wrapper$ | cut -d/ -f3 | xargs kill -9"
+)
+"""The second rank of a machine, and not the wrapper that waits for its end."""
+LEFT = "grep -slz ^MICROCLUSTER_RUN= /proc/[0-9]*/environ | wc -l"
+SUMS = "cd /data && sha256sum debian_en/ptb.train.txt runs/*/language_model.py"
+
+
+@pytest.fixture(scope="module")
+def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    product = install(tmp_path_factory.mktemp("product"), port)
+    product.edit_stack("kind: texar  ", f"kind: texar\n    maxSteps: {LAST_EPOCH}\n    hiddenSize: 32  ", STACK)
+    yield product
+    product.run(f"make down STACK={STACK} DISCARD=1", 600)
+    product.run(".venv/bin/python -m emulator reset", 300)
+
+
+def on_node(product: Product, node: str, line: str) -> str:
+    return product.plain(f"fab ssh --stack {STACK} {node} -- '{line}'", 60).stdout.strip()
+
+
+def status(product: Product) -> dict[str, object]:
+    """Return what `fab status` knows, nothing before there is a stack."""
+    answer = product.plain(f"fab status --stack {STACK} --json", 120)
+    return json.loads(answer.stdout) if answer.stdout.startswith("{") else {}
+
+
+def is_under_way(product: Product, up: subprocess.Popen[bytes]) -> bool:
+    assert up.poll() is None, (product.home / "up.log").read_text()
+    return int(status(product).get("step") or 0) >= KILLED_AFTER
+
+
+@pytest.fixture(scope="module")
+def broken(product: Product) -> dict[str, object]:
+    """The run after one of its ranks was killed."""
+    output = (product.home / "up.log").open("wb")
+    with subprocess.Popen(
+        ["bash", "-c", f"exec make up STACK={STACK}"], cwd=product.folder, env=product.env, stdout=output, stderr=output
+    ) as up:
+        wait_until(f"epoch {KILLED_AFTER}", lambda: is_under_way(product, up), timeout_s=TRAINS_LIMIT_S)
+        killed = product.plain(f"fab ssh --stack {STACK} gpu-1 -- '{KILL_RANK}'", 60)
+        assert killed.returncode == 0, killed.stdout + killed.stderr
+        assert up.wait(UP_LIMIT_S) != 0
+    return status(product)
+
+
+@pytest.fixture(scope="module")
+def stopped(product: Product, broken: dict[str, object]) -> dict[str, object]:
+    """What `fab stop` said of the run that was just going on."""
+    resumed = product.plain(f"fab resume --stack {STACK}", 300)
+    assert resumed.returncode == 0, resumed.stdout + resumed.stderr
+    wait_until("training again", lambda: status(product).get("phase") == "training", timeout_s=TRAINS_LIMIT_S)
+    return json.loads(product.plain(f"fab stop --stack {STACK} --json", 120).stdout)
+
+
+@pytest.fixture(scope="module")
+def finished(product: Product, stopped: dict[str, object]) -> str:
+    """What `make up` said, which went on with the run to its end."""
+    again = product.run(f"make up STACK={STACK}", UP_LIMIT_S)
+    assert again.returncode == 0, again.stdout + again.stderr
+    return again.stdout
+
+
+def test_a_rank_that_dies_ends_the_run_with_its_cause_and_nothing_is_left_on_any_node(
+    product: Product, broken: dict[str, object]
+) -> None:
+    assert (broken["state"], broken["cause"]) == ("failed", "rank-died")
+    assert "gpu-1" in str(broken["reason"])
+    assert [on_node(product, node, LEFT) for node in ("gpu-0", "gpu-1")] == ["0", "0"]
+
+
+def test_a_run_that_goes_on_is_stopped_on_every_machine(product: Product, stopped: dict[str, object]) -> None:
+    assert (stopped["stopped"], stopped["unclear"], status(product)["state"]) == (True, {}, "stopped")
+    assert [on_node(product, node, LEFT) for node in ("gpu-0", "gpu-1")] == ["0", "0"]
+
+
+def test_every_machine_has_the_same_configuration_and_texts(product: Product, broken: dict[str, object]) -> None:
+    first, second = (on_node(product, node, SUMS) for node in ("gpu-0", "gpu-1"))
+    assert first == second
+    assert len(first.splitlines()) == 2
+
+
+def test_the_same_command_goes_on_from_the_newest_epoch_to_the_test_perplexity(product: Product, finished: str) -> None:
+    now = status(product)
+    assert (now["state"], now["step"], now["max_steps"]) == ("finished", LAST_EPOCH, LAST_EPOCH)
+    shown = on_node(product, "gpu-0", f"cat /data/runs/{now['run']}/progress.jsonl")
+    events = [json.loads(line) for line in shown.splitlines()]
+    resumed = [event["step"] for event in events if event["event"] == "resuming"]
+    assert len(resumed) == 2, "after the dead rank, and after the stop"
+    assert KILLED_AFTER - 1 <= resumed[0] <= resumed[1] < LAST_EPOCH
+    assert "stand-in language model, not Texar" in next(one["value"] for one in events if one["event"] == "trainer")
+
+
+def test_the_report_has_falling_perplexities_and_the_time_of_an_epoch(product: Product, finished: str) -> None:
+    report = json.loads(product.plain(f"fab report --stack {STACK} --json", 120).stdout)
+    for curve in ("perplexity", "validation_perplexity"):
+        steps, values = zip(*report["curves"][curve], strict=True)
+        assert steps == tuple(range(1, LAST_EPOCH + 1)), curve
+        assert values[-1] < values[0] / 1.5, curve
+    assert 1 < report["metrics"]["test_perplexity"] < 500
+    assert report["metrics"]["words_per_second"] > 0
+    assert report["seconds_per_step"] > 0
+
+
+def test_runs_are_compared_by_their_reports_alone(product: Product, finished: str) -> None:
+    path = next((product.folder / "artifacts" / STACK).glob("*/report.json"))
+    facts = json.loads(path.read_text())
+    other = path.parent.with_name("000000000000")
+    other.mkdir()
+    alone = {"run": other.name, "nodes": facts["nodes"][:1], "seconds_per_step": facts["seconds_per_step"] / 2}
+    (other / path.name).write_text(json.dumps(facts | alone))
+    said = product.plain(f"fab report --runs 0000 {facts['run'][:6]}", 60)
+    assert said.returncode == 0, said.stderr
+    assert "The second machine does not pay: an epoch takes " in said.stdout
+
+
+def test_fetch_downloads_the_run_with_its_last_checkpoint(product: Product, finished: str) -> None:
+    answer = product.plain(f"fab fetch --stack {STACK} --json", 300)
+    folder = Path(json.loads(answer.stdout)["folder"])
+    assert list(folder.rglob(f"model.ckpt-{LAST_EPOCH}.index"))
+    assert (folder / "language_model.py").is_file()
