@@ -114,7 +114,7 @@ def ordered(team: Team) -> dict[str, str]:
     team.waits_for("the first order", up, team.machines)
     os.killpg(up.pid, signal.SIGKILL)
     up.wait()
-    recovered = team.product.plain(f"fab recover --stack {STACK}", UP_LIMIT_S)
+    recovered = team.product.plain(f"fab recover --stack {STACK} --yes", UP_LIMIT_S)
     assert recovered.returncode == 0, recovered.stdout + recovered.stderr
     return team.machines()
 
