@@ -7,7 +7,8 @@ import threading
 import time
 from collections import deque
 
-from agent import health_rules, predicted_step
+from agent import health_rules, predicted_step, shared_folder, walltime
+from agent.batch import grant
 from agent.parallel import parallel
 from agent.processes import end_all
 from agent.readers.ranks import rank_of
@@ -45,6 +46,8 @@ class Monitor:
             max_steps=spec.max_steps,
             print_steps=spec.print_steps,
         )
+        granted = grant.read(run.folder)
+        self.walltime = walltime.Walltime(granted.ends_at, time.time()) if granted else None
         self.looking = threading.Thread(target=self._look_on, daemon=True)
         self.copying = threading.Thread(target=Replicator(run, self.rules, self.over).keep, daemon=True)
 
@@ -110,7 +113,11 @@ class Monitor:
         if not notes:
             return None
         name, first = min(notes, key=lambda note: note[1]["t"])
-        event = self._explained(dict(first, event=health_rules.RANK_DIED), name)
+        event = self._explained(
+            # In one folder for all nodes each of them shows the words of all.
+            dict(first, event=health_rules.RANK_DIED),
+            None if shared_folder.holds_the_run(self.run) else name,
+        )
         self.run.emit(event)
         return health_rules.RANK_DIED, event["text"], self.lines(health_rules.RANK_DIED)
 
@@ -160,11 +167,19 @@ class Monitor:
                 seen_at = time.monotonic()
             except Exception as error:  # noqa: BLE001 - ranks that nobody watches cost money unseen
                 self._could_not_look(error, time.monotonic() - seen_at)
-            if self.judgement():
+            if self.judgement() or self._is_over():
                 end_all(self.run)
                 return
             self.call.wait(self.run.spec.watch_every_s)
             self.call.clear()
+
+    def _is_over(self):
+        """Whether the time that a queue granted is over, which the verdict then says."""
+        newest = self.run.checkpoints.newest_whole() if self.walltime else None
+        sentence = self.walltime.verdict(time.time(), newest[0] if newest else None) if self.walltime else ""
+        if sentence:
+            self.verdict = (walltime.CAUSE, sentence, [])
+        return bool(sentence)
 
     def _could_not_look(self, error, for_s):
         """End the run for what will not pass: a full disk, a mistake of ours, or no memory for a process for minutes."""

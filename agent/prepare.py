@@ -38,14 +38,15 @@ def prepare(run):
 
 
 def make_environment(run):
-    """Make the programs that the run brings on every node at once."""
+    """Make the programs that the run brings on every node at once, or once where all nodes see the same folder."""
     run.doing = "making the environment of the program"
 
     def make(address):
         lines = []
         return run.do_outside(run.outside(address, run.spec.make_environment), lines.append), lines
 
-    for address, (code, lines) in zip(run.spec.addresses, parallel(make, run.spec.addresses)):
+    addresses = run.spec.addresses[:1] if shared_folder.holds_the_run(run) else run.spec.addresses
+    for address, (code, lines) in zip(addresses, parallel(make, addresses)):
         if code:
             what = "{} on {} ended with exit code {}".format(run.doing, run.name_of(address), code)
             raise Failed(cause_of(lines, "environment"), what, code, lines[-20:])
@@ -53,7 +54,7 @@ def make_environment(run):
 
 def place(run, checkpoint):
     """Bring configuration, programs and data to the other machines; the data go from each to the next."""
-    others = run.spec.addresses[1:]
+    others = [] if shared_folder.holds_the_run(run) else run.spec.addresses[1:]
     for address in others:
         run.doing = "bringing the configuration to " + run.name_of(address)
         must(run, "placing", run.doing, run.spec.place + [address] + checkpoint)

@@ -6,7 +6,10 @@ this version. A type is a class; ``[type]`` for a list; ``{str: type}`` for a ma
 """
 
 import json
+import os
 from types import SimpleNamespace
+
+from agent.batch import grant
 
 VERSION = 3
 """Raised whenever a field changes; version 1 had none."""
@@ -95,10 +98,12 @@ class SpecError(Exception):
 
 
 def read(path):
-    """Return the specification in a file as an object with an attribute for each field."""
+    """Return the specification in a file as an object with an attribute for each field; a queue's nodes stand beside it."""
+    granted = grant.read(os.path.dirname(path))
     with open(path) as file:
         try:
-            return parse(json.load(file), path)
+            written = file.read()
+            return parse(json.loads(granted.filled(written) if granted else written), path)
         except ValueError as error:
             raise SpecError("reading {}: it is no JSON ({})".format(path, error)) from error
 

@@ -66,6 +66,8 @@ def run_serve(settings: Settings, arguments: argparse.Namespace) -> int:
             serve(vendor.application(account, settings.port), sockets, reconciler, identity)
         finally:
             machines.close()
+            for each in machines.alive() if vendor.machines_end_with_server else ():
+                machines.power_off(each)
             with account.lock:
                 account.store.close()
             (settings.state / process.PID_FILE).unlink(missing_ok=True)
@@ -201,7 +203,9 @@ def _add(words: Any, name: str, command: Command) -> argparse.ArgumentParser:
     added = words.add_parser(name, help=command.run.__doc__.splitlines()[0])
     added.set_defaults(run=command.run)
     added.add_argument("--state", type=Path, help="folder of the account")
-    added.add_argument("--port", type=int, help="port on the loopback interface (softlayer 8170, paperspace 8180)")
+    added.add_argument(
+        "--port", type=int, help="port on the loopback interface (softlayer 8170, paperspace 8180, pbs 8190)"
+    )
     added.add_argument("--machines", choices=("containers", "none"), help="what runs behind what is rented")
     added.add_argument("--clock-rate", type=float, help="seconds of the account's clock per second (1)")
     added.add_argument("--tls", action=argparse.BooleanOptionalAction, help="serve over https (no)")

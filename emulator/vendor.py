@@ -37,3 +37,6 @@ class Vendor:
     client_file: str  # in the state folder: what the vendor's client reads to find the account
     write_client_file: Callable[[Any], Path]
     commands: Mapping[str, Command]  # the vendor's own, by name
+    machines_end_with_server: bool = (
+        False  # they are nobody's rental, so that nothing of theirs runs on without the server
+    )

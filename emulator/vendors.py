@@ -7,12 +7,13 @@ from pathlib import Path
 
 from emulator import settings
 from emulator.paperspace.vendor import PAPERSPACE
+from emulator.pbs.vendor import PBS
 from emulator.settings import Settings
 from emulator.softlayer.vendor import SOFTLAYER
 from emulator.vendor import Vendor
 
 DEFAULT = "softlayer"
-VENDORS: Mapping[str, Vendor] = {DEFAULT: SOFTLAYER, "paperspace": PAPERSPACE}
+VENDORS: Mapping[str, Vendor] = {DEFAULT: SOFTLAYER, "paperspace": PAPERSPACE, "pbs": PBS}
 
 
 def default_state(vendor: str = DEFAULT) -> Path:

@@ -146,6 +146,14 @@ class Containers:
     def _volume(self, guest_id: int) -> str:
         return f"{self._name(guest_id)}-docker"
 
+    def _shared_home(self, spec: MachineSpec) -> dict[str, dict[str, str]]:
+        """The volume that is the home on several machines; it goes with the account's other volumes."""
+        if not spec.shares_home:
+            return {}
+        name = f"{self._account}-home"
+        self._client.volumes.create(name, labels={ACCOUNT_LABEL: self._account})
+        return {name: {"bind": "/home", "mode": "rw"}}
+
     def _create(self, machine: Machine) -> Container:
         spec, network = machine.spec, self._networks.private_name(machine.spec.router_id)
         labels = {ACCOUNT_LABEL: self._account, GUEST_LABEL: str(spec.guest_id)}
@@ -166,6 +174,7 @@ class Containers:
                 str(machine.folder): {"bind": MACHINE_MOUNT, "mode": "ro"},
                 # A Docker daemon cannot store its layers on the layers of another one.
                 self._volume(spec.guest_id): {"bind": SHARE_MOUNT if spec.share else DOCKER_MOUNT, "mode": "rw"},
+                **self._shared_home(spec),
             },
             **isolation(raises_limits=may_raise_limits(), filters_packets=spec.filters_packets),
         )

@@ -70,6 +70,8 @@ class MachineSpec:
     """Whether its root may set rules for packets; where security groups guard the machine, they are the only ones."""
     share: Share | None = None
     """With it the machine is a file server; nobody logs in."""
+    shares_home: bool = False
+    """Whether its /home is one with that of the account's other machines."""
 
     @property
     def service_port(self) -> int:

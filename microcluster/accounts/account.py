@@ -27,7 +27,7 @@ class Hardware:
 
 
 class ClusterSection(BaseModel):
-    """What every account's ``cluster`` section holds; beside this it has ``nodes`` and ``adminCidrs``."""
+    """What every account's ``cluster`` section holds; beside this it has ``nodes``, and ``adminCidrs`` where machines are rented."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel)
 

@@ -39,6 +39,7 @@ ACCOUNTS: Mapping[str, Registered] = {
         ),
     ),
     "paperspace": Registered("microcluster.accounts.paperspace", ("PAPERSPACE_API_KEY",)),
+    "pbs": Registered("microcluster.accounts.pbs", ()),
 }
 
 

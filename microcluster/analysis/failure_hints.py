@@ -29,6 +29,8 @@ NEXT = {
     "placing": "fab resume --stack {stack} gives every machine the ranks' keys and missing files again",
     "environment": "Mend job.requirements or the repository in the stack file, then: make up STACK={stack}",
     "shared-folder": "See the drive on each machine: fab ssh gpu-0 --stack {stack} -- df -h; then " + GO_ON,
+    "walltime": "make up STACK={stack} submits the rest",
+    "queue": "See what the queue says of the job: fab logs --stack {stack}; then make up STACK={stack} submits it again",
     "preflight": "Fix what the table names, then: make up STACK={stack}",
     "incomplete": "See how it ended: " + LOOK + ". " + GO_ON,
 }

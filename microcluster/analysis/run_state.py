@@ -78,12 +78,13 @@ def judge(seen: Mapping[str, Any]) -> Outcome:
     state, cause, reason = _state(seen, losses)
     left = job["max_steps"] - step if step is not None else None
     predicted_s, predicted_source = _prediction(seen)
+    queued = bool(seen.get("queue"))
     return Outcome(
         state=state,
         run=job["run"],
         phase=seen["phase"],
-        phase_s=_phase_age(seen),
-        doing=_doing(events) if state == "preparing" else None,
+        phase_s=seen["queue"]["waited_s"] if queued else _phase_age(seen),
+        doing=(place_in_queue(seen["queue"]) if queued else _doing(events)) if state == "preparing" else None,
         step=job["max_steps"] if state == "finished" else step,
         max_steps=job["max_steps"],
         unit=kind.unit,
@@ -224,6 +225,12 @@ def _doing(events: Sequence[Event]) -> str | None:
     """Return the latest message of the data preparation."""
     latest = next((event for event in reversed(events) if event["event"] in ("phase", "staging")), {})
     return latest.get("text")
+
+
+def place_in_queue(queue: Mapping[str, Any]) -> str:
+    """Return where the run's job stands in its queue."""
+    place = f"number {queue['position']} of {queue['waiting']} that wait" if queue["position"] else "being started"
+    return f"job {queue['job']} is {place} in queue {queue['queue']}"
 
 
 def _last(events: Sequence[Event], name: str) -> Any:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from microcluster.jobs.kind import DEFAULT, KINDS, kind_of
-from microcluster.jobs.values import ImageAdditions, Runtime
+from microcluster.jobs.values import ImageAdditions, Queue, Runtime
 
 
 class ClusterFactsError(Exception):
@@ -129,6 +129,7 @@ class ClusterFacts:
         shared_mount: where every host mounts one and the same drive, which then holds the checkpoints.
         drive: what is mounted there.
         admin_cidrs, private_subnet: who may reach port 22, and everything, where the hosts have a firewall of their own only.
+        queue: with it the hosts are those that a queue grants, which are reached through the site's login host only.
         per_hour: what all hosts cost, in the account's currency, as it was priced before the order.
     """
 
@@ -151,6 +152,7 @@ class ClusterFacts:
     drive: Drive | None = None
     admin_cidrs: tuple[str, ...] = ()
     private_subnet: str | None = None
+    queue: Queue | None = None
     container: Container | None = None
     job: Job | None = None
     run: str | None = None

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from agent import program, spec
+from agent.batch import grant
 from agent.kill_run import RUN_VARIABLE, STAGING_LABEL
 from microcluster.catalog.gpus import GPUS
 from microcluster.jobs import image, staging_plan
@@ -46,9 +48,22 @@ class RunFolder:
 
     @property
     def world(self) -> World:
-        """Every slot of every host."""
-        addresses = tuple(host.private_address for host in self.payload.hosts)
+        """Every slot of every host; the agent fills in the addresses of those that a queue will grant."""
+        hosts = enumerate(self.payload.hosts)
+        addresses = tuple(host.private_address or grant.placeholder(number) for number, host in hosts)
         return World(addresses, self.payload.slots, self.payload.interface)
+
+    @property
+    def ssh(self) -> list[str]:
+        """The words that, before an address and a line, run the line on another node."""
+        if self.payload.queue:
+            return ["python3", *program(self.path, "batch.step", self.path)[1:]]
+        return RSH_AGENT.split()
+
+    @property
+    def secrets(self) -> str:
+        """The folder of the program's secrets: in memory, or in the person's home where nothing else is shared."""
+        return f"{self.payload.mount_point}/secrets" if self.payload.queue else SECRETS
 
     @property
     def kind(self) -> JobKind:
@@ -64,13 +79,18 @@ class RunFolder:
         return Run(
             str(self.payload.run),
             *(self.payload.job, self.world, self.path, built or f"{self.path}/program", self.payload.mount_point),
-            *(tuple(wrapper), SECRETS),
+            *(tuple(wrapper), self.secrets),
         )
 
     @property
     def shared(self) -> str | None:
-        """Where the checkpoints lie on a drive that all hosts mount: in a folder of this stack's run alone, whoever else uses it."""
+        """Where the checkpoints lie on a drive that all hosts mount: in a folder of this stack's run alone, whoever else uses it.
+
+        Before a queue all nodes see the run's folder itself.
+        """
         facts = self.payload
+        if facts.queue:
+            return f"{self.path}/logdir"
         return f"{facts.shared_mount}/microcluster/{facts.mark}/{facts.run}" if facts.shared_mount else None
 
     def make_environment(self) -> tuple[str, ...] | None:
@@ -88,9 +108,9 @@ class RunFolder:
         if self.kind.data(job, self.payload.mount_point):
             plan = staging_plan.plan(job, self.payload.mount_point)
             files["staging.json"] = json.dumps(plan, indent=1, sort_keys=True) + "\n"
-            files["data.sh"] = render("data.sh.j2", data=plan["folder"], id=plan["id"], ssh=RSH_AGENT)
+            files["data.sh"] = render("data.sh.j2", data=plan["folder"], id=plan["id"], ssh=shlex.join(self.ssh))
         placed = {"files": list(self.kind.files(self.run)), "shared": self.shared}
-        files["place.sh"] = render("place.sh.j2", run=self.path, ssh=RSH_AGENT, **placed)
+        files["place.sh"] = render("place.sh.j2", run=self.path, ssh=shlex.join(self.ssh), **placed)
         return {**files, spec.FILE: spec.text(self.values())}
 
     def _stage(self) -> tuple[str, ...]:
@@ -145,8 +165,8 @@ class RunFolder:
             "stage": list(self._stage()) if plan else [],
             "unstage": ["sh", "-c", UNSTAGE],
             "place": ["sh", f"{self.path}/place.sh"],
-            "spread": program(self.path, "distribute_data", data, json.dumps(RSH_AGENT.split())),
-            "ssh": RSH_AGENT.split(),
+            "spread": program(self.path, "distribute_data", data, json.dumps(self.ssh)),
+            "ssh": self.ssh,
             "facts": program(self.path, "node_facts", payload.interface, self.path, data, str(port), self.shared or ""),
             "bandwidth": program(self.path, "bandwidth"),
             "reach": program(self.path, "reach"),

@@ -10,6 +10,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr
 from pydantic.alias_generators import to_camel
 
+from agent.batch import grant
+
 DEFAULT_MODEL_BYTES = 64_000_000
 """What the preflight adds up for a model of unknown size."""
 GRADIENT_BYTES = 4
@@ -148,6 +150,21 @@ class Workload:
 
 
 @dataclass(frozen=True)
+class Queue:
+    """What is asked of a site's queue.
+
+    Attributes:
+        modules: environment modules that are loaded on the login host and in the job.
+    """
+
+    name: str
+    nodes: int
+    processors: int
+    walltime_s: int
+    modules: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class World:
     """Where the ranks run: private addresses in rank order, slots on each, and the network card between them."""
 
@@ -159,7 +176,9 @@ class World:
         """Refuse what mpirun would take for something else: a blank in -H makes an address the program."""
         if not self.addresses or self.slots < 1:
             raise ValueError(f"a world of {len(self.addresses)} hosts with {self.slots} slots has no ranks")
-        for address in self.addresses:
+        for number, address in enumerate(self.addresses):
+            if address == grant.placeholder(number):  # The queue has not granted that node yet.
+                continue
             if not ipaddress.IPv4Address(address).is_private:
                 raise ValueError(f"{address} is no private address; ranks talk over the private network only")
 

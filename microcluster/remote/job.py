@@ -6,9 +6,11 @@ import json
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import agent
 from agent import spec
+from agent.batch import REQUEST
 from agent.kill_run import NO_CONTAINER
 from microcluster.analysis.run_state import Outcome, judge
 from microcluster.jobs import image
@@ -16,6 +18,7 @@ from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.kind import kind_of
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.plain_text import count, note
+from microcluster.remote import queue
 from microcluster.remote.errors import RemoteError, UnreachableError
 from microcluster.remote.host import Host
 from microcluster.remote.image import image_id
@@ -48,6 +51,8 @@ def start_job(hosts: Sequence[Host], cluster: ClusterFacts, secrets: Mapping[str
         secrets: what the person has exported of the environment variables that a program may be given.
     """
     cluster.require("run", "job")
+    if cluster.queue:
+        return _start_queued(hosts[0], cluster, secrets)
     container = cluster.container
     on_all(hosts, lambda host: (wait_for_ssh(host), ensure_ranks_reach(host, hosts, cluster)))
     _end_all(hosts, cluster, "all-but")  # A cluster carries one run.
@@ -55,8 +60,8 @@ def start_job(hosts: Sequence[Host], cluster: ClusterFacts, secrets: Mapping[str
     images = on_all(hosts, lambda host: image_id(host, image.tag(container)) or "none") if container else ()
     send_data(hosts, cluster)
     assert cluster.job
-    ensure_secrets(launcher, kind_of(cluster.job.kind).secrets(cluster.job), secrets)
     folder = RunFolder(cluster, images[0] if images else "", tuple(images))
+    ensure_secrets(launcher, folder.secrets, kind_of(cluster.job.kind).secrets(cluster.job), secrets)
     place(launcher, folder.path, folder.texts())
     before = observe(launcher, cluster).state
     if before == "finished":
@@ -69,6 +74,27 @@ def start_job(hosts: Sequence[Host], cluster: ClusterFacts, secrets: Mapping[str
     return {"alive": "running"}.get(started.stdout.strip(), started.stdout.strip())
 
 
+def _start_queued(login: Host, cluster: ClusterFacts, secrets: Mapping[str, str] | None) -> str:
+    """Submit the run, unless its job is in the queue, and return when the queue has granted its nodes."""
+    assert cluster.job and cluster.run
+    wait_for_ssh(login)
+    name = queue.job_name(cluster.mark, cluster.run)
+    for job in queue.jobs_of(login, cluster.mark):  # A stack carries one run.
+        if job.name != name:
+            queue.delete(login, job.number)
+    send_data([login], cluster)
+    folder = RunFolder(cluster)
+    ensure_secrets(login, folder.secrets, kind_of(cluster.job.kind).secrets(cluster.job), secrets)
+    request = json.dumps(queue.request_of(cluster), sort_keys=True)
+    place(login, folder.path, {REQUEST: request, **folder.texts()})
+    before = observe(login, cluster).state
+    if before == "finished":
+        return before
+    note(f"run {cluster.run}: {queue.submit(login, cluster)}")
+    queue.wait_until_granted(login, cluster)
+    return "running" if before in ALIVE else "started"
+
+
 def place(host: Host, folder: str, texts: Mapping[str, str]) -> None:
     """Write the agent and ``texts`` into a folder of the host by one command."""
     files = [(f"agent/{path.relative_to(AGENT)}", path.read_text()) for path in SHIPPED] + list(texts.items())
@@ -77,11 +103,11 @@ def place(host: Host, folder: str, texts: Mapping[str, str]) -> None:
 
 def observe(launcher: Host, cluster: ClusterFacts) -> Outcome:
     """Return the run's state; a lost connection is opened again once."""
+    look = queue.look if cluster.queue else _look
     try:
-        seen = _look(launcher, cluster)
+        found = look(launcher, cluster)
     except UnreachableError:
-        seen = _look(launcher, cluster)
-    found = json.loads(seen)
+        found = look(launcher, cluster)
     if found["exists"]:
         try:
             spec.parse(found["job"], f"the folder of run {cluster.run} on {launcher}")
@@ -90,14 +116,16 @@ def observe(launcher: Host, cluster: ClusterFacts) -> Outcome:
     return judge(found)
 
 
-def _look(launcher: Host, cluster: ClusterFacts) -> str:
+def _look(launcher: Host, cluster: ClusterFacts) -> Mapping[str, Any]:
     argv = ("sh", "-c", LOOK, "look", RunFolder(cluster).path)
-    return launcher.run(argv, timeout_s=OBSERVE_TIMEOUT_S).stdout
+    return json.loads(launcher.run(argv, timeout_s=OBSERVE_TIMEOUT_S).stdout)
 
 
 def stop_job(hosts: Sequence[Host], cluster: ClusterFacts) -> dict[str, str]:
     """End every process of the run; return {host: reason} for hosts on which this is not proved."""
     cluster.require("run")
+    if cluster.queue:
+        return queue.leave(hosts[0], cluster)
     order = kind_of(cluster.job.kind).stop_order if cluster.job else ()
     for role in order[:-1]:
         on_all(hosts, partial(_end_runs, cluster=cluster, mode="only", role=role), late="", timeout_s=STOP_ROLE_S)

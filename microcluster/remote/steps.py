@@ -8,6 +8,7 @@ from microcluster.catalog.gpus import GPUS
 from microcluster.jobs import image
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.plain_text import note
+from microcluster.remote import queue
 from microcluster.remote.container import ensure_container
 from microcluster.remote.data_disk import DataDisk, ensure_data_disk
 from microcluster.remote.docker_storage import ensure_docker_storage
@@ -18,6 +19,7 @@ from microcluster.remote.image import image_id
 from microcluster.remote.image_build import ensure_built
 from microcluster.remote.image_distribution import distribute
 from microcluster.remote.key_login import ensure_key_login
+from microcluster.remote.login import login_host
 from microcluster.remote.parallel import on_all
 from microcluster.remote.requirements import ensure_requirements
 from microcluster.remote.shared_drive import Mount, ensure_mounted, prove_same
@@ -28,7 +30,10 @@ from microcluster.remote.trust import trusted_key
 
 
 def open_hosts(cluster: ClusterFacts) -> list[Host]:
-    """Return the cluster's hosts in rank order, not yet connected."""
+    """Return the cluster's hosts in rank order, not yet connected; before a queue the one login host, which sees every run's folder."""
+    if cluster.queue:
+        cluster.require("account_config_file")
+        return [login_host(str(cluster.account_config_file), cluster.key_file)]
     cluster.require("hosts", "key_file")
     assert cluster.key_file
     key_file = cluster.key_file
@@ -86,6 +91,23 @@ def compare_drive(hosts: Sequence[Host], cluster: ClusterFacts) -> None:
     cluster.require("shared_mount")
     on_all(hosts, wait_for_ssh)
     prove_same(hosts, str(cluster.shared_mount), cluster.mark)
+
+
+def prepare_queue(login: Host, cluster: ClusterFacts) -> None:
+    """Have a site's queue checked and its modules written down."""
+    cluster.require("queue")
+    wait_for_ssh(login)
+    queue.prepare(login, cluster)
+
+
+def leave_queue(login: Host, cluster: ClusterFacts) -> str:
+    """Delete every job with the mark; return what was deleted, after the queue has shown that none is left."""
+    wait_for_ssh(login)
+    there = queue.jobs_of(login, cluster.mark)
+    for job in there:
+        queue.delete(login, job.number)
+    deleted = ", ".join(job.number for job in there)
+    return f"deleted job {deleted}" if deleted else "the queue has no job with the stack's mark"
 
 
 def mount_volume(host: Host, cluster: ClusterFacts) -> list[str]:

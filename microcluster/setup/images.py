@@ -28,15 +28,20 @@ from microcluster.setup.trainer_source import Source, SourceError, find, inputs
 BASE, TRAINING, TORCH = "base", "training", "torch"
 IMAGES = ("machine", TRAINING)  # of the local stack
 PAPERSPACE = ("ml-in-a-box", "drive")  # of the emulated Paperspace account
-ALL = (*IMAGES, TORCH, *PAPERSPACE)
+QUEUE = ("queue",)  # of the emulated site with a queue
+ALL = (*IMAGES, TORCH, *PAPERSPACE, *QUEUE)
 PARENTS = {
     BASE: (),
     "torch-base": (),
     TORCH: ("torch-base", TRAINING),
     "ml-in-a-box": ("torch-base", "machine", TRAINING),
+    "queue": (BASE, "machine", TRAINING),
 }
 """What an image stands on, and what it copies from; every other one stands on the base."""
-USUAL_S = {"base": 30, "machine": 60, "training": 300, "torch-base": 60, "torch": 10, "ml-in-a-box": 60, "drive": 30}
+USUAL_S = {
+    **{"base": 30, "machine": 60, "training": 300, "torch-base": 60, "torch": 10, "ml-in-a-box": 60, "drive": 30},
+    "queue": 90,
+}
 REPEAT_S = 30  # Between two progress lines.
 API_TIMEOUT_S = 1800  # One step of a build may take long without output.
 FAILURES = (ImageError, HostSettingsError, docker.errors.DockerException, requests.exceptions.RequestException)
@@ -177,8 +182,8 @@ def main(arguments: list[str] | None = None) -> int:
         "images",
         nargs="*",
         metavar="image",
-        help="machine, training; torch for PyTorch; ml-in-a-box and drive for the emulated Paperspace account; without a "
-        "name the first two",
+        help="machine, training; torch for PyTorch; ml-in-a-box and drive for the emulated Paperspace account; queue for the "
+        "emulated site with a queue; without a name the first two",
     )
     names = tuple(parser.parse_args(arguments).images) or IMAGES
     if unknown := set(names) - set(ALL):

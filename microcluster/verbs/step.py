@@ -90,6 +90,25 @@ def start_container(context: invoke.Context) -> int:
 
 
 @verb
+def check_queue(context: invoke.Context) -> int:
+    """The site's queue can run what is asked of it; nothing is submitted."""
+    cluster = _read_facts()
+    [login] = steps.open_hosts(cluster)
+    steps.prepare_queue(login, cluster)
+    say(f"{login.facts.name}: queue {cluster.queue.name if cluster.queue else ''} can run it")
+    return 0
+
+
+@verb
+def leave_queue(context: invoke.Context) -> int:
+    """Delete every job with the stack's mark, and prove that the queue shows none."""
+    cluster = _read_facts()
+    [login] = steps.open_hosts(cluster)
+    say(f"{login.facts.name}: {steps.leave_queue(login, cluster)}")
+    return 0
+
+
+@verb
 def start_job(context: invoke.Context) -> int:
     """Start the run's supervisor on the launcher."""
     cluster = _read_facts()

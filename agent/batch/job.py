@@ -1,0 +1,131 @@
+"""Carry a run on the nodes that the queue granted, as the queue's job on the first of them. Argument: the run's folder.
+
+The supervisor is a child; this process bears no mark of the run, so that it can end whatever does, on every node, and write down
+that nothing is left. It ends the run when the person asks for it (a file), when the queue does (TERM), and before the walltime ends.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+from agent import kill_run
+from agent.batch import ENDED, REQUEST, STOP, commands, grant, records
+from agent.parallel import parallel
+
+LOOK_EVERY_S = 1
+RESERVE_S = 45
+"""Of the walltime: for ending every process on every node, and for the notes of it."""
+STEP_TIMEOUT_S = 40
+"""Of one step on another node; ending what does not obey takes 20 s there."""
+ADDRESS_TIMEOUT_S = 60
+REFUSED = 3
+
+
+class Ended(Exception):
+    """The queue ends the job."""
+
+
+def main(folder):
+    os.environ.pop(kill_run.RUN_VARIABLE, None)
+    with open(os.path.join(folder, REQUEST)) as file:
+        request = json.load(file)
+    number, began = commands.number_of(os.environ["PBS_JOBID"]), time.time()
+    records.note(request, number, folder, started=began)
+    code, names = 1, []
+    try:
+        signal.signal(signal.SIGTERM, on_term)
+        with open(os.environ["PBS_NODEFILE"]) as file:
+            names = commands.granted(file.read())
+        found = granted(folder, request, number, names, began + request["walltime"] - RESERVE_S)
+        if found is None:
+            return REFUSED
+        grant.write(folder, found)
+        code = carry_out(folder, request["run"], found)
+    except Ended:
+        write(folder, "stopped", "")
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        left = end_everywhere(folder, request["run"], names)
+        write(folder, ENDED, json.dumps(left))
+        records.note(request, number, folder, ended=time.time())
+    return code
+
+
+def granted(folder, request, number, names, ends_at):
+    """Return the grant with every node's address, or None, with the reason in the run's folder, where it is not what was asked for."""
+    if len(names) != request["nodes"]:
+        return refuse(folder, "the queue granted {} and not {} nodes".format(len(names), request["nodes"]))
+    words = "python3 '{}/agent' batch.address '{}'".format(folder, request["interface"])
+    answers = parallel(lambda name: on_node(name, words, ADDRESS_TIMEOUT_S), names)
+    silent = [name + ": " + output[-300:] for name, (code, output) in zip(names, answers) if code]
+    if silent:
+        return refuse(folder, "asking the granted nodes for their address failed on " + "; ".join(silent))
+    return grant.Grant(number, names, [output.split()[-1] for _, output in answers], ends_at)
+
+
+def refuse(folder, sentence):
+    write(folder, "failure.json", json.dumps({"cause": "queue", "sentence": sentence, "lines": []}))
+    write(folder, "exit_code", str(REFUSED) + "\n")
+
+
+def carry_out(folder, run, found):
+    """Let the supervisor carry out the run, until it ends or has to end; return its exit code."""
+    argv = [sys.executable, os.path.join(folder, "agent"), "supervisor", "run", folder]
+    environment = dict(os.environ, **{kill_run.RUN_VARIABLE: run})
+    child = subprocess.Popen(argv, env=environment, stdin=subprocess.DEVNULL, cwd="/")
+    while child.poll() is None:
+        if os.path.exists(os.path.join(folder, STOP)) or time.time() > found.ends_at + RESERVE_S / 2:
+            raise Ended()
+        time.sleep(LOOK_EVERY_S)
+    return child.returncode
+
+
+def end_everywhere(folder, run, names):
+    """End what is left of the run on every node; return {node: why that is not proved, or an empty text}."""
+    runs = os.path.dirname(folder)
+    words = "python3 '{}/agent' kill_run '{}' only '{}'".format(folder, runs, run)
+
+    def end(name):
+        if name == names[0]:
+            _, left = kill_run.end("only", run)
+            return still_there(sorted(pid for pid, _ in left))
+        code, output = on_node(name, words, STEP_TIMEOUT_S)
+        last = (output.split("\n") or [""])[-1]
+        return still_there(json.loads(last)["left"]) if last.startswith("{") else "no answer: " + last[-300:]
+
+    return dict(zip(names, parallel(end, names)))
+
+
+def still_there(pids):
+    return "processes {} would not end".format(pids) if pids else ""
+
+
+def on_node(name, line, timeout_s):
+    """Run a line on a node as a step; return its exit code and what it printed."""
+    words, options = commands.step(os.environ, name, line), {"stdin": subprocess.DEVNULL, "stderr": subprocess.STDOUT}
+    child = subprocess.Popen(words, stdout=subprocess.PIPE, **options)
+    try:
+        output = child.communicate(timeout=timeout_s)[0].decode("utf-8", "replace").strip()
+    except subprocess.TimeoutExpired:
+        child.kill()
+        return kill_run.TOO_SLOW, "no answer after {} s".format(timeout_s)
+    if not commands.notes_its_exit(os.environ):
+        return child.returncode, output
+    before, _, code = output.rpartition(commands.EXIT_MARK)
+    return int(code or 1), before.strip()
+
+
+def write(folder, name, text):
+    path = os.path.join(folder, name)
+    with open(path + ".new", "w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    os.rename(path + ".new", path)
+
+
+def on_term(number, frame):
+    raise Ended()

@@ -1,0 +1,29 @@
+"""End a run in order before the time is over that a queue granted: right after a checkpoint, so that no step is lost."""
+
+CAUSE = "walltime"
+WINDOW_SHARE, WINDOW_MOST_S = 0.2, 900
+"""From so long before the end on, the first new checkpoint ends the run."""
+
+
+class Walltime:
+    """What is known of the time: when the run has to have ended, and the newest checkpoint when the window began."""
+
+    def __init__(self, ends_at, now):
+        self.ends_at = ends_at
+        self.begins_at = ends_at - min(WINDOW_MOST_S, WINDOW_SHARE * max(0.0, ends_at - now))
+        self.before = None
+
+    def verdict(self, now, newest):
+        """Return why the run ends now, or an empty text; ``newest`` is the step of the newest whole checkpoint, or None."""
+        if now < self.begins_at:
+            self.before = newest
+            return ""
+        if newest != self.before:
+            return "the walltime ends; step {} was just saved, and the next submission goes on from it".format(newest)
+        if now < self.ends_at:
+            return ""
+        if newest is None:
+            return (
+                "the walltime ends, and nothing was saved in it: let the program save more often, or ask for more time"
+            )
+        return "the walltime ends; the next submission goes on from step {}".format(newest)

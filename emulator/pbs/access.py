@@ -1,0 +1,79 @@
+"""Who may log in to the site and how: the user's key, the login host's key, and the file for ssh that names both."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+
+import yaml
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from emulator.machines.machine_mount import CLOUD_CONFIG, write_private
+from emulator.pbs.settings import Settings
+
+CLIENT_FILE = "ssh_config"
+USER, USER_KEY, HOST_KEY, MUNGE_KEY = "researcher", "researcher_ed25519", "login_host_ed25519", "munge.key"
+MUNGE_KEY_BYTES = 96
+# As a person has it in ~/.ssh/config; the address is that of the site's first machine.
+SSH_CONFIG = """Host {alias}
+    HostName {address}
+    User {user}
+    IdentityFile {key}
+    UserKnownHostsFile {known}
+    IdentitiesOnly yes
+"""
+KNOWN_HOSTS, ALIAS = "known_hosts", "login"
+
+
+def write_client_file(settings: Settings) -> Path:
+    """Write the file for ssh, with everything that it names."""
+    from emulator.pbs.site import LOGIN_ID, address_of  # noqa: PLC0415 - it reads the keys of this module
+
+    address = address_of(settings, LOGIN_ID)
+    write_private(settings.state / KNOWN_HOSTS, f"{address} {_public(_key(settings, HOST_KEY))}\n")
+    named = {"key": settings.state / USER_KEY, "known": settings.state / KNOWN_HOSTS}
+    _key(settings, USER_KEY)
+    path = settings.state / CLIENT_FILE
+    write_private(path, SSH_CONFIG.format(alias=ALIAS, address=address, user=USER, **named))
+    return path
+
+
+def authorized_key(settings: Settings) -> str:
+    """The public line of the user's key."""
+    return _public(_key(settings, USER_KEY))
+
+
+def login_host_key(settings: Settings) -> str:
+    """The login host's private key, as cloud-init takes it."""
+    private = _key(settings, HOST_KEY).private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH, serialization.NoEncryption()
+    )
+    return f"{CLOUD_CONFIG}\n" + yaml.safe_dump({"ssh_keys": {"ed25519_private": private.decode()}})
+
+
+def munge_key(settings: Settings) -> str:
+    """The secret by which the site's daemons know each other."""
+    path = settings.state / MUNGE_KEY
+    if not path.exists():
+        write_private(path, secrets.token_hex(MUNGE_KEY_BYTES))
+    return path.read_text()
+
+
+def _key(settings: Settings, name: str) -> Ed25519PrivateKey:
+    """A key of the site, made when it is first asked for."""
+    path = settings.state / name
+    if not path.exists():
+        private = Ed25519PrivateKey.generate().private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH, serialization.NoEncryption()
+        )
+        os.makedirs(path.parent, exist_ok=True)
+        write_private(path, private.decode())
+    found = serialization.load_ssh_private_key(path.read_bytes(), password=None)
+    assert isinstance(found, Ed25519PrivateKey)
+    return found
+
+
+def _public(key: Ed25519PrivateKey) -> str:
+    return key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH).decode()

@@ -1,0 +1,43 @@
+"""The settings that only an emulated site with a queue has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from emulator import settings
+from emulator.settings import SettingsError
+
+QUEUE_IMAGE = "microcluster/queue:current"
+MOST_NODES = 20
+
+
+@dataclass(frozen=True)
+class Settings(settings.Settings):
+    """Beside what every account has."""
+
+    IMAGES: ClassVar[tuple[str, ...]] = (QUEUE_IMAGE,)
+    COMMAND: ClassVar[str] = "python -m emulator {} pbs"
+
+    port: int = 8190
+    private_subnets: tuple[str, ...] = ("10.66.21.0/24",)
+    public_subnet: str = (
+        "198.51.100.192/28"  # no machine of a site has a public address; the network has to have a range
+    )
+    registry_name: str = ""
+    nodes: int = 2
+    processors: int = 8  # that each node says it has
+    limit_minutes: int = 480  # of the queue `gpu`; the queue `gpu-long` takes six times as long
+    kill_wait_s: int = 5  # between the TERM and the KILL of a job that is deleted or over its time
+
+    def check(self) -> None:
+        """Raise a SettingsError for the first setting that cannot be used."""
+        super().check()
+        for name, most in (
+            ("nodes", MOST_NODES),
+            ("processors", 128),
+            ("limit_minutes", 48 * 60),
+            ("kill_wait_s", 600),
+        ):
+            if not 0 < getattr(self, name) <= most:
+                raise SettingsError(f"Setting {name}: {getattr(self, name)} is not between 1 and {most}.")

@@ -1,0 +1,136 @@
+"""A site with a queue: nodes that it grants for a time, to a person's own account on its login host; nothing is sold."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field, StrictInt, StrictStr
+
+from microcluster.accounts.account import ClusterSection, Hardware
+from microcluster.accounts.validators import Nodes, known
+from microcluster.catalog import pbs as catalog
+from microcluster.jobs.values import Origin, Queue
+from microcluster.plain_text import shown
+
+WALLTIME = re.compile(r"(\d{1,3}):([0-5]\d):([0-5]\d)")
+SHORTEST_S = 120
+"""A run needs a minute to start, and the last one to end in order."""
+
+
+def seconds_of(walltime: str) -> int:
+    """Return the seconds of HH:MM:SS."""
+    hours, minutes, seconds = map(int, WALLTIME.fullmatch(walltime).groups())
+    return hours * 3600 + minutes * 60 + seconds
+
+
+def _walltime(value: str) -> str:
+    if not WALLTIME.fullmatch(value):
+        raise ValueError(f"{shown(value)} is not HH:MM:SS; in quotes, for example '02:00:00'")
+    if seconds_of(value) < SHORTEST_S:
+        raise ValueError(f"{shown(value)} is too short to start and to end a run; at least 00:02:00")
+    return value
+
+
+Word = Annotated[StrictStr, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,30}$")]
+Module = Annotated[StrictStr, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/+-]{0,80}$")]
+
+
+class Cluster(ClusterSection):
+    """What is asked of the queue, and where the run lies."""
+
+    queue: Word
+    walltime: Annotated[StrictStr, AfterValidator(_walltime)]
+    folder: Annotated[StrictStr, Field(pattern=r"^(/[A-Za-z0-9][A-Za-z0-9._-]*){2,12}$")]
+    site: Annotated[StrictStr, known("a site in the catalog", catalog.SITES)] | None = None
+    nodes: Nodes = 2
+    processors: Annotated[StrictInt, Field(ge=1, le=512)]
+    slots: Annotated[StrictInt, Field(ge=1, le=64)] = 1
+    modules: Annotated[tuple[Module, ...], Field(max_length=30)] = ()
+    interface: Annotated[StrictStr, Field(pattern=r"^[a-z][a-z0-9.]{0,14}$")] = "eth0"
+
+    @property
+    def hardware(self) -> Hardware:
+        """The size of each node; its GPUs are the program's own matter."""
+        return Hardware(self.queue, "", self.slots)
+
+
+class Site:
+    """A site with a queue, as an ``AccountKind``."""
+
+    title, section, runtime = "the site's queue", Cluster, "host"
+    key_setting = "sshConfig"
+    key_setting_meaning = (
+        "required",
+        "OpenSSH configuration whose first `Host` is the login host, with its user and key",
+    )
+    credentials = ("user", "password", "key", "privateKey", "passphrase")
+    credentials_advice = "Name user and key in an OpenSSH configuration, and that file in pbs:sshConfig"
+    examples = MappingProxyType({"queue": "gpu", "walltime": "'02:00:00'", "folder": "/home/me/microcluster"})
+    ranges = MappingProxyType(
+        {
+            "queue": "a queue of the site; `qstat -q` lists them",
+            "walltime": "`HH:MM:SS`, in quotes; at least two minutes",
+            "folder": "absolute path that the login host and all nodes see, for runs and their checkpoints",
+            "site": ", ".join(catalog.SITES) + ": its limits are known before the login host is asked",
+            "processors": "of each node, `ppn`",
+            "slots": "ranks or workers on each node",
+            "modules": "environment modules, loaded on the login host and in the job",
+            "interface": "network card between the nodes",
+        }
+    )
+    machine_type = "pbs:index:Job"
+    resource_types = MappingProxyType({})
+    attached_kinds = ("job",)
+    emulated_by = ("queue",)
+    prices_as_of = catalog.AS_OF
+    order_takes, cancel_takes = "as long as the queue is", "30 s"
+
+    def defaults(self, cluster: Mapping[str, Any]) -> Mapping[str, Origin]:
+        """Return nothing: what a job needs only a person knows."""
+        return {}
+
+    def problems(self, cluster: Mapping[str, Any], *, ordering: bool) -> list[str]:
+        """Refuse what the site's queues can never run."""
+        queues = catalog.SITES.get(str(cluster.get("site")))
+        if not queues:
+            return []
+        name, walltime = str(cluster.get("queue")), str(cluster.get("walltime"))
+        queue = queues.get(name)
+        if queue is None:
+            return [f"cluster/queue: {shown(name)} is no queue of {cluster['site']}; one of {', '.join(queues)}"]
+        nodes, processors, found = cluster.get("nodes", 2), cluster.get("processors"), []
+        source = f"of queue {name} ({cluster['site']}, {catalog.AS_OF}); such a job would wait for ever"
+        if isinstance(nodes, int) and nodes > queue.nodes:
+            found.append(f"cluster/nodes: {nodes} is over the limit of {queue.nodes} {source}")
+        if isinstance(processors, int) and processors > queue.processors:
+            found.append(f"cluster/processors: {processors} is more than the {queue.processors} {source}")
+        if WALLTIME.fullmatch(walltime) and seconds_of(walltime) > queue.walltime_s:
+            found.append(f"cluster/walltime: {walltime} is over the limit of {queue.walltime_s // 3600} h {source}")
+        return found
+
+    def hardware(self, cluster: Mapping[str, Any]) -> None:
+        """Return None: the catalog knows no GPU of a site."""
+
+    def slow_port(self, cluster: Mapping[str, Any]) -> None:
+        """Return None: nobody orders a port."""
+
+    def price_per_hour(self, cluster: Cluster) -> None:
+        """Return None: a queue sells nothing."""
+
+    def billing(self, cluster: Cluster) -> str:
+        """Say what counts instead of money."""
+        return (
+            f"nothing; the receipt counts node hours, at most {cluster.nodes} x {cluster.walltime} for each submission"
+        )
+
+    def facts(self, cluster: Cluster) -> Mapping[str, Any]:
+        """Return what is asked of the queue, and where the run lies."""
+        walltime_s, modules = seconds_of(cluster.walltime), tuple(cluster.modules)
+        queue = Queue(cluster.queue, cluster.nodes, cluster.processors, walltime_s, modules)
+        return {"mount_point": cluster.folder, "interface": cluster.interface, "queue": queue}
+
+
+ACCOUNT = Site()

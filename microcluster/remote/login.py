@@ -1,0 +1,85 @@
+"""The login host of a site, as the person's own OpenSSH configuration names it: address, user, key and known host key."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import paramiko
+
+from microcluster.jobs import cluster_facts
+from microcluster.remote import host_key
+from microcluster.remote.errors import RemoteError
+from microcluster.remote.host import Host
+
+KEYS = ("ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp521", "ssh-rsa")
+"""Types of host keys, the best first."""
+
+
+@dataclass(frozen=True)
+class Login:
+    """What `ssh ALIAS` would use.
+
+    Attributes:
+        key_file: None where the configuration names none, so that the stack's own key is meant.
+    """
+
+    alias: str
+    address: str
+    port: int
+    user: str
+    key_file: str | None
+    host_key: str
+
+
+def read_login(config_file: str) -> Login:
+    """Read the first `Host` of an OpenSSH configuration.
+
+    Raises:
+        RemoteError: the file, the host in it or its host key is missing.
+    """
+    doing = f"reading the login host in {config_file}"
+    try:
+        config = paramiko.SSHConfig.from_path(config_file)
+    except OSError as error:
+        raise RemoteError(f"{doing}: {error.strerror}. Write it as ssh reads it: Host, HostName, User.") from error
+    except paramiko.SSHException as error:
+        raise RemoteError(f"{doing}: {error}. Correct the file; `ssh -F {config_file} ALIAS` has to work.") from error
+    lines = [line.split() for line in Path(config_file).read_text().splitlines()]
+    names = [words[1] for words in lines if len(words) > 1 and words[0].lower() == "host"]
+    alias = next((name for name in names if not set(name) & set("*?!")), None)
+    if alias is None:
+        raise RemoteError(f"{doing}: it has no `Host` with a name. Add one, with HostName and User.")
+    found = config.lookup(alias)
+    if "user" not in found:
+        raise RemoteError(f"{doing}: host {alias} has no `User`. Add the name of your account there.")
+    address, port = found["hostname"], int(found.get("port", 22))
+    known = [Path(word).expanduser() for word in found.get("userknownhostsfile", "~/.ssh/known_hosts").split()]
+    identity = next((str(Path(word).expanduser()) for word in found.get("identityfile", [])), None)
+    return Login(alias, address, port, found["user"], identity, _host_key(address, port, known, doing))
+
+
+def login_host(config_file: str, stack_key_file: str | None) -> Host:
+    """Return the login host of a site, not yet connected.
+
+    Args:
+        stack_key_file: the key for a configuration that names none.
+    """
+    login = read_login(config_file)
+    key_file = login.key_file or stack_key_file
+    if key_file is None:
+        raise RemoteError(f"logging in to {login.alias}: {config_file} names no `IdentityFile`. Add it.")
+    facts = cluster_facts.Host(login.alias, login.alias, login.address, login.address, login.host_key)
+    return Host(facts, login.user, key_file, port=login.port)
+
+
+def _host_key(address: str, port: int, files: list[Path], doing: str) -> str:
+    name = address if port == paramiko.config.SSH_PORT else f"[{address}]:{port}"
+    for file in filter(Path.is_file, files):
+        keys = paramiko.HostKeys(str(file)).lookup(name) or {}
+        for kind in KEYS:
+            if kind in keys:
+                return host_key.line(keys[kind])
+    raise RemoteError(
+        f"{doing}: no host key of {name} is known. Log in once by hand, compare its fingerprint with the site's page, and it is kept."
+    )

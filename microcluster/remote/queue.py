@@ -1,0 +1,166 @@
+"""Runs before a queue: checked, submitted, waited for, observed and ended on the site's login host."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agent.batch import commands
+from microcluster.analysis.run_state import place_in_queue
+from microcluster.jobs.cluster_facts import ClusterFacts
+from microcluster.jobs.run_spec import RunFolder
+from microcluster.plain_text import count, duration, note
+from microcluster.remote.errors import Completed, RemoteError
+from microcluster.remote.host import Host
+from microcluster.waiting import wait_until
+
+PRELUDE_FILE = ".microcluster/prelude"
+INSIDE = f'[ ! -r ~/{PRELUDE_FILE} ] || . ~/{PRELUDE_FILE}; exec "$@"'
+"""What runs in the login shell: its modules are those that the stack file names. `module` exists in no other shell."""
+WRITE_PRELUDE = 'umask 077; mkdir -p ~/.microcluster "$1" && cat > ~/' + PRELUDE_FILE
+MARK_BEGINS, RUN_DIGITS, NAME_LENGTH = "mc", 5, 15
+"""Torque cuts a name after 15 characters: these, the mark's eight digits, and so many of the run's."""
+ASK_TIMEOUT_S, LEAVE_TIMEOUT_S = 90.0, 180.0
+WAIT_EVERY_S, LONGEST_WAIT_S = 5.0, 30 * 86400.0
+
+
+def job_name(mark: str, run: str) -> str:
+    """Return the name of a run's job, by which the next command finds it."""
+    return f"{MARK_BEGINS}{mark}{run[:RUN_DIGITS]}"
+
+
+def inside(host: Host, argv: Sequence[str], *, stdin: str = "", timeout_s: float = ASK_TIMEOUT_S) -> Completed:
+    """Run ``argv`` in a login shell with the site's modules."""
+    return host.run(("bash", "-l", "-c", INSIDE, "inside", *argv), stdin=stdin, timeout_s=timeout_s)
+
+
+def prepare(host: Host, cluster: ClusterFacts) -> None:
+    """Write down which modules are loaded, and refuse what the live queue can never run.
+
+    Raises:
+        RemoteError: with every reason; nothing was submitted.
+    """
+    queue = cluster.queue
+    assert queue
+    text = "".join(f"module load {module} || exit\n" for module in queue.modules)
+    host.run(("sh", "-c", WRITE_PRELUDE, "prelude", cluster.mount_point), stdin=text)
+    found = [wrong for wrong in (_over_limits(host, cluster), _over_nodes(host, cluster)) if wrong]
+    if found:
+        raise RemoteError(
+            f"asking {host.facts.name} for {count(queue.nodes, 'node')} of queue {queue.name}: {'; '.join(found)}. Such a job would wait "
+            "for ever, so nothing was submitted. Change the cluster section of the stack file."
+        )
+
+
+def jobs_of(host: Host, mark: str) -> list[commands.Job]:
+    """Return the living jobs with a stack's mark."""
+    listed = commands.jobs(inside(host, commands.LIST).stdout)
+    return [job for job in listed if job.name.startswith(MARK_BEGINS + mark) and job.state in commands.LIVING]
+
+
+def request_of(cluster: ClusterFacts) -> dict[str, Any]:
+    """Return what is asked of the queue for a run, as the agent reads it."""
+    queue = cluster.queue
+    assert queue and cluster.run
+    return {
+        "name": job_name(cluster.mark, cluster.run),
+        "stack": cluster.stack,
+        "mark": cluster.mark,
+        "run": cluster.run,
+        "queue": queue.name,
+        "nodes": queue.nodes,
+        "processors": queue.processors,
+        "walltime": queue.walltime_s,
+        "interface": cluster.interface,
+    }
+
+
+def submit(host: Host, cluster: ClusterFacts) -> str:
+    """Submit the placed run, unless its job is in the queue already; return "submitted" or "found" with its number."""
+    folder = RunFolder(cluster).path
+    answer = _agent(host, folder, "batch.submit")
+    if "refused" in answer:
+        raise RemoteError(
+            f"submitting run {cluster.run} on {host.facts.name}: the queue refused it: {answer['refused']}. Change the cluster section "
+            "of the stack file, then run the same command again."
+        )
+    return f"{'submitted' if answer['new'] else 'found'} as job {answer['job']}"
+
+
+def look(host: Host, cluster: ClusterFacts) -> Mapping[str, Any]:
+    """Return the snapshot of the run with its job's place in the queue."""
+    folder = RunFolder(cluster).path
+    script = '[ ! -e "$1/agent/__main__.py" ] && echo \'{"exists": false}\' || exec python3 "$1/agent" batch.look "$1"'
+    return json.loads(_last_line(inside(host, ("sh", "-c", script, "look", folder))))
+
+
+def wait_until_granted(host: Host, cluster: ClusterFacts) -> None:
+    """Return when the queue has granted the nodes, or the job is over; say the position and the time so far."""
+    said: list[str] = []
+
+    def probe() -> bool:
+        queue = look(host, cluster).get("queue")
+        text = place_in_queue(queue) if queue else ""
+        if text and text not in said:
+            said.append(text)
+            note(f"{text}; {duration(queue['waited_s'])} so far")
+        return not queue
+
+    what = f"queue {cluster.queue.name if cluster.queue else ''} on {host.facts.name}"
+    wait_until(what, probe, timeout_s=LONGEST_WAIT_S, every_s=WAIT_EVERY_S)
+
+
+def leave(host: Host, cluster: ClusterFacts) -> dict[str, str]:
+    """End the run's job and its processes; return {node or job: reason} for what is not proved."""
+    return leave_folder(host, RunFolder(cluster).path)
+
+
+def leave_folder(host: Host, folder: str) -> dict[str, str]:
+    """Do the same for the run in a folder."""
+    answer = _agent(host, folder, "batch.leave", LEAVE_TIMEOUT_S)
+    unclear = {node: why for node, why in answer["nodes"].items() if why}
+    return unclear | {f"job {number}": "it is still in the queue" for number in answer["left"]}
+
+
+def delete(host: Host, number: str) -> None:
+    """Delete a job of which no run's folder is known; return when the queue does not show it any more."""
+    inside(host, commands.delete(number))
+
+    def gone() -> bool:
+        listed = commands.jobs(inside(host, commands.LIST).stdout)
+        return not any(job.number == number and job.state in commands.LIVING for job in listed)
+
+    wait_until(f"the end of job {number}", gone, timeout_s=LEAVE_TIMEOUT_S, usual_s=10)
+
+
+def _agent(host: Host, folder: str, module: str, timeout_s: float = ASK_TIMEOUT_S) -> dict[str, Any]:
+    return json.loads(_last_line(inside(host, ("python3", f"{folder}/agent", module, folder), timeout_s=timeout_s)))
+
+
+def _last_line(done: Completed) -> str:
+    """Return the last line: a login shell may greet."""
+    return (done.stdout.strip().splitlines() or ["{}"])[-1]
+
+
+def _over_limits(host: Host, cluster: ClusterFacts) -> str:
+    queue = cluster.queue
+    assert queue
+    known = commands.queues(inside(host, commands.LIST_QUEUES).stdout)
+    if queue.name not in known:
+        return f"it has no queue {queue.name}; it has {', '.join(known) or 'none'}"
+    limit = known[queue.name].walltime_s
+    if limit and queue.walltime_s > limit:
+        return f"the walltime of {duration(queue.walltime_s)} is over the queue's {duration(limit)}"
+    most = known[queue.name].nodes
+    return f"the queue grants at most {count(most, 'node')}" if most and queue.nodes > most else ""
+
+
+def _over_nodes(host: Host, cluster: ClusterFacts) -> str:
+    queue = cluster.queue
+    assert queue
+    nodes = commands.nodes(inside(host, commands.LIST_NODES).stdout)
+    fit = [node for node in nodes if commands.usable(node) and node.processors >= queue.processors]
+    if len(fit) >= queue.nodes:
+        return ""
+    return f"{len(fit)} of its {count(len(nodes), 'node')} are up and have {queue.processors} processors"

@@ -1,0 +1,146 @@
+"""What a queue says to the commands that list, delete and count: nothing is ordered here, a step submits."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any, NoReturn
+
+from agent.batch import commands
+from agent.batch.records import FOLDER
+from microcluster.remote import queue
+from microcluster.remote.host import Host
+from providers.rental.backend import Backend, Belonging, Claim, Found, Tell, Thing
+from providers.rental.errors import CallError, ProviderError
+from providers.rental.operation import Identity
+from providers.rental.owner_mark import ANY_STACK, Owner
+from providers.rental.receipt import Charge
+from providers.rental.waiting import Deadline, Pending
+
+JOB, CURRENCY = "job", "node hours"
+MARK_DIGITS = 8
+READ_RECORDS = (
+    f'cd {FOLDER} 2>/dev/null && for file in */*.json; do [ ! -e "$file" ] || {{ cat "$file"; echo; }}; done; true'
+)
+HOUR_S = Decimal(3600)
+
+
+class Queue(Backend):
+    """A person's jobs on one site."""
+
+    machine, machine_label, other_kinds = JOB, JOB, ()
+    lists_lag_s, longest_call_s = 0.0, queue.ASK_TIMEOUT_S
+
+    def __init__(self, login: Host) -> None:
+        self.login, self.username = login, login.user
+
+    def identity(self) -> Identity:
+        """Say whose jobs they are, after a login."""
+        self.login.connect()
+        where = f"{self.login.user}@{self.login.address}"
+        return Identity(where, self.login.facts.name, self.login.user, where)
+
+    def list(self, kind: str, owner: Owner) -> Sequence[Thing]:
+        """List the living jobs with the mark."""
+        return [self._thing(job, owner) for job in queue.jobs_of(self.login, owner.mark)]
+
+    def find(self, kind: str, object_id: str, owner: Owner, *, fresh: bool, max_age_s: float = 0.0) -> Found:
+        """Read one job; None when the queue does not show it as living."""
+        return next((thing for thing in self.list(kind, owner) if thing.id == object_id), None)
+
+    def order(self, order: Any) -> NoReturn:
+        """Refuse: the step `start-job` submits, with the run's folder in place."""
+        raise ProviderError("submitting a job: only `make up` does that.")
+
+    def is_refusal(self, error: CallError) -> bool:
+        """Return False: nothing is called that could be refused."""
+        return False
+
+    def is_transient(self, error: CallError) -> bool:
+        """Return False: ssh has its own repetitions."""
+        return False
+
+    def read_claim(self, owner: Owner, key_ids: Sequence[str], max_age_s: float) -> Claim | None:
+        """Return None: a lock on the login host lets one command submit at a time."""
+
+    def write_claim(self, owner: Owner, claim: Claim) -> None:
+        """Do nothing, for the same reason."""
+
+    def cancel(self, thing: Thing) -> Pending | None:
+        """End the job with its processes, and see it leave the queue."""
+        self._end(thing.id)
+        return None
+
+    def everything(self) -> Sequence[Belonging]:
+        """List the living jobs with any mark of this person's."""
+        records, found = {record["id"]: record for record in self._records()}, []
+        for job in queue.jobs_of(self.login, ""):
+            record = records.get(job.number)
+            if record:
+                owner = Owner(record["stack"], record["mark"])
+                is_billed, since = record["started"] is not None, _moment(record["submitted"])
+                found.append(Belonging(JOB, job.number, job.name, owner, since, is_billed=is_billed))
+            elif _mark_in(job.name):
+                found.append(Belonging(JOB, job.number, job.name, Owner(ANY_STACK, _mark_in(job.name))))
+        return found
+
+    def remove(self, kind: str, object_id: str, owner: Owner, deadline: Deadline, tell: Tell) -> None:
+        """End one job that bears the mark."""
+        if any(job.number == object_id for job in queue.jobs_of(self.login, owner.mark)):
+            self._end(object_id)
+
+    def charges(self, owner: Owner, known_ids: Iterable[str] = ()) -> Sequence[Charge]:
+        """List the node hours of every job that has started, by what the jobs themselves wrote down."""
+        living = {job.number for job in queue.jobs_of(self.login, owner.mark)}
+        mine = [each for each in self._records() if owner.has(Owner(each["stack"], each["mark"])) and each["started"]]
+        return [charge(record, is_open=record["id"] in living, now=datetime.now(UTC)) for record in mine]
+
+    def _thing(self, job: commands.Job, owner: Owner) -> Thing:
+        label = f"job {job.number} ({job.name})"
+        return Thing(JOB, job.number, job.name, owner, label, is_billed=job.state not in commands.WAITING)
+
+    def _end(self, number: str) -> None:
+        record = next((each for each in self._records() if each["id"] == number), None)
+        unclear = queue.leave_folder(self.login, record["folder"]) if record else queue.delete(self.login, number) or {}
+        still = [f"{what}: {why}" for what, why in unclear.items() if what.startswith("job ")]
+        if still:
+            raise ProviderError(f"ending job {number}: {'; '.join(still)}. Run the same command again.")
+
+    def _records(self) -> list[Mapping[str, Any]]:
+        lines = self.login.run(("sh", "-c", READ_RECORDS)).stdout.splitlines()
+        return [json.loads(line) for line in lines if line.startswith("{")]
+
+
+def charge(record: Mapping[str, Any], *, is_open: bool, now: datetime) -> Charge:
+    """Return the node hours of one job; one that the queue ended without a word counts until its walltime.
+
+    Args:
+        is_open: whether the queue still shows it.
+    """
+    began, nodes = _moment(record["started"]), record["nodes"]
+    latest = min(now.timestamp(), record["started"] + record["walltime"])
+    ended = None if is_open else _moment(record["ended"] or latest)
+    hours = Decimal(str(round((ended or now).timestamp() - record["started"]))) / HOUR_S
+    description = f"job {record['id']}: {nodes} nodes of queue {record['queue']}, run {record['run']}"
+    rate = Decimal(nodes)
+    return Charge(
+        *(record["id"], description, record["name"], JOB, began, ended, None),
+        hourly=True,
+        per_hour=rate,
+        per_month=Decimal(0),
+        so_far=hours * rate,
+        currency=CURRENCY,
+    )
+
+
+def _mark_in(name: str) -> str:
+    """Return the mark in a job's name, or an empty text."""
+    mark = name.removeprefix(queue.MARK_BEGINS)[:MARK_DIGITS]
+    hexadecimal = len(mark) == MARK_DIGITS and not set(mark) - set("0123456789abcdef")
+    return mark if name.startswith(queue.MARK_BEGINS) and len(name) == queue.NAME_LENGTH and hexadecimal else ""
+
+
+def _moment(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
