@@ -12,7 +12,7 @@ def asked(words, accept_any=False):
     options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "cwd": "/"}
     child = subprocess.Popen(words, **options)
     output = child.communicate(timeout=TIMEOUT_S)[0].decode("utf-8", "replace")
-    if child.returncode and not accept_any:
+    if not (accept_any or commands.is_answer(child.returncode)):
         raise OSError("{} ended with exit code {}: {}".format(words[0], child.returncode, output.strip()[-500:]))
     return output
 

@@ -11,6 +11,8 @@ Node = namedtuple("Node", "name state processors")
 WAITING, LIVING = "QHW", "QHWRETS"
 """Letters of qstat: queued, held, waiting for a time; and beside these running, exiting, being moved, suspended."""
 LIST, LIST_QUEUES, LIST_NODES = ["qstat"], ["qstat", "-q"], ["pbsnodes", "-a"]
+UNKNOWN_JOB = 15001 & 0xFF
+"""With it Slurm's qstat ends where no job is shown, and after `-q`; with 8 where nobody answers."""
 UNUSABLE = ("down", "offline", "unknown")
 SLURM_JOB = "SLURM_JOB_ID"
 EXIT_MARK = "microcluster-step-exit "
@@ -88,6 +90,11 @@ def seconds(walltime):
     for part, unit in zip(reversed(parts), (1, 60, 3600, 86400)):
         total += int(part) * unit
     return total + (int(days) * 86400 if dash else 0)
+
+
+def is_answer(code):
+    """Return whether a command has answered, with a table or with nothing to show."""
+    return code in (0, UNKNOWN_JOB)
 
 
 def below_dashes(text):

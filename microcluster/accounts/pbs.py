@@ -60,7 +60,7 @@ class Cluster(ClusterSection):
 class Site:
     """A site with a queue, as an ``AccountKind``."""
 
-    title, section, runtime = "the site's queue", Cluster, "host"
+    title, section, runtime = "PBS", Cluster, "host"
     key_setting = "sshConfig"
     key_setting_meaning = (
         "required",

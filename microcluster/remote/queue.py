@@ -11,7 +11,7 @@ from microcluster.analysis.run_state import place_in_queue
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.plain_text import count, duration, note
-from microcluster.remote.errors import Completed, RemoteError
+from microcluster.remote.errors import CommandError, Completed, RemoteError
 from microcluster.remote.host import Host
 from microcluster.waiting import wait_until
 
@@ -30,9 +30,19 @@ def job_name(mark: str, run: str) -> str:
     return f"{MARK_BEGINS}{mark}{run[:RUN_DIGITS]}"
 
 
-def inside(host: Host, argv: Sequence[str], *, stdin: str = "", timeout_s: float = ASK_TIMEOUT_S) -> Completed:
+def inside(
+    host: Host, argv: Sequence[str], *, timeout_s: float = ASK_TIMEOUT_S, accept: Sequence[int] = (0,)
+) -> Completed:
     """Run ``argv`` in a login shell with the site's modules."""
-    return host.run(("bash", "-l", "-c", INSIDE, "inside", *argv), stdin=stdin, timeout_s=timeout_s)
+    return host.run(("bash", "-l", "-c", INSIDE, "inside", *argv), timeout_s=timeout_s, accept=accept)
+
+
+def listing(host: Host, argv: Sequence[str]) -> str:
+    """Return what a command of the queue prints."""
+    done = inside(host, argv, accept=range(256))
+    if not commands.is_answer(done.exit_code):
+        raise CommandError(str(host), argv, done)
+    return done.stdout
 
 
 def prepare(host: Host, cluster: ClusterFacts) -> None:
@@ -55,7 +65,7 @@ def prepare(host: Host, cluster: ClusterFacts) -> None:
 
 def jobs_of(host: Host, mark: str) -> list[commands.Job]:
     """Return the living jobs with a stack's mark."""
-    listed = commands.jobs(inside(host, commands.LIST).stdout)
+    listed = commands.jobs(listing(host, commands.LIST))
     return [job for job in listed if job.name.startswith(MARK_BEGINS + mark) and job.state in commands.LIVING]
 
 
@@ -128,7 +138,7 @@ def delete(host: Host, number: str) -> None:
     inside(host, commands.delete(number))
 
     def gone() -> bool:
-        listed = commands.jobs(inside(host, commands.LIST).stdout)
+        listed = commands.jobs(listing(host, commands.LIST))
         return not any(job.number == number and job.state in commands.LIVING for job in listed)
 
     wait_until(f"the end of job {number}", gone, timeout_s=LEAVE_TIMEOUT_S, usual_s=10)
@@ -146,7 +156,7 @@ def _last_line(done: Completed) -> str:
 def _over_limits(host: Host, cluster: ClusterFacts) -> str:
     queue = cluster.queue
     assert queue
-    known = commands.queues(inside(host, commands.LIST_QUEUES).stdout)
+    known = commands.queues(listing(host, commands.LIST_QUEUES))
     if queue.name not in known:
         return f"it has no queue {queue.name}; it has {', '.join(known) or 'none'}"
     limit = known[queue.name].walltime_s
@@ -159,7 +169,7 @@ def _over_limits(host: Host, cluster: ClusterFacts) -> str:
 def _over_nodes(host: Host, cluster: ClusterFacts) -> str:
     queue = cluster.queue
     assert queue
-    nodes = commands.nodes(inside(host, commands.LIST_NODES).stdout)
+    nodes = commands.nodes(listing(host, commands.LIST_NODES))
     fit = [node for node in nodes if commands.usable(node) and node.processors >= queue.processors]
     if len(fit) >= queue.nodes:
         return ""

@@ -1,0 +1,176 @@
+"""A run before a queue, on the login host and in the queue's job."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+from played_queue import PlayedQueue
+
+from agent.batch import commands, grant, job, leave, look, records, submit
+from agent.walltime import Walltime
+
+REAL = Path(__file__).parent / "real_queues"
+MINE = "mc1f3a9c4200e11"
+SEEN = {"exists": True, "alive": False, "phase": "training", "silent_s": 3.0, "exit_code": 1, "stopped": False}
+
+
+@pytest.fixture
+def queue(tmp_path, monkeypatch) -> PlayedQueue:
+    return PlayedQueue(tmp_path, monkeypatch)
+
+
+def real(name: str) -> str:
+    return (REAL / name).read_text()
+
+
+def test_the_jobs_of_a_real_qstat_are_read_in_their_order():
+    found = commands.jobs(real("slurm_qstat.txt"))
+    assert [(each.number, each.state) for each in found] == [("1", "C"), ("2", "C"), ("3", "R"), ("4", "Q"), ("5", "Q")]
+    assert found[2] == commands.Job("3", MINE, "R", "gpu")
+
+
+def test_a_number_is_the_same_with_and_without_the_name_of_torques_server():
+    table = (
+        "Job ID  Name User Time Use S Queue\n------- ---- ---- -------- - -----\n213061.sn-mgmt STDIN ykao 0 Q gpu\n"
+    )
+    assert commands.jobs(table) == [commands.Job("213061", "STDIN", "Q", "gpu")]
+    assert commands.submitted("213061.sn-mgmt.cm.cluster\n") == "213061"
+
+
+@pytest.mark.parametrize("name", ["slurm_qstat_q.txt", "torque_qstat_q.txt"])
+def test_the_limit_of_a_queue_is_read_from_slurms_table_and_from_torques(name):
+    assert commands.queues(real(name))["gpu"] == commands.Limits(8 * 3600, None)
+
+
+def test_the_nodes_of_a_real_pbsnodes_have_their_processors():
+    assert commands.nodes(real("slurm_pbsnodes.txt")) == [commands.Node(name, "free", 8) for name in ("sn01", "sn02")]
+    assert not commands.usable(commands.Node("sn03", "down,offline", 8))
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"), [("08:00:00", 28800), ("2-00:00:00", 172800), ("01:08:00:00", 115200), ("--", None)]
+)
+def test_a_walltime_is_read_in_every_form(text, wanted):
+    assert commands.seconds(text) == wanted
+
+
+def test_a_queue_without_jobs_has_answered_and_one_that_cannot_be_reached_has_not():
+    assert commands.is_answer(0) and commands.is_answer(153)
+    assert not commands.is_answer(8)
+
+
+def test_the_error_of_a_refused_qsub_is_no_number():
+    assert commands.submitted("sbatch: error: invalid partition specified: nosuch\n") is None
+
+
+def test_a_node_file_names_each_node_once_in_its_order():
+    assert commands.granted("sn02\nsn02\nsn01\nsn01\n") == ["sn02", "sn01"]
+
+
+def test_a_step_of_torque_carries_its_environment_and_prints_its_exit_code():
+    words = commands.step({"HOME": "/home/me", "SECRET": "x"}, "sn02", "true")
+    assert words[:4] == ["pbsdsh", "-o", "-h", "sn02"]
+    assert "HOME=/home/me" in words and not any("SECRET" in word for word in words)
+    assert words[-1].endswith("echo 'microcluster-step-exit '$?")
+
+
+def test_a_run_is_submitted_with_everything_in_one_option_l(queue):
+    assert submit.find_or_submit(str(queue.folder)) == {"job": "100", "new": True}
+    assert "-N mc1f3a9c4200e11 -q gpu -l nodes=2:ppn=4,walltime=7200" in queue.submissions[0]
+
+
+def test_a_run_whose_job_is_in_the_queue_is_not_submitted_again(queue):
+    submit.find_or_submit(str(queue.folder))
+    assert submit.find_or_submit(str(queue.folder)) == {"job": "100", "new": False}
+    assert len(queue.submissions) == 1
+
+
+def test_a_run_whose_last_job_is_over_is_submitted_again_without_what_that_left(queue):
+    queue.has(f"7 {MINE} C gpu")
+    (queue.folder / "exit_code").write_text("1\n")
+    assert submit.find_or_submit(str(queue.folder))["new"]
+    assert not (queue.folder / "exit_code").exists()
+
+
+def test_what_the_queue_says_to_a_refused_run_is_handed_on(queue):
+    (queue.here / "refusal").write_text("invalid partition specified: gpu\n")
+    assert submit.find_or_submit(str(queue.folder)) == {"refused": "invalid partition specified: gpu"}
+
+
+def test_a_waiting_run_shows_its_place_among_those_that_wait_in_its_queue(queue):
+    queue.has("1 a R gpu", "2 b Q gpu", "3 c Q gpu-long", f"4 {MINE} Q gpu", "5 d Q gpu")
+    seen = look.with_queue(dict(SEEN), str(queue.folder), time.time())
+    assert (seen["alive"], seen["phase"]) == (True, "queued")
+    assert {key: seen["queue"][key] for key in ("job", "position", "waiting")} == {
+        "job": "4",
+        "position": 2,
+        "waiting": 3,
+    }
+
+
+def test_a_run_whose_job_left_the_queue_is_not_alive_whatever_its_folder_says(queue):
+    queue.has(f"4 {MINE} C gpu")
+    assert look.with_queue(dict(SEEN, alive=True), str(queue.folder), time.time())["alive"] is False
+
+
+def test_a_running_run_shows_its_own_phase_and_the_silence_by_the_files_time(queue):
+    queue.has(f"4 {MINE} R gpu")
+    grant.write(str(queue.folder), grant.Grant("4", ["sn01"], ["10.0.0.1"], 0.0))
+    (queue.folder / "alive_at").write_text("1.0")
+    seen = look.with_queue(dict(SEEN), str(queue.folder), time.time() + 50)
+    assert (seen["phase"], "queue" in seen) == ("training", False)
+    assert 49 < seen["silent_s"] < 60
+
+
+def test_leaving_deletes_a_waiting_job_and_the_run_is_stopped(queue):
+    submit.find_or_submit(str(queue.folder))
+    assert leave.leave(str(queue.folder)) == {"deleted": ["100"], "left": [], "nodes": {}}
+    assert (queue.folder / "stopped").exists()
+
+
+def test_a_job_that_ended_without_a_word_of_its_processes_proves_nothing(queue, monkeypatch):
+    monkeypatch.setattr(leave, "ASKED_S", 0)
+    queue.has(f"4 {MINE} R gpu")
+    assert leave.leave(str(queue.folder))["nodes"] == {"the nodes of job 4": "it ended without a word of its processes"}
+
+
+def test_a_running_job_is_asked_first_and_says_what_became_of_each_node(queue, monkeypatch):
+    queue.has(f"4 {MINE} R gpu")
+    (queue.folder / "nodes_ended.json").write_text(json.dumps({"sn01": "", "sn02": "processes [7] would not end"}))
+    assert leave.leave(str(queue.folder))["nodes"]["sn02"] == "processes [7] would not end"
+    assert (queue.folder / "stop_asked").exists()
+
+
+def test_fewer_nodes_than_asked_for_end_the_run_with_a_named_cause(queue):
+    request = {"nodes": 2}
+    assert job.granted(str(queue.folder), request, "4", ["sn01"], 0.0) is None
+    failure = json.loads((queue.folder / "failure.json").read_text())
+    assert failure == {"cause": "queue", "sentence": "the queue granted 1 and not 2 nodes", "lines": []}
+
+
+def test_a_record_keeps_what_it_knows_and_takes_what_is_new(queue):
+    request = {"stack": "dev", "mark": "1f3a9c42"}
+    records.note(request, "4", "/f", started=10.0)
+    assert records.note(request, "4", "/f", started=99.0, ended=20.0)["started"] == 10.0
+
+
+def test_the_addresses_of_granted_nodes_take_the_place_of_what_stands_for_them():
+    granted = grant.Grant("4", ["sn01", "sn02"], ["10.0.0.1", "10.0.0.2"], 0.0)
+    assert granted.filled('["{node-0}:48123", "{node-1}"]') == '["10.0.0.1:48123", "10.0.0.2"]'
+    assert granted.name_of("10.0.0.2") == "sn02"
+
+
+def test_in_the_last_part_of_the_walltime_the_first_new_checkpoint_ends_the_run():
+    time_left = Walltime(ends_at=1000.0, now=0.0)
+    assert time_left.verdict(700.0, 40) == ""
+    assert time_left.verdict(900.0, 40) == ""
+    assert "step 50 was just saved" in time_left.verdict(910.0, 50)
+
+
+def test_at_the_end_of_the_walltime_a_run_ends_without_a_new_checkpoint():
+    time_left = Walltime(ends_at=1000.0, now=0.0)
+    time_left.verdict(700.0, None)
+    assert "nothing was saved" in time_left.verdict(1000.0, None)

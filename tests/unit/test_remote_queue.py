@@ -1,0 +1,134 @@
+"""Runs before a queue from this computer: the login host, the refusals by the live queue, the place in it, the node hours."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from microcluster.analysis.run_state import judge, place_in_queue
+from microcluster.jobs.cluster_facts import ClusterFacts, Host
+from microcluster.jobs.values import Queue, World
+from microcluster.remote import login, queue
+from microcluster.remote.errors import Completed, RemoteError
+from providers.pbs.backend import charge
+
+REAL = Path(__file__).parent / "real_queues"
+KEY = "AAAAC3NzaC1lZDI1NTE5AAAAILsOlZAFTGTKMTVqVmTxpTLMhKVBLCFMzGR1cUCqqxRf"
+RECORD = {
+    **{"id": "7", "name": "mc1f3a9c4200e11", "stack": "dev", "mark": "1f3a9c42", "run": "00e11aabbccd", "queue": "gpu"},
+    **{"nodes": 2, "walltime": 7200, "started": 0.0, "ended": None},
+}
+
+
+class Site:
+    """A login host that answers with what real commands printed."""
+
+    facts = Host("login", "login", "192.0.2.9", "192.0.2.9", "")
+
+    def run(self, argv, *, stdin="", timeout_s=0.0, accept=(0,)) -> Completed:
+        texts = {"qstat": "slurm_qstat_q.txt", "pbsnodes": "slurm_pbsnodes.txt"}
+        name = next((texts[word] for word in argv if word in texts), None)
+        return Completed(153 if "qstat" in argv else 0, (REAL / name).read_text() if name else "", "")
+
+
+def facts(**wanted: object) -> ClusterFacts:
+    asked = {"name": "gpu", "nodes": 2, "processors": 4, "walltime_s": 3600} | wanted
+    return ClusterFacts("dev", "1f3a9c42", queue=Queue(**asked), mount_point="/home/me/runs")
+
+
+def config_file(tmp_path: Path, text: str) -> str:
+    (tmp_path / "known").write_text(f"192.0.2.9 ssh-ed25519 {KEY}\n")
+    (tmp_path / "ssh_config").write_text(text.format(known=tmp_path / "known"))
+    return str(tmp_path / "ssh_config")
+
+
+def test_the_first_host_of_an_ssh_configuration_is_the_login_host(tmp_path):
+    text = "Host *\n  Port 22\nHost site\n  HostName 192.0.2.9\n  User me\n  UserKnownHostsFile {known}\n  IdentityFile /k\n"
+    found = login.read_login(config_file(tmp_path, text))
+    assert found == login.Login("site", "192.0.2.9", 22, "me", "/k", f"ssh-ed25519 {KEY}")
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("Host *\n  User me\n", "it has no `Host` with a name"),
+        ("Host site\n  HostName 192.0.2.9\n", "host site has no `User`"),
+        (
+            "Host site\n  HostName 192.0.2.8\n  User me\n  UserKnownHostsFile {known}\n",
+            "no host key of 192.0.2.8 is known",
+        ),
+    ],
+)
+def test_what_a_login_lacks_is_named_before_anybody_connects(tmp_path, text, wanted):
+    with pytest.raises(RemoteError, match=wanted):
+        login.read_login(config_file(tmp_path, text))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "reason"),
+    [
+        ({"walltime_s": 9 * 3600}, "the walltime of 9 h is over the queue's 8 h"),
+        ({"nodes": 3}, "2 of its 2 nodes are up and have 4 processors"),
+        ({"processors": 50}, "0 of its 2 nodes are up and have 50 processors"),
+        ({"name": "short"}, "it has no queue short; it has gpu, gpu-long"),
+    ],
+)
+def test_what_the_live_queue_would_never_run_is_refused_before_it_is_submitted(wanted, reason):
+    with pytest.raises(RemoteError, match=f"{reason}.*nothing was submitted"):
+        queue.prepare(Site(), facts(**wanted))
+
+
+def test_what_the_live_queue_can_run_is_accepted():
+    queue.prepare(Site(), facts())
+
+
+def test_a_jobs_name_has_the_mark_and_is_not_cut_by_torque():
+    name = queue.job_name("1f3a9c42", "00e11aabbccd")
+    assert name == "mc1f3a9c4200e11"
+    assert len(name) == queue.NAME_LENGTH
+
+
+def test_only_living_jobs_with_the_mark_are_a_stacks_own():
+    class Busy(Site):
+        def run(self, argv, **options) -> Completed:
+            return Completed(0, (REAL / "slurm_qstat.txt").read_text(), "")
+
+    assert [job.number for job in queue.jobs_of(Busy(), "1f3a9c42")] == ["3", "4", "5"]
+    assert queue.jobs_of(Busy(), "00000000") == []
+
+
+def test_the_place_in_the_queue_is_a_sentence():
+    place = {"job": "7", "queue": "gpu", "position": 2, "waiting": 5}
+    assert place_in_queue(place) == "job 7 is number 2 of 5 that wait in queue gpu"
+
+
+def test_a_waiting_run_is_being_prepared_and_says_since_when_it_waits():
+    place = {"job": "7", "queue": "gpu", "position": 2, "waiting": 5, "waited_s": 90.0}
+    nothing = {"events": [], "exit_code": 1, "stopped": True, "failure": None, "checkpoints": [40], "best": []}
+    job = {"run": "00e11aabbccd", "max_steps": 100, "kind": "torchrun"}
+    seen = {"exists": True, "alive": True, "phase": "queued", "queue": place, "job": job, "preflight": None, "now": 0.0}
+    outcome = judge(seen | nothing | {"silent_s": None})
+    assert (outcome.state, outcome.phase, outcome.phase_s) == ("preparing", "queued", 90.0)
+    assert outcome.doing == place_in_queue(place)
+
+
+def test_an_address_that_the_queue_has_not_granted_yet_is_no_public_one():
+    assert World(("{node-0}", "{node-1}"), 2, "eth0").size == 4
+    with pytest.raises(ValueError):
+        World(("{node-1}",), 2, "eth0")
+
+
+@pytest.mark.parametrize(
+    ("record", "is_open", "hours"),
+    [
+        (RECORD | {"ended": 1800.0}, False, Decimal(1)),
+        (RECORD, True, Decimal("1.5")),
+        (RECORD | {"walltime": 900}, False, Decimal("0.5")),
+    ],
+)
+def test_the_receipt_counts_the_hours_of_every_node_until_the_job_or_its_walltime_ended(record, is_open, hours):
+    found = charge(record, is_open=is_open, now=datetime.fromtimestamp(2700, UTC))
+    assert (found.so_far, found.per_hour, found.currency, found.is_open) == (hours, 2, "node hours", is_open)
