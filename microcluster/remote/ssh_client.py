@@ -8,6 +8,8 @@ from pathlib import Path
 
 from microcluster.remote.host import Host
 
+SSH_PORT = 22
+
 
 def ssh_argv(
     host: Host, hosts: Sequence[Host], command: Sequence[str] = (), more: Sequence[str] = ()
@@ -17,8 +19,9 @@ def ssh_argv(
     Args:
         more: further options.
     """
-    known_hosts = Path(host.key_file).parent / "known_hosts"
-    lines = "".join(f"{one.address} {one.pinned_key}\n" for one in hosts)
+    # Not ssh's own name for it: before a queue the key is the person's own, and beside it lie the hosts that they know.
+    known_hosts = Path(host.key_file).parent / "pinned_hosts"
+    lines = "".join(f"{_named(one)} {one.pinned_key}\n" for one in hosts)
     if not known_hosts.exists() or known_hosts.read_text() != lines:  # Another client may read it.
         known_hosts.write_text(lines)
     options = {
@@ -32,5 +35,22 @@ def ssh_argv(
         "ServerAliveCountMax": "4",
     }
     settings = [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
+    port = ("-p", str(host.port)) if host.port != SSH_PORT else ()
     line = (shlex.join(command),) if command else ()
-    return ("ssh", "-F", "/dev/null", "-i", host.key_file, *settings, *more, f"{host.user}@{host.address}", *line)
+    return (
+        "ssh",
+        "-F",
+        "/dev/null",
+        "-i",
+        host.key_file,
+        *settings,
+        *more,
+        *port,
+        f"{host.user}@{host.address}",
+        *line,
+    )
+
+
+def _named(host: Host) -> str:
+    """Return a host as a file of known hosts names it."""
+    return host.address if host.port == SSH_PORT else f"[{host.address}]:{host.port}"

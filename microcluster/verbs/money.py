@@ -22,6 +22,7 @@ from providers.rental.owner_mark import Owner
 from providers.rental.receipt import Charge
 
 CENT = Decimal("0.01")
+DOLLARS = "USD"
 FOR_EVER = datetime.max.replace(tzinfo=UTC)
 
 
@@ -31,7 +32,7 @@ class Cost:
 
     per_hour: Decimal | None
     so_far: Decimal | None
-    currency: str = "USD"
+    currency: str = DOLLARS
     next_hour: datetime | None = None
     """When the next hour of the oldest open charge begins. Assumption: a started hour is billed in full."""
     emulated: bool = False
@@ -53,6 +54,8 @@ class Cost:
             return "unknown"
         beginning = f", the next one begins at {self.next_hour:%H:%M} UTC" if self.next_hour else ""
         label = " (emulated)" if self.emulated else ""
+        if self.currency != DOLLARS:
+            return f"{self.so_far.quantize(CENT)} {self.currency} so far{label}"
         return f"${self.so_far.quantize(CENT)} so far, ${self.per_hour.normalize():f}/hour{beginning}{label}"
 
 
@@ -67,6 +70,11 @@ class Bill:
     def open(self) -> list[Charge]:
         """The charges that are still billed; none of them is an earlier one."""
         return [row for row in self.shown if row.is_open and not row.is_kept]
+
+    @property
+    def currency(self) -> str:
+        """In what they are counted: all of one account in the same."""
+        return next((row.currency for row in self.shown), DOLLARS)
 
     @property
     def kept(self) -> list[Charge]:
@@ -99,7 +107,7 @@ def cost_of(cluster: ClusterFacts, account: OpenedAccount | None = None, say: Ca
     so_far = sum((row.so_far for row in bill.shown), Decimal(0))
     opened = min((row.opened for row in billed if row.hourly), default=None)
     next_hour = next_started_hour(opened, datetime.now(UTC)).astimezone(UTC) if opened else None
-    return Cost(per_hour, so_far, next_hour=next_hour, emulated=account.is_emulated)
+    return Cost(per_hour, so_far, bill.currency, next_hour=next_hour, emulated=account.is_emulated)
 
 
 def account_of(cluster: ClusterFacts) -> OpenedAccount:

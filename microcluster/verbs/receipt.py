@@ -91,11 +91,11 @@ def _print(bill: Bill, compared: Compared, mark: str, account: OpenedAccount, st
 
 def _sums(bill: Bill, mark: str, stack: str) -> list[str]:
     total, before = add_up(bill.shown).total, add_up(bill.earlier)
-    lines = [f"total: {_money(total)} USD"]
+    lines = [f"total: {_money(total)} {bill.currency}"]
     if before.rows:
         lines.append(
-            f"before that, under the same mark: {count(len(before.rows), 'item')} for {_money(before.total)} USD, "
-            f"{_money(total + before.total)} USD in all (fab receipt --all --stack {stack})"
+            f"before that, under the same mark: {count(len(before.rows), 'item')} for {_money(before.total)} {bill.currency}, "
+            f"{_money(total + before.total)} {bill.currency} in all (fab receipt --all --stack {stack})"
         )
     lines += [f"ends later: item {row.id} ({row.host}) at {_when(row.ends)} UTC" for row in bill.open if row.ends]
     lines += [f"kept: {row.description} ({row.host}), {price(row)}" for row in bill.kept]
