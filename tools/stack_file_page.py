@@ -48,7 +48,7 @@ def tables() -> str:
     """Return the tables of all sections: `cluster` has one for each account, `job` one for each kind."""
     text = []
     for name in ACCOUNTS:
-        account, own = account_of(name), _origins(STACKS[name])
+        account, own = account_of(name), _origins(STACKS[name]) if name in STACKS else {}
         ranges = {f"cluster.{key}": words for key, words in account.ranges.items()}
         text += [
             f"With `account: {name}`:",

@@ -35,7 +35,7 @@ def status(cluster: ClusterFacts, outcome: Outcome, cost: Cost) -> str:
     lines += [f"  trained by {outcome.trainer}"] if outcome.trainer else []
     lines += [f"  {copy(outcome)}"] if outcome.copied else []
     lines += [f"  {left_out(outcome.malformed)}"] if outcome.malformed else []
-    lines += [f"  {host.name}  {host.public_address}  {host.private_address}" for host in cluster.hosts]
+    lines += [f"  {host.name}  {host.public_address}  {host.private_address}".rstrip() for host in cluster.hosts]
     return "\n".join([*lines, f"  cost: {cost}"])
 
 
@@ -120,7 +120,8 @@ def report_rows(cluster: ClusterFacts, outcome: Outcome, cost: Cost) -> list[tup
     """Return what is known of a run, by name."""
     job = cluster.job
     ranks = len(cluster.hosts) * cluster.slots
-    places = ", ".join(f"{host.name} ({host.private_address})" for host in cluster.hosts)
+    # The addresses of nodes that a queue grants are the run's own matter.
+    places = ", ".join(f"{h.name} ({h.private_address})" if h.private_address else h.name for h in cluster.hosts)
     rows = [
         (
             "run",

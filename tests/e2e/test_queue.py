@@ -1,0 +1,216 @@
+"""A run before a queue: Slurm with the Torque wrappers on a login host and two nodes with one home, as containers.
+
+The image is no part of `make images`: build it with `python -m microcluster.setup.images queue`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import docker
+import pytest
+
+from components.cluster import cluster_facts_of, hostnames
+from components.job import job_of, run_of
+from emulator.machines.waiting import wait_until
+from emulator.pbs.settings import QUEUE_IMAGE
+from microcluster import config
+from microcluster.analysis.run_state import Outcome
+from microcluster.config import Owner
+from microcluster.home import Home
+from microcluster.jobs.cluster_facts import ClusterFacts, Host
+from microcluster.remote import job as remote_job
+from microcluster.remote.login import login_host
+from microcluster.setup import keys
+from providers.pbs.opened_account import open_account
+from providers.rental import owner_mark
+from tests.integration.conftest import ROOT, free_port
+
+pytestmark = [pytest.mark.containers, pytest.mark.timeout(400)]
+STACK, LIMIT_S, STEPS = "queue", 300, 160
+SUBNET = "10.66.121.0/24"
+DAEMON = "sleep 7251"
+PROGRAM = f"""
+import json, os, subprocess, sys, time
+logdir, steps, begin = sys.argv[1], int(sys.argv[2]), 0
+if len(sys.argv) > 3:
+    begin = int(sys.argv[3].rpartition("_")[2].partition(".")[0])
+if os.fork() == 0:  # It leaves the session, so that no step of the queue holds it any more.
+    os.setsid()
+    if os.fork() == 0:
+        os.execvp("sleep", "{DAEMON}".split())
+    os._exit(0)
+for step in range(begin + 1, steps + 1):
+    time.sleep(0.5)
+    if os.environ["RANK"] == "0":
+        print(json.dumps({{"step": step, "loss": 1.0 / step}}), flush=True)
+        if step % 5 == 0:
+            open(logdir + "/model_%d.pt" % step, "w").write("x")
+"""
+
+
+@dataclass
+class Site:
+    """The site, and the facts of a stack whose run goes there."""
+
+    facts: ClusterFacts
+    account: str
+
+    def asking(self, **wanted: object) -> ClusterFacts:
+        """The facts with another request to the queue."""
+        return replace(self.facts, queue=replace(self.facts.queue, **wanted))
+
+    def begin(self, verb: str, facts: ClusterFacts) -> subprocess.Popen[str]:
+        """Start a step as Pulumi does."""
+        argv, streams = (str(ROOT / ".venv" / "bin" / "fab"), f"step.{verb}"), {"stdin": subprocess.PIPE}
+        output = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+        step = subprocess.Popen(argv, cwd=ROOT, **streams, **output)
+        step.stdin.write(facts.to_json())
+        step.stdin.close()
+        return step
+
+    def step(self, verb: str, facts: ClusterFacts) -> tuple[int, str]:
+        """Run a step to its end."""
+        step = self.begin(verb, facts)
+        output = step.stdout.read()
+        return step.wait(LIMIT_S), output
+
+    def says(self, command: str) -> str:
+        """What a command of the person prints on the login host."""
+        argv = ("ssh", "-F", str(self.facts.account_config_file), "login", command)
+        return subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False).stdout.strip()
+
+    def run(self) -> Outcome:
+        """The state of the run."""
+        return remote_job.observe(login_host(str(self.facts.account_config_file), None), self.facts)
+
+    def processes(self, words: str) -> list[str]:
+        """The processes on both nodes whose command line holds these words."""
+        client = docker.from_env()
+        nodes = [client.containers.get(f"{self.account}-{number}") for number in (2, 3)]
+        found = [node.exec_run(("pgrep", "-f", words)).output.decode().split() for node in nodes]
+        return [pid for pids in found for pid in pids]
+
+    def waits_until(self, what: str, is_so) -> Outcome:
+        """The run, once that is so of it."""
+
+        def probe() -> Outcome | None:
+            time.sleep(1)
+            outcome = self.run()
+            return outcome if is_so(outcome) else None
+
+        return wait_until(what, probe, LIMIT_S)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """The site in a process of its own; everything of it goes again."""
+    if not docker.from_env().images.list(QUEUE_IMAGE):
+        pytest.skip(f"no image {QUEUE_IMAGE}: run `python -m microcluster.setup.images queue`")
+    folder = tmp_path_factory.mktemp("queue")
+    os.environ["MICROCLUSTER_HOME"] = str(folder / "home")
+    state = Home.of().root / "emulator-pbs"
+    state.mkdir(parents=True)
+    (state / "settings.toml").write_text(
+        f'port = {free_port()}\nprivate_subnets = ["{SUBNET}"]\npublic_subnet = "198.51.100.176/28"\nkill_wait_s = 3\n'
+    )
+    (folder / "program").mkdir()
+    (folder / "program" / "train.py").write_text(PROGRAM)
+    emulator(state, "start")
+    try:
+        status = json.loads(emulator(state, "status", "--json"))
+        found = Site(facts_of(folder, state), status["account"])
+        wait_until("both nodes", lambda: found.says("pbsnodes -a").count("state = free") == 2, 120)
+        yield found
+    finally:
+        emulator(state, "reset")
+        del os.environ["MICROCLUSTER_HOME"]
+
+
+def emulator(state: Path, word: str, *more: str) -> str:
+    argv = (sys.executable, "-m", "emulator", word, "pbs", *more, "--state", str(state))
+    return subprocess.run(argv, cwd=ROOT, check=True, timeout=180, capture_output=True, text=True).stdout
+
+
+def facts_of(folder: Path, state: Path) -> ClusterFacts:
+    """The facts that the components make of a stack file."""
+    cluster = {"account": "pbs", "queue": "gpu", "walltime": "00:02:00", "folder": "/home/researcher/microcluster"}
+    job = {
+        **{"kind": "torchrun", "source": str(folder / "program"), "script": "train.py", "maxSteps": STEPS},
+        **{"arguments": "{logdir} {maxSteps}", "resume": "{checkpoint}", "checkpoints": r"model_(?P<step>\d+)\.pt"},
+        "preflight": "skip: the e2e test of torchrun has it",
+    }
+    values = {"microcluster:cluster": cluster | {"processors": 2}, "microcluster:job": job}
+    stack = config.with_files(config.parse(STACK, values | {"pbs:sshConfig": str(state / "ssh_config")}))
+    keys.ensure(Home.of().keys / STACK, STACK)
+    owner: Owner = config.owner(STACK)
+    hosts = tuple(Host(name, "", "", "", "") for name in hostnames(stack))
+    facts = job_of(stack)
+    return replace(cluster_facts_of(stack, owner, hosts), job=facts, run=run_of(stack, owner, facts))
+
+
+def test_what_the_queue_can_never_run_is_refused_and_not_submitted(site):
+    code, output = site.step("check-queue", site.asking(nodes=3))
+    assert code == 1 and "2 of its 2 nodes are up and have 2 processors" in output
+    code, output = site.step("check-queue", site.asking(walltime_s=9 * 3600))
+    assert code == 1 and "over the queue's 8 h" in output
+    assert site.says("qstat") == ""
+
+
+def test_a_command_that_is_killed_while_the_queue_is_busy_finds_its_job_again(site):
+    code, output = site.step("check-queue", site.facts)
+    assert code == 0, output
+    blocker = site.says(
+        "printf '#!/bin/sh\\nsleep 300\\n' >b.sh; qsub -q gpu -l nodes=2:ppn=2,walltime=00:10:00 -j oe -o b.log b.sh"
+    )
+    killed = site.begin("start-job", site.facts)
+    lines = [killed.stdout.readline() for _ in range(3)]
+    assert any("is number 1 of 1 that wait in queue gpu" in line for line in lines), lines
+    killed.kill()
+    assert site.run().phase == "queued"
+    again = site.begin("start-job", site.facts)
+    assert "found as job" in again.stdout.readline()
+    site.says(f"qdel {blocker}")
+    assert "started" in again.stdout.read()
+    assert site.says("qstat").count("mc" + site.facts.mark) == 1
+
+
+def test_the_walltime_ends_a_run_after_a_checkpoint_and_the_next_submission_goes_on_from_it(site):
+    ended = site.waits_until("the end of the walltime", lambda run: run.state in ("failed", "finished"))
+    assert (ended.state, ended.cause) == ("failed", "walltime"), ended
+    saved = max(ended.checkpoints)
+    assert f"step {saved}" in ended.reason and saved < STEPS
+    assert site.processes(DAEMON) == []
+    code, output = site.step("start-job", site.facts)
+    assert code == 0 and "submitted as job" in output
+    assert site.waits_until("the end", lambda run: run.state == "finished").step == STEPS
+    resumed = f"grep -h resuming microcluster/runs/{site.facts.run}/progress.jsonl"
+    assert json.loads(site.says(resumed).splitlines()[-1])["step"] == saved
+
+
+def test_leaving_the_queue_proves_the_end_on_every_node_also_of_what_left_its_step(site):
+    longer = replace(site.facts, job=replace(site.facts.job, max_steps=100_000))
+    code, output = site.step("start-job", longer)
+    assert code == 0, output
+    site.waits_until("a step", lambda run: run.state == "running" and run.step)
+    assert len(site.processes(DAEMON)) == 2
+    code, output = site.step("stop-job", longer)
+    assert "stopped on every machine" in output
+    code, output = site.step("leave-queue", longer)
+    assert code == 0 and "the queue has no job with the stack's mark" in output
+    assert site.processes(DAEMON) == site.processes("train.py") == []
+    assert site.run().state == "stopped"
+
+
+def test_the_receipt_counts_the_node_hours_of_every_submission(site):
+    account = open_account(str(site.facts.account_config_file), {})
+    charges = account.charges(owner_mark.Owner(STACK, site.facts.mark))
+    assert len(charges) == 3 and account.is_emulated
+    assert all(not row.is_open and row.so_far > 0 and row.currency == "node hours" for row in charges)
