@@ -1,6 +1,6 @@
 """Machines and a drive of the emulated Paperspace account: the user, sudo, the startup script, the network, and Samba.
 
-Their images are no part of `make images`: build them with `python -m microcluster.setup.images ml-in-a-box drive`.
+Their images are no part of `make images`; `make test` builds them, and so does `python -m microcluster.setup.images ml-in-a-box drive`.
 """
 
 from __future__ import annotations

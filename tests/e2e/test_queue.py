@@ -1,6 +1,6 @@
 """A run before a queue: Slurm with the Torque wrappers on a login host and two nodes with one home, as containers.
 
-The image is no part of `make images`: build it with `python -m microcluster.setup.images queue`.
+The image is no part of `make images`; `make test` builds it, and so does `python -m microcluster.setup.images queue`.
 """
 
 from __future__ import annotations
