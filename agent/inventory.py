@@ -6,8 +6,9 @@ Arguments: the run's folder, the data set's folder. A file that is still being w
 import hashlib
 import json
 import os
+import sys
 
-from agent import spec
+from agent import shared_folder, spec
 from agent.checkpoints import checkpoints_of
 
 RECORDS = (
@@ -79,4 +80,7 @@ def inventory(folder, data, names):
 
 
 def main(folder, data, *names):
+    silent = shared_folder.why_checkpoints_silent(folder)
+    if silent:
+        sys.exit("the drive with the checkpoints does not answer: " + silent)
     print(json.dumps(inventory(folder, data, names)))

@@ -70,18 +70,12 @@ def checkpoints_in(folder):
         return None
 
 
-def why_drive_silent(folder):
-    """Return why the drive with the run's checkpoints cannot be read, or an empty text; without a drive there is nothing to ask."""
-    logdir = os.path.join(folder, "logdir")
-    return shared_folder.why_silent(logdir + "/") if os.path.islink(logdir) else ""
-
-
 def observe(folder):
     job = text_of(os.path.join(folder, "job.json"))
     code = text_of(os.path.join(folder, "exit_code"))
     failure = text_of(os.path.join(folder, "failure.json"))
     checked = text_of(os.path.join(folder, "preflight.json"))
-    silent = why_drive_silent(folder)
+    silent = shared_folder.why_checkpoints_silent(folder)
     checkpoints = None if silent else checkpoints_in(folder)
     found = checkpoints.found() if checkpoints else []
     return {

@@ -58,6 +58,12 @@ def why_silent(folder):
     return asking.stderr.read().decode("utf-8", "replace").strip()[-200:] if asking.returncode else ""
 
 
+def why_checkpoints_silent(folder):
+    """Return why the checkpoints of a run's folder cannot be listed, or an empty text; without a drive there is nothing to ask."""
+    logdir = os.path.join(folder, "logdir")
+    return why_silent(logdir + "/") if os.path.islink(logdir) else ""
+
+
 def compare(run):
     """Refuse to start while a node does not see what the launcher wrote, or the checkpoint in another length."""
     run.doing = "comparing the shared folder " + run.spec.shared

@@ -3,7 +3,7 @@
 import json
 import os
 
-from agent import spec
+from agent import shared_folder, spec
 from agent.checkpoints import checkpoints_of
 
 FOLDERS = ("logdir", "torn")
@@ -11,7 +11,12 @@ FOLDERS = ("logdir", "torn")
 
 
 def listed(folder):
-    """Return a dict for each checkpoint: its name, step, bytes by kind of file, when it was written, and its flaw."""
+    """Return a dict for each checkpoint: its name, step, bytes by kind of file, when it was written, and its flaw.
+
+    None is listed while the drive on which they lie does not answer.
+    """
+    if shared_folder.why_checkpoints_silent(folder):
+        return []
     run, found = spec.read(os.path.join(folder, spec.FILE)), []
     for place in FOLDERS:
         checkpoints = checkpoints_of(run, os.path.join(folder, place))
