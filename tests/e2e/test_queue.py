@@ -178,7 +178,7 @@ def test_a_command_that_is_killed_while_the_queue_is_busy_finds_its_job_again(si
     again = site.begin("start-job", site.facts)
     assert "found as job" in again.stdout.readline()
     site.says(f"qdel {blocker}")
-    assert "started" in again.stdout.read()
+    assert f"run {site.facts.run}: running" in again.stdout.read()
     assert site.says("qstat").count("mc" + site.facts.mark) == 1
 
 
