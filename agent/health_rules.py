@@ -80,7 +80,7 @@ class HealthRules:
             if self.clean or event.get("training_only"):
                 self.paces.append(event["seconds_per_step"])
             self.clean = True
-        if kind in ("train", "validation") and isinstance(event["loss"], str):
+        if kind in ("train", "validation") and isinstance(event.get("loss"), str):
             where = " at step " + str(event["step"]) if "step" in event else ""
             self.final[NOT_FINITE] = "the " + kind + " loss became " + event["loss"] + where
         if kind == "train":

@@ -31,7 +31,9 @@ ABSENT = "no such container"
 DAEMON_FILE, DOCKER_FOLDER = "/etc/docker/daemon.json", "/var/lib/docker"
 CONTAINERS = 'for file in "$0"/containers/*/config.v2.json; do cat "$file" && echo || exit 1; done'
 """Prints one line of JSON for each container; without any of them it fails, as where the folder is another one."""
-STOPPED = '[ ! -d "$0" ] || [ -e "$0/exit_code" ] || : > "$0/stopped"'
+STOP_FILE = "stopped"
+"""In the run's folder: it is to end, or was ended; a program may look for it and end by itself."""
+STOPPED = '[ ! -d "$0" ] || [ -e "$0/exit_code" ] || : > "$0/{}"'.format(STOP_FILE)
 
 
 def start_time(pid):

@@ -11,7 +11,7 @@ from agent import health_rules, predicted_step, shared_folder, walltime
 from agent.batch import grant
 from agent.parallel import parallel
 from agent.processes import end_all
-from agent.readers.ranks import rank_of
+from agent.readers.ranks import speaker_of
 from agent.replicator import Replicator
 
 LAST_LINES, LINE_SHOWN = 20, 1000
@@ -66,10 +66,10 @@ class Monitor:
 
     def observe(self, line, events):
         """Record one line of the log; return its events as they are written down."""
-        rank = rank_of(line)
+        speaker = speaker_of(line)
         with self.lock:
             if self.explains(line):
-                self.last_lines.setdefault(rank, deque(maxlen=LAST_LINES)).append(line[:LINE_SHOWN])
+                self.last_lines.setdefault(speaker, deque(maxlen=LAST_LINES)).append(line[:LINE_SHOWN])
             events = [self._explained(event) for event in events]
             for event in events:
                 self.rules.observe(event, time.monotonic())
@@ -139,8 +139,9 @@ class Monitor:
         if event["event"] == health_rules.RANK_DIED:
             node = node or self._node_of(event["rank"])
             how = "signal " + str(event["signal"]) if "signal" in event else "exit code " + str(event["exit_code"])
-            self.dead = event["rank"]
-            return dict(event, node=node, text="rank {} on {} ended with {}".format(event["rank"], node, how))
+            self.dead = event.get("process", event.get("rank"))
+            who = event.get("process") or "rank {}".format(event["rank"])
+            return dict(event, node=node, text="{} on {} ended with {}".format(who, node, how))
         if event["event"] == health_rules.NODE_LOST:
             node = self.run.name_of(event["node"])
             return dict(event, node=node, text=node + " is lost to the other machines")
@@ -150,14 +151,13 @@ class Monitor:
 
     def _node_of(self, rank):
         """Return the name of the machine that a rank is on; what the log says of ranks need not be true."""
-        spec = self.run.spec
-        names = [self.run.name_of(address) for address in spec.addresses for _ in range(spec.slots)]
+        names = [self.run.name_of(address) for address in self.run.spec.ranks]
         return names[rank] if rank < len(names) else "no machine of this run"
 
     def lines(self, cause=None):
-        """Return the lines that matter: those of the rank that died, else the last ones of the first rank."""
-        rank = self.dead if cause == health_rules.RANK_DIED else 0
-        return list(self.last_lines.get(rank) or self.last_lines.get(None) or [])
+        """Return the lines that matter: those of the rank that died, else the last ones of the first speaker."""
+        found = self.last_lines.get(self.dead if cause == health_rules.RANK_DIED else 0) or self.last_lines.get(None)
+        return list(found or next(iter(self.last_lines.values()), []))
 
     def _look_on(self):
         seen_at = time.monotonic()

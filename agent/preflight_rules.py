@@ -48,9 +48,8 @@ def judge(found, wanted):
 
 def of_ranks(ranks, wanted):
     """Return the rows on what the ranks said of themselves; ``ranks`` stand in their order."""
-    expected = [address for address in wanted.addresses for _ in range(wanted.slots)]
     seen = [rank["address"] for rank in ranks]
-    rows = [row("ranks", "every rank", ", ".join(seen), ", ".join(expected), _if(seen != expected))]
+    rows = [row("ranks", "every rank", ", ".join(seen), ", ".join(wanted.ranks), _if(seen != wanted.ranks))]
     configs = dict(("rank " + str(rank["rank"]), rank["config"]) for rank in ranks)
     rows.append(_same("configuration", configs, "every rank"))
     rows += _software(ranks, wanted)

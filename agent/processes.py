@@ -6,7 +6,7 @@ import queue
 import subprocess
 import threading
 
-from agent import kill_run, spec
+from agent import kill_run, rank_wrapper, spec
 from agent.parallel import parallel
 
 LINE_BYTES = 1 << 20
@@ -27,7 +27,8 @@ def run_all(run, processes, each_line):
     try:
         for number, process in enumerate(ordered):
             children.append(start(run, process))
-            threading.Thread(target=follow, args=(number, children[number], output), daemon=True).start()
+            args = (number, children[number], output, tag_of(process))
+            threading.Thread(target=follow, args=args, daemon=True).start()
         code, last = 0, ordered[0]
         running, needed = set(range(len(ordered))), set(n for n, one in enumerate(ordered) if one.ends_run)
         while running & needed and not code:
@@ -50,6 +51,8 @@ def run_all(run, processes, each_line):
 def start(run, process):
     """Start a process on its node, with what is known only now in its argv."""
     values = dict(process.environment, **{kill_run.ROLE_VARIABLE: process.role})
+    if process.name:
+        values[rank_wrapper.NAME_VARIABLE] = process.name
     environment = ["{}={}".format(*pair) for pair in sorted(values.items())]
     argv = [filled(word, run) for word in process.argv]
     argv = run.on_node(run.spec.addresses[process.node], ["env"] + environment + argv)
@@ -58,14 +61,22 @@ def start(run, process):
 
 
 def filled(word, run):
-    """Return a word of an argv with the checkpoint that is gone on from, and with the name of this attempt."""
-    return word.replace(spec.CHECKPOINT, run.resumed_from or "").replace(spec.ATTEMPT, run.attempt)
+    """Return a word of an argv with the checkpoint that is gone on from and its step, and with the name of this attempt."""
+    known = {spec.CHECKPOINT: run.resumed_from or "", spec.STEP: str(run.resumed or 0), spec.ATTEMPT: run.attempt}
+    for placeholder, value in sorted(known.items()):
+        word = word.replace(placeholder, value)
+    return word
 
 
-def follow(number, child, output):
-    """Put every line of a child and at last its exit code into the queue."""
+def tag_of(process):
+    """Return what stands in front of each line of a process that has a name."""
+    return "[{}] ".format(process.name).encode() if process.name else b""
+
+
+def follow(number, child, output, tag=b""):
+    """Put every line of a child, with its tag, and at last its exit code into the queue."""
     for line in iter(lambda: child.stdout.readline(LINE_BYTES), b""):
-        output.put((number, line))
+        output.put((number, tag + line))
     output.put((number, child.wait()))
 
 

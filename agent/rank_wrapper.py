@@ -15,6 +15,8 @@ import time
 
 RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "RANK")
 """Of mpirun and of torchrun."""
+NAME_VARIABLE = "MICROCLUSTER_PROCESS"
+"""Of a process that has a name and no rank that is known before it starts."""
 PR_SET_PDEATHSIG = 1
 """Of prctl: the signal that a process gets when its parent dies."""
 
@@ -52,8 +54,9 @@ def run(words_file, argv):
 def leave(words_file, code):
     """Add a line, whole among those of the other ranks of this machine; no disk may change how the rank has ended."""
     how = {"exit_code": code} if code > 0 else {"signal": -code}
-    rank = next(os.environ[name] for name in RANK_VARIABLES if name in os.environ)
-    word = dict(how, rank=int(rank), t=time.time())
+    rank = next((int(os.environ[name]) for name in RANK_VARIABLES if name in os.environ), None)
+    who = {"process": os.environ[NAME_VARIABLE]} if rank is None else {"rank": rank}
+    word = dict(how, t=time.time(), **who)
     with contextlib.suppress(OSError), open(words_file, "a") as file:
         file.write(json.dumps(word) + "\n")
 

@@ -89,7 +89,8 @@ class Replicator:
     def _copy(self, newest, best):
         """Copy to the first machine that takes it, so that the launcher's loss costs one interval at most."""
         step, name = newest
-        files = self._files(name) + [file for one in best for file in self._files(one)]
+        files = self._files(name) + self.run.checkpoints.shared_files(name)
+        files += [file for one in best for file in self._files(one)]
         if best:
             files += [one for one in self.run.checkpoints.lists if os.path.exists(self.run.path("logdir", one))]
         written = os.path.getmtime(self.run.path("logdir", files[0]))

@@ -11,17 +11,28 @@ from types import SimpleNamespace
 
 from agent.batch import grant
 
-VERSION = 3
+VERSION = 4
 """Raised whenever a field changes; version 1 had none."""
 FILE = "job.json"
 CHECKPOINT = "{checkpoint}"
 """In the argv of ``resume_processes``: the path of the checkpoint's first file."""
+STEP = "{step}"
+"""In the same: the checkpoint's step."""
 ATTEMPT = "{attempt}"
 """In any process's argv: a word that is another one for each start of the run."""
 ARGV = [str]
 NUMBER = float
 """An int will do."""
-PROCESS = {"role": str, "node": int, "argv": ARGV, "environment": {str: str}, "order": int, "ends_run": bool}
+PROCESS = {
+    "role": str,
+    "name": str,
+    "node": int,
+    "argv": ARGV,
+    "environment": {str: str},
+    "order": int,
+    "ends_run": bool,
+}
+"""``name`` is what a person knows it by, such as "server 1"; empty where the role says enough."""
 FIELDS = {
     "version": int,
     # What the run is.
@@ -36,6 +47,7 @@ FIELDS = {
     "addresses": [str],
     "names": [str],
     "slots": int,
+    "ranks": [str],  # Where each rank of the training is, by address.
     "interface": str,
     "ssh": ARGV,
     "runtime": str,

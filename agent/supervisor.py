@@ -12,6 +12,7 @@ import signal
 from agent.detach import start, try_lock
 from agent.failure import Failed, Stopped, explained
 from agent.idle import IdleWatch
+from agent.kill_run import STOP_FILE
 from agent.liveness import Liveness
 from agent.preflight_checks import PreflightFailed, preflight
 from agent.prepare import prepare
@@ -24,7 +25,7 @@ TERMINATED = 143
 
 def carry_out(run):
     """Take the run from where it stands to its end."""
-    run.remove("exit_code", "stopped", "failure.json", "preflight.json", "ranks_ended.jsonl")
+    run.remove("exit_code", STOP_FILE, "failure.json", "preflight.json", "ranks_ended.jsonl")
     run.enter("preparing")
     with contextlib.suppress(OSError):  # On a full disk, removing old checkpoints makes room before it is tried again.
         run.keep_ballast()
@@ -72,7 +73,7 @@ def end(run):
         failure = {"cause": cause, "sentence": sentence, "lines": lines}
     except Stopped:
         code = TERMINATED
-        run.write("stopped", "")
+        run.write(STOP_FILE, "")
     except Exception as error:  # noqa: BLE001 - nobody else could tell
         code, failure = 1, explained(error)
     liveness.stop()

@@ -29,7 +29,8 @@ def train(run, processes):
     if verdict:
         raise Failed(verdict[0], verdict[1], code or 1, verdict[2])
     if code:
-        what = "training" if len(processes) == 1 else last.role + " on " + run.spec.names[last.node]
+        who = last.name or last.role
+        what = "training" if len(processes) == 1 else who + " on " + run.spec.names[last.node]
         raise Failed("training", what + " ended with exit code " + str(code), code, monitor.lines())
     monitor.finish_copies()
     if run.spec.shared and monitor.rules.not_copied:

@@ -34,6 +34,10 @@ class Checkpoints:
     def path(self, name):
         return os.path.join(self.logdir, name)
 
+    def shared_files(self, name):
+        """Return files that the program needs with a checkpoint and that others need too: copied with each, and never removed."""
+        return []
+
     def is_best(self, name):
         """Return whether it is the model of an evaluation, which is kept beside the regular checkpoints."""
         return False

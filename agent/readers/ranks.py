@@ -8,6 +8,8 @@ import math
 import re
 
 TAG = re.compile(r"\[\d+,(\d+)\]<std(?:out|err|diag)>:")
+NAME = re.compile(r"\[([a-z]+ \d+)\] ")
+"""In front of a line of a process that has a name; see `agent.processes.tag_of`."""
 COUNT = r"(\d{1,18})"
 NUMBER = r"([-+]?(?:[nN]a[nN]|inf|\d+(?:\.\d+)?(?:[eE][-+]?\d+)?))"
 NO_LIST = -1
@@ -80,6 +82,13 @@ def rank_of(line):
     """Return the rank that wrote a line which ``mpirun --tag-output`` has passed on, or None."""
     tag = TAG.match(line)
     return int(tag.group(1)) if tag else None
+
+
+def speaker_of(line):
+    """Return the rank that wrote a line, or else the name of the process, where the line says it."""
+    rank = rank_of(line)
+    name = NAME.match(line) if rank is None else None
+    return name.group(1) if name else rank
 
 
 def number(text):

@@ -127,6 +127,9 @@ class JobKind(Protocol):
     def processes(self, run: Run, *, resume: bool) -> Sequence[Process]:
         """Return what runs where; ``resume`` goes on from the newest checkpoint."""
 
+    def ranks(self, run: Run) -> Sequence[str]:
+        """Return the address of each process that computes, in the order of their numbers."""
+
     def collective(self, run: Run, argv: Sequence[str]) -> Sequence[Process]:
         """Return what starts ``argv`` as every rank, to prove in the preflight that each reaches every other."""
 
@@ -135,6 +138,9 @@ class JobKind(Protocol):
 
     def checkpoints(self, job: Job) -> AgentModule:
         """Return what knows a whole checkpoint from a torn one."""
+
+    def stop_grace_s(self, job: Job) -> int:
+        """Return how long `fab stop` waits for a program that ends once its run's folder holds STOP_FILE; 0 for any other."""
 
     def schedule(self, job: Job) -> Schedule:
         """Return how often the program tells of itself."""

@@ -161,6 +161,7 @@ class RunFolder:
             "watch_every_s": WATCH_EVERY_S,
             "sample_every_s": SAMPLE_EVERY_S,
             "slots": payload.slots,
+            "ranks": list(kind.ranks(self.run)),
             "data": ["sh", f"{self.path}/data.sh"] if plan else None,
             "stage": list(self._stage()) if plan else [],
             "unstage": ["sh", "-c", UNSTAGE],

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from typing import Literal
 
 from microcluster.jobs.launch import torchrun
-from microcluster.jobs.own_program import OwnProgram, OwnProgramJob
+from microcluster.jobs.own_program import OwnProgram
 from microcluster.jobs.own_program.section import OwnProgramSection
-from microcluster.jobs.rendering import render
 from microcluster.jobs.values import Process, Run
 
 
@@ -26,12 +25,6 @@ class Torchrun(OwnProgram):
     section = TorchrunSection
     stop_order = (torchrun.ROLE,)
     meeting_port = torchrun.PORT
-
-    def environment(self, job: OwnProgramJob, folder: str, program: str) -> str:
-        """Return what makes a virtual environment with the requirements, on top of the PyTorch that the machine brings."""
-        repository = job.source if job.commit else None
-        inputs = {"requirements": job.requirements, "repository": repository, "commit": job.commit, "program": program}
-        return render("torchrun/environment.sh.j2", folder=folder, **inputs)
 
     def on_every_rank(self, run: Run, command: Sequence[str]) -> Sequence[Process]:
         """Return one agent of torchrun for each node."""

@@ -183,6 +183,11 @@ class World:
                 raise ValueError(f"{address} is no private address; ranks talk over the private network only")
 
     @property
+    def ranks(self) -> tuple[str, ...]:
+        """The address of each rank where every slot has one."""
+        return tuple(address for address in self.addresses for _ in range(self.slots))
+
+    @property
     def size(self) -> int:
         """How many ranks there are."""
         return len(self.addresses) * self.slots
@@ -222,6 +227,8 @@ class Process:
     Attributes:
         node: the number of the node that starts it, in rank order.
         order: a lower one starts first.
+        name: such as "server 1", where several processes have one role: it stands in front of every line of the log, and names
+            the process when it dies.
         ends_run: whether the run ends when this process ends.
     """
 
@@ -231,6 +238,7 @@ class Process:
     environment: Mapping[str, str]
     order: int = 0
     ends_run: bool = True
+    name: str = ""
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import agent
 from agent import spec
 from agent.batch import REQUEST
-from agent.kill_run import NO_CONTAINER
+from agent.kill_run import NO_CONTAINER, STOPPED
 from microcluster.analysis.run_state import Outcome, judge
 from microcluster.jobs import image
 from microcluster.jobs.cluster_facts import ClusterFacts
@@ -27,6 +28,7 @@ from microcluster.remote.secrets import ensure_secrets
 from microcluster.remote.ssh_mesh import ensure_ranks_reach
 from microcluster.remote.ssh_ready import wait_for_ssh
 from microcluster.remote.upload_data import send_data
+from microcluster.waiting import NotReadyError, wait_until
 
 AGENT = Path(agent.__file__).parent
 PLACE = AGENT / "place_files.py"
@@ -121,9 +123,15 @@ def _look(launcher: Host, cluster: ClusterFacts) -> Mapping[str, Any]:
     return json.loads(launcher.run(argv, timeout_s=OBSERVE_TIMEOUT_S).stdout)
 
 
-def stop_job(hosts: Sequence[Host], cluster: ClusterFacts) -> dict[str, str]:
-    """End every process of the run; return {host: reason} for hosts on which this is not proved."""
+def stop_job(hosts: Sequence[Host], cluster: ClusterFacts, *, graceful: bool = False) -> dict[str, str]:
+    """End every process of the run; return {host: reason} for hosts on which this is not proved.
+
+    Args:
+        graceful: wait until the program has ended by itself, where the job's kind says that it does.
+    """
     cluster.require("run")
+    if graceful and cluster.job:
+        _let_end(hosts, cluster, kind_of(cluster.job.kind).stop_grace_s(cluster.job))
     if cluster.queue:
         return queue.leave(hosts[0], cluster)
     order = kind_of(cluster.job.kind).stop_order if cluster.job else ()
@@ -133,6 +141,23 @@ def stop_job(hosts: Sequence[Host], cluster: ClusterFacts) -> dict[str, str]:
         hosts, lambda host: _end_runs(host, cluster, "only"), late="no answer in time", timeout_s=STOP_ALL_S
     )
     return {host.facts.name: answer for host, answer in zip(hosts, answers, strict=True) if answer}
+
+
+def _let_end(hosts: Sequence[Host], cluster: ClusterFacts, grace_s: int) -> None:
+    """Leave the word on every host that the run is to end, and wait until it has; what does not end is ended afterwards."""
+    if not grace_s:
+        return
+    folder = RunFolder(cluster).path
+    with suppress(RemoteError, NotReadyError):
+        on_all(hosts, lambda host: host.run(("sh", "-c", STOPPED, folder), timeout_s=STOP_ROLE_S))
+        wait_until(
+            f"the end of run {cluster.run} by itself",
+            lambda: (
+                hosts[0].run(("test", "!", "-d", folder, "-o", "-e", f"{folder}/exit_code"), accept=(0, 1)).exit_code
+                == 0
+            ),
+            timeout_s=grace_s,
+        )
 
 
 def _end_all(hosts: Sequence[Host], cluster: ClusterFacts, mode: str) -> None:

@@ -50,7 +50,7 @@ def stop(context: invoke.Context, stack: str = STACK, json: bool = False) -> int
         if json:
             print_json({"stack": stack, "run": None, "stopped": True, "unclear": {}})
         return 0
-    unclear = remote_job.stop_job(open_hosts(cluster), cluster)
+    unclear = remote_job.stop_job(open_hosts(cluster), cluster, graceful=True)
     if json:
         print_json({"stack": stack, "run": cluster.run, "stopped": not unclear, "unclear": unclear})
     elif unclear:

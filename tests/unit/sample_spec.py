@@ -23,6 +23,7 @@ VALUES: dict[str, Any] = {
         "interface": "eth0",
     },
     **{"addresses": ["10.0.0.0", "10.0.0.1"], "names": ["gpu-0", "gpu-1"], "container": "box", "program_folder": "/"},
+    "ranks": ["10.0.0.0", "10.0.0.0", "10.0.0.1", "10.0.0.1"],
     **{"runtime": "container", "stop_order": ["rank"], "artifacts": []},
     **{"image": "i", "image_digest": "sha256:1", "images": ["sha256:1", "sha256:1"]},
     **{"processes": [], "resume_processes": [], "collective": []},
@@ -41,7 +42,7 @@ VALUES: dict[str, Any] = {
 
 def process(*argv: str, **changes: Any) -> dict[str, Any]:
     """Return one process on the launcher."""
-    usual = {"role": "rank", "node": 0, "environment": {}, "order": 0, "ends_run": True}
+    usual = {"role": "rank", "name": "", "node": 0, "environment": {}, "order": 0, "ends_run": True}
     return {**usual, "argv": list(argv), **changes}
 
 

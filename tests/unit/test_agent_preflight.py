@@ -20,6 +20,7 @@ WANTED = {
     "images": ["sha256:1", "sha256:1"],
     "interface": "eth0",
     "slots": 2,
+    "ranks": ["10.0.0.0", "10.0.0.0", "10.0.0.1", "10.0.0.1"],
     "gpu": "P100",
     "gpu_memory_gb": 16,
     "driver": 418,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 
 from sample_spec import process
@@ -34,6 +35,25 @@ def test_a_process_that_fails_ends_all_and_is_named_with_its_node(folder):
     outcome = carried_out(folder, waits, fails)
     assert (outcome.state, outcome.reason) == ("failed", "worker on gpu-1 ended with exit code 7")
     assert end_run(folder)["ended"] == 0
+
+
+def test_a_process_with_a_name_is_named_in_each_of_its_lines_and_when_it_dies(folder):
+    wrapper = [sys.executable, str(folder / "agent"), "rank_wrapper", str(folder / "notes")]
+    (folder / "note").write_text(f"cat {folder}/notes")
+    waits = process("sh", "-c", "echo hello; exec sleep 300", role="worker", name="worker 0")
+    dies = process(*wrapper, "sh", "-c", "sleep 1; kill -9 $$", role="server", name="server 1", node=1)
+    write_job(
+        folder,
+        processes=[waits, dies],
+        preflight_skipped="not needed here",
+        end=["true"],
+        ended=["sh", str(folder / "note")],
+    )
+    start(folder)
+    outcome = wait_for_end(folder)
+    assert (outcome.cause, outcome.reason[:8]) == ("rank-died", "server 1")
+    assert outcome.reason.endswith("ended with signal 9")
+    assert "[worker 0] hello" in (folder / "job.log").read_text().splitlines()
 
 
 def test_a_process_that_does_not_matter_is_ended_when_those_that_matter_have_ended(folder):

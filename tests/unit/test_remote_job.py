@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import subprocess
 from collections.abc import Sequence
 
@@ -10,6 +11,7 @@ import pytest
 from fake_machine import FACTS
 from test_jobs_run_spec import CLUSTER
 
+from microcluster.jobs.kind import kind_of
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote import job
 from microcluster.remote.errors import Completed, RemoteError, UnreachableError
@@ -23,11 +25,12 @@ class Losing(Host):
         super().__init__(FACTS, "root", "/nowhere")
         self.losses = losses
 
-    def run(self, argv: Sequence[str], *, stdin: str = "", timeout_s: float = 30.0, accept: Sequence[int] = (0,)):  # noqa: ARG002
+    def run(self, argv: Sequence[str], *, stdin: str = "", timeout_s: float = 30.0, accept: Sequence[int] = (0,)):
         if self.losses:
             self.losses -= 1
             raise UnreachableError("running `python3` on gpu-0: no answer after 30.0 s.")
-        done = subprocess.run(argv, input=stdin, capture_output=True, text=True, timeout=timeout_s, check=True)
+        done = subprocess.run(argv, input=stdin, capture_output=True, text=True, timeout=timeout_s, check=False)
+        assert done.returncode in accept, done.stderr
         return Completed(done.returncode, done.stdout, done.stderr)
 
 
@@ -47,6 +50,19 @@ def test_a_run_folder_of_an_earlier_version_is_a_sentence_with_the_next_step(tmp
     (folder / "job.json").write_text('{"run": "abcdef012345", "max_steps": 300}')
     with pytest.raises(RemoteError, match=r"another version of microcluster wrote it .*\(make up\)"):
         job.observe(Losing(0), known)
+
+
+def test_a_graceful_stop_lets_a_program_that_looks_for_the_file_end_by_itself(tmp_path, monkeypatch):
+    known = dataclasses.replace(CLUSTER, mount_point=str(tmp_path), run="abcdef012345")
+    folder = tmp_path / "runs" / "abcdef012345"
+    folder.mkdir(parents=True)
+    monkeypatch.setattr(type(kind_of(known.job.kind)), "stop_grace_s", lambda kind, job: 60)
+    program = (
+        f"until [ -e {folder}/stopped ]; do sleep 0.1; done; echo saved > {folder}/last; echo 0 > {folder}/exit_code"
+    )
+    with subprocess.Popen(["sh", "-c", program], env={"MICROCLUSTER_RUN": "abcdef012345", "PATH": os.environ["PATH"]}):
+        assert job.stop_job([Losing(0)], known, graceful=True) == {}
+    assert (folder / "last").read_text() == "saved\n"
 
 
 def test_what_is_placed_in_the_runs_folder_is_what_observing_it_runs(tmp_path):

@@ -106,6 +106,10 @@ class OpenSeq2Seq:
         """Return the same mpirun with another program."""
         return [on_every_rank(run, (*argv, WORLD))]
 
+    def ranks(self, run: Run) -> Sequence[str]:
+        """Return one rank for each slot."""
+        return run.world.ranks
+
     def reader(self, job: OpenSeq2SeqJob) -> AgentModule:
         """Return what reads the log of ``run.py``."""
         return AgentModule("openseq2seq")
@@ -113,6 +117,10 @@ class OpenSeq2Seq:
     def checkpoints(self, job: OpenSeq2SeqJob) -> AgentModule:
         """Return what knows the framework's checkpoints."""
         return AgentModule("tensorflow")
+
+    def stop_grace_s(self, job: OpenSeq2SeqJob) -> int:
+        """Return 0: it looks for no file."""
+        return 0
 
     def schedule(self, job: OpenSeq2SeqJob) -> Schedule:
         """Return the steps between evaluations and between loss lines."""

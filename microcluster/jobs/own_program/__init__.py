@@ -27,6 +27,8 @@ from microcluster.jobs.values import (
 )
 
 PROGRAM = "the user's own program"
+NOT_OF_THE_RUN = ("stall_s", "stop_grace_s", "preflight", "data", "max_steps")
+"""Fields that may change while a run stays the same one."""
 PROGRAM_FOLDER = "/opt/program"
 """Of a program that the image brings; one that the stack sends lies in the run's folder."""
 
@@ -107,8 +109,11 @@ class OwnProgram:
         text = render("own_program/Dockerfile", **inputs, **dataclasses.asdict(added))
         return Image(text, PROGRAM, PROGRAM_FOLDER if added.repository else None)
 
-    def environment(self, job: OwnProgramJob, folder: str, program: str) -> None:
-        """Return None: it runs in its image only."""
+    def environment(self, job: OwnProgramJob, folder: str, program: str) -> str:
+        """Return what makes a virtual environment with the requirements, on top of the packages that the machine brings."""
+        repository = job.source if job.commit else None
+        inputs = {"requirements": job.requirements, "repository": repository, "commit": job.commit, "program": program}
+        return render("own_program/environment.sh.j2", folder=folder, **inputs)
 
     def secrets(self, job: OwnProgramJob) -> tuple[str, ...]:
         """Return the key of Weights & Biases for a program that brings the package."""
@@ -127,15 +132,23 @@ class OwnProgram:
         return {self.config_file: self._config(run.job), **texts}
 
     def processes(self, run: Run, *, resume: bool) -> Sequence[Process]:
-        """Return what starts the program as every rank; ``{checkpoint}`` is left for the agent, which knows the newest one."""
+        """Return what starts the program as every rank."""
+        program = self.program(run, resume=resume)
+        tracked = wandb.tracked(run, program) if wandb.is_used(run.job.requirements) else program
+        return self.on_every_rank(run, (*run.wrapper, *tracked))
+
+    def program(self, run: Run, *, resume: bool) -> tuple[str, ...]:
+        """Return the argv of the program: Python, the script, its arguments; ``{checkpoint}`` and ``{step}`` are left for the agent, which knows the newest one."""
         job: OwnProgramJob = run.job
         words = shlex.split(job.arguments) + (shlex.split(job.resume or "") if resume else [])
         values = {"{logdir}": f"{run.path}/logdir", "{maxSteps}": str(job.max_steps)}
         for placeholder, value in values.items():
             words = [word.replace(placeholder, value) for word in words]
-        program = ("python", f"{run.folder}/{job.script}", *words)
-        tracked = wandb.tracked(run, program) if wandb.is_used(job.requirements) else program
-        return self.on_every_rank(run, (*run.wrapper, *tracked))
+        return ("python", f"{run.folder}/{job.script}", *words)
+
+    def ranks(self, run: Run) -> Sequence[str]:
+        """Return one rank for each slot."""
+        return run.world.ranks
 
     def reader(self, job: OwnProgramJob) -> AgentModule:
         """Return what reads JSON lines, or lines by the user's pattern."""
@@ -146,6 +159,10 @@ class OwnProgram:
     def checkpoints(self, job: OwnProgramJob) -> AgentModule:
         """Return what knows the files that the user's pattern names."""
         return AgentModule("files", {"pattern": job.checkpoints})
+
+    def stop_grace_s(self, job: OwnProgramJob) -> int:
+        """Return 0: nobody knows whether it looks for a file."""
+        return 0
 
     def schedule(self, job: OwnProgramJob) -> Schedule:
         """Return what nobody knows beforehand."""
@@ -173,5 +190,5 @@ class OwnProgram:
     def _config(job: OwnProgramJob) -> str:
         """Return what is written down of the job: each file by its hash, because the text lies beside it."""
         shown = {**dataclasses.asdict(job), "files": {file.name: file.sha256 for file in job.files}}
-        left_out = ("stall_s", "preflight", "data", "max_steps", *(() if job.commit else ("source",)))
+        left_out = (*NOT_OF_THE_RUN, *(() if job.commit else ("source",)))
         return json.dumps({key: shown[key] for key in shown if key not in left_out}, indent=1, sort_keys=True) + "\n"

@@ -16,7 +16,7 @@ SCRIPT = re.compile(r"(?!.*\.\.)[A-Za-z0-9_][A-Za-z0-9_./-]*\.py")
 REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(\[[a-z0-9,_-]+\])?==[A-Za-z0-9.+!-]+")
 
 
-def _matching(pattern: re.Pattern[str], what: str) -> AfterValidator:
+def matching(pattern: re.Pattern[str], what: str) -> AfterValidator:
     def check(value: str) -> str:
         if not pattern.fullmatch(value):
             raise ValueError(f"{value[:80]!r} is not {what}")
@@ -36,7 +36,7 @@ def _words(value: str) -> str:
     return value
 
 
-def _pattern(value: str) -> str:
+def regular_expression(value: str) -> str:
     try:
         names = set(re.compile(value).groupindex)
     except re.error as error:
@@ -46,8 +46,8 @@ def _pattern(value: str) -> str:
     return value
 
 
-def _progress(value: str) -> str:
-    return value if value == "json" else _pattern(value)
+def json_or_pattern(value: str) -> str:
+    return value if value == "json" else regular_expression(value)
 
 
 Words = Annotated[StrictStr, Field(max_length=LONGEST), AfterValidator(_words)]
@@ -56,13 +56,13 @@ Words = Annotated[StrictStr, Field(max_length=LONGEST), AfterValidator(_words)]
 class OwnProgramSection(Section):
     """One run of the user's own program. ``{logdir}``, ``{maxSteps}`` and ``{checkpoint}`` are filled in."""
 
-    source: Annotated[StrictStr, _matching(SOURCE, "a folder, or the https address of a repository")]
+    source: Annotated[StrictStr, matching(SOURCE, "a folder, or the https address of a repository")]
     commit: Annotated[StrictStr, Field(pattern=r"^[0-9a-f]{40}$")] | None = None
-    script: Annotated[StrictStr, _matching(SCRIPT, "the path of a Python script below the source")]
+    script: Annotated[StrictStr, matching(SCRIPT, "the path of a Python script below the source")]
     arguments: Words = ""
     requirements: tuple[
-        Annotated[StrictStr, _matching(REQUIREMENT, "a pinned requirement; for example numpy==1.23.5")], ...
+        Annotated[StrictStr, matching(REQUIREMENT, "a pinned requirement; for example numpy==1.23.5")], ...
     ] = ()
-    progress: Annotated[StrictStr, Field(max_length=LONGEST), AfterValidator(_progress)] = "json"
-    checkpoints: Annotated[StrictStr, Field(max_length=LONGEST), AfterValidator(_pattern)]
+    progress: Annotated[StrictStr, Field(max_length=LONGEST), AfterValidator(json_or_pattern)] = "json"
+    checkpoints: Annotated[StrictStr, Field(max_length=LONGEST), AfterValidator(regular_expression)]
     resume: Words | None = None
