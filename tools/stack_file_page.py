@@ -39,6 +39,25 @@ RANGES = {
     "job.checkpoints": "pattern of their names in `{logdir}`, with the group `step`; the last step has to save one",
     "job.data": "https address of a tar (`#sha256=HEX` pins it), or a folder or tar of this computer",
 }
+OF_KINDS = {
+    "mxnet": {
+        "job.maxSteps": "1 to 10,000,000: epochs",
+        "job.resume": "what is added to go on; `{checkpoint}` is the newest checkpoint, `{step}` its epoch",
+        "job.progress": "`mxnet`: MXNet's own lines; or as for the other programs",
+        "job.checkpoints": "`mxnet`: `model-0003.params`; or as for the other programs",
+        "job.mxnetVersion": "the version in the image or on the machines; the preflight compares",
+        "job.gcType": "`none`, `2bit`: the latter up to MXNet 1.6.0",
+        "job.gcThreshold": "above 0",
+        "job.stopGraceS": "0 to 3,600: how long `fab stop` waits for a program that looks for `MICROCLUSTER_STOP_FILE`",
+        "job.network": "as the script calls it; with it the keys below become arguments",
+        "job.dataTrain": "path of a RecordIO file that is on every machine",
+        "job.dataVal": "path of a RecordIO file that is on every machine",
+        "job.imageShape": "channels, height, width: `3,224,224`",
+        "job.lrStepEpochs": "epochs after which the rate is lowered",
+        "job.batchSize": "of one worker",
+    },
+}
+"""What the keys of a kind mean where that is not what they mean elsewhere."""
 TIME_SCALE = (
     f"number | 1 | above 0 and up to {rules.LONGEST_TIME_SCALE}: the unit of all waits of the provider, for tests"
 )
@@ -61,7 +80,13 @@ def tables() -> str:
     text += ["The container:", "", *HEAD, *_rows("container", Container, _origins("v100"))]
     for kind in KINDS:
         own = _origins(STACKS[kind]) if kind in STACKS else {}
-        text += ["", f"With `kind: {kind}`:", "", *HEAD, *_rows("job", kind_of(kind).section, own)]
+        text += [
+            "",
+            f"With `kind: {kind}`:",
+            "",
+            *HEAD,
+            *_rows("job", kind_of(kind).section, own, OF_KINDS.get(kind, {})),
+        ]
     return "\n".join(text)
 
 

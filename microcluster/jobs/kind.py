@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, StrictStr
 
 from microcluster.jobs.contract import JobKind
 
-KINDS = {name: f"microcluster.jobs.{name}" for name in ("openseq2seq", "horovod", "torchrun", "texar")}
+KINDS = {name: f"microcluster.jobs.{name}" for name in ("openseq2seq", "horovod", "torchrun", "texar", "mxnet")}
 """The module of each kind, which holds it as KIND."""
 DEFAULT = "openseq2seq"
 """Of facts and run folders that were written before there was a second kind."""

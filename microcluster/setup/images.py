@@ -1,4 +1,4 @@
-"""Build the local stack's images from Debian and Python packages: ``python -m microcluster.setup.images [machine training torch]``."""
+"""Build the local stack's images from Debian and Python packages: ``python -m microcluster.setup.images [machine training torch mxnet]``."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from microcluster.setup.image_inputs import Image
 from microcluster.setup.package_sources import HostSettingsError
 from microcluster.setup.trainer_source import Source, SourceError, find, inputs
 
-BASE, TRAINING, TORCH = "base", "training", "torch"
+BASE, TRAINING, TORCH, MXNET = "base", "training", "torch", "mxnet"
 IMAGES = ("machine", TRAINING)  # of the local stack
 PAPERSPACE = ("ml-in-a-box", "drive")  # of the emulated Paperspace account
 QUEUE = ("queue",)  # of the emulated site with a queue
-ALL = (*IMAGES, TORCH, *PAPERSPACE, *QUEUE)
+ALL = (*IMAGES, TORCH, MXNET, *PAPERSPACE, *QUEUE)
 PARENTS = {
     BASE: (),
     "torch-base": (),
@@ -40,7 +40,7 @@ PARENTS = {
 """What an image stands on, and what it copies from; every other one stands on the base."""
 USUAL_S = {
     **{"base": 30, "machine": 60, "training": 300, "torch-base": 60, "torch": 10, "ml-in-a-box": 60, "drive": 30},
-    "queue": 90,
+    **{"queue": 90, "mxnet": 90},
 }
 REPEAT_S = 30  # Between two progress lines.
 API_TIMEOUT_S = 1800  # One step of a build may take long without output.
@@ -182,8 +182,8 @@ def main(arguments: list[str] | None = None) -> int:
         "images",
         nargs="*",
         metavar="image",
-        help="machine, training; torch for PyTorch; ml-in-a-box and drive for the emulated Paperspace account; queue for the "
-        "emulated site with a queue; without a name the first two",
+        help="machine, training; torch for PyTorch; mxnet for MXNet; ml-in-a-box and drive for the emulated Paperspace account; "
+        "queue for the emulated site with a queue; without a name the first two",
     )
     names = tuple(parser.parse_args(arguments).images) or IMAGES
     if unknown := set(names) - set(ALL):

@@ -14,8 +14,8 @@ from xdist.scheduler import LoadScopeScheduling
 
 from emulator.machines import MACHINE_IMAGE
 
-OF_THE_PRODUCT = ("test_own_program", "test_texar", "test_torchrun", "test_whole_way")
-APART = ("test_mxnet", "test_paperspace", "test_paperspace_machines", "test_queue")
+OF_THE_PRODUCT = ("test_mxnet", "test_own_program", "test_texar", "test_torchrun", "test_whole_way")
+APART = ("test_paperspace", "test_paperspace_machines", "test_queue")
 """Files whose tests have an account of their own on the same networks, and those on networks of their own.
 
 All others share the two machines of `remote_cluster`.

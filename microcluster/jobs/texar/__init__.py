@@ -139,6 +139,10 @@ class Texar:
         """Return the same mpirun with another program."""
         return [on_every_rank(run, (*argv, WORLD))]
 
+    def ranks(self, run: Run) -> Sequence[str]:
+        """Return one rank for each slot."""
+        return run.world.ranks
+
     def reader(self, job: TexarJob) -> AgentModule:
         """Return what reads the log of the example."""
         return AgentModule("texar")
@@ -146,6 +150,10 @@ class Texar:
     def checkpoints(self, job: TexarJob) -> AgentModule:
         """Return what knows the checkpoints of our own program; Texar's writes none."""
         return AgentModule("tensorflow") if job.trainer else NO_CHECKPOINTS
+
+    def stop_grace_s(self, job: TexarJob) -> int:
+        """Return 0: it looks for no file."""
+        return 0
 
     def schedule(self, job: TexarJob) -> Schedule:
         """Return that a loss follows each epoch, and its evaluation, which names its step, right after it."""

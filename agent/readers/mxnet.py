@@ -1,0 +1,105 @@
+"""The log of MXNet's Module.fit and Speedometer, each line behind the name of the worker that wrote it.
+
+A step is an epoch. Up to 1.3 a line has ``Batch [40]``, from 1.4 on ``Batch [20-40]`` (python/mxnet/callback.py of apache/mxnet). Speeds
+are added up over all workers; accuracies are the first worker's, which says them of its own share of the data.
+"""
+
+import re
+
+from agent.readers.ranks import COUNT, NUMBER, PATTERNS, RankReader, number, speaker_of
+
+FIRST = "worker 0"
+LOSSES = ("cross-entropy", "nll-loss")
+EPOCH = r"Epoch\[" + COUNT + r"\] "
+
+
+class Reader(RankReader):
+    """Remembers the figures of the epoch that is under way, and the speeds that some workers have still to tell."""
+
+    def __init__(self, options=None):
+        super().__init__(options)
+        self.speaker, self.at, self.speeds, self.trained_on = FIRST, None, {}, {}
+
+    def read(self, line):
+        self.speaker = speaker_of(line) or FIRST
+        return super().read(line)
+
+    def events_in(self, text):
+        return self.matches(text, OWN_PATTERNS + PATTERNS)
+
+    def batch(self, match):
+        """Return the step once for each epoch, and the speed of all workers together at the batch before."""
+        at = int(match.group(1)), int(match.group(2))
+        events = []
+        if self.step is None or self.step < at[0]:
+            self.step = at[0]
+            events.append({"event": "train", "step": self.step})
+        if at != self.at:
+            events += self.speed()
+            self.at = at
+        self.speeds[self.speaker] = number(match.group(3))
+        return events
+
+    def speed(self):
+        """Return the sum of what the workers have told of a batch: they are in step, so all have when one tells of the next."""
+        told, self.speeds = self.speeds, {}
+        if not told or not all(isinstance(one, float) for one in told.values()):
+            return []
+        return [metric("samples_per_second", self.at[0], round(sum(told.values()), 2))]
+
+    def trained_figure(self, match):
+        """Keep a figure of the epoch until the line that ends it."""
+        if self.speaker == FIRST:
+            self.trained_on[match.group(2)] = number(match.group(3))
+        return []
+
+    def epoch_over(self, match):
+        """Return the step that is done, with its loss where one is logged, and how long it took."""
+        if self.speaker != FIRST:
+            return []
+        self.step, figures, self.trained_on = int(match.group(1)) + 1, self.trained_on, {}
+        loss = [figures[name] for name in LOSSES if name in figures][:1]
+        events = [
+            {"event": "train", "step": self.step, "loss": loss[0]} if loss else {"event": "train", "step": self.step}
+        ]
+        events += [metric(plain(name), self.step, figures[name]) for name in sorted(figures) if name not in LOSSES]
+        seconds = number(match.group(2))
+        return (
+            self.speed()
+            + events
+            + [
+                {"event": "time", "step": self.step, "seconds_per_step": seconds},
+                {"event": "average_seconds_per_step", "value": seconds},
+            ]
+        )
+
+    def loaded(self, match):
+        return [{"event": "restored", "step": int(match.group(1))}] if self.speaker == FIRST else []
+
+    def validated(self, match):
+        if self.speaker != FIRST:
+            return []
+        step, name, value = int(match.group(1)) + 1, match.group(2), number(match.group(3))
+        if name in LOSSES:
+            return [{"event": "validation", "step": step, "loss": value}]
+        return [metric("validation_" + plain(name), step, value)]
+
+
+def metric(name, step, value):
+    return {"event": "metric", "name": name, "step": step, "value": value}
+
+
+def plain(name):
+    return name.replace("-", "_")
+
+
+OWN_PATTERNS = [
+    (re.compile(pattern), take)
+    for pattern, take in (
+        (EPOCH + r"Batch \[(?:\d{1,18}-)?" + COUNT + r"\]\s+Speed: " + NUMBER + r" samples/sec", Reader.batch),
+        (EPOCH + r"Train-([\w-]+)=" + NUMBER, Reader.trained_figure),
+        (EPOCH + r"Time cost=" + NUMBER, Reader.epoch_over),
+        (EPOCH + r"Validation-([\w-]+)=" + NUMBER, Reader.validated),
+        (r"Loaded model \S+?_" + COUNT + r"\.params", Reader.loaded),
+    )
+]

@@ -1,0 +1,167 @@
+"""MXNet's parameter server on two emulated machines: it trains, loses a server, goes on, is stopped everywhere and reported."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+from product import OPERATOR, Product, install
+
+from microcluster.waiting import wait_until
+
+pytestmark = [pytest.mark.containers, pytest.mark.timeout(1800)]
+
+STACK = "digits"
+NODES = ("gpu-0", "gpu-1")
+CONFIG = f"""config:
+  softlayer:configFile: $MICROCLUSTER_HOME/emulator/softlayer.conf
+  microcluster:cluster:
+    datacenter: lon06
+    flavor: AC1_16X120X100
+    adminCidrs: [{OPERATOR}/32]
+  microcluster:container:
+    image: ngc.microcluster.internal:5000/microcluster/mxnet:local
+  microcluster:job:
+    kind: mxnet
+    source: examples/digits_mxnet
+    script: train.py
+    network: mlp
+    device: cpu
+    dataTrain: /opt/microcluster/digits/train.rec
+    dataVal: /opt/microcluster/digits/val.rec
+    imageShape: 1,8,8
+    numClasses: 10
+    numExamples: 1497
+    batchSize: 32
+    dispBatches: 10
+    arguments: --pace 0.05
+    stopGraceS: 60
+    maxSteps: 10000
+"""
+UP_LIMIT_S, TRAINS_LIMIT_S = 1200, 900
+KILL_SERVER = (
+    "grep -slz ^DMLC_ROLE=server$ /proc/[0-9]*/environ | sed s/environ/cmdline/ | xargs grep -slz train.py "
+    "| xargs grep -sLz ^rank_wrapper$ | cut -d/ -f3 | xargs kill -9"
+)
+"""The server of a machine, and not the wrapper that waits for its end."""
+LEFT = "grep -slz ^MICROCLUSTER_RUN= /proc/[0-9]*/environ | wc -l"
+ROLES = "grep -shz ^DMLC_ROLE= /proc/[0-9]*/environ | tr '\\0' '\\n' | sort -u"
+
+
+@pytest.fixture(scope="module")
+def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    product = install(tmp_path_factory.mktemp("product"), port)
+    stacks = product.folder / "stacks"
+    (salt,) = re.findall(r"^encryptionsalt: .*$", (stacks / "Pulumi.local.yaml").read_text(), re.MULTILINE)
+    (stacks / f"Pulumi.{STACK}.yaml").write_text(f"{CONFIG}{salt}\n")
+    yield product
+    product.run(f"make down STACK={STACK} DISCARD=1", 600)
+    product.run(".venv/bin/python -m emulator reset", 300)
+
+
+def status(product: Product) -> dict[str, object]:
+    """Return what `fab status` knows, nothing before there is a stack."""
+    answer = product.plain(f"fab status --stack {STACK} --json", 120)
+    return json.loads(answer.stdout) if answer.stdout.startswith("{") else {}
+
+
+def on(product: Product, node: str, line: str) -> str:
+    answer = product.plain(f'fab ssh --stack {STACK} {node} -- "{line}"', 60)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    return answer.stdout.strip()
+
+
+def events(product: Product) -> list[dict[str, object]]:
+    shown = on(product, NODES[0], f"cat /data/runs/{status(product)['run']}/progress.jsonl")
+    return [json.loads(line) for line in shown.splitlines()]
+
+
+def trains(product: Product, epochs: int) -> bool:
+    now = status(product)
+    assert now.get("state") in (None, "absent", "preparing", "running"), now
+    return int(now.get("step") or 0) >= epochs
+
+
+@pytest.fixture(scope="module")
+def broken(product: Product) -> dict[str, object]:
+    """The run after the server of the second machine was killed."""
+    output = (product.home / "up.log").open("wb")
+    with subprocess.Popen(
+        ["bash", "-c", f"exec make up STACK={STACK}"], cwd=product.folder, env=product.env, stdout=output, stderr=output
+    ) as up:
+
+        def is_under_way() -> bool:
+            assert up.poll() is None, (product.home / "up.log").read_text()
+            return trains(product, 3)
+
+        wait_until("three epochs", is_under_way, timeout_s=TRAINS_LIMIT_S)
+        assert on(product, NODES[0], ROLES).split() == [
+            f"DMLC_ROLE={role}" for role in ("scheduler", "server", "worker")
+        ]
+        on(product, NODES[1], KILL_SERVER)
+        assert up.wait(UP_LIMIT_S) != 0
+    return status(product)
+
+
+@pytest.fixture(scope="module")
+def stopped(product: Product, broken: dict[str, object]) -> dict[str, object]:
+    """The run after it went on for some epochs and was stopped."""
+    answer = product.plain(f"fab resume --stack {STACK}", 300)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    epochs = int(str(broken["step"])) + 3
+    wait_until(f"epoch {epochs}", lambda: trains(product, epochs), timeout_s=TRAINS_LIMIT_S)
+    answer = product.plain(f"fab stop --stack {STACK}", 300)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    return status(product)
+
+
+def test_a_server_that_dies_ends_the_run_with_its_role_and_node_and_nothing_is_left_anywhere(
+    product: Product, broken: dict[str, object]
+) -> None:
+    assert (broken["state"], broken["cause"]) == ("failed", "rank-died")
+    assert broken["reason"] == "server 1 on gpu-1 ended with signal 9"
+    assert [on(product, node, LEFT) for node in NODES] == ["0", "0"]
+
+
+def test_the_run_goes_on_from_its_newest_epoch(product: Product, stopped: dict[str, object]) -> None:
+    found = [event for event in events(product) if event["event"] in ("resuming", "restored")]
+    assert [event["event"] for event in found] == ["resuming", "restored"]
+    assert found[0]["step"] == found[1]["step"] >= 3
+
+
+def test_all_workers_end_after_the_same_epoch_with_its_checkpoint_and_nothing_is_left_anywhere(
+    product: Product, stopped: dict[str, object]
+) -> None:
+    assert stopped["state"] == "stopped"
+    assert [on(product, node, LEFT) for node in NODES] == ["0", "0"]
+    log = on(product, NODES[0], f"cat /data/runs/{stopped['run']}/job.log")
+    assert log.count("stopped at the end of an epoch") == 2
+    saved = re.findall(r"-(\d{4})\.params", on(product, NODES[0], f"ls /data/runs/{stopped['run']}/logdir"))
+    assert int(max(saved)) == stopped["step"]
+
+
+def test_the_preflight_added_up_over_the_servers_with_the_same_data_on_every_node(
+    product: Product, stopped: dict[str, object]
+) -> None:
+    checks = json.loads(product.plain(f"fab status --stack {STACK} --preflight --json", 60).stdout)["checks"]
+    rows = {row["check"]: row["verdict"] for row in checks}
+    assert [rows[check] for check in ("MXNet", "train.rec", "ranks", "allreduce", "meeting port")] == ["ok"] * 5
+
+
+def test_the_report_draws_accuracies_that_rise_and_the_speed_of_all_workers(
+    product: Product, stopped: dict[str, object]
+) -> None:
+    report = json.loads(product.plain(f"fab report --stack {STACK} --json", 120).stdout)
+    for curve in ("accuracy", "validation_accuracy"):
+        values = [value for _, value in report["curves"][curve]]
+        assert values[-1] > max(0.8, values[0])
+    assert report["metrics"]["samples_per_second"] > 0
+    losses = [loss for _, loss in report["curves"]["train"]]
+    assert losses[-1] < losses[0]
