@@ -31,6 +31,7 @@ REPLACE_ON = frozenset(
 )
 """Everything: the vendor changes a type only within a group and a disk only upwards, and only while the machine is off."""
 TIMEOUT_S = 90 * 60.0
+STATIC = "static"
 OUTPUTS = ("publicIp", "privateIp", "hostKey", "pricePerHour", "accountId")
 
 
@@ -94,7 +95,7 @@ def update(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapp
     """Go on with a machine that was not ready, start one that is off, and put off what would stop it."""
     backend, spec = op.backend(old.get("accountId")), MachineSpec.of(inputs)
     key = host_key.derive(Owner(op.stack, spec.mark), spec.hostname, spec.public_key)
-    return _finish(op, backend, spec, resource_id, key.public)
+    return _finish(op, backend, spec, resource_id, key.public, was_ready=True)
 
 
 def delete(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapping[str, Any]) -> None:
@@ -153,18 +154,30 @@ def _adopt(op: Operation, spec: MachineSpec, script: Thing, found: Thing) -> str
 
 
 def _finish(
-    op: Operation, backend: Backend, spec: MachineSpec, machine_id: str, public_host_key: str
+    op: Operation,
+    backend: Backend,
+    spec: MachineSpec,
+    machine_id: str,
+    public_host_key: str,
+    *,
+    was_ready: bool = False,
 ) -> dict[str, Any]:
-    """Wait until the machine is ready; from here on it costs money."""
+    """Wait until the machine is ready; from here on it costs money. One that was ready before may have lost its address."""
     owner, account = Owner(op.stack, spec.mark), backend.account
     known = {"hostKey": public_host_key, "accountId": backend.identity().account_id}
     building = Readiness(op, backend, owner, machine_id, spec.hostname)
     with machine.recorded(op, building, known):
+        wants_address = was_ready and spec.public_ip_type == STATIC
 
         def look() -> Thing | Pending:
+            nonlocal wants_address
             state = building.look()
-            if isinstance(state, Pending) and building.seen and building.seen.row.get("state") == machine_view.OFF:
-                _start(account, machine_id)
+            row = building.seen.row if building.seen else {}
+            if wants_address and machine_view.lacks_static_address(row):
+                wants_address = _restore_address(account, row)
+                return Pending("it has lost its static address and gets another one")
+            if isinstance(state, Pending) and row.get("state") == machine_view.OFF:
+                _try(account, "PATCH", f"{MACHINES}/{machine_id}/start", {})
             return state
 
         ready = wait_until(f"{building.what} ready", look, op.deadline, op.log.progress)
@@ -174,10 +187,26 @@ def _finish(
     return {**ready.outputs, **known}
 
 
-def _start(account: Account, machine_id: str) -> None:
+def _restore_address(account: Account, row: Mapping[str, Any]) -> bool:
+    """Give a machine another static address, where a deletion was stopped after it had released the old one.
+
+    Only a machine that is off can get one: return whether that is still to be waited for. It is given once, as a late view would
+    make it twice. The vendor says of no update that it brings an address where the kind stays: so the kind changes twice.
+    """
+    path = f"{MACHINES}/{row['id']}"
+    if row["state"] == machine_view.READY:
+        _try(account, "PATCH", f"{path}/stop", {})
+        return True
+    machine_lookup.release_address(account, row["id"], None)
+    for kind in ("dynamic", STATIC):
+        _try(account, "PUT", path, {"publicIpType": kind})
+    return False
+
+
+def _try(account: Account, method: str, path: str, body: Mapping[str, Any]) -> None:
+    """Ask for something whose effect the next look shows: it may be so by now, as lists lag, or the answer may get lost."""
     try:
-        account.api.once("PATCH", f"{MACHINES}/{machine_id}/start", {})
+        account.api.once(method, path, body)
     except ApiError as error:
-        # It may be on by now, as lists lag, or the answer got lost: the next look tells.
         if error.is_forbidden:
             raise

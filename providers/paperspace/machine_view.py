@@ -135,6 +135,12 @@ def is_stuck(row: Row, events: Sequence[Row]) -> bool:
     return has_ended or (created is not None and datetime.now(UTC) - created > STUCK)
 
 
+def lacks_static_address(row: Row) -> bool:
+    """Tell whether a machine that is off or ready has no address of its own."""
+    has_one = row.get("publicIpType") == "static" and row.get("publicIp")
+    return row.get("state") in (OFF, READY) and not has_one
+
+
 def _unready(row: Row, state: str, events: Sequence[Row]) -> Pending | None:
     if state != READY:
         event = of_name(events, "create")

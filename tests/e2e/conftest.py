@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import docker
 import pytest
@@ -14,6 +17,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 from emulator.machines import MACHINE_IMAGE
 
+RESULTS = Path(__file__).parents[2] / "artifacts" / "e2e.json"
 OF_THE_PRODUCT = ("test_mxnet", "test_own_program", "test_texar", "test_torchrun", "test_whole_way")
 APART = ("test_paperspace", "test_paperspace_machines", "test_queue")
 """Files whose tests have an account of their own on the same networks, and those on networks of their own.
@@ -24,6 +28,8 @@ All others share the two machines of `remote_cluster`.
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "containers: needs root, a Docker daemon and the machine image")
+    if not hasattr(config, "workerinput"):  # The process that hands out the tests sees all of their results.
+        config.pluginmanager.register(Results())
 
 
 class ByMachines(LoadScopeScheduling):
@@ -36,6 +42,26 @@ class ByMachines(LoadScopeScheduling):
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByMachines:
     return ByMachines(config, log)
+
+
+class Results:
+    """What each file of tests did, for the table of systems; see tools/systems_page.py."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, dict[str, Any]] = {}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        day = datetime.now(UTC).date().isoformat()
+        file = self.files.setdefault(report.nodeid.split("::")[0], {"outcomes": {}, "seconds": 0.0, "day": day})
+        file["seconds"] += report.duration
+        if report.when == "call" or report.outcome != "passed":
+            file["outcomes"][report.outcome] = file["outcomes"].get(report.outcome, 0) + 1
+
+    def pytest_sessionfinish(self) -> None:
+        """Add to the results of earlier runs."""
+        before = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+        RESULTS.parent.mkdir(exist_ok=True)
+        RESULTS.write_text(json.dumps({**before, **self.files}, indent=1, sort_keys=True))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

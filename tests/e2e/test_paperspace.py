@@ -44,7 +44,7 @@ class Team:
     def machines(self) -> dict[str, str]:
         """Return the ids of the account's machines by name, nothing before it runs."""
         try:
-            return {each["name"]: each["id"] for each in self.ask("GET", "/machines")["items"]}
+            return {each["name"].split(".")[0]: each["id"] for each in self.ask("GET", "/machines")["items"]}
         except requests.ConnectionError:
             return {}
 

@@ -11,7 +11,7 @@ import pytest
 from emulator.softlayer.settings import Settings
 from microcluster import config
 from microcluster.analysis import failure_hints
-from tools import stack_file_page
+from tools import stack_file_page, systems_page
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
@@ -69,6 +69,15 @@ def test_the_readme_fits_and_its_picture_is_small() -> None:
 def test_the_table_of_the_stack_file_is_that_of_the_model() -> None:
     page = stack_file_page.PAGE.read_text()
     assert page == stack_file_page.written(), "Write it again: python -m tools.stack_file_page"
+
+
+def test_the_table_of_systems_has_every_stack_file_and_keeps_the_results_that_it_has() -> None:
+    page = systems_page.PAGE.read_text()
+    assert page == systems_page.written({}), "Write it again: python -m tools.systems_page"
+    [row] = [line for line in page.splitlines() if "| `torchrun-local` |" in line]
+    new = {"tests/e2e/test_torchrun.py": {"outcomes": {"passed": 4, "failed": 1}, "seconds": 90, "day": "2026-11-23"}}
+    assert row not in systems_page.written(new)
+    assert "| 1 failed, 4 passed in 1.5 min on 2026-11-23 |" in systems_page.written(new)
 
 
 @pytest.mark.parametrize("stack", ["p100", "v100"])

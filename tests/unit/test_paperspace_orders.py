@@ -220,6 +220,17 @@ def test_a_machine_that_somebody_stopped_is_started_by_the_next_update(team, ren
     assert renter.read("Machine", made, inputs) is not None
 
 
+def test_a_machine_that_lost_its_static_address_gets_another_one_with_the_next_update(team, renter):
+    net, api = network(team, renter), renter.backend.account.api
+    made = renter.create("Machine", networkId=net, publicIpType="static")
+    inputs = renter.inputs("Machine", networkId=net, publicIpType="static")
+    before = made.outputs["publicIp"]
+    api.remove("/public-ips", before)
+    outputs = renter.update("Machine", made, inputs)
+    assert outputs["publicIp"] not in (None, before)
+    assert [each["ip"] for each in api.list("/public-ips")] == [outputs["publicIp"]]
+
+
 def test_a_full_region_is_refused_with_the_regions_that_have_room(home, team_of):
     team = team_of(capacity={"ny2/P4000x2": 0})
     renter = Renter(team.key_file, make_keys(home))

@@ -178,7 +178,9 @@ class _Play:
 
     def run(self) -> None:
         case = self.case
-        if case.verb is Verb.DESTROY:
+        if case.verb is Verb.DESTROY and case.is_faulty:
+            self.stack.run(Verb.UP, Fate())  # Faults may end it too: then the destroy meets a part of a cluster.
+        elif case.verb is Verb.DESTROY:
             self._succeeds(Verb.UP)
         if case.is_faulty:
             failure = self.stack.run(case.verb, Fate())
