@@ -16,7 +16,8 @@ from microcluster.waiting import wait_until
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(1800)]
 
 STACK = "texar-local"
-KILLED_AFTER, LAST_EPOCH = 2, 6
+KILLED_AFTER, MORE, ENDLESS = 2, 2, 1000
+"""Epochs: before a rank is killed, after the run was stopped, and so many that none of that comes too late."""
 UP_LIMIT_S, TRAINS_LIMIT_S = 1200, 1100
 KILL_RANK = (
     "grep -slz ^OMPI_COMM_WORLD_LOCAL_RANK=1$ /proc/[0-9]*/environ | sed s/environ/cmdline/ "
@@ -33,7 +34,7 @@ def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     product = install(tmp_path_factory.mktemp("product"), port)
-    product.edit_stack("kind: texar  ", f"kind: texar\n    maxSteps: {LAST_EPOCH}\n    hiddenSize: 32  ", STACK)
+    product.edit_stack("kind: texar  ", f"kind: texar\n    maxSteps: {ENDLESS}\n    hiddenSize: 32  ", STACK)
     yield product
     product.run(f"make down STACK={STACK} DISCARD=1", 600)
     product.run(".venv/bin/python -m emulator reset", 300)
@@ -70,19 +71,22 @@ def broken(product: Product) -> dict[str, object]:
 
 @pytest.fixture(scope="module")
 def stopped(product: Product, broken: dict[str, object]) -> dict[str, object]:
-    """What `fab stop` said of the run that was just going on."""
+    """What `fab stop` said of the run that had gone on."""
     resumed = product.plain(f"fab resume --stack {STACK}", 300)
     assert resumed.returncode == 0, resumed.stdout + resumed.stderr
-    wait_until("training again", lambda: status(product).get("phase") == "training", timeout_s=TRAINS_LIMIT_S)
+    epoch = int(str(broken["step"]))
+    wait_until("the next epoch", lambda: int(str(status(product)["step"])) > epoch, timeout_s=TRAINS_LIMIT_S)
     return json.loads(product.plain(f"fab stop --stack {STACK} --json", 120).stdout)
 
 
 @pytest.fixture(scope="module")
-def finished(product: Product, stopped: dict[str, object]) -> str:
-    """What `make up` said, which went on with the run to its end."""
+def last_epoch(product: Product, stopped: dict[str, object]) -> int:
+    """The last epoch of the run, to which `make up` has brought it."""
+    last = int(str(status(product)["step"])) + MORE
+    product.edit_stack(f"maxSteps: {ENDLESS}", f"maxSteps: {last}", STACK)
     again = product.run(f"make up STACK={STACK}", UP_LIMIT_S)
     assert again.returncode == 0, again.stdout + again.stderr
-    return again.stdout
+    return last
 
 
 def test_a_rank_that_dies_ends_the_run_with_its_cause_and_nothing_is_left_on_any_node(
@@ -104,29 +108,31 @@ def test_every_machine_has_the_same_configuration_and_texts(product: Product, br
     assert len(first.splitlines()) == 2
 
 
-def test_the_same_command_goes_on_from_the_newest_epoch_to_the_test_perplexity(product: Product, finished: str) -> None:
+def test_the_same_command_goes_on_from_the_newest_epoch_to_the_test_perplexity(
+    product: Product, last_epoch: int
+) -> None:
     now = status(product)
-    assert (now["state"], now["step"], now["max_steps"]) == ("finished", LAST_EPOCH, LAST_EPOCH)
+    assert (now["state"], now["step"], now["max_steps"]) == ("finished", last_epoch, last_epoch)
     shown = on_node(product, "gpu-0", f"cat /data/runs/{now['run']}/progress.jsonl")
     events = [json.loads(line) for line in shown.splitlines()]
     resumed = [event["step"] for event in events if event["event"] == "resuming"]
     assert len(resumed) == 2, "after the dead rank, and after the stop"
-    assert KILLED_AFTER - 1 <= resumed[0] <= resumed[1] < LAST_EPOCH
+    assert KILLED_AFTER - 1 <= resumed[0] <= resumed[1] < last_epoch
     assert "stand-in language model, not Texar" in next(one["value"] for one in events if one["event"] == "trainer")
 
 
-def test_the_report_has_falling_perplexities_and_the_time_of_an_epoch(product: Product, finished: str) -> None:
+def test_the_report_has_falling_perplexities_and_the_time_of_an_epoch(product: Product, last_epoch: int) -> None:
     report = json.loads(product.plain(f"fab report --stack {STACK} --json", 120).stdout)
     for curve in ("perplexity", "validation_perplexity"):
         steps, values = zip(*report["curves"][curve], strict=True)
-        assert steps == tuple(range(1, LAST_EPOCH + 1)), curve
-        assert values[-1] < values[0] / 1.5, curve
+        assert steps == tuple(range(1, last_epoch + 1)), curve
+        assert values[-1] < values[0] / 1.2, curve
     assert 1 < report["metrics"]["test_perplexity"] < 500
     assert report["metrics"]["words_per_second"] > 0
     assert report["seconds_per_step"] > 0
 
 
-def test_runs_are_compared_by_their_reports_alone(product: Product, finished: str) -> None:
+def test_runs_are_compared_by_their_reports_alone(product: Product, last_epoch: int) -> None:
     path = next((product.folder / "artifacts" / STACK).glob("*/report.json"))
     facts = json.loads(path.read_text())
     other = path.parent.with_name("000000000000")
@@ -138,8 +144,8 @@ def test_runs_are_compared_by_their_reports_alone(product: Product, finished: st
     assert "The second machine does not pay: an epoch takes " in said.stdout
 
 
-def test_fetch_downloads_the_run_with_its_last_checkpoint(product: Product, finished: str) -> None:
+def test_fetch_downloads_the_run_with_its_last_checkpoint(product: Product, last_epoch: int) -> None:
     answer = product.plain(f"fab fetch --stack {STACK} --json", 300)
     folder = Path(json.loads(answer.stdout)["folder"])
-    assert list(folder.rglob(f"model.ckpt-{LAST_EPOCH}.index"))
+    assert list(folder.rglob(f"model.ckpt-{last_epoch}.index"))
     assert (folder / "language_model.py").is_file()

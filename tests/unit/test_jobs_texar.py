@@ -118,7 +118,9 @@ def test_every_rank_imports_the_configuration_by_name_from_the_runs_folder_and_f
     assert command.endswith("--config language_model --data_path /data/ptb")
     assert process.argv[0] == "mpirun"
     assert folder.run.folder == "/opt/texar/examples/distributed_gpu"
-    assert "language_model.py" in json.loads(folder.texts()["job.json"])["files"], "placed on every node"
+    written = json.loads(folder.texts()["job.json"])
+    assert "language_model.py" in written["files"], "placed on every node"
+    assert written["checkpoints"] == "none"
 
 
 def test_our_own_program_also_gets_the_folder_of_its_checkpoints_and_goes_on_by_itself() -> None:

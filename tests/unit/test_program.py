@@ -181,3 +181,18 @@ def test_finished_data_reach_the_job_with_what_names_them_and_make_another_run()
     assert data is not None
     assert (data.id, data.address, data.sha256) == (sha256[:12], "https://example.com/wmt16.tar", sha256)
     assert run_of(named, OWNER, job_of(named)) != run_of(plain, OWNER, job_of(plain))
+
+
+@pytest.mark.parametrize(("stack", "starts_over"), [("texar-p100", True), ("texar-local", False)])
+def test_the_preview_says_that_a_program_without_checkpoints_starts_over(stack: str, starts_over: bool) -> None:
+    asyncio.set_event_loop(asyncio.new_event_loop())
+    pulumi.runtime.set_mocks(Account(), project="microcluster", stack=stack, preview=True)
+    known, said = config.read_file(stack), []
+
+    @pulumi.runtime.test
+    def program() -> None:
+        cluster = declare_cluster("cluster", TrainingClusterArgs(known, OWNER))
+        said.append(TrainingJob("job", TrainingJobArgs(known, OWNER, cluster)).at_risk)
+
+    program()
+    assert ("starts over" in said[0]) is starts_over
