@@ -83,7 +83,7 @@ def _start_queued(login: Host, cluster: ClusterFacts, secrets: Mapping[str, str]
     name = queue.job_name(cluster.mark, cluster.run)
     for job in queue.jobs_of(login, cluster.mark):  # A stack carries one run.
         if job.name != name:
-            queue.delete(login, job.number)
+            queue.end(login, job.number)
     send_data([login], cluster)
     folder = RunFolder(cluster)
     ensure_secrets(login, folder.secrets, kind_of(cluster.job.kind).secrets(cluster.job), secrets)
@@ -130,7 +130,7 @@ def stop_job(hosts: Sequence[Host], cluster: ClusterFacts, *, graceful: bool = F
         graceful: wait until the program has ended by itself, where the job's kind says that it does.
     """
     cluster.require("run")
-    if graceful and cluster.job:
+    if graceful and cluster.job and not (cluster.queue and queue.waits(hosts[0], cluster)):
         _let_end(hosts, cluster, kind_of(cluster.job.kind).stop_grace_s(cluster.job))
     if cluster.queue:
         return queue.leave(hosts[0], cluster)

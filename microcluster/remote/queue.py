@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agent.batch import commands
+from agent.batch.records import FOLDER
 from microcluster.analysis.run_state import place_in_queue
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.run_spec import RunFolder
@@ -22,6 +23,9 @@ WRITE_PRELUDE = 'umask 077; mkdir -p ~/.microcluster "$1" && cat > ~/' + PRELUDE
 MARK_BEGINS, RUN_DIGITS, NAME_LENGTH = "mc", 5, 15
 """Torque cuts a name after 15 characters: these, the mark's eight digits, and so many of the run's."""
 ASK_TIMEOUT_S, LEAVE_TIMEOUT_S = 90.0, 180.0
+READ_RECORDS = (
+    f'cd {FOLDER} 2>/dev/null && for file in */*.json; do [ ! -e "$file" ] || {{ cat "$file"; echo; }}; done; true'
+)
 WAIT_EVERY_S, LONGEST_WAIT_S = 5.0, 30 * 86400.0
 
 
@@ -133,15 +137,33 @@ def leave_folder(host: Host, folder: str) -> dict[str, str]:
     return unclear | {f"job {number}": "it is still in the queue" for number in answer["left"]}
 
 
-def delete(host: Host, number: str) -> None:
+def records(host: Host) -> list[dict[str, Any]]:
+    """Return what every job of this person was asked and granted, as the jobs themselves wrote it down."""
+    lines = host.run(("sh", "-c", READ_RECORDS)).stdout.splitlines()
+    return [json.loads(line) for line in lines if line.startswith("{")]
+
+
+def end(host: Host, number: str) -> dict[str, str]:
+    """End a job with its processes, and see it leave the queue; return {node or job: reason} for what is not proved."""
+    record = next((each for each in records(host) if each["id"] == number), None)
+    return leave_folder(host, record["folder"]) if record else _delete(host, number)
+
+
+def _delete(host: Host, number: str) -> dict[str, str]:
     """Delete a job of which no run's folder is known; return when the queue does not show it any more."""
-    inside(host, commands.delete(number))
+    inside(host, commands.delete(number), accept=(0, 1))  # It may just have ended.
 
     def gone() -> bool:
         listed = commands.jobs(listing(host, commands.LIST))
         return not any(job.number == number and job.state in commands.LIVING for job in listed)
 
     wait_until(f"the end of job {number}", gone, timeout_s=LEAVE_TIMEOUT_S, usual_s=10)
+    return {f"the nodes of job {number}": "nothing is known of its processes"}
+
+
+def waits(host: Host, cluster: ClusterFacts) -> bool:
+    """Return whether the run's job waits, so that no process of it runs anywhere."""
+    return bool(look(host, cluster).get("queue"))
 
 
 def _agent(host: Host, folder: str, module: str, timeout_s: float = ASK_TIMEOUT_S) -> dict[str, Any]:

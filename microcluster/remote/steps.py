@@ -12,6 +12,7 @@ from microcluster.remote import queue
 from microcluster.remote.container import ensure_container
 from microcluster.remote.data_disk import DataDisk, ensure_data_disk
 from microcluster.remote.docker_storage import ensure_docker_storage
+from microcluster.remote.errors import RemoteError
 from microcluster.remote.gpu import count_gpus, ensure_gpu
 from microcluster.remote.host import SUDO, Host
 from microcluster.remote.host_firewall import ensure_firewall
@@ -104,8 +105,11 @@ def leave_queue(login: Host, cluster: ClusterFacts) -> str:
     """Delete every job with the mark; return what was deleted, after the queue has shown that none is left."""
     wait_for_ssh(login)
     there = queue.jobs_of(login, cluster.mark)
-    for job in there:
-        queue.delete(login, job.number)
+    unclear = {what: why for job in there for what, why in queue.end(login, job.number).items()}
+    if queue.jobs_of(login, cluster.mark):
+        raise RemoteError(f"deleting the jobs with mark {cluster.mark}: {unclear}. Run the same command again.")
+    for what, why in unclear.items():
+        note(f"not proved on {what}: {why}")
     deleted = ", ".join(job.number for job in there)
     return f"deleted job {deleted}" if deleted else "the queue has no job with the stack's mark"
 

@@ -35,7 +35,7 @@ PARENTS = {
     "torch-base": (),
     TORCH: ("torch-base", TRAINING),
     "ml-in-a-box": ("torch-base", "machine", TRAINING),
-    "queue": (BASE, "machine", TRAINING),
+    "queue": (MXNET, "machine"),
 }
 """What an image stands on, and what it copies from; every other one stands on the base."""
 USUAL_S = {

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, NoReturn
 
 from agent.batch import commands
-from agent.batch.records import FOLDER
 from microcluster.remote import queue
 from microcluster.remote.host import Host
 from providers.rental.backend import Backend, Belonging, Claim, Found, Tell, Thing
@@ -21,9 +19,6 @@ from providers.rental.waiting import Deadline, Pending
 
 JOB, CURRENCY = "job", "node hours"
 MARK_DIGITS = 8
-READ_RECORDS = (
-    f'cd {FOLDER} 2>/dev/null && for file in */*.json; do [ ! -e "$file" ] || {{ cat "$file"; echo; }}; done; true'
-)
 HOUR_S = Decimal(3600)
 
 
@@ -75,7 +70,7 @@ class Queue(Backend):
 
     def everything(self) -> Sequence[Belonging]:
         """List the living jobs with any mark of this person's."""
-        records, found = {record["id"]: record for record in self._records()}, []
+        records, found = {record["id"]: record for record in queue.records(self.login)}, []
         for job in queue.jobs_of(self.login, ""):
             record = records.get(job.number)
             if record:
@@ -94,7 +89,11 @@ class Queue(Backend):
     def charges(self, owner: Owner, known_ids: Iterable[str] = ()) -> Sequence[Charge]:
         """List the node hours of every job that has started, by what the jobs themselves wrote down."""
         living = {job.number for job in queue.jobs_of(self.login, owner.mark)}
-        mine = [each for each in self._records() if owner.has(Owner(each["stack"], each["mark"])) and each["started"]]
+        mine = [
+            each
+            for each in queue.records(self.login)
+            if owner.has(Owner(each["stack"], each["mark"])) and each["started"]
+        ]
         return [charge(record, is_open=record["id"] in living, now=datetime.now(UTC)) for record in mine]
 
     def _thing(self, job: commands.Job, owner: Owner) -> Thing:
@@ -102,15 +101,10 @@ class Queue(Backend):
         return Thing(JOB, job.number, job.name, owner, label, is_billed=job.state not in commands.WAITING)
 
     def _end(self, number: str) -> None:
-        record = next((each for each in self._records() if each["id"] == number), None)
-        unclear = queue.leave_folder(self.login, record["folder"]) if record else queue.delete(self.login, number) or {}
+        unclear = queue.end(self.login, number)
         still = [f"{what}: {why}" for what, why in unclear.items() if what.startswith("job ")]
         if still:
             raise ProviderError(f"ending job {number}: {'; '.join(still)}. Run the same command again.")
-
-    def _records(self) -> list[Mapping[str, Any]]:
-        lines = self.login.run(("sh", "-c", READ_RECORDS)).stdout.splitlines()
-        return [json.loads(line) for line in lines if line.startswith("{")]
 
 
 def charge(record: Mapping[str, Any], *, is_open: bool, now: datetime) -> Charge:

@@ -132,3 +132,15 @@ def test_an_address_that_the_queue_has_not_granted_yet_is_no_public_one():
 def test_the_receipt_counts_the_hours_of_every_node_until_the_job_or_its_walltime_ended(record, is_open, hours):
     found = charge(record, is_open=is_open, now=datetime.fromtimestamp(2700, UTC))
     assert (found.so_far, found.per_hour, found.currency, found.is_open) == (hours, 2, "node hours", is_open)
+
+
+def test_a_job_without_a_record_is_deleted_and_nothing_is_claimed_of_its_processes():
+    class Login(Site):
+        jobs = "7 mc1f3a9c4200e11 me 00:00:00 R gpu\n"
+
+        def run(self, argv, **options) -> Completed:
+            if "qdel" in argv:
+                self.jobs = ""
+            return Completed(0, f"---- ----\n{self.jobs}" if "qstat" in argv else "", "")
+
+    assert queue.end(Login(), "7") == {"the nodes of job 7": "nothing is known of its processes"}
