@@ -2,7 +2,7 @@
 
 A process belongs to a run when MICROCLUSTER_RUN in its environment says so, or when it runs in the run's container, which
 serves nothing else but tools that say so themselves (MICROCLUSTER_TOOL). It is signalled only while it still is the process
-that was found (same start time), and never by its name. Arguments: the runs' folder, "only" or "all-but", the run's id, the
+that was found (same start time), and never by its name. Arguments: the runs' folder or `-`, "only" or "all-but", the run's id, the
 container's name where there is one, and the one role whose processes get TERM and no KILL, where another role's come later.
 """
 
@@ -15,7 +15,7 @@ import sys
 import time
 
 RUN_VARIABLE, TOOL_VARIABLE, ROLE_VARIABLE = "MICROCLUSTER_RUN", "MICROCLUSTER_TOOL", "MICROCLUSTER_ROLE"
-NO_CONTAINER = ""
+NO_CONTAINER, NO_RUNS = "", "-"
 STAGING_LABEL = "microcluster.staging"
 """Of the container in which a run's data are made; its value is the run."""
 TERM_WAIT_S = 15

@@ -85,8 +85,8 @@ def carry_out(folder, run, found):
 
 def end_everywhere(folder, run, names):
     """End what is left of the run on every node; return {node: why that is not proved, or an empty text}."""
-    runs = os.path.dirname(folder)
-    words = "python3 '{}/agent' kill_run '{}' only '{}'".format(folder, runs, run)
+    # Without a folder of runs: this job itself knows whether the run was stopped or ended otherwise, and all nodes see one folder.
+    words = "python3 '{}/agent' kill_run {} only '{}'".format(folder, kill_run.NO_RUNS, run)
 
     def end(name):
         if name == names[0]:

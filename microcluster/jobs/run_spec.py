@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 
 from agent import program, spec
 from agent.batch import grant
-from agent.kill_run import RUN_VARIABLE, STAGING_LABEL
+from agent.kill_run import NO_RUNS, RUN_VARIABLE, STAGING_LABEL
 from microcluster.catalog.gpus import GPUS
 from microcluster.jobs import image, staging_plan
 from microcluster.jobs.cluster_facts import ClusterFacts
@@ -59,6 +59,11 @@ class RunFolder:
         if self.payload.queue:
             return ["python3", *program(self.path, "batch.step", self.path)[1:]]
         return RSH_AGENT.split()
+
+    @property
+    def marked_runs(self) -> str:
+        """The folder in which a node marks a run as stopped when it ends its processes; none where that would be the run's only one."""
+        return NO_RUNS if self.payload.queue else f"{self.payload.mount_point}/runs"
 
     @property
     def secrets(self) -> str:
@@ -182,7 +187,7 @@ class RunFolder:
             "images": list(self.image_ids) or [self.image_digest] * len(payload.hosts),
             "model_bytes": model_bytes,
             "disk_bytes": SPARE_BYTES + CHECKPOINTS_KEPT * kind.checkpoint_bytes(payload.job),
-            "end": program(self.path, "kill_run", f"{payload.mount_point}/runs", "only", payload.run),
+            "end": program(self.path, "kill_run", self.marked_runs, "only", payload.run),
             "read": program(self.path, f"checkpoints.{checkpoints.name}"),
             "copy": [*copies, "copy"],
             "copied": [*copies, "copied"],

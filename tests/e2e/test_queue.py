@@ -180,7 +180,7 @@ def test_a_command_that_is_killed_while_the_queue_is_busy_finds_its_job_again(si
 
 
 def test_the_walltime_ends_a_run_after_a_checkpoint_and_the_next_submission_goes_on_from_it(site):
-    ended = site.waits_until("the end of the walltime", lambda run: run.state in ("failed", "finished"))
+    ended = site.waits_until("the end of the walltime", lambda run: run.state in ("failed", "finished", "stopped"))
     assert (ended.state, ended.cause) == ("failed", "walltime"), ended
     saved = max(ended.checkpoints)
     assert f"step {saved}" in ended.reason and saved < STEPS

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from test_queue_section import parsed
 
+from components.cluster import cluster_facts_of
+from components.job import job_of
 from microcluster.analysis.run_state import judge, place_in_queue
+from microcluster.config import Owner
 from microcluster.jobs.cluster_facts import ClusterFacts, Host
+from microcluster.jobs.run_spec import RunFolder
 from microcluster.jobs.values import Queue, World
 from microcluster.remote import login, queue
 from microcluster.remote.errors import Completed, RemoteError
@@ -144,3 +150,16 @@ def test_a_job_without_a_record_is_deleted_and_nothing_is_claimed_of_its_process
             return Completed(0, f"---- ----\n{self.jobs}" if "qstat" in argv else "", "")
 
     assert queue.end(Login(), "7") == {"the nodes of job 7": "nothing is known of its processes"}
+
+
+def test_a_node_that_ends_its_processes_does_not_mark_the_one_folder_of_the_run_as_stopped():
+    stack = parsed()
+    owner = Owner("1f3a9c42", "", "/key", "/rank")
+    hosts = tuple(Host(name, "", "", "", "") for name in ("gpu-0", "gpu-1"))
+    job = job_of(stack)
+    folder = RunFolder(replace(cluster_facts_of(stack, owner, hosts), job=job, run="00e11aabbccd"))
+    values = folder.values()
+    assert values["end"][-3:] == ["-", "only", "00e11aabbccd"]
+    assert values["shared"] == f"{folder.path}/logdir"
+    assert values["ssh"][-2:] == ["batch.step", folder.path]
+    assert values["addresses"] == ["{node-0}", "{node-1}"]
