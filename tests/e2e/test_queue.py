@@ -42,6 +42,8 @@ PROGRAM = f"""
 import os, runpy
 if os.environ["DMLC_ROLE"] == "worker" and os.fork() == 0:  # It leaves the session: no step of the queue holds it any more.
     os.setsid()
+    os.dup2(os.open(os.devnull, os.O_RDWR), 1)
+    os.dup2(1, 2)
     if os.fork() == 0:
         os.execvp("sleep", "{DAEMON}".split())
     os._exit(0)
