@@ -137,7 +137,7 @@ class Monitor:
         if event["event"] == "restored" and self.run.resumed is not None:
             return dict(event, step=self.run.resumed)  # The log has it from the file's name.
         if event["event"] == health_rules.RANK_DIED:
-            node = node or self._node_of(event["rank"])
+            node = node or (self._node_with(event["process"]) if "process" in event else self._node_of(event["rank"]))
             how = "signal " + str(event["signal"]) if "signal" in event else "exit code " + str(event["exit_code"])
             self.dead = event.get("process", event.get("rank"))
             who = event.get("process") or "rank {}".format(event["rank"])
@@ -153,6 +153,11 @@ class Monitor:
         """Return the name of the machine that a rank is on; what the log says of ranks need not be true."""
         names = [self.run.name_of(address) for address in self.run.spec.ranks]
         return names[rank] if rank < len(names) else "no machine of this run"
+
+    def _node_with(self, process):
+        """Return the name of the machine that starts a process."""
+        nodes = [one.node for one in self.run.spec.processes if one.name == process]
+        return self.run.name_of(self.run.spec.addresses[nodes[0]]) if nodes else "no machine of this run"
 
     def lines(self, cause=None):
         """Return the lines that matter: those of the rank that died, else the last ones of the first speaker."""
