@@ -134,7 +134,7 @@ def test_a_machine_that_lets_nobody_in_is_named_with_what_ssh_said(folder):
 
 
 def test_ranks_that_answer_from_elsewhere_stop_the_run_before_it_trains(folder):
-    write_job(folder, addresses=["10.0.0.0", "10.0.0.9"])
+    write_job(folder, ranks=["10.0.0.0", "10.0.0.0", "10.0.0.9", "10.0.0.9"])
     start(folder)
     outcome = wait_for_end(folder)
     assert outcome.cause == "preflight"

@@ -87,7 +87,7 @@ def test_an_interrupted_verb_says_what_still_goes_on_and_what_takes_it_up(capsys
 
 def test_a_verb_prints_the_next_command_unless_make_runs_it(capsys, monkeypatch):
     monkeypatch.setattr(job, "find_cluster", lambda stack: CLUSTER)
-    monkeypatch.setattr(remote_job, "stop_job", lambda hosts, cluster: {})
+    monkeypatch.setattr(remote_job, "stop_job", lambda hosts, cluster, *, graceful: {})
     monkeypatch.delenv(PART_OF_MAKE, raising=False)
     for advice in (True, False):
         with pytest.raises(SystemExit):
