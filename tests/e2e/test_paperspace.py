@@ -98,7 +98,7 @@ def team(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
     (state / "settings.toml").write_text(
         f'port = {port}\nprivate_subnets = {json.dumps(SUBNETS)}\npublic_subnet = "{PUBLIC}"\n'
     )
-    product.edit_stack("203.0.113.65/32", f"{OPERATOR}/32", STACK)
+    product.edit_stack("192.0.2.1/32", f"{OPERATOR}/32", STACK)
     product.edit_stack("machineType: P4000x2", "machineType: P4000x2\n    keepDrive: true", STACK)
     product.edit_stack("--steps {maxSteps}", "--steps {maxSteps} --pace 0.2", STACK)
     product.edit_stack("maxSteps: 240", f"maxSteps: {LAST_STEP}", STACK)
