@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from agent import health_rules
+from agent import health_rules, walltime
 from microcluster.analysis.failure_hints import NEXT, next_for, next_step
 from microcluster.analysis.run_state import Outcome
 
@@ -26,10 +26,11 @@ OF_PREPARING = (
     "preflight",
 )
 OF_SUPERVISORS = ("supervisor-gone", "supervisor-silent", "incomplete", *OF_PREPARING)
+OF_QUEUES = ("queue", walltime.CAUSE)
 
 
 def test_every_cause_that_the_launcher_names_has_a_next_step_and_no_other_has():
-    assert set(NEXT) == {*OF_ALARMS, *OF_SUPERVISORS}
+    assert set(NEXT) == {*OF_ALARMS, *OF_SUPERVISORS, *OF_QUEUES}
 
 
 @pytest.mark.parametrize("cause", [*NEXT, "training"])

@@ -195,7 +195,7 @@ def test_the_plain_client_gets_the_pinned_keys_of_the_stack_and_no_others(host, 
     ssh_argv(other, [other])
     argv = ssh_argv(host, [host, other], ("echo", "a b"))
     pinned = next(word.partition("=")[2] for word in argv if word.startswith("UserKnownHostsFile="))
-    lines = f"127.0.0.1 {host.facts.host_key}\n127.0.0.2 {other.facts.host_key}\n"
+    lines = f"[127.0.0.1]:{host.port} {host.facts.host_key}\n127.0.0.2 {other.facts.host_key}\n"
     assert Path(pinned).read_text() == lines
     assert [file.name for file in keys.glob("pinned_hosts*")] == ["pinned_hosts"]
     assert argv[-2:] == ("root@127.0.0.1", "echo 'a b'")
