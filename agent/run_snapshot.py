@@ -91,7 +91,7 @@ def observe(folder):
         "events": events_of(folder, "progress.jsonl"),
         "silent_s": silence(folder),
         "drive_silent": silent,
-        "checkpoints": sorted(step for step, name in found if not checkpoints.is_best(name)),
+        "checkpoints": sorted(set(step for step, name in found if not checkpoints.is_best(name))),
         "best": sorted(os.path.basename(name) for _, name in found if checkpoints.is_best(name)),
         "log_tail": log_tail(folder),
     }

@@ -34,7 +34,8 @@ def down(home: Home, stack: str) -> int:
         billed = bool(held.held or (no_key is None if account is None else not account.nothing))
         if not (held.resources or billed or (account and account.running)):
             return _nothing_here(home, stack, no_key)
-        if emulator and billed:
+        is_asked = billed or bool(held.resources and not no_key)  # A queue's job is a step of Pulumi's own.
+        if emulator and is_asked:
             _start_emulator(emulator, home, stages)
         if has_machines(held, account):
             unsaved_work.save_before_destroy(home, stack, os.environ, stages)
@@ -42,7 +43,7 @@ def down(home: Home, stack: str) -> int:
         code = _destroy(home, stack, stages) if held.resources else 0
     if no_key and not held.held and code == 0:  # What went were Pulumi's own resources; the account was not asked.
         return _nothing_here(home, stack, no_key)
-    if billed:
+    if is_asked:
         code = code or _prove_cancelled(home, stack, stages, in_state=bool(held.resources))
     if emulator:
         _stop_idle(emulator, home, stages)
