@@ -48,7 +48,7 @@ INTEGRATION = Suite("integration", "the providers against emulated accounts", 3,
 QUICK = Suite("unit integration", "both at once: one waits while the other computes", 3, 20, ("-n", "5", *BY_FILE))
 COMMANDS = Suite("commands", "whole commands and Pulumi's engine, without machines", 3, 15, ("-n", "2", *BY_FILE))
 CHAOS = Suite("chaos", "a provider that is killed at every call", 3, 15)
-E2E = Suite("e2e", "clusters of containers, up and down", 20, 42, ("-n", "2"))
+E2E = Suite("e2e", "clusters of containers, up and down", 28, 50, ("-n", "2"))
 """Machines are shared by the tests of one group, see tests/e2e/conftest.py."""
 
 
