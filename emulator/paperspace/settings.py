@@ -32,7 +32,7 @@ class Settings(settings.Settings):
     port: int = 8180
     # One network each for what people create, and one for every machine without one: such a machine is alone.
     private_subnets: tuple[str, ...] = tuple(f"10.64.{number}.0/24" for number in range(21, 29))
-    public_subnet: str = "192.0.2.0/26"  # a documentation range that no other emulated account uses
+    public_subnet: str = "198.18.64.0/26"  # of the range for tests between networks (RFC 2544)
     registry_name: str = ""  # Paperspace has none
     calls_per_second: int = 0  # the vendor documents no limit
     member_key: str = ""  # a second key: of a team member who sees only the machines that were assigned to them

@@ -21,7 +21,7 @@ class Settings(settings.Settings):
 
     port: int = 8190
     private_subnets: tuple[str, ...] = ("10.66.21.0/24",)
-    public_subnet: str = "192.0.2.192/28"  # no machine of a site has a public address; the network has to have a range
+    public_subnet: str = "198.18.65.0/28"  # no machine of a site has a public address; the network has to have a range
     registry_name: str = ""
     nodes: int = 2
     processors: int = 8  # that each node says it has

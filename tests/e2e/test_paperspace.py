@@ -22,7 +22,7 @@ from microcluster.waiting import wait_until
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(1800)]
 
 STACK = "paperspace-local"
-SUBNETS, PUBLIC, OPERATOR = ("10.64.131.0/24", "10.64.132.0/24"), "192.0.2.64/26", "192.0.2.65"
+SUBNETS, PUBLIC, OPERATOR = ("10.64.131.0/24", "10.64.132.0/24"), "198.18.66.0/26", "198.18.66.1"
 ENOUGH_STEPS, LAST_STEP = 30, 120
 UP_LIMIT_S, TRAINS_LIMIT_S, ASK_LIMIT_S = 1200, 900, 120
 LEFT = "grep -slz ^MICROCLUSTER_RUN= /proc/[0-9]*/environ | wc -l"
@@ -98,7 +98,7 @@ def team(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
     (state / "settings.toml").write_text(
         f'port = {port}\nprivate_subnets = {json.dumps(SUBNETS)}\npublic_subnet = "{PUBLIC}"\n'
     )
-    product.edit_stack("192.0.2.1/32", f"{OPERATOR}/32", STACK)
+    product.edit_stack("198.18.64.1/32", f"{OPERATOR}/32", STACK)
     product.edit_stack("machineType: P4000x2", "machineType: P4000x2\n    keepDrive: true", STACK)
     product.edit_stack("--steps {maxSteps}", "--steps {maxSteps} --pace 0.2", STACK)
     product.edit_stack("maxSteps: 240", f"maxSteps: {LAST_STEP}", STACK)

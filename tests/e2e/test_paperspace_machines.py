@@ -77,7 +77,7 @@ def team(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
     state.mkdir()
     subnets = ["10.64.121.0/24", "10.64.122.0/24"]
     (state / "settings.toml").write_text(
-        f'port = {port}\nprivate_subnets = {json.dumps(subnets)}\npublic_subnet = "192.0.2.128/26"\n'
+        f'port = {port}\nprivate_subnets = {json.dumps(subnets)}\npublic_subnet = "198.18.67.0/26"\n'
     )
     subprocess.run(("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)), check=True)
     run = command_of(state)
