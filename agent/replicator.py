@@ -82,9 +82,7 @@ class Replicator:
             lag = {"seconds": 0.0, "lag_s": round(time.time() - written, 1)}
             self.run.emit(dict(lag, event="copied", step=step, to="the drive", best=[]))
         elif last or time.time() - written > TAKEN_S:
-            self.rules.not_copied = "the drive has not taken checkpoint {}: another machine sees {} of its {} bytes there; is it full?".format(
-                step, sum(found), sum(sizes)
-            )
+            self.rules.not_copied = not_taken(step, sizes, found)
 
     def _copy(self, newest, best):
         """Copy to the first machine that takes it, so that the launcher's loss costs one interval at most."""
@@ -120,6 +118,14 @@ class Replicator:
         """Return what changes when a file is written again or removed."""
         paths = [self.run.path("logdir", file) for file in files]
         return [(os.path.getsize(path), os.path.getmtime(path)) if os.path.exists(path) else None for path in paths]
+
+
+def not_taken(step, sizes, found):
+    """Return the sentence on a checkpoint that another machine does not see on the drive; ``found`` is None where it did not say."""
+    if found is None:
+        return "whether the drive has taken checkpoint {} is not known: the other machine does not answer".format(step)
+    text = "the drive has not taken checkpoint {}: another machine sees {} of its {} bytes there; is it full?"
+    return text.format(step, sum(found), sum(sizes))
 
 
 def sent(output):

@@ -73,11 +73,11 @@ def compare(run):
 
 
 def lengths_elsewhere(run, files):
-    """Return the length of each file as the last node sees it, 0 where there is none; a node alone sees its own."""
+    """Return the length of each file as the last node sees it, 0 where there is none; None where that node does not say."""
     argv = ["sh", "-c", LENGTHS, "lengths"] + files
     _, output = run.ask(argv, ASK_TIMEOUT_S, run.spec.addresses[-1], marked=False)
     found = [int(word) for word in output.split() if word.isdigit()]
-    return found if len(found) == len(files) else [0] * len(files)
+    return found if len(found) == len(files) else None
 
 
 def agree(run, argv, wanted):

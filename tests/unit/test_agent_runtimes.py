@@ -127,6 +127,17 @@ def test_a_run_whose_last_checkpoint_the_drive_does_not_take_has_failed(folder, 
     assert "has not taken checkpoint 3: another machine sees 0 of its 6 bytes" in outcome.reason
 
 
+def test_a_machine_that_does_not_say_what_the_drive_has_is_not_taken_for_a_full_drive(folder, tmp_path):  # noqa: F811
+    shared = tmp_path / "drive" / "microcluster" / "mark" / folder.name
+    hurry(folder, "replicator.py", "TAKEN_S = 60.0", "TAKEN_S = 0.5")
+    files = {"checkpoints": "files", "checkpoint_options": {"pattern": r"model-(?P<step>\d+)\.pt"}}
+    trains = process("sh", "-c", f"echo three > {shared}/model-3.pt; {STEP}")
+    silent = 'case $2 in *"for file"*) exit 255 ;; *) eval "$2" ;; esac'
+    outcome = machine_run(folder, trains, shared=str(shared), ssh=["sh", "-c", silent, "ssh"], **files)
+    assert outcome.cause == "not-copied"
+    assert outcome.reason.endswith("checkpoint 3 is not known: the other machine does not answer")
+
+
 @pytest.mark.parametrize("same", [True, False])
 def test_checkpoints_on_a_drive_are_chosen_once_and_every_node_has_to_see_them(folder, tmp_path, same):  # noqa: F811
     shared = tmp_path / "drive" / "microcluster" / "mark" / folder.name
