@@ -53,7 +53,7 @@ def test_a_run_folder_of_an_earlier_version_is_a_sentence_with_the_next_step(tmp
 
 
 def test_a_graceful_stop_lets_a_program_that_looks_for_the_file_end_by_itself(tmp_path, monkeypatch):
-    known = dataclasses.replace(CLUSTER, mount_point=str(tmp_path), run="abcdef012345")
+    known = dataclasses.replace(CLUSTER, mount_point=str(tmp_path), run="abcdef012345", container=None)
     folder = tmp_path / "runs" / "abcdef012345"
     folder.mkdir(parents=True)
     monkeypatch.setattr(type(kind_of(known.job.kind)), "stop_grace_s", lambda kind, job: 60)
