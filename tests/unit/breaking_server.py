@@ -86,11 +86,19 @@ def reset(connection: Any) -> None:
 def _request(connection: Any) -> bytes:
     content = b""
     while b"\r\n\r\n" not in content:
-        content += connection.recv(65536)
+        content += _received(connection)
     head, _, body = content.partition(b"\r\n\r\n")
     lengths = [line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
     missing = int(lengths[0].split(b":")[1]) - len(body) if lengths else 0
     while missing > 0:
-        more = connection.recv(65536)
+        more = _received(connection)
         content, missing = content + more, missing - len(more)
+    return content
+
+
+def _received(connection: Any) -> bytes:
+    """Return what comes next; a client that has closed sends nothing any more, however often one asks."""
+    content = connection.recv(65536)
+    if not content:
+        raise ConnectionResetError("the client closed before its request was whole")
     return content
