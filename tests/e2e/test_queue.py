@@ -57,6 +57,7 @@ class Site:
 
     facts: ClusterFacts
     account: str
+    folder: Path
 
     def asking(self, **wanted: object) -> ClusterFacts:
         """The facts with another request to the queue."""
@@ -123,7 +124,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     emulator(state, "start")
     try:
         status = json.loads(emulator(state, "status", "--json"))
-        found = Site(facts_of(folder, state), status["account"])
+        found = Site(facts_of(folder), status["account"], folder)
         wait_until("both nodes", lambda: found.says("pbsnodes -a").count("state = free") == 2, 120)
         yield found
     finally:
@@ -136,17 +137,20 @@ def emulator(state: Path, word: str, *more: str) -> str:
     return subprocess.run(argv, cwd=ROOT, check=True, timeout=180, capture_output=True, text=True).stdout
 
 
-def facts_of(folder: Path, state: Path) -> ClusterFacts:
-    """The facts that the components make of a stack file."""
+def facts_of(folder: Path, *modules: str, **more: object) -> ClusterFacts:
+    """The facts that the components make of a stack file with these modules and keys of the job."""
+    state = Home.of().root / "emulator-pbs"
     cluster = {"account": "pbs", "queue": "gpu", "walltime": "00:02:00", "folder": "/home/researcher/microcluster"}
+    cluster |= {"processors": 2, "modules": list(modules)}
     job = {
         **{"kind": "mxnet", "source": str(folder / "program"), "script": "train.py", "maxSteps": STEPS},
         **{"network": "mlp", "device": "cpu", "imageShape": "1,8,8", "numClasses": 10, "numExamples": 1497},
         **{f"data{part}": f"/opt/microcluster/digits/{part.lower()}.rec" for part in ("Train", "Val")},
         **{"batchSize": 32, "dispBatches": 10, "arguments": "--pace 0.05 --loss ce"},
-        "preflight": "skip: the e2e test of MXNet has it",
+        **{"preflight": "skip: the e2e test of MXNet has it"},
+        **more,
     }
-    values = {"microcluster:cluster": cluster | {"processors": 2}, "microcluster:job": job}
+    values = {"microcluster:cluster": cluster, "microcluster:job": job}
     stack = config.with_files(config.parse(STACK, values | {"pbs:sshConfig": str(state / "ssh_config")}))
     keys.ensure(Home.of().keys / STACK, STACK)
     owner: Owner = config.owner(STACK)
@@ -213,3 +217,15 @@ def test_the_receipt_counts_the_node_hours_of_every_submission(site):
     charges = account.charges(owner_mark.Owner(STACK, site.facts.mark))
     assert len(charges) == 3 and account.is_emulated
     assert all(not row.is_open and row.so_far > 0 and row.currency == "node hours" for row in charges)
+
+
+def test_gradients_are_compressed_by_the_older_mxnet_that_a_module_of_the_site_brings(site):
+    facts = facts_of(site.folder, "mxnet/1.6.0", mxnetVersion="1.6.0", gcType="2bit", maxSteps=5, preflight="run")
+    for verb in ("check-queue", "start-job"):
+        code, output = site.step(verb, facts)
+        assert code == 0, output
+    compressing = replace(site, facts=facts)
+    ended = compressing.waits_until("the end", lambda run: run.state in ("failed", "finished", "stopped"))
+    assert (ended.state, ended.step) == ("finished", 5), ended
+    assert ended.metrics["accuracy"] > 0.5, ended
+    assert "MXNet 1.6.0" in site.says(f"cat microcluster/runs/{facts.run}/progress.jsonl")

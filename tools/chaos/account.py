@@ -40,7 +40,7 @@ SETTINGS = {
     "clock_rate": CLOCK_RATE,
     "provisioning_s": 5.0,
     "upgrade_s": 3.0,
-    "reclaim_s": 2.0,
+    "reclaim_s": 1.0,
     "instance_limit": 200,
     "calls_per_second": 0,
     "public_subnet": "198.51.100.0/24",
