@@ -98,7 +98,7 @@ def _docker() -> docker.DockerClient:
         client.ping()
     except (docker.errors.DockerException, requests.exceptions.RequestException) as silent:
         raise ImageError(
-            "Building the images: no Docker daemon answers. Run `make setup`, or start Docker."
+            "Building the images: no Docker daemon answers. Run `make images`, which starts it, or start Docker."
         ) from silent
     return client
 
