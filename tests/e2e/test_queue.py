@@ -220,12 +220,12 @@ def test_the_receipt_counts_the_node_hours_of_every_submission(site):
 
 
 def test_gradients_are_compressed_by_the_older_mxnet_that_a_module_of_the_site_brings(site):
-    facts = facts_of(site.folder, "mxnet/1.6.0", mxnetVersion="1.6.0", gcType="2bit", maxSteps=5, preflight="run")
+    compressed = {"mxnetVersion": "1.6.0", "gcType": "2bit", "lr": 0.02, "arguments": "--loss ce"}
+    # The preflight ends a run that finds another version than the stack file's.
+    facts = facts_of(site.folder, "mxnet/1.6.0", **compressed, maxSteps=40, preflight="run")
     for verb in ("check-queue", "start-job"):
         code, output = site.step(verb, facts)
         assert code == 0, output
-    compressing = replace(site, facts=facts)
-    ended = compressing.waits_until("the end", lambda run: run.state in ("failed", "finished", "stopped"))
-    assert (ended.state, ended.step) == ("finished", 5), ended
-    assert ended.metrics["accuracy"] > 0.5, ended
-    assert "MXNet 1.6.0" in site.says(f"cat microcluster/runs/{facts.run}/progress.jsonl")
+    ended = replace(site, facts=facts).waits_until("the end", lambda run: run.state in ("failed", "finished"))
+    assert (ended.state, ended.step) == ("finished", 40), ended
+    assert ended.metrics["validation_accuracy"] > 0.9, ended
