@@ -14,7 +14,7 @@ from emulator.pbs.settings import QUEUE_IMAGE, Settings
 LOGIN, DOMAIN = "login", "site.internal"
 LOGIN_ID, FIRST_NODE_ID = 1, 2
 PRIVATE_MBPS = 10_000
-# Slurm's ids of nodes; `config_overrides` lets a small computer pretend to have the processors that the site has.
+# Slurm's ids of nodes; the controller's file has its first job's number too, so it differs; `config_overrides` lets a small computer pretend to have the processors that the site has.
 SLURM_CONF = """ClusterName=emulated
 SlurmctldHost={login}
 SlurmUser=root
@@ -33,6 +33,7 @@ SchedulerParameters=bf_interval=5,sched_min_interval=500000
 ReturnToService=2
 KillWait={kill_wait_s}
 MpiDefault=none
+DebugFlags=NO_CONF_HASH
 PlugStackConfig=/etc/slurm/plugstack.conf
 TaskProlog=/etc/slurm/task-prolog
 NodeName={nodes} CPUs={processors} CoresPerSocket={processors} RealMemory=1000

@@ -43,12 +43,13 @@ def launcher_of(cluster: ClusterFacts) -> Host:
 
 
 def host_named(cluster: ClusterFacts, node: str) -> Host:
-    """Return one host by its name."""
-    for host in open_hosts(cluster):
+    """Return one host by its name; before a queue there is the login host alone, as sites let nobody log in to a node."""
+    hosts = open_hosts(cluster)
+    for host in hosts:
         if host.facts.name == node:
             return host
-    names = ", ".join(host.name for host in cluster.hosts)
-    raise UserMistake(f"Stack {cluster.stack} has no machine {node}; it has {names}.")
+    names = ", ".join(host.facts.name for host in hosts)
+    raise UserMistake(f"Stack {cluster.stack} has no machine {node} to log in to; it has {names}.")
 
 
 def _outputs(stack: str) -> dict[str, object]:

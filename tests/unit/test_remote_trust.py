@@ -114,7 +114,7 @@ def test_a_machine_that_is_not_there_an_unknown_one_and_a_broken_record_are_sent
     host.port = 1
     with pytest.raises(UnreachableError, match="gpu-0 \\(guest 101"):
         host.shown_key()
-    with pytest.raises(command.UserMistake, match="has no machine gpu-7; it has gpu-0"):
+    with pytest.raises(command.UserMistake, match="has no machine gpu-7 to log in to; it has gpu-0"):
         stack_outputs.host_named(stack_of(keys), "gpu-7")
     (keys / RECORD).write_text("{")
     with pytest.raises(RemoteError, match="Remove it, then fab trust again"):
