@@ -19,7 +19,7 @@ from emulator.machines import MACHINE_IMAGE
 
 RESULTS = Path(__file__).parents[2] / "artifacts" / "e2e.json"
 OF_THE_PRODUCT = ("test_mxnet", "test_own_program", "test_texar", "test_torchrun", "test_whole_way")
-APART = ("test_paperspace", "test_paperspace_machines", "test_queue")
+APART = ("test_paperspace", "test_paperspace_machines", "test_queue", "test_queue_stack")
 """Files whose tests have an account of their own on the same networks, and those on networks of their own.
 
 All others share the two machines of `remote_cluster`.

@@ -1,0 +1,102 @@
+"""`make up STACK=mxnet-local`: the emulated site, a killed `up` whose job is found again, a training, a fetched model, node hours."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator
+
+import docker
+import pytest
+from product import Product, install
+
+from emulator.pbs.settings import QUEUE_IMAGE
+from microcluster.waiting import wait_until
+
+pytestmark = [pytest.mark.containers, pytest.mark.timeout(1200)]
+
+STACK, SUBNET, EPOCHS = "mxnet-local", "10.66.123.0/24", 4
+UP_LIMIT_S, ASK_LIMIT_S = 900, 120
+
+
+@pytest.fixture(scope="module")
+def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
+    if not docker.from_env().images.list(QUEUE_IMAGE):
+        pytest.skip(f"no image {QUEUE_IMAGE}: run `python -m microcluster.setup.images queue`")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    product = install(tmp_path_factory.mktemp("site"), port + 1)
+    state = product.home / "emulator-pbs"
+    state.mkdir()
+    (state / "settings.toml").write_text(
+        f'port = {port}\nprivate_subnets = ["{SUBNET}"]\npublic_subnet = "198.51.100.192/28"\n'
+    )
+    product.edit_stack("maxSteps: 20", f"maxSteps: {EPOCHS}", STACK)
+    yield product
+    product.run(f"make down STACK={STACK} DISCARD=1", 600)
+    product.run(".venv/bin/python -m emulator reset pbs", 300)
+
+
+def jobs(product: Product) -> list[str]:
+    """The jobs of the queue, as the person sees them on the login host; none before there is one."""
+    answer = product.run(f"ssh -F {product.home}/emulator-pbs/ssh_config login qstat", ASK_LIMIT_S)
+    return [line.split()[0] for line in answer.stdout.splitlines() if "mc" in line]
+
+
+@pytest.fixture(scope="module")
+def submitted(product: Product) -> list[str]:
+    """The jobs of the queue after an `up` was killed that had submitted one, and after `fab recover`."""
+    with (product.home / "up.log").open("wb") as output:
+        up = subprocess.Popen(
+            ["bash", "-c", f"exec make up STACK={STACK}"],
+            cwd=product.folder,
+            env=product.env,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+
+    def has_submitted() -> bool:
+        assert up.poll() is None, (product.home / "up.log").read_text()
+        return bool(jobs(product))
+
+    wait_until("a job in the queue", has_submitted, timeout_s=UP_LIMIT_S)
+    os.killpg(up.pid, signal.SIGKILL)
+    up.wait()
+    recovered = product.plain(f"fab recover --stack {STACK} --yes", UP_LIMIT_S)
+    assert recovered.returncode == 0, recovered.stdout + recovered.stderr
+    return jobs(product)
+
+
+@pytest.fixture(scope="module")
+def trained(product: Product, submitted: list[str]) -> str:
+    """What the next `up` printed."""
+    up = product.run(f"make up STACK={STACK}", UP_LIMIT_S)
+    assert up.returncode == 0, up.stdout + up.stderr
+    return up.stdout
+
+
+def test_the_next_up_finds_the_job_of_a_killed_one_and_trains_to_the_end(
+    product: Product, submitted: list[str], trained: str
+) -> None:
+    assert f"found as job {submitted[0]}" in trained or f"epoch {EPOCHS} of {EPOCHS}" in trained
+    status = json.loads(product.plain(f"fab status --stack {STACK} --json", ASK_LIMIT_S).stdout)
+    assert (status["state"], status["step"]) == ("finished", EPOCHS)
+
+
+def test_a_node_is_the_sites_own_and_the_login_host_is_open(product: Product, trained: str) -> None:
+    refused = product.plain(f"fab ssh --stack {STACK} gpu-1 -- true", ASK_LIMIT_S)
+    assert refused.returncode != 0 and "no machine gpu-1 to log in to; it has login" in refused.stdout + refused.stderr
+    assert product.plain(f"fab ssh --stack {STACK} login -- hostname", ASK_LIMIT_S).stdout.strip() == "login"
+
+
+def test_another_up_changes_nothing_and_down_prints_the_node_hours_of_one_job(product: Product, trained: str) -> None:
+    assert "5 unchanged" in product.run(f"make up STACK={STACK}", UP_LIMIT_S).stdout
+    down = product.run(f"make down STACK={STACK}", UP_LIMIT_S)
+    assert down.returncode == 0, down.stdout + down.stderr
+    assert down.stdout.count(" 2 nodes of queue gpu") == 1
+    assert "node hours" in down.stdout and ": 0\n" in down.stdout.split("open billing items")[1]
