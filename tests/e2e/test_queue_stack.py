@@ -33,7 +33,7 @@ def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
     state = product.home / "emulator-pbs"
     state.mkdir()
     (state / "settings.toml").write_text(
-        f'port = {port}\nprivate_subnets = ["{SUBNET}"]\npublic_subnet = "198.51.100.192/28"\n'
+        f'port = {port}\nprivate_subnets = ["{SUBNET}"]\npublic_subnet = "198.18.68.0/28"\n'
     )
     product.edit_stack("maxSteps: 20", f"maxSteps: {EPOCHS}", STACK)
     yield product
