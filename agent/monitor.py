@@ -19,6 +19,9 @@ SAMPLE_TIMEOUT_S = 20
 PASSES_S = 120
 PASSING = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
 """What a launcher that is short of memory or processes for a moment answers to a new process."""
+DRIVE_ANSWERS_S = 300
+"""Of which another machine may take a minute to see the last checkpoint there, asked more than once."""
+DRIVE_HANGS = "the drive did not answer for {} s after the end, so whether it has the newest checkpoint is not known"
 EARLY_S, EARLY_TIMES = 120, 4
 """In the first minutes the machines are asked so many times as often, so that a short run is measured as well."""
 
@@ -61,8 +64,13 @@ class Monitor:
         self.looking.join()
 
     def finish_copies(self):
-        """Wait until the last checkpoint is on two machines; after a bad end the way to the other one may be cut."""
-        self.copying.join()
+        """Wait until the last checkpoint is on two machines; after a bad end the way to the other one may be cut.
+
+        Copies have limits of their own; a look at a mount whose drive is gone has none.
+        """
+        self.copying.join(DRIVE_ANSWERS_S if self.run.spec.shared else None)
+        if self.copying.is_alive():
+            self.rules.not_copied = DRIVE_HANGS.format(DRIVE_ANSWERS_S)
 
     def observe(self, line, events):
         """Record one line of the log; return its events as they are written down."""

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 from supervised_run import FACTS, end_run, events_of, hurry, shell_wait, start, trains, wait_for_end, write_job
+
+from agent import monitor
 
 
 def test_a_loss_that_is_no_number_ends_the_ranks_at_once(folder):
@@ -269,3 +273,13 @@ def test_gpus_at_rest_raise_an_alarm_and_the_run_goes_on(folder):
     assert wait_for_end(folder).cause == "training"
     assert alarms_of(folder) == [("alarm", "gpus-at-rest")]
     assert events_of(folder, "alarm")[0]["text"] == "the GPUs of gpu-0 and gpu-1 did nothing for 1 s"
+
+
+def test_a_drive_that_hangs_when_the_ranks_have_ended_well_is_not_waited_for_without_end(monkeypatch):
+    monkeypatch.setattr(monitor, "DRIVE_ANSWERS_S", 0.1)
+    watched = object.__new__(monitor.Monitor)
+    watched.run, watched.rules = SimpleNamespace(spec=SimpleNamespace(shared="/drive")), SimpleNamespace(not_copied="")
+    watched.copying = threading.Thread(target=threading.Event().wait, daemon=True)
+    watched.copying.start()
+    watched.finish_copies()
+    assert watched.rules.not_copied.startswith("the drive did not answer for 0.1 s after the end")
