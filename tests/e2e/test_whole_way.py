@@ -62,7 +62,8 @@ STAGES = {
     ),
     "the job is started": (MAKE_UP, lambda said: RENTING in said and runs("step.start-job")),
     "the data are prepared": (MAKE_UP, lambda said: re.search("^(preparing|preflight) for", said, re.MULTILINE)),
-    "the preflight looks": (WATCH, lambda said: re.search("^preflight for", said, re.MULTILINE)),
+    # Its own line is there when the preflight was over before the command had begun.
+    "the preflight looks": (WATCH, lambda said: re.search("^preflight( for|:)", said, re.MULTILINE)),
     "it trains": (WATCH, lambda said: re.search("^running, step", said, re.MULTILINE)),
 }
 """When a person presses Ctrl-C, each time in the command that goes on from the time before."""
