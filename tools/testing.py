@@ -50,7 +50,7 @@ QUICK = Suite(
     "both at once: one waits while the other computes",
     4,
     20,
-    ("-n", "7", *BY_FILE),
+    ("-n", "6", *BY_FILE),
 )
 """The files that wait longest come first."""
 COMMANDS = Suite("commands", "whole commands and Pulumi's engine, without machines", 3, 15, ("-n", "2", *BY_FILE))
