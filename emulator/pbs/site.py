@@ -14,7 +14,8 @@ from emulator.pbs.settings import QUEUE_IMAGE, Settings
 LOGIN, DOMAIN = "login", "site.internal"
 LOGIN_ID, FIRST_NODE_ID = 1, 2
 PRIVATE_MBPS = 10_000
-# Slurm's ids of nodes; the controller's file has its first job's number too, so it differs; `config_overrides` lets a small computer pretend to have the processors that the site has.
+# Slurm's ids of nodes; `config_overrides` lets a small computer pretend to have the processors that the site has.
+# The controller's own file has the number of the first job too (images/queue/site), so the files differ: NO_CONF_HASH.
 SLURM_CONF = """ClusterName=emulated
 SlurmctldHost={login}
 SlurmUser=root
