@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from emulator.machine_reconciler import MachineReconciler
 from emulator.machines import NoMachines
 from emulator.paperspace.settings import Settings
 from emulator.paperspace.vendor import PAPERSPACE as EMULATED
+from emulator.process import listen
 from microcluster.home import owner_mark
 from providers.grpc.resource_protocol import Created, Live
 from providers.paperspace.__main__ import PAPERSPACE
@@ -46,7 +46,7 @@ class EmulatedTeam:
     """An account behind a port, with a key file."""
 
     def __init__(self, folder: Path, **settings: Any) -> None:
-        listener = socket.create_server(("127.0.0.1", 0))
+        listener = listen("127.0.0.1", 0)
         port = listener.getsockname()[1]
         folder.mkdir(parents=True)
         chosen = Settings(folder, port=port, machines="none", clock_rate=CLOCK_RATE, **settings)

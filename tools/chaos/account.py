@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import shutil
-import socket
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -21,6 +20,7 @@ from emulator.fault_injection import FaultInjector, FaultRates
 from emulator.history import HISTORY_FILE, History
 from emulator.machine_reconciler import MachineReconciler
 from emulator.machines import NoMachines
+from emulator.process import listen
 from emulator.settings import SETTINGS_FILE
 from emulator.softlayer.account import Account
 from emulator.softlayer.client_file import CONFIG_FILE, write_client_file
@@ -74,7 +74,7 @@ class Door:
     """One port that leads to the wire."""
 
     def __init__(self, wire: Any, identity: Path | None = None) -> None:
-        self._socket = socket.create_server(("127.0.0.1", 0), backlog=512)
+        self._socket = listen("127.0.0.1", 0)
         self.port: int = self._socket.getsockname()[1]
         config = uvicorn.Config(
             wire,
