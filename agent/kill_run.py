@@ -59,6 +59,16 @@ def has_memory(pid):
         return not file.read().startswith("0 ")
 
 
+def is_copy(pid):
+    """Return whether it is a child of ours that has not begun its own program yet: until then it shows our words and environment."""
+    with open("/proc/" + pid + "/stat", "rb") as stat, open("/proc/" + pid + "/cmdline", "rb") as words:
+        parent = int(stat.read().rpartition(b")")[2].split()[1])
+        if parent != os.getpid():
+            return False
+        with open("/proc/self/cmdline", "rb") as ours:
+            return words.read() == ours.read()
+
+
 def find(mode, run, container=None, role=""):
     """Return {(pid, start time): run} of the living processes that are meant."""
     found = {}
@@ -69,6 +79,8 @@ def find(mode, run, container=None, role=""):
             words = environment(pid)
             started, state = start_time(pid)
             inside = container and is_inside(pid, container)
+            if is_copy(pid):
+                continue
         except OSError:
             continue
         if role and (ROLE_VARIABLE + "=" + role).encode() not in words:

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from supervised_run import end_run, start, write_job
@@ -14,6 +15,8 @@ from supervised_run import end_run, start, write_job
 from agent import kill_run as ending
 from agent import run_snapshot
 from microcluster.analysis.run_state import judge
+
+ROOT = Path(__file__).parents[2]
 
 
 def docker_that(folder, does, monkeypatch):
@@ -106,3 +109,32 @@ def test_a_process_that_is_just_starting_another_program_is_found(tmp_path):
         finally:
             restless.kill()
     assert looks == [[restless.pid]] * 150
+
+
+LOOKS_WHILE_ITS_CHILD_BEGINS = """
+import os, subprocess, sys, threading
+from agent import kill_run
+begun, go_on = os.pipe(), os.pipe()
+
+def wait():
+    os.write(begun[1], b".")
+    os.read(go_on[0], 1)
+
+def start():
+    subprocess.run([sys.executable, "-c", "pass"], env={}, preexec_fn=wait, check=True)
+
+child = threading.Thread(target=start)
+child.start()
+os.read(begun[0], 1)
+print(kill_run.end("only", "abcdef012345"))
+os.write(go_on[1], b".")
+child.join()
+"""
+
+
+def test_a_child_that_has_not_begun_its_own_program_is_not_taken_for_a_process_of_the_run():
+    """A supervisor that asks other machines whether they have ended would end its own questions."""
+    marked = {**os.environ, "MICROCLUSTER_RUN": "abcdef012345", "PYTHONPATH": str(ROOT)}
+    argv = [sys.executable, "-c", LOOKS_WHILE_ITS_CHILD_BEGINS]
+    asks = subprocess.run(argv, env=marked, capture_output=True, text=True, timeout=60, check=True)
+    assert asks.stdout == "({}, {})\n"
