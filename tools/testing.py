@@ -48,15 +48,15 @@ INTEGRATION = Suite("integration", "the providers against emulated accounts", 3,
 QUICK = Suite(
     "integration unit",
     "both at once: one waits while the other computes",
-    4,
+    3,
     20,
-    ("-n", "6", *BY_FILE),
+    ("-n", "8", *BY_FILE),
 )
 """The files that wait longest come first."""
 COMMANDS = Suite("commands", "whole commands and Pulumi's engine, without machines", 3, 15, ("-n", "2", *BY_FILE))
 CHAOS = Suite("chaos", "a provider that is killed at every call", 3, 15)
-E2E = Suite("e2e", "clusters of containers, up and down", 40, 60, ("-n", "2"))
-"""Machines are shared by the tests of one group, see tests/e2e/conftest.py."""
+E2E = Suite("e2e", "clusters of containers, up and down", 40, 60, ("-n", "3"))
+"""More processes than cores: clusters often wait. Machines are shared by the tests of one group, see tests/e2e/conftest.py."""
 
 
 def test(home: Home) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import docker
 import pytest
 import requests.exceptions
+from product import Product, install
 from remote_cluster import built, cluster, hosts, keys, machines, mounted, offered, running  # noqa: F401 - fixtures
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
@@ -18,12 +20,21 @@ from xdist.scheduler import LoadScopeScheduling
 from emulator.machines import MACHINE_IMAGE
 
 RESULTS = Path(__file__).parents[2] / "artifacts" / "e2e.json"
-OF_THE_PRODUCT = ("test_mxnet", "test_own_program", "test_texar", "test_torchrun", "test_whole_way")
-APART = ("test_paperspace", "test_paperspace_machines", "test_queue", "test_queue_stack")
-"""Files whose tests have an account of their own on the same networks, and those on networks of their own.
+GROUPS = {
+    "test_whole_way": "whole way",
+    **dict.fromkeys(("test_mxnet", "test_own_program", "test_texar", "test_torchrun"), "one account"),
+    **dict.fromkeys(("test_paperspace", "test_paperspace_machines"), "paperspace"),
+    **dict.fromkeys(("test_queue", "test_queue_stack"), "queue"),
+}
+"""Files that share machines, an account or its networks; all others share the two machines of `remote_cluster`."""
 
-All others share the two machines of `remote_cluster`.
-"""
+
+@pytest.fixture(scope="session")
+def renter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
+    """Return a copy of the project with an account from which several files rent, one after the other, by stacks of their own."""
+    product = install(tmp_path_factory.mktemp("product"))
+    yield product
+    product.run(".venv/bin/python -m emulator reset", 300)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -33,11 +44,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 class ByMachines(LoadScopeScheduling):
-    """Give all tests that share machines to one process."""
+    """Give all tests of a group to one process; the group with most tests comes first."""
 
     def _split_scope(self, nodeid: str) -> str:
-        file = Path(nodeid.split("::", maxsplit=1)[0]).stem
-        return "product" if file in OF_THE_PRODUCT else "apart" if file in APART else "machines"
+        return GROUPS.get(Path(nodeid.split("::", maxsplit=1)[0]).stem, "two machines")
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByMachines:

@@ -5,17 +5,34 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import socket
 import subprocess
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from microcluster.waiting import wait_until
+
 ROOT = Path(__file__).parents[2]
-SUBNETS = ("10.114.7.0/26", "10.114.8.0/26")
-PUBLIC_SUBNET = "198.51.100.64/26"
-OPERATOR = "198.51.100.65"
 EMULATED = ("local", "horovod-local", "p100-local", "texar-local", "torchrun-local", "v100-local")
 COMMAND_LIMIT_S = 1200
+ASK_LIMIT_S = 120
+TRAINS_LIMIT_S = 1100
+
+
+@dataclass(frozen=True)
+class Networks:
+    """The networks of an account; no two that live at the same time may share any."""
+
+    private: tuple[str, ...]
+    public: str
+    operator: str
+    """This computer, as the public network sees it."""
+
+
+SHARED = Networks(("10.114.7.0/26", "10.114.8.0/26"), "198.51.100.64/26", "198.51.100.65")
+OF_THE_WHOLE_WAY = Networks(("10.115.7.0/26", "10.115.8.0/26"), "198.18.69.0/26", "198.18.69.1")
 
 
 @dataclass(frozen=True)
@@ -42,15 +59,45 @@ class Product:
         """Run a line as a person does who has sourced env.sh."""
         return self.run(f". ./env.sh && {command}", limit_s)
 
+    def begin(self, command: str) -> subprocess.Popen[bytes]:
+        """Start a command in a session of its own; what it says comes into ``up.log``."""
+        with (self.home / "up.log").open("wb") as output:
+            return subprocess.Popen(
+                ["bash", "-c", f"exec {command}"],
+                cwd=self.folder,
+                env=self.env,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+
+    def wait_while(self, running: subprocess.Popen[bytes], what: str, done: Callable[[], object]) -> None:
+        """Wait until something is true while a command runs that ``begin`` has started."""
+
+        def is_done() -> bool:
+            assert running.poll() is None, (self.home / "up.log").read_text()
+            return bool(done())
+
+        wait_until(what, is_done, timeout_s=TRAINS_LIMIT_S)
+
+    def status(self, stack: str) -> dict[str, Any]:
+        """Return what `fab status` knows, nothing before there is a run."""
+        answer = self.plain(f"fab status --stack {stack} --json", ASK_LIMIT_S)
+        return json.loads(answer.stdout) if answer.stdout.startswith("{") else {}
+
+    def step(self, stack: str) -> int:
+        """Return the step of a stack's run, 0 before there is one."""
+        return int(self.status(stack).get("step") or 0)
+
     def facts(self, verb: str) -> dict[str, Any]:
         """Return what a verb prints with ``--json``."""
-        answer = self.plain(f"fab {verb} --stack local --json", 120)
+        answer = self.plain(f"fab {verb} --stack local --json", ASK_LIMIT_S)
         assert answer.returncode == 0, answer.stdout + answer.stderr
         return json.loads(answer.stdout)
 
     def outputs(self, stack: str = "local") -> dict[str, Any]:
         """Return a stack's outputs, the cluster facts parsed."""
-        answer = self.plain(f"pulumi stack output --json -s {stack}", 120)
+        answer = self.plain(f"pulumi stack output --json -s {stack}", ASK_LIMIT_S)
         values = json.loads(answer.stdout)
         cluster = values["microcluster"]
         return values | {"microcluster": json.loads(cluster) if isinstance(cluster, str) else cluster}
@@ -63,8 +110,22 @@ class Product:
         path.write_text(text.replace(old, new))
 
 
-def install(folder: Path, port: int) -> Product:
-    """Copy the project into ``folder``, with an emulated account on networks of its own."""
+def free_port() -> int:
+    """Return a port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def write_settings(state: Path, port: int, private: tuple[str, ...], public: str) -> None:
+    """Write the settings of an emulated account."""
+    state.mkdir(parents=True)
+    networks = f'private_subnets = {json.dumps(private)}\npublic_subnet = "{public}"\n'
+    (state / "settings.toml").write_text(f"port = {port}\n{networks}")
+
+
+def install(folder: Path, networks: Networks = SHARED) -> Product:
+    """Copy the project into ``folder``, with an emulated account on these networks."""
     project, home = folder / "project", folder / "home"
     listed = subprocess.run(
         ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True
@@ -74,11 +135,7 @@ def install(folder: Path, port: int) -> Product:
             (project / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, project / name)
     (project / ".venv").symlink_to(ROOT / ".venv")
-    emulator = home / "emulator"
-    emulator.mkdir(parents=True)
-    emulator.joinpath("settings.toml").write_text(
-        f'port = {port}\nprivate_subnets = {json.dumps(SUBNETS)}\npublic_subnet = "{PUBLIC_SUBNET}"\n'
-    )
+    write_settings(home / "emulator", free_port(), networks.private, networks.public)
     cache = (
         os.environ.get("MICROCLUSTER_CACHE")
         or f"{os.environ.get('MICROCLUSTER_HOME') or Path.home() / '.microcluster'}/cache"
@@ -87,5 +144,5 @@ def install(folder: Path, port: int) -> Product:
     own = {"MICROCLUSTER_HOME": str(home), "MICROCLUSTER_CACHE": cache, "OPENSEQ2SEQ_SOURCE": "none"}
     product = Product(project, home, env | own)  # The stand-in trains everywhere, wherever the tests run.
     for stack in EMULATED:
-        product.edit_stack("203.0.113.1/32", f"{OPERATOR}/32", stack)
+        product.edit_stack("203.0.113.1/32", f"{networks.operator}/32", stack)
     return product

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-import socket
-import subprocess
 from collections.abc import Iterator
 
 import pytest
-from product import OPERATOR, Product, install
+from product import SHARED, Product
 
 from microcluster.waiting import wait_until
 
@@ -22,7 +20,7 @@ CONFIG = f"""config:
   microcluster:cluster:
     datacenter: lon06
     flavor: AC1_16X120X100
-    adminCidrs: [{OPERATOR}/32]
+    adminCidrs: [{SHARED.operator}/32]
   microcluster:container:
     image: ngc.microcluster.internal:5000/microcluster/mxnet:local
   microcluster:job:
@@ -53,23 +51,12 @@ ROLES = "grep -shz ^DMLC_ROLE= /proc/[0-9]*/environ | tr '\\0' '\\n' | sort -u"
 
 
 @pytest.fixture(scope="module")
-def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    product = install(tmp_path_factory.mktemp("product"), port)
-    stacks = product.folder / "stacks"
+def product(renter: Product) -> Iterator[Product]:
+    stacks = renter.folder / "stacks"
     (salt,) = re.findall(r"^encryptionsalt: .*$", (stacks / "Pulumi.local.yaml").read_text(), re.MULTILINE)
     (stacks / f"Pulumi.{STACK}.yaml").write_text(f"{CONFIG}{salt}\n")
-    yield product
-    product.run(f"make down STACK={STACK} DISCARD=1", 600)
-    product.run(".venv/bin/python -m emulator reset", 300)
-
-
-def status(product: Product) -> dict[str, object]:
-    """Return what `fab status` knows, nothing before there is a stack."""
-    answer = product.plain(f"fab status --stack {STACK} --json", 120)
-    return json.loads(answer.stdout) if answer.stdout.startswith("{") else {}
+    yield renter
+    renter.run(f"make down STACK={STACK} DISCARD=1", 600)
 
 
 def on(product: Product, node: str, line: str) -> str:
@@ -79,12 +66,12 @@ def on(product: Product, node: str, line: str) -> str:
 
 
 def events(product: Product) -> list[dict[str, object]]:
-    shown = on(product, NODES[0], f"cat /data/runs/{status(product)['run']}/progress.jsonl")
+    shown = on(product, NODES[0], f"cat /data/runs/{product.status(STACK)['run']}/progress.jsonl")
     return [json.loads(line) for line in shown.splitlines()]
 
 
 def trains(product: Product, epochs: int) -> bool:
-    now = status(product)
+    now = product.status(STACK)
     assert now.get("state") in (None, "absent", "preparing", "running"), now
     return int(now.get("step") or 0) >= epochs
 
@@ -92,22 +79,14 @@ def trains(product: Product, epochs: int) -> bool:
 @pytest.fixture(scope="module")
 def broken(product: Product) -> dict[str, object]:
     """The run after the server of the second machine was killed."""
-    output = (product.home / "up.log").open("wb")
-    with subprocess.Popen(
-        ["bash", "-c", f"exec make up STACK={STACK}"], cwd=product.folder, env=product.env, stdout=output, stderr=output
-    ) as up:
-
-        def is_under_way() -> bool:
-            assert up.poll() is None, (product.home / "up.log").read_text()
-            return trains(product, 3)
-
-        wait_until("three epochs", is_under_way, timeout_s=TRAINS_LIMIT_S)
+    with product.begin(f"make up STACK={STACK}") as up:
+        product.wait_while(up, "three epochs", lambda: trains(product, 3))
         assert on(product, NODES[0], ROLES).split() == [
             f"DMLC_ROLE={role}" for role in ("scheduler", "server", "worker")
         ]
         on(product, NODES[1], KILL_SERVER)
         assert up.wait(UP_LIMIT_S) != 0
-    return status(product)
+    return product.status(STACK)
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +98,7 @@ def stopped(product: Product, broken: dict[str, object]) -> dict[str, object]:
     wait_until(f"epoch {epochs}", lambda: trains(product, epochs), timeout_s=TRAINS_LIMIT_S)
     answer = product.plain(f"fab stop --stack {STACK}", 300)
     assert answer.returncode == 0, answer.stdout + answer.stderr
-    return status(product)
+    return product.status(STACK)
 
 
 def test_a_server_that_dies_ends_the_run_with_its_role_and_node_and_nothing_is_left_anywhere(

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +12,7 @@ from typing import Any
 import docker
 import pytest
 import requests
-from product import Product, install
+from product import ASK_LIMIT_S, Product, free_port, install, write_settings
 
 from emulator.paperspace.settings import BOX_IMAGE, DRIVE_IMAGE
 from microcluster.waiting import wait_until
@@ -24,7 +22,7 @@ pytestmark = [pytest.mark.containers, pytest.mark.timeout(1800)]
 STACK = "paperspace-local"
 SUBNETS, PUBLIC, OPERATOR = ("10.64.131.0/24", "10.64.132.0/24"), "198.18.66.0/26", "198.18.66.1"
 ENOUGH_STEPS, LAST_STEP = 30, 120
-UP_LIMIT_S, TRAINS_LIMIT_S, ASK_LIMIT_S = 1200, 900, 120
+UP_LIMIT_S = 1200
 LEFT = "grep -slz ^MICROCLUSTER_RUN= /proc/[0-9]*/environ | wc -l"
 
 
@@ -48,11 +46,6 @@ class Team:
         except requests.ConnectionError:
             return {}
 
-    def status(self) -> dict[str, Any]:
-        """Return what `fab status` knows, nothing before there is a run."""
-        answer = self.product.plain(f"fab status --stack {STACK} --json", ASK_LIMIT_S)
-        return json.loads(answer.stdout) if answer.stdout.startswith("{") else {}
-
     def drive(self) -> docker.models.containers.Container:
         """Return the container of the drive."""
         account = json.loads(self.product.run(".venv/bin/python -m emulator status paperspace --json").stdout)[
@@ -62,42 +55,14 @@ class Team:
         [found] = docker.from_env().containers.list(filters=labels)
         return found
 
-    def begin(self) -> subprocess.Popen[bytes]:
-        """Start `make up` in a session of its own."""
-        with (self.product.home / "up.log").open("wb") as output:
-            return subprocess.Popen(
-                ["bash", "-c", f"exec make up STACK={STACK}"],
-                cwd=self.product.folder,
-                env=self.product.env,
-                stdout=output,
-                stderr=output,
-                start_new_session=True,
-            )
-
-    def waits_for(self, what: str, up: subprocess.Popen[bytes], done: Any) -> None:
-        """Wait until something is true while a command runs."""
-
-        def probe() -> bool:
-            assert up.poll() is None, (self.product.home / "up.log").read_text()
-            return done()
-
-        wait_until(what, probe, timeout_s=TRAINS_LIMIT_S)
-
 
 @pytest.fixture(scope="module")
 def team(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
     missing = [image for image in (BOX_IMAGE, DRIVE_IMAGE) if not docker.from_env().images.list(image)]
     if missing:
         pytest.skip(f"no image {missing[0]}: run `python -m microcluster.setup.images ml-in-a-box drive`")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    product = install(tmp_path_factory.mktemp("paperspace"), port + 1)
-    state = product.home / "emulator-paperspace"
-    state.mkdir()
-    (state / "settings.toml").write_text(
-        f'port = {port}\nprivate_subnets = {json.dumps(SUBNETS)}\npublic_subnet = "{PUBLIC}"\n'
-    )
+    product, port = install(tmp_path_factory.mktemp("paperspace")), free_port()
+    write_settings(product.home / "emulator-paperspace", port, SUBNETS, PUBLIC)
     product.edit_stack("198.18.64.1/32", f"{OPERATOR}/32", STACK)
     product.edit_stack("machineType: P4000x2", "machineType: P4000x2\n    keepDrive: true", STACK)
     product.edit_stack("--steps {maxSteps}", "--steps {maxSteps} --pace 0.2", STACK)
@@ -110,8 +75,8 @@ def team(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
 @pytest.fixture(scope="module")
 def ordered(team: Team) -> dict[str, str]:
     """The machines that an up had ordered when it was killed."""
-    up = team.begin()
-    team.waits_for("the first order", up, team.machines)
+    up = team.product.begin(f"make up STACK={STACK}")
+    team.product.wait_while(up, "the first order", team.machines)
     os.killpg(up.pid, signal.SIGKILL)
     up.wait()
     recovered = team.product.plain(f"fab recover --stack {STACK} --yes", UP_LIMIT_S)
@@ -122,13 +87,13 @@ def ordered(team: Team) -> dict[str, str]:
 @pytest.fixture(scope="module")
 def cut_off(team: Team, ordered: dict[str, str]) -> dict[str, Any]:
     """The run of the next up, from whose machines the drive was taken."""
-    up = team.begin()
-    team.waits_for(f"step {ENOUGH_STEPS}", up, lambda: int(team.status().get("step") or 0) >= ENOUGH_STEPS)
+    up = team.product.begin(f"make up STACK={STACK}")
+    team.product.wait_while(up, f"step {ENOUGH_STEPS}", lambda: team.product.step(STACK) >= ENOUGH_STEPS)
     drive = team.drive()
     drive.pause()
     try:
         assert up.wait(UP_LIMIT_S) != 0
-        return team.status() | {"machines": team.machines()}
+        return team.product.status(STACK) | {"machines": team.machines()}
     finally:
         drive.unpause()
 
@@ -142,7 +107,7 @@ def finished(team: Team, cut_off: dict[str, Any]) -> dict[str, Any]:
     team.ask("DELETE", f"/machines/{lost}")
     again = team.product.run(f"make up STACK={STACK}", UP_LIMIT_S)
     assert again.returncode == 0, again.stdout + again.stderr
-    return team.status() | {"machines": team.machines()}
+    return team.product.status(STACK) | {"machines": team.machines()}
 
 
 @pytest.fixture(scope="module")

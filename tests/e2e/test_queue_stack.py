@@ -2,39 +2,28 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-import socket
-import subprocess
 from collections.abc import Iterator
 
 import docker
 import pytest
-from product import Product, install
+from product import ASK_LIMIT_S, Product, free_port, install, write_settings
 
 from emulator.pbs.settings import QUEUE_IMAGE
-from microcluster.waiting import wait_until
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(1200)]
 
 STACK, SUBNET, EPOCHS = "mxnet-local", "10.66.123.0/24", 4
-UP_LIMIT_S, ASK_LIMIT_S = 900, 120
+UP_LIMIT_S = 900
 
 
 @pytest.fixture(scope="module")
 def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
     if not docker.from_env().images.list(QUEUE_IMAGE):
         pytest.skip(f"no image {QUEUE_IMAGE}: run `python -m microcluster.setup.images queue`")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    product = install(tmp_path_factory.mktemp("site"), port + 1)
-    state = product.home / "emulator-pbs"
-    state.mkdir()
-    (state / "settings.toml").write_text(
-        f'port = {port}\nprivate_subnets = ["{SUBNET}"]\npublic_subnet = "198.18.68.0/28"\n'
-    )
+    product = install(tmp_path_factory.mktemp("site"))
+    write_settings(product.home / "emulator-pbs", free_port(), (SUBNET,), "198.18.68.0/28")
     product.edit_stack("maxSteps: 20", f"maxSteps: {EPOCHS}", STACK)
     yield product
     product.run(f"make down STACK={STACK} DISCARD=1", 600)
@@ -50,21 +39,8 @@ def jobs(product: Product) -> list[str]:
 @pytest.fixture(scope="module")
 def submitted(product: Product) -> list[str]:
     """The jobs of the queue after an `up` was killed that had submitted one, and after `fab recover`."""
-    with (product.home / "up.log").open("wb") as output:
-        up = subprocess.Popen(
-            ["bash", "-c", f"exec make up STACK={STACK}"],
-            cwd=product.folder,
-            env=product.env,
-            stdout=output,
-            stderr=output,
-            start_new_session=True,
-        )
-
-    def has_submitted() -> bool:
-        assert up.poll() is None, (product.home / "up.log").read_text()
-        return bool(jobs(product))
-
-    wait_until("a job in the queue", has_submitted, timeout_s=UP_LIMIT_S)
+    up = product.begin(f"make up STACK={STACK}")
+    product.wait_while(up, "a job in the queue", lambda: bool(jobs(product)))
     os.killpg(up.pid, signal.SIGKILL)
     up.wait()
     recovered = product.plain(f"fab recover --stack {STACK} --yes", UP_LIMIT_S)
@@ -84,7 +60,7 @@ def test_the_next_up_finds_the_job_of_a_killed_one_and_trains_to_the_end(
     product: Product, submitted: list[str], trained: str
 ) -> None:
     assert len(submitted) == 1 and "submitted as job" not in trained
-    status = json.loads(product.plain(f"fab status --stack {STACK} --json", ASK_LIMIT_S).stdout)
+    status = product.status(STACK)
     assert (status["state"], status["step"]) == ("finished", EPOCHS)
 
 

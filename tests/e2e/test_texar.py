@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import socket
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from product import Product, install
+from product import Product
 
 from microcluster.waiting import wait_until
 
@@ -29,44 +27,25 @@ SUMS = "cd /data && sha256sum debian_en/ptb.train.txt runs/*/language_model.py"
 
 
 @pytest.fixture(scope="module")
-def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    product = install(tmp_path_factory.mktemp("product"), port)
-    product.edit_stack("kind: texar  ", f"kind: texar\n    maxSteps: {ENDLESS}\n    hiddenSize: 32  ", STACK)
-    yield product
-    product.run(f"make down STACK={STACK} DISCARD=1", 600)
-    product.run(".venv/bin/python -m emulator reset", 300)
+def product(renter: Product) -> Iterator[Product]:
+    renter.edit_stack("kind: texar  ", f"kind: texar\n    maxSteps: {ENDLESS}\n    hiddenSize: 32  ", STACK)
+    yield renter
+    renter.run(f"make down STACK={STACK} DISCARD=1", 600)
 
 
 def on_node(product: Product, node: str, line: str) -> str:
     return product.plain(f"fab ssh --stack {STACK} {node} -- '{line}'", 60).stdout.strip()
 
 
-def status(product: Product) -> dict[str, object]:
-    """Return what `fab status` knows, nothing before there is a stack."""
-    answer = product.plain(f"fab status --stack {STACK} --json", 120)
-    return json.loads(answer.stdout) if answer.stdout.startswith("{") else {}
-
-
-def is_under_way(product: Product, up: subprocess.Popen[bytes]) -> bool:
-    assert up.poll() is None, (product.home / "up.log").read_text()
-    return int(status(product).get("step") or 0) >= KILLED_AFTER
-
-
 @pytest.fixture(scope="module")
 def broken(product: Product) -> dict[str, object]:
     """The run after one of its ranks was killed."""
-    output = (product.home / "up.log").open("wb")
-    with subprocess.Popen(
-        ["bash", "-c", f"exec make up STACK={STACK}"], cwd=product.folder, env=product.env, stdout=output, stderr=output
-    ) as up:
-        wait_until(f"epoch {KILLED_AFTER}", lambda: is_under_way(product, up), timeout_s=TRAINS_LIMIT_S)
+    with product.begin(f"make up STACK={STACK}") as up:
+        product.wait_while(up, f"epoch {KILLED_AFTER}", lambda: product.step(STACK) >= KILLED_AFTER)
         killed = product.plain(f"fab ssh --stack {STACK} gpu-1 -- '{KILL_RANK}'", 60)
         assert killed.returncode == 0, killed.stdout + killed.stderr
         assert up.wait(UP_LIMIT_S) != 0
-    return status(product)
+    return product.status(STACK)
 
 
 @pytest.fixture(scope="module")
@@ -75,14 +54,14 @@ def stopped(product: Product, broken: dict[str, object]) -> dict[str, object]:
     resumed = product.plain(f"fab resume --stack {STACK}", 300)
     assert resumed.returncode == 0, resumed.stdout + resumed.stderr
     epoch = int(str(broken["step"]))
-    wait_until("the next epoch", lambda: int(str(status(product)["step"])) > epoch, timeout_s=TRAINS_LIMIT_S)
+    wait_until("the next epoch", lambda: int(str(product.status(STACK)["step"])) > epoch, timeout_s=TRAINS_LIMIT_S)
     return json.loads(product.plain(f"fab stop --stack {STACK} --json", 120).stdout)
 
 
 @pytest.fixture(scope="module")
 def last_epoch(product: Product, stopped: dict[str, object]) -> int:
     """The last epoch of the run, to which `make up` has brought it."""
-    last = int(str(status(product)["step"])) + MORE
+    last = int(str(product.status(STACK)["step"])) + MORE
     product.edit_stack(f"maxSteps: {ENDLESS}", f"maxSteps: {last}", STACK)
     again = product.run(f"make up STACK={STACK}", UP_LIMIT_S)
     assert again.returncode == 0, again.stdout + again.stderr
@@ -98,7 +77,7 @@ def test_a_rank_that_dies_ends_the_run_with_its_cause_and_nothing_is_left_on_any
 
 
 def test_a_run_that_goes_on_is_stopped_on_every_machine(product: Product, stopped: dict[str, object]) -> None:
-    assert (stopped["stopped"], stopped["unclear"], status(product)["state"]) == (True, {}, "stopped")
+    assert (stopped["stopped"], stopped["unclear"], product.status(STACK)["state"]) == (True, {}, "stopped")
     assert [on_node(product, node, LEFT) for node in ("gpu-0", "gpu-1")] == ["0", "0"]
 
 
@@ -111,7 +90,7 @@ def test_every_machine_has_the_same_configuration_and_texts(product: Product, br
 def test_the_same_command_goes_on_from_the_newest_epoch_to_the_test_perplexity(
     product: Product, last_epoch: int
 ) -> None:
-    now = status(product)
+    now = product.status(STACK)
     assert (now["state"], now["step"], now["max_steps"]) == ("finished", last_epoch, last_epoch)
     shown = on_node(product, "gpu-0", f"cat /data/runs/{now['run']}/progress.jsonl")
     events = [json.loads(line) for line in shown.splitlines()]

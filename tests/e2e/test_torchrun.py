@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from product import Product, install
-
-from microcluster.waiting import wait_until
+from product import Product
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(1800)]
 
 STACK = "torchrun-local"
-ENOUGH_STEPS, LAST_STEP = 40, 240
+ENOUGH_STEPS, LAST_STEP = 30, 160
 UP_LIMIT_S, TRAINS_LIMIT_S = 1200, 1100
 KILL_RANK = (
     "grep -slz ^LOCAL_RANK=1$ /proc/[0-9]*/environ | sed s/environ/cmdline/ "
@@ -33,40 +30,22 @@ LEFT = "grep -slz ^MICROCLUSTER_RUN= /proc/[0-9]*/environ | wc -l"
 
 
 @pytest.fixture(scope="module")
-def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    product = install(tmp_path_factory.mktemp("product"), port)
-    product.edit_stack("--steps {maxSteps}", "--steps {maxSteps} --pace 0.2", STACK)  # To have time to kill a rank.
-    yield product
-    product.run(f"make down STACK={STACK} DISCARD=1", 600)
-    product.run(".venv/bin/python -m emulator reset", 300)
-
-
-def status(product: Product) -> dict[str, object]:
-    """Return what `fab status` knows, nothing before there is a stack."""
-    answer = product.plain(f"fab status --stack {STACK} --json", 120)
-    return json.loads(answer.stdout) if answer.stdout.startswith("{") else {}
-
-
-def is_under_way(product: Product, up: subprocess.Popen[bytes]) -> bool:
-    assert up.poll() is None, (product.home / "up.log").read_text()
-    return int(status(product).get("step") or 0) >= ENOUGH_STEPS
+def product(renter: Product) -> Iterator[Product]:
+    renter.edit_stack("--steps {maxSteps}", "--steps {maxSteps} --pace 0.2", STACK)  # To have time to kill a rank.
+    renter.edit_stack("maxSteps: 240", f"maxSteps: {LAST_STEP}", STACK)
+    yield renter
+    renter.run(f"make down STACK={STACK} DISCARD=1", 600)
 
 
 @pytest.fixture(scope="module")
 def broken(product: Product) -> dict[str, object]:
     """The run after one of its ranks was killed."""
-    output = (product.home / "up.log").open("wb")
-    with subprocess.Popen(
-        ["bash", "-c", f"exec make up STACK={STACK}"], cwd=product.folder, env=product.env, stdout=output, stderr=output
-    ) as up:
-        wait_until(f"step {ENOUGH_STEPS}", lambda: is_under_way(product, up), timeout_s=TRAINS_LIMIT_S)
+    with product.begin(f"make up STACK={STACK}") as up:
+        product.wait_while(up, f"step {ENOUGH_STEPS}", lambda: product.step(STACK) >= ENOUGH_STEPS)
         killed = product.plain(f"fab ssh --stack {STACK} gpu-1 -- '{KILL_RANK}'", 60)
         assert killed.returncode == 0, killed.stdout + killed.stderr
         assert up.wait(UP_LIMIT_S) != 0
-    return status(product)
+    return product.status(STACK)
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +66,7 @@ def test_a_rank_that_dies_ends_the_run_with_its_cause_and_nothing_is_left_on_any
 
 
 def test_the_same_command_goes_on_from_the_newest_checkpoint(product: Product, finished: str) -> None:
-    now = status(product)
+    now = product.status(STACK)
     assert (now["state"], now["step"], now["max_steps"]) == ("finished", LAST_STEP, LAST_STEP)
     shown = product.plain(f"fab ssh --stack {STACK} gpu-0 -- cat /data/runs/{now['run']}/progress.jsonl", 60).stdout
     resumed = [event["step"] for event in map(json.loads, shown.splitlines()) if event["event"] == "resuming"]

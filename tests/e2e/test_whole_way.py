@@ -7,7 +7,6 @@ import json
 import re
 import shutil
 import signal
-import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +16,7 @@ import pytest
 import SoftLayer
 from interrupting import Interrupted, interrupt, runs
 from port_scan import answers, open_ports
-from product import Product, install
+from product import OF_THE_WHOLE_WAY, Product, free_port, install
 from traces import (
     account_of,
     best_models,
@@ -35,15 +34,9 @@ pytestmark = [pytest.mark.containers, pytest.mark.timeout(1800)]
 FIRST_STEPS, MORE_STEPS, MANY_STEPS, LAST_STEPS = 150, 200, 500, 530
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 @pytest.fixture(scope="module")
 def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
-    product = install(tmp_path_factory.mktemp("product"), free_port())
+    product = install(tmp_path_factory.mktemp("product"), OF_THE_WHOLE_WAY)
     product.edit_stack("kind: openseq2seq", f"kind: openseq2seq\n    maxSteps: {FIRST_STEPS}")
     yield product
     product.run("make down DISCARD=1", 600)
