@@ -13,7 +13,7 @@ from product import Product
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(1800)]
 
 STACK = "torchrun-local"
-ENOUGH_STEPS, LAST_STEP = 30, 160
+ENOUGH_STEPS, MORE_STEPS, ENDLESS = 30, 100, 10_000
 UP_LIMIT_S, TRAINS_LIMIT_S = 1200, 1100
 KILL_RANK = (
     "grep -slz ^LOCAL_RANK=1$ /proc/[0-9]*/environ | sed s/environ/cmdline/ "
@@ -32,7 +32,7 @@ LEFT = "grep -slz ^MICROCLUSTER_RUN= /proc/[0-9]*/environ | wc -l"
 @pytest.fixture(scope="module")
 def product(renter: Product) -> Iterator[Product]:
     renter.edit_stack("--steps {maxSteps}", "--steps {maxSteps} --pace 0.2", STACK)  # To have time to kill a rank.
-    renter.edit_stack("maxSteps: 240", f"maxSteps: {LAST_STEP}", STACK)
+    renter.edit_stack("maxSteps: 240", f"maxSteps: {ENDLESS}", STACK)
     yield renter
     renter.run(f"make down STACK={STACK} DISCARD=1", 600)
 
@@ -49,11 +49,13 @@ def broken(product: Product) -> dict[str, object]:
 
 
 @pytest.fixture(scope="module")
-def finished(product: Product, broken: dict[str, object]) -> str:
-    """What `make up` said, which went on with the run to its end."""
+def last_step(product: Product, broken: dict[str, object]) -> int:
+    """The last step of the run, to which `make up` has brought it."""
+    last = int(str(broken["step"])) + MORE_STEPS
+    product.edit_stack(f"maxSteps: {ENDLESS}", f"maxSteps: {last}", STACK)
     again = product.run(f"make up STACK={STACK}", UP_LIMIT_S)
     assert again.returncode == 0, again.stdout + again.stderr
-    return again.stdout
+    return last
 
 
 def test_a_rank_that_dies_ends_the_run_with_its_cause_and_nothing_is_left_on_any_node(
@@ -65,27 +67,27 @@ def test_a_rank_that_dies_ends_the_run_with_its_cause_and_nothing_is_left_on_any
         assert product.plain(f"fab ssh --stack {STACK} {node} -- '{LEFT}'", 60).stdout.strip() == "0"
 
 
-def test_the_same_command_goes_on_from_the_newest_checkpoint(product: Product, finished: str) -> None:
+def test_the_same_command_goes_on_from_the_newest_checkpoint(product: Product, last_step: int) -> None:
     now = product.status(STACK)
-    assert (now["state"], now["step"], now["max_steps"]) == ("finished", LAST_STEP, LAST_STEP)
+    assert (now["state"], now["step"], now["max_steps"]) == ("finished", last_step, last_step)
     shown = product.plain(f"fab ssh --stack {STACK} gpu-0 -- cat /data/runs/{now['run']}/progress.jsonl", 60).stdout
     resumed = [event["step"] for event in map(json.loads, shown.splitlines()) if event["event"] == "resuming"]
     assert len(resumed) == 1
-    assert ENOUGH_STEPS - 20 <= resumed[0] < LAST_STEP
+    assert ENOUGH_STEPS - 20 <= resumed[0] < last_step
 
 
-def test_the_preflight_reduced_over_all_ranks_with_equal_versions(product: Product, finished: str) -> None:
+def test_the_preflight_reduced_over_all_ranks_with_equal_versions(product: Product, last_step: int) -> None:
     checks = json.loads(product.plain(f"fab status --stack {STACK} --preflight --json", 60).stdout)
     rows = {row["check"]: row for row in checks["checks"]}
     assert rows["torch"]["verdict"] == rows["ranks"]["verdict"] == rows["allreduce"]["verdict"] == "ok"
 
 
-def test_fetch_downloads_the_run_with_its_checkpoint(product: Product, finished: str) -> None:
+def test_fetch_downloads_the_run_with_its_checkpoint(product: Product, last_step: int) -> None:
     answer = product.plain(f"fab fetch --stack {STACK} --json", 300)
-    assert list(Path(json.loads(answer.stdout)["folder"]).rglob(f"tmodel_{LAST_STEP}.pt"))
+    assert list(Path(json.loads(answer.stdout)["folder"]).rglob(f"tmodel_{last_step}.pt"))
 
 
-def test_the_report_draws_losses_that_fall_and_tokens_per_second(product: Product, finished: str) -> None:
+def test_the_report_draws_losses_that_fall_and_tokens_per_second(product: Product, last_step: int) -> None:
     report = json.loads(product.plain(f"fab report --stack {STACK} --json", 120).stdout)
     for curve in ("train", "validation"):
         losses = [loss for _, loss in report["curves"][curve]]
@@ -93,7 +95,7 @@ def test_the_report_draws_losses_that_fall_and_tokens_per_second(product: Produc
     assert report["metrics"]["tokens_per_second"] > 0
 
 
-def test_ranks_follow_the_order_of_four_nodes_and_rank_0_is_on_the_first(finished: str) -> None:
+def test_ranks_follow_the_order_of_four_nodes_and_rank_0_is_on_the_first(last_step: int) -> None:
     agent = Path(__file__).parents[2] / "agent"
     alone = ("docker", "run", "--rm", "--network", "none", "-v", f"{agent}:/run/agent:ro", "microcluster/torch:current")
     said = subprocess.run((*alone, "sh", "-c", FOUR_NODES), capture_output=True, text=True, timeout=300, check=True)
