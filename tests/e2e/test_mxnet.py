@@ -80,7 +80,7 @@ def trains(product: Product, epochs: int) -> bool:
 def broken(product: Product) -> dict[str, object]:
     """The run after the server of the second machine was killed."""
     with product.begin(f"make up STACK={STACK}") as up:
-        product.wait_while(up, "three epochs", lambda: trains(product, 3))
+        product.wait_while(up, "three epochs", lambda: product.shown_step() >= 3)
         assert on(product, NODES[0], ROLES).split() == [
             f"DMLC_ROLE={role}" for role in ("scheduler", "server", "worker")
         ]
@@ -95,7 +95,7 @@ def stopped(product: Product, broken: dict[str, object]) -> dict[str, object]:
     answer = product.plain(f"fab resume --stack {STACK}", 300)
     assert answer.returncode == 0, answer.stdout + answer.stderr
     epochs = int(str(broken["step"])) + 3
-    wait_until(f"epoch {epochs}", lambda: trains(product, epochs), timeout_s=TRAINS_LIMIT_S)
+    wait_until(f"epoch {epochs}", lambda: trains(product, epochs), timeout_s=TRAINS_LIMIT_S, every_s=5)
     answer = product.plain(f"fab stop --stack {STACK}", 300)
     assert answer.returncode == 0, answer.stdout + answer.stderr
     return product.status(STACK)

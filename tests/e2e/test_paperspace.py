@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.containers, pytest.mark.timeout(1800)]
 
 STACK = "paperspace-local"
 SUBNETS, PUBLIC, OPERATOR = ("10.64.131.0/24", "10.64.132.0/24"), "198.18.66.0/26", "198.18.66.1"
-ENOUGH_STEPS, LAST_STEP = 30, 120
+ENOUGH_STEPS, MORE_STEPS, ENDLESS = 30, 60, 10_000
 UP_LIMIT_S = 1200
 LEFT = "grep -slz ^MICROCLUSTER_RUN= /proc/[0-9]*/environ | wc -l"
 
@@ -66,7 +66,7 @@ def team(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
     product.edit_stack("198.18.64.1/32", f"{OPERATOR}/32", STACK)
     product.edit_stack("machineType: P4000x2", "machineType: P4000x2\n    keepDrive: true", STACK)
     product.edit_stack("--steps {maxSteps}", "--steps {maxSteps} --pace 0.2", STACK)
-    product.edit_stack("maxSteps: 240", f"maxSteps: {LAST_STEP}", STACK)
+    product.edit_stack("maxSteps: 240", f"maxSteps: {ENDLESS}", STACK)
     yield Team(product, port)
     product.run(f"make down STACK={STACK} DISCARD=1", 600)
     product.run(".venv/bin/python -m emulator reset paperspace", 300)
@@ -88,7 +88,7 @@ def ordered(team: Team) -> dict[str, str]:
 def cut_off(team: Team, ordered: dict[str, str]) -> dict[str, Any]:
     """The run of the next up, from whose machines the drive was taken."""
     up = team.product.begin(f"make up STACK={STACK}")
-    team.product.wait_while(up, f"step {ENOUGH_STEPS}", lambda: team.product.step(STACK) >= ENOUGH_STEPS)
+    team.product.wait_while(up, f"step {ENOUGH_STEPS}", lambda: team.product.shown_step() >= ENOUGH_STEPS)
     drive = team.drive()
     drive.pause()
     try:
@@ -105,9 +105,11 @@ def finished(team: Team, cut_off: dict[str, Any]) -> dict[str, Any]:
     team.ask("PATCH", f"/machines/{lost}/stop")
     wait_until("the machine to stop", lambda: team.ask("GET", f"/machines/{lost}")["state"] == "off", timeout_s=120)
     team.ask("DELETE", f"/machines/{lost}")
+    last = cut_off["step"] + MORE_STEPS
+    team.product.edit_stack(f"maxSteps: {ENDLESS}", f"maxSteps: {last}", STACK)
     again = team.product.run(f"make up STACK={STACK}", UP_LIMIT_S)
     assert again.returncode == 0, again.stdout + again.stderr
-    return team.product.status(STACK) | {"machines": team.machines()}
+    return team.product.status(STACK) | {"machines": team.machines(), "last": last}
 
 
 @pytest.fixture(scope="module")
@@ -129,7 +131,7 @@ def test_a_drive_that_hangs_ends_the_run_with_its_cause(cut_off) -> None:
 
 
 def test_a_deleted_machine_is_replaced_and_the_run_goes_on_from_the_drive(team: Team, cut_off, finished) -> None:
-    assert (finished["state"], finished["step"], finished["run"]) == ("finished", LAST_STEP, cut_off["run"])
+    assert (finished["state"], finished["step"], finished["run"]) == ("finished", finished["last"], cut_off["run"])
     before, after = cut_off["machines"], finished["machines"]
     assert (after["gpu-0"] == before["gpu-0"], after["gpu-1"] == before["gpu-1"]) == (True, False)
     shown = team.product.plain(f"fab ssh --stack {STACK} gpu-0 -- cat /data/runs/{finished['run']}/progress.jsonl", 60)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from product import Product
@@ -16,7 +17,7 @@ pytestmark = [pytest.mark.containers, pytest.mark.timeout(1800)]
 STACK = "texar-local"
 KILLED_AFTER, MORE, ENDLESS = 2, 2, 1000
 """Epochs: before a rank is killed, after the run was stopped, and so many that none of that comes too late."""
-UP_LIMIT_S, TRAINS_LIMIT_S = 1200, 1100
+UP_LIMIT_S, TRAINS_LIMIT_S = 1200, 600
 KILL_RANK = (
     "grep -slz ^OMPI_COMM_WORLD_LOCAL_RANK=1$ /proc/[0-9]*/environ | sed s/environ/cmdline/ "
     "| xargs grep -sLz ^rank_wrapper$ | cut -d/ -f3 | xargs kill -9"
@@ -38,10 +39,10 @@ def on_node(product: Product, node: str, line: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def broken(product: Product) -> dict[str, object]:
+def broken(product: Product) -> dict[str, Any]:
     """The run after one of its ranks was killed."""
     with product.begin(f"make up STACK={STACK}") as up:
-        product.wait_while(up, f"epoch {KILLED_AFTER}", lambda: product.step(STACK) >= KILLED_AFTER)
+        product.wait_while(up, f"epoch {KILLED_AFTER}", lambda: product.shown_step() >= KILLED_AFTER)
         killed = product.plain(f"fab ssh --stack {STACK} gpu-1 -- '{KILL_RANK}'", 60)
         assert killed.returncode == 0, killed.stdout + killed.stderr
         assert up.wait(UP_LIMIT_S) != 0
@@ -49,19 +50,19 @@ def broken(product: Product) -> dict[str, object]:
 
 
 @pytest.fixture(scope="module")
-def stopped(product: Product, broken: dict[str, object]) -> dict[str, object]:
+def stopped(product: Product, broken: dict[str, Any]) -> dict[str, Any]:
     """What `fab stop` said of the run that had gone on."""
     resumed = product.plain(f"fab resume --stack {STACK}", 300)
     assert resumed.returncode == 0, resumed.stdout + resumed.stderr
-    epoch = int(str(broken["step"]))
-    wait_until("the next epoch", lambda: int(str(product.status(STACK)["step"])) > epoch, timeout_s=TRAINS_LIMIT_S)
+    epoch = broken["step"]
+    wait_until("the next epoch", lambda: product.status(STACK)["step"] > epoch, timeout_s=TRAINS_LIMIT_S, every_s=5)
     return json.loads(product.plain(f"fab stop --stack {STACK} --json", 120).stdout)
 
 
 @pytest.fixture(scope="module")
-def last_epoch(product: Product, stopped: dict[str, object]) -> int:
+def last_epoch(product: Product, stopped: dict[str, Any]) -> int:
     """The last epoch of the run, to which `make up` has brought it."""
-    last = int(str(product.status(STACK)["step"])) + MORE
+    last = product.status(STACK)["step"] + MORE
     product.edit_stack(f"maxSteps: {ENDLESS}", f"maxSteps: {last}", STACK)
     again = product.run(f"make up STACK={STACK}", UP_LIMIT_S)
     assert again.returncode == 0, again.stdout + again.stderr
@@ -69,19 +70,19 @@ def last_epoch(product: Product, stopped: dict[str, object]) -> int:
 
 
 def test_a_rank_that_dies_ends_the_run_with_its_cause_and_nothing_is_left_on_any_node(
-    product: Product, broken: dict[str, object]
+    product: Product, broken: dict[str, Any]
 ) -> None:
     assert (broken["state"], broken["cause"]) == ("failed", "rank-died")
     assert "gpu-1" in str(broken["reason"])
     assert [on_node(product, node, LEFT) for node in ("gpu-0", "gpu-1")] == ["0", "0"]
 
 
-def test_a_run_that_goes_on_is_stopped_on_every_machine(product: Product, stopped: dict[str, object]) -> None:
+def test_a_run_that_goes_on_is_stopped_on_every_machine(product: Product, stopped: dict[str, Any]) -> None:
     assert (stopped["stopped"], stopped["unclear"], product.status(STACK)["state"]) == (True, {}, "stopped")
     assert [on_node(product, node, LEFT) for node in ("gpu-0", "gpu-1")] == ["0", "0"]
 
 
-def test_every_machine_has_the_same_configuration_and_texts(product: Product, broken: dict[str, object]) -> None:
+def test_every_machine_has_the_same_configuration_and_texts(product: Product, broken: dict[str, Any]) -> None:
     first, second = (on_node(product, node, SUMS) for node in ("gpu-0", "gpu-1"))
     assert first == second
     assert len(first.splitlines()) == 2
