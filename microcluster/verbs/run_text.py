@@ -102,7 +102,7 @@ def pace(outcome: Outcome) -> list[str]:
 
 
 def copy(outcome: Outcome) -> str | None:
-    """Return what of the run is copied to another machine."""
+    """Return what of the run is copied to another machine, or to the drive."""
     found = outcome.copied
     if not found:
         return None
@@ -152,7 +152,7 @@ def report_rows(cluster: ClusterFacts, outcome: Outcome, cost: Cost) -> list[tup
         ("throughput", _throughput(outcome)),
         ("checkpoints", ", ".join(str(step) for step in outcome.checkpoints) or "none"),
         ("best models", ", ".join(outcome.best) or None),
-        ("second machine", copy(outcome)),
+        ("newest copy", copy(outcome)),
         ("cost", str(cost)),
     ]
     return [(name, value) for name, value in rows if value]
