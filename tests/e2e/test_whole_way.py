@@ -96,8 +96,8 @@ def test_ctrl_c_at_any_stage_says_what_goes_on_and_leaves_no_process_here(stage,
     assert ended.left == ()
 
 
-def test_the_run_outlives_every_ctrl_c_with_one_supervisor(interrupted) -> None:
-    numbers = {interrupted[stage][1] for stage in JOB_LIVES}
+def test_the_run_outlives_every_ctrl_c_with_one_supervisor(product: Product, interrupted, up: str) -> None:
+    numbers = {interrupted[stage][1] for stage in JOB_LIVES} | {supervisor_of(product)}
     assert len(numbers) == 1 and numbers.pop().isdigit()
 
 
