@@ -11,8 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pulumi
-from pulumi.runtime.config import CONFIG
 from pydantic import ValidationError
 
 from microcluster.accounts.account import ClusterSection
@@ -113,6 +111,9 @@ class Stack:
 
 def load() -> Stack:
     """Return the stack that Pulumi runs, or raise ConfigError."""
+    import pulumi  # noqa: PLC0415 - takes longer than all else of a verb, and only the program that Pulumi runs needs it
+    from pulumi.runtime.config import CONFIG  # noqa: PLC0415
+
     values = {key: _plain(value) for key, value in CONFIG.get().items()}
     return with_files(parse(pulumi.get_stack(), values, ordering=not pulumi.runtime.is_dry_run()))
 

@@ -13,9 +13,12 @@ from typing import Any
 
 from microcluster.accounts.registry import ACCOUNTS, machine_types
 from microcluster.home import Home
+from microcluster.setup.environment import PULUMI, child_environment
 from microcluster.setup.errors import SetupError
+from microcluster.setup.process import Step, run_logged
 
 PROJECT_NAME = "microcluster"
+QUICK_S = 60
 ACCOUNT_TYPES = tuple(f"{name}:index:" for name in ACCOUNTS)
 """How the types of the accounts' resources begin."""
 CREATING = "creating"
@@ -60,6 +63,19 @@ def path_of(stack: str, home: Home) -> Path:
 def stacks_in(home: Home) -> tuple[str, ...]:
     """Return the names of the stacks with a state file, readable or not."""
     return tuple(sorted(path.stem for path in _folder("stacks", home).glob("*.json")))
+
+
+def ensure(names: tuple[str, ...], home: Home) -> tuple[str, ...]:
+    """Create the missing states; return their names."""
+    home.make()
+    existing = stacks_in(home)
+    new = tuple(name for name in names if name not in existing)
+    for name in new:
+        argv = (str(PULUMI), "stack", "init", name, "--no-select")
+        hint = f"Run `. ./env.sh` and `pulumi stack init {name}` to see more."
+        step = Step(f"creating stack {name}", "2 s", argv, home.logs / "stack.log", hint, QUICK_S)
+        run_logged(step, child_environment(home))
+    return new
 
 
 def read(stack: str, home: Home) -> Snapshot | None:

@@ -12,12 +12,8 @@ from microcluster.home import Home
 from microcluster.lifecycle import pulumi_state
 from microcluster.lifecycle.emulated_account import Emulated
 from microcluster.setup import keys
-from microcluster.setup.environment import PULUMI, child_environment
 from microcluster.setup.errors import MISTAKE, SetupError
-from microcluster.setup.process import Step, run_logged
 from microcluster.setup.progress import Stages, say
-
-QUICK_S = 60
 
 
 def known(name: str) -> str:
@@ -60,25 +56,12 @@ def prepare(home: Home, stages: Stages) -> None:
     """Create the missing states and keys of all stacks."""
     with stages.stage("stacks", "state and keys of every stack"):
         names = config.stacks()
-        new = ensure_states(names, home)
+        new = pulumi_state.ensure(names, home)
         made = [name for name in names if keys.ensure(home.keys / name, name)]
         if new:
             say(f"    new in {home.root}: the state of {', '.join(new)}")
         if made:
             say(f"    new in {home.keys}: ssh keys of {', '.join(made)}")
-
-
-def ensure_states(names: tuple[str, ...], home: Home) -> tuple[str, ...]:
-    """Create the missing states; return their names."""
-    home.make()
-    existing = pulumi_state.stacks_in(home)
-    new = tuple(name for name in names if name not in existing)
-    for name in new:
-        argv = (str(PULUMI), "stack", "init", name, "--no-select")
-        hint = f"Run `. ./env.sh` and `pulumi stack init {name}` to see more."
-        step = Step(f"creating stack {name}", "2 s", argv, home.logs / "stack.log", hint, QUICK_S)
-        run_logged(step, child_environment(home))
-    return new
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from microcluster.home import Home
-from microcluster.lifecycle import pulumi_state, stacks
+from microcluster.lifecycle import pulumi_state
 
 
 def repair(stack: str, home: Home) -> list[str]:
@@ -29,7 +29,7 @@ def repair(stack: str, home: Home) -> list[str]:
     if copy:
         _put(copy, path)
         return [*done, f"restored from {copy.name}, which the refresh compares with the account"]
-    stacks.ensure_states((stack,), home)
+    pulumi_state.ensure((stack,), home)
     return [*done, "no copy can be read; began an empty state: resources in the account are found by their mark"]
 
 

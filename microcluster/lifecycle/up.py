@@ -60,7 +60,7 @@ def preview(home: Home, stack: str) -> int:
     """Show what `make up` would rent, without account and keys."""
     stacks.check(stack, ordering=False)
     pulumi_install.ensure(home, Stages())
-    stacks.ensure_states((stack,), home)
+    pulumi_state.ensure((stack,), home)
     if commands.pulumi(home, "preview", "-s", stack):
         raise SetupError("The preview failed for the reason above; nothing was ordered.")
     say(f"Next: `make up STACK={stack}` rents this.")
