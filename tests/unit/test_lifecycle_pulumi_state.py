@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from microcluster.home import Home
-from microcluster.lifecycle import pulumi_state, stacks, state_repair
+from microcluster.lifecycle import pulumi_state, state_repair
 from microcluster.lifecycle.pulumi_state import BrokenStateError, Held, Snapshot
 from microcluster.setup.errors import SetupError
 
@@ -117,7 +117,7 @@ def test_a_state_that_is_gone_is_restored_as_well(home: Home) -> None:
 def test_without_any_readable_copy_the_stack_begins_empty(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     write(home, b"{")
     made: list[str] = []
-    monkeypatch.setattr(stacks, "run_logged", lambda step, environment: made.append(step.argv[3]))
+    monkeypatch.setattr(pulumi_state, "run_logged", lambda step, environment: made.append(step.argv[3]))
     assert "began an empty state" in state_repair.repair("local", home)[-1]
     assert made == ["local"]
 
