@@ -1,5 +1,5 @@
 /* Ranks outnumber cores in the local stack. A rank of Open MPI that waits asks for messages without end, and its yield in between
-   gives the core away for a moment only: nine tenths of the time went into that. In place of a yield it sleeps for a moment. */
+   gives the core away for a moment only, so that four ranks which mostly wait keep two cores busy. Instead it sleeps for a moment. */
 #include <sched.h>
 #include <time.h>
 

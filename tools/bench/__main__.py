@@ -20,7 +20,6 @@ from tools.bench import crash_loss, fan_out, resume, scale
 from tools.bench.memory import Peak, resident_mb, sampled, with_words
 from tools.bench.timeline import Up, first_step, provisioning_s, timed_up
 
-PORT = 8190
 AIM_S = 60.0
 """From `pulumi up` to the first training step, beyond what the account itself takes."""
 
@@ -31,7 +30,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="microcluster-bench-") as folder:
         if os.environ.get("COLD"):
             os.environ["MICROCLUSTER_CACHE"] = f"{folder}/cache"
-        product = install(Path(folder), PORT)
+        product = install(Path(folder))
         try:
             measure(product, Console())
         finally:

@@ -47,7 +47,7 @@ def measure(console: Console, sizes: Sequence[int] = SIZES) -> list[Figure]:
     """Measure every size in an account of its own, and print the table."""
     server = AccountServer()
     with tempfile.TemporaryDirectory(prefix="microcluster-bench-") as folder:
-        copy = Copy(Path(folder), server.port, time_scale=1.0)
+        copy = Copy(Path(folder), time_scale=1.0)
         figures = []
         for machines in sizes:
             copy.declare_nodes(machines)

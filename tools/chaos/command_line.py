@@ -93,8 +93,8 @@ class Running:
 class Copy:
     """A copy of the project whose program is the cluster alone, and a home as set-up leaves it."""
 
-    def __init__(self, folder: Path, port: int, time_scale: float = 1 / CLOCK_RATE) -> None:
-        self._product = install(folder, port)
+    def __init__(self, folder: Path, time_scale: float = 1 / CLOCK_RATE) -> None:
+        self._product = install(folder)
         shutil.rmtree(self._product.home / "emulator")
         (self._product.folder / "__main__.py").write_text(PROGRAM)
         # Not in a folder named emulator: set-up would want to start and stop the account itself.

@@ -36,7 +36,7 @@ class Theatre:
     def copy(self) -> Copy:
         """Make a copy of the project, or return the one that is there."""
         if self._copy is None:
-            self._copy = Copy(Path(self._folder.name), self.server.port)
+            self._copy = Copy(Path(self._folder.name))
         return self._copy
 
     @contextmanager
