@@ -170,6 +170,20 @@ def test_the_real_recipe_makes_its_files_of_archives_of_the_real_layout(trainer)
     assert sum(piece not in known for piece in pieces) < len(pieces) / 200
 
 
+YIELDS = """
+import ctypes, time
+libc, began = ctypes.CDLL(None), time.monotonic()
+for _ in range(1000):
+    libc.sched_yield()
+print(time.monotonic() - began)
+"""
+
+
+def test_a_rank_that_yields_sleeps_for_a_moment_and_leaves_its_core_to_others(trainer):
+    _, took = trainer.container.exec_run(["python", "-c", YIELDS])
+    assert float(took) >= 0.1, "1000 times a tenth of a millisecond"
+
+
 def test_the_image_holds_no_toolchain_no_host_settings_and_no_keys(trainer):
     kept = "ls -d /host /build /etc/ssh/ssh_host_* $(command -v g++ cmake pip) 2>/dev/null"
     _, output = trainer.container.exec_run(["sh", "-c", kept])
