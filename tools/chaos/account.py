@@ -105,11 +105,6 @@ class AccountServer:
         self._authority = identity.with_name(AUTHORITY_FILE)
         self._plain, self._secure = Door(self.wire), Door(self.wire, identity)
 
-    @property
-    def port(self) -> int:
-        """The port without TLS."""
-        return self._plain.port
-
     @contextmanager
     def opened(self, folder: Path, **settings: Any) -> Iterator[Rented]:
         """Open an account in a folder, in which only somebody else's things are, and close it at the end."""
