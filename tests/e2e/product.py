@@ -6,9 +6,11 @@ import json
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -60,10 +62,11 @@ class Product:
         """Run a line as a person does who has sourced env.sh."""
         return self.run(f". ./env.sh && {command}", limit_s)
 
-    def begin(self, command: str) -> subprocess.Popen[bytes]:
-        """Start a command in a session of its own; what it says comes into ``up.log``."""
+    @contextmanager
+    def begun(self, command: str) -> Iterator[subprocess.Popen[bytes]]:
+        """Start a command in a session of its own, which ends with the block; what it says comes into ``up.log``."""
         with (self.home / "up.log").open("wb") as output:
-            return subprocess.Popen(
+            running = subprocess.Popen(
                 ["bash", "-c", f"exec {command}"],
                 cwd=self.folder,
                 env=self.env,
@@ -71,9 +74,15 @@ class Product:
                 stderr=output,
                 start_new_session=True,
             )
+        try:
+            yield running
+        finally:
+            if running.poll() is None:
+                os.killpg(running.pid, signal.SIGKILL)
+            running.wait()
 
     def wait_while(self, running: subprocess.Popen[bytes], what: str, done: Callable[[], object]) -> None:
-        """Wait until something is true while a command runs that ``begin`` has started."""
+        """Wait until something is true while a command runs that ``begun`` has started."""
 
         def is_done() -> bool:
             assert running.poll() is None, (self.home / "up.log").read_text()
@@ -87,7 +96,7 @@ class Product:
         return json.loads(answer.stdout) if answer.stdout.startswith("{") else {}
 
     def shown_step(self) -> int:
-        """Return the newest step that the `make up` of ``begin`` has shown, 0 before there is one; asking costs it no time."""
+        """Return the newest step that the `make up` of ``begun`` has shown, 0 before there is one; asking costs it no time."""
         shown = re.findall(r"^running, \w+ (\d+) of", (self.home / "up.log").read_text(), re.MULTILINE)
         return int(shown[-1]) if shown else 0
 

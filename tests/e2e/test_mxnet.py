@@ -79,7 +79,7 @@ def trains(product: Product, epochs: int) -> bool:
 @pytest.fixture(scope="module")
 def broken(product: Product) -> dict[str, object]:
     """The run after the server of the second machine was killed."""
-    with product.begin(f"make up STACK={STACK}") as up:
+    with product.begun(f"make up STACK={STACK}") as up:
         product.wait_while(up, "three epochs", lambda: product.shown_step() >= 3)
         assert on(product, NODES[0], ROLES).split() == [
             f"DMLC_ROLE={role}" for role in ("scheduler", "server", "worker")

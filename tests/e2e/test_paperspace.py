@@ -75,10 +75,9 @@ def team(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
 @pytest.fixture(scope="module")
 def ordered(team: Team) -> dict[str, str]:
     """The machines that an up had ordered when it was killed."""
-    up = team.product.begin(f"make up STACK={STACK}")
-    team.product.wait_while(up, "the first order", team.machines)
-    os.killpg(up.pid, signal.SIGKILL)
-    up.wait()
+    with team.product.begun(f"make up STACK={STACK}") as up:
+        team.product.wait_while(up, "the first order", team.machines)
+        os.killpg(up.pid, signal.SIGKILL)
     recovered = team.product.plain(f"fab recover --stack {STACK} --yes", UP_LIMIT_S)
     assert recovered.returncode == 0, recovered.stdout + recovered.stderr
     return team.machines()
@@ -87,15 +86,15 @@ def ordered(team: Team) -> dict[str, str]:
 @pytest.fixture(scope="module")
 def cut_off(team: Team, ordered: dict[str, str]) -> dict[str, Any]:
     """The run of the next up, from whose machines the drive was taken."""
-    up = team.product.begin(f"make up STACK={STACK}")
-    team.product.wait_while(up, f"step {ENOUGH_STEPS}", lambda: team.product.shown_step() >= ENOUGH_STEPS)
-    drive = team.drive()
-    drive.pause()
-    try:
-        assert up.wait(UP_LIMIT_S) != 0
-        return team.product.status(STACK) | {"machines": team.machines()}
-    finally:
-        drive.unpause()
+    with team.product.begun(f"make up STACK={STACK}") as up:
+        team.product.wait_while(up, f"step {ENOUGH_STEPS}", lambda: team.product.shown_step() >= ENOUGH_STEPS)
+        drive = team.drive()
+        drive.pause()
+        try:
+            assert up.wait(UP_LIMIT_S) != 0
+            return team.product.status(STACK) | {"machines": team.machines()}
+        finally:
+            drive.unpause()
 
 
 @pytest.fixture(scope="module")

@@ -39,10 +39,9 @@ def jobs(product: Product) -> list[str]:
 @pytest.fixture(scope="module")
 def submitted(product: Product) -> list[str]:
     """The jobs of the queue after an `up` was killed that had submitted one, and after `fab recover`."""
-    up = product.begin(f"make up STACK={STACK}")
-    product.wait_while(up, "a job in the queue", lambda: bool(jobs(product)))
-    os.killpg(up.pid, signal.SIGKILL)
-    up.wait()
+    with product.begun(f"make up STACK={STACK}") as up:
+        product.wait_while(up, "a job in the queue", lambda: jobs(product))
+        os.killpg(up.pid, signal.SIGKILL)
     recovered = product.plain(f"fab recover --stack {STACK} --yes", UP_LIMIT_S)
     assert recovered.returncode == 0, recovered.stdout + recovered.stderr
     return jobs(product)

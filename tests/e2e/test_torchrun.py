@@ -41,7 +41,7 @@ def product(renter: Product) -> Iterator[Product]:
 @pytest.fixture(scope="module")
 def broken(product: Product) -> dict[str, Any]:
     """The run after one of its ranks was killed."""
-    with product.begin(f"make up STACK={STACK}") as up:
+    with product.begun(f"make up STACK={STACK}") as up:
         product.wait_while(up, f"step {ENOUGH_STEPS}", lambda: product.shown_step() >= ENOUGH_STEPS)
         killed = product.plain(f"fab ssh --stack {STACK} gpu-1 -- '{KILL_RANK}'", 60)
         assert killed.returncode == 0, killed.stdout + killed.stderr
