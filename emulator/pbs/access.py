@@ -32,9 +32,9 @@ def write_client_file(settings: Settings) -> Path:
     from emulator.pbs.site import LOGIN_ID, address_of  # noqa: PLC0415 - it reads the keys of this module
 
     address = address_of(settings, LOGIN_ID)
-    write_private(settings.state / KNOWN_HOSTS, f"{address} {_public(_key(settings, HOST_KEY))}\n")
+    write_private(settings.state / KNOWN_HOSTS, f"{address} {_public(_private(settings, HOST_KEY))}\n")
     named = {"key": settings.state / USER_KEY, "known": settings.state / KNOWN_HOSTS}
-    _key(settings, USER_KEY)
+    _private(settings, USER_KEY)
     path = settings.state / CLIENT_FILE
     write_private(path, SSH_CONFIG.format(alias=ALIAS, address=address, user=USER, **named))
     return path
@@ -42,15 +42,12 @@ def write_client_file(settings: Settings) -> Path:
 
 def authorized_key(settings: Settings) -> str:
     """The public line of the user's key."""
-    return _public(_key(settings, USER_KEY))
+    return _public(_private(settings, USER_KEY))
 
 
 def login_host_key(settings: Settings) -> str:
     """The login host's private key, as cloud-init takes it."""
-    private = _key(settings, HOST_KEY).private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH, serialization.NoEncryption()
-    )
-    return f"{CLOUD_CONFIG}\n" + yaml.safe_dump({"ssh_keys": {"ed25519_private": private.decode()}})
+    return f"{CLOUD_CONFIG}\n" + yaml.safe_dump({"ssh_keys": {"ed25519_private": _private(settings, HOST_KEY)}})
 
 
 def munge_key(settings: Settings) -> str:
@@ -61,8 +58,11 @@ def munge_key(settings: Settings) -> str:
     return path.read_text()
 
 
-def _key(settings: Settings, name: str) -> Ed25519PrivateKey:
-    """A key of the site, made when it is first asked for."""
+def _private(settings: Settings, name: str) -> str:
+    """A private key of the site, made when it is first asked for.
+
+    Its text is that of the file: writing the same key again gives another text, and a machine with another text is another one.
+    """
     path = settings.state / name
     if not path.exists():
         private = Ed25519PrivateKey.generate().private_bytes(
@@ -70,10 +70,9 @@ def _key(settings: Settings, name: str) -> Ed25519PrivateKey:
         )
         os.makedirs(path.parent, exist_ok=True)
         write_private(path, private.decode())
-    found = serialization.load_ssh_private_key(path.read_bytes(), password=None)
-    assert isinstance(found, Ed25519PrivateKey)
-    return found
+    return path.read_text()
 
 
-def _public(key: Ed25519PrivateKey) -> str:
-    return key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH).decode()
+def _public(private: str) -> str:
+    key = serialization.load_ssh_private_key(private.encode(), password=None).public_key()
+    return key.public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH).decode()
