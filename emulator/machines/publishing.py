@@ -1,103 +1,106 @@
-"""Put images of the host's Docker into an account's registry, the way NVIDIA fills NGC."""
+"""Put images of the host's Docker into an account's registry, the way NVIDIA fills NGC.
+
+They go straight into the files of docker-registry (distribution's registry/storage/paths.go names them) and their layers stay as
+they are: a push over loopback spends half a minute on compressing a gigabyte that the next machine unpacks again.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
-import socket
-import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
+import shutil
+import tarfile
+from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import docker
-import yaml
 from filelock import FileLock
 
 from emulator.machines.docker_errors import connect, docker_doing
-from emulator.machines.machine_mount import write_private
-from emulator.machines.processes import KeptProcess
 from emulator.machines.registry import storage_of
 from emulator.machines.spec import MachineError
-from emulator.machines.waiting import wait_until
 
-LOOPBACK = "127.0.0.1"  # Docker takes plain HTTP from here without being configured for it.
-START_S, ANSWER_S = 15, 2
+MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
+CONFIG = "application/vnd.docker.container.image.v1+json"
+LAYER = "application/vnd.docker.image.rootfs.diff.tar"
+PIECE = 1 << 20
 
 
 def publish(state: Path, image: str, name: str) -> bool:
     """Publish ``image`` as ``name``, which may have a tag; False when the registry already has it."""
     repository, _, tag = name.partition(":")
     tag = tag or "latest"
+    folder = storage_of(state).parent
+    storage_of(state).mkdir(mode=0o700, parents=True, exist_ok=True)
     client = connect()
-    with docker_doing(f"Publishing {image} as {repository}:{tag}"):
-        found = client.images.get(image)
-        if found.id in published_ids(storage_of(state), repository, tag):
+    with docker_doing(f"Publishing {image} as {repository}:{tag}"), FileLock(folder / "publishing.lock"):
+        found = client.images.get(image).id
+        record = folder / "published" / repository / tag
+        if record.exists() and record.read_text() == found:
             return False
-        with FileLock(_folder(state) / "publishing.lock"), _writable_registry(state) as port:
-            _push(client, image, f"{LOOPBACK}:{port}/{repository}", tag)
+        saved = folder / "saved"
+        shutil.rmtree(saved, ignore_errors=True)  # One that a killed publication left behind.
+        _save(client, image, saved)
+        Repository(storage_of(state) / "docker/registry/v2", repository).take(saved, tag)
+        shutil.rmtree(saved)
+        record.parent.mkdir(parents=True, exist_ok=True)
+        record.write_text(found)
     return True
 
 
-def published_ids(storage: Path, repository: str, tag: str) -> set[str]:
-    """The digests of a tag's manifest and configuration; Docker's image id is one of the two."""
-    root = storage / "docker/registry/v2"
-    link = root / "repositories" / repository / "_manifests/tags" / tag / "current/link"
-    if not link.exists():
-        return set()
-    manifest = link.read_text().strip()
-    algorithm, _, digest = manifest.partition(":")
-    content = json.loads((root / "blobs" / algorithm / digest[:2] / digest / "data").read_text())
-    return {manifest, content.get("config", {}).get("digest", manifest)}
+@dataclass(frozen=True)
+class Repository:
+    """One name of a registry, in the registry's files below ``root``."""
+
+    root: Path
+    name: str
+
+    def take(self, saved: Path, tag: str) -> None:
+        """Take an image in from the unpacked output of ``docker save``, whose files have to be on the same disk."""
+        [image] = json.loads((saved / "manifest.json").read_text())
+        parts = [
+            self._part(saved / path, media_type)
+            for path, media_type in [(image["Config"], CONFIG), *((layer, LAYER) for layer in image["Layers"])]
+        ]
+        manifest = {"schemaVersion": 2, "mediaType": MANIFEST, "config": parts[0], "layers": parts[1:]}
+        file = saved / "manifest"
+        file.write_text(json.dumps(manifest))
+        digest, tags = self._blob(file), f"_manifests/tags/{tag}"
+        self._link("_manifests/revisions", digest)
+        self._link(f"{tags}/index", digest)
+        self._write(f"{tags}/current/link", digest)
+
+    def _part(self, file: Path, media_type: str) -> dict[str, Any]:
+        digest = self._blob(file)
+        self._link("_layers", digest)
+        return {"mediaType": media_type, "size": file.stat().st_size, "digest": digest}
+
+    def _blob(self, file: Path) -> str:
+        with file.open("rb") as content:
+            found = hashlib.file_digest(content, "sha256").hexdigest()
+        data = self.root / "blobs/sha256" / found[:2] / found / "data"
+        if not data.exists():
+            data.parent.mkdir(parents=True, exist_ok=True)
+            data.hardlink_to(file.resolve())  # Equal layers are links to one another.
+        return f"sha256:{found}"
+
+    def _link(self, folder: str, digest: str) -> None:
+        self._write(f"{folder}/{digest.replace(':', '/')}/link", digest)
+
+    def _write(self, path: str, digest: str) -> None:
+        file = self.root / "repositories" / self.name / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(digest)
 
 
-def _push(client: docker.DockerClient, image: str, repository: str, tag: str) -> None:
-    client.images.get(image).tag(repository, tag)
+def _save(client: docker.DockerClient, image: str, folder: Path) -> None:
+    """Unpack what ``docker save`` gives into a folder."""
+    pieces = client.api.get_image(image)
+    stream = SimpleNamespace(read=lambda _: next(pieces, b""))
     try:
-        for line in client.api.push(repository, tag, stream=True, decode=True):
-            if "error" in line:
-                raise MachineError(f"Publishing {image}: the push failed: {line['error']}. Run it again.")
-    finally:
-        client.api.remove_image(f"{repository}:{tag}", noprune=True)
-
-
-@contextmanager
-def _writable_registry(state: Path) -> Iterator[int]:
-    """A second registry over the same images, without TLS and password, on loopback, for a moment."""
-    folder, port = _folder(state), _free_port()
-    process = KeptProcess(folder / "publishing.pid", folder / "publishing.log")
-    process.stop()  # One that a killed publication left behind.
-    settings = {
-        "version": 0.1,
-        "log": {"level": "warn", "accesslog": {"disabled": True}},
-        "storage": {"filesystem": {"rootdirectory": str(storage_of(state))}},
-        "http": {"addr": f"{LOOPBACK}:{port}"},
-    }
-    write_private(folder / "publishing.yml", yaml.safe_dump(settings))
-    process.start(("docker-registry", "serve", str(folder / "publishing.yml")))
-    try:
-        look = str(folder / "publishing.log")
-        wait_until(f"the registry on {LOOPBACK}:{port}", lambda: _answers(process, port), START_S, look=look)
-        yield port
-    finally:
-        process.stop()
-
-
-def _answers(process: KeptProcess, port: int) -> bool:
-    if not process.runs:
-        raise MachineError(f"Publishing an image: docker-registry ended: {process.last_log_line()}. Run it again.")
-    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    try:
-        return direct.open(f"http://{LOOPBACK}:{port}/v2/", timeout=ANSWER_S).status == 200
-    except OSError:
-        return False
-
-
-def _folder(state: Path) -> Path:
-    storage_of(state).mkdir(mode=0o700, parents=True, exist_ok=True)
-    return storage_of(state).parent
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((LOOPBACK, 0))
-        return probe.getsockname()[1]
+        with tarfile.open(fileobj=stream, mode="r|", bufsize=PIECE) as saved:
+            saved.extractall(folder, filter="data")
+    except (OSError, tarfile.TarError) as error:
+        raise MachineError(f"Publishing {image}: unpacking it into {folder} failed: {error}. Run it again.") from error

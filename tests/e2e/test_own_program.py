@@ -16,14 +16,15 @@ STACK = "horovod-local"
 ENOUGH_STEPS, MORE_STEPS, ENDLESS = 60, 100, 10_000
 UP_LIMIT_S = 1200
 KILL_RANK = (
-    "grep -slz ^OMPI_COMM_WORLD_LOCAL_RANK=1$ /proc/[0-9]*/environ | sed s/environ/cmdline/ "
+    "grep -slz ^OMPI_COMM_WORLD_LOCAL_RANK=0$ /proc/[0-9]*/environ | sed s/environ/cmdline/ "
     "| xargs grep -sLz ^rank_wrapper$ | cut -d/ -f3 | xargs kill -9"
 )
-"""The second rank of a machine, and not the wrapper that waits for its end."""
+"""The rank of a machine, and not the wrapper that waits for its end."""
 
 
 @pytest.fixture(scope="module")
 def product(renter: Product) -> Iterator[Product]:
+    renter.edit_stack("AC1_16X120X100", "AC1_8X60X100", STACK)  # One rank on each machine: a start costs half.
     renter.edit_stack("maxSteps: 600", f"maxSteps: {ENDLESS}", STACK)
     yield renter
     renter.run(f"make down STACK={STACK} DISCARD=1", 600)

@@ -19,16 +19,17 @@ KILLED_AFTER, MORE, ENDLESS = 2, 2, 1000
 """Epochs: before a rank is killed, after the run was stopped, and so many that none of that comes too late."""
 UP_LIMIT_S, TRAINS_LIMIT_S = 1200, 600
 KILL_RANK = (
-    "grep -slz ^OMPI_COMM_WORLD_LOCAL_RANK=1$ /proc/[0-9]*/environ | sed s/environ/cmdline/ "
+    "grep -slz ^OMPI_COMM_WORLD_LOCAL_RANK=0$ /proc/[0-9]*/environ | sed s/environ/cmdline/ "
     "| xargs grep -sLz ^rank_wrapper$ | cut -d/ -f3 | xargs kill -9"
 )
-"""The second rank of a machine, and not the wrapper that waits for its end."""
+"""The rank of a machine, and not the wrapper that waits for its end."""
 LEFT = "grep -slz ^MICROCLUSTER_RUN= /proc/[0-9]*/environ | wc -l"
 SUMS = "cd /data && sha256sum debian_en/ptb.train.txt runs/*/language_model.py"
 
 
 @pytest.fixture(scope="module")
 def product(renter: Product) -> Iterator[Product]:
+    renter.edit_stack("AC1_16X120X100", "AC1_8X60X100", STACK)  # One rank on each machine: a start costs half.
     renter.edit_stack("kind: texar  ", f"kind: texar\n    maxSteps: {ENDLESS}\n    hiddenSize: 32  ", STACK)
     yield renter
     renter.run(f"make down STACK={STACK} DISCARD=1", 600)

@@ -17,10 +17,10 @@ STACK = "torchrun-local"
 ENOUGH_STEPS, MORE_STEPS, ENDLESS = 30, 100, 10_000
 UP_LIMIT_S = 1200
 KILL_RANK = (
-    "grep -slz ^LOCAL_RANK=1$ /proc/[0-9]*/environ | sed s/environ/cmdline/ "
+    "grep -slz ^LOCAL_RANK=0$ /proc/[0-9]*/environ | sed s/environ/cmdline/ "
     "| xargs grep -sLz ^rank_wrapper$ | cut -d/ -f3 | xargs kill -9"
 )
-"""The second rank of a machine, and not the wrapper that waits for its end."""
+"""The rank of a machine, and not the wrapper that waits for its end."""
 FOUR_NODES = """
 for node in 0 1 2 3; do
     NODE=$node python /run/agent torchrun $node 4 2 127.0.0.9:48123 once sh -c 'echo "$RANK of $NODE by $MASTER_ADDR"' &
@@ -32,6 +32,7 @@ LEFT = "grep -slz ^MICROCLUSTER_RUN= /proc/[0-9]*/environ | wc -l"
 
 @pytest.fixture(scope="module")
 def product(renter: Product) -> Iterator[Product]:
+    renter.edit_stack("AC1_16X120X100", "AC1_8X60X100", STACK)  # One rank on each machine: a start costs half.
     renter.edit_stack("--steps {maxSteps}", "--steps {maxSteps} --pace 0.2", STACK)  # To have time to kill a rank.
     renter.edit_stack("maxSteps: 240", f"maxSteps: {ENDLESS}", STACK)
     yield renter

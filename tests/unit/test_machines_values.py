@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -17,7 +19,7 @@ from emulator.machines.machine_mount import files, host_key, write
 from emulator.machines.network_access import Access, shaping_argv
 from emulator.machines.networks import gateway
 from emulator.machines.processes import KeptProcess
-from emulator.machines.publishing import published_ids
+from emulator.machines.publishing import Repository
 from emulator.machines.waiting import wait_until
 
 
@@ -118,15 +120,31 @@ def test_the_gateway_is_the_first_address_of_a_network():
     assert gateway("10.112.8.0/26") == "10.112.8.1"
 
 
-def test_what_a_tag_names_is_read_from_the_registrys_own_files(tmp_path):
-    root = tmp_path / "docker/registry/v2"
-    link = root / "repositories/microcluster/training/_manifests/tags/standin/current/link"
-    blob = root / "blobs/sha256/ab/abcd/data"
-    for file, text in ((link, "sha256:abcd"), (blob, json.dumps({"config": {"digest": "sha256:image"}}))):
-        file.parent.mkdir(parents=True)
-        file.write_text(text)
-    assert published_ids(tmp_path, "microcluster/training", "standin") == {"sha256:abcd", "sha256:image"}
-    assert published_ids(tmp_path, "microcluster/training", "other") == set()
+def test_an_image_stands_in_the_registrys_files_with_every_part_under_its_digest(tmp_path):
+    saved, root = tmp_path / "saved", tmp_path / "storage"
+    (saved / "one").mkdir(parents=True)
+    (saved / "two").mkdir()
+    (saved / "one/layer.tar").write_bytes(b"a layer")
+    (saved / "two/layer.tar").symlink_to("../one/layer.tar")
+    (saved / "config.json").write_bytes(b"{}")
+    image = {"Config": "config.json", "Layers": ["one/layer.tar", "two/layer.tar"]}
+    (saved / "manifest.json").write_text(json.dumps([image]))
+    Repository(root, "microcluster/training").take(saved, "standin")
+    shutil.rmtree(saved)
+    of = root / "repositories/microcluster/training"
+
+    def content(digest: str) -> bytes:
+        found = (root / "blobs/sha256" / digest[7:9] / digest[7:] / "data").read_bytes()
+        assert f"sha256:{hashlib.sha256(found).hexdigest()}" == digest
+        return found
+
+    digest = (of / "_manifests/tags/standin/current/link").read_text()
+    assert (of / "_manifests/revisions" / digest.replace(":", "/") / "link").read_text() == digest
+    manifest = json.loads(content(digest))
+    parts = [manifest["config"], *manifest["layers"]]
+    assert [content(part["digest"]) for part in parts] == [b"{}", b"a layer", b"a layer"]
+    assert [part["size"] for part in parts] == [2, 7, 7]
+    assert all((of / "_layers" / part["digest"].replace(":", "/") / "link").exists() for part in parts)
 
 
 def test_a_docker_that_does_not_answer_is_one_sentence(monkeypatch, tmp_path):
