@@ -50,7 +50,7 @@ class Size:
 
 SIZES = {
     "transformer-base": Size(512, 6, 8, 2048, 56, 256, 16, 2.0, 8000, 100, 100, 16),
-    "transformer-tiny": Size(64, 2, 4, 256, 32, 32, 16, 0.5, 100, 10, 100, 2),
+    "transformer-tiny": Size(64, 1, 4, 256, 32, 32, 16, 0.5, 100, 10, 100, 2),
 }
 PUBLISHED_PARAMETERS = {("transformer-base", "wmt16-en-de"): 60_880_896}
 """From the size of a published checkpoint (852.27 MB at 14 bytes each), whose runs the predictions are made of."""
