@@ -44,10 +44,10 @@ class Suite:
 BY_FILE = ("--dist", "loadfile", "--no-loadscope-reorder")
 """An emulated account is shared by the tests of one file; files begin in the order of their names, not those of most tests."""
 UNIT = Suite("unit", "single modules, without network and account", 2, 12, ("-n", "4"))
-INTEGRATION = Suite("integration", "the providers against emulated accounts", 3, 15, ("-n", "5", *BY_FILE))
+"""What every other Python runs."""
 QUICK = Suite(
     "integration unit",
-    "both at once: one waits while the other computes",
+    "single modules, and the providers against emulated accounts: one waits while the other computes",
     3,
     20,
     ("-n", "8", *BY_FILE),
@@ -95,7 +95,7 @@ def planned(series: Iterable[str], *, fast: bool, containers: bool) -> list[Suit
     if fast:
         return [QUICK]
     others = [replace(UNIT, series=each) for each in series]
-    return [UNIT, INTEGRATION, COMMANDS, CHAOS, *others, *([E2E] if containers else [])]
+    return [QUICK, COMMANDS, CHAOS, *others, *([E2E] if containers else [])]
 
 
 def plan_text(suites: Sequence[Suite], *, fast: bool) -> list[str]:
