@@ -30,7 +30,6 @@ from microcluster.verbs.command import FAILED, STACK, UserMistake, is_part_of_ma
 from microcluster.verbs.fetch import folder_of
 from microcluster.verbs.job import status_facts
 from microcluster.verbs.money import CENT, Cost, account_of, cost_of, last_rental
-from microcluster.verbs.report_page import page
 from microcluster.verbs.stack_outputs import cluster_of, launcher_of
 from providers.rental.errors import ProviderError
 from providers.rental.owner_mark import Owner
@@ -44,6 +43,8 @@ def report(context: invoke.Context, stack: str = STACK, json: bool = False, runs
     """Report machines, results and cost of the run, also as a page, or compare runs; exit code 1 unless the run is finished."""
     if runs:
         return compare_runs.compare(runs, json=json)
+    from microcluster.verbs.report_page import page  # noqa: PLC0415 - drawing takes a tenth of every verb's start
+
     cluster = cluster_of(stack)
     launcher = launcher_of(cluster)
     outcome = remote_job.observe(launcher, cluster)
