@@ -67,7 +67,7 @@ def start(account: Emulated, home: Home, stages: Stages, image: str | None = TRA
         hint = "Repeat the same command; when it fails again, `make images` builds the image."
         step = Step(
             f"putting the {image} image into the emulated registry",
-            "45 s the first time",
+            "15 s the first time",
             argv,
             home.logs / "publish.log",
             hint,
