@@ -71,17 +71,18 @@ def checkpoints_in(folder):
 
 
 def observe(folder):
+    silent = shared_folder.why_checkpoints_silent(folder)  # First: a drive may take seconds to show that it is silent.
+    alive = is_alive(folder)  # Before the exit code: a supervisor that is gone has written its own by then.
     job = text_of(os.path.join(folder, "job.json"))
     code = text_of(os.path.join(folder, "exit_code"))
     failure = text_of(os.path.join(folder, "failure.json"))
     checked = text_of(os.path.join(folder, "preflight.json"))
-    silent = shared_folder.why_checkpoints_silent(folder)
     checkpoints = None if silent else checkpoints_in(folder)
     found = checkpoints.found() if checkpoints else []
     return {
         "now": time.time(),
         "exists": job is not None,
-        "alive": is_alive(folder),
+        "alive": alive,
         "phase": text_of(os.path.join(folder, "phase")),
         "exit_code": int(code) if code else None,
         "stopped": os.path.exists(os.path.join(folder, "stopped")),

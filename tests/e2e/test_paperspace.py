@@ -92,7 +92,8 @@ def cut_off(team: Team, ordered: dict[str, str]) -> dict[str, Any]:
         drive.pause()
         try:
             assert up.wait(UP_LIMIT_S) != 0
-            return team.product.status(STACK) | {"machines": team.machines()}
+            said = (team.product.home / "up.log").read_text()
+            return team.product.status(STACK) | {"machines": team.machines(), "said": said}
         finally:
             drive.unpause()
 
@@ -127,6 +128,7 @@ def test_an_up_after_a_killed_one_adopts_what_that_one_had_ordered(ordered, cut_
 def test_a_drive_that_hangs_ends_the_run_with_its_cause(cut_off) -> None:
     assert (cut_off["state"], cut_off["cause"]) == ("failed", "drive-lost")
     assert "gpu-0 and gpu-1" in cut_off["reason"]
+    assert "(drive-lost)" in cut_off["said"]
 
 
 def test_a_deleted_machine_is_replaced_and_the_run_goes_on_from_the_drive(team: Team, cut_off, finished) -> None:

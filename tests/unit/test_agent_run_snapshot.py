@@ -1,4 +1,4 @@
-"""A clock that is set while a run is carried out: nothing ends for it, and who looks is told nothing wrong."""
+"""What who looks at a run is told while a clock is set or the run ends: nothing wrong."""
 
 from __future__ import annotations
 
@@ -63,3 +63,17 @@ def test_who_looks_at_a_run_does_not_take_a_step_of_the_clock_for_its_silence(fo
     assert judge(run_snapshot.observe(str(folder))).state == "running"
     held.unlink()
     assert wait_for_end(folder).state == "finished"
+
+
+def test_a_run_that_ends_while_its_drive_is_looked_at_is_told_with_its_own_end(folder, monkeypatch):
+    held = hold(folder)
+    start(folder)
+    wait_until("a sample", lambda: samples(folder), timeout_s=120, every_s=0.05)
+
+    def looks_long(path):
+        held.unlink()
+        wait_until("the run's end", lambda: not run_snapshot.is_alive(path), timeout_s=240, every_s=0.05)
+        return ""
+
+    monkeypatch.setattr(run_snapshot.shared_folder, "why_checkpoints_silent", looks_long)
+    assert judge(run_snapshot.observe(str(folder))).state == "finished"
