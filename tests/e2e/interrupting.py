@@ -8,9 +8,9 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from product import Product
+from traces import processes
 
 MOMENT_LIMIT_S = 300
 END_LIMIT_S = 120
@@ -30,7 +30,7 @@ class Interrupted:
     left: tuple[str, ...]
 
 
-def interrupt(product: Product, command: str, moment: Callable[[str], bool]) -> Interrupted:
+def interrupt(product: Product, command: str, moment: Callable[[str], object]) -> Interrupted:
     """Run a command in a session of its own and press Ctrl-C once ``moment`` holds of what it has said so far."""
     screen = product.home / "screen"
     with screen.open("w") as out:
@@ -69,21 +69,6 @@ def left_after(product: Product) -> list[str]:
 def left_of(product: Product) -> Iterator[str]:
     """Yield what lives on this computer that belongs to a command of the product."""
     home = f"MICROCLUSTER_HOME={product.home}".encode()
-    for words, environment in processes():
-        if home in environment and any(word in words for word in OURS):
-            yield words
-
-
-def runs(*words: str) -> bool:
-    """Return whether a process with these words in its line runs anywhere on this computer, its machines included."""
-    return any(all(word in line for word in words) for line, _ in processes())
-
-
-def processes() -> Iterator[tuple[str, list[bytes]]]:
-    """Yield command line and environment of every process; those of machines are processes of this computer too."""
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            words = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
-            yield words, (folder / "environ").read_bytes().split(b"\0")
-        except OSError:
-            continue
+    for one in processes():
+        if home in one.environment and any(word in one.words for word in OURS):
+            yield one.words

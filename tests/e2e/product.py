@@ -90,6 +90,16 @@ class Product:
 
         wait_until(what, is_done, timeout_s=TRAINS_LIMIT_S)
 
+    def recover(self, stack: str) -> None:
+        """Bring a stack's records in order after a killed `up`, once all that it had started has noticed its end."""
+
+        def is_recovered() -> bool:
+            answer = self.plain(f"fab recover --stack {stack} --yes")
+            assert answer.returncode == 0 or "is busy" in answer.stderr, answer.stdout + answer.stderr
+            return answer.returncode == 0
+
+        wait_until("the end of what the killed command had started", is_recovered, timeout_s=ASK_LIMIT_S)
+
     def status(self, stack: str) -> dict[str, Any]:
         """Return what `fab status` knows, nothing before there is a run."""
         answer = self.plain(f"fab status --stack {stack} --json", ASK_LIMIT_S)

@@ -78,8 +78,7 @@ def ordered(team: Team) -> dict[str, str]:
     with team.product.begun(f"make up STACK={STACK}") as up:
         team.product.wait_while(up, "the first order", team.machines)
         os.killpg(up.pid, signal.SIGKILL)
-    recovered = team.product.plain(f"fab recover --stack {STACK} --yes", UP_LIMIT_S)
-    assert recovered.returncode == 0, recovered.stdout + recovered.stderr
+    team.product.recover(STACK)
     return team.machines()
 
 

@@ -42,8 +42,7 @@ def submitted(product: Product) -> list[str]:
     with product.begun(f"make up STACK={STACK}") as up:
         product.wait_while(up, "a job in the queue", lambda: jobs(product))
         os.killpg(up.pid, signal.SIGKILL)
-    recovered = product.plain(f"fab recover --stack {STACK} --yes", UP_LIMIT_S)
-    assert recovered.returncode == 0, recovered.stdout + recovered.stderr
+    product.recover(STACK)
     return jobs(product)
 
 

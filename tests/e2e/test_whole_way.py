@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import re
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.request import ProxyHandler, build_opener
 
 import pytest
 import SoftLayer
-from interrupting import Interrupted, interrupt, runs
+from interrupting import Interrupted, interrupt
 from port_scan import answers, open_ports
 from product import OF_THE_WHOLE_WAY, Product, free_port, install
 from traces import (
@@ -25,6 +26,7 @@ from traces import (
     labelled,
     of_account,
     processes_of,
+    runs,
     supervisor_of,
     to_be_kept,
 )
@@ -47,17 +49,26 @@ MAKE_UP = "exec make up"
 WATCH = ". ./env.sh && exec fab watch --stack local"
 RENTING = "==> pulumi"
 """Before it a command on a machine is one that an earlier Ctrl-C has left."""
+Moment = Callable[[Product, str], object]
+"""Whether it has come, of the product and of what the command has said."""
+
+
+def rents(*words: str) -> Moment:
+    return lambda product, said: RENTING in said and runs(product, *words)
+
+
+def says(line: str) -> Moment:
+    return lambda _, said: re.search(line, said, re.MULTILINE)
+
+
 STAGES = {
-    "the image is built": (MAKE_UP, lambda said: RENTING in said and runs("docker build", "microcluster/openseq2seq")),
-    "the image is handed over": (
-        MAKE_UP,
-        lambda said: RENTING in said and runs("docker save", "microcluster/openseq2seq"),
-    ),
-    "the job is started": (MAKE_UP, lambda said: RENTING in said and runs("step.start-job")),
-    "the data are prepared": (MAKE_UP, lambda said: re.search("^(preparing|preflight) for", said, re.MULTILINE)),
+    "the image is built": (MAKE_UP, rents("docker build", "microcluster/openseq2seq")),
+    "the image is handed over": (MAKE_UP, rents("docker save", "microcluster/openseq2seq")),
+    "the job is started": (MAKE_UP, rents("step.start-job")),
+    "the data are prepared": (MAKE_UP, says("^(preparing|preflight) for")),
     # Its own line is there when the preflight was over before the command had begun.
-    "the preflight looks": (WATCH, lambda said: re.search("^preflight( for|:)", said, re.MULTILINE)),
-    "it trains": (WATCH, lambda said: re.search("^running, step", said, re.MULTILINE)),
+    "the preflight looks": (WATCH, says("^preflight( for|:)")),
+    "it trains": (WATCH, says("^running, step")),
 }
 """When a person presses Ctrl-C, each time in the command that goes on from the time before."""
 JOB_LIVES = [stage for stage in STAGES if list(STAGES).index(stage) > 2]
@@ -68,7 +79,7 @@ def interrupted(product: Product) -> dict[str, tuple[Interrupted, str]]:
     """What became of each command that was interrupted, and the supervisor's number afterwards where there is a run."""
     found = {}
     for stage, (command, moment) in STAGES.items():
-        ended = interrupt(product, command, moment)
+        ended = interrupt(product, command, functools.partial(moment, product))
         found[stage] = ended, supervisor_of(product) if stage in JOB_LIVES else ""
     return found
 
@@ -105,8 +116,8 @@ def test_what_was_interrupted_left_nothing_on_the_machines(product: Product, up:
     look = "ls -d /run/microcluster-login.* /root/.ssh/authorized_keys2 2>/dev/null; docker ps -aq --no-trunc --format {{.Names}}"
     for host in ("gpu-0", "gpu-1"):
         assert product.plain(f"fab ssh --stack local {host} -- '{look}'").stdout.split() == ["openseq2seq"]
-    assert not runs("docker save", "microcluster/openseq2seq")
-    assert not runs("docker build", "microcluster/openseq2seq")
+    assert not runs(product, "docker save", "microcluster/openseq2seq")
+    assert not runs(product, "docker build", "microcluster/openseq2seq")
 
 
 def test_the_job_is_finished_and_has_learnt(product: Product, up: str) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-import json
+import contextlib
 import re
 import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from product import Product
+
+from emulator.softlayer.settings import Settings
 
 
 def supervisor_of(product: Product) -> str:
@@ -21,8 +25,8 @@ def labelled(product: Product, kind: str) -> list[str]:
 
 
 def account_of(product: Product) -> str:
-    """Return the name in the labels of everything that this product's account has; after a reset nothing tells it."""
-    return json.loads(product.run(".venv/bin/python -m emulator status --json").stdout)["account"]
+    """Return the name in the labels of everything that this product's account has."""
+    return Settings(state=(product.home / "emulator").resolve()).account_name
 
 
 def of_account(account: str, kind: str) -> list[str]:
@@ -36,18 +40,36 @@ def of_account(account: str, kind: str) -> list[str]:
     return answer.stdout.split()
 
 
+def runs(product: Product, *words: str) -> bool:
+    """Return whether a process with these words in its line runs for this product, here or on one of its machines."""
+    found = [one for one in processes() if all(word in one.words for word in words)]
+    home = f"MICROCLUSTER_HOME={product.home}".encode()
+    machines = labelled(product, "container") if found else []
+    return any(home in one.environment or any(machine in one.groups for machine in machines) for one in found)
+
+
+@dataclass(frozen=True)
+class Process:
+    """A process of this computer, or of one of its machines: its line, its environment and its control groups."""
+
+    words: str
+    environment: list[bytes]
+    groups: str
+
+
+def processes() -> Iterator[Process]:
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            words = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+            environment = (folder / "environ").read_bytes().split(b"\0")
+            yield Process(words, environment, (folder / "cgroup").read_text())
+
+
 def processes_of(machines: list[str], run: str) -> list[str]:
     """Return the processes on these machines, nested containers included, that bear the run's mark."""
     mark = f"MICROCLUSTER_RUN={run}".encode()
-    found = []
-    for environ in Path("/proc").glob("[0-9]*/environ"):
-        try:
-            groups = (environ.parent / "cgroup").read_text()
-            if any(machine in groups for machine in machines) and mark in environ.read_bytes().split(b"\0"):
-                found.append((environ.parent / "cmdline").read_bytes().replace(b"\0", b" ").decode())
-        except OSError:
-            continue
-    return found
+    marked = [one for one in processes() if mark in one.environment]
+    return [one.words for one in marked if any(machine in one.groups for machine in machines)]
 
 
 def to_be_kept(best: set[str]) -> set[str]:
