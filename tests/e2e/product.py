@@ -85,7 +85,7 @@ class Product:
         """Wait until something is true while a command runs that ``begun`` has started."""
 
         def is_done() -> bool:
-            assert running.poll() is None, (self.home / "up.log").read_text()
+            assert running.poll() is None, self.said()
             return bool(done())
 
         wait_until(what, is_done, timeout_s=TRAINS_LIMIT_S)
@@ -105,9 +105,13 @@ class Product:
         answer = self.plain(f"fab status --stack {stack} --json", ASK_LIMIT_S)
         return json.loads(answer.stdout) if answer.stdout.startswith("{") else {}
 
+    def said(self) -> str:
+        """Return what the command of ``begun`` has said so far."""
+        return (self.home / "up.log").read_text()
+
     def shown_step(self) -> int:
         """Return the newest step that the `make up` of ``begun`` has shown, 0 before there is one; asking costs it no time."""
-        shown = re.findall(r"^running, \w+ (\d+) of", (self.home / "up.log").read_text(), re.MULTILINE)
+        shown = re.findall(r"^running, \w+ (\d+) of", self.said(), re.MULTILINE)
         return int(shown[-1]) if shown else 0
 
     def facts(self, verb: str) -> dict[str, Any]:

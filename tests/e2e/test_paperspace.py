@@ -91,8 +91,7 @@ def cut_off(team: Team, ordered: dict[str, str]) -> dict[str, Any]:
         drive.pause()
         try:
             assert up.wait(UP_LIMIT_S) != 0
-            said = (team.product.home / "up.log").read_text()
-            return team.product.status(STACK) | {"machines": team.machines(), "said": said}
+            return team.product.status(STACK) | {"machines": team.machines(), "said": team.product.said()}
         finally:
             drive.unpause()
 
