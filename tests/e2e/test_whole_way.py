@@ -274,7 +274,7 @@ def test_up_goes_on_with_a_job_that_was_stopped(product: Product, up: str) -> No
 def test_a_v100_stack_runs_beside_it_on_the_same_account_and_shares_nothing(product: Product, up: str) -> None:
     before, status = product.outputs(), product.facts("status")
     with product.begun("make up STACK=v100-local") as other_up:
-        product.wait_while(other_up, "its preflight", lambda: re.search("^preflight: ", product.said(), re.MULTILINE))
+        product.wait_while(other_up, "its first steps", lambda: product.shown_step() >= 10)
     other = product.outputs("v100-local")
     ours, theirs = before["microcluster"], other["microcluster"]
     shown = product.plain("fab ssh --stack v100-local gpu-0 -- nvidia-smi -L").stdout
