@@ -58,5 +58,11 @@ def main(node, nodes, slots, endpoint, attempt, *command):
     words = ["--nnodes", nodes, "--nproc_per_node", slots, "--max_restarts", "0", "--no_python"]
     words += ["--rdzv_id", attempt, "--rdzv_endpoint", endpoint]
     from torch.distributed import run  # noqa: PLC0415 - it takes the store that it finds
+    from torch.distributed.elastic.multiprocessing.api import SignalException  # noqa: PLC0415
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError  # noqa: PLC0415
 
-    run.main(words + meeting(version, int(node), int(slots), endpoint) + list(command))
+    try:
+        run.main(words + meeting(version, int(node), int(slots), endpoint) + list(command))
+    except (ChildFailedError, SignalException):  # Their forty lines would hide what the rank itself has said last.
+        return 1
+    return 0

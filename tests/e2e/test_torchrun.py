@@ -98,7 +98,20 @@ def test_the_report_draws_losses_that_fall_and_tokens_per_second(product: Produc
 
 
 def test_ranks_follow_the_order_of_four_nodes_and_rank_0_is_on_the_first(last_step: int) -> None:
-    agent = Path(__file__).parents[2] / "agent"
-    alone = ("docker", "run", "--rm", "--network", "none", "-v", f"{agent}:/run/agent:ro", "microcluster/torch:current")
-    said = subprocess.run((*alone, "sh", "-c", FOUR_NODES), capture_output=True, text=True, timeout=300, check=True)
+    said = alone(FOUR_NODES)
     assert sorted(said.stdout.splitlines()) == [f"{rank} of {rank // 2} by 127.0.0.9" for rank in range(8)]
+
+
+def test_what_a_rank_says_at_last_stands_last() -> None:
+    failed = alone("python /run/agent torchrun 0 1 1 127.0.0.9:48123 once sh -c 'echo no such corpus >&2; exit 3'")
+    *_, own, of_torchrun = failed.stderr.splitlines()
+    assert (failed.returncode, own) == (1, "no such corpus")
+    assert "exitcode: 3" in of_torchrun
+
+
+def alone(line: str) -> subprocess.CompletedProcess[str]:
+    """Run a line in a container of the image that knows no other machine."""
+    agent = Path(__file__).parents[2] / "agent"
+    container = ("docker", "run", "--rm", "--network", "none", "-v", f"{agent}:/run/agent:ro")
+    argv = (*container, "microcluster/torch:current", "sh", "-c", line)
+    return subprocess.run(argv, capture_output=True, text=True, timeout=300, check=False)
