@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.containers, pytest.mark.timeout(1800)]
 
 STACK = "paperspace-local"
 SUBNETS, PUBLIC, OPERATOR = ("10.64.131.0/24", "10.64.132.0/24"), "198.18.66.0/26", "198.18.66.1"
-ENOUGH_STEPS, MORE_STEPS, ENDLESS = 30, 60, 10_000
+ENOUGH_STEPS, MORE_STEPS, ENDLESS = 30, 30, 10_000
 UP_LIMIT_S = 1200
 LEFT = "grep -slz ^MICROCLUSTER_RUN= /proc/[0-9]*/environ | wc -l"
 

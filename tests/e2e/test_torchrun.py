@@ -14,7 +14,7 @@ from product import Product
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(1800)]
 
 STACK = "torchrun-local"
-ENOUGH_STEPS, MORE_STEPS, ENDLESS = 30, 100, 10_000
+ENOUGH_STEPS, MORE_STEPS, ENDLESS = 30, 50, 10_000
 UP_LIMIT_S = 1200
 KILL_RANK = (
     "grep -slz ^LOCAL_RANK=0$ /proc/[0-9]*/environ | sed s/environ/cmdline/ "
