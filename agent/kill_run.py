@@ -148,6 +148,16 @@ def is_inside(pid, container):
         return int(pid) != first and identity in file.read()
 
 
+def is_killed(pid):
+    """Return whether a KILL waits for it already: it hangs in the kernel, mostly on a disk, and no TERM can end it."""
+    try:
+        with open("/proc/{}/status".format(pid)) as file:
+            waiting = next(line for line in file if line.startswith("SigPnd:")).split()[1]
+    except OSError:
+        return False
+    return bool(int(waiting, 16) >> (signal.SIGKILL - 1) & 1)
+
+
 def send(processes, number):
     for pid, started in processes:
         try:
@@ -163,12 +173,15 @@ def end(mode, run, container=None, role=""):
     def look():
         return find(mode, run, container, role)
 
+    def may_end(number):
+        # Two looks: what was started while the first listed the processes shows in the second.
+        return any(number == signal.SIGKILL or not is_killed(pid) for pid, _ in look() or look())
+
     there = look()
     for number, wait_s in ((signal.SIGTERM, TERM_WAIT_S), (signal.SIGKILL, KILL_WAIT_S))[: 1 if role else 2]:
         deadline = time.monotonic() + (ROLE_WAIT_S if role else wait_s)
         send(look(), number)
-        # Two looks: what was started while the first listed the processes shows in the second.
-        while (look() or look()) and time.monotonic() < deadline:
+        while may_end(number) and time.monotonic() < deadline:
             time.sleep(0.2)
     return there, look()
 

@@ -13,7 +13,7 @@ LINE_BYTES = 1 << 20
 """A longer line is read in pieces: output without line ends must not fill the memory."""
 WAITING_LINES = 1000
 END_TIMEOUT_S = 30
-LAST_LINES_TIMEOUT_S = 60
+LAST_LINES_TIMEOUT_S = 15
 """For the output of processes that were ended; on a disk that hangs none may come."""
 
 

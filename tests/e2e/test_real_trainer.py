@@ -58,7 +58,7 @@ class Trainer:
 
     def run(self, *argv: str) -> tuple[int, str]:
         code, output = self.container.exec_run(list(argv), workdir=LOCAL_PROGRAM_FOLDER, environment=["LC_ALL=C.UTF-8"])
-        return code, output.decode()
+        return code, output.decode(errors="replace")
 
 
 @pytest.fixture(scope="module")

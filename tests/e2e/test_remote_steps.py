@@ -19,6 +19,9 @@ from microcluster.waiting import wait_until
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(420)]
 
+CUT_OFF = 'until grep -qs "^wchar: [0-9]\\{9\\}" /proc/$(pgrep -nx ssh)/io; do sleep 0.1; done; pkill -x ssh'
+"""End the transfer when a tenth of the image is on its way."""
+
 
 def test_a_machine_that_shows_another_host_key_is_refused(cluster, keys):
     wrong = dataclasses.replace(facts(0, keys), host_key=(keys / "stranger.pub").read_text().strip())
@@ -94,7 +97,7 @@ def test_a_hand_over_onto_a_full_disk_says_so_and_leaves_no_image(built, hosts):
 
 
 def test_a_hand_over_that_is_cut_off_leaves_no_image_and_the_next_one_brings_it(built, hosts):
-    shell(hosts[0], "setsid -f sh -c 'sleep 3; pkill -x ssh' >/dev/null 2>&1 </dev/null")
+    shell(hosts[0], f"setsid -f timeout 120 sh -c '{CUT_OFF}' >/dev/null 2>&1 </dev/null")
     with pytest.raises(RemoteError, match="gpu-1 has no partial image"):
         distribute(hosts[0], hosts[1:], built.container, built.rank_key_file)
     assert shell(hosts[1], "docker image ls -q; ls /root/.ssh").split() == ["authorized_keys"]

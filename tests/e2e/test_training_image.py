@@ -58,7 +58,7 @@ class Trainer:
         mpirun = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-np", str(ranks)]
         argv = [*mpirun, "python", "run.py", f"--config_file={config}", "--use_horovod=True", *words]
         code, output = self.container.exec_run(argv, workdir=STAND_IN_FOLDER)
-        return code, output.decode()
+        return code, output.decode(errors="replace")  # mpirun may cut one rank's character with another one's output.
 
     def logdir(self, name: str) -> Path:
         return self.folder / name / "logdir"
