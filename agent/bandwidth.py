@@ -46,12 +46,12 @@ def send(address, port, streams):
     print(round(sum(sent) * 8 / (time.monotonic() - began) / 1e6, 1))
 
 
-def connected(address, port):
+def connected(address, port, timeout_s=CONNECT_TIMEOUT_S):
     """Connect as soon as the other side listens."""
-    deadline = time.monotonic() + CONNECT_TIMEOUT_S
+    deadline = time.monotonic() + timeout_s
     while True:
         try:
-            return socket.create_connection((address, port), CONNECT_TIMEOUT_S)
+            return socket.create_connection((address, port), timeout_s)
         except OSError:
             if time.monotonic() >= deadline:
                 raise

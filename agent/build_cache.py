@@ -8,6 +8,7 @@ import json
 import os
 
 from agent.staging_log import say
+from agent.whole_file import write_whole
 
 PIECE = 1 << 20
 
@@ -25,12 +26,7 @@ def hash_of(path, kind):
 
 
 def write_json(path, value):
-    """Replace a file at once."""
-    with open(path + ".new", "w") as file:
-        file.write(json.dumps(value, indent=1, sort_keys=True) + "\n")
-        file.flush()
-        os.fsync(file.fileno())
-    os.rename(path + ".new", path)
+    write_whole(path, json.dumps(value, indent=1, sort_keys=True) + "\n")
 
 
 def read_json(path):

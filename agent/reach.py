@@ -5,7 +5,8 @@
 
 import socket
 import sys
-import time
+
+from agent.bandwidth import connected
 
 TIMEOUT_S = 10
 
@@ -21,16 +22,7 @@ def listen(address, port, count):
 
 
 def connect(address, port):
-    """Connect as soon as the other side listens."""
-    deadline = time.monotonic() + TIMEOUT_S
-    while True:
-        try:
-            socket.create_connection((address, int(port)), TIMEOUT_S).close()
-            return
-        except OSError:
-            if time.monotonic() >= deadline:
-                raise
-            time.sleep(0.1)
+    connected(address, int(port), TIMEOUT_S).close()
 
 
 def main(verb, *words):

@@ -12,6 +12,7 @@ from agent.checkpoints import checkpoints_of
 from agent.kill_run import RUN_VARIABLE
 from agent.processes import LINE_BYTES
 from agent.runtimes import line, runtime_of
+from agent.whole_file import write_whole
 
 ASK_TRIES, ASK_PAUSE_S = 4, 10
 """A machine whose sshd restarts, or that is too busy for a moment, answers again within half a minute."""
@@ -46,11 +47,7 @@ class Run:
 
     def write(self, name, text):
         """Replace a file at once."""
-        with open(self.path(name + ".new"), "w") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.rename(self.path(name + ".new"), self.path(name))
+        write_whole(self.path(name), text)
 
     def remove(self, *names):
         for name in names:
@@ -124,12 +121,12 @@ class Run:
             return TOO_SLOW, "no answer after " + str(timeout_s) + " s"
         return child.returncode, out.decode("utf-8", "replace").strip()
 
-    def ask_again(self, argv, timeout_s, answers, marked=True):
+    def ask_again(self, argv, timeout_s, answers):
         """Ask until the exit code is one of ``answers``, a limited number of times; any other code is no answer."""
         for number in range(ASK_TRIES):
             if number:
                 time.sleep(ASK_PAUSE_S)
-            code, output = self.ask(argv, timeout_s, marked=marked)
+            code, output = self.ask(argv, timeout_s)
             if code in answers or self.doing == self.stuck:
                 break
         return code, output

@@ -5,6 +5,7 @@ import os
 from agent.build_cache import sha256_of
 from agent.staging_log import Refused, say
 from agent.text_cleaning import count_lines
+from agent.whole_file import write_whole
 
 SUMS, ID, RECORDS = "SHA256SUMS", "ID", "archives.json"
 EIGHT = 8
@@ -53,11 +54,6 @@ def seal(folder, plan):
         file.write(plan["id"] + "\n")
     names = plan["files"] + plan["optional"] + [ID, RECORDS]
     there = [name for name in names if os.path.exists(os.path.join(folder, name))]
-    path = os.path.join(folder, SUMS)
-    with open(path + ".new", "w") as file:
-        for name in there:
-            file.write(sha256_of(os.path.join(folder, name)) + "  " + name + "\n")
-        file.flush()
-        os.fsync(file.fileno())
-    os.rename(path + ".new", path)
+    lines = [sha256_of(os.path.join(folder, name)) + "  " + name + "\n" for name in there]
+    write_whole(os.path.join(folder, SUMS), "".join(lines))
     say("finished: " + str(len(there)) + " files in " + folder)

@@ -4,6 +4,7 @@ import json
 import os
 
 from agent.batch import GRANTED
+from agent.whole_file import write_whole
 
 
 class Grant:
@@ -38,9 +39,4 @@ def read(folder):
 
 
 def write(folder, grant):
-    path = os.path.join(folder, GRANTED)
-    with open(path + ".new", "w") as file:
-        json.dump(vars(grant), file)
-        file.flush()
-        os.fsync(file.fileno())
-    os.rename(path + ".new", path)
+    write_whole(os.path.join(folder, GRANTED), json.dumps(vars(grant)))

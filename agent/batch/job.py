@@ -14,6 +14,7 @@ import time
 from agent import kill_run
 from agent.batch import ENDED, REQUEST, STOP, commands, grant, records
 from agent.parallel import parallel
+from agent.whole_file import write_whole
 
 LOOK_EVERY_S = 1
 RESERVE_S = 45
@@ -45,11 +46,11 @@ def main(folder):
         grant.write(folder, found)
         code = carry_out(folder, request["run"], found)
     except Ended:
-        write(folder, "stopped", "")
+        write_whole(os.path.join(folder, "stopped"), "")
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         left = end_everywhere(folder, request["run"], names)
-        write(folder, ENDED, json.dumps(left))
+        write_whole(os.path.join(folder, ENDED), json.dumps(left))
         records.note(request, number, folder, ended=time.time())
     return code
 
@@ -67,8 +68,8 @@ def granted(folder, request, number, names, ends_at):
 
 
 def refuse(folder, sentence):
-    write(folder, "failure.json", json.dumps({"cause": "queue", "sentence": sentence, "lines": []}))
-    write(folder, "exit_code", str(REFUSED) + "\n")
+    write_whole(os.path.join(folder, "failure.json"), json.dumps({"cause": "queue", "sentence": sentence, "lines": []}))
+    write_whole(os.path.join(folder, "exit_code"), str(REFUSED) + "\n")
 
 
 def carry_out(folder, run, found):
@@ -116,15 +117,6 @@ def on_node(name, line, timeout_s):
         return child.returncode, output
     before, _, code = output.rpartition(commands.EXIT_MARK)
     return int(code or 1), before.strip()
-
-
-def write(folder, name, text):
-    path = os.path.join(folder, name)
-    with open(path + ".new", "w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    os.rename(path + ".new", path)
 
 
 def on_term(number, frame):

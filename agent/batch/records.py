@@ -8,6 +8,8 @@ import json
 import os
 import time
 
+from agent.whole_file import write_whole
+
 FOLDER = "~/.microcluster/jobs"
 
 
@@ -24,9 +26,5 @@ def note(request, number, folder, **facts):
     with contextlib.suppress(FileNotFoundError, ValueError), open(path) as file:
         known.update(json.load(file))
     known.update((key, value) for key, value in facts.items() if known.get(key) is None)
-    with open(path + ".new", "w") as file:
-        json.dump(known, file, sort_keys=True)
-        file.flush()
-        os.fsync(file.fileno())
-    os.rename(path + ".new", path)
+    write_whole(path, json.dumps(known, sort_keys=True))
     return known

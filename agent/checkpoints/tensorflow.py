@@ -9,6 +9,7 @@ import re
 from agent.checkpoints import Checkpoints
 from agent.checkpoints.tf_index import Torn, flaw, global_step
 from agent.checkpoints.verify_tensors import main
+from agent.whole_file import write_whole
 
 __all__ = ["Format", "main"]
 
@@ -74,11 +75,7 @@ class Format(Checkpoints):
 
     def prepare(self, name):
         """Point the framework at a checkpoint; the other nodes only look whether this file and the index are there."""
-        with open(self.path(POINTER + ".new"), "w") as file:
-            file.write(self.pointer(name))
-            file.flush()
-            os.fsync(file.fileno())
-        os.rename(self.path(POINTER + ".new"), self.path(POINTER))
+        write_whole(self.path(POINTER), self.pointer(name))
         return [POINTER, name + PARTS[0]]
 
     def pointer(self, name):
