@@ -12,8 +12,10 @@ from typing import Any
 
 from emulator import process, status
 from emulator.machine_reconciler import MachineReconciler
-from emulator.machines import ContainerMachines, MachineError, Machines, NoMachines, publish
+from emulator.machines.container_machines import ContainerMachines
 from emulator.machines.networks import gateway
+from emulator.machines.publishing import publish
+from emulator.machines.spec import MachineError, Machines, NoMachines
 from emulator.process import ProcessError
 from emulator.server import serve
 from emulator.settings import LOOPBACK, SETTINGS_FILE, Settings, UsageError

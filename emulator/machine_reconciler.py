@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from emulator.account import EmulatedAccount
-from emulator.machines import Machines, MachineSpec, Rule
-from emulator.machines.spec import MachineError
+from emulator.machines.spec import MachineError, Machines, MachineSpec, Rule
 
 LOG = logging.getLogger(__name__)
 RETRY_S = 30.0  # a machine that failed is tried again after this time: the cause may be gone

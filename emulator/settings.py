@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from emulator.fault_injection import BROKEN_TLS, COMMON_KINDS, FaultInjectionError, FaultModel, FaultRates
-from emulator.machines import MACHINE_IMAGE
+from emulator.machines.spec import MACHINE_IMAGE
 
 SETTINGS_FILE = "settings.toml"
 LOOPBACK = "127.0.0.1"

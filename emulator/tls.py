@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import ssl
 from pathlib import Path
 
 from emulator.machines.certificates import server_identity
+from emulator.machines.machine_mount import write_private
 from emulator.settings import LOOPBACK, Settings
 
 AUTHORITY_FILE, IDENTITY_FILE = "authority.pem", "server.pem"
@@ -17,9 +17,7 @@ def write_identity(folder: Path) -> Path:
     """Write a new certificate with its key, and the authority that clients have to trust."""
     identity = server_identity(SERVER_NAME, LOOPBACK)
     path = folder / IDENTITY_FILE
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        file.write(identity.certificate + identity.key)
+    write_private(path, identity.certificate + identity.key)
     (folder / AUTHORITY_FILE).write_text(identity.authority)
     return path
 

@@ -50,15 +50,13 @@ class MachineSpec:
     domain: str
     router_id: int
     private_address: str
-    public_address: str | None
-    cores: int
-    memory_gb: int
-    gpu_model: str | None
-    gpu_count: int
-    disks: tuple[Disk, ...]
-    ssh_keys: tuple[str, ...]
-    user_data: str
     port_speed_mbps: int
+    public_address: str | None = None
+    gpu_model: str | None = None
+    gpu_count: int = 0
+    disks: tuple[Disk, ...] = ()
+    ssh_keys: tuple[str, ...] = ()
+    user_data: str = ""
     root_password: str = ""
     """Root's password, as on every guest; without one root cannot log in with a password."""
     image: str = MACHINE_IMAGE

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
+from emulator.machines.machine_mount import write_private
 from emulator.paperspace.settings import Settings
 from emulator.tls import AUTHORITY_FILE
 
@@ -16,7 +16,5 @@ def write_key_file(settings: Settings) -> Path:
     path = settings.state / KEY_FILE
     lines = ["[paperspace]", f"api_key = {settings.api_key}", f"endpoint_url = {settings.api}"]
     lines += [f"verify = {settings.state / AUTHORITY_FILE}"] if settings.tls else []
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        file.write("\n".join(lines) + "\n")
+    write_private(path, "\n".join(lines) + "\n")
     return path

@@ -17,7 +17,6 @@ STARTING, STOPPING, RESTARTING, UPGRADING, PROVISIONING = (
 GONE = ""  # where a deleted machine settles
 RUNNING = (READY, SERVICE_READY)
 IN_PROGRESS, DONE, ERROR = "in progress", "done", "error"
-MINUTE_S = 60.0
 
 
 def provision(account: Account, machine: Machine, *, start: bool) -> Event:

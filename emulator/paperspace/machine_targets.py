@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from emulator.machine_reconciler import Target
-from emulator.machines import MachineSpec, Share
+from emulator.machines.spec import MachineSpec, Share
 from emulator.paperspace import lifecycle
 from emulator.paperspace.account import Account
 from emulator.paperspace.records import Drive, Machine
@@ -72,13 +72,9 @@ def _machine_spec(account: Account, machine: Machine) -> MachineSpec:
         router_id=_network_number(account, machine.network_id),
         private_address=machine.private_ip,
         public_address=machine.public_ip,
-        cores=kind.cores,
-        memory_gb=max(1, int(kind.memory_gb)),
         gpu_model=kind.gpu,
         gpu_count=kind.gpus,
-        disks=(),
         ssh_keys=tuple(machine.ssh_keys),
-        user_data="",
         port_speed_mbps=PRIVATE_MBPS,
         image=BOX_IMAGE,
         gpu_memory_mib=kind.gpu_memory_gb * MIB_OF_GB,
@@ -94,14 +90,6 @@ def _drive_spec(account: Account, drive: Drive) -> MachineSpec:
         domain=DOMAIN,
         router_id=_network_number(account, drive.network_id),
         private_address=drive.address,
-        public_address=None,
-        cores=1,
-        memory_gb=1,
-        gpu_model=None,
-        gpu_count=0,
-        disks=(),
-        ssh_keys=(),
-        user_data="",
         port_speed_mbps=PRIVATE_MBPS,
         image=DRIVE_IMAGE,
         share=Share(drive.ref, drive.username, drive.password),

@@ -6,7 +6,7 @@ import base64
 from ipaddress import ip_network
 
 from emulator.machine_reconciler import Target
-from emulator.machines import MachineSpec
+from emulator.machines.spec import MachineSpec
 from emulator.pbs.access import authorized_key, login_host_key, munge_key
 from emulator.pbs.account import Account
 from emulator.pbs.settings import QUEUE_IMAGE, Settings
@@ -109,12 +109,6 @@ def _spec(settings: Settings, number: int) -> MachineSpec:
         domain=DOMAIN,
         router_id=1,
         private_address=address_of(settings, number),
-        public_address=None,
-        cores=settings.processors,
-        memory_gb=1,
-        gpu_model=None,
-        gpu_count=0,
-        disks=(),
         ssh_keys=(authorized_key(settings),) if is_login else (),
         user_data=login_host_key(settings) if is_login else "",
         port_speed_mbps=PRIVATE_MBPS,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
+from emulator.machines.machine_mount import write_private
 from emulator.softlayer.settings import Settings
 from emulator.tls import AUTHORITY_FILE
 
@@ -25,7 +25,5 @@ def write_client_file(settings: Settings) -> Path:
         *authority,
     ]
     path = settings.state / CONFIG_FILE
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        file.write("\n".join(lines) + "\n")
+    write_private(path, "\n".join(lines) + "\n")
     return path

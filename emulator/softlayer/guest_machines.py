@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from emulator.machine_reconciler import Target
-from emulator.machines import Disk, MachineSpec, Rule
+from emulator.machines.spec import Disk, MachineSpec, Rule
 from emulator.softlayer import transactions
 from emulator.softlayer.account import Account
 from emulator.softlayer.records import Component, GroupRule, Guest
@@ -77,8 +77,6 @@ def _spec(account: Account, guest: Guest) -> MachineSpec:
         router_id=account.store.vlans[guest.private.vlan_id].network,
         private_address=guest.private.address,
         public_address=guest.public.address if guest.public else None,
-        cores=flavor.cores,
-        memory_gb=flavor.memory_gb,
         gpu_model=flavor.gpu_model,
         gpu_count=flavor.gpu_count,
         disks=tuple(Disk(disk.device, disk.capacity_gb) for disk in guest.disks if disk.device > 1),

@@ -39,10 +39,9 @@ class Entry:
 
 @dataclass(frozen=True)
 class Invoice:
-    """Everything that was charged after ``start`` and not after ``end``."""
+    """Everything that was charged in a period, up to its ``end``."""
 
     id: int
-    start: float
     end: float
     entries: tuple[Entry, ...]
 
@@ -57,7 +56,7 @@ def invoice(account: Account, start: float, end: float, number: int = 0) -> Invo
     every = [
         _entry(item, start, end) for item in sorted(account.store.billing_items.read_all(), key=lambda each: each.id)
     ]
-    return Invoice((number + 1) * ID_STEP, start, end, tuple(entry for entry in every if entry.lines))
+    return Invoice((number + 1) * ID_STEP, end, tuple(entry for entry in every if entry.lines))
 
 
 def issued(account: Account) -> list[Invoice]:

@@ -17,7 +17,7 @@ from remote_cluster import built, cluster, hosts, keys, machines, mounted, offer
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-from emulator.machines import MACHINE_IMAGE
+from emulator.machines.spec import MACHINE_IMAGE
 
 RESULTS = Path(__file__).parents[2] / "artifacts" / "e2e.json"
 GROUPS = {

@@ -12,7 +12,10 @@ from pathlib import Path
 import docker
 import pytest
 
-from emulator.machines import ContainerMachines, Disk, MachineSpec, key_of, publish
+from emulator.machines.container_machines import ContainerMachines
+from emulator.machines.publishing import publish
+from emulator.machines.registry import key_of
+from emulator.machines.spec import Disk, MachineSpec
 from microcluster.jobs import cluster_facts
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.openseq2seq.model import OpenSeq2SeqJob
@@ -115,10 +118,10 @@ def machine(number: int, keys: Path) -> MachineSpec:
         "ed25519_public": (keys / f"host_{number}.pub").read_text(),
     }
     return MachineSpec(
-        *(900 + number, f"gpu-{number}", "remote.test", 1, f"10.113.20.{10 + number}", f"198.51.100.{200 + number}"),
-        *(16, 120, "Tesla P100-PCIE-16GB", 2, (Disk(2, DISK_GB),), ((keys / "id_ed25519.pub").read_text(),)),
+        *(900 + number, f"gpu-{number}", "remote.test", 1, f"10.113.20.{10 + number}", 1000),
+        *(f"198.51.100.{200 + number}", "Tesla P100-PCIE-16GB", 2, (Disk(2, DISK_GB),)),
+        ssh_keys=((keys / "id_ed25519.pub").read_text(),),
         user_data="#cloud-config\n" + json.dumps({"ssh_keys": given}),
-        port_speed_mbps=1000,
     )
 
 

@@ -10,7 +10,7 @@ import paramiko
 import pytest
 from remote_cluster import facts, machine, shell
 
-from emulator.machines import ContainerMachines
+from emulator.machines.container_machines import ContainerMachines
 from emulator.machines.spec import MachineSpec
 from microcluster.remote.errors import RemoteError
 from microcluster.remote.host import Host

@@ -16,8 +16,11 @@ import docker
 import pytest
 import yaml
 
-from emulator.machines import ContainerMachines, Disk, MachineError, MachineSpec, Rule, key_of, publish
+from emulator.machines.container_machines import ContainerMachines
+from emulator.machines.publishing import publish
+from emulator.machines.registry import key_of
 from emulator.machines.restart_watch import StartWatch
+from emulator.machines.spec import Disk, MachineError, MachineSpec, Rule
 from emulator.machines.waiting import wait_until
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(180)]
@@ -89,8 +92,6 @@ def spec(keys: Keys, number: int = 0, router: int = 1) -> MachineSpec:
         router_id=router,
         private_address=f"10.113.{6 + router}.{10 + number}",
         public_address=f"198.51.100.{10 + number}",
-        cores=16,
-        memory_gb=120,
         gpu_model="Tesla P100-PCIE-16GB",
         gpu_count=2,
         disks=(Disk(2, 2000),),

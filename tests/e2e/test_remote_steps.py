@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 from remote_cluster import NAME, PLAIN, PORT, REGISTRY, STATE, facts, machine, processes_of, shell
 
-from emulator.machines import key_of
+from emulator.machines.registry import key_of
 from microcluster.remote import job, steps
 from microcluster.remote.data_disk import DiskRefusedError
 from microcluster.remote.errors import HostKeyError, RemoteError

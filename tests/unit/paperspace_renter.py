@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from emulator.machine_reconciler import MachineReconciler
-from emulator.machines import NoMachines
+from emulator.machines.spec import NoMachines
 from emulator.paperspace.settings import Settings
 from emulator.paperspace.vendor import PAPERSPACE as EMULATED
 from emulator.process import listen

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from emulator.machines import Rule
 from emulator.machines.firewall import firewall_text
+from emulator.machines.spec import Rule
 
 SSH = Rule("ingress", "tcp", 22, 22, ("203.0.113.1/32",))
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from emulator.machines import Disk, MachineError, MachineSpec, host_tools
+from emulator.machines import host_tools
 from emulator.machines.access_file import OPEN, AccessFile
 from emulator.machines.disks import Loop, device_name, parse_loops
 from emulator.machines.docker_errors import connect
@@ -20,6 +20,7 @@ from emulator.machines.network_access import Access, shaping_argv
 from emulator.machines.networks import gateway
 from emulator.machines.processes import KeptProcess
 from emulator.machines.publishing import Repository
+from emulator.machines.spec import Disk, MachineError, MachineSpec
 from emulator.machines.waiting import wait_until
 
 
@@ -31,8 +32,6 @@ def spec(**changes) -> MachineSpec:
         "router_id": 1,
         "private_address": "10.113.7.10",
         "public_address": "198.51.100.10",
-        "cores": 16,
-        "memory_gb": 120,
         "gpu_model": "Tesla P100-PCIE-16GB",
         "gpu_count": 2,
         "disks": (Disk(2, 2000),),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import subprocess
 import tempfile
@@ -11,7 +10,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from emulator.machines import ContainerMachines, Disk, MachineSpec, key_of, publish
+from emulator.machines.container_machines import ContainerMachines
+from emulator.machines.publishing import publish
+from emulator.machines.registry import key_of
+from emulator.machines.spec import Disk, MachineSpec
 from microcluster.jobs import cluster_facts
 from microcluster.remote import steps
 from microcluster.remote.host import Host
@@ -50,11 +52,6 @@ def cluster(count: int, port_mbps: int, *, offering: bool = False) -> Iterator[C
             account.reset()
 
 
-def with_job(known: cluster_facts.ClusterFacts, job: cluster_facts.Job, run: str) -> cluster_facts.ClusterFacts:
-    """Return the cluster's facts with a run."""
-    return dataclasses.replace(known, job=job, run=run)
-
-
 def shell(host: Host, line: str, timeout_s: float = 600.0) -> str:
     """Return what a line of shell prints on a machine."""
     return host.run(("sh", "-c", line), timeout_s=timeout_s).stdout
@@ -64,10 +61,9 @@ def _boot(account: ContainerMachines, folder: Path, number: int, port_mbps: int)
     login, host = _new_key(folder / "id_ed25519"), _new_key(folder / f"host_{number}")
     given = {"ed25519_private": (folder / f"host_{number}").read_text(), "ed25519_public": host}
     spec = MachineSpec(
-        *(700 + number, f"gpu-{number}", "bench.test", 1, f"10.113.30.{10 + number}", f"198.51.100.{140 + number}"),
-        *(16, 120, "Tesla P100-PCIE-16GB", 2, (Disk(2, DISK_GB),), (login,)),
+        *(700 + number, f"gpu-{number}", "bench.test", 1, f"10.113.30.{10 + number}", port_mbps),
+        *(f"198.51.100.{140 + number}", "Tesla P100-PCIE-16GB", 2, (Disk(2, DISK_GB),), (login,)),
         user_data="#cloud-config\n" + json.dumps({"ssh_keys": given}),
-        port_speed_mbps=port_mbps,
     )
     account.boot(spec)
     address = spec.public_address or ""

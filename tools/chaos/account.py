@@ -19,7 +19,7 @@ from emulator.connections import BreakableProtocol
 from emulator.fault_injection import FaultInjector, FaultRates
 from emulator.history import HISTORY_FILE, History
 from emulator.machine_reconciler import MachineReconciler
-from emulator.machines import NoMachines
+from emulator.machines.spec import NoMachines
 from emulator.process import listen
 from emulator.settings import SETTINGS_FILE
 from emulator.softlayer.account import Account
@@ -62,7 +62,7 @@ class Rented:
     def stop_faults(self) -> None:
         """Let nothing go wrong any more; lists that lag behind go on lagging."""
         with self.account.lock:
-            self.account.fault_injector = _no_faults(self.account)
+            self.account.fault_injector = no_faults(self.account)
 
     def history(self) -> list[dict[str, Any]]:
         """Read what has happened in it until now."""
@@ -121,7 +121,7 @@ class AccountServer:
         reconciler = MachineReconciler(account, GuestMachines(account), NoMachines())
         reconciler.start()
         middleware = Middleware(account, history)
-        injector, account.fault_injector = account.fault_injector, _no_faults(account)
+        injector, account.fault_injector = account.fault_injector, no_faults(account)
         settle(middleware)
         account.fault_injector = injector
         self.wire.lead_to(application(middleware, door.port))
@@ -140,7 +140,8 @@ class AccountServer:
         self._folder.cleanup()
 
 
-def _no_faults(account: Account) -> FaultInjector:
+def no_faults(account: Any) -> FaultInjector:
+    """Return what injects nothing into an account, whichever it is."""
     return FaultInjector(0, account.settings.FAULT_MODEL, FaultRates())
 
 

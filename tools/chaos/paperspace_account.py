@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from emulator.fault_injection import FaultInjector, FaultRates
+from emulator.fault_injection import FaultInjector
 from emulator.history import HISTORY_FILE, History
 from emulator.machine_reconciler import MachineReconciler
-from emulator.machines import NoMachines
+from emulator.machines.spec import NoMachines
 from emulator.paperspace.events import events_of
 from emulator.paperspace.http_api import application, read_call
 from emulator.paperspace.middleware import Middleware
@@ -25,7 +25,7 @@ from providers.paperspace.api import Api
 from providers.paperspace.backend import Paperspace
 from providers.paperspace.credentials import load
 from providers.rental.operation import Session
-from tools.chaos.account import CLOCK_RATE, Door
+from tools.chaos.account import CLOCK_RATE, Door, no_faults
 from tools.chaos.market import Killed
 
 OTHERS = ("{stack}-00000000.microcluster", "other-11111111.microcluster", "example.com")
@@ -85,7 +85,7 @@ class Team:
     def stop_faults(self) -> None:
         """Let nothing go wrong any more; lists that lag behind go on lagging."""
         with self.account.lock:
-            self.account.fault_injector = _no_faults(self.account)
+            self.account.fault_injector = no_faults(self.account)
 
     def history(self, mark: str) -> list[dict[str, Any]]:
         """Read what has happened in it until now, in the words of the checker."""
@@ -163,7 +163,3 @@ def _in_checkers_words(line: dict[str, Any], mark: str) -> dict[str, Any] | None
             "notes": notes,
         }
     return None
-
-
-def _no_faults(account: Any) -> FaultInjector:
-    return FaultInjector(0, account.settings.FAULT_MODEL, FaultRates())

@@ -35,7 +35,7 @@ def item_view(account: Account, item: BillingItem) -> View:
     charge = sum((_charged(account, item, fee, begun) for fee in item.fees), Decimal())
     hours = billing.hours_used(item, account.now) - _hours_before(item.opened, begun)
     local = (
-        _local(account, item, top)
+        _local(item, top)
         | _Fees(billing.per_hour(item), billing.per_month(item), charge).shown(item, hours)
         | {
             "id": item.id,
@@ -57,7 +57,7 @@ def child_view(account: Account, item: BillingItem, fee: Fee) -> View:
     until = account.now if end is None else min(end, account.now)
     hours = billing.started_hours(fee.opened, until) - _hours_before(fee.opened, begun)
     local = (
-        _local(account, item, fee)
+        _local(item, fee)
         | _Fees(hourly, account.catalog.monthly(hourly), charge).shown(item, hours)
         | {
             "id": fee.id,
@@ -163,7 +163,7 @@ def _top(item: BillingItem) -> Fee:
     return next(fee for fee in reversed(item.fees) if fee.category == item.category)
 
 
-def _local(account: Account, item: BillingItem, fee: Fee) -> dict[str, Any]:
+def _local(item: BillingItem, fee: Fee) -> dict[str, Any]:
     return {
         "description": fee.description,
         "categoryCode": fee.category,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from emulator.softlayer.account import Account
@@ -97,10 +96,10 @@ def prices(account: Account) -> list[View]:
     return [price(account, each) for _, each in sorted(account.catalog.prices.items())]
 
 
-def items(account: Account, of: Iterable[Price] | None = None) -> list[View]:
+def items(account: Account) -> list[View]:
     """Every item with its prices: a disk size has one price per position."""
     by_item: dict[int, list[Price]] = {}
-    for each in sorted(account.catalog.prices.values() if of is None else of, key=lambda price: price.id):
+    for each in sorted(account.catalog.prices.values(), key=lambda price: price.id):
         by_item.setdefault(each.item_id, []).append(each)
     return [_item(account, number, each) for number, each in by_item.items()]
 
