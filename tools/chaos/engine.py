@@ -142,41 +142,32 @@ class Command:
             self._update(old, inputs)
 
     def _create(self, declared: Declared, inputs: dict) -> None:
-        self._write(self.state.intend, "create", declared.name)
-        try:
-            made = self.provider.create(declared.kind, declared.name, inputs)
-        except Failed as failed:
-            self._write(self.state.settle, "create", declared.name)
-            self._failed(declared.name, failed)
-            if failed.unfinished is not None:
-                self._write(self.state.record, "create", failed.unfinished)
-            return
-        self._changed(f"create {declared.name}")
-        self._write(self.state.record, "create", made)
+        self._carry_out("create", declared.name, lambda: self.provider.create(declared.kind, declared.name, inputs))
 
     def _update(self, old: Resource, inputs: dict) -> None:
-        self._write(self.state.intend, "update", old.name)
-        try:
-            made = self.provider.update(old, inputs)
-        except Failed as failed:
-            self._write(self.state.settle, "update", old.name)
-            self._failed(old.name, failed)
-            if failed.unfinished is not None:
-                self._write(self.state.record, "update", replace(failed.unfinished, inputs=old.inputs))
-            return
-        self._changed(f"update {old.name}")
-        self._write(self.state.record, "update", made)
+        self._carry_out("update", old.name, lambda: self.provider.update(old, inputs))
 
     def _delete(self, declared: Declared) -> None:
-        self._write(self.state.intend, "delete", declared.name)
+        old = self.state.resources[declared.name]
+        self._carry_out("delete", declared.name, lambda: self.provider.delete(old))
+
+    def _carry_out(self, what: str, name: str, act: Callable[[], Resource | None]) -> None:
+        """Write down what is about to be done, do it, and write down what became of it."""
+        old = self.state.resources.get(name)
+        self._write(self.state.intend, what, name)
         try:
-            self.provider.delete(self.state.resources[declared.name])
+            made = act()
         except Failed as failed:
-            self._write(self.state.settle, "delete", declared.name)
-            self._failed(declared.name, failed)
+            self._write(self.state.settle, what, name)
+            self._failed(name, failed)
+            if left := failed.unfinished:
+                self._write(self.state.record, what, replace(left, inputs=old.inputs) if old else left)
             return
-        self._changed(f"delete {declared.name}")
-        self._write(self.state.forget, "delete", declared.name)
+        self._changed(f"{what} {name}")
+        if made is None:
+            self._write(self.state.forget, what, name)
+        else:
+            self._write(self.state.record, what, made)
 
     def _refreshed(self, old: Resource) -> None:
         try:
