@@ -81,9 +81,8 @@ def _data_of(stack: Stack) -> facts.Data | None:
     data = stack.data
     if not data:
         return None
-    files = tuple(facts.SentFile(file.name, file.size, file.sha256) for file in data.files)
     path = str(data.path) if data.path else None
-    return facts.Data(data.id, data.address, data.sha256, path, data.is_tar, files)
+    return facts.Data(data.id, data.address, data.sha256, path, data.is_tar, data.files)
 
 
 def run_of(stack: Stack, owner: Owner, job: facts.Job) -> str:

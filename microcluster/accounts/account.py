@@ -5,10 +5,12 @@ An account is pure: it says what is rented there, and nothing outside the regist
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Annotated, Any, Protocol
+from types import MappingProxyType
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, StrictStr
 from pydantic.alias_generators import to_camel
@@ -61,8 +63,8 @@ class SlowPort:
     needed_mbps: int
 
 
-class AccountKind(Protocol):
-    """The whole of what an account says."""
+class AccountKind(ABC):
+    """The whole of what an account says; what it leaves out is as here."""
 
     title: str
     """Its name for people."""
@@ -82,13 +84,13 @@ class AccountKind(Protocol):
     """Of values of the section."""
     ranges: Mapping[str, str]
     """Of values of the section, for the page of the stack file."""
-    resource_types: Mapping[str, str]
+    resource_types: Mapping[str, str] = MappingProxyType({})
     """The kind of the account's inventory by the type in Pulumi's state; the ledger is none."""
     machine_type: str
     """The type in Pulumi's state that is a machine."""
-    attached_kinds: tuple[str, ...]
+    attached_kinds: tuple[str, ...] = ()
     """Kinds of the inventory that come and go with a resource, and have none of their own."""
-    emulated_by: tuple[str, ...]
+    emulated_by: tuple[str, ...] = ()
     """The images of this computer that the machines of its emulator need; empty for those of every stack."""
     prices_as_of: str
     """The date of the prices."""
@@ -98,22 +100,29 @@ class AccountKind(Protocol):
 
     def defaults(self, cluster: Mapping[str, Any]) -> Mapping[str, Origin]:
         """Return what follows for keys such as "cluster.os" that the stack file leaves out."""
+        return {}
 
+    @abstractmethod
     def problems(self, cluster: Mapping[str, Any], *, ordering: bool) -> list[str]:
         """Say what the section's types cannot: what contradicts other keys."""
 
     def hardware(self, cluster: Mapping[str, Any]) -> Hardware | None:
-        """Return the size of machine that a section names, which may be invalid."""
+        """Return the size of machine that a section names, which may be invalid; None where the catalog has none."""
+        return None
 
     def slow_port(self, cluster: Mapping[str, Any]) -> SlowPort | None:
-        """Return the port that is too slow for the nodes of a section, which may be invalid."""
+        """Return the port that is too slow for the nodes of a section, which may be invalid; None where nobody orders a port."""
+        return None
 
     def price_per_hour(self, cluster: Any) -> Decimal | None:
-        """Return the list price of one machine, in US dollars, or None for what the catalog does not know."""
+        """Return the list price of one machine, in US dollars, or None for what the catalog does not know or nobody sells."""
+        return None
 
+    @abstractmethod
     def billing(self, cluster: Any) -> str:
         """Say what of a section is billed by the hour, and what by the month."""
 
+    @abstractmethod
     def facts(self, cluster: Any) -> Mapping[str, Any]:
         """Return the fields of the cluster's facts that only such a section knows."""
 

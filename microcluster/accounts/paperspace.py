@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StrictBool, StrictInt, StrictStr
 
-from microcluster.accounts.account import ClusterSection, Hardware
+from microcluster.accounts.account import AccountKind, ClusterSection, Hardware
 from microcluster.accounts.validators import AdminCidrs, Nodes, known, one_of, problem_of_example
 from microcluster.catalog import paperspace as catalog
 from microcluster.jobs.values import Origin
@@ -44,8 +44,8 @@ class Cluster(ClusterSection):
         return _hardware(WITH_GPUS[self.machine_type])
 
 
-class Paperspace:
-    """Paperspace, as an ``AccountKind``."""
+class Paperspace(AccountKind):
+    """See `microcluster.accounts.account.AccountKind`; every machine has the same port, of 10 Gb/s."""
 
     title, section, runtime = "Paperspace", Cluster, "host"
     key_setting = "apiKeyFile"
@@ -99,9 +99,6 @@ class Paperspace:
         """Return the type of a section."""
         kind = WITH_GPUS.get(str(cluster.get("machineType")))
         return _hardware(kind) if kind else None
-
-    def slow_port(self, cluster: Mapping[str, Any]) -> None:
-        """Return None: every machine has the same port, of 10 Gb/s."""
 
     def price_per_hour(self, cluster: Cluster) -> Decimal | None:
         """Return the price of one machine with its disk and its address."""

@@ -9,10 +9,10 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, StrictInt, StrictStr
 
-from microcluster.accounts.account import ClusterSection, Hardware
+from microcluster.accounts.account import AccountKind, ClusterSection, Hardware
 from microcluster.accounts.validators import Nodes, known
 from microcluster.catalog import pbs as catalog
-from microcluster.jobs.values import Origin, Queue
+from microcluster.jobs.values import Queue
 from microcluster.plain_text import shown
 
 WALLTIME = re.compile(r"(\d{1,3}):([0-5]\d):([0-5]\d)")
@@ -57,8 +57,8 @@ class Cluster(ClusterSection):
         return Hardware(self.queue, "", self.slots)
 
 
-class Site:
-    """A site with a queue, as an ``AccountKind``."""
+class Site(AccountKind):
+    """See `microcluster.accounts.account.AccountKind`; the catalog knows no GPU of a site, and a queue sells nothing."""
 
     title, section, runtime = "PBS", Cluster, "host"
     key_setting = "sshConfig"
@@ -82,15 +82,10 @@ class Site:
         }
     )
     machine_type = "pbs:index:Job"
-    resource_types = MappingProxyType({})
     attached_kinds = ("job",)
     emulated_by = ("queue",)
     prices_as_of = catalog.AS_OF
     order_takes, cancel_takes = "as long as the queue is", "30 s"
-
-    def defaults(self, cluster: Mapping[str, Any]) -> Mapping[str, Origin]:
-        """Return nothing: what a job needs only a person knows."""
-        return {}
 
     def problems(self, cluster: Mapping[str, Any], *, ordering: bool) -> list[str]:
         """Refuse what the site's queues can never run."""
@@ -110,15 +105,6 @@ class Site:
         if WALLTIME.fullmatch(walltime) and seconds_of(walltime) > queue.walltime_s:
             found.append(f"cluster/walltime: {walltime} is over the limit of {queue.walltime_s // 3600} h {source}")
         return found
-
-    def hardware(self, cluster: Mapping[str, Any]) -> None:
-        """Return None: the catalog knows no GPU of a site."""
-
-    def slow_port(self, cluster: Mapping[str, Any]) -> None:
-        """Return None: nobody orders a port."""
-
-    def price_per_hour(self, cluster: Cluster) -> None:
-        """Return None: a queue sells nothing."""
 
     def billing(self, cluster: Cluster) -> str:
         """Say what counts instead of money."""

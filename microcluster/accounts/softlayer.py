@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, StrictInt, StrictStr
 
-from microcluster.accounts.account import ClusterSection, Hardware, SlowPort
+from microcluster.accounts.account import AccountKind, ClusterSection, Hardware, SlowPort
 from microcluster.accounts.validators import AdminCidrs, Nodes, account_image, known, one_of, problem_of_example
 from microcluster.catalog import softlayer as catalog
 from microcluster.jobs.values import Origin
@@ -39,8 +39,8 @@ class Cluster(ClusterSection):
         return _hardware(catalog.FLAVORS[self.flavor])
 
 
-class SoftLayer:
-    """SoftLayer, as an ``AccountKind``."""
+class SoftLayer(AccountKind):
+    """See `microcluster.accounts.account.AccountKind`."""
 
     title, section, runtime = "SoftLayer", Cluster, "container"
     key_setting = "configFile"
@@ -71,7 +71,6 @@ class SoftLayer:
     resource_types = MappingProxyType(
         {machine_type: "guest", "softlayer:index:SshKey": "key", "softlayer:index:SecurityGroup": "group"}
     )
-    attached_kinds = emulated_by = ()
     prices_as_of = catalog.AS_OF
     order_takes, cancel_takes = "10 min", "5 min"
 

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from microcluster.accounts.account import ClusterSection
 from microcluster.accounts.registry import ACCOUNTS, DEFAULT, account_of, name_in
-from microcluster.config.data import Data, DataFile, data_of
+from microcluster.config.data import Data, data_of
 from microcluster.config.data_files import find_files
 from microcluster.config.errors import EXAMPLES, ConfigError, sentence, unknown_key
 from microcluster.config.model import Container, StackFile, keys_at, stack_file
@@ -38,25 +38,8 @@ from microcluster.jobs.kind import kind_of
 from microcluster.jobs.values import Section
 from microcluster.plain_text import count, printable, shown
 
-__all__ = [
-    "AccountSettings",
-    "ConfigError",
-    "Container",
-    "Data",
-    "DataFile",
-    "Owner",
-    "Plan",
-    "Stack",
-    "load",
-    "owner",
-    "parse",
-    "path_of",
-    "read_account",
-    "read_file",
-    "read_values",
-    "stacks",
-]
-
+__all__ = ["Owner", "owner"]
+"""What is only passed on; everything else without an underscore is public too."""
 NAMESPACE = "microcluster"
 STACK_NAME = r"(?=.{1,40}$)[A-Za-z0-9]+(-[A-Za-z0-9]+)*"
 """It is a part of every machine's domain, where the vendor allows no underscore and no two dashes in a row."""

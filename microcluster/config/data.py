@@ -9,6 +9,7 @@ from pathlib import Path
 
 from microcluster.config.validators import problem_of_path
 from microcluster.home import Home
+from microcluster.jobs.cluster_facts import SentFile
 from microcluster.plain_text import shown
 
 EXAMPLE = "https://example.com/wmt16.tar#sha256=<64 hex digits>, or ~/wmt16"
@@ -22,15 +23,6 @@ ADDRESS = re.compile(
 
 
 @dataclass(frozen=True)
-class DataFile:
-    """One file of this computer; ``size`` in bytes."""
-
-    name: str
-    size: int
-    sha256: str
-
-
-@dataclass(frozen=True)
 class Data:
     """The source of finished data: ``address``, or ``path`` with its ``files`` after `find_files`."""
 
@@ -38,7 +30,7 @@ class Data:
     sha256: str | None = None
     path: Path | None = None
     is_tar: bool = True
-    files: tuple[DataFile, ...] = ()
+    files: tuple[SentFile, ...] = ()
 
     @property
     def id(self) -> str:

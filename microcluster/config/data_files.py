@@ -14,7 +14,8 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from microcluster.config.data import Data, DataFile
+from microcluster.config.data import Data
+from microcluster.jobs.cluster_facts import SentFile
 
 BROKEN_TAR = (tarfile.TarError, OSError, EOFError, zlib.error, lzma.LZMAError)
 
@@ -46,12 +47,12 @@ def _refuse_missing(path: Path, missing: set[str], what: str) -> None:
         raise ValueError(f"{path} {what} {', '.join(sorted(missing))}")
 
 
-def _file(path: Path, cache: Path) -> DataFile:
+def _file(path: Path, cache: Path) -> SentFile:
     known = _cached(path, cache)
     if "sha256" not in known:
         with path.open("rb") as content:
             known = _store(path, cache, sha256=hashlib.file_digest(content, "sha256").hexdigest())
-    return DataFile(path.name, path.stat().st_size, known["sha256"])
+    return SentFile(path.name, path.stat().st_size, known["sha256"])
 
 
 def _members(path: Path) -> list[str]:

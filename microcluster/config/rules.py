@@ -10,8 +10,7 @@ from microcluster.catalog.gpus import GPUS
 from microcluster.config.data import data as finished_data
 from microcluster.config.errors import unknown_key
 from microcluster.config.validators import problem_of_path, run_or_reason
-from microcluster.jobs.contract import JobKind
-from microcluster.jobs.kind import KINDS, kind_of
+from microcluster.jobs.kind import KINDS, kind_named, kind_of
 from microcluster.jobs.values import Hardware, Origin
 from microcluster.plain_text import shown
 
@@ -51,12 +50,6 @@ def complete(written: Mapping[str, Any], local_program: str | None) -> tuple[dic
     if named and account_of(named).runtime == HOST:
         sections["container"] = None
     return sections, reasons
-
-
-def kind_named(job: Any) -> JobKind | None:
-    """Return the kind that a ``job`` section names, or None."""
-    named = job.get("kind") if isinstance(job, Mapping) else None
-    return kind_of(named) if isinstance(named, str) and named in KINDS else None
 
 
 def _hardware(cluster: Any, local_program: str | None = None) -> Hardware:

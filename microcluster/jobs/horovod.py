@@ -23,8 +23,6 @@ class Horovod(OwnProgram):
     name = "horovod"
     runtimes = ("container",)
     section = HorovodSection
-    stop_order = ("rank",)
-    meeting_port = None
 
     def on_every_rank(self, run: Run, command: Sequence[str]) -> Sequence[Process]:
         """Return one mpirun on the launcher."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping
+from typing import Any
 
 from microcluster.jobs.cluster_facts import Container
 from microcluster.jobs.kind import kind_of
-from microcluster.jobs.values import Image
+from microcluster.jobs.values import Image, Sections
 
 EXAMPLE = "nvcr.io/nvidia/tensorflow:19.05-py3"
 LOCAL_REPOSITORY = "microcluster/training"
@@ -41,6 +43,12 @@ def tag(container: Container) -> str:
 def repository(image: str) -> str:
     """Return the repository that an image reference names, without registry, tag and digest."""
     return image.partition("/")[2].partition("@")[0].partition(":")[0]
+
+
+def named_image(sections: Sections) -> str:
+    """Return the image that the sections of a stack file name; an empty text without a container."""
+    container: Any = sections.get("container")
+    return str(container.get("image")) if isinstance(container, Mapping) else ""
 
 
 def is_local(image: str) -> bool:

@@ -33,7 +33,13 @@ def kind_of(name: str | None) -> JobKind:
     return import_module(KINDS[name or DEFAULT]).KIND
 
 
+def kind_named(job: Any) -> JobKind | None:
+    """Return the kind that a ``job`` section names, or None where it names none that exists."""
+    named = job.get("kind") if isinstance(job, Mapping) else None
+    return kind_of(named) if isinstance(named, str) and named in KINDS else None
+
+
 def section_of(job: Any) -> type[BaseModel]:
     """Return what the ``job`` section of a stack file has to be, by the kind that it names."""
-    named = job.get("kind") if isinstance(job, Mapping) else None
-    return kind_of(named).section if isinstance(named, str) and named in KINDS else UnknownKind
+    kind = kind_named(job)
+    return kind.section if kind else UnknownKind

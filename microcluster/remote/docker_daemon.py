@@ -19,9 +19,9 @@ def docker_answers(host: Host) -> bool:
     return host.run(("docker", "version", "--format", "{{.Server.Version}}"), accept=(0, 1)).exit_code == 0
 
 
-def docker_info(host: Host, field: str) -> str:
-    """Return one field of `docker info`."""
-    return host.run(("docker", "info", "--format", field)).stdout.strip()
+def docker_root(host: Host) -> str:
+    """Return the folder of Docker's storage."""
+    return host.run(("docker", "info", "--format", "{{.DockerRootDir}}")).stdout.strip()
 
 
 def daemon_settings(host: Host) -> dict[str, Any]:

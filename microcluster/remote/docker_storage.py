@@ -6,7 +6,7 @@ from microcluster.remote.docker_daemon import (
     DAEMON_FILE,
     daemon_settings,
     docker_answers,
-    docker_info,
+    docker_root,
     restart_docker,
     write_daemon_settings,
 )
@@ -15,7 +15,6 @@ from microcluster.remote.host import Host
 from microcluster.remote.system import has_systemd
 
 DROP_IN = "/etc/systemd/system/docker.service.d/microcluster.conf"
-ROOT = "{{.DockerRootDir}}"
 
 
 def ensure_docker_storage(host: Host, mount_point: str) -> bool:
@@ -26,12 +25,12 @@ def ensure_docker_storage(host: Host, mount_point: str) -> bool:
     if settings.get("data-root") != wanted:
         write_daemon_settings(host, {**settings, "data-root": wanted})
         changed = True
-    if not docker_answers(host) or docker_info(host, ROOT) != wanted:
+    if not docker_answers(host) or docker_root(host) != wanted:
         restart_docker(host)
         changed = True
-    if docker_info(host, ROOT) != wanted:
+    if docker_root(host) != wanted:
         raise RemoteError(
-            f"moving Docker's storage of {host} to {wanted}: it still uses {docker_info(host, ROOT)}. See {DAEMON_FILE} there."
+            f"moving Docker's storage of {host} to {wanted}: it still uses {docker_root(host)}. See {DAEMON_FILE} there."
         )
     return changed
 

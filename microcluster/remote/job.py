@@ -24,7 +24,6 @@ from microcluster.remote.errors import RemoteError, UnreachableError
 from microcluster.remote.host import Host
 from microcluster.remote.image import image_id
 from microcluster.remote.parallel import on_all
-from microcluster.remote.secrets import ensure_secrets
 from microcluster.remote.ssh_mesh import ensure_ranks_reach
 from microcluster.remote.ssh_ready import wait_for_ssh
 from microcluster.remote.upload_data import send_data
@@ -61,9 +60,8 @@ def start_job(hosts: Sequence[Host], cluster: ClusterFacts, secrets: Mapping[str
     launcher = hosts[0]
     images = on_all(hosts, lambda host: image_id(host, image.tag(container)) or "none") if container else ()
     send_data(hosts, cluster)
-    assert cluster.job
     folder = RunFolder(cluster, images[0] if images else "", tuple(images))
-    ensure_secrets(launcher, folder.secrets, kind_of(cluster.job.kind).secrets(cluster.job), secrets)
+    _ensure_secrets(launcher, folder, secrets)
     place(launcher, folder.path, folder.texts())
     before = observe(launcher, cluster).state
     if before == "finished":
@@ -78,7 +76,7 @@ def start_job(hosts: Sequence[Host], cluster: ClusterFacts, secrets: Mapping[str
 
 def _start_queued(login: Host, cluster: ClusterFacts, secrets: Mapping[str, str] | None) -> str:
     """Submit the run, unless its job is in the queue, and return when the queue has granted its nodes."""
-    assert cluster.job and cluster.run
+    assert cluster.run
     wait_for_ssh(login)
     name = queue.job_name(cluster.mark, cluster.run)
     for job in queue.jobs_of(login, cluster.mark):  # A stack carries one run.
@@ -86,7 +84,7 @@ def _start_queued(login: Host, cluster: ClusterFacts, secrets: Mapping[str, str]
             queue.end(login, job.number)
     send_data([login], cluster)
     folder = RunFolder(cluster)
-    ensure_secrets(login, folder.secrets, kind_of(cluster.job.kind).secrets(cluster.job), secrets)
+    _ensure_secrets(login, folder, secrets)
     request = json.dumps(queue.request_of(cluster), sort_keys=True)
     place(login, folder.path, {REQUEST: request, **folder.texts()})
     before = observe(login, cluster).state
@@ -95,6 +93,22 @@ def _start_queued(login: Host, cluster: ClusterFacts, secrets: Mapping[str, str]
     note(f"run {cluster.run}: {queue.submit(login, cluster)}")
     queue.wait_until_granted(login, cluster)
     return "running" if before in ALIVE else "started"
+
+
+def _ensure_secrets(launcher: Host, folder: RunFolder, given: Mapping[str, str] | None) -> None:
+    """Let the launcher hold exactly those of the program's secrets that were given now, each in a file that nobody else reads.
+
+    They are sent on standard input, and a program that takes none leaves no trace.
+    """
+    names = folder.kind.secrets(folder.payload.job)
+    if names:
+        launcher.run(("mkdir", "-p", "-m", "700", folder.secrets))
+    for name in names:
+        value = (given or {}).get(name, "").strip()
+        if value:
+            launcher.put(f"{folder.secrets}/{name}", value, "0600")
+        else:
+            launcher.run(("rm", "-f", f"{folder.secrets}/{name}"))
 
 
 def place(host: Host, folder: str, texts: Mapping[str, str]) -> None:

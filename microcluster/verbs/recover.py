@@ -11,8 +11,7 @@ from microcluster import config
 from microcluster.home import Home
 from microcluster.lifecycle import locks, orphans, pulumi_state, state_repair
 from microcluster.plain_text import count, note, say
-from microcluster.setup.environment import PROJECT, PULUMI, child_environment
-from microcluster.setup.secret_env import kept
+from microcluster.setup.environment import PROJECT, PULUMI, with_account
 from microcluster.verbs import belongings_table
 from microcluster.verbs.command import FAILED, STACK, VerbError, agrees, suggest, verb
 from microcluster.verbs.money import account_and_mark
@@ -126,9 +125,8 @@ def _refresh(stack: str, home: Home) -> None:
 
 
 def _pulumi(stack: str, home: Home, *words: str, limit_s: float) -> None:
-    environment = child_environment(home) | kept()
     argv = (str(PULUMI), words[0], "--non-interactive", *words[1:])
-    options = {"cwd": PROJECT, "env": environment, "timeout": limit_s, "stdin": subprocess.DEVNULL}
+    options = {"cwd": PROJECT, "env": with_account(home), "timeout": limit_s, "stdin": subprocess.DEVNULL}
     try:
         done = subprocess.run(argv, capture_output=True, text=True, check=False, **options)
     except (OSError, subprocess.TimeoutExpired) as error:

@@ -298,8 +298,7 @@ def job_data(hosts: list[Host], run: ClusterFacts, folder: Path) -> cluster_fact
         size = int(shell(hosts[0], f"stat -c %s {there}/{name}"))
         (folder / name).write_bytes(b"".join(hosts[0].pieces(f"{there}/{name}", 0, size)))
     found = find_files(config.Data(path=folder), names, (), folder / "memory.json")
-    files = tuple(cluster_facts.SentFile(file.name, file.size, file.sha256) for file in found.files)
-    return cluster_facts.Data(found.id, path=str(folder), is_tar=False, files=files)
+    return cluster_facts.Data(found.id, path=str(folder), is_tar=False, files=found.files)
 
 
 def test_a_loss_that_is_no_number_ends_the_run_at_once(run, hosts, monkeypatch):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from microcluster.jobs.cluster_facts import Container
+from microcluster.jobs.contract import JobKind
 from microcluster.jobs.launch.mpirun import WORLD, on_every_rank
 from microcluster.jobs.openseq2seq import model, section, translation
 from microcluster.jobs.openseq2seq.datasets import DATASETS, LARGEST_FINISHED_BYTES, NEEDED
@@ -26,7 +27,7 @@ from microcluster.jobs.values import (
 )
 
 
-class OpenSeq2Seq:
+class OpenSeq2Seq(JobKind):
     """See `microcluster.jobs.contract.JobKind`."""
 
     name = "openseq2seq"
@@ -39,11 +40,6 @@ class OpenSeq2Seq:
         ),
         Metric("learning_rate", "learning rate", scalar="learning_rate"),
     )
-    unit = "step"
-    result = None
-    stop_order = ("rank",)
-    meeting_port = None
-    artifacts = ()
     config_file = "config.py"
     checkpoint_files = (
         "checkpoint (which one is newest), .meta (the graph), .index (where each tensor lies), .data (the weights)"
@@ -59,12 +55,6 @@ class OpenSeq2Seq:
         """Say what contradicts the container's image."""
         return section.problems(sections, ordering=ordering)
 
-    def source(self, section: section.OpenSeq2SeqSection) -> None:
-        """Return None: the image holds the program."""
-
-    def additions(self, section: section.OpenSeq2SeqSection) -> None:
-        """Return None: the Dockerfile holds everything."""
-
     def describe(self, job: OpenSeq2SeqJob) -> str:
         """Name model, data, precision and batch."""
         return f"{job.model} on {job.dataset}, {job.precision}, {job.batch_per_gpu} pairs per rank"
@@ -72,13 +62,6 @@ class OpenSeq2Seq:
     def image(self, container: Container) -> Image:
         """Return the image with the trainer."""
         return training_image(container)
-
-    def environment(self, job: OpenSeq2SeqJob, folder: str, program: str) -> None:
-        """Return None: it runs in its image only."""
-
-    def secrets(self, job: OpenSeq2SeqJob) -> tuple[str, ...]:
-        """Return nothing."""
-        return ()
 
     def data(self, job: OpenSeq2SeqJob, mount_point: str) -> DataPlan:
         """Return the sentence pairs and the vocabulary."""
@@ -106,10 +89,6 @@ class OpenSeq2Seq:
         """Return the same mpirun with another program."""
         return [on_every_rank(run, (*argv, WORLD))]
 
-    def ranks(self, run: Run) -> Sequence[str]:
-        """Return one rank for each slot."""
-        return run.world.ranks
-
     def reader(self, job: OpenSeq2SeqJob) -> AgentModule:
         """Return what reads the log of ``run.py``."""
         return AgentModule("openseq2seq")
@@ -117,10 +96,6 @@ class OpenSeq2Seq:
     def checkpoints(self, job: OpenSeq2SeqJob) -> AgentModule:
         """Return what knows the framework's checkpoints."""
         return AgentModule("tensorflow")
-
-    def stop_grace_s(self, job: OpenSeq2SeqJob) -> int:
-        """Return 0: it looks for no file."""
-        return 0
 
     def schedule(self, job: OpenSeq2SeqJob) -> Schedule:
         """Return the steps between evaluations and between loss lines."""

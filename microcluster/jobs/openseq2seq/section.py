@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, StrictInt, StrictStr
 
-from microcluster.jobs.image import LOCAL_REPOSITORY, is_local
+from microcluster.jobs.image import LOCAL_REPOSITORY, is_local, named_image
 from microcluster.jobs.openseq2seq.image import TRAINER
 from microcluster.jobs.values import MOST_STEPS, Hardware, Origin, Section, Sections
 
@@ -80,7 +79,7 @@ def problems(sections: Sections, *, ordering: bool) -> list[str]:
             f"job/trainer: only the local training image ({LOCAL_REPOSITORY}) holds the stand-in; leave trainer out, and "
             "OpenSeq2Seq trains"
         )
-    named = _image(sections)
+    named = named_image(sections)
     repository, _, tag = named.partition(":")
     if ordering and repository == NVIDIAS_IMAGE and "@" not in named and not PYTHON_3_5.fullmatch(tag):
         found.append(
@@ -90,10 +89,5 @@ def problems(sections: Sections, *, ordering: bool) -> list[str]:
     return found
 
 
-def _image(sections: Sections) -> str:
-    container: Any = sections.get("container")
-    return str(container.get("image")) if isinstance(container, Mapping) else ""
-
-
 def _is_local(sections: Sections) -> bool:
-    return is_local(_image(sections))
+    return is_local(named_image(sections))

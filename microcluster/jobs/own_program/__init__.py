@@ -9,22 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from microcluster.jobs.cluster_facts import Container, Data, SourceFile
+from microcluster.jobs.contract import JobKind
 from microcluster.jobs.image import is_ours
 from microcluster.jobs.own_program import wandb
 from microcluster.jobs.own_program.section import OwnProgramSection
 from microcluster.jobs.rendering import render
-from microcluster.jobs.values import (
-    DEFAULT_MODEL_BYTES,
-    AgentModule,
-    Hardware,
-    Image,
-    ImageAdditions,
-    Origin,
-    Process,
-    Run,
-    Schedule,
-    Sections,
-)
+from microcluster.jobs.values import AgentModule, Hardware, Image, ImageAdditions, Process, Run, Sections
 
 PROGRAM = "the user's own program"
 NOT_OF_THE_RUN = ("stall_s", "stop_grace_s", "preflight", "data", "max_steps")
@@ -58,27 +48,17 @@ class OwnProgramJob:
     data: Data | None = None
 
 
-class OwnProgram:
+class OwnProgram(JobKind):
     """See `microcluster.jobs.contract.JobKind`; a kind adds its name, its roles, and how ranks start."""
 
-    name: str
     facts = OwnProgramJob
-    metrics = ()
-    unit = "step"
-    result = None
     artifacts = (wandb.FOLDER,)
     config_file = "program.json"
     checkpoint_files = "the files that job.checkpoints names"
-    translator = None
-    local_source = None
 
     def on_every_rank(self, run: Run, command: Sequence[str]) -> Sequence[Process]:
         """Return what starts ``command`` as every rank."""
         raise NotImplementedError
-
-    def defaults(self, sections: Sections, hardware: Hardware) -> Mapping[str, Origin]:
-        """Return nothing: a person says what the program needs."""
-        return {}
 
     def problems(self, sections: Sections, hardware: Hardware, *, ordering: bool) -> list[str]:
         """Say which keys contradict each other."""
@@ -119,9 +99,6 @@ class OwnProgram:
         """Return the key of Weights & Biases for a program that brings the package."""
         return wandb.SECRETS if wandb.is_used(job.requirements) else ()
 
-    def data(self, job: OwnProgramJob, mount_point: str) -> None:
-        """Return None: the program brings its data itself."""
-
     def identity(self, job: OwnProgramJob, mount_point: str) -> Mapping[str, object]:
         """Return everything that the program is started with, and its texts."""
         return {"config": self._config(job)}
@@ -146,10 +123,6 @@ class OwnProgram:
             words = [word.replace(placeholder, value) for word in words]
         return ("python", f"{run.folder}/{job.script}", *words)
 
-    def ranks(self, run: Run) -> Sequence[str]:
-        """Return one rank for each slot."""
-        return run.world.ranks
-
     def reader(self, job: OwnProgramJob) -> AgentModule:
         """Return what reads JSON lines, or lines by the user's pattern."""
         return (
@@ -159,32 +132,6 @@ class OwnProgram:
     def checkpoints(self, job: OwnProgramJob) -> AgentModule:
         """Return what knows the files that the user's pattern names."""
         return AgentModule("files", {"pattern": job.checkpoints})
-
-    def stop_grace_s(self, job: OwnProgramJob) -> int:
-        """Return 0: nobody knows whether it looks for a file."""
-        return 0
-
-    def schedule(self, job: OwnProgramJob) -> Schedule:
-        """Return what nobody knows beforehand."""
-        return Schedule()
-
-    def workload(self, job: object) -> None:
-        """Return None: nobody has timed it."""
-
-    def model_bytes(self, job: OwnProgramJob) -> int:
-        """Return enough to see the network work."""
-        return DEFAULT_MODEL_BYTES
-
-    def checkpoint_bytes(self, job: OwnProgramJob) -> int:
-        """Return 0: nobody knows it."""
-        return 0
-
-    def learning_rate(self, job: OwnProgramJob, step: int) -> None:
-        """Return None: only the program knows it."""
-
-    def warmup_steps(self, job: OwnProgramJob) -> int:
-        """Return 0."""
-        return 0
 
     @staticmethod
     def _config(job: OwnProgramJob) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from microcluster.jobs.cluster_facts import Container, Data
+from microcluster.jobs.contract import JobKind
 from microcluster.jobs.launch.mpirun import WORLD, on_every_rank
 from microcluster.jobs.rendering import render
 from microcluster.jobs.texar import configurations, section
@@ -56,7 +57,7 @@ class TexarJob:
     data: Data | None = None
 
 
-class Texar:
+class Texar(JobKind):
     """See `microcluster.jobs.contract.JobKind`."""
 
     name = "texar"
@@ -71,15 +72,10 @@ class Texar:
     )
     unit = "epoch"
     result = "test_perplexity"
-    stop_order = ("rank",)
-    meeting_port = None
-    artifacts = ()
     config_file = f"{MODULE}.py"
     checkpoint_files = (
         "of our own language model only: .index (where each tensor lies), .meta (the graph), .data (the weights)"
     )
-    translator = None
-    local_source = None
 
     def defaults(self, sections: Sections, hardware: Hardware) -> Mapping[str, Origin]:
         """Return what follows from the image and the configuration."""
@@ -89,12 +85,6 @@ class Texar:
         """Say what contradicts the number of ranks and the container's image."""
         return section.problems(sections, hardware, ordering=ordering)
 
-    def source(self, section: section.TexarSection) -> None:
-        """Return None: the image holds the program."""
-
-    def additions(self, section: section.TexarSection) -> None:
-        """Return None: the Dockerfile holds everything."""
-
     def describe(self, job: TexarJob) -> str:
         """Name configuration, size, text and batch."""
         layers = f"{configurations.LAYERS} layers of {job.hidden_size}"
@@ -103,13 +93,6 @@ class Texar:
     def image(self, container: Container) -> Image:
         """Return the image with the program."""
         return training_image(container)
-
-    def environment(self, job: TexarJob, folder: str, program: str) -> None:
-        """Return None: it runs in its image only."""
-
-    def secrets(self, job: TexarJob) -> tuple[str, ...]:
-        """Return nothing."""
-        return ()
 
     def data(self, job: TexarJob, mount_point: str) -> DataPlan:
         """Return the three files; Texar itself insists on the number of different words."""
@@ -139,10 +122,6 @@ class Texar:
         """Return the same mpirun with another program."""
         return [on_every_rank(run, (*argv, WORLD))]
 
-    def ranks(self, run: Run) -> Sequence[str]:
-        """Return one rank for each slot."""
-        return run.world.ranks
-
     def reader(self, job: TexarJob) -> AgentModule:
         """Return what reads the log of the example."""
         return AgentModule("texar")
@@ -151,16 +130,9 @@ class Texar:
         """Return what knows the checkpoints of our own program; Texar's writes none."""
         return AgentModule("tensorflow") if job.trainer else NO_CHECKPOINTS
 
-    def stop_grace_s(self, job: TexarJob) -> int:
-        """Return 0: it looks for no file."""
-        return 0
-
     def schedule(self, job: TexarJob) -> Schedule:
         """Return that a loss follows each epoch, and its evaluation, which names its step, right after it."""
         return Schedule(print_steps=1)
-
-    def workload(self, job: object) -> None:
-        """Return None: nobody has timed it on GPUs that are sold."""
 
     def model_bytes(self, job: TexarJob) -> int:
         """Return the size of the gradients that all ranks add up."""
@@ -174,10 +146,6 @@ class Texar:
     def learning_rate(self, job: TexarJob, step: int) -> float:
         """Return the rate of an epoch, counted from 1."""
         return job.learning_rate * job.decay_rate ** max(step - 1 - job.decay_start, 0)
-
-    def warmup_steps(self, job: TexarJob) -> int:
-        """Return 0: the rate never rises."""
-        return 0
 
 
 def _rendered(job: TexarJob) -> str:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, StrictInt, StrictStr
 from pydantic.alias_generators import to_camel
 
-from microcluster.jobs.image import LOCAL_REPOSITORY, is_local, repository
+from microcluster.jobs.image import LOCAL_REPOSITORY, is_local, named_image, repository
 from microcluster.jobs.texar.configurations import CONFIGURATIONS
 from microcluster.jobs.texar.image import BASE
 from microcluster.jobs.values import Hardware, Origin, Section, Sections
@@ -49,7 +48,7 @@ class TexarSection(Section):
 
 def defaults(sections: Sections) -> dict[str, Origin]:
     """Return what follows from the image and the configuration; what is invalid is left for the validation."""
-    job, local = sections["job"], is_local(_image(sections))
+    job, local = sections["job"], is_local(named_image(sections))
     found = {
         "job.config": Origin("tiny" if local else "small", IMAGE),
         "job.dataset": Origin(LOCAL_TEXT if local else "ptb", IMAGE),
@@ -64,7 +63,7 @@ def defaults(sections: Sections) -> dict[str, Origin]:
 
 def problems(sections: Sections, hardware: Hardware, *, ordering: bool) -> list[str]:
     """Say what contradicts the cluster and the container; a preview may name a base on which the image cannot be built."""
-    job, image = sections["job"], _image(sections)
+    job, image = sections["job"], named_image(sections)
     found = _problems_of_batch(job.get("globalBatch"), hardware.ranks)
     if is_local(image):
         return found
@@ -95,8 +94,3 @@ def _problems_of_batch(batch: Any, ranks: int | None) -> list[str]:
             f"needs at least as many rows for each rank as there are ranks; use {ranks * ranks} or fewer GPUs"
         ]
     return []
-
-
-def _image(sections: Sections) -> str:
-    container: Any = sections.get("container")
-    return str(container.get("image")) if isinstance(container, Mapping) else ""
