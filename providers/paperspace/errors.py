@@ -28,11 +28,6 @@ class ApiError(CallError):
         self.status = status
 
     @property
-    def next_step(self) -> str:
-        """Say what a person does about it."""
-        return "It is gone: run 'pulumi up --refresh'" if self.is_gone else "Run the command again"
-
-    @property
     def is_gone(self) -> bool:
         """Tell whether the object does not exist, or is none of this team's."""
         return self.status == 404

@@ -89,13 +89,12 @@ class _Closing:
         try:
             begun = self._backend.cancel(thing)
         except CallError as error:
-            is_transient = self._backend.is_transient(error)
-            if thing.ends and not is_transient:
+            if thing.ends and not error.is_transient:
                 raise ProviderError(
                     f"cancelling {thing.label}: it was cancelled before, for {thing.ends}, and the API does "
                     f"not end it sooner ({error.text}). {self.cost}Ask the vendor's support to end it now."
                 ) from error
-            if self._backend.is_forbidden(error) or self._is_final(is_transient=is_transient):
+            if error.is_forbidden or self._is_final(is_transient=error.is_transient):
                 raise ProviderError(self._refused(thing, error)) from error
             # Refused because work began in between, lost on the way, or done already: the next look tells which.
             return Pending(f"the API did not accept the cancellation ({error.text})")
@@ -114,7 +113,7 @@ class _Closing:
         return now - self._refused_since > REFUSED_FOR_S * self._time_scale
 
     def _refused(self, thing: Thing, error: CallError) -> str:
-        if not self._backend.is_forbidden(error):
+        if not error.is_forbidden:
             reason = f"the API refuses it ({error.text}). {self.cost}Ask the vendor's support to end it."
             return f"cancelling {thing.label}: {reason}"
         return (

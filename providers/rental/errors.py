@@ -35,14 +35,26 @@ class EngineGoneError(ProviderError):
 
 
 class CallError(ProviderError):
-    """The account refused a call or did not answer it; its backend knows which of the two."""
+    """The account refused a call or did not answer it; a vendor's own error knows which of the two."""
 
-    next_step = "Run the command again"
+    is_gone = False
+    """Whether the object does not exist."""
+    is_refusal = False
+    """Whether the call was certainly not carried out; a fault that nobody knows is none."""
+    is_transient = False
+    """Whether the same call may work in a moment."""
+    is_forbidden = False
+    """Whether this user may not do it."""
 
     def __init__(self, call: str, code: str, text: str) -> None:
         super().__init__(f"{call}: {text} ({code})")
         self.code = code
         self.text = text
+
+    @property
+    def next_step(self) -> str:
+        """Say what a person does about it."""
+        return "It is gone: run 'pulumi up --refresh'" if self.is_gone else "Run the command again"
 
 
 class OrderWithoutId(CallError):

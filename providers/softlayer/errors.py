@@ -66,11 +66,6 @@ class ApiError(CallError):
     """The API refused a call or did not answer it."""
 
     @property
-    def next_step(self) -> str:
-        """Say what a person does about it."""
-        return "It is gone: run 'pulumi up --refresh'" if self.is_gone else "Run the command again"
-
-    @property
     def is_gone(self) -> bool:
         """Tell whether the object does not exist; REST loses the code and keeps the text."""
         return "ObjectNotFound" in self.code or "unable to find object" in self.text.lower()
@@ -94,12 +89,12 @@ class ApiError(CallError):
         return self.code in ("429", "HTTP 429", NOT_SENT) or "RateLimitExceeded" in f"{self.code} {self.text}"
 
     @property
-    def is_ambiguous(self) -> bool:
-        """Tell whether the call may have been carried out although no answer says so: only known refusals are certain.
+    def is_refusal(self) -> bool:
+        """Tell whether the call was certainly not carried out: only known refusals say so.
 
-        A fault that nobody knows is ambiguous and not transient: what it was about is looked for, and not sent again.
+        A fault that nobody knows is neither that nor transient: what it was about is looked for, and not sent again.
         """
-        return not self.is_rate_limit and (self.is_transient or not is_known_refusal(self.code, self.text))
+        return self.is_rate_limit or (not self.is_transient and is_known_refusal(self.code, self.text))
 
     @property
     def is_forbidden(self) -> bool:
