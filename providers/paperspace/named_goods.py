@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from microcluster.catalog import paperspace as catalog
 from providers.grpc.resource_protocol import Live
 from providers.paperspace import claim, names
 from providers.paperspace.account import Account
@@ -24,6 +25,8 @@ from providers.rental.waiting import Deadline, Pending, wait_until
 LATER = ("keep",)
 """What is put right after an adoption: it stands in the name, and that is all of them that can be changed."""
 
+Row = Mapping[str, Any]
+
 
 @dataclass(frozen=True)
 class Wait:
@@ -31,6 +34,29 @@ class Wait:
 
     deadline: Deadline
     tell: Tell
+
+
+def thing(kind: str, row: Row, price: str, inputs: Mapping[str, Any]) -> Thing:
+    """Read a network or a drive.
+
+    Args:
+        inputs: those that only this kind has.
+    """
+    named = names.read(row.get("name"))
+    name, is_kept = named.label if named else str(row.get("name") or ""), bool(named and named.is_kept)
+    mark, region = named.owner.mark if named else "", catalog.slug(str(row.get("region") or ""))
+    return Thing(
+        kind,
+        str(row["id"]),
+        name,
+        named.owner if named else None,
+        f"{kind} {row['id']} ({row.get('name')})",
+        is_billed=True,
+        is_kept=is_kept,
+        price=price,
+        inputs={"mark": mark, "name": name, "region": region, "keep": is_kept, **inputs},
+        row=row,
+    )
 
 
 def obtain(op: Operation, backend: Backend, request: OrderRequest) -> Thing | str:

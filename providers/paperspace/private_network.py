@@ -73,24 +73,7 @@ def delete(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapp
 
 def thing(row: Mapping[str, Any]) -> Thing:
     """Read a network."""
-    named = names.read(row.get("name"))
-    return Thing(
-        KIND,
-        str(row["id"]),
-        named.label if named else str(row.get("name") or ""),
-        named.owner if named else None,
-        f"network {row['id']} ({row.get('name')})",
-        is_billed=True,
-        is_kept=bool(named and named.is_kept),
-        price=PRICE,
-        inputs={
-            "mark": named.owner.mark if named else "",
-            "name": named.label if named else str(row.get("name") or ""),
-            "region": catalog.slug(str(row.get("region") or "")),
-            "keep": bool(named and named.is_kept),
-        },
-        row=row,
-    )
+    return named_goods.thing(KIND, row, PRICE, {})
 
 
 def _outputs(backend: Backend, found: Thing) -> dict[str, Any]:

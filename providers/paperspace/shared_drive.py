@@ -89,27 +89,11 @@ def delete(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapp
 
 def thing(row: Mapping[str, Any]) -> Thing:
     """Read a drive."""
-    named, size = names.read(row.get("name")), size_gb(row)
+    size = size_gb(row)
     rate = catalog.DRIVES.get(size)
-    return Thing(
-        KIND,
-        str(row["id"]),
-        named.label if named else str(row.get("name") or ""),
-        named.owner if named else None,
-        f"drive {row['id']} ({row.get('name')})",
-        is_billed=True,
-        is_kept=bool(named and named.is_kept),
-        price=f"at most {rate.per_month} USD a month by the price list of {catalog.AS_OF}" if rate else "",
-        inputs={
-            "mark": named.owner.mark if named else "",
-            "name": named.label if named else str(row.get("name") or ""),
-            "region": catalog.slug(str(row.get("region") or "")),
-            "sizeGb": size,
-            "networkId": str(row.get("networkId")),
-            "keep": bool(named and named.is_kept),
-        },
-        row={key: value for key, value in row.items() if key != "password"},
-    )
+    price = f"at most {rate.per_month} USD a month by the price list of {catalog.AS_OF}" if rate else ""
+    shown = {key: value for key, value in row.items() if key != "password"}
+    return named_goods.thing(KIND, shown, price, {"sizeGb": size, "networkId": str(row.get("networkId"))})
 
 
 def size_gb(row: Mapping[str, Any]) -> int:
