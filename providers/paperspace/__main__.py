@@ -31,8 +31,8 @@ PAPERSPACE = Vendor(
     version="0.1.0",
     resources={
         "paperspace:index:Ledger": ledger,
-        "paperspace:index:PrivateNetwork": private_network,
-        "paperspace:index:SharedDrive": shared_drive,
+        "paperspace:index:PrivateNetwork": private_network.PrivateNetwork(),
+        "paperspace:index:SharedDrive": shared_drive.SharedDrive(),
         "paperspace:index:Machine": machine,
     },
     problems=provider_config.problems,
