@@ -12,6 +12,7 @@ from providers.rental.owner_mark import Owner
 from providers.rental.receipt import Charge
 from providers.rental.waiting import Deadline
 from providers.softlayer import (
+    billing,
     cancel_guest,
     disk_upgrade,
     guest_lookup,
@@ -165,7 +166,7 @@ class SoftLayer(Backend):
 
     def charges(self, owner: Owner, known_ids: Iterable[str] = ()) -> tuple[Charge, ...]:
         """List what was and is billed."""
-        return self.account.charges(owner, known_ids)
+        return billing.charges(self.account, owner, known_ids)
 
     def charged_names(self, owner: Owner) -> list[str]:
         """List the host name of each charge that the account's list shows."""
