@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from providers.rental.errors import CallError
+from providers.rental.errors import NO_ANSWER, NOT_SENT, NOT_TRUSTED, CallError
 
-NOT_SENT = "not sent"
-"""The code of a call that never left."""
-NOT_TRUSTED = "not trusted"
-"""The code of a call that never left because nobody whom we trust has signed the endpoint's certificate."""
-NO_ANSWER = "no answer"
 UNREADABLE = "unreadable answer"
 REFUSING = {400, 401, 403, 404, 405, 409, 412, 413, 422, 429}
 """After these a request was not carried out: RFC 9110, section 15.5, with the vendor's own table of codes (errors.ts of its client)."""

@@ -8,11 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from providers.rental import owner_mark
+from providers.rental.errors import AccountError
 from providers.rental.http_once import SharedList
 from providers.rental.operation import Identity
 from providers.softlayer import credentials
 from providers.softlayer.calls import READ_ATTEMPTS, Api
-from providers.softlayer.errors import AccountError, ApiError, unreadable
+from providers.softlayer.errors import ApiError, unreadable
 
 LOCAL_ATTEMPTS = 3
 NOBODY_LISTENS = "Connection refused"

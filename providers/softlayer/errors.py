@@ -9,14 +9,9 @@ from typing import Any
 
 import SoftLayer
 
-from providers.rental.errors import CallError, ProviderError
+from providers.rental.errors import NO_ANSWER, NOT_SENT, NOT_TRUSTED, AccountError, CallError, why_unreadable
 from providers.rental.redaction import without_secrets
 from providers.softlayer.credentials import Credentials
-
-NOT_SENT = "not sent"
-"""The code of a call that never left."""
-NOT_TRUSTED = "not trusted"
-"""The code of a call that never left because nobody whom we trust has signed the endpoint's certificate."""
 
 VENDOR = "the vendor's documents and the exceptions that users of its clients report"
 CLIENT = "exceptions.py and transports/xmlrpc.py of the official client 6.2.9"
@@ -58,10 +53,6 @@ KNOWN_TEXTS = {
 }
 
 
-class AccountError(ProviderError):
-    """The account cannot be read: no key, a wrong one, or nobody answers."""
-
-
 class ApiError(CallError):
     """The API refused a call or did not answer it."""
 
@@ -80,7 +71,7 @@ class ApiError(CallError):
         """Tell whether the same call may work in a moment."""
         if self.is_rate_limit:
             return True
-        is_lost = self.code in ("no answer", "unreadable answer", "-32603", "-32500", "-32400", "-32600")
+        is_lost = self.code in (NO_ANSWER, "unreadable answer", "-32603", "-32500", "-32400", "-32600")
         return is_lost or self.code.startswith("HTTP 5") or self.text.strip().lower().startswith("internal error")
 
     @property
@@ -126,7 +117,7 @@ def fault_code(error: SoftLayer.SoftLayerAPIError, text: str) -> str:
     """
     code = str(error.faultCode)
     if code == "0":
-        return NOT_TRUSTED if "CERTIFICATE_VERIFY_FAILED" in text else "no answer"
+        return NOT_TRUSTED if "CERTIFICATE_VERIFY_FAILED" in text else NO_ANSWER
     if isinstance(error, SoftLayer.TransportError) and code.isdigit():
         return f"HTTP {code}"
     is_page = text.lstrip().startswith("<") or text in ("", "Empty response.")
@@ -153,12 +144,4 @@ def _reason(doing: str, error: ApiError, key: Credentials) -> str:
     asked = f"{doing} at {key.endpoint} as {key.username}"
     if error.is_unauthorised:
         return f"{asked}: the API refuses this key ({error.code}: {error.text}). Check the key file or SL_API_KEY."
-    if error.code == NOT_TRUSTED:
-        return (
-            f"{asked}: its certificate is not signed by an authority that is trusted here, so that the key was not sent. "
-            "Name the authority's file as 'verify' in the file of the key, or correct endpoint_url."
-        )
-    if error.code == "no answer":
-        hint = " If this is the local account, start it with 'python -m emulator start'." if key.is_local else ""
-        return f"{asked}: nobody answers.{hint or ' Check the network and run the command again.'}"
-    return f"{asked}: {error.text} ({error.code}). Run the command again."
+    return why_unreadable(asked, error, "python -m emulator start" if key.is_local else None)
