@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,13 +13,14 @@ from providers.grpc.resource_protocol import Created, Live, Values
 from providers.paperspace import claim, names
 from providers.paperspace.errors import ApiError
 from providers.rental import owner_mark as marks
-from providers.rental import reconcile
 from providers.rental.backend import Backend, OrderRequest, Tell, Thing
+from providers.rental.closing import check_ours
 from providers.rental.errors import ProviderError
 from providers.rental.idempotent_order import adopt_or_order
 from providers.rental.machine import check_adoptable
 from providers.rental.operation import Operation
 from providers.rental.owner_mark import Owner
+from providers.rental.reconcile import certain
 from providers.rental.waiting import Deadline, Pending, wait_until
 
 LATER = ("keep",)
@@ -72,7 +72,7 @@ class NamedGood(ABC):
             check_adoptable(found, spec.model_dump(by_alias=True), LATER)
             op.log.info(f"Goes on with {found.label}, which was there before.")
         else:
-            found = _certain(op, backend, self.KIND, request.owner, found) or _vanished(request, found)
+            found = certain(op, backend, request.owner, self.KIND, found) or _vanished(request, found)
         self._rename(backend, found, keep=spec.keep)
         return Created(found.id, self._outputs(backend, found))
 
@@ -104,7 +104,7 @@ class NamedGood(ABC):
     def _found(self, op: Operation, backend: Backend, resource_id: str, inputs: Values) -> Thing | None:
         """Look until it is certain whether it exists."""
         owner = Owner(op.stack, str(inputs.get("mark") or ""))
-        found = _certain(op, backend, self.KIND, owner, resource_id)
+        found = certain(op, backend, owner, self.KIND, resource_id)
         if found is not None and not inputs:
             marks.permit_import(op.stack, found.label, found.owner)
         elif found is not None:
@@ -181,31 +181,6 @@ def remove(
         return Pending("deleted, and still shown") if found() else True
 
     wait_until(f"{first.label} deleted", look, wait.deadline, wait.tell)
-
-
-def check_ours(found: Thing, owner: Owner, doing: str) -> None:
-    """Refuse what bears another stack or mark, or none: an id alone proves nothing.
-
-    Raises:
-        ProviderError: it is somebody else's, or somebody renamed it; nothing was done to it.
-    """
-    if found.owner != owner:
-        raise ProviderError(
-            f"{doing} {found.label}: its name does not end in {owner}.{marks.ZONE}, so it is not this stack's, or was renamed. "
-            "Nothing was done to it, and it may be billed. If it is yours, name it back in the console and run the command "
-            "again; if not, take it out of the state with 'pulumi state delete'."
-        )
-
-
-def _certain(op: Operation, backend: Backend, kind: str, owner: Owner, resource_id: str) -> Thing | None:
-    until = reconcile.fresh_until(op, backend, owner.mark, kind, resource_id) if owner.mark else 0.0
-
-    def look() -> tuple[Thing | None] | Pending:
-        found = backend.find(kind, resource_id, owner, fresh=time.monotonic() < until)
-        return found if isinstance(found, Pending) else (found,)
-
-    deadline = op.deadline.within(2 * reconcile.settled_s(backend))
-    return wait_until(f"certainty about {kind} {resource_id}", look, deadline, op.log.progress)[0]
 
 
 def _vanished(request: OrderRequest, made: str) -> Thing:

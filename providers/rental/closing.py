@@ -40,9 +40,13 @@ def check_ours(thing: Thing, owner: Owner, doing: str) -> None:
         ProviderError: it is somebody else's, or somebody renamed it; nothing was done to it.
     """
     if thing.owner != owner:
+        domain = f"{owner}.{ZONE}"
+        sign, way = f"its name does not end in {domain}", "in the console"
+        if thing.rename:
+            sign, way = f"its domain is not {domain}", f"with '{thing.rename}{domain}'"
         raise ProviderError(
-            f"{doing} {thing.label}: its domain is not {owner}.{ZONE}, so it is not this stack's, or was renamed. "
-            f"Nothing was done to it, and it may be billed. If it is yours, name it back with '{thing.rename}{owner}.{ZONE}' and "
+            f"{doing} {thing.label}: {sign}, so it is not this stack's, or was renamed. "
+            f"Nothing was done to it, and it may be billed. If it is yours, name it back {way} and "
             "run the command again; if not, take it out of the state with 'pulumi state delete'."
         )
 
