@@ -85,6 +85,18 @@ def problems(spec: type[Spec], inputs: Mapping[str, Any]) -> list[Problem]:
     return []
 
 
+def other_mark(inputs: Mapping[str, Any], old_inputs: Mapping[str, Any]) -> list[Problem]:
+    """Refuse another mark than the recorded one: it is never a diff."""
+    recorded = old_inputs.get("mark")
+    if not recorded or recorded == inputs.get("mark"):
+        return []
+    sentence = (
+        f"the state belongs to owner mark {recorded}, the stack's key pair gives {inputs.get('mark')}. "
+        "Put the stack's own key folder back: what was rented is found by the first mark only."
+    )
+    return [Problem("mark", sentence)]
+
+
 @dataclass(frozen=True)
 class Difference:
     """Which inputs changed, and which of those need a new object."""

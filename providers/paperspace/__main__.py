@@ -1,4 +1,4 @@
-"""The provider for Paperspace: what `pulumi-resource-paperspace` starts."""
+"""The provider for Paperspace: its settings, and what `pulumi-resource-paperspace` starts."""
 
 from __future__ import annotations
 
@@ -8,18 +8,27 @@ from collections.abc import Mapping
 from typing import Any
 
 from providers.grpc import server
+from providers.grpc.provider_settings import ProviderSettings
 from providers.grpc.resource_protocol import Vendor
-from providers.paperspace import credentials, ledger, machine, private_network, provider_config, shared_drive
+from providers.paperspace import credentials, ledger, machine, private_network, shared_drive
 from providers.paperspace.account import Account
 from providers.paperspace.api import Api
 from providers.paperspace.backend import Paperspace
 from providers.rental.operation import Session
 
+SETTINGS = ProviderSettings(
+    "paperspace",
+    key_file="apiKeyFile",
+    credential_names=("apiKey", "api_key", "key", "token", "password"),
+    where_instead="Put the key into a 0600 file and name it in paperspace:apiKeyFile, "
+    f"or export {credentials.VARIABLE}.",
+)
+
 
 def session(settings: Mapping[str, Any], stop: threading.Event) -> Session:
     """Remember the settings; the first operation that needs the account opens it, so that a preview needs none."""
-    time_scale = provider_config.time_scale(settings)
-    key_file = settings.get(provider_config.KEY_FILE)
+    time_scale = SETTINGS.time_scale(settings)
+    key_file = settings.get(SETTINGS.key_file)
     return Session(
         lambda: Paperspace(Account(Api(credentials.load(key_file), stop, time_scale))),
         time_scale,
@@ -31,11 +40,11 @@ PAPERSPACE = Vendor(
     version="0.1.0",
     resources={
         "paperspace:index:Ledger": ledger,
-        "paperspace:index:PrivateNetwork": private_network,
-        "paperspace:index:SharedDrive": shared_drive,
+        "paperspace:index:PrivateNetwork": private_network.PrivateNetwork(),
+        "paperspace:index:SharedDrive": shared_drive.SharedDrive(),
         "paperspace:index:Machine": machine,
     },
-    problems=provider_config.problems,
+    problems=SETTINGS.problems,
     session=session,
 )
 

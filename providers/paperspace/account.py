@@ -9,8 +9,8 @@ from typing import Any
 
 from providers.paperspace import credentials, names
 from providers.paperspace.api import READ_ATTEMPTS, Api
-from providers.paperspace.errors import NO_ANSWER, NOT_TRUSTED, ApiError
-from providers.rental.errors import ProviderError
+from providers.paperspace.errors import ApiError
+from providers.rental.errors import AccountError, ProviderError, why_unreadable
 from providers.rental.http_once import SharedList
 from providers.rental.operation import Identity
 from providers.rental.owner_mark import Owner
@@ -21,10 +21,6 @@ LOCAL_ATTEMPTS = 3
 ADMIN = "Team settings > Members > the user > Admin"
 
 Row = dict[str, Any]
-
-
-class AccountError(ProviderError):
-    """The account cannot be read: no key, a wrong one, or nobody answers."""
 
 
 class Account:
@@ -114,12 +110,4 @@ def _unreadable(error: ApiError, key: credentials.Credentials) -> str:
     asked = f"opening the account at {key.endpoint}"
     if error.is_unauthorised:
         return f"{asked}: the API refuses this key ({error.text}). Check the key file or {credentials.VARIABLE}."
-    if error.code == NOT_TRUSTED:
-        return (
-            f"{asked}: its certificate is not signed by an authority that is trusted here, so that the key was not sent. "
-            "Name the authority's file as 'verify' in the file of the key, or correct endpoint_url."
-        )
-    if error.code == NO_ANSWER:
-        hint = " If this is the local account, start it with 'python -m emulator start paperspace'."
-        return f"{asked}: nobody answers.{hint if key.is_local else ' Check the network and run the command again.'}"
-    return f"{asked}: {error.text} ({error.code}). Run the command again."
+    return why_unreadable(asked, error, "python -m emulator start paperspace" if key.is_local else None)

@@ -13,9 +13,10 @@ import requests
 import tenacity
 
 from providers.paperspace.credentials import Credentials
-from providers.paperspace.errors import NO_ANSWER, NOT_SENT, NOT_TRUSTED, UNREADABLE, ApiError
+from providers.paperspace.errors import UNREADABLE, ApiError
 from providers.paperspace.paging import read_whole
 from providers.rental import waiting
+from providers.rental.errors import NO_ANSWER, NOT_SENT, NOT_TRUSTED
 from providers.rental.http_once import CallTimer, OnceAdapter, retry_after_s
 from providers.rental.redaction import redacted
 from providers.rental.waiting import RateLimiter

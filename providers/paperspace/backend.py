@@ -145,18 +145,6 @@ class Paperspace(Backend):
                 return f"{spec.region} has no {spec.machine_type} at the moment. {there}"
         return None
 
-    def is_refusal(self, error: CallError) -> bool:
-        """Tell whether the call was certainly not carried out."""
-        return isinstance(error, ApiError) and error.is_refusal
-
-    def is_transient(self, error: CallError) -> bool:
-        """Tell whether the same call may work in a moment."""
-        return isinstance(error, ApiError) and error.is_transient
-
-    def is_forbidden(self, error: CallError) -> bool:
-        """Tell whether this user may not do it."""
-        return isinstance(error, ApiError) and error.is_forbidden
-
     def read_claim(self, owner: Owner, key_ids: Sequence[str], max_age_s: float) -> Claim | None:
         """Read the journal's name in the name of the stack's claim."""
         return claim.read(self.account, owner, max_age_s)

@@ -10,17 +10,13 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from microcluster.home import Home
-from providers.rental.errors import ProviderError
+from providers.rental.key_file import CredentialsError, authority, endpoint
 
 VENDOR = "https://api.paperspace.com/v1"
 SECTION = "paperspace"
 VARIABLE = "PAPERSPACE_API_KEY"
 OTHERS = 0o077
 WRITE_ANEW = f"Write it anew: the key alone, or a line [{SECTION}], then 'api_key = KEY'."
-
-
-class CredentialsError(ProviderError):
-    """No usable key was found; the sentence names the file and never what stands in it."""
 
 
 @dataclass(frozen=True)
@@ -90,31 +86,5 @@ def _checked(settings: Mapping[str, str | None], source: str) -> Credentials:
         raise CredentialsError(
             f"looking for the account's key in {source}: it has characters that no key has. {WRITE_ANEW}"
         )
-    endpoint = _endpoint(values.get("endpoint_url") or VENDOR, source)
-    return Credentials(key, endpoint, _authority(values.get("verify") or "", source))
-
-
-def _endpoint(text: str, source: str) -> str:
-    try:
-        address = urlsplit(text)
-        is_address = address.scheme in ("http", "https") and bool(address.hostname) and address.port != 0
-    except ValueError:
-        is_address = False
-    if not is_address or not text.isprintable():
-        raise CredentialsError(
-            f"reading endpoint_url from {source}: not the address of an API, like {VENDOR}. Correct the line, or remove it."
-        )
-    return text.rstrip("/")
-
-
-def _authority(text: str, source: str) -> str | None:
-    """Read ``verify``: nobody sends a key to an endpoint that cannot prove who it is."""
-    if text.lower() in ("", "true"):
-        return None
-    path = Home.of().expand(text)
-    if text.lower() == "false" or not path.is_file():
-        raise CredentialsError(
-            f"reading verify from {source}: neither True nor the file of a certificate authority. "
-            "Remove the line, or name the file of the authority that signed the endpoint's certificate."
-        )
-    return str(path)
+    address = endpoint(values.get("endpoint_url") or VENDOR, source, VENDOR)
+    return Credentials(key, address.rstrip("/"), authority(values.get("verify") or "", source))

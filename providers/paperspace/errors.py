@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from providers.rental.errors import CallError
+from providers.rental.errors import NO_ANSWER, NOT_SENT, NOT_TRUSTED, CallError
 
-NOT_SENT = "not sent"
-"""The code of a call that never left."""
-NOT_TRUSTED = "not trusted"
-"""The code of a call that never left because nobody whom we trust has signed the endpoint's certificate."""
-NO_ANSWER = "no answer"
 UNREADABLE = "unreadable answer"
 REFUSING = {400, 401, 403, 404, 405, 409, 412, 413, 422, 429}
 """After these a request was not carried out: RFC 9110, section 15.5, with the vendor's own table of codes (errors.ts of its client)."""
@@ -26,11 +21,6 @@ class ApiError(CallError):
     def __init__(self, call: str, code: str, text: str, status: int = 0) -> None:
         super().__init__(call, code, text)
         self.status = status
-
-    @property
-    def next_step(self) -> str:
-        """Say what a person does about it."""
-        return "It is gone: run 'pulumi up --refresh'" if self.is_gone else "Run the command again"
 
     @property
     def is_gone(self) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import pydantic
 
 from microcluster.catalog import paperspace as catalog
-from providers.grpc.properties import Problem, problems
+from providers.grpc.properties import Problem, other_mark, problems
 from providers.grpc.resource_protocol import Created, Live
 from providers.paperspace import offers
 from providers.paperspace.account import MACHINES, Account
@@ -47,15 +47,8 @@ class LedgerSpec(InRegion):
 
 
 def check(inputs: Mapping[str, Any], old_inputs: Mapping[str, Any]) -> list[Problem]:
-    """Say what is wrong with the inputs; another mark than the recorded one is refused, never a diff."""
-    recorded = old_inputs.get("mark")
-    if recorded and recorded != inputs.get("mark"):
-        sentence = (
-            f"the state belongs to owner mark {recorded}, the stack's key pair gives {inputs.get('mark')}. "
-            "Put the stack's own key folder back: what was rented is found by the first mark only."
-        )
-        return [Problem("mark", sentence)]
-    return problems(LedgerSpec, inputs)
+    """Say what is wrong with the inputs."""
+    return other_mark(inputs, old_inputs) or problems(LedgerSpec, inputs)
 
 
 def known_outputs(inputs: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:

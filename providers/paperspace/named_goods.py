@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from providers.grpc.resource_protocol import Live
+from microcluster.catalog import paperspace as catalog
+from providers.grpc.properties import Problem, Spec, problems
+from providers.grpc.resource_protocol import Created, Live, Values
 from providers.paperspace import claim, names
-from providers.paperspace.account import Account
 from providers.paperspace.errors import ApiError
 from providers.rental import owner_mark as marks
-from providers.rental import reconcile
 from providers.rental.backend import Backend, OrderRequest, Tell, Thing
+from providers.rental.closing import check_ours
 from providers.rental.errors import ProviderError
 from providers.rental.idempotent_order import adopt_or_order
 from providers.rental.machine import check_adoptable
 from providers.rental.operation import Operation
 from providers.rental.owner_mark import Owner
+from providers.rental.reconcile import certain
 from providers.rental.waiting import Deadline, Pending, wait_until
 
 LATER = ("keep",)
 """What is put right after an adoption: it stands in the name, and that is all of them that can be changed."""
+
+Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -33,56 +37,117 @@ class Wait:
     tell: Tell
 
 
+class NamedGood(ABC):
+    """A network or a drive as a resource: adopted by name, kept by name."""
+
+    KIND: str
+    PATH: str
+    SPEC: type[Spec]
+    OUTPUTS: tuple[str, ...]
+    REPLACE_ON: frozenset[str]
+    TIMEOUT_S = 30 * 60.0
+
+    @abstractmethod
+    def request(self, owner: Owner, spec: Any) -> OrderRequest:
+        """Write what is looked for, and ordered if it is not there."""
+
+    @abstractmethod
+    def shown(self, row: Row) -> dict[str, Any]:
+        """Read the outputs that the account shows with it."""
+
+    def check(self, inputs: Values, old_inputs: Values) -> list[Problem]:
+        """Say what is wrong with the inputs."""
+        return problems(self.SPEC, inputs)
+
+    def known_outputs(self, inputs: Values, old: Values) -> dict[str, Any]:
+        """Tell what stays."""
+        return {key: old.get(key) for key in self.OUTPUTS} if old else {}
+
+    def create(self, op: Operation, inputs: Values) -> Created:
+        """Adopt the one that is there, else order it."""
+        spec, backend = self.SPEC.of(inputs), op.backend()
+        request = self.request(Owner(op.stack, spec.mark), spec)
+        found = obtain(op, backend, request)
+        if isinstance(found, Thing):
+            check_adoptable(found, spec.model_dump(by_alias=True), LATER)
+            op.log.info(f"Goes on with {found.label}, which was there before.")
+        else:
+            found = certain(op, backend, request.owner, self.KIND, found) or _vanished(request, found)
+        self._rename(backend, found, keep=spec.keep)
+        return Created(found.id, self._outputs(backend, found))
+
+    def read(self, op: Operation, resource_id: str, inputs: Values, old: Values) -> Live | None:
+        """Read it; an import is refused unless it is this stack's."""
+        backend = op.backend(old.get("accountId"))
+        found = self._found(op, backend, resource_id, inputs)
+        return found and Live({**inputs, **found.inputs}, self._outputs(backend, found))
+
+    def update(self, op: Operation, resource_id: str, inputs: Values, old: Values) -> dict[str, Any]:
+        """Let its name say whether it is kept."""
+        backend = op.backend(old.get("accountId"))
+        found = self._found(op, backend, resource_id, inputs)
+        if found is not None:
+            self._rename(backend, found, keep=bool(inputs.get("keep")))
+        return {key: old.get(key) for key in self.OUTPUTS}
+
+    def delete(self, op: Operation, resource_id: str, inputs: Values, old: Values) -> None:
+        """Delete it once nothing uses it, or leave it if it is kept."""
+        backend, owner = op.backend(old.get("accountId")), Owner(op.stack, str(inputs.get("mark") or ""))
+        if inputs.get("keep"):
+            found = backend.find(self.KIND, resource_id, owner, fresh=False)
+            if isinstance(found, Thing):
+                op.log.info(f"Keeps {found.label}: {found.price}.")
+            return
+        backend.remove(self.KIND, resource_id, owner, op.deadline, op.log.progress)
+        op.journal(owner.mark).closed(backend.identity().account_id, self.KIND, resource_id)
+
+    def _found(self, op: Operation, backend: Backend, resource_id: str, inputs: Values) -> Thing | None:
+        """Look until it is certain whether it exists."""
+        owner = Owner(op.stack, str(inputs.get("mark") or ""))
+        found = certain(op, backend, owner, self.KIND, resource_id)
+        if found is not None and not inputs:
+            marks.permit_import(op.stack, found.label, found.owner)
+        elif found is not None:
+            check_ours(found, owner, "reading")
+        return found
+
+    def _outputs(self, backend: Backend, found: Thing) -> dict[str, Any]:
+        return {**self.shown(found.row), "accountId": backend.identity().account_id}
+
+    def _rename(self, backend: Backend, found: Thing, *, keep: bool) -> None:
+        if found.is_kept != keep:
+            name = names.full(found.name, found.owner, keep=keep)
+            backend.account.api.ensure("PUT", f"{self.PATH}/{found.id}", {"name": name})
+
+
+def thing(kind: str, row: Row, price: str, inputs: Mapping[str, Any]) -> Thing:
+    """Read a network or a drive.
+
+    Args:
+        inputs: those that only this kind has.
+    """
+    named = names.read(row.get("name"))
+    name, is_kept = named.label if named else str(row.get("name") or ""), bool(named and named.is_kept)
+    mark, region = named.owner.mark if named else "", catalog.slug(str(row.get("region") or ""))
+    return Thing(
+        kind,
+        str(row["id"]),
+        name,
+        named.owner if named else None,
+        f"{kind} {row['id']} ({row.get('name')})",
+        is_billed=True,
+        is_kept=is_kept,
+        price=price,
+        inputs={"mark": mark, "name": name, "region": region, "keep": is_kept, **inputs},
+        row=row,
+    )
+
+
 def obtain(op: Operation, backend: Backend, request: OrderRequest) -> Thing | str:
     """Adopt or order something that costs money; only the computer that holds the stack's claim orders."""
     backend.account.check_sees_all(f"ordering {request.what}")
     claim.hold(op, backend, request.owner)
     return adopt_or_order(op, backend, request)
-
-
-def create(op: Operation, backend: Backend, request: OrderRequest, wanted: Mapping[str, Any]) -> Thing:
-    """Adopt or order a network or a drive, and return it as the account shows it."""
-    made = obtain(op, backend, request)
-    if isinstance(made, Thing):
-        check_adoptable(made, wanted, LATER)
-        op.log.info(f"Goes on with {made.label}, which was there before.")
-        return made
-    return _certain(op, backend, request.kind, request.owner, made) or _vanished(request, made)
-
-
-def read(op: Operation, backend: Backend, kind: str, resource_id: str, inputs: Mapping[str, Any]) -> Thing | None:
-    """Look until it is certain whether it exists; an import is refused unless it is this stack's."""
-    owner = Owner(op.stack, str(inputs.get("mark") or ""))
-    found = _certain(op, backend, kind, owner, resource_id)
-    if found is not None and not inputs:
-        marks.permit_import(op.stack, found.label, found.owner)
-    elif found is not None:
-        check_ours(found, owner, "reading")
-    return found
-
-
-def live(found: Thing, inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> Live:
-    """Join what the account shows with what was asked for."""
-    return Live({**inputs, **found.inputs}, dict(outputs))
-
-
-def rename(account: Account, found: Thing, path: str, *, keep: bool) -> None:
-    """Let the name say whether it is kept."""
-    if found.is_kept != keep:
-        name = names.full(found.name, found.owner, keep=keep)
-        account.api.ensure("PUT", f"{path}/{found.id}", {"name": name})
-
-
-def delete(op: Operation, backend: Backend, kind: str, resource_id: str, inputs: Mapping[str, Any]) -> None:
-    """Delete it, or leave it if it is kept."""
-    owner = Owner(op.stack, str(inputs.get("mark") or ""))
-    if inputs.get("keep"):
-        found = backend.find(kind, resource_id, owner, fresh=False)
-        if isinstance(found, Thing):
-            op.log.info(f"Keeps {found.label}: {found.price}.")
-        return
-    backend.remove(kind, resource_id, owner, op.deadline, op.log.progress)
-    op.journal(owner.mark).closed(backend.identity().account_id, kind, resource_id)
 
 
 def remove(
@@ -116,31 +181,6 @@ def remove(
         return Pending("deleted, and still shown") if found() else True
 
     wait_until(f"{first.label} deleted", look, wait.deadline, wait.tell)
-
-
-def check_ours(found: Thing, owner: Owner, doing: str) -> None:
-    """Refuse what bears another stack or mark, or none: an id alone proves nothing.
-
-    Raises:
-        ProviderError: it is somebody else's, or somebody renamed it; nothing was done to it.
-    """
-    if found.owner != owner:
-        raise ProviderError(
-            f"{doing} {found.label}: its name does not end in {owner}.{marks.ZONE}, so it is not this stack's, or was renamed. "
-            "Nothing was done to it, and it may be billed. If it is yours, name it back in the console and run the command "
-            "again; if not, take it out of the state with 'pulumi state delete'."
-        )
-
-
-def _certain(op: Operation, backend: Backend, kind: str, owner: Owner, resource_id: str) -> Thing | None:
-    until = reconcile.fresh_until(op, backend, owner.mark, kind, resource_id) if owner.mark else 0.0
-
-    def look() -> tuple[Thing | None] | Pending:
-        found = backend.find(kind, resource_id, owner, fresh=time.monotonic() < until)
-        return found if isinstance(found, Pending) else (found,)
-
-    deadline = op.deadline.within(2 * reconcile.settled_s(backend))
-    return wait_until(f"certainty about {kind} {resource_id}", look, deadline, op.log.progress)[0]
 
 
 def _vanished(request: OrderRequest, made: str) -> Thing:

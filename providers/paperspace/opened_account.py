@@ -7,12 +7,11 @@ from contextlib import contextmanager
 from functools import partial
 
 from providers.paperspace import account as accounts
-from providers.paperspace import bills, credentials
-from providers.paperspace.account import Account, AccountError
+from providers.paperspace import bills, credentials, names
+from providers.paperspace.account import DRIVES, Account
 from providers.paperspace.backend import Paperspace
-from providers.paperspace.drive_password import read_drive_password
 from providers.paperspace.errors import ApiError
-from providers.rental.errors import ProviderError
+from providers.rental.errors import AccountError, ProviderError
 from providers.rental.opened_account import OpenedAccount
 from providers.rental.owner_mark import Owner
 
@@ -35,8 +34,28 @@ def check_key(key_file: str | None, exported: Mapping[str, str]) -> None:
 
 
 def drive_password(key_file: str | None, exported: Mapping[str, str], drive_id: str, owner: Owner) -> str:
-    """Read the password of a drive of this stack."""
+    """Read the password of a drive of this stack, at the moment of mounting; it is kept nowhere."""
     return read_drive_password(accounts.open_account(key_file, exported), drive_id, owner)
+
+
+def read_drive_password(account: Account, drive_id: str, owner: Owner) -> str:
+    """Read the password of a drive of this stack.
+
+    Raises:
+        ProviderError: the drive is gone, or not this stack's, or its password cannot stand in a file of credentials.
+    """
+    found = account.api.find(DRIVES, drive_id)
+    doing = f"reading the password of drive {drive_id}"
+    if found is None:
+        raise ProviderError(f"{doing}: the account does not know it. Run 'make up', which orders what is missing.")
+    if names.owner_of(found.get("name")) != owner:
+        raise ProviderError(
+            f"{doing}: its name does not carry {owner}, so it is not this stack's. Nothing was mounted."
+        )
+    password = found.get("password")
+    if not isinstance(password, str) or not password or not password.isprintable():
+        raise ProviderError(f"{doing}: the account shows none that a file of credentials can hold. Ask the vendor.")
+    return password
 
 
 @contextmanager

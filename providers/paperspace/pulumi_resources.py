@@ -101,7 +101,7 @@ class PrivateNetwork(VendorResource):
 
 
 class SharedDrive(VendorResource):
-    """A shared drive. Its password is no output: ``providers.paperspace.drive_password`` reads it when it is needed."""
+    """A shared drive. Its password is no output: ``providers.paperspace.opened_account`` reads it when it is needed."""
 
     address: pulumi.Output[str]
     """Of the drive's server on the private network."""

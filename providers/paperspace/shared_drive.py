@@ -9,20 +9,14 @@ from typing import Any
 import pydantic
 
 from microcluster.catalog import paperspace as catalog
-from providers.grpc.properties import Problem, problems
-from providers.grpc.resource_protocol import Created, Live
 from providers.paperspace import named_goods, names
 from providers.paperspace.account import DRIVES
 from providers.paperspace.machine_spec import InRegion, Name, ObjectId, sold
 from providers.paperspace.machine_view import GIB, number
-from providers.rental.backend import Backend, OrderRequest, Thing
-from providers.rental.operation import Operation
+from providers.rental.backend import OrderRequest, Thing
 from providers.rental.owner_mark import Owner
 
 KIND = "drive"
-REPLACE_ON = frozenset({"mark", "name", "region", "sizeGb", "networkId"})
-TIMEOUT_S = 30 * 60.0
-OUTPUTS = ("address", "share", "username", "accountId")
 LARGEST_GB = 100_000
 """A larger number is one of bytes: the API does not say in which unit it answers."""
 
@@ -42,74 +36,33 @@ class DriveSpec(InRegion):
         return size
 
 
-def check(inputs: Mapping[str, Any], old_inputs: Mapping[str, Any]) -> list[Problem]:
-    """Say what is wrong with the inputs."""
-    return problems(DriveSpec, inputs)
+class SharedDrive(named_goods.NamedGood):
+    """A drive as a resource."""
 
+    KIND, PATH, SPEC = KIND, DRIVES, DriveSpec
+    OUTPUTS = ("address", "share", "username", "accountId")
+    REPLACE_ON = frozenset({"mark", "name", "region", "sizeGb", "networkId"})
 
-def known_outputs(inputs: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:
-    """Tell what stays."""
-    return {key: old.get(key) for key in OUTPUTS} if old else {}
+    def request(self, owner: Owner, spec: DriveSpec) -> OrderRequest:
+        """Write the order of a drive."""
+        name, size = names.full(spec.name, owner, keep=spec.keep), spec.size_gb
+        body = {"name": name, "size": size, "region": spec.region, "networkId": spec.network_id}
+        what = f"drive {spec.name} of {owner}"
+        return OrderRequest(KIND, owner, what, spec.name, body, key_ids=(), sold=str(size))
 
-
-def create(op: Operation, inputs: Mapping[str, Any]) -> Created:
-    """Adopt the drive that is there, else order it."""
-    spec, backend = DriveSpec.of(inputs), op.backend()
-    owner = Owner(op.stack, spec.mark)
-    name = names.full(spec.name, owner, keep=spec.keep)
-    body = {"name": name, "size": spec.size_gb, "region": spec.region, "networkId": spec.network_id}
-    request = OrderRequest(
-        KIND, owner, f"drive {spec.name} of {owner}", spec.name, body, key_ids=(), sold=str(spec.size_gb)
-    )
-    found = named_goods.create(op, backend, request, spec.model_dump(by_alias=True))
-    named_goods.rename(backend.account, found, DRIVES, keep=spec.keep)
-    return Created(found.id, _outputs(backend, found))
-
-
-def read(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapping[str, Any]) -> Live | None:
-    """Read the drive."""
-    backend = op.backend(old.get("accountId"))
-    found = named_goods.read(op, backend, KIND, resource_id, inputs)
-    return found and named_goods.live(found, inputs, _outputs(backend, found))
-
-
-def update(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:
-    """Let its name say whether it is kept."""
-    backend = op.backend(old.get("accountId"))
-    found = named_goods.read(op, backend, KIND, resource_id, inputs)
-    if found is not None:
-        named_goods.rename(backend.account, found, DRIVES, keep=bool(inputs.get("keep")))
-    return {key: old.get(key) for key in OUTPUTS}
-
-
-def delete(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapping[str, Any]) -> None:
-    """Delete the drive with what is on it, or leave it."""
-    named_goods.delete(op, op.backend(old.get("accountId")), KIND, resource_id, inputs)
+    def shown(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """Read where it is mounted from, and as whom."""
+        address, share = mount_point(row)
+        return {"address": address, "share": share, "username": str(row.get("username") or "")}
 
 
 def thing(row: Mapping[str, Any]) -> Thing:
     """Read a drive."""
-    named, size = names.read(row.get("name")), size_gb(row)
+    size = size_gb(row)
     rate = catalog.DRIVES.get(size)
-    return Thing(
-        KIND,
-        str(row["id"]),
-        named.label if named else str(row.get("name") or ""),
-        named.owner if named else None,
-        f"drive {row['id']} ({row.get('name')})",
-        is_billed=True,
-        is_kept=bool(named and named.is_kept),
-        price=f"at most {rate.per_month} USD a month by the price list of {catalog.AS_OF}" if rate else "",
-        inputs={
-            "mark": named.owner.mark if named else "",
-            "name": named.label if named else str(row.get("name") or ""),
-            "region": catalog.slug(str(row.get("region") or "")),
-            "sizeGb": size,
-            "networkId": str(row.get("networkId")),
-            "keep": bool(named and named.is_kept),
-        },
-        row={key: value for key, value in row.items() if key != "password"},
-    )
+    price = f"at most {rate.per_month} USD a month by the price list of {catalog.AS_OF}" if rate else ""
+    shown = {key: value for key, value in row.items() if key != "password"}
+    return named_goods.thing(KIND, shown, price, {"sizeGb": size, "networkId": str(row.get("networkId"))})
 
 
 def size_gb(row: Mapping[str, Any]) -> int:
@@ -122,9 +75,3 @@ def mount_point(row: Mapping[str, Any]) -> tuple[str | None, str | None]:
     r"""Read address and share from ``\\10.64.92.2\sdvkpg3v2v``, with slashes of either kind."""
     found = re.fullmatch(r"[\\/]*([0-9A-Za-z.-]+)[\\/]+([0-9A-Za-z._-]+)[\\/]*", str(row.get("mountPoint") or ""))
     return (found[1], found[2]) if found else (None, None)
-
-
-def _outputs(backend: Backend, found: Thing) -> dict[str, Any]:
-    address, share = mount_point(found.row)
-    username, account_id = str(found.row.get("username") or ""), backend.identity().account_id
-    return {"address": address, "share": share, "username": username, "accountId": account_id}

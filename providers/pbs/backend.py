@@ -11,7 +11,7 @@ from agent.batch import commands
 from microcluster.remote import queue
 from microcluster.remote.host import Host
 from providers.rental.backend import Backend, Belonging, Claim, Found, Tell, Thing
-from providers.rental.errors import CallError, ProviderError
+from providers.rental.errors import ProviderError
 from providers.rental.operation import Identity
 from providers.rental.owner_mark import ANY_STACK, Owner
 from providers.rental.receipt import Charge
@@ -48,14 +48,6 @@ class Queue(Backend):
     def order(self, order: Any) -> NoReturn:
         """Refuse: the step `start-job` submits, with the run's folder in place."""
         raise ProviderError("submitting a job: only `make up` does that.")
-
-    def is_refusal(self, error: CallError) -> bool:
-        """Return False: nothing is called that could be refused."""
-        return False
-
-    def is_transient(self, error: CallError) -> bool:
-        """Return False: ssh has its own repetitions."""
-        return False
 
     def read_claim(self, owner: Owner, key_ids: Sequence[str], max_age_s: float) -> Claim | None:
         """Return None: a lock on the login host lets one command submit at a time."""

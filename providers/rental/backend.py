@@ -211,18 +211,6 @@ class Backend(ABC):
         return None
 
     @abstractmethod
-    def is_refusal(self, error: CallError) -> bool:
-        """Tell whether the call was certainly not carried out; a fault that nobody knows is none."""
-
-    @abstractmethod
-    def is_transient(self, error: CallError) -> bool:
-        """Tell whether the same call may work in a moment."""
-
-    def is_forbidden(self, error: CallError) -> bool:
-        """Tell whether this user may not do it."""
-        return False
-
-    @abstractmethod
     def read_claim(self, owner: Owner, key_ids: Sequence[str], max_age_s: float) -> Claim | None:
         """Read which journal orders for the stack: the only trace of another computer, or of a lost journal."""
 

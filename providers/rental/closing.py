@@ -40,9 +40,13 @@ def check_ours(thing: Thing, owner: Owner, doing: str) -> None:
         ProviderError: it is somebody else's, or somebody renamed it; nothing was done to it.
     """
     if thing.owner != owner:
+        domain = f"{owner}.{ZONE}"
+        sign, way = f"its name does not end in {domain}", "in the console"
+        if thing.rename:
+            sign, way = f"its domain is not {domain}", f"with '{thing.rename}{domain}'"
         raise ProviderError(
-            f"{doing} {thing.label}: its domain is not {owner}.{ZONE}, so it is not this stack's, or was renamed. "
-            f"Nothing was done to it, and it may be billed. If it is yours, name it back with '{thing.rename}{owner}.{ZONE}' and "
+            f"{doing} {thing.label}: {sign}, so it is not this stack's, or was renamed. "
+            f"Nothing was done to it, and it may be billed. If it is yours, name it back {way} and "
             "run the command again; if not, take it out of the state with 'pulumi state delete'."
         )
 
@@ -89,13 +93,12 @@ class _Closing:
         try:
             begun = self._backend.cancel(thing)
         except CallError as error:
-            is_transient = self._backend.is_transient(error)
-            if thing.ends and not is_transient:
+            if thing.ends and not error.is_transient:
                 raise ProviderError(
                     f"cancelling {thing.label}: it was cancelled before, for {thing.ends}, and the API does "
                     f"not end it sooner ({error.text}). {self.cost}Ask the vendor's support to end it now."
                 ) from error
-            if self._backend.is_forbidden(error) or self._is_final(is_transient=is_transient):
+            if error.is_forbidden or self._is_final(is_transient=error.is_transient):
                 raise ProviderError(self._refused(thing, error)) from error
             # Refused because work began in between, lost on the way, or done already: the next look tells which.
             return Pending(f"the API did not accept the cancellation ({error.text})")
@@ -114,7 +117,7 @@ class _Closing:
         return now - self._refused_since > REFUSED_FOR_S * self._time_scale
 
     def _refused(self, thing: Thing, error: CallError) -> str:
-        if not self._backend.is_forbidden(error):
+        if not error.is_forbidden:
             reason = f"the API refuses it ({error.text}). {self.cost}Ask the vendor's support to end it."
             return f"cancelling {thing.label}: {reason}"
         return (

@@ -6,6 +6,12 @@ from typing import Any
 
 from microcluster.plain_text import lines
 
+NOT_SENT = "not sent"
+"""The code of a call that never left."""
+NOT_TRUSTED = "not trusted"
+"""The code of a call that never left because nobody whom we trust has signed the endpoint's certificate."""
+NO_ANSWER = "no answer"
+
 
 class ProviderError(Exception):
     """An operation failed; the text is a whole sentence: what was done, to what, what happened, what next."""
@@ -34,15 +40,31 @@ class EngineGoneError(ProviderError):
     """The engine does not live any more, so nothing new may be ordered."""
 
 
-class CallError(ProviderError):
-    """The account refused a call or did not answer it; its backend knows which of the two."""
+class AccountError(ProviderError):
+    """The account cannot be read: no key, a wrong one, or nobody answers."""
 
-    next_step = "Run the command again"
+
+class CallError(ProviderError):
+    """The account refused a call or did not answer it; a vendor's own error knows which of the two."""
+
+    is_gone = False
+    """Whether the object does not exist."""
+    is_refusal = False
+    """Whether the call was certainly not carried out; a fault that nobody knows is none."""
+    is_transient = False
+    """Whether the same call may work in a moment."""
+    is_forbidden = False
+    """Whether this user may not do it."""
 
     def __init__(self, call: str, code: str, text: str) -> None:
         super().__init__(f"{call}: {text} ({code})")
         self.code = code
         self.text = text
+
+    @property
+    def next_step(self) -> str:
+        """Say what a person does about it."""
+        return "It is gone: run 'pulumi up --refresh'" if self.is_gone else "Run the command again"
 
 
 class OrderWithoutId(CallError):
@@ -51,3 +73,21 @@ class OrderWithoutId(CallError):
     def __init__(self, call: str, order_id: str) -> None:
         super().__init__(call, "unreadable answer", f"order {order_id} was accepted, its receipt names nothing else")
         self.order_id = order_id
+
+
+def why_unreadable(asked: str, error: CallError, start: str | None) -> str:
+    """Say why an account whose key is right cannot be read, and what a person does about it.
+
+    Args:
+        asked: what was done, and where.
+        start: the command that starts the account, if it is one on this computer.
+    """
+    if error.code == NOT_TRUSTED:
+        return (
+            f"{asked}: its certificate is not signed by an authority that is trusted here, so that the key was not sent. "
+            "Name the authority's file as 'verify' in the file of the key, or correct endpoint_url."
+        )
+    if error.code == NO_ANSWER:
+        local = f"If this is the local account, start it with '{start}'." if start else ""
+        return f"{asked}: nobody answers. {local or 'Check the network and run the command again.'}"
+    return f"{asked}: {error.text} ({error.code}). Run the command again."

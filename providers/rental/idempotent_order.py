@@ -40,7 +40,7 @@ def adopt_or_order(op: Operation, backend: Backend, request: OrderRequest) -> Th
         found = reconcile(op, backend, request)
         if found is not None:
             return found
-        if attempt == ORDER_ATTEMPTS or (lost and not _may_repeat(backend, lost)):
+        if attempt == ORDER_ATTEMPTS or (lost and not _may_repeat(lost)):
             break
         try:
             order = backend.prepare(request)
@@ -50,7 +50,7 @@ def adopt_or_order(op: Operation, backend: Backend, request: OrderRequest) -> Th
             return submit(op, backend, request, order)
         except CallError as error:
             lost = error
-        if _may_repeat(backend, lost):
+        if _may_repeat(lost):
             op.deadline.pause(PAUSE_S)
         elif request.is_unique and (there := _find_late(op, backend, request)):
             return there
@@ -64,7 +64,7 @@ def submit(op: Operation, backend: Backend, request: OrderRequest, order: Any) -
     """Send one order, exactly once, and return the id of what it makes.
 
     Raises:
-        CallError: if the backend does not know it for a refusal, the intent stays unresolved, for ``reconcile``.
+        CallError: unless it is a refusal, the intent stays unresolved, for ``reconcile``.
     """
     journal, account_id = op.journal(request.owner.mark), backend.identity().account_id
     content = digest(order.content)
@@ -77,7 +77,7 @@ def submit(op: Operation, backend: Backend, request: OrderRequest, order: Any) -
         journal.receipt(attempt, error.order_id)
         raise
     except CallError as error:
-        if backend.is_refusal(error):
+        if error.is_refusal:
             journal.refused(attempt, error.code)
         else:
             journal.lost(attempt)
@@ -140,8 +140,8 @@ def _taken(op: Operation, claim: Claim) -> str:
     )
 
 
-def _may_repeat(backend: Backend, lost: CallError) -> bool:
-    return isinstance(lost, OrderWithoutId) or backend.is_transient(lost)
+def _may_repeat(lost: CallError) -> bool:
+    return isinstance(lost, OrderWithoutId) or lost.is_transient
 
 
 def _find_late(op: Operation, backend: Backend, request: OrderRequest) -> Thing | None:
@@ -156,6 +156,6 @@ def _find_late(op: Operation, backend: Backend, request: OrderRequest) -> Thing 
 
 
 def _next_step(backend: Backend, request: OrderRequest, lost: CallError | None) -> str:
-    if lost is None or _may_repeat(backend, lost):
+    if lost is None or _may_repeat(lost):
         return "Run the command again."
     return backend.advice(request, lost) or "Correct the stack file, or ask the vendor."

@@ -5,7 +5,6 @@ A vendor's resource writes an ``OrderRequest``, calls ``adopt_or_order``, and th
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -16,8 +15,8 @@ from providers.rental.errors import PartialFailure, ProviderError, WaitError
 from providers.rental.operation import Operation
 from providers.rental.owner_mark import Owner
 from providers.rental.readiness import GoneError, Readiness
-from providers.rental.reconcile import fresh_until, settled_s
-from providers.rental.waiting import Pending, wait_until
+from providers.rental.reconcile import certain, fresh_until
+from providers.rental.waiting import Pending
 
 
 def check_adoptable(
@@ -74,7 +73,7 @@ def recorded(op: Operation, machine: Readiness, known: Mapping[str, Any]) -> Ite
 def read(
     op: Operation, backend: Backend, owner: Owner, machine_id: str, *, inputs: Mapping[str, Any], old: Mapping[str, Any]
 ) -> Thing | None:
-    """Look until it is certain whether the machine exists: forgetting one that was ordered only now would order it twice.
+    """Read a machine, once it is certain whether it exists.
 
     Returns:
         None if it is gone or cancelled.
@@ -82,15 +81,8 @@ def read(
     Raises:
         PartialFailure: nobody can know yet; it has the recorded inputs and outputs.
     """
-    until = _fresh_until(op, backend, owner, machine_id)
-
-    def look() -> tuple[Thing | None] | Pending:
-        found = backend.find(backend.machine, machine_id, owner, fresh=time.monotonic() < until)
-        return found if isinstance(found, Pending) else (found,)
-
-    deadline, what = op.deadline.within(2 * settled_s(backend)), f"certainty about {backend.machine_label} {machine_id}"
     try:
-        (thing,) = wait_until(what, look, deadline, op.log.progress)
+        thing = certain(op, backend, owner, backend.machine, machine_id)
     except WaitError as error:
         raise PartialFailure(machine_id, dict(old), str(error), dict(inputs)) from error
     if thing is not None:
@@ -119,11 +111,6 @@ def check_ready(
 
 def delete(op: Operation, backend: Backend, owner: Owner, machine_id: str) -> None:
     """Cancel the machine and return when the account shows that it is billed no more."""
-    until = _fresh_until(op, backend, owner, machine_id)
+    until = fresh_until(op, backend, owner.mark, backend.machine, machine_id)
     close(backend, machine_id, owner, op.deadline, op.log.progress, fresh_until=until)
     op.journal(owner.mark).closed(backend.identity().account_id, backend.machine, machine_id)
-
-
-def _fresh_until(op: Operation, backend: Backend, owner: Owner, machine_id: str) -> float:
-    # An import has no mark yet, and nothing that could be fresh.
-    return fresh_until(op, backend, owner.mark, backend.machine, machine_id) if owner.mark else 0.0

@@ -73,13 +73,13 @@ def notes_are(text: Any, owner: Owner) -> bool:
     return owner_in_notes(text) == owner
 
 
-def guest_is(guest: Mapping[str, Any], owner: Owner, hostname: str | None = None) -> bool:
-    """Tell whether a guest is this stack's, and if asked this node: filters are checked again here, always.
+def guest_is(guest: Mapping[str, Any], owner: Owner) -> bool:
+    """Tell whether a guest is this stack's: filters are checked again here, always.
 
     A mis-rooted filter is ignored by the service and returns every guest of the account. The stack counts as well as the
     mark: a copied folder of keys gives two stacks one mark.
     """
-    return owner_in_domain(guest.get("domain")) == owner and hostname in (None, guest.get("hostname"))
+    return owner_in_domain(guest.get("domain")) == owner
 
 
 def owner_in_domain(domain: Any) -> Owner | None:

@@ -10,6 +10,7 @@ from providers.rental.backend import Backend, OrderRequest, OrderStatus, Thing
 from providers.rental.errors import ProviderError
 from providers.rental.journal import Intent, Journal
 from providers.rental.operation import Operation
+from providers.rental.owner_mark import Owner
 from providers.rental.waiting import Pending, wait_until
 
 NOT_ARRIVED = "not arrived"
@@ -114,12 +115,32 @@ def fresh(op: Operation, backend: Backend, owner_mark: str, kind: str) -> dict[s
 
 
 def fresh_until(op: Operation, backend: Backend, owner_mark: str, kind: str, object_id: str) -> float:
-    """Return until which moment of ``time.monotonic`` the account need not show what was ordered; 0 if it must by now."""
-    intent = fresh(op, backend, owner_mark, kind).get(object_id)
+    """Return until which moment of ``time.monotonic`` the account need not show what was ordered; 0 if it must by now.
+
+    Args:
+        owner_mark: empty in an import, which has nothing that could be fresh.
+    """
+    intent = fresh(op, backend, owner_mark, kind).get(object_id) if owner_mark else None
     if intent is None:
         return 0.0
     scale = op.deadline.time_scale
     return time.monotonic() + unsettled_s([intent], settled_s(backend), scale) * scale
+
+
+def certain(op: Operation, backend: Backend, owner: Owner, kind: str, object_id: str) -> Thing | None:
+    """Look until it is certain whether a thing exists: forgetting one that was ordered only now would order it twice.
+
+    Raises:
+        WaitError: nobody can know yet.
+    """
+    until = fresh_until(op, backend, owner.mark, kind, object_id)
+
+    def look() -> tuple[Thing | None] | Pending:
+        found = backend.find(kind, object_id, owner, fresh=time.monotonic() < until)
+        return found if isinstance(found, Pending) else (found,)
+
+    what = f"certainty about {backend.machine_label if kind == backend.machine else kind} {object_id}"
+    return wait_until(what, look, op.deadline.within(2 * settled_s(backend)), op.log.progress)[0]
 
 
 def unsettled_s(intents: Sequence[Intent], settle_s: float, time_scale: float) -> float:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from providers.rental import owner_mark
+from providers.rental.errors import AccountError
 from providers.rental.http_once import SharedList
 from providers.rental.operation import Identity
-from providers.rental.receipt import Charge
-from providers.softlayer import billing, credentials
+from providers.softlayer import credentials
 from providers.softlayer.calls import READ_ATTEMPTS, Api
-from providers.softlayer.errors import AccountError, ApiError, unreadable
+from providers.softlayer.errors import ApiError, unreadable
 
 LOCAL_ATTEMPTS = 3
 NOBODY_LISTENS = "Connection refused"
@@ -31,6 +31,10 @@ GUEST_MASK = (
 )
 ORDER_MASK = "mask[id,status,createDate,items[hostName,domainName]]"
 BILL_MASK = "mask[id,domainName,hostName,cancellationDate,orderItem[order[id]]]"
+# Where the domain stands that carries stack and mark, for the filters of these lists.
+GUEST_DOMAIN = ("virtualGuests", "domain")
+ORDER_DOMAIN = ("orders", "items", "domainName")
+BILL_DOMAIN = ("allTopLevelBillingItems", "domainName")
 
 Row = dict[str, Any]
 
@@ -41,7 +45,9 @@ class Account:
     def __init__(self, api: Api) -> None:
         self.api = api
         self.secrets = (api.credentials.api_key,)
-        self.guest_list, self.order_list, self.bill_list = guest_list(api), order_list(api), bill_list(api)
+        self.guest_list = _list_of_stack(api, "getVirtualGuests", GUEST_MASK, GUEST_DOMAIN, owner_mark.guest_is)
+        self.order_list = _list_of_stack(api, "getOrders", ORDER_MASK, ORDER_DOMAIN, _is_order_of)
+        self.bill_list = _list_of_stack(api, "getAllTopLevelBillingItems", BILL_MASK, BILL_DOMAIN, _is_under)
         self.key = key_by_id(api)
         self._identity: Identity | None = None
         self._user: dict[str, Any] | None = None
@@ -67,14 +73,6 @@ class Account:
             if str(guest["id"]) == guest_id:
                 return guest
         return self.api.find("Virtual_Guest", guest_id, GUEST_MASK)
-
-    def charges(self, owner: owner_mark.Owner, known_guests: Iterable[str] = ()) -> tuple[Charge, ...]:
-        """List what was and is billed, as it is at this moment; see ``billing.charges``."""
-        return billing.charges(self, owner, known_guests)
-
-    def charges_listed(self, owner: owner_mark.Owner) -> tuple[Charge, ...]:
-        """List the same from the lists alone: four calls, and up to two minutes behind."""
-        return billing.charges_listed(self, owner)
 
     def _ask_identity(self) -> Identity:
         key = self.api.credentials
@@ -132,39 +130,6 @@ def _ours(account: Account, owner: owner_mark.Owner, key_ids: Sequence[str], max
     return [row for row in rows if owner_mark.notes_are(row.get("notes"), owner)]
 
 
-def guest_list(api: Api) -> SharedList:
-    """The guests whose domain carries stack and mark."""
-
-    def fetch(owner: owner_mark.Owner) -> list[Row]:
-        rooted = {"virtualGuests": {"domain": _ending(owner)}}
-        found = api.read_all("Account", "getVirtualGuests", mask=GUEST_MASK, filter=rooted)
-        return [guest for guest in found if owner_mark.guest_is(guest, owner)]
-
-    return SharedList(fetch)
-
-
-def order_list(api: Api) -> SharedList:
-    """The orders with an item whose domain carries stack and mark."""
-
-    def fetch(owner: owner_mark.Owner) -> list[Row]:
-        rooted = {"orders": {"items": {"domainName": _ending(owner)}}}
-        found = api.read_all("Account", "getOrders", mask=ORDER_MASK, filter=rooted)
-        return [order for order in found if any(_is_under(item, owner) for item in order.get("items") or [])]
-
-    return SharedList(fetch)
-
-
-def bill_list(api: Api) -> SharedList:
-    """The top-level billing items of guests whose domain carries stack and mark, closed ones included."""
-
-    def fetch(owner: owner_mark.Owner) -> list[Row]:
-        rooted = {"allTopLevelBillingItems": {"domainName": _ending(owner)}}
-        found = api.read_all("Account", "getAllTopLevelBillingItems", mask=BILL_MASK, filter=rooted)
-        return [item for item in found if _is_under(item, owner)]
-
-    return SharedList(fetch)
-
-
 def key_by_id(api: Api) -> SharedList:
     """One ssh key by its id, or none."""
 
@@ -175,8 +140,27 @@ def key_by_id(api: Api) -> SharedList:
     return SharedList(fetch)
 
 
-def _ending(owner: owner_mark.Owner) -> dict[str, str]:
-    return {"operation": f"$= {owner}.{owner_mark.ZONE}"}
+def _list_of_stack(
+    api: Api, method: str, mask: str, domain: Sequence[str], is_ours: Callable[[Row, owner_mark.Owner], bool]
+) -> SharedList:
+    """List what carries stack and mark in its domain, closed billing items included.
+
+    Args:
+        is_ours: looks again, as the service ignores a filter that it does not know, and lists everybody's.
+    """
+
+    def fetch(owner: owner_mark.Owner) -> list[Row]:
+        rooted: Any = {"operation": f"$= {owner}.{owner_mark.ZONE}"}
+        for key in reversed(domain):
+            rooted = {key: rooted}
+        found = api.read_all("Account", method, mask=mask, filter=rooted)
+        return [each for each in found if is_ours(each, owner)]
+
+    return SharedList(fetch)
+
+
+def _is_order_of(order: Row, owner: owner_mark.Owner) -> bool:
+    return any(_is_under(item, owner) for item in order.get("items") or [])
 
 
 def _is_under(item: Row, owner: owner_mark.Owner) -> bool:

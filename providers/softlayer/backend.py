@@ -12,6 +12,7 @@ from providers.rental.owner_mark import Owner
 from providers.rental.receipt import Charge
 from providers.rental.waiting import Deadline
 from providers.softlayer import (
+    billing,
     cancel_guest,
     disk_upgrade,
     guest_lookup,
@@ -124,18 +125,6 @@ class SoftLayer(Backend):
             return "Have this user granted the right, or use another one, and run the command again."
         return None
 
-    def is_refusal(self, error: CallError) -> bool:
-        """Tell whether the call was certainly not carried out."""
-        return isinstance(error, ApiError) and not error.is_ambiguous
-
-    def is_transient(self, error: CallError) -> bool:
-        """Tell whether the same call may work in a moment."""
-        return isinstance(error, ApiError) and error.is_transient
-
-    def is_forbidden(self, error: CallError) -> bool:
-        """Tell whether this user may not do it."""
-        return isinstance(error, ApiError) and error.is_forbidden
-
     def read_claim(self, owner: Owner, key_ids: Sequence[str], max_age_s: float) -> Claim | None:
         """Read the journal's name in the notes of the stack's ssh key."""
         key = stack_key(self.account, owner, key_ids, max_age_s)
@@ -177,7 +166,7 @@ class SoftLayer(Backend):
 
     def charges(self, owner: Owner, known_ids: Iterable[str] = ()) -> tuple[Charge, ...]:
         """List what was and is billed."""
-        return self.account.charges(owner, known_ids)
+        return billing.charges(self.account, owner, known_ids)
 
     def charged_names(self, owner: Owner) -> list[str]:
         """List the host name of each charge that the account's list shows."""

@@ -13,11 +13,12 @@ import SoftLayer
 import tenacity
 
 from providers.rental import waiting
+from providers.rental.errors import NO_ANSWER, NOT_SENT
 from providers.rental.http_once import CallTimer
 from providers.rental.redaction import redacted
 from providers.rental.waiting import RateLimiter
 from providers.softlayer.credentials import Credentials
-from providers.softlayer.errors import NOT_SENT, ApiError, fault_code
+from providers.softlayer.errors import ApiError, fault_code
 from providers.softlayer.transport import new_client
 
 CALLS_PER_SECOND = 40
@@ -123,7 +124,7 @@ class Api:
             with CallTimer(LONGEST_CALL_S - (waiting.now().seconds - began)):
                 answer = self._client().call(service, method, *args, **options)
         except TimeoutError as error:
-            raise self._error(call, "no answer", str(error)) from None
+            raise self._error(call, NO_ANSWER, str(error)) from None
         except SoftLayer.SoftLayerAPIError as error:
             text = str(error.faultString)
             raise self._error(call, fault_code(error, text), text) from None

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import SoftLayer
 
 from microcluster.home import Home
-from providers.rental.errors import ProviderError
+from providers.rental.key_file import CredentialsError, authority, endpoint
 
 CALL_TIMEOUT_S = 60.0
 """Longest wait for one answer; a call without a limit hangs a deployment for good when one packet is lost."""
@@ -27,10 +27,6 @@ KEY_LIKE = re.compile(r"[0-9a-f]{32,}", re.IGNORECASE)
 IAM_USER = "apikey"
 """The user name that goes with a key of IBM Cloud; as a key, it stands in the other's place."""
 WRITE_ANEW = "Write it anew: a line [softlayer], then lines like 'username = NAME' and 'api_key = KEY'."
-
-
-class CredentialsError(ProviderError):
-    """No usable key was found; the sentence names the file and never what stands in it."""
 
 
 @dataclass(frozen=True)
@@ -101,42 +97,15 @@ def _checked(settings: Mapping[str, str | None], source: str) -> Credentials:
             f"looking for the account's key in {source}: {' and '.join(odd)} not as the vendor writes it, "
             f"perhaps both in one line, or one for the other. {WRITE_ANEW}"
         )
+    public = SoftLayer.API_PUBLIC_ENDPOINT
     return Credentials(
         username=values["username"],
         api_key=values["api_key"],
-        endpoint=_endpoint(values.get("endpoint_url") or SoftLayer.API_PUBLIC_ENDPOINT, source),
+        endpoint=endpoint(values.get("endpoint_url") or public, source, public),
         timeout_s=_timeout(values.get("timeout")),
         proxy=values.get("proxy") or None,
-        authority=_authority(values.get("verify") or "True", source),
+        authority=authority(values.get("verify") or "", source),
     )
-
-
-def _endpoint(text: str, source: str) -> str:
-    try:
-        address = urlsplit(text)
-        is_address = address.scheme in ("http", "https") and bool(address.hostname) and address.port != 0
-        is_address = is_address and not (address.username or address.password or address.query or address.fragment)
-    except ValueError:
-        is_address = False
-    if not is_address or not text.isprintable():
-        raise CredentialsError(
-            f"reading endpoint_url from {source}: not the address of an API, like {SoftLayer.API_PUBLIC_ENDPOINT}. "
-            "Correct the line, or remove it."
-        )
-    return text
-
-
-def _authority(text: str, source: str) -> str | None:
-    """Read the official client's ``verify``: nobody sends a key to an endpoint that cannot prove who it is."""
-    if text.lower() == "true":
-        return None
-    path = Home.of().expand(text)
-    if text.lower() == "false" or not path.is_file():
-        raise CredentialsError(
-            f"reading verify from {source}: neither True nor the file of a certificate authority. "
-            "Remove the line, or name the file of the authority that signed the endpoint's certificate."
-        )
-    return str(path)
 
 
 def _timeout(text: str | None) -> float:

@@ -9,14 +9,9 @@ from typing import Any
 
 import SoftLayer
 
-from providers.rental.errors import CallError, ProviderError
+from providers.rental.errors import NO_ANSWER, NOT_SENT, NOT_TRUSTED, AccountError, CallError, why_unreadable
 from providers.rental.redaction import without_secrets
 from providers.softlayer.credentials import Credentials
-
-NOT_SENT = "not sent"
-"""The code of a call that never left."""
-NOT_TRUSTED = "not trusted"
-"""The code of a call that never left because nobody whom we trust has signed the endpoint's certificate."""
 
 VENDOR = "the vendor's documents and the exceptions that users of its clients report"
 CLIENT = "exceptions.py and transports/xmlrpc.py of the official client 6.2.9"
@@ -58,17 +53,8 @@ KNOWN_TEXTS = {
 }
 
 
-class AccountError(ProviderError):
-    """The account cannot be read: no key, a wrong one, or nobody answers."""
-
-
 class ApiError(CallError):
     """The API refused a call or did not answer it."""
-
-    @property
-    def next_step(self) -> str:
-        """Say what a person does about it."""
-        return "It is gone: run 'pulumi up --refresh'" if self.is_gone else "Run the command again"
 
     @property
     def is_gone(self) -> bool:
@@ -85,7 +71,7 @@ class ApiError(CallError):
         """Tell whether the same call may work in a moment."""
         if self.is_rate_limit:
             return True
-        is_lost = self.code in ("no answer", "unreadable answer", "-32603", "-32500", "-32400", "-32600")
+        is_lost = self.code in (NO_ANSWER, "unreadable answer", "-32603", "-32500", "-32400", "-32600")
         return is_lost or self.code.startswith("HTTP 5") or self.text.strip().lower().startswith("internal error")
 
     @property
@@ -94,12 +80,12 @@ class ApiError(CallError):
         return self.code in ("429", "HTTP 429", NOT_SENT) or "RateLimitExceeded" in f"{self.code} {self.text}"
 
     @property
-    def is_ambiguous(self) -> bool:
-        """Tell whether the call may have been carried out although no answer says so: only known refusals are certain.
+    def is_refusal(self) -> bool:
+        """Tell whether the call was certainly not carried out: only known refusals say so.
 
-        A fault that nobody knows is ambiguous and not transient: what it was about is looked for, and not sent again.
+        A fault that nobody knows is neither that nor transient: what it was about is looked for, and not sent again.
         """
-        return not self.is_rate_limit and (self.is_transient or not is_known_refusal(self.code, self.text))
+        return self.is_rate_limit or (not self.is_transient and is_known_refusal(self.code, self.text))
 
     @property
     def is_forbidden(self) -> bool:
@@ -131,7 +117,7 @@ def fault_code(error: SoftLayer.SoftLayerAPIError, text: str) -> str:
     """
     code = str(error.faultCode)
     if code == "0":
-        return NOT_TRUSTED if "CERTIFICATE_VERIFY_FAILED" in text else "no answer"
+        return NOT_TRUSTED if "CERTIFICATE_VERIFY_FAILED" in text else NO_ANSWER
     if isinstance(error, SoftLayer.TransportError) and code.isdigit():
         return f"HTTP {code}"
     is_page = text.lstrip().startswith("<") or text in ("", "Empty response.")
@@ -158,12 +144,4 @@ def _reason(doing: str, error: ApiError, key: Credentials) -> str:
     asked = f"{doing} at {key.endpoint} as {key.username}"
     if error.is_unauthorised:
         return f"{asked}: the API refuses this key ({error.code}: {error.text}). Check the key file or SL_API_KEY."
-    if error.code == NOT_TRUSTED:
-        return (
-            f"{asked}: its certificate is not signed by an authority that is trusted here, so that the key was not sent. "
-            "Name the authority's file as 'verify' in the file of the key, or correct endpoint_url."
-        )
-    if error.code == "no answer":
-        hint = " If this is the local account, start it with 'python -m emulator start'." if key.is_local else ""
-        return f"{asked}: nobody answers.{hint or ' Check the network and run the command again.'}"
-    return f"{asked}: {error.text} ({error.code}). Run the command again."
+    return why_unreadable(asked, error, "python -m emulator start" if key.is_local else None)

@@ -7,7 +7,7 @@ from functools import partial
 
 from providers.rental.opened_account import OpenedAccount
 from providers.softlayer import account as accounts
-from providers.softlayer import credentials, rights
+from providers.softlayer import billing, credentials, rights
 from providers.softlayer.backend import SoftLayer
 from providers.softlayer.errors import reading
 
@@ -19,7 +19,7 @@ def open_account(key_file: str | None, exported: Mapping[str, str]) -> OpenedAcc
         SoftLayer(account),
         is_emulated=account.api.credentials.is_local,
         reading=partial(reading, account),
-        listed_charges=account.charges_listed,
+        listed_charges=partial(billing.charges_listed, account),
         hidden=partial(rights.unseen, account),
     )
 

@@ -13,7 +13,7 @@ import SoftLayer
 
 from providers.rental.owner_mark import Owner
 from providers.rental.receipt import receipt
-from providers.softlayer import credentials
+from providers.softlayer import billing, credentials
 from providers.softlayer.account import Account
 from providers.softlayer.calls import Api, new_client
 from tests.integration.provider_driver import Driver, Resource
@@ -91,7 +91,7 @@ class Onlooker:
 
     def open_count(self, mark: str = MARK, stack: str = STACK) -> int:
         """Count the open billing items of a mark."""
-        return receipt(self.account.charges(Owner(stack, mark))).open_count
+        return receipt(billing.charges(self.account, Owner(stack, mark))).open_count
 
     def clean(self) -> None:
         """Cancel and remove everything, so that the next test finds an empty account."""

@@ -9,7 +9,7 @@ import pytest
 
 from emulator.paperspace import billing
 from providers.paperspace.account import open_account
-from providers.paperspace.drive_password import read_drive_password
+from providers.paperspace.opened_account import read_drive_password
 from providers.rental.backend import OrderRequest
 from providers.rental.errors import PartialFailure, ProviderError
 from providers.rental.idempotent_order import submit

@@ -109,7 +109,7 @@ def test_a_known_refusal_is_certain_and_not_repeated(api, refused):
     with pytest.raises(ApiError) as error:
         client.read("Account", "getObject")
     assert wire.sent == 1
-    assert not error.value.is_ambiguous
+    assert error.value.is_refusal
 
 
 @pytest.mark.parametrize("refused", UNKNOWN)
@@ -118,7 +118,7 @@ def test_after_a_fault_that_nobody_knows_an_order_may_stand_and_nothing_is_repea
     with pytest.raises(ApiError) as error:
         client.read("Account", "getObject")
     assert wire.sent == 1
-    assert error.value.is_ambiguous and not error.value.is_transient
+    assert not error.value.is_refusal and not error.value.is_transient
 
 
 def test_every_refusal_that_counts_as_known_has_a_source():
@@ -130,7 +130,7 @@ def test_an_order_that_met_such_a_fault_may_have_been_accepted(api, fault):
     client, _ = api(fault)
     with pytest.raises(ApiError) as error:
         client.once("Virtual_Guest", "createObject", {})
-    assert error.value.is_ambiguous
+    assert not error.value.is_refusal
 
 
 def crowd(limiter: RateLimiter, stop: threading.Event, count: int) -> int:
@@ -179,7 +179,7 @@ def test_an_order_above_the_rate_limit_was_not_accepted_and_everybody_pauses(api
     began = time.monotonic()
     with pytest.raises(ApiError) as error:
         client.once("Virtual_Guest", "createObject", {})
-    assert error.value.is_rate_limit and not error.value.is_ambiguous
+    assert error.value.is_rate_limit and error.value.is_refusal
     client.once("Account", "getObject")
     assert time.monotonic() - began > calls.RATE_LIMIT_PAUSE_S / 2
 
@@ -203,7 +203,7 @@ def test_an_object_that_is_none_is_asked_for_again(api, nonsense):
 def test_an_answer_that_names_no_id_may_stand_for_an_accepted_order(answer):
     with pytest.raises(ApiError, match="names no id") as error:
         calls.made_id(answer, "Virtual_Guest::createObject")
-    assert error.value.is_ambiguous
+    assert not error.value.is_refusal
 
 
 def test_a_read_gives_up_after_a_bounded_number_of_attempts(api):
@@ -218,7 +218,7 @@ def test_an_order_is_sent_once_whatever_happens(api):
     with pytest.raises(ApiError) as lost:
         client.once("Virtual_Guest", "createObject", {})
     assert wire.sent == 1
-    assert lost.value.is_ambiguous
+    assert not lost.value.is_refusal
 
 
 def test_what_is_gone_is_none_and_what_is_refused_is_an_error(api):

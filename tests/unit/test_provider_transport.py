@@ -40,7 +40,7 @@ def api(server, path: str = PATHS[0], timeout_s: float = 20, **more) -> Api:
 def test_an_order_is_sent_once_however_its_connection_breaks_after_it(tmp_path, path, way, is_tls):
     with breaking_server(BREAKS[way], tmp_path if is_tls else None) as server, pytest.raises(ApiError) as lost:
         api(server, path).once("Virtual_Guest", "createObject", {"hostname": "gpu-0"})
-    assert lost.value.is_ambiguous
+    assert not lost.value.is_refusal
     assert len(server.requests) == 1 and b"gpu-0" in server.requests[0]
 
 
@@ -52,7 +52,7 @@ def test_an_order_is_not_sent_again_to_where_an_answer_redirects_it(status):
 
     with breaking_server(redirect) as server, pytest.raises(ApiError) as lost:
         api(server).once("Virtual_Guest", "createObject", {})
-    assert lost.value.is_ambiguous
+    assert not lost.value.is_refusal
     assert len(server.requests) == 1
 
 
@@ -61,7 +61,7 @@ def test_a_server_without_the_right_certificate_gets_no_key(tmp_path):
         server.authority = None
         with pytest.raises(ApiError, match=r"(?i)certificate") as refused:
             api(server).once("Virtual_Guest", "createObject", {})
-        assert not refused.value.is_ambiguous and not refused.value.is_transient
+        assert refused.value.is_refusal and not refused.value.is_transient
         with pytest.raises(AccountError, match="the key was not sent. Name the authority's file as 'verify'"):
             Account(api(server)).identity()
     assert server.requests == []
@@ -97,7 +97,7 @@ def test_an_answer_that_comes_byte_by_byte_ends_with_the_time_of_its_call(tmp_pa
         with pytest.raises(ApiError, match="no whole answer within 2 s") as lost:
             api(server).once("Virtual_Guest", "createObject", {})
         assert time.monotonic() - began < 15, "the whole answer takes two minutes"
-    assert lost.value.is_ambiguous
+    assert not lost.value.is_refusal
 
 
 def test_nothing_is_sent_once_the_time_of_a_call_is_over(monkeypatch):
@@ -121,7 +121,7 @@ def test_a_call_that_gets_no_turn_in_time_is_not_sent_and_may_be_repeated(monkey
         client._limiter.back_off(1.5)
         with pytest.raises(ApiError, match="no turn within 0.3 s") as late:
             client.once("Virtual_Guest", "createObject", {})
-        assert late.value.is_transient and not late.value.is_ambiguous
+        assert late.value.is_transient and late.value.is_refusal
         assert server.requests == []
         time.sleep(1.5)
         assert client.once("Virtual_Guest", "createObject", {}) == {"id": 7}

@@ -46,12 +46,6 @@ class Second(Backend):
         thing = self._call("order_status", lambda market: market.things.get(order_id))
         return OrderStatus(order_id, f"its order {order_id} stands") if thing and thing.is_alive else None
 
-    def is_refusal(self, error: CallError) -> bool:
-        return error.code in ("busy", "full")
-
-    def is_transient(self, error: CallError) -> bool:
-        return error.code in ("busy", "lost")
-
     def read_claim(self, owner: Owner, key_ids: Sequence[str], max_age_s: float) -> Claim | None:
         known = self._call("read_claim", lambda market: [each for each in key_ids if each in market.things])
         return Claim(known[0], self._market.claims[known[0]]) if known else None
@@ -77,4 +71,8 @@ class Second(Backend):
         return self._call("charges", lambda market: [market.charges[each] for each in sorted(ids)])
 
     def _call(self, method: str, act: Callable[[Market], Any]) -> Any:
-        return self._market.answer(method, self._epoch, act)
+        try:
+            return self._market.answer(method, self._epoch, act)
+        except CallError as error:
+            error.is_refusal, error.is_transient = error.code in ("busy", "full"), error.code in ("busy", "lost")
+            raise
