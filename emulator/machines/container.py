@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,6 +42,9 @@ class Containers:
 
     def __init__(self, client: docker.DockerClient, account: str, networks: Networks) -> None:
         self._client, self._account, self._networks = client, account, networks
+        self._attaching = threading.Lock()
+        # Docker 20.10, which Debian 12 has, locks up for good when one container leaves a network while another one
+        # joins or leaves it (moby/moby issue 46661).
 
     @property
     def label(self) -> str:
@@ -55,7 +59,7 @@ class Containers:
     def start(self, machine: Machine) -> None:
         """Create the container unless it is there, and start it unless it runs."""
         spec = machine.spec
-        with docker_doing(f"Starting machine {spec.guest_id} ({spec.hostname})"):
+        with docker_doing(f"Starting machine {spec.guest_id} ({spec.hostname})"), self._attaching:
             container = self._find(spec.guest_id) or self._create(machine)
             self._connect_publicly(container, spec)
             container.start()
@@ -95,16 +99,17 @@ class Containers:
 
     def stop(self, guest_id: int) -> None:
         """Stop the container."""
-        with docker_doing(f"Stopping machine {guest_id}"):
+        with docker_doing(f"Stopping machine {guest_id}"), self._attaching:
             if container := self._find(guest_id):
                 container.stop(timeout=STOP_S)
 
     def remove(self, guest_id: int) -> None:
         """Remove the container and its volume."""
         with docker_doing(f"Removing machine {guest_id}"):
-            if container := self._find(guest_id):
-                _remove(container)
-                wait_until(f"the removal of machine {guest_id}", lambda: self._find(guest_id) is None, REMOVAL_S)
+            with self._attaching:
+                if container := self._find(guest_id):
+                    _remove(container)
+                    wait_until(f"the removal of machine {guest_id}", lambda: self._find(guest_id) is None, REMOVAL_S)
             try:
                 self._client.volumes.get(self._volume(guest_id)).remove()
             except NotFound:

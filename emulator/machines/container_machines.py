@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import threading
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -25,7 +24,7 @@ from emulator.machines.restart_watch import StartWatch
 from emulator.machines.spec import MACHINE_IMAGE, MachineError, MachineSpec, Rule
 from emulator.machines.waiting import wait_until
 
-AT_THE_SAME_TIME = 8  # Starts and removals beyond this only make Docker slower.
+AT_THE_SAME_TIME = 8  # Machines that boot beyond this only make one another slower.
 BOOT_S = 120
 
 
@@ -127,8 +126,8 @@ class ContainerMachines:
     def reset(self) -> None:
         """Remove everything that this account has on the host."""
         self.close()
-        with ThreadPoolExecutor(AT_THE_SAME_TIME) as pool:
-            list(pool.map(self.destroy, self._containers.guests(running=False)))
+        for guest_id in self._containers.guests(running=False):
+            self.destroy(guest_id)
         self._containers.remove_volumes()
         self._networks.remove_all()
         self._disks.remove_all()
