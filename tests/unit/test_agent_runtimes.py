@@ -77,7 +77,8 @@ def machine_run(folder, *processes, **changes):  # noqa: F811
 
 
 def test_a_run_without_containers_makes_its_environment_on_every_node_and_trains_in_it(folder):  # noqa: F811
-    told = f"python -c \"import os; print(os.environ['MICROCLUSTER_RUN'])\" >> {folder}/begun; {STEP}"
+    whole = "import os; os.write(1, os.environb[b'MICROCLUSTER_RUN'] + b'\\n')"  # In one piece: both nodes write to this file.
+    told = f'python -c "{whole}" >> {folder}/begun; {STEP}'
     outcome = machine_run(folder, *(process("sh", "-c", told, node=node) for node in (0, 1)))
     assert outcome.reason == "there is no checkpoint of step 3"
     assert (folder / "made").read_text() == "made\n" * 2
