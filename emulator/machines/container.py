@@ -43,8 +43,8 @@ class Containers:
     def __init__(self, client: docker.DockerClient, account: str, networks: Networks) -> None:
         self._client, self._account, self._networks = client, account, networks
         self._attaching = threading.Lock()
-        # Docker 20.10, which Debian 12 has, locks up for good when one container leaves a network while another one
-        # joins or leaves it (moby/moby issue 46661).
+        # Docker 20.10, which Debian 12 has, can lock up for good when one container leaves a network while another
+        # one joins or leaves it (moby/moby issue 46661).
 
     @property
     def label(self) -> str:
