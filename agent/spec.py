@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 from agent.batch import grant
 
-VERSION = 4
+VERSION = 5
 """Raised whenever a field changes; version 1 had none."""
 FILE = "job.json"
 CHECKPOINT = "{checkpoint}"
@@ -70,6 +70,7 @@ FIELDS = {
     "shared": (str, None),  # Where the checkpoints lie, on a drive that every node mounts.
     "stop_order": [str],
     "artifacts": [str],
+    "keep": [str],  # Patterns of what is fetched beside them, below the log folder and the program's folder.
     # What is expected.
     "stall_s": NUMBER,
     "predicted_s": (NUMBER, None),

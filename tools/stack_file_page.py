@@ -21,7 +21,14 @@ BEGIN, END = "<!-- from here: python -m tools.stack_file_page -->", "<!-- to her
 STACKS = {"openseq2seq": "v100", "softlayer": "v100", "paperspace": "paperspace", "texar": "texar-p100"}
 """The stack, by its kind or its account, whose values show where a default comes from."""
 HEAD = ["| key | type | default | range |", "|---|---|---|---|"]
-TYPES = {"integer": "number", "number": "number", "string": "text", "array": "list of texts", "boolean": "yes or no"}
+TYPES = {
+    "integer": "number",
+    "number": "number",
+    "string": "text",
+    "array": "list of texts",
+    "boolean": "yes or no",
+    "object": "names and values",
+}
 RANGES = {
     "cluster.account": ", ".join(f"`{name}`" for name in ACCOUNTS),
     "cluster.adminCidrs": "IPv4 networks, together not more than a /8",
@@ -37,6 +44,10 @@ RANGES = {
     "job.requirements": "`name==version` each",
     "job.progress": '`json`: lines such as `{"step": 10, "loss": 2.3}`; or a pattern with the groups `step`, `loss` and others',
     "job.checkpoints": "pattern of their names in `{logdir}`, with the group `step`; the last step has to save one",
+    "job.stallS": "10 to 86,400 seconds in which a run shows no life, after which it is ended",
+    "job.python": "interpreter: a command or a path, in the image or on the machines; requirements are installed for it",
+    "job.keep": "patterns of files below `{logdir}` and the program's folder that `fab fetch` brings beside checkpoints",
+    "job.environment": "variables of every rank; secrets stay in files",
     "job.data": "https address of a tar (`#sha256=HEX` pins it), or a folder or tar of this computer",
 }
 OF_KINDS = {

@@ -225,13 +225,20 @@ def _value(hint: Any, raw: Any, path: str, problems: list[str]) -> Any:
             problems.append(f"{path}/kind: {named!r} is no kind of job; one of {', '.join(KINDS)}")
             return None
         hint = kind_of(named).facts
-    if typing.get_origin(hint) is tuple:
-        if not isinstance(raw, list):
-            problems.append(f"{path} has to be a list")
-            return ()
-        return tuple(_value(typing.get_args(hint)[0], item, f"{path}/{i}", problems) for i, item in enumerate(raw))
+    if typing.get_origin(hint) in (tuple, dict):
+        return _items(hint, raw, path, problems)
     if dataclasses.is_dataclass(hint):
         return _parse(hint, raw, path + "/", problems)
     if type(raw) is not hint:
         problems.append(f"{path} has to be of type {hint.__name__}, not {type(raw).__name__}")
     return raw
+
+
+def _items(hint: Any, raw: Any, path: str, problems: list[str]) -> Any:
+    kind = typing.get_origin(hint)
+    if not isinstance(raw, list if kind is tuple else dict):
+        problems.append(f"{path} has to be {'a list' if kind is tuple else 'an object'}")
+        return kind()
+    if kind is tuple:
+        return tuple(_value(typing.get_args(hint)[0], item, f"{path}/{i}", problems) for i, item in enumerate(raw))
+    return {key: _value(typing.get_args(hint)[1], item, f"{path}/{key}", problems) for key, item in raw.items()}

@@ -159,6 +159,10 @@ class JobKind(ABC):
     def checkpoints(self, job: Job) -> AgentModule:
         """Return what knows a whole checkpoint from a torn one."""
 
+    def keep(self, job: Job) -> Sequence[str]:
+        """Return patterns of files, below the log folder and the program's folder, that are fetched beside the checkpoints."""
+        return ()
+
     def stop_grace_s(self, job: Job) -> int:
         """Return how long `fab stop` waits for a program that ends once its run's folder holds STOP_FILE; 0 for any other."""
         return 0

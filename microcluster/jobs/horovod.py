@@ -26,11 +26,11 @@ class Horovod(OwnProgram):
 
     def on_every_rank(self, run: Run, command: Sequence[str]) -> Sequence[Process]:
         """Return one mpirun on the launcher."""
-        return [mpirun.on_every_rank(run, command)]
+        return [mpirun.on_every_rank(run, command, self.variables(run))]
 
     def collective(self, run: Run, argv: Sequence[str]) -> Sequence[Process]:
         """Return the same mpirun with another program."""
-        return [mpirun.on_every_rank(run, (*argv, mpirun.WORLD))]
+        return [mpirun.on_every_rank(run, (*argv, mpirun.WORLD), self.variables(run))]
 
 
 KIND = Horovod()

@@ -84,8 +84,13 @@ class RunFolder:
         return Run(
             str(self.payload.run),
             *(self.payload.job, self.world, self.path, built or f"{self.path}/program", self.payload.mount_point),
-            *(tuple(wrapper), self.secrets),
+            *(tuple(wrapper), self.secrets, self.python),
         )
+
+    @property
+    def python(self) -> str:
+        """The interpreter that runs the program; without a container it is that of the run's own environment."""
+        return (getattr(self.payload.job, "python", None) if self.payload.container else None) or "python"
 
     @property
     def shared(self) -> str | None:
@@ -142,7 +147,7 @@ class RunFolder:
         data = plan.folder if plan else payload.mount_point
         port, model_bytes = (container.ssh_port if container else SSH_PORT) - 1, kind.model_bytes(payload.job)
         config = f"{self.path}/{kind.config_file}"
-        every_rank = program(self.path, "preflight", payload.interface, config, str(model_bytes))
+        every_rank = [self.python, *program(self.path, "preflight", payload.interface, config, str(model_bytes))[1:]]
         copies = program(self.path, "replica_transfer", self.path)
         return {
             "run": payload.run,
@@ -203,6 +208,7 @@ class RunFolder:
             "shared": self.shared,
             "stop_order": list(kind.stop_order),
             "artifacts": list(kind.artifacts),
+            "keep": list(kind.keep(payload.job)),
         }
 
     def _expected(self, print_steps: int) -> dict[str, object]:

@@ -28,11 +28,11 @@ class Torchrun(OwnProgram):
 
     def on_every_rank(self, run: Run, command: Sequence[str]) -> Sequence[Process]:
         """Return one agent of torchrun for each node."""
-        return torchrun.on_every_node(run, command)
+        return torchrun.on_every_node(run, command, self.variables(run))
 
     def collective(self, run: Run, argv: Sequence[str]) -> Sequence[Process]:
         """Return the same agents with another program, which reduces with the backend that the run will use."""
-        return torchrun.on_every_node(run, (*argv, torchrun.WORLD))
+        return torchrun.on_every_node(run, (*argv, torchrun.WORLD), self.variables(run))
 
 
 KIND = Torchrun()

@@ -208,6 +208,7 @@ class Run:
         folder: where the program starts, on every host.
         wrapper: words before a rank's own argv: a program of the agent that notes how the rank ended.
         secrets: the folder, in memory, with a file for each of the kind's secrets that was given.
+        python: the command of the interpreter that runs the program.
     """
 
     id: str
@@ -218,6 +219,7 @@ class Run:
     mount_point: str
     wrapper: tuple[str, ...] = ()
     secrets: str = ""
+    python: str = "python"
 
 
 @dataclass(frozen=True)
@@ -278,6 +280,7 @@ class Section(BaseModel):
     kind: StrictStr
     max_steps: Annotated[StrictInt, Field(ge=1, le=MOST_STEPS)]
     preflight: StrictStr = "run"
+    stall_s: Annotated[StrictInt, Field(ge=10, le=86400)] = 900
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
@@ -118,13 +118,22 @@ def test_a_program_of_ones_own_travels_as_its_texts_and_is_started_as_every_rank
 
 
 def test_the_facts_of_a_program_of_ones_own_are_read_back_whole() -> None:
-    facts = launched(own_program(requirements=["numpy==1.23.5"])).payload
+    keys = {"requirements": ["numpy==1.23.5"], "environment": VARIABLES, "keep": ["*.json"], "python": "python3"}
+    facts = launched(own_program(**keys)).payload
     assert ClusterFacts.from_json(facts.to_json()) == facts
 
 
 @pytest.mark.parametrize(
     ("job", "changes"),
-    [({"maxSteps": 200}, False), ({"arguments": "--rate 2"}, True), ({"requirements": ["numpy==1.23.5"]}, True)],
+    [
+        ({"maxSteps": 200}, False),
+        ({"stallS": 3600}, False),
+        ({"keep": ["vocab*.json"]}, False),
+        ({"arguments": "--rate 2"}, True),
+        ({"requirements": ["numpy==1.23.5"]}, True),
+        ({"environment": {"SEED": 7}}, True),
+        ({"python": "python3.9"}, True),
+    ],
 )
 def test_more_steps_go_on_with_the_same_run_and_anything_else_makes_another(
     job: dict[str, object], changes: bool
@@ -162,12 +171,56 @@ def test_a_repository_at_a_commit_is_part_of_the_image() -> None:
         ({"source": "https://example.com/a/program"}, "job/commit: belongs to a repository"),
         ({"source": "https://user:key@example.com/a"}, "job/source: "),
         ({"model": "transformer-base"}, "job/model: unknown key"),
+        ({"stallS": 5}, "job/stallS: 5 should be greater than or equal to 10"),
+        ({"python": "python3 -u"}, "job/python: 'python3 -u' is not a command or an absolute path"),
+        ({"python": "../bin/python"}, "job/python: '../bin/python' is not a command"),
+        ({"keep": ["../../etc/*"]}, "job/keep/0: '../../etc/*' is not a pattern of files below the run"),
+        ({"keep": ["/etc/passwd"]}, "job/keep/0: '/etc/passwd' is not a pattern"),
+        ({"keep": "*.json"}, "job/keep: '*.json' should be a valid tuple"),
+        ({"environment": ["A=1"]}, "job/environment: is no mapping of names and values"),
+        ({"environment": {"A B": "1"}}, "job/environment: 'A B' is no name of an environment variable"),
+        ({"environment": {1: "1"}}, "job/environment: 1 is no name of an environment variable"),
+        (
+            {"environment": {"HF_TOKEN": "x"}},
+            "HF_TOKEN looks like a secret, and a stack file holds none: put it into a file",
+        ),
+        ({"environment": {"aws_secret_access_id": "x"}}, "aws_secret_access_id looks like a secret"),
+        ({"environment": {"MASTER_ADDR": "10.0.0.1"}}, "MASTER_ADDR is set by what starts the ranks"),
+        ({"environment": {"OFFLINE": True}}, "OFFLINE has to be a text; put its value in quotes"),
+        ({"environment": {"A": "b\nc"}}, "the value of A holds signs that cannot be printed"),
     ],
 )
 def test_a_bad_key_of_a_program_of_ones_own_is_named(job: dict[str, object], expected: str) -> None:
     with pytest.raises(config.ConfigError) as refused:
         own_program(**job)
     assert expected in str(refused.value)
+
+
+VARIABLES = {"TOKENIZERS_PARALLELISM": "false", "OMP_NUM_THREADS": 4, "CACHE": "{logdir}/a b"}
+
+
+def test_variables_reach_every_rank_and_the_ranks_that_the_preflight_starts() -> None:
+    folder = launched(own_program(environment=VARIABLES))
+    given = {"TOKENIZERS_PARALLELISM": "false", "OMP_NUM_THREADS": "4", "CACHE": f"{folder.path}/logdir/a b"}
+    for ranks in (folder.kind.processes(folder.run, resume=True), folder.kind.collective(folder.run, ["true"])):
+        (mpirun,) = ranks
+        assert mpirun.environment.items() >= given.items()
+        exported = [name for flag, name in zip(mpirun.argv, mpirun.argv[1:], strict=False) if flag == "-x"]
+        assert set(given) <= set(exported), "mpirun hands them on to the other nodes"
+
+
+def test_the_interpreter_is_the_one_that_the_stack_file_names() -> None:
+    folder = launched(own_program(python="/opt/python3.9/bin/python"))
+    (mpirun,) = folder.kind.processes(folder.run, resume=False)
+    start = ("/opt/python3.9/bin/python", f"{folder.path}/program/train.py")
+    assert mpirun.argv[-2:] == start
+    (collective,) = folder.values()["collective"]
+    assert start[0] in collective["argv"], "what the program imports is imported by the preflight too"
+
+
+def test_patterns_of_kept_files_and_the_longest_silence_reach_the_agent() -> None:
+    values = launched(own_program(keep=["vocab*.json", "logs/**"], stallS=3600)).values()
+    assert (values["keep"], values["stall_s"]) == (["vocab*.json", "logs/**"], 3600)
 
 
 @pytest.mark.parametrize(
@@ -205,3 +258,9 @@ def test_status_and_curves_show_what_the_program_itself_names() -> None:
     ]
     assert curves(events).metrics == {"accuracy": ((10, 0.5), (20, 0.8))}
     assert judge(seen(events=events, alive=True, exit_code=None)).metrics == {"accuracy": 0.8}
+
+
+@pytest.mark.parametrize("kind", ["openseq2seq", "texar", "horovod", "torchrun", "mxnet"])
+def test_every_kind_takes_the_longest_silence(kind: str) -> None:
+    assert kind_of(kind).section.model_fields["stall_s"].default == 900
+    assert "stall_s" in {field.name for field in fields(kind_of(kind).facts)}

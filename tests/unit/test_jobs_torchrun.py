@@ -72,6 +72,23 @@ def test_a_version_that_takes_no_address_gets_the_number_of_its_node() -> None:
     assert "--local_addr" not in agent
 
 
+@pytest.mark.parametrize("on_machines", [False, True])
+def test_output_is_unbuffered_and_variables_reach_the_agents_of_all_nodes(on_machines: bool) -> None:
+    folder = launched(on_machines=on_machines, environment={"NCCL_IB_DISABLE": 1})
+    for agents in (folder.kind.processes(folder.run, resume=False), folder.kind.collective(folder.run, ["true"])):
+        given = [
+            (agent.environment.get("PYTHONUNBUFFERED"), agent.environment.get("NCCL_IB_DISABLE")) for agent in agents
+        ]
+        assert given == [("1", "1")] * 2
+
+
+def test_the_interpreter_runs_torchrun_too_and_on_a_machine_that_of_the_runs_environment_does() -> None:
+    inside, outside = (launched(on_machines=there, python="/opt/bin/python3.9") for there in (False, True))
+    firsts = [folder.kind.processes(folder.run, resume=False)[0] for folder in (inside, outside)]
+    assert [agent.argv[0] for agent in firsts] == ["/opt/bin/python3.9", "python"]
+    assert firsts[0].argv[-4] == "/opt/bin/python3.9" and firsts[1].argv[-4] == "python"
+
+
 def test_every_rank_is_wrapped_so_that_its_node_notes_its_end() -> None:
     folder = launched()
     (agent, _) = folder.kind.processes(folder.run, resume=False)

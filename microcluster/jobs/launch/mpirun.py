@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from agent.kill_run import RUN_VARIABLE
 from microcluster.jobs.values import Process, Run, World
@@ -11,6 +12,7 @@ RSH_AGENT = "sh /run/microcluster/ssh"
 """The words of mpirun's remote shell; by `sh`, because Ubuntu mounts /run without the right to execute files there."""
 WORLD = "mpi_world"
 """The agent's module that knows such a rank's place."""
+NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
 KEEPALIVE = (
     *("-mca", "oob_tcp_keepalive_time", "20", "-mca", "oob_tcp_keepalive_intvl", "5"),
     *("-mca", "oob_tcp_keepalive_probes", "4"),
@@ -23,14 +25,15 @@ def environment(world: World) -> dict[str, str]:
     return {"NCCL_SOCKET_IFNAME": world.interface, "NCCL_DEBUG": "INFO", "LC_ALL": "C.UTF-8"}
 
 
-def mpirun(world: World, command: Sequence[str]) -> tuple[str, ...]:
+def mpirun(world: World, command: Sequence[str], variables: Iterable[str] = ()) -> tuple[str, ...]:
     """Return the argv that starts ``command`` on every slot of ``world``.
 
     Every line bears its rank, so that a dead rank's last words can be told from the others'. PYTHONUNBUFFERED stays unset: with it the lines of several ranks get mixed up. LD_LIBRARY_PATH and the like of the image
-    reach ranks on other hosts by the ssh environment that start.sh writes there.
+    reach ranks on other hosts by the ssh environment that start.sh writes there. ``variables`` are the names of those in mpirun's own
+    environment that every rank gets too.
     """
     given = [f"{name}={value}" for name, value in environment(world).items()]
-    exports = [word for export in (*given, "PATH", RUN_VARIABLE) for word in ("-x", export)]
+    exports = [word for export in (*given, "PATH", RUN_VARIABLE, *variables) for word in ("-x", export)]
     return (
         *("mpirun", "--allow-run-as-root", "-np", str(world.size), "-H", world.host_slots),
         *("-bind-to", "none", "-map-by", "slot"),
@@ -44,6 +47,6 @@ def mpirun(world: World, command: Sequence[str]) -> tuple[str, ...]:
     )
 
 
-def on_every_rank(run: Run, command: Sequence[str]) -> Process:
-    """Return the process on the launcher that starts ``command`` as every rank."""
-    return Process("rank", 0, mpirun(run.world, command), environment(run.world))
+def on_every_rank(run: Run, command: Sequence[str], variables: Mapping[str, str] = NO_VARIABLES) -> Process:
+    """Return the process on the launcher that starts ``command`` as every rank, with ``variables`` in its environment."""
+    return Process("rank", 0, mpirun(run.world, command, variables), {**environment(run.world), **variables})

@@ -57,6 +57,7 @@ def environment(run: Run, layout: Layout, role: str, node: int) -> dict[str, str
         "DMLC_NUM_WORKER": str(layout.workers * len(addresses)),
         "DMLC_NODE_HOST": addresses[node],
         "LC_ALL": "C.UTF-8",
+        "PYTHONUNBUFFERED": "1",
     }
 
 

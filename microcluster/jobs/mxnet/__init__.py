@@ -136,6 +136,7 @@ class Mxnet(OwnProgram):
             VERSION_VARIABLE: job.mxnet_version,
             DATA_VARIABLE: shlex.join(filter(None, (job.data_train, job.data_val))),
             STOP_FILE_VARIABLE: f"{run.path}/{STOP_FILE}",
+            **self.variables(run),
         }
         return [replace(one, environment={**one.environment, **given}) for one in processes]
 

@@ -50,7 +50,6 @@ class MxnetSection(OwnProgramSection):
     progress: Annotated[StrictStr, Field(max_length=LONGEST), AfterValidator(_progress)] = FORMAT
     checkpoints: Annotated[StrictStr, Field(max_length=LONGEST), AfterValidator(_checkpoints)] = FORMAT
     stop_grace_s: Annotated[StrictInt, Field(ge=0, le=3600)] = 0
-    stall_s: Annotated[StrictInt, Field(ge=10, le=86400)] = 900
     network: Annotated[StrictStr, matching(NAME, "the name of a network; for example resnet")] | None = None
     num_layers: Count | None = None
     data_train: File | None = None

@@ -6,7 +6,7 @@ import dataclasses
 import json
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from microcluster.jobs.cluster_facts import Container, Data, SourceFile
 from microcluster.jobs.contract import JobKind
@@ -17,7 +17,7 @@ from microcluster.jobs.rendering import render
 from microcluster.jobs.values import AgentModule, Hardware, Image, ImageAdditions, Process, Run, Sections
 
 PROGRAM = "the user's own program"
-NOT_OF_THE_RUN = ("stall_s", "stop_grace_s", "preflight", "data", "max_steps")
+NOT_OF_THE_RUN = ("stall_s", "stop_grace_s", "preflight", "data", "max_steps", "keep")
 """Fields that may change while a run stays the same one."""
 PROGRAM_FOLDER = "/opt/program"
 """Of a program that the image brings; one that the stack sends lies in the run's folder."""
@@ -30,6 +30,9 @@ class OwnProgramJob:
     Attributes:
         source, commit: where the program comes from; a folder without a commit.
         files: the texts of the source folder.
+        python: the command of the interpreter; None for the image's python, or the machine's python3.
+        keep: patterns of files, below the log folder and the program's folder, that `fab fetch` brings too.
+        environment: variables of every rank.
     """
 
     kind: str
@@ -43,6 +46,9 @@ class OwnProgramJob:
     resume: str | None = None
     progress: str = "json"
     files: tuple[SourceFile, ...] = ()
+    python: str | None = None
+    keep: tuple[str, ...] = ()
+    environment: dict[str, str] = field(default_factory=dict)
     stall_s: int = 900
     preflight: str = "run"
     data: Data | None = None
@@ -121,7 +127,15 @@ class OwnProgram(JobKind):
         values = {"{logdir}": f"{run.path}/logdir", "{maxSteps}": str(job.max_steps)}
         for placeholder, value in values.items():
             words = [word.replace(placeholder, value) for word in words]
-        return ("python", f"{run.folder}/{job.script}", *words)
+        return (run.python, f"{run.folder}/{job.script}", *words)
+
+    def variables(self, run: Run) -> dict[str, str]:
+        """Return what the stack file adds to every rank's environment."""
+        return {name: value.replace("{logdir}", f"{run.path}/logdir") for name, value in run.job.environment.items()}
+
+    def keep(self, job: OwnProgramJob) -> tuple[str, ...]:
+        """Return what the stack file names."""
+        return job.keep
 
     def reader(self, job: OwnProgramJob) -> AgentModule:
         """Return what reads JSON lines, or lines by the user's pattern."""

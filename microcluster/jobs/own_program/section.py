@@ -4,16 +4,29 @@ from __future__ import annotations
 
 import re
 import shlex
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field, StrictStr
+from pydantic import AfterValidator, BeforeValidator, Field, StrictStr
 
 from microcluster.jobs.values import Section
+from microcluster.plain_text import shown
 
 LONGEST = 1000
 SOURCE = re.compile(r"https://[A-Za-z0-9.-]+(/[A-Za-z0-9_.~-]+)+|(~|\.{1,2}|\$MICROCLUSTER_HOME)?/?[A-Za-z0-9_./ -]*")
 SCRIPT = re.compile(r"(?!.*\.\.)[A-Za-z0-9_][A-Za-z0-9_./-]*\.py")
 REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(\[[a-z0-9,_-]+\])?==[A-Za-z0-9.+!-]+")
+
+COMMAND = re.compile(r"(/[A-Za-z0-9_.+-]+)+|[A-Za-z][A-Za-z0-9_.+-]*")
+KEPT = re.compile(r"(?!/|-)(?!(.*/)?\.\.(/|$))[A-Za-z0-9_.,*?\[\]!=+@ /-]+")
+VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+SECRET = re.compile(r".*(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)(_.*)?", re.IGNORECASE)
+"""As a word of the name: TOKENIZERS_PARALLELISM holds no secret."""
+TAKEN = re.compile(
+    r"PATH|PORT|MICROCLUSTER_.*|RANK|WORLD_SIZE|LOCAL_(RANK|WORLD_SIZE)|(GROUP|ROLE)_(RANK|WORLD_SIZE|NAME)|MASTER_(ADDR|PORT)|"
+    r"(NCCL|GLOO|TP)_SOCKET_IFNAME|OMPI_COMM_WORLD_.*|DMLC_(ROLE|PS_ROOT_URI|PS_ROOT_PORT|NUM_SERVER|NUM_WORKER|NODE_HOST)|"
+    r"WANDB_(MODE|DIR|RUN_ID|RESUME)"
+)
+"""What finds the programs and places the ranks; another value would break the run or be ignored."""
 
 
 def matching(pattern: re.Pattern[str], what: str) -> AfterValidator:
@@ -50,6 +63,33 @@ def json_or_pattern(value: str) -> str:
     return value if value == "json" else regular_expression(value)
 
 
+def _variables(found: Any) -> Any:
+    """Take whole numbers as texts; a yes or no, or a fraction, is one thing in YAML and another to a program."""
+    if not isinstance(found, dict):
+        raise ValueError("is no mapping of names and values; for example OMP_NUM_THREADS: 4")
+    problems = [problem for name, value in found.items() if (problem := _problem_of_variable(name, value))]
+    if problems:
+        raise ValueError("; ".join(problems))
+    return {name: str(value) for name, value in found.items()}
+
+
+def _problem_of_variable(name: Any, value: Any) -> str | None:
+    if not isinstance(name, str) or not VARIABLE.fullmatch(name):
+        return f"{shown(name)} is no name of an environment variable: letters, digits and _"
+    if SECRET.fullmatch(name):
+        return (
+            f"{name} looks like a secret, and a stack file holds none: put it into a file on the machines (`fab ssh` opens a shell "
+            "there) that the program reads; WANDB_API_KEY is taken from your own environment"
+        )
+    if TAKEN.fullmatch(name):
+        return f"{name} is set by what starts the ranks; leave it out"
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        return f"{name} has to be a text; put its value in quotes"
+    if not str(value).isprintable() or len(str(value)) > LONGEST:
+        return f"the value of {name} holds signs that cannot be printed, or is longer than {LONGEST} characters"
+    return None
+
+
 Words = Annotated[StrictStr, Field(max_length=LONGEST), AfterValidator(_words)]
 
 
@@ -66,3 +106,15 @@ class OwnProgramSection(Section):
     progress: Annotated[StrictStr, Field(max_length=LONGEST), AfterValidator(json_or_pattern)] = "json"
     checkpoints: Annotated[StrictStr, Field(max_length=LONGEST), AfterValidator(regular_expression)]
     resume: Words | None = None
+    python: Annotated[StrictStr, matching(COMMAND, "a command or an absolute path; for example python3.9")] | None = (
+        None
+    )
+    keep: tuple[
+        Annotated[
+            StrictStr,
+            Field(max_length=200),
+            matching(KEPT, "a pattern of files below the run; for example vocab*.json"),
+        ],
+        ...,
+    ] = ()
+    environment: Annotated[dict[str, str], BeforeValidator(_variables)] = Field(default_factory=dict)
