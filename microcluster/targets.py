@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 
+from microcluster import config
 from microcluster.home import Home
 from microcluster.lifecycle import emulated_account, stacks
 from microcluster.lifecycle.down import down
@@ -21,7 +22,8 @@ def setup(home: Home, _: str) -> int:
     """Install what all stacks need."""
     stages = Stages()
     pulumi_install.ensure(home, stages)
-    stacks.prepare(home, stages)
+    with stages.stage("stacks", "state and keys of every stack"):
+        stacks.prepare(config.stacks(), home)
     say(f"Ready ({stages.summary()}).")
     say("Next: `make up` on the emulated account, or `make preview STACK=p100`. For the plain commands: . ./env.sh")
     return 0

@@ -6,9 +6,9 @@ import os
 
 from microcluster.accounts.registry import account_of
 from microcluster.home import Home
-from microcluster.lifecycle import accounts, commands, emulated_account, pulumi_state, stacks, unsaved_work
+from microcluster.lifecycle import accounts, commands, crash, emulated_account, pulumi_state, stacks, unsaved_work
 from microcluster.lifecycle.emulated_account import Emulated
-from microcluster.lifecycle.locks import alone_on, refuse_living_pulumi, stale_lock
+from microcluster.lifecycle.locks import alone_on
 from microcluster.plain_text import count
 from microcluster.setup import pulumi_install
 from microcluster.setup.errors import FAILED, SetupError
@@ -21,10 +21,8 @@ STOP_LIMIT_S = 120
 def down(home: Home, stack: str) -> int:
     """Take ``stack`` down, also after a crash or without state; exit code 1 while anything with its mark is billed."""
     stages = Stages()
-    refuse_living_pulumi(stack, "make down", home)
+    crash.repair(home, stack, "make down", stages)
     emulator = stacks.emulator_of(stack, home)
-    if needs_repair(stack, home):
-        _repair(home, stack, emulator, stages)
     with alone_on(stack, "make down", home):
         pulumi_install.ensure_any(home, stages)
         held = pulumi_state.known(stack, home)
@@ -36,7 +34,7 @@ def down(home: Home, stack: str) -> int:
             return _nothing_here(home, stack, no_key)
         is_asked = billed or bool(held.resources and not no_key)  # A queue's job is a step of Pulumi's own.
         if emulator and is_asked:
-            _start_emulator(emulator, home, stages)
+            emulated_account.answer(emulator, home, stages)
         if has_machines(held, account):
             unsaved_work.save_before_destroy(home, stack, os.environ, stages)
             _stop_job(home, stack, stages)
@@ -53,27 +51,9 @@ def down(home: Home, stack: str) -> int:
     return code
 
 
-def needs_repair(stack: str, home: Home) -> bool:
-    """Whether a crash left a lock, or a broken or missing state."""
-    try:
-        gone = pulumi_state.read(stack, home) is None and pulumi_state.older_copies(stack, home)
-    except pulumi_state.BrokenStateError:
-        return True
-    return bool(gone or stale_lock(stack, home))
-
-
 def has_machines(held: pulumi_state.Snapshot, account: emulated_account.Rented | None) -> bool:
     """Whether there may be a machine with a run; an emulated account knows better than the state."""
     return bool(held.held) and not (account and account.nothing)
-
-
-def _repair(home: Home, stack: str, emulator: Emulated | None, stages: Stages) -> None:
-    pulumi_install.ensure_any(home, stages)
-    if emulator and emulator.state.exists():
-        _start_emulator(emulator, home, stages)
-    with stages.stage("recover", "repairing first: a command was killed, or the state is damaged"):
-        if commands.fab(home, "recover", stack, "--yes"):
-            raise SetupError(f"Nothing was cancelled, for the reason above. `make down STACK={stack}` tries again.")
 
 
 def _nothing_here(home: Home, stack: str, no_key: str | None) -> int:
@@ -86,11 +66,6 @@ def _nothing_here(home: Home, stack: str, no_key: str | None) -> int:
         f"Then `make down STACK={stack}` again."
     )
     return FAILED
-
-
-def _start_emulator(emulator: Emulated, home: Home, stages: Stages) -> None:
-    if not emulated_account.rented(emulator, home).running:
-        emulated_account.answer(emulator, home, stages)
 
 
 def _stop_job(home: Home, stack: str, stages: Stages) -> None:

@@ -76,7 +76,9 @@ def start(account: Emulated, home: Home, stages: Stages, image: str | None = TRA
 
 
 def answer(account: Emulated, home: Home, stages: Stages) -> None:
-    """Start the emulator without the images that only new machines need."""
+    """Start the emulator, unless it runs, without the images that only new machines need."""
+    if rented(account, home).running:
+        return
     refuse_taken_port(account)
     with stages.stage("emulator", f"the emulated {account_of(account.name).title} account, on this machine"):
         docker.ensure(home)

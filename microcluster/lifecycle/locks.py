@@ -18,6 +18,8 @@ from microcluster.setup.environment import PROJECT
 from microcluster.setup.errors import SetupError
 from microcluster.setup.progress import moment
 
+UNKNOWN = 0
+"""The pid in a lock that cannot be read."""
 DEAD = ("Z", "X")  # States of ended processes in /proc.
 
 
@@ -93,14 +95,12 @@ def refuse_living_pulumi(stack: str, command: str, home: Home) -> None:
     )
 
 
-def refuse_stale_lock(stack: str, home: Home) -> None:
-    """Raise if a killed ``pulumi`` left its lock on the stack."""
-    lock = stale_lock(stack, home)
-    if lock:
+def refuse_unreadable_lock(stack: str, home: Home) -> None:
+    """Raise if a lock of the stack names no process: nothing proves that its pulumi is dead."""
+    if any(lock.pid == UNKNOWN for lock in pulumi_locks(stack, home)):
         raise SetupError(
-            f"Stack {stack} is still locked by a pulumi (process {lock.pid}, since {lock.since}) that was killed. "
-            f"Next: `fab recover --stack {stack}` (after `. ./env.sh`) ends its processes and finds what it ordered; "
-            f"`make down STACK={stack}` also cancels that."
+            f"Stack {stack} is locked, and its lock was cut off in the middle, so that nobody can tell whether a pulumi "
+            f"works on it. If none does: `fab recover --stack {stack}` (after `. ./env.sh`) releases it."
         )
 
 
@@ -113,8 +113,8 @@ def _read(path: Path) -> PulumiLock | None:
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError):
-        # Cut off by a crash, so its pulumi is dead.
-        return PulumiLock(0, "unknown", socket.gethostname(), "an unknown time")
+        # Most likely cut off by a crash.
+        return PulumiLock(UNKNOWN, "unknown", socket.gethostname(), "an unknown time")
 
 
 def _is_pulumi(pid: int) -> bool:

@@ -13,7 +13,7 @@ from microcluster.lifecycle import pulumi_state
 from microcluster.lifecycle.emulated_account import Emulated
 from microcluster.setup import keys
 from microcluster.setup.errors import MISTAKE, SetupError
-from microcluster.setup.progress import Stages, say
+from microcluster.setup.progress import say
 
 
 def known(name: str) -> str:
@@ -52,16 +52,14 @@ def local_image_of(name: str) -> str | None:
         return config.read_file(name).local_image
 
 
-def prepare(home: Home, stages: Stages) -> None:
-    """Create the missing states and keys of all stacks."""
-    with stages.stage("stacks", "state and keys of every stack"):
-        names = config.stacks()
-        new = pulumi_state.ensure(names, home)
-        made = [name for name in names if keys.ensure(home.keys / name, name)]
-        if new:
-            say(f"    new in {home.root}: the state of {', '.join(new)}")
-        if made:
-            say(f"    new in {home.keys}: ssh keys of {', '.join(made)}")
+def prepare(names: tuple[str, ...], home: Home) -> None:
+    """Create the missing states and keys of these stacks."""
+    new = pulumi_state.ensure(names, home)
+    made = [name for name in names if keys.ensure(home.keys / name, name)]
+    if new:
+        say(f"    new in {home.root}: the state of {', '.join(new)}")
+    if made:
+        say(f"    new in {home.keys}: ssh keys of {', '.join(made)}")
 
 
 @contextmanager

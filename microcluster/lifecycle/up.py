@@ -6,8 +6,8 @@ import os
 
 from microcluster.accounts.registry import account_of
 from microcluster.home import Home
-from microcluster.lifecycle import commands, emulated_account, pulumi_state, stacks, unsaved_work
-from microcluster.lifecycle.locks import alone_on, refuse_living_pulumi, refuse_stale_lock
+from microcluster.lifecycle import commands, crash, emulated_account, pulumi_state, stacks, unsaved_work
+from microcluster.lifecycle.locks import alone_on
 from microcluster.setup import pulumi_install
 from microcluster.setup.errors import INTERRUPTED, SetupError
 from microcluster.setup.progress import Stages, say
@@ -23,8 +23,8 @@ def up(home: Home, stack: str) -> int:
     """Bring ``stack`` up; it can be repeated and interrupted at any point."""
     stages = Stages()
     stacks.check(stack, ordering=True)
+    crash.repair(home, stack, "make up", stages)
     with alone_on(stack, "make up", home):
-        refuse_unready(home, stack)
         prepare_account(home, stack, stages)
         if pulumi_state.known(stack, home).held:
             unsaved_work.save_before_update(home, stack, os.environ, stages)
@@ -40,17 +40,10 @@ def up(home: Home, stack: str) -> int:
     return code
 
 
-def refuse_unready(home: Home, stack: str) -> None:
-    """Raise while another command works on the stack, or after a crash that needs `fab recover`."""
-    refuse_living_pulumi(stack, "make up", home)
-    refuse_stale_lock(stack, home)
-    pulumi_state.known(stack, home)
-
-
 def prepare_account(home: Home, stack: str, stages: Stages) -> None:
     """Prepare everything that Pulumi needs for the stack."""
     pulumi_install.ensure(home, stages)
-    stacks.prepare(home, stages)
+    stacks.prepare((stack,), home)
     emulator = stacks.emulator_of(stack, home)
     if emulator:
         emulated_account.start(emulator, home, stages, stacks.local_image_of(stack))
@@ -60,7 +53,7 @@ def preview(home: Home, stack: str) -> int:
     """Show what `make up` would rent, without account and keys."""
     stacks.check(stack, ordering=False)
     pulumi_install.ensure(home, Stages())
-    pulumi_state.ensure((stack,), home)
+    stacks.prepare((stack,), home)
     if commands.pulumi(home, "preview", "-s", stack):
         raise SetupError("The preview failed for the reason above; nothing was ordered.")
     say(f"Next: `make up STACK={stack}` rents this.")

@@ -126,8 +126,6 @@ def test_recover_after_a_killed_up_leaves_no_process_no_lock_and_no_open_questio
 ) -> None:
     killed(project, slow_account)
     assert orphans.find("local", project.home) and locks.stale_lock("local", project.home)
-    refused = project.make("up")
-    assert refused.returncode == 1 and "fab recover --stack local" in refused.stderr
     asked = project.run("fab", "recover")
     assert asked.returncode == 1 and "Nothing was changed" in asked.stderr
     assert "still running: pulumi-language-python" in asked.stdout
@@ -154,3 +152,16 @@ def test_a_make_down_after_a_killed_up_ends_its_processes_and_its_bill(
     down = project.make("down")
     assert (down.returncode, billed_at_rest(down)) == (0, "0"), down.stdout + down.stderr
     assert not orphans.find("local", project.home)
+
+
+def test_a_make_up_after_a_killed_up_adopts_what_was_ordered_and_asks_nothing(
+    project: RentedProject, slow_account: AccountEmulator
+) -> None:
+    killed(project, slow_account)
+    refused = project.make("up")  # This clone has no images, so it ends after the repair.
+    assert "proved: no process, no lock" in refused.stdout, refused.stdout + refused.stderr
+    assert not orphans.find("local", project.home) and not locks.pulumi_locks("local", project.home)
+    up = project.run(*UP)
+    assert (up.returncode, billed(slow_account)) == (0, ["gpu-0", "gpu-1"]), up.stdout + up.stderr
+    down = project.make("down")
+    assert (down.returncode, billed_at_rest(down)) == (0, "0"), down.stdout + down.stderr

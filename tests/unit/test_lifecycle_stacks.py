@@ -15,13 +15,14 @@ import pytest
 
 from microcluster import config
 from microcluster.home import Home
-from microcluster.lifecycle import locks, stacks, up
+from microcluster.lifecycle import crash, locks, stacks, up
 from microcluster.lifecycle.down import has_machines
 from microcluster.lifecycle.emulated_account import Emulated, Rented, parse_status
 from microcluster.lifecycle.locks import alone_on
 from microcluster.lifecycle.pulumi_state import NOTHING, Held, Snapshot
 from microcluster.setup.environment import PROJECT
 from microcluster.setup.errors import MISTAKE, SetupError
+from microcluster.setup.progress import Stages
 
 
 def home(folder: Path) -> Home:
@@ -108,12 +109,21 @@ def leave_pulumi_lock(place: Home, pid: int, host: str) -> None:
     (folder / "c326045e.json").write_text(json.dumps(content))
 
 
-def test_the_lock_of_a_killed_pulumi_is_explained_with_the_command_that_clears_it(tmp_path: Path) -> None:
+def test_the_lock_of_a_pulumi_that_died_on_this_computer_needs_repair_and_no_question(tmp_path: Path) -> None:
     dead = subprocess.Popen(["true"])
     dead.wait()
     leave_pulumi_lock(home(tmp_path), dead.pid, socket.gethostname())
-    with pytest.raises(SetupError, match=rf"process {dead.pid}, since 2026-.*fab recover --stack local"):
-        locks.refuse_stale_lock("local", home(tmp_path))
+    locks.refuse_living_pulumi("local", "make up", home(tmp_path))
+    locks.refuse_unreadable_lock("local", home(tmp_path))
+    assert crash.needs_repair("local", home(tmp_path))
+
+
+def test_a_lock_that_names_nobody_proves_nothing_and_asks_for_a_person(tmp_path: Path) -> None:
+    leave_pulumi_lock(home(tmp_path), 1, "x")
+    [lock] = (home(tmp_path).state / ".pulumi" / "locks").rglob("*.json")
+    lock.write_text("{")
+    with pytest.raises(SetupError, match=r"cut off in the middle.*fab recover --stack local"):
+        crash.repair(home(tmp_path), "local", "make up", Stages())
 
 
 def test_the_number_of_a_dead_pulumi_that_another_program_got_is_dead_too(tmp_path: Path) -> None:
@@ -136,9 +146,10 @@ def test_a_zombie_pulumi_counts_as_dead(tmp_path: Path) -> None:
     killed.wait()
 
 
-def test_a_lock_from_another_computer_is_left_to_pulumi(tmp_path: Path) -> None:
+def test_a_lock_from_another_computer_is_never_released(tmp_path: Path) -> None:
     leave_pulumi_lock(home(tmp_path), 1, "another-computer")
-    locks.refuse_stale_lock("local", home(tmp_path))
+    with pytest.raises(SetupError, match="stack local is busy: a pulumi .process 1 of root on another-computer"):
+        crash.repair(home(tmp_path), "local", "make up", Stages())
 
 
 def test_an_account_with_an_open_billing_item_is_not_empty_and_one_with_cancelled_machines_is() -> None:
