@@ -20,8 +20,6 @@ def hold(account: Account, order: Order) -> None:
 def approve(account: Account, order: Order) -> None:
     """Begin to bill and to build what was ordered."""
     _check_pending(order)
-    if order.held_upgrade:
-        _begin_upgrade(account, order)
     order.status, order.approved = APPROVED, account.now
     for item in order.held:
         item.opened = account.now
@@ -37,7 +35,7 @@ def refuse(account: Account, order: Order) -> None:
     _check_pending(order)
     for item in list(order.held):
         _remove(account, order, item.resource_id)
-    order.status, order.held_upgrade = REFUSED, None
+    order.status = REFUSED
 
 
 def waits(account: Account, guest: Guest) -> bool:
@@ -64,14 +62,6 @@ def order_of(account: Account, number: int) -> Order:
 def _check_pending(order: Order) -> None:
     if order.status != PENDING:
         raise public(f"Order {order.id} does not wait for approval; it is {order.status}.")
-
-
-def _begin_upgrade(account: Account, order: Order) -> None:
-    guest = account.store.guests.get(order.guest_ids[0])
-    if guest is None or guest.cancelled is not None or guest.upgrade:
-        raise public(f"Virtual guest {order.guest_ids[0]} is gone or has an open upgrade request.")
-    guest.upgrade, order.held_upgrade = order.held_upgrade, None
-    guest.upgrade.starts = account.now + account.settings.upgrade_starts_after_s
 
 
 def _remove(account: Account, order: Order, guest_id: int) -> None:

@@ -13,7 +13,7 @@ from decimal import Decimal
 
 from emulator.softlayer.account import Account
 from emulator.softlayer.catalog import Price
-from emulator.softlayer.dates import anniversaries_before, anniversary
+from emulator.softlayer.dates import anniversaries_before
 from emulator.softlayer.price_list import load_catalog
 from emulator.softlayer.records import BillingItem, Fee, Order
 
@@ -66,18 +66,6 @@ def billed_since(account: Account) -> float | None:
     return None if moment is None else float(moment)
 
 
-def replace_fees(account: Account, item: BillingItem, prices: Iterable[Price]) -> None:
-    """Bill these prices from now on, in place of the parts with the same categories."""
-    moment = account.now
-    for price in prices:
-        fee = _fee(account, price, moment)
-        before = [each for each in item.fees if each.category == fee.category and each.closed is None]
-        for each in before:
-            each.closed = moment
-        fee.replaced = str(sum((_per_month(each) for each in before), Decimal()))
-        item.fees.append(fee)
-
-
 def close(item: BillingItem, moment: float) -> None:
     """Close an item with all its parts; it stays readable."""
     item.closed = moment
@@ -103,8 +91,7 @@ def charged_for(fee: Fee, item: BillingItem, until: float) -> Decimal:
     until = until if end is None else min(until, end)
     if item.hourly:
         return Decimal(fee.hourly) * started_hours(fee.opened, until)
-    months_later = anniversaries_before(item.opened, until) - anniversaries_before(item.opened, fee.opened)
-    return _first_month(fee, item) + _per_month(fee) * months_later
+    return _per_month(fee) * (1 + anniversaries_before(item.opened, until))
 
 
 def charged(item: BillingItem, until: float) -> Decimal:
@@ -144,13 +131,3 @@ def _fee(account: Account, price: Price, moment: float) -> Fee:
 
 def _per_month(fee: Fee) -> Decimal:
     return load_catalog().monthly(Decimal(fee.hourly))
-
-
-def _first_month(fee: Fee, item: BillingItem) -> Decimal:
-    """A full month; for a later part the rest of the month, less what its predecessor has paid."""
-    if fee.opened <= item.opened:
-        return _per_month(fee)
-    number = anniversaries_before(item.opened, fee.opened)
-    begun, over = (anniversary(item.opened, number + each) for each in (0, 1))
-    left = Decimal((over - fee.opened) / (over - begun))
-    return max(Decimal(), (_per_month(fee) - Decimal(fee.replaced)) * left).quantize(CENT)

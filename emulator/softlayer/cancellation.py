@@ -71,9 +71,7 @@ def _busy_guest(account: Account, item: BillingItem) -> str | None:
 
 def _end_guest(account: Account, item: BillingItem) -> None:
     """Mark the guest cancelled; the clock starts to reclaim it."""
-    guest = account.store.guests[item.resource_id]
-    guest.cancelled = account.now
-    guest.finish_upgrade()
+    account.store.guests[item.resource_id].cancelled = account.now
 
 
 ENDINGS: dict[str, Ending] = {

@@ -27,10 +27,6 @@ def events_of(kind: str, before: Any, after: Any) -> list[dict[str, Any]]:
 
 def _changes(before: Any, after: Any) -> list[str]:
     names = [name for name in MOMENTS if getattr(after, name, None) is not None and getattr(before, name, None) is None]
-    if getattr(before, "upgrade", None) and not after.upgrade and after.cancelled is None:
-        names.insert(0, "upgraded")
-    if before is not None and getattr(before, "fees", None) is not None and len(before.fees) != len(after.fees):
-        names.insert(0, "upgraded")
     status = getattr(after, "status", None)
     if before is not None and isinstance(status, str) and status != before.status:
         names.append(status.lower())

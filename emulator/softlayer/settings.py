@@ -32,14 +32,12 @@ class Settings(settings.Settings):
     restricted_permissions: tuple[str, ...] = ()  # key names, as in users.py
     company: str = "microcluster emulator"
     gap_s: float = 0.5  # of provisioning_s, between two transactions, without any transaction; at most half of it
-    upgrade_starts_after_s: float = 1.0  # an accepted upgrade shows no transaction for so long
-    upgrade_s: float = 5.0
     reclaim_s: float = 5.0
     instance_limit: int = 20
     # "lon04" or "lon04/AC1_16X120X100" to the number of guests that there is room for; without an entry, no limit.
     capacity: dict[str, int] = field(default_factory=dict)
     capacity_code: str = "new"  # or "old": the fault for a lack of room as it was called until about 2018
-    never_rate: float = 0.0  # of orders and upgrades that are accepted and then never carried out
+    never_rate: float = 0.0  # of orders that are accepted and then never carried out
     stuck_rate: float = 0.0  # of transactions that stay in one step for ``stuck_s`` longer
     stuck_s: float = 3600.0
     late_work_rate: float = 0.0  # of guests that get one more transaction, half a minute after they are ready

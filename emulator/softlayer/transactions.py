@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from emulator.softlayer import cancellation, networks
 from emulator.softlayer.account import Account
-from emulator.softlayer.billing import replace_fees
-from emulator.softlayer.catalog import DISK_CATEGORIES
-from emulator.softlayer.records import Guest, GuestDisk, LaterWork, Transaction
+from emulator.softlayer.records import Guest, LaterWork, Transaction
 
 PROVISION = "Cloud Instance Provision"
 SETUP = "Service Setup"
 MONITORING = "Monitoring Setup"
-UPGRADE = "UPGRADE"
 RECLAIM = "Cloud Instance Reclaim"
 RELOAD = "OS Reload"
-DISK_CHANGE = "Attach or Detach Disk Image"
 
 STEPS = {
     PROVISION: (
@@ -28,13 +24,12 @@ STEPS = {
     ),
     SETUP: ("SERVICE_SETUP",),
     MONITORING: ("MONITORING_SETUP",),
-    UPGRADE: ("UPGRADE_POWER_OFF", "UPGRADE_ATTACH_DISK", "UPGRADE_POWER_ON"),
     RECLAIM: ("CLOUD_ISO_BOOT_TEAR_DOWN", "CLOUD_INSTANCE_NETWORK_RECLAIM", "RECLAIM_NETWORK"),
     RELOAD: ("CLOUD_PROVISION_SETUP", "POWER_ON", "INSTALL_COMPLETE"),
-    DISK_CHANGE: ("POWER_OFF", "CHANGE_DISKS", "POWER_ON"),
 }
 SETUP_SHARE = 1 / 8  # of the time that provisioning takes
 MONITORING_S = 30.0
+RELOAD_S = 60.0
 
 
 def provision(account: Account, guest: Guest) -> None:
@@ -93,24 +88,15 @@ def next_moment(account: Account) -> float | None:
         if guest.transaction:
             over = due_at(guest.transaction)
             moments += [over] if over > account.now else []
-        else:
-            moments += [moment for moment in (_upgrade_starts(guest), _later_starts(guest)) if moment is not None]
+        elif guest.later:
+            moments.append(guest.later.starts)
     return min(moments, default=None)
 
 
 def _is_due(account: Account, guest: Guest) -> bool:
     if guest.transaction:
         return account.now >= due_at(guest.transaction) and _machine_is_done(account, guest)
-    starts = [moment for moment in (_upgrade_starts(guest), _later_starts(guest)) if moment is not None]
-    return guest.cancelled is not None or any(moment <= account.now for moment in starts)
-
-
-def _upgrade_starts(guest: Guest) -> float | None:
-    return guest.upgrade.starts if guest.upgrade and not guest.upgrade.never else None
-
-
-def _later_starts(guest: Guest) -> float | None:
-    return guest.later.starts if guest.later else None
+    return guest.cancelled is not None or (guest.later is not None and guest.later.starts <= account.now)
 
 
 def _advance_guest(account: Account, guest: Guest) -> None:
@@ -121,30 +107,14 @@ def _advance_guest(account: Account, guest: Guest) -> None:
         _ENDINGS[ended.group](account, guest)
     elif guest.cancelled is not None:
         begin(account, guest, RECLAIM, account.settings.reclaim_s)
-    elif guest.later and guest.later.starts <= account.now:
+    elif guest.later:
         begin(account, guest, guest.later.group, guest.later.duration_s)
-    else:
-        _start_upgrade(account, guest)
 
 
 def _machine_is_done(account: Account, guest: Guest) -> bool:
     if not account.waits_for_machines:
         return True
     return guest.machine_gone if guest.cancelled is not None else guest.boots_done >= guest.boots_wanted
-
-
-def _start_upgrade(account: Account, guest: Guest) -> None:
-    upgrade = guest.upgrade
-    begin(account, guest, UPGRADE, account.settings.upgrade_s)
-    flavor = account.catalog.flavor(upgrade.preset_id) if upgrade.preset_id else None
-    guest.flavor = flavor.key_name if flavor else guest.flavor
-    for device, capacity in upgrade.disks.items():
-        present = next((disk for disk in guest.disks if disk.device == device), None)
-        if present:
-            present.capacity_gb = capacity
-        else:
-            guest.disks.append(GuestDisk(account.next_id(), account.next_id(), device, capacity))
-    guest.boots_wanted += 1
 
 
 def _building_s(account: Account) -> float:
@@ -166,23 +136,6 @@ def _end_setup(account: Account, guest: Guest) -> None:
         guest.later = LaterWork(MONITORING, account.now + MONITORING_S, MONITORING_S)
 
 
-def _end_upgrade(account: Account, guest: Guest) -> None:
-    upgrade, catalog = guest.upgrade, account.catalog
-    guest.finish_upgrade()
-    guest.modified = account.now
-    item = account.store.billing_items[guest.billing_item_id]
-    prices = [catalog.disks[DISK_CATEGORIES[device - 1], size] for device, size in upgrade.disks.items()]
-    if upgrade.port_speed is not None:
-        for component in guest.components:
-            component.max_speed = upgrade.port_speed
-        prices.append(catalog.port_speeds[upgrade.port_speed, guest.public is None])
-    if upgrade.preset_id:
-        flavor = account.flavor_of(guest)
-        item.flavor = flavor.key_name
-        prices += flavor.prices
-    replace_fees(account, item, prices)
-
-
 def _end_reclaim(account: Account, guest: Guest) -> None:
     del account.store.guests[guest.id]
     networks.release(account)
@@ -196,8 +149,6 @@ _ENDINGS = {
     PROVISION: _end_provision,
     SETUP: _end_setup,
     MONITORING: _end_restart,
-    UPGRADE: _end_upgrade,
     RECLAIM: _end_reclaim,
     RELOAD: _end_restart,
-    DISK_CHANGE: _end_restart,
 }

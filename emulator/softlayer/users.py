@@ -81,9 +81,7 @@ def needed(call: Call) -> set[str]:
         return {each for each in (OF_SERVICES.get(service), OF_METHODS.get(call.name)) if each}
     if call.name == "Product_Order::placeOrder":
         kind = str((call.argument(0) or {}).get("complexType"))
-        return (
-            {INSTANCES} if kind.endswith("_Upgrade") else {ADD, INSTANCES} if kind.endswith("Virtual_Guest") else {ADD}
-        )
+        return {ADD, INSTANCES} if kind.endswith("Virtual_Guest") else {ADD}
     templates = call.argument(0) if call.method == "createObjects" else [call.argument(0)]
     return {ADD, INSTANCES} | ({PUBLIC_PORT} if any(_has_public_port(each) for each in templates) else set())
 

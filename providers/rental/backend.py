@@ -179,7 +179,7 @@ class Backend(ABC):
         """
 
     def look(self, op: Operation, request: OrderRequest) -> Found:
-        """Look whether something is there that has no name of its own: a larger disk shows as a property of its machine."""
+        """Look whether something is there that has no name of its own, as an ssh key that is known by its material."""
         return None
 
     def prepare(self, request: OrderRequest) -> Any:

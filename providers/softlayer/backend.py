@@ -14,7 +14,6 @@ from providers.rental.waiting import Deadline
 from providers.softlayer import (
     billing,
     cancel_guest,
-    disk_upgrade,
     guest_lookup,
     guest_order,
     guest_view,
@@ -74,17 +73,13 @@ class SoftLayer(Backend):
         return security_group.find(self.account, object_id, fresh=fresh)
 
     def look(self, op: Operation, request: OrderRequest) -> Found:
-        """Look for a key, which the account knows by its material, or for the disks of a guest."""
-        if request.kind == ssh_key.KIND:
-            return ssh_key.look(self.account, request)
-        return disk_upgrade.look(op, self, request)
+        """Look for a key, which the account knows by its material."""
+        return ssh_key.look(self.account, request)
 
     def prepare(self, request: OrderRequest) -> Order:
         """Write the order."""
         if request.kind == virtual_guest.KIND:
             return guest_order.prepared(self.account.api, *request.spec)
-        if request.kind == disk_upgrade.KIND:
-            return disk_upgrade.prepare(self.account, request.spec)
         service = {ssh_key.KIND: "Security_Ssh_Key", security_group.KIND: "Network_SecurityGroup"}[request.kind]
         return Order(service, "createObject", request.spec)
 

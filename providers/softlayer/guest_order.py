@@ -102,8 +102,6 @@ class Order:
     service: str
     method: str
     content: Template
-    is_named_by_its_number: bool = False
-    """Whether what it makes is known by the number of the order, as an upgrade is."""
 
 
 def guest_template(spec: GuestSpec, user_data: str) -> Template:
@@ -158,8 +156,6 @@ def send(api: Api, order: Order) -> str:
         OrderWithoutId: it was accepted, and the receipt names only the order.
     """
     answer, call = api.once(order.service, order.method, order.content), f"{order.service}::{order.method}"
-    if order.is_named_by_its_number:
-        return made_id({"id": answer.get("orderId")} if isinstance(answer, dict) else None, call)
     if order.method == "placeOrder" and isinstance(answer, dict):
         guests = (answer.get("orderDetails") or {}).get("virtualGuests") or [{}]
         if not guests[0].get("id") and answer.get("orderId"):

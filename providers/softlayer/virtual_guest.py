@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from providers.grpc.properties import Problem, difference, has_unknown, problems
+from providers.grpc.properties import Problem, problems
 from providers.grpc.resource_protocol import Created, Live
 from providers.rental import machine
 from providers.rental import owner_mark as marks
@@ -15,14 +15,14 @@ from providers.rental.idempotent_order import adopt_or_order
 from providers.rental.operation import Operation
 from providers.rental.readiness import Readiness
 from providers.rental.waiting import Pending
-from providers.softlayer import disk_upgrade, guest_order, guest_view, security_group_attachment, userdata
+from providers.softlayer import guest_order, guest_view, security_group_attachment, userdata
 from providers.softlayer.account import Account
 from providers.softlayer.errors import ApiError
 from providers.softlayer.guest_order import GuestSpec
 
 KIND = "VirtualGuest"
 REPLACE_ON = frozenset(
-    {"mark", "hostname", "domain", "datacenter", "flavor", "os", "imageId"}
+    {"mark", "hostname", "domain", "datacenter", "flavor", "os", "imageId", "dataDisksGb"}
     | {"backendRouterId", "privateVlanId", "sshKeyIds"}
 )
 CHANGED_LATER = ("publicSecurityGroupIds", "privateSecurityGroupIds")
@@ -32,18 +32,8 @@ TIMEOUT_S = 90 * 60.0
 
 
 def check(inputs: Mapping[str, Any], old_inputs: Mapping[str, Any]) -> list[Problem]:
-    """Say what is wrong with the inputs; disks of a guest that stays may only be added and grow."""
-    found = problems(GuestSpec, inputs)
-    changed = difference(old_inputs, inputs, REPLACE_ON)
-    old_gb, new_gb = old_inputs.get("dataDisksGb") or [], inputs.get("dataDisksGb") or []
-    if found or not old_inputs or changed.replacing or has_unknown(new_gb):
-        return found
-    if disk_upgrade.is_shrinking(old_gb, new_gb):
-        sentence = (
-            f"cannot shrink from {old_gb} to {new_gb}: the service only adds and grows disks. Replace the guest instead"
-        )
-        return [Problem("dataDisksGb", sentence)]
-    return []
+    """Say what is wrong with the inputs."""
+    return problems(GuestSpec, inputs)
 
 
 def known_outputs(inputs: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:
@@ -132,7 +122,6 @@ def _finish(op: Operation, backend: Backend, spec: GuestSpec, guest_id: str, hos
         _set_port_speed(account, spec, guest)
         guest = security_group_attachment.settle(op, account, guest, spec)
         _label(account, spec, guest_view.thing(guest))
-        guest = disk_upgrade.grow_disks(op, backend, spec.owner, guest, spec.data_disks_gb)
     return {**guest_view.outputs(guest), **known}
 
 

@@ -27,7 +27,6 @@ FIRST_PORT = 10_000
 # Seconds of the account's clock; at rate 600 a guest is being built for half a second.
 SETTINGS = {
     "provisioning_s": 300.0,
-    "upgrade_s": 120.0,
     "reclaim_s": 180.0,
     "instance_limit": 200,
     "calls_per_second": 0,  # tests ask faster than a person's program would

@@ -69,10 +69,9 @@ def order(client: SoftLayer.API.BaseClient, **changes: Any) -> int:
 
 def idle(client: SoftLayer.API.BaseClient, guest_id: int) -> bool:
     """Whether a guest is built and nothing is going on."""
-    mask = "mask[provisionDate,activeTransaction[id],upgradeRequest[completedFlag]]"
+    mask = "mask[provisionDate,activeTransaction[id]]"
     guest = client.call("Virtual_Guest", "getObject", id=guest_id, mask=mask)
-    upgraded = guest.get("upgradeRequest", {}).get("completedFlag", True)
-    return bool(guest.get("provisionDate")) and not guest.get("activeTransaction") and upgraded
+    return bool(guest.get("provisionDate")) and not guest.get("activeTransaction")
 
 
 def cancel_all(client: SoftLayer.API.BaseClient) -> None:

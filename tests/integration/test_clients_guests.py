@@ -133,30 +133,6 @@ def test_names_notes_tags_user_data_and_speeds_are_changed_in_place(direct):
     direct.cancel_instance(guest_id)
 
 
-@pytest.mark.parametrize(
-    ("change", "preset", "port", "disks"),
-    [
-        ({"preset": "AC1_8X60X100"}, "AC1_8X60X100", 100, [100, 2, 100, 64]),
-        ({"nic_speed": 1000}, "AC1_16X120X100", 1000, [100, 2, 100, 64]),
-        # Here the client counts from 1 and the account from 0: what it takes for a new disk grows the one that is there.
-        ({"disk": [{"capacity": 2000, "number": -1}]}, "AC1_16X120X100", 100, [100, 2, 2000, 64]),
-        ({"disk": [{"capacity": 500, "number": 3}]}, "AC1_16X120X100", 100, [100, 2, 100, 500, 64]),
-    ],
-    ids=str,
-)
-def test_an_upgrade_changes_the_guest_and_its_price(direct, change, preset, port, disks):
-    guest_id = order(direct.client, hostname="grows", nic_speed=100, disks=["100", "100"])
-    price = direct.client.call("Virtual_Guest", "getBillingItem", id=guest_id)["hourlyRecurringFee"]
-    assert direct.upgrade(guest_id, **change) is True
-    until(lambda: idle(direct.client, guest_id))
-    guest = direct.get_instance(guest_id)
-    assert guest["billingItem"]["orderItem"]["preset"]["keyName"] == preset
-    assert guest["networkComponents"][1]["maxSpeed"] == port
-    assert [each["diskImage"]["capacity"] for each in direct.get_local_disks(guest_id)] == disks
-    assert direct.client.call("Virtual_Guest", "getBillingItem", id=guest_id)["hourlyRecurringFee"] != price
-    direct.cancel_instance(guest_id)
-
-
 def test_the_operating_system_is_reloaded_in_a_transaction(emulator_with):
     direct = SoftLayer.VSManager(client_of(emulator_with(clock_step_s=10.0)))
     guest_id = order(direct.client, hostname="reloaded")

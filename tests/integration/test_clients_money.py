@@ -171,7 +171,7 @@ def test_the_command_line_places_an_order_by_key_names(slcli, account_emulator):
         (("order", "item-list", PACKAGE), "GUEST_DISK_2000_GB_SAN"),
         (("order", "category-list", PACKAGE), "guest_core"),
         (("account", "summary"), "microcluster emulator"),
-        (("account", "orders", "--upgrades"), "APPROVED"),
+        (("account", "orders"), "APPROVED"),
         (("account", "billing-items"), f"pays-monthly.{DOMAIN}"),
         (("account", "invoices", "--all", "--closed"), "[]"),
         (("account", "events"), "[]"),

@@ -222,37 +222,6 @@ def test_an_order_container_with_an_image_put_in_builds_one_guest_with_image_and
     cancel(client, guest_id)
 
 
-def test_an_upgrade_order_adds_a_disk_after_a_restart_and_shrinking_is_refused(account_emulator):
-    client = client_of(account_emulator)
-    guest_id = order(client, "grows", blockDevices=[])
-    ready(client, guest_id)
-    prices = client.call("Virtual_Guest", "getUpgradeItemPrices", True, id=guest_id, mask="id,categories,item")
-
-    def upgrade(capacity: int) -> dict[str, Any]:
-        price = next(
-            each
-            for each in prices
-            if (each["item"]["capacity"], each["categories"][0]["categoryCode"]) == (str(capacity), "guest_disk1")
-        )
-        return {
-            "complexType": "SoftLayer_Container_Product_Order_Virtual_Guest_Upgrade",
-            "virtualGuests": [{"id": guest_id}],
-            "prices": [{"id": price["id"], "categories": [{"categoryCode": "guest_disk1"}]}],
-            "properties": [{"name": "MAINTENANCE_WINDOW", "value": "NOW"}],
-        }
-
-    before = client.call("Virtual_Guest", "getBillingItem", id=guest_id)["hourlyRecurringFee"]
-    client.call("Product_Order", "placeOrder", upgrade(2000))
-    until(lambda: client.call("Virtual_Guest", "getUpgradeRequest", id=guest_id)["completedFlag"])
-    devices = client.call("Virtual_Guest", "getBlockDevices", id=guest_id, mask="mask[device,diskImage]")
-    assert {each["device"]: each["diskImage"]["capacity"] for each in devices}["2"] == 2000
-    after = client.call("Virtual_Guest", "getBillingItem", id=guest_id)["hourlyRecurringFee"]
-    assert round(after - before, 3) == 0.56
-    with pytest.raises(SoftLayer.SoftLayerAPIError, match="shrink"):
-        client.call("Product_Order", "verifyOrder", upgrade(100))
-    cancel(client, guest_id)
-
-
 def test_one_fingerprint_is_one_ssh_key(client, account_emulator):
     key = KEY.format("C" * 43)
     made = client.call("Security_Ssh_Key", "createObject", {"key": key, "label": "first", "notes": "mark"})

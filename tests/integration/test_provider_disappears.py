@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import threading
 import time
 import urllib.request
@@ -115,22 +114,6 @@ def test_an_order_that_waits_for_approval_is_kept_reported_and_continued(waiting
     made = driver.update(known, guest("gpu-0"))
     assert (made.id, bool(made.outputs["provisionDate"])) == (known.id, True)
     assert len(Onlooker(emulator.config_file).guests()) == 1
-
-
-@pytest.mark.parametrize("journal", ["kept", "lost"])
-def test_larger_disks_that_wait_for_approval_are_reported_and_not_ordered_again(waiting, journal):
-    emulator, driver, known = waiting
-    decide(emulator, "approve")
-    made, larger = driver.update(known, guest("gpu-0")), guest("gpu-0", dataDisksGb=[2000, 100])
-    for _ in range(2):
-        with pytest.raises(Failed, match="its order [0-9]+ is PENDING_APPROVAL"):
-            driver.update(made, larger, timeout=10)
-        if journal == "lost":
-            shutil.rmtree(emulator.state / "home" / "journal", ignore_errors=True)
-    decide(emulator, "approve")
-    driver.update(made, larger)
-    upgrades = Onlooker(emulator.config_file).client.call("Account", "getUpgradeRequests")
-    assert len(upgrades) == 1
 
 
 def test_an_order_that_waits_for_a_person_is_adopted_and_not_placed_again(waiting):

@@ -6,11 +6,9 @@ import time
 
 import pytest
 
-from providers.rental.journal import Journal
-from providers.softlayer import disk_upgrade
 from providers.softlayer.calls import READ_ATTEMPTS, SETTLED_S
 from tests.integration.lossy_wire import lossy_wire
-from tests.integration.provider_cluster import KEY, LEDGER, MARK, STACK, Cluster, group, guest
+from tests.integration.provider_cluster import KEY, LEDGER, Cluster, group, guest
 from tests.integration.provider_driver import Driver, Failed
 
 
@@ -125,20 +123,6 @@ def test_a_receipt_that_names_no_guest_is_no_reason_for_a_second_order(account_e
         made = driver.create("VirtualGuest", "gpu-0", wanted)
         assert [str(each["id"]) for each in onlooker.guests()] == [made.id]
         driver.delete(made)
-
-
-def test_an_upgrade_whose_answer_got_lost_stands_in_the_journal_under_its_orders_number(
-    over, onlooker, tmp_path, monkeypatch
-):
-    driver, wire = over(placeOrder=1)
-    made = driver.create("VirtualGuest", "gpu-0", guest("gpu-0", dataDisksGb=[100]))
-    driver.update(made, guest("gpu-0", dataDisksGb=[500]))
-    assert wire.calls.count("placeOrder") == 1
-    (request,) = onlooker.client.call("Account", "getUpgradeRequests", mask="mask[orderId]")
-    monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path / "home"))
-    assert list(Journal(STACK, MARK).accepted(made.outputs["accountId"], disk_upgrade.KIND)) == [
-        str(request["orderId"])
-    ]
 
 
 @pytest.mark.parametrize("cancelled_by", ["the ledger", "a person"])

@@ -9,10 +9,8 @@ from dataclasses import replace
 
 import pytest
 
-from providers.rental.journal import Intent, Journal
 from providers.rental.waiting import Pending
-from providers.softlayer import disk_upgrade, guest_view
-from providers.softlayer.account import GUEST_MASK
+from providers.softlayer import guest_view
 from providers.softlayer.userdata import cloud_config, make_host_key
 from tests.integration.provider_cluster import (
     KEY,
@@ -310,41 +308,12 @@ def test_a_group_is_removed_while_a_cancelled_guest_is_still_being_reclaimed(dri
     assert driver.read(cluster.group) is None
 
 
-def test_disks_and_port_speed_and_tags_change_in_place(driver, onlooker):
+def test_port_speed_and_tags_change_in_place(driver, onlooker):
     made = driver.create("VirtualGuest", "gpu-0", guest("gpu-0"))
-    wanted = guest("gpu-0", dataDisksGb=[2000, 100], portSpeedMbps=100, tags=["microcluster"])
+    wanted = guest("gpu-0", portSpeedMbps=100, tags=["microcluster"])
     changed = driver.update(made, wanted)
     assert changed.id == made.id
     assert driver.read(changed).inputs == wanted
-    assert float(changed.outputs["pricePerHour"]) > float(made.outputs["pricePerHour"])
-
-
-def test_a_disk_grows_a_second_time_although_the_first_upgrade_request_stays_listed(driver, onlooker):
-    made = driver.create("VirtualGuest", "gpu-0", guest("gpu-0", dataDisksGb=[100]))
-    once = driver.update(made, guest("gpu-0", dataDisksGb=[500]))
-    twice = driver.update(once, guest("gpu-0", dataDisksGb=[1000]))
-    assert driver.read(twice).inputs["dataDisksGb"] == [1000]
-    orders = onlooker.client.call("Account", "getUpgradeRequests", mask="mask[id,completedFlag,guestId]")
-    assert [each["completedFlag"] for each in orders if str(each["guestId"]) == made.id] == [True, True]
-
-
-def test_a_disk_is_not_ordered_again_while_the_upgrade_of_an_accepted_order_may_not_be_shown_yet(
-    driver, onlooker, account_emulator, monkeypatch
-):
-    made = driver.create("VirtualGuest", "gpu-0", guest("gpu-0", dataDisksGb=[100]))
-    order = onlooker.client.call("Virtual_Guest", "getObject", id=int(made.id), mask=GUEST_MASK)["billingItem"][
-        "orderItem"
-    ]
-    monkeypatch.setenv("MICROCLUSTER_HOME", str(account_emulator.config_file.parent / "home"))
-    journal = Journal(STACK, MARK)
-    intent = journal.intend(Intent(made.outputs["accountId"], MARK, "gpu-0", disk_upgrade.KIND, "x"))
-    journal.ordered(
-        intent.attempt, str(order["order"]["id"])
-    )  # Another order that was approved, as if it were its own.
-    driver.update(made, guest("gpu-0", dataDisksGb=[500]))
-    assert f"its order {order['order']['id']} is APPROVED, and its upgrade is not shown yet" in driver.said()
-    upgrades = onlooker.client.call("Account", "getUpgradeRequests", mask="mask[guestId]")
-    assert [str(each["guestId"]) for each in upgrades].count(made.id) == 1
 
 
 def test_sixty_four_creates_at_once_make_sixty_four_guests_while_checks_are_still_answered(emulator_with):

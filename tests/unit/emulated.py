@@ -22,7 +22,6 @@ SETTINGS = {
     "clock_start": "2026-01-01T00:00:00+00:00",
     "provisioning_s": 10.0,
     "reclaim_s": 10.0,
-    "upgrade_s": 5.0,
     "instance_limit": 500,
     "calls_per_second": 0,
     "public_subnet": "198.51.100.0/24",

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from emulator.softlayer.billing import CENT, charged, hours_used, per_hour, started_hours
+from emulator.softlayer.billing import charged, hours_used, per_hour, started_hours
 from emulator.softlayer.dates import CENTRAL, anniversaries_before, anniversary, next_anniversary
 from emulator.softlayer.price_list import load_catalog
 from emulator.softlayer.records import BillingItem, Fee
@@ -77,15 +77,6 @@ def test_a_monthly_guest_pays_again_on_each_anniversary_and_not_before():
 
 def test_a_monthly_guest_that_ends_on_its_anniversary_does_not_pay_for_the_next_month():
     assert charged(monthly(ends=anniversary(NOON, 1)), NOON + 100 * DAY) == MONTH
-
-
-def test_a_part_that_joins_a_monthly_guest_pays_the_rest_of_the_month_less_what_it_replaces():
-    grown = monthly()
-    half = NOON + 15.5 * DAY
-    grown.fees[1].closed = half
-    grown.fees.append(Fee(4, "guest_disk1", "4000 GB", "1.12", half, replaced=str(DISK)))
-    assert charged(grown, half) == MONTH + (DISK / 2).quantize(CENT)
-    assert charged(grown, NOON + 31 * DAY + 1) == charged(grown, half) + MONTH + DISK
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,6 @@ from tools.bench.billing import month
 
 HOUR = 3600.0
 DAY = 24 * HOUR
-UPGRADE = "SoftLayer_Container_Product_Order_Virtual_Guest_Upgrade"
 START = 1_767_225_600.0  # 2026-01-01
 
 
@@ -54,10 +53,7 @@ def billing_items(draw: st.DrawFn, number: int) -> BillingItem:
     closed = draw(st.sampled_from([None, opened + length]))
     fees = [Fee(100 * number, "guest_core", "cores", draw(fees_per_hour), opened, closed)]
     for each in range(draw(st.integers(0, 4))):
-        late = opened + draw(st.floats(0, 1)) * length
-        end = closed if draw(st.booleans()) else late + draw(st.floats(0, 30 * DAY))
-        replaced = draw(st.sampled_from(["0", "13.14"]))
-        fees.append(Fee(100 * number + 1 + each, "guest_disk1", "a disk", draw(fees_per_hour), late, end, replaced))
+        fees.append(Fee(100 * number + 1 + each, "guest_disk1", "a disk", draw(fees_per_hour), opened, closed))
     hourly = draw(st.booleans())
     return BillingItem(number, 9, 8, 7, "gpu-0", "a.example", "lon04", "", hourly, opened, fees, closed)
 
@@ -178,24 +174,6 @@ def test_an_order_costs_what_its_item_is_billed_to_the_cent(emulated, flavor, ho
     emulated.order(**preset, hourlyBillingFlag=hourly)
     (order,) = emulated.account.store.orders.read_all()
     assert billing.bill(emulated.account) == Decimal(order.total).quantize(CENT)
-
-
-def test_what_was_replaced_is_no_part_any_more_but_still_on_the_next_invoice(emulated):
-    guest_id = emulated.ready()
-    upgrade = {"complexType": UPGRADE, "virtualGuests": [{"id": guest_id}], "prices": [{"id": 273}]}
-    emulated.call("Product_Order", "placeOrder", upgrade)
-    later(emulated, 2 * HOUR)
-    while not emulated.call("Virtual_Guest", "getUpgradeRequest", identifier=guest_id)["completedFlag"]:
-        later(emulated, 10)
-    item = emulated.call("Virtual_Guest", "getBillingItem", identifier=guest_id, mask="children,nextInvoiceChildren")
-    shown = {
-        name: [each["description"][:6] for each in item[name] if each["categoryCode"] == "port_speed"]
-        for name in ("children", "nextInvoiceChildren")
-    }
-    assert shown == {"children": ["100 Mb"], "nextInvoiceChildren": ["1 Gbps", "100 Mb"]}
-    assert item["hourlyRecurringFee"] == 4.456
-    below = emulated.call("Billing_Item", "getChildren", identifier=item["id"])
-    assert {each["id"] for each in below} == {each["id"] for each in item["children"]}
 
 
 def test_a_report_of_the_past_shows_the_bill_as_it_was(emulated):

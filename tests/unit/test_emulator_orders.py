@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 
 from emulator.softlayer import approval
@@ -19,15 +17,6 @@ def seen(emulated: Emulated, guest_id: int, calls: int) -> list[dict]:
 
 def group_of(guest: dict) -> str | None:
     return guest["activeTransaction"]["transactionGroup"]["name"] if "activeTransaction" in guest else None
-
-
-def upgrade_of(guest_id: int) -> dict:
-    return {
-        "complexType": "SoftLayer_Container_Product_Order_Virtual_Guest_Upgrade",
-        "virtualGuests": [{"id": guest_id}],
-        "prices": [{"id": 274, "categories": [{"categoryCode": "port_speed"}]}],
-        "properties": [{"name": "MAINTENANCE_WINDOW", "value": "NOW"}],
-    }
 
 
 def decide(emulated: Emulated, word: str) -> None:
@@ -130,51 +119,6 @@ def test_a_stuck_transaction_stays_in_one_step_and_then_goes_on(tmp_path):
         names.append(guest["activeTransaction"]["transactionStatus"]["name"])
     assert max(names.count(name) for name in set(names)) > 45
     assert names[-1] == "INSTALL_COMPLETE"
-
-
-def test_an_upgrade_begins_late_and_its_request_is_open_meanwhile_and_stays_listed(tmp_path):
-    emulated = Emulated(tmp_path, upgrade_starts_after_s=10.0)
-    guest_id = emulated.ready()
-    emulated.call("Product_Order", "placeOrder", upgrade_of(guest_id))
-    story = [
-        (
-            emulated.call("Virtual_Guest", "getUpgradeRequest", identifier=guest_id)["completedFlag"],
-            group_of(seen(emulated, guest_id, 1)[0]),
-        )
-        for _ in range(15)
-    ]
-    assert list(dict.fromkeys(story)) == [(False, None), (False, "UPGRADE"), (True, None)]
-
-
-def test_an_upgrade_order_waits_for_approval_and_can_be_refused(tmp_path):
-    emulated = Emulated(tmp_path)
-    guest_id = emulated.ready()
-    emulated.account.settings = dataclasses.replace(emulated.account.settings, approval="pending")
-    refused, approved = (
-        emulated.call("Product_Order", "placeOrder", upgrade_of(guest_id))["placedOrder"] for _ in range(2)
-    )
-    assert refused["status"] == "PENDING_APPROVAL"
-    assert emulated.call("Virtual_Guest", "getUpgradeRequest", identifier=guest_id) is None
-    approval.refuse(emulated.account, emulated.account.store.orders[refused["id"]])
-    seen(emulated, guest_id, 30)
-    assert emulated.call("Virtual_Guest", "getUpgradeRequest", identifier=guest_id) is None
-    approval.approve(emulated.account, emulated.account.store.orders[approved["id"]])
-    seen(emulated, guest_id, 30)
-    request = emulated.call("Virtual_Guest", "getUpgradeRequest", identifier=guest_id)
-    assert (request["completedFlag"], request["orderId"]) == (True, approved["id"])
-
-
-def test_a_forgotten_upgrade_stays_open_and_a_second_one_is_refused(tmp_path):
-    emulated = Emulated(tmp_path)
-    guest_id = emulated.ready()
-    emulated.account.settings = type(emulated.account.settings)(
-        **{**vars(emulated.account.settings), "never_rate": 1.0}
-    )
-    emulated.call("Product_Order", "placeOrder", upgrade_of(guest_id))
-    seen(emulated, guest_id, 60)
-    assert emulated.call("Virtual_Guest", "getUpgradeRequest", identifier=guest_id)
-    with pytest.raises(Fault, match="open upgrade request"):
-        emulated.call("Product_Order", "placeOrder", upgrade_of(guest_id))
 
 
 def test_work_may_begin_on_a_guest_that_was_ready_and_then_it_cannot_be_cancelled(tmp_path):

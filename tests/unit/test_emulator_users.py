@@ -10,7 +10,7 @@ from emulator.softlayer.dispatch import Dispatcher
 from emulator.softlayer.faults import Fault
 from tests.unit.emulated import Emulated, template
 
-UPGRADE = "SoftLayer_Container_Product_Order_Virtual_Guest_Upgrade"
+GUEST_ORDER = "SoftLayer_Container_Product_Order_Virtual_Guest"
 
 
 def limited(tmp_path, *missing: str):
@@ -58,7 +58,7 @@ def test_without_the_right_to_see_bills_none_is_shown(tmp_path):
     [
         (users.INSTANCES, "Virtual_Guest", "createObject", (template("gpu-1"),)),
         (users.PUBLIC_PORT, "Virtual_Guest", "createObject", (template("gpu-1"),)),
-        (users.INSTANCES, "Product_Order", "placeOrder", ({"complexType": UPGRADE},)),
+        (users.INSTANCES, "Product_Order", "placeOrder", ({"complexType": GUEST_ORDER},)),
         (users.KEYS, "Security_Ssh_Key", "createObject", ({"key": "ssh-ed25519 AAAA", "label": "a"},)),
         (users.GROUPS, "Network_SecurityGroup", "createObject", ({"name": "a"},)),
         (users.PORTS, "Virtual_Guest", "setPublicNetworkInterfaceSpeed", (1000,)),

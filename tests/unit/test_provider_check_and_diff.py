@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from providers.grpc.properties import UNKNOWN, difference
-from providers.softlayer import disk_upgrade, ledger, security_group, ssh_key, virtual_guest
+from providers.softlayer import ledger, security_group, ssh_key, virtual_guest
 
 PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGZpZnR5LW9uZS1ieXRlcy1vZi1ub3RoaW5nLWF0LWFs someone@somewhere"
 GUEST = {
@@ -102,7 +102,9 @@ def test_equal_inputs_are_no_difference_even_if_lists_are_compared():
     assert difference(GUEST, {**GUEST, "dataDisksGb": [2000]}, virtual_guest.REPLACE_ON).changed == ()
 
 
-@pytest.mark.parametrize("key", ["flavor", "datacenter", "backendRouterId", "privateVlanId", "sshKeyIds"])
+@pytest.mark.parametrize(
+    "key", ["flavor", "datacenter", "dataDisksGb", "backendRouterId", "privateVlanId", "sshKeyIds"]
+)
 def test_what_cannot_be_changed_in_place_replaces_the_guest(key):
     assert difference(GUEST, {**GUEST, key: "other"}, virtual_guest.REPLACE_ON).replacing == (key,)
 
@@ -110,27 +112,10 @@ def test_what_cannot_be_changed_in_place_replaces_the_guest(key):
 GROUP_KEYS = ("publicSecurityGroupIds", "privateSecurityGroupIds")
 
 
-@pytest.mark.parametrize("key", ["tags", "portSpeedMbps", "dataDisksGb", *GROUP_KEYS])
+@pytest.mark.parametrize("key", ["tags", "portSpeedMbps", *GROUP_KEYS])
 def test_what_can_be_changed_in_place_is(key):
     found = difference(GUEST, {**GUEST, key: "other"}, virtual_guest.REPLACE_ON)
     assert (found.changed, found.replacing) == ((key,), ())
-
-
-@pytest.mark.parametrize("disks", [[], [1000]])
-def test_a_disk_of_a_guest_that_stays_never_shrinks(disks):
-    (problem,) = virtual_guest.check({**GUEST, "dataDisksGb": disks}, GUEST)
-    assert (problem.key, "cannot shrink" in problem.reason) == ("dataDisksGb", True)
-
-
-def test_a_guest_that_is_replaced_may_have_smaller_disks_and_one_that_stays_larger_ones():
-    assert virtual_guest.check({**GUEST, "dataDisksGb": [100], "flavor": "AC1_8X60X100"}, GUEST) == []
-    assert virtual_guest.check({**GUEST, "dataDisksGb": [2000, 100]}, GUEST) == []
-
-
-def test_only_missing_and_larger_disks_are_ordered_under_their_own_categories():
-    assert disk_upgrade.categories([2000], [2000, 100]) == {"guest_disk2": 100}
-    assert disk_upgrade.categories([100, 50], [2000, 50]) == {"guest_disk1": 2000}
-    assert disk_upgrade.categories([2000], [2000]) == {}
 
 
 def test_nothing_replaces_the_ledger():

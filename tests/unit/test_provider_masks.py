@@ -9,7 +9,6 @@ from emulator.softlayer.masks import read_mask
 from providers.softlayer import (
     account,
     billing,
-    disk_upgrade,
     guest_view,
     marked_inventory,
     order_status,
@@ -25,8 +24,6 @@ MASKS = {
     "one order": (order_status.MASK, "Billing_Order"),
     "bills": (account.BILL_MASK, "Billing_Item"),
     "charges": (billing.CHARGE_MASK, "Billing_Item"),
-    "prices of an upgrade": (disk_upgrade.PRICE_MASK, "Product_Item_Price"),
-    "upgrade requests": (disk_upgrade.REQUEST_MASK, "Product_Upgrade_Request"),
     "a VLAN": (routers.VLAN_MASK, "Network_Vlan"),
     "volumes": (others.KINDS[0].mask, "Network_Storage"),
     "VLANs": (others.KINDS[1].mask, "Network_Vlan"),

@@ -39,7 +39,6 @@ CLOCK_RATE = 100
 SETTINGS = {
     "clock_rate": CLOCK_RATE,
     "provisioning_s": 5.0,
-    "upgrade_s": 3.0,
     "reclaim_s": 1.0,
     "instance_limit": 200,
     "calls_per_second": 0,

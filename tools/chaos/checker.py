@@ -106,8 +106,6 @@ def billed(history: Iterable[Mapping[str, Any]]) -> list[Billed]:
             found[line["id"]] = Billed(line["id"], name, Decimal(line["per_hour"] or 0), line["at"], None)
         elif line["event"] == "closed":
             found[line["id"]] = replace(found[line["id"]], closed=line["at"])
-        elif line["event"] == "upgraded":
-            found[line["id"]] = replace(found[line["id"]], per_hour=Decimal(line["per_hour"]))
     return list(found.values())
 
 
@@ -126,7 +124,7 @@ def left_over(history: Iterable[Mapping[str, Any]], mark: str) -> dict[str, str]
 
 def touched(history: Iterable[Mapping[str, Any]], mark: str) -> list[tuple[str, str]]:
     """Name what became of things that are not ours: nobody but us acts on the account, so that it was we."""
-    changing = ("cancelled", "closed", "removed", "upgraded")
+    changing = ("cancelled", "closed", "removed")
     return [
         (f"{line['what']} {line['id']}", line["event"])
         for line in history

@@ -1,4 +1,4 @@
-"""Virtual guests as the API shows them, with their interfaces, transactions and upgrades."""
+"""Virtual guests as the API shows them, with their interfaces and transactions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from emulator.softlayer import transactions
 from emulator.softlayer.account import Account
 from emulator.softlayer.dates import iso
 from emulator.softlayer.objects import bills, disks, goods, places, security
-from emulator.softlayer.records import Component, Guest, Transaction, Upgrade
+from emulator.softlayer.records import Component, Guest, Transaction
 from emulator.softlayer.views import View
 
 ACTIVE_ID = 1001
@@ -156,29 +156,9 @@ def _relations(account: Account, record: Guest) -> dict[str, Any]:
         "tagReferences": lambda: security.tag_references(record.tags),
         "userData": lambda: [{"value": record.user_data}] if record.user_data else [],
         "sshKeys": lambda: _ssh_keys(account, record),
-        "upgradeRequest": lambda: next(iter(upgrades(account, record)), None),
         "networkMonitors": list,
         "allowedNetworkStorage": list,
     }
-
-
-def upgrades(account: Account, record: Guest) -> list[View]:
-    """The upgrade requests of a guest, the newest first; a finished one stays."""
-    opened = [_upgrade(account, record, record.upgrade, "Pending")] if record.upgrade else []
-    return opened + [_upgrade(account, record, each, "Completed") for each in reversed(record.finished_upgrades)]
-
-
-def _upgrade(account: Account, record: Guest, request: Upgrade, status: str) -> View:
-    local = {
-        "id": request.id,
-        "accountId": account.id,
-        "orderId": request.order_id,
-        "guestId": record.id,
-        "completedFlag": status == "Completed",
-        "createDate": iso(request.ordered),
-        "maintenanceStartTimeUtc": iso(request.starts),
-    }
-    return View(local, {"status": lambda: {"name": status, "statusCode": status.upper()}})
 
 
 def _ssh_keys(account: Account, record: Guest) -> list[View]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from emulator.softlayer.records.billing import BillingItem, Fee, Order, OrderLine
-from emulator.softlayer.records.guests import Component, Guest, GuestDisk, LaterWork, Transaction, Upgrade
+from emulator.softlayer.records.guests import Component, Guest, GuestDisk, LaterWork, Transaction
 from emulator.softlayer.records.networks import GroupRule, SecurityGroup, SshKey, Vlan, Volume
 from emulator.store import Store
 from emulator.table import Table

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from emulator.softlayer.records.guests import Upgrade
-
 
 @dataclass
 class Fee:
@@ -17,7 +15,6 @@ class Fee:
     hourly: str  # dollars per hour, a decimal
     opened: float
     closed: float | None = None
-    replaced: str = "0"  # dollars per month of the part that this one replaced
 
 
 @dataclass
@@ -66,4 +63,3 @@ class Order:
     status: str = "APPROVED"
     approved: float | None = None  # when a person approved it; None when no approval was needed
     held: list[BillingItem] = field(default_factory=list)  # billed from the approval on
-    held_upgrade: Upgrade | None = None  # begun at the approval

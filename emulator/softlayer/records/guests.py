@@ -50,20 +50,6 @@ class GuestDisk:
 
 
 @dataclass
-class Upgrade:
-    """An ordered change of a guest that starts a little later and restarts it."""
-
-    id: int
-    order_id: int
-    ordered: float
-    starts: float
-    disks: dict[int, int] = field(default_factory=dict)  # device number to capacity in GB
-    port_speed: int | None = None
-    preset_id: int | None = None
-    never: bool = False  # accepted, and then never carried out
-
-
-@dataclass
 class Guest:
     """One virtual guest from its order to the end of its reclaim."""
 
@@ -95,8 +81,6 @@ class Guest:
     transaction: Transaction | None = None
     last_transaction: Transaction | None = None
     reload_transaction_id: int | None = None
-    upgrade: Upgrade | None = None  # the open one
-    finished_upgrades: list[Upgrade] = field(default_factory=list)
     later: LaterWork | None = None
     # The machine behind the guest: it has to be started ``boots_wanted`` times and has been ``boots_done`` times.
     boots_wanted: int = 1
@@ -113,11 +97,6 @@ class Guest:
     def public(self) -> Component | None:
         """The interface on the public network, unless the guest is private only."""
         return self.components[1] if len(self.components) > 1 else None
-
-    def finish_upgrade(self) -> None:
-        """Close the open upgrade request; it stays listed."""
-        self.finished_upgrades += [self.upgrade] if self.upgrade else []
-        self.upgrade = None
 
     @property
     def is_begun(self) -> bool:

@@ -113,14 +113,8 @@ def get_portable_volumes(account: Account, call: Call) -> Listing:
     return Listing(disks.portable_volumes(account), "portableStorageVolumes")
 
 
-def get_upgrade_requests(account: Account, call: Call) -> Listing:
-    """The upgrade requests of all guests, finished ones included."""
-    requests = [each for guest in account.store.guests.values() for each in guests.upgrades(account, guest)]
-    return Listing(requests, "upgradeRequests")
-
-
 def get_orders(account: Account, call: Call) -> Listing:
-    """Every order."""
+    """Every order: the vendor leaves out upgrades, which the emulator does not sell."""
     return Listing([bills.order(account, each) for each in account.store.orders.values()], "orders")
 
 
@@ -181,8 +175,8 @@ SERVICES = {
         "getAllTopLevelBillingItems": get_billing_items,
         "getPrivateBlockDeviceTemplateGroups": get_images,
         "getPortableStorageVolumes": get_portable_volumes,
-        "getUpgradeRequests": get_upgrade_requests,
         "getOrders": get_orders,
+        "getUpgradeRequests": nothing("upgradeRequests"),
         "getCurrentUser": get_current_user,
         "getPlacementGroups": nothing("placementGroups"),
         **storage.OF_ACCOUNT,

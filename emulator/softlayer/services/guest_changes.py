@@ -81,7 +81,7 @@ def reload(account: Account, call: Call) -> str:
         raise Fault(INVALID_PARAMETERS, "reloadOperatingSystem is only emulated with the token 'FORCE'.")
     guest = _manageable(account, call)
     life.restart(guest)
-    work = transactions.begin(account, guest, transactions.RELOAD, account.settings.upgrade_s)
+    work = transactions.begin(account, guest, transactions.RELOAD, transactions.RELOAD_S)
     guest.reload_transaction_id = work.id
     return "1"
 

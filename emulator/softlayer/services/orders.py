@@ -1,4 +1,4 @@
-"""SoftLayer_Product_Order: verify and place order containers for new guests or upgrades."""
+"""SoftLayer_Product_Order: verify and place order containers for new guests."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from emulator.softlayer import guests as life
 from emulator.softlayer.account import Account
 from emulator.softlayer.calls import Call
 from emulator.softlayer.dates import iso
-from emulator.softlayer.faults import ORDER_INVALID, Fault
+from emulator.softlayer.faults import ORDER_INVALID, Fault, not_emulated
 from emulator.softlayer.masks import project
 from emulator.softlayer.objects import bills
 from emulator.softlayer.order_container import UPGRADE_ORDER, read_container, totals, write_verified
 from emulator.softlayer.orders import GuestOrder, cost
 from emulator.softlayer.records import Guest, Order
-from emulator.softlayer.upgrades import place_upgrade, read_upgrade, verified_upgrade
 
 CONTAINERS = "orderContainers"
 
@@ -23,8 +22,6 @@ CONTAINERS = "orderContainers"
 def verify(account: Account, call: Call) -> dict[str, Any]:
     """Check an order and echo it with its totals; nothing changes."""
     container = _container(call)
-    if container.get("complexType") == UPGRADE_ORDER:
-        return verified_upgrade(account, container, read_upgrade(account, container))
     if CONTAINERS not in container:
         return write_verified(account, container, read_container(account, container))
     read = [(each, read_container(account, each)) for each in container[CONTAINERS]]
@@ -36,10 +33,6 @@ def verify(account: Account, call: Call) -> dict[str, Any]:
 def place(account: Account, call: Call) -> dict[str, Any]:
     """Accept an order; the receipt names the guests it makes."""
     container = _container(call)
-    if container.get("complexType") == UPGRADE_ORDER:
-        wanted = read_upgrade(account, container)
-        details = verified_upgrade(account, container, wanted)
-        return _receipt(account, place_upgrade(account, wanted), details)
     many = CONTAINERS in container
     containers = container[CONTAINERS] if many else [container]
     read = [(each, read_container(account, each)) for each in containers]
@@ -54,6 +47,8 @@ def _container(call: Call) -> dict[str, Any]:
     container = call.argument(0)
     if not isinstance(container, dict) or container.get(CONTAINERS) == []:
         raise Fault(ORDER_INVALID, "An order container is needed.")
+    if container.get("complexType") == UPGRADE_ORDER:
+        raise not_emulated("SoftLayer_Product_Order", f"{call.method} of {UPGRADE_ORDER}")
     return container
 
 

@@ -8,12 +8,11 @@ from emulator.softlayer import guests as life
 from emulator.softlayer.account import Account
 from emulator.softlayer.calls import Call
 from emulator.softlayer.create_template import read_template
-from emulator.softlayer.objects import bills, goods, guests
+from emulator.softlayer.objects import bills, guests
 from emulator.softlayer.order_container import write_container
 from emulator.softlayer.services import guest_changes
 from emulator.softlayer.services.finding import find_guest
-from emulator.softlayer.upgrades import upgrade_prices
-from emulator.softlayer.views import MISSING, Listing, View
+from emulator.softlayer.views import MISSING, View
 
 
 def create(account: Account, call: Call) -> View:
@@ -42,12 +41,6 @@ def delete(account: Account, call: Call) -> bool:
     """Cancel a guest at once."""
     life.cancel(account, find_guest(account, call))
     return True
-
-
-def get_upgrade_item_prices(account: Account, call: Call) -> Listing:
-    """The prices a guest may be upgraded to."""
-    guest = find_guest(account, call)
-    return Listing([goods.price(account, each) for each in upgrade_prices(account, guest)], "upgradeItemPrices")
 
 
 def get_billing_item(account: Account, call: Call) -> View | None:
@@ -85,8 +78,6 @@ SERVICES = {
         "generateOrderTemplate": generate_order_template,
         "getObject": get,
         "deleteObject": delete,
-        "getUpgradeItemPrices": get_upgrade_item_prices,
-        "getUpgradeRequest": property_of("upgradeRequest"),
         "getBillingItem": get_billing_item,
         "getBlockDevices": property_of("blockDevices"),
         "getActiveTransaction": property_of("activeTransaction"),
