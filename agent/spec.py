@@ -37,6 +37,7 @@ FIELDS = {
     "version": int,
     # What the run is.
     "run": str,
+    "word": str,  # Of this training; the same configuration trained again has the same run and another word.
     "kind": str,
     "trainer": (str, None),
     "max_steps": int,

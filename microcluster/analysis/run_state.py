@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -58,6 +59,8 @@ class Outcome:
     """What a step is: an update, or an epoch."""
     saves: bool = True
     """Whether the program writes checkpoints; else a run that ends early starts over."""
+    word: str | None = None
+    """Tells this training from others of the same configuration."""
 
     def as_json(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
@@ -89,6 +92,8 @@ def judge(seen: Mapping[str, Any]) -> Outcome:
         max_steps=job["max_steps"],
         unit=kind.unit,
         saves=_saves(job),
+        # It becomes a part of a path here, and the machine is not trusted.
+        word=re.sub("[^0-9a-f]", "", job.get("word") or ""),
         train_loss=losses[-1].get("loss") if losses else None,
         validation_loss=evaluated[-1].loss if evaluated else None,
         first_validation_loss=evaluated[0].loss if evaluated else None,

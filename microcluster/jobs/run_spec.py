@@ -35,11 +35,15 @@ CHECKPOINTS_KEPT, SPARE_BYTES = 12, 10**9
 
 @dataclass(frozen=True)
 class RunFolder:
-    """One run on its launcher; ``image_digest`` is only written down, ``image_ids`` of all hosts are compared."""
+    """One run on its launcher; ``image_digest`` is only written down, ``image_ids`` of all hosts are compared.
+
+    ``word`` tells two trainings of one configuration apart.
+    """
 
     payload: ClusterFacts
     image_digest: str = ""
     image_ids: tuple[str, ...] = ()
+    word: str = ""
 
     @property
     def path(self) -> str:
@@ -85,6 +89,7 @@ class RunFolder:
             str(self.payload.run),
             *(self.payload.job, self.world, self.path, built or f"{self.path}/program", self.payload.mount_point),
             *(tuple(wrapper), self.secrets, self.python),
+            word=self.word,
         )
 
     @property
@@ -102,6 +107,12 @@ class RunFolder:
         if facts.queue:
             return f"{self.path}/logdir"
         return f"{facts.shared_mount}/microcluster/{facts.mark}/{facts.run}" if facts.shared_mount else None
+
+    @property
+    def word_files(self) -> tuple[str, ...]:
+        """Where the run's word stands: as long as one of them is there, the run goes on under it."""
+        on_drive = (f"{self.shared}.word",) if self.payload.shared_mount else ()
+        return (f"{self.path}/word", *on_drive)
 
     def make_environment(self) -> tuple[str, ...] | None:
         """Return the argv that makes the run's own environment on one machine, where it runs without a container."""
@@ -151,6 +162,7 @@ class RunFolder:
         copies = program(self.path, "replica_transfer", self.path)
         return {
             "run": payload.run,
+            "word": self.word,
             "kind": kind.name,
             "max_steps": payload.job.max_steps,
             "eval_steps": schedule.eval_steps,

@@ -209,6 +209,7 @@ class Run:
         wrapper: words before a rank's own argv: a program of the agent that notes how the rank ended.
         secrets: the folder, in memory, with a file for each of the kind's secrets that was given.
         python: the command of the interpreter that runs the program.
+        word: drawn when the run began; the same configuration trained again has another one.
     """
 
     id: str
@@ -220,6 +221,7 @@ class Run:
     wrapper: tuple[str, ...] = ()
     secrets: str = ""
     python: str = "python"
+    word: str = ""
 
 
 @dataclass(frozen=True)

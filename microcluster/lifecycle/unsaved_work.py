@@ -6,14 +6,13 @@ import json
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from microcluster.accounts.registry import machine_types
 from microcluster.home import Home
 from microcluster.lifecycle import commands
 from microcluster.plain_text import one_line
-from microcluster.setup.environment import ARTIFACTS, PROJECT, PULUMI, with_account
+from microcluster.setup.environment import PROJECT, PULUMI, fetched_folder, with_account
 from microcluster.setup.errors import MISTAKE, SetupError
 from microcluster.setup.progress import Stages, moment, say
 
@@ -41,7 +40,8 @@ class Stake:
             if self.fetched is None
             else f"fetched last at step {self.fetched_step}, {moment(self.fetched)}"
         )
-        return f"run {self.run} lies on its machines only: step {self.step}, {saved}; {home}"
+        step = "no step was read" if self.step is None else f"step {self.step}"
+        return f"run {self.run} lies on its machines only: {step}, {saved}; {home}"
 
 
 def look(home: Home, stack: str) -> Stake | None:
@@ -49,14 +49,16 @@ def look(home: Home, stack: str) -> Stake | None:
     status = commands.status(home, stack)
     if status is None:
         return Stake(None, None, None, None, None)
-    return judge(status, _manifest(stack, status.get("run")))
+    return judge(status, _manifest(stack, status.get("run"), status.get("word")))
 
 
 def judge(status: Mapping[str, Any], manifest: Mapping[str, Any] | None) -> Stake | None:
     """Compare a run with its fetched copy."""
     step, checkpoint = status.get("step"), status.get("checkpoint")
     brought = manifest.get("step") if manifest else None
-    if step is None or (checkpoint is not None and brought is not None and brought >= checkpoint):
+    if (step is None and checkpoint is None) or (
+        checkpoint is not None and brought is not None and brought >= checkpoint
+    ):
         return None
     return Stake(status["run"], step, checkpoint, brought, manifest.get("fetched") if manifest else None)
 
@@ -131,9 +133,9 @@ def _reason(preview: Mapping[str, Any]) -> str:
     return one_line(errors[0]).strip() if errors else "pulumi gave no reason"
 
 
-def _manifest(stack: str, run: str | None) -> Mapping[str, Any] | None:
-    path: Path = ARTIFACTS / stack / str(run) / "manifest.json"
+def _manifest(stack: str, run: str | None, word: str | None) -> Mapping[str, Any] | None:
+    """Return what was fetched of this training; another one of the same run has another word."""
     try:
-        return json.loads(path.read_text())
+        return json.loads((fetched_folder(stack, run, word) / "manifest.json").read_text())
     except (OSError, ValueError):
         return None

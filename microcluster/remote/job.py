@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import secrets as random
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -36,6 +38,10 @@ SHIPPED = tuple(sorted(AGENT.rglob("*.py")))
 LOOK = """[ ! -e "$1/agent/__main__.py" ] || exec python3 "$1/agent" run_snapshot "$1"
 [ -e "$1/job.json" ] && echo '{"exists": true, "job": {}}' || echo '{"exists": false}'"""
 """Prints the snapshot of a run; the folder of an earlier version has no agent."""
+READ_WORD = 'for file; do [ ! -s "$file" ] || exec cat "$file"; done'
+KEEP_WORD = """set -eu; word=$1; shift
+for file; do mkdir -p "${file%/*}"; echo "$word" > "$file.new"; mv -f "$file.new" "$file"; done"""
+WORD = re.compile(r"[0-9a-f]{6}")
 ALIVE = ("preparing", "running")
 START_TIMEOUT_S = 60.0
 OBSERVE_TIMEOUT_S = 30.0
@@ -60,7 +66,7 @@ def start_job(hosts: Sequence[Host], cluster: ClusterFacts, secrets: Mapping[str
     launcher = hosts[0]
     images = on_all(hosts, lambda host: image_id(host, image.tag(container)) or "none") if container else ()
     send_data(hosts, cluster)
-    folder = RunFolder(cluster, images[0] if images else "", tuple(images))
+    folder = RunFolder(cluster, images[0] if images else "", tuple(images), _ensure_word(hosts, cluster))
     _ensure_secrets(launcher, folder, secrets)
     place(launcher, folder.path, folder.texts())
     before = observe(launcher, cluster).state
@@ -83,7 +89,7 @@ def _start_queued(login: Host, cluster: ClusterFacts, secrets: Mapping[str, str]
         if job.name != name:
             queue.end(login, job.number)
     send_data([login], cluster)
-    folder = RunFolder(cluster)
+    folder = RunFolder(cluster, word=_ensure_word([login], cluster))
     _ensure_secrets(login, folder, secrets)
     request = json.dumps(queue.request_of(cluster), sort_keys=True)
     place(login, folder.path, {REQUEST: request, **folder.texts()})
@@ -93,6 +99,20 @@ def _start_queued(login: Host, cluster: ClusterFacts, secrets: Mapping[str, str]
     note(f"run {cluster.run}: {queue.submit(login, cluster)}")
     queue.wait_until_granted(login, cluster)
     return "running" if before in ALIVE else "started"
+
+
+def _ensure_word(hosts: Sequence[Host], cluster: ClusterFacts) -> str:
+    """Return the run's word, which every host and the drive keep; draw one where the run begins.
+
+    The configuration alone names the run, so that without it the results of a second training would pass for those of the first.
+    """
+    files = RunFolder(cluster).word_files
+    found = on_all(hosts, lambda host: host.run(("sh", "-c", READ_WORD, "word", *files)).stdout.strip())
+    word = next(filter(WORD.fullmatch, found), None) or random.token_hex(3)
+    on_all(
+        hosts, lambda host: host.run(("sh", "-c", KEEP_WORD, "word", word, *files[: None if host is hosts[0] else 1]))
+    )
+    return word
 
 
 def _ensure_secrets(launcher: Host, folder: RunFolder, given: Mapping[str, str] | None) -> None:

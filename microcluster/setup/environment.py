@@ -23,6 +23,11 @@ PART_OF_MAKE = "MICROCLUSTER_PART_OF_MAKE"
 """Set for a verb that make runs; make prints the next command itself."""
 
 
+def fetched_folder(stack: str, run: str | None, word: str | None) -> Path:
+    """Return where one training of a run is on this computer: one more training of the same run does not overwrite it."""
+    return ARTIFACTS / stack / f"{run}-{word}"
+
+
 def child_environment(home: Home, base: Mapping[str, str] = os.environ) -> dict[str, str]:
     """Return ``base`` with the variables of ``environment.env`` and this project's commands first on PATH."""
     path = f"{VENV / 'bin'}{os.pathsep}{base.get('PATH', os.defpath)}"

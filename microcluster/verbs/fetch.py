@@ -11,12 +11,14 @@ import invoke
 from rich.filesize import decimal
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
+from microcluster.analysis.run_state import Outcome
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.kind import kind_of
 from microcluster.plain_text import count, note, say
 from microcluster.remote.download_run import RemoteFile, download, inventory
 from microcluster.remote.host import Host
-from microcluster.setup.environment import ARTIFACTS
+from microcluster.remote.job import observe
+from microcluster.setup.environment import fetched_folder
 from microcluster.verbs.command import STACK, UserMistake, is_part_of_make, print_json, suggest, verb
 from microcluster.verbs.screen import PlainConsole
 from microcluster.verbs.stack_outputs import cluster_of, launcher_of
@@ -26,7 +28,7 @@ MANIFEST = "manifest.json"
 
 @verb
 def fetch(context: invoke.Context, stack: str = STACK, json: bool = False) -> int:
-    """Download best model, newest checkpoint, configuration, logs and events of the run to artifacts/STACK/RUN."""
+    """Download best model, newest checkpoint, configuration, logs and events of the run to artifacts/STACK/RUN-WORD."""
     cluster = cluster_of(stack)
     launcher = launcher_of(cluster)
     note(f"reading the list of files of run {cluster.run} on {launcher.facts.name} ...")
@@ -35,9 +37,10 @@ def fetch(context: invoke.Context, stack: str = STACK, json: bool = False) -> in
         raise UserMistake(
             f"Stack {stack} has no run {cluster.run} on its launcher yet. Start it: make up STACK={stack}"
         )
-    folder = folder_of(cluster)
+    outcome = observe(launcher, cluster)
+    folder = fetched_folder(stack, cluster.run, outcome.word)
     downloaded = _download_all(launcher, files, folder)
-    _write_manifest(cluster, launcher, files, folder)
+    _write_manifest(cluster, outcome, files, folder)
     kind = kind_of(cluster.job.kind if cluster.job else None)
     if kind.translator:
         for name, text in kind.translator.board_files((folder / kind.config_file).read_text()).items():
@@ -60,11 +63,6 @@ def newest_step(files: tuple[RemoteFile, ...]) -> int | None:
     return max((file.step for file in files if file.step is not None), default=None)
 
 
-def folder_of(cluster: ClusterFacts) -> Path:
-    """Return the folder of a run on this computer."""
-    return ARTIFACTS / cluster.stack / str(cluster.run)
-
-
 def _download_all(launcher: Host, files: tuple[RemoteFile, ...], folder: Path) -> list[str]:
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
     with Progress(*columns, TimeRemainingColumn(), console=PlainConsole(stderr=True), transient=True) as progress:
@@ -72,12 +70,12 @@ def _download_all(launcher: Host, files: tuple[RemoteFile, ...], folder: Path) -
         return [f.path for f in files if download(launcher, f, folder, lambda count: progress.advance(whole, count))]
 
 
-def _write_manifest(cluster: ClusterFacts, launcher: Host, files: tuple[RemoteFile, ...], folder: Path) -> None:
+def _write_manifest(cluster: ClusterFacts, outcome: Outcome, files: tuple[RemoteFile, ...], folder: Path) -> None:
     facts = {
         "stack": cluster.stack,
         "run": cluster.run,
+        "word": outcome.word,
         "step": newest_step(files),
-        "from": str(launcher),
         "fetched": datetime.now(UTC).isoformat(timespec="seconds"),
         "files": [{"path": f.path, "size": f.size, "sha256": f.sha256, "what": f.what} for f in files],
     }

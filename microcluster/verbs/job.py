@@ -125,6 +125,7 @@ def status_facts(stack: str, cluster: ClusterFacts | None, outcome: Outcome, cos
     return {
         "stack": stack,
         "run": run,
+        "word": outcome.word,
         **{key: getattr(outcome, key) for key in keys},
         "checkpoint": max(outcome.checkpoints, default=None),
         "nodes": nodes,

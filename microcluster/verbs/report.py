@@ -25,9 +25,9 @@ from microcluster.plain_text import note, say
 from microcluster.remote import job as remote_job
 from microcluster.remote import run_export
 from microcluster.remote.run_export import Records
+from microcluster.setup.environment import fetched_folder
 from microcluster.verbs import compare_runs, run_text
 from microcluster.verbs.command import FAILED, STACK, UserMistake, is_part_of_make, print_json, sentence, verb
-from microcluster.verbs.fetch import folder_of
 from microcluster.verbs.job import status_facts
 from microcluster.verbs.money import CENT, Cost, account_of, cost_of, last_rental
 from microcluster.verbs.stack_outputs import cluster_of, launcher_of
@@ -67,7 +67,7 @@ def report(context: invoke.Context, stack: str = STACK, json: bool = False, runs
         "bill": bill,
         "malformed": records.malformed,
     }
-    folder = folder_of(cluster)
+    folder = fetched_folder(stack, outcome.run, outcome.word)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / FACTS).write_text(json_text.dumps(facts, indent=1, sort_keys=True, default=str) + "\n")
     link = link_of(cluster, outcome, records)

@@ -15,6 +15,7 @@ VALUES: dict[str, Any] = {
     **{
         "data": NOTHING,
         "run": "abcdef012345",
+        "word": "0a1b2c",
         "kind": "openseq2seq",
         "max_steps": 3,
         "print_steps": 100,

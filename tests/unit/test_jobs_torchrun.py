@@ -158,7 +158,7 @@ def test_the_first_node_alone_tracks_the_run_and_only_a_key_that_was_given_takes
     tmp_path: Path, node: str, key: bool, shown: str
 ) -> None:
     folder = launched(requirements=["wandb==0.15.9"])
-    run = replace(folder.run, secrets=str(tmp_path), path=str(tmp_path), wrapper=())
+    run = replace(folder.run, secrets=str(tmp_path), path=str(tmp_path), wrapper=(), word="0a1b2c")
     if key:
         (tmp_path / "WANDB_API_KEY").write_text(KEY)
     (agent, _) = folder.kind.processes(run, resume=False)
@@ -172,7 +172,7 @@ def test_the_first_node_alone_tracks_the_run_and_only_a_key_that_was_given_takes
         text=True,
         check=True,
     )
-    assert said.stdout == f"{shown}abcdef012345allow\n"
+    assert said.stdout == f"{shown}abcdef012345-0a1b2callow\n"
 
 
 def test_a_program_without_the_package_gets_no_variables_of_it_and_no_key() -> None:

@@ -10,6 +10,7 @@ import pytest
 from microcluster.home import Home
 from microcluster.lifecycle import unsaved_work
 from microcluster.lifecycle.unsaved_work import Stake, judge, machines_taken, save_before_destroy, save_before_update
+from microcluster.setup import environment
 from microcluster.setup.errors import MISTAKE, SetupError
 from microcluster.setup.progress import Stages
 
@@ -154,3 +155,21 @@ def test_an_update_is_previewed_only_where_a_run_could_be_lost(
     monkeypatch.setattr(unsaved_work, "why_machines_may_go", lambda home, stack: previewed.append(stack))
     save_before_update(Home(tmp_path, tmp_path), "v100", {}, Stages())
     assert previewed == previews
+
+
+def test_checkpoints_of_a_program_whose_steps_were_never_read_would_be_lost_too() -> None:
+    stake = judge({**RUNNING, "step": None}, None)
+    assert "no step was read, its newest checkpoint at 200; nothing of it was fetched" in str(stake)
+
+
+def test_the_same_run_trained_again_is_not_covered_by_what_was_fetched_of_the_first_training(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(environment, "ARTIFACTS", tmp_path)
+    first, again = ({**RUNNING, "word": word} for word in ("aaaaaa", "bbbbbb"))
+    folder = environment.fetched_folder("v100", first["run"], first["word"])
+    folder.mkdir(parents=True)
+    (folder / "manifest.json").write_text('{"step": 200, "fetched": "2026-11-21T10:00:00+00:00"}')
+    for status, lost in ((first, False), (again, True)):
+        monkeypatch.setattr(unsaved_work.commands, "status", lambda home, stack, status=status: status)
+        assert bool(unsaved_work.look(Home(tmp_path, tmp_path), "v100")) == lost

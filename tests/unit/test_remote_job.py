@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import subprocess
 from collections.abc import Sequence
@@ -70,3 +71,31 @@ def test_what_is_placed_in_the_runs_folder_is_what_observing_it_runs(tmp_path):
     folder = RunFolder(known, "sha256:1")
     job.place(Losing(0), folder.path, folder.texts())
     assert job.observe(Losing(0), known).max_steps == 300
+
+
+def test_one_training_keeps_its_word_and_another_of_the_same_configuration_gets_its_own(tmp_path):
+    first, other = (dataclasses.replace(CLUSTER, mount_point=str(tmp_path / name), run="abcdef012345") for name in "ab")
+    word = job._ensure_word([Losing(0)], first)
+    assert job._ensure_word([Losing(0)], first) == word
+    assert job._ensure_word([Losing(0)], other) != word
+    assert json.loads(RunFolder(first, word=word).texts()["job.json"])["word"] == word
+
+
+def test_a_training_keeps_its_word_when_all_of_its_machines_but_the_drive_are_new(tmp_path):
+    def on_machines(number):
+        return dataclasses.replace(
+            CLUSTER, mount_point=str(tmp_path / number), shared_mount=str(tmp_path / "drive"), run="abcdef012345"
+        )
+
+    assert job._ensure_word([Losing(0)], on_machines("1")) == job._ensure_word([Losing(0)], on_machines("2"))
+
+
+def test_a_word_that_is_none_is_not_believed_for_it_becomes_part_of_a_path_here(tmp_path):
+    known = dataclasses.replace(CLUSTER, mount_point=str(tmp_path), run="abcdef012345")
+    folder = tmp_path / "runs" / "abcdef012345"
+    folder.mkdir(parents=True)
+    (folder / "word").write_text("../../..\n")
+    assert job.WORD.fullmatch(job._ensure_word([Losing(0)], known))
+    text = RunFolder(known, word="../../..").texts()
+    job.place(Losing(0), str(folder), text)
+    assert job.observe(Losing(0), known).word == ""

@@ -19,6 +19,7 @@ def test_the_facts_of_status_are_the_contract():
     assert facts | {"nodes": [], "phase": None} == {
         "stack": "local",
         "run": "abcdef012345",
+        "word": None,
         "state": "running",
         "step": 10,
         "max_steps": 30,

@@ -1,6 +1,6 @@
 """Weights & Biases for a program that brings the package: offline in the run's folder, online with a key that was given.
 
-The run there has our run's id, so that an attempt that goes on continues its curves; offline it adds a folder of the same id. Only the first node takes part: a program that
+The run there has our run's id and word, so that an attempt that goes on continues its curves, and a second training does not; offline it adds a folder of the same id. Only the first node takes part: a program that
 starts it on each node would claim one run twice.
 """
 
@@ -29,5 +29,10 @@ def is_used(requirements: Sequence[str]) -> bool:
 
 def tracked(run: Run, command: Sequence[str]) -> tuple[str, ...]:
     """Return the words that start ``command`` with its settings; the key stays in its file until then."""
-    settings = ("WANDB_MODE=offline", f"WANDB_DIR={run.path}", f"WANDB_RUN_ID={run.id}", "WANDB_RESUME=allow")
+    settings = (
+        "WANDB_MODE=offline",
+        f"WANDB_DIR={run.path}",
+        f"WANDB_RUN_ID={run.id}-{run.word}",
+        "WANDB_RESUME=allow",
+    )
     return ("env", *settings, "sh", "-c", CHOOSE_MODE, f"{run.secrets}/{KEY}", *command)
