@@ -190,7 +190,8 @@ def test_no_secret_is_left_on_a_machine_or_in_the_state(product: Product, up: st
 def test_fetch_downloads_the_run_once(product: Product, up: str) -> None:
     first = product.facts("fetch")
     home = Path(first["folder"])
-    assert home == product.folder / "artifacts" / "local" / product.outputs()["microcluster"]["run"]
+    status = product.status("local")
+    assert home == product.folder / "artifacts" / "local" / f"{status['run']}-{status['word']}"
     assert {"record", "events", "newest checkpoint", "best model", "vocabulary"} == {f["what"] for f in first["files"]}
     for file in json.loads((home / "manifest.json").read_text())["files"]:
         assert hashlib.sha256((home / file["path"]).read_bytes()).hexdigest() == file["sha256"]
