@@ -20,7 +20,10 @@ def written() -> str:
     for page in sorted(FOLDER.glob("*.md")):
         if page != PAGE:
             title, *decisions = re.findall(r"^##? (.+)$", page.read_text(), re.MULTILINE)
-            parts.append(f"\n## [{title.removeprefix('Decisions: ')}]({page.name})\n\n" + "".join(f"- {each}\n" for each in decisions))
+            parts.append(
+                f"\n## [{title.removeprefix('Decisions: ')}]({page.name})\n\n"
+                + "".join(f"- {each}\n" for each in decisions)
+            )
     return "".join(parts)
 
 

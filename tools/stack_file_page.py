@@ -15,6 +15,7 @@ from microcluster.accounts.registry import ACCOUNTS, account_of
 from microcluster.config import rules
 from microcluster.config.model import Container
 from microcluster.jobs.kind import KINDS, kind_of
+from microcluster.jobs.own_program.section import OwnProgramSection
 
 PAGE = Path(__file__).parents[1] / "docs" / "stack-file.md"
 BEGIN, END = "<!-- from here: python -m tools.stack_file_page -->", "<!-- to here -->"
@@ -89,15 +90,21 @@ def tables() -> str:
             "",
         ]
     text += ["The container:", "", *HEAD, *_rows("container", Container, _origins("v100"))]
+    own_programs: list[str] = []
     for kind in KINDS:
-        own = _origins(STACKS[kind]) if kind in STACKS else {}
-        text += [
-            "",
-            f"With `kind: {kind}`:",
-            "",
-            *HEAD,
-            *_rows("job", kind_of(kind).section, own, OF_KINDS.get(kind, {})),
+        origins = _origins(STACKS[kind]) if kind in STACKS else {}
+        rows = [
+            row
+            for row in _rows("job", kind_of(kind).section, origins, OF_KINDS.get(kind, {}))
+            if "`job.kind`" not in row
         ]
+        if not issubclass(kind_of(kind).section, OwnProgramSection):
+            text += ["", f"With `kind: {kind}`:", "", *HEAD, *rows]
+        elif not own_programs:
+            own_programs = rows
+            text += ["", f"With `kind: {kind}`, and every other kind for your own program:", "", *HEAD, *rows]
+        elif other := [row for row in rows if row not in own_programs]:
+            text += ["", f"With `kind: {kind}` these instead, or besides:", "", *HEAD, *other]
     return "\n".join(text)
 
 

@@ -23,8 +23,8 @@ ROOT = Path(__file__).parents[1]
 PAGE, RESULTS, TESTS = ROOT / "docs" / "systems.md", ROOT / "artifacts" / "e2e.json", ROOT / "tests" / "e2e"
 BEGIN, END = "<!-- from here: python -m tools.systems_page -->", "<!-- to here -->"
 HEAD = [
-    "| system | stack | what runs | tried by | its result | dollars an hour | command |",
-    "|---|---|---|---|---|---|---|",
+    "| system | stack | what runs | tried by | its result | dollars an hour |",
+    "|---|---|---|---|---|---|",
 ]
 RESULT = re.compile(r"^\| [^|]+\| `(?P<stack>[^`]+)` \|[^|]+\|[^|]+\| (?P<result>[^|]+) \|", re.MULTILINE)
 
@@ -51,8 +51,9 @@ class Row:
         )
         runs = "a real training on an emulated account" if self.emulated else "[never run](never-run.md)"
         tried = f"`{self.test}`" if self.test else "nothing"
-        command = f"`make up STACK={name}`"
-        return f"| `{self.stack.job.kind}` on {account.title} | `{name}` | {runs} | {tried} | {self.result} | {dollars} | {command} |"
+        return (
+            f"| `{self.stack.job.kind}` on {account.title} | `{name}` | {runs} | {tried} | {self.result} | {dollars} |"
+        )
 
 
 def written(results: Mapping[str, Mapping[str, Any]]) -> str:

@@ -1,4 +1,4 @@
-"""Write a picture of what a command shows in a terminal: ``python -m tools.terminal_picture docs/panel.svg fab watch``."""
+"""Write a picture of what a command shows in a terminal: ``python -m tools.terminal_picture panel.svg fab watch``."""
 
 from __future__ import annotations
 

@@ -26,6 +26,9 @@ NEXT = {
     "make up STACK={stack} replaces a lost machine",
     "preparing-stalled": "Check the disk of the named node: fab ssh gpu-0 --stack {stack} -- df -h /data; then "
     + GO_ON,
+    "preparing": "See what failed: " + LOOK + ". " + GO_ON,
+    "training": "See how it ended: " + LOOK + ". " + GO_ON,
+    "supervisor-failed": "See what it was: " + LOOK + ". " + GO_ON,
     "placing": "fab resume --stack {stack} gives every machine the ranks' keys and missing files again",
     "environment": "Mend job.requirements or the repository in the stack file, then: make up STACK={stack}",
     "shared-folder": "See the drive on each machine: fab ssh gpu-0 --stack {stack} -- df -h; then " + GO_ON,

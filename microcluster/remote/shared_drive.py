@@ -21,7 +21,7 @@ SEEN_TIMEOUT_S = 30.0
 MOUNT_TIMEOUT_S = 60.0
 REFUSED = ("error(13)", "LOGON_FAILURE", "logon is invalid", "ACCESS_DENIED", "unknown user name or bad password")
 """In what mount.cifs and rclone print when the drive refuses the password."""
-# A directory cache of one second: with the default of five minutes a node resumes from what it saw before (launchers.md, 11).
+# A directory cache of one second: with the default of five minutes a node resumes from what it saw before.
 # The delay of five seconds before a closed file is written stays: without it a rename meets its own upload.
 RCLONE_OPTIONS = ("--vfs-cache-mode", "writes", "--dir-cache-time", "1s", "--allow-other", "--daemon")
 KERNEL, USER_SPACE = "the kernel's CIFS", "rclone, since this kernel has no CIFS"

@@ -25,7 +25,15 @@ OF_PREPARING = (
     "shared-folder",
     "preflight",
 )
-OF_SUPERVISORS = ("supervisor-gone", "supervisor-silent", "incomplete", *OF_PREPARING)
+OF_SUPERVISORS = (
+    "supervisor-gone",
+    "supervisor-silent",
+    "supervisor-failed",
+    "preparing",
+    "training",
+    "incomplete",
+    *OF_PREPARING,
+)
 OF_QUEUES = ("queue", walltime.CAUSE)
 
 
@@ -33,7 +41,7 @@ def test_every_cause_that_the_launcher_names_has_a_next_step_and_no_other_has():
     assert set(NEXT) == {*OF_ALARMS, *OF_SUPERVISORS, *OF_QUEUES}
 
 
-@pytest.mark.parametrize("cause", [*NEXT, "training"])
+@pytest.mark.parametrize("cause", [*NEXT, "unknown"])
 def test_the_next_step_names_a_command_with_the_stack(cause):
     said = next_step(Outcome("failed", cause=cause), "p100")
     assert re.search(r"(make \w+ STACK=p100|fab \w+ (\S+ )?--(stack|follow --stack) p100)", said)

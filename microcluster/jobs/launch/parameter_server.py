@@ -1,7 +1,7 @@
 """Workers over a parameter server: scheduler, servers and workers, each started on its node, held to the private network.
 
 Every process runs the same command; its role comes from the environment, and a server or scheduler never reaches the program's own
-code (launchers.md, 9). When one of them dies the others hang without a word, so any end but a good one ends the run.
+code. When one of them dies the others hang without a word, so any end but a good one ends the run.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Ranks over torchrun: one agent on every node, held to the private network. See docs/decisions/running-a-job.md.
 
-Nothing is restarted by torchrun, whose restarts hang (launchers.md, 8): an attempt ends with its first rank, and the supervisor goes
+Nothing is restarted by torchrun, whose restarts hang: an attempt ends with its first rank, and the supervisor goes
 on from a checkpoint.
 """
 
