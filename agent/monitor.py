@@ -50,7 +50,7 @@ class Monitor:
             print_steps=spec.print_steps,
         )
         granted = grant.read(run.folder)
-        self.walltime = walltime.Walltime(granted.ends_at, time.time()) if granted else None
+        self.walltime = walltime.Walltime(granted.ends_at, time.monotonic()) if granted else None
         self.looking = threading.Thread(target=self._look_on, daemon=True)
         self.copying = threading.Thread(target=Replicator(run, self.rules, self.over).keep, daemon=True)
 
@@ -189,7 +189,7 @@ class Monitor:
     def _is_over(self):
         """Whether the time that a queue granted is over, which the verdict then says."""
         newest = self.run.checkpoints.newest_whole() if self.walltime else None
-        sentence = self.walltime.verdict(time.time(), newest[0] if newest else None) if self.walltime else ""
+        sentence = self.walltime.verdict(time.monotonic(), newest[0] if newest else None) if self.walltime else ""
         if sentence:
             self.verdict = (walltime.CAUSE, sentence, [])
         return bool(sentence)

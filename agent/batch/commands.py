@@ -3,13 +3,15 @@
 import re
 from collections import namedtuple
 
-Job = namedtuple("Job", "number name state queue")
+Job = namedtuple("Job", "number name user state queue")
 Limits = namedtuple("Limits", "walltime_s nodes")
 """None for what a queue does not limit."""
 Node = namedtuple("Node", "name state processors")
 
 WAITING, LIVING = "QHW", "QHWRETS"
 """Letters of qstat: queued, held, waiting for a time; and beside these running, exiting, being moved, suspended."""
+USER_COLUMN = 15
+"""So many characters of a user's name qstat shows."""
 LIST, LIST_QUEUES, LIST_NODES = ["qstat"], ["qstat", "-q"], ["pbsnodes", "-a"]
 UNKNOWN_JOB = 15001 & 0xFF
 """With it Slurm's qstat ends where no job is shown, and after `-q`; with 8 where nobody answers."""
@@ -26,9 +28,27 @@ def number_of(job):
 
 
 def submit(request, script, log):
-    """Return the words that submit a script; all of `-l` stands in one, because of several only the last counts."""
+    """Return the words that submit a script; all of `-l` stands in one, because of several only the last counts.
+
+    `-r n`: Torque and Slurm may otherwise begin a job anew by themselves, after a node was lost for example.
+    """
     wanted = "nodes={nodes}:ppn={processors},walltime={walltime}".format(**request)
-    return ["qsub", "-N", request["name"], "-q", request["queue"], "-l", wanted, "-j", "oe", "-o", log, script]
+    return [
+        "qsub",
+        "-N",
+        request["name"],
+        "-q",
+        request["queue"],
+        "-l",
+        wanted,
+        "-r",
+        "n",
+        "-j",
+        "oe",
+        "-o",
+        log,
+        script,
+    ]
 
 
 def delete(number):
@@ -47,9 +67,14 @@ def jobs(text):
     found = []
     for line in below_dashes(text):
         words = line.split()
-        if len(words) >= 5 and words[0][0].isdigit():
-            found.append(Job(number_of(words[0]), words[1], words[-2], words[-1]))
+        if len(words) >= 6 and words[0][0].isdigit():
+            found.append(Job(number_of(words[0]), words[1], words[-4], words[-2], words[-1]))
     return found
+
+
+def is_of(job, user):
+    """Return whether a job is a user's."""
+    return job.user == user or (len(job.user) >= USER_COLUMN and user.startswith(job.user))
 
 
 def queues(text):

@@ -8,7 +8,7 @@ from agent.whole_file import write_whole
 
 
 class Grant:
-    """Nodes by name and address, in rank order; ``ends_at`` is when the run has to have ended, in seconds since 1970."""
+    """Nodes by name and address, in rank order; ``ends_at`` is when the run has to have ended, by the first node's monotonic clock."""
 
     def __init__(self, job, names, addresses, ends_at):
         self.job, self.names, self.addresses, self.ends_at = job, names, addresses, ends_at

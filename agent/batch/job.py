@@ -1,4 +1,6 @@
-"""Carry a run on the nodes that the queue granted, as the queue's job on the first of them. Argument: the run's folder.
+"""Carry a run on the nodes that the queue granted, as the queue's job on the first of them.
+
+Arguments: the run's folder, and the file in which the job's script has written down when it began.
 
 The supervisor is a child; this process bears no mark of the run, so that it can end whatever does, on every node, and write down
 that nothing is left. It ends the run when the person asks for it (a file), when the queue does (TERM), and before the walltime ends.
@@ -6,13 +8,15 @@ that nothing is left. It ends the run when the person asks for it (a file), when
 
 import json
 import os
+import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
 
 from agent import kill_run
-from agent.batch import ENDED, REQUEST, STOP, commands, grant, records
+from agent.batch import BEGUN, CHOSEN, ENDED, REQUEST, SECRETS, STOP, commands, grant, records
 from agent.parallel import parallel
 from agent.whole_file import write_whole
 
@@ -29,30 +33,58 @@ class Ended(Exception):
     """The queue ends the job."""
 
 
-def main(folder):
+def main(folder, life_path):
     os.environ.pop(kill_run.RUN_VARIABLE, None)
     with open(os.path.join(folder, REQUEST)) as file:
         request = json.load(file)
-    number, began = commands.number_of(os.environ["PBS_JOBID"]), time.time()
-    records.note(request, number, folder, started=began)
+    number, life = commands.number_of(os.environ["PBS_JOBID"]), records.Life(life_path)
+    records.note(request, number, folder)
+    # Also of what the login shell has taken, which a step of the clock would falsify by that much only.
+    ends_at = time.monotonic() + request["walltime"] - RESERVE_S - max(0.0, time.time() - life.facts["started"])
+    if not may_begin(folder, number):
+        life.note(ended=time.time())
+        return REFUSED
     code, names = 1, []
     try:
         signal.signal(signal.SIGTERM, on_term)
+        if os.path.exists(os.path.join(folder, STOP)):
+            raise Ended()
         with open(os.environ["PBS_NODEFILE"]) as file:
             names = commands.granted(file.read())
-        found = granted(folder, request, number, names, began + request["walltime"] - RESERVE_S)
+        life.note(nodes=len(names), seen=time.time())
+        found = granted(folder, request, number, names, ends_at)
         if found is None:
             return REFUSED
         grant.write(folder, found)
-        code = carry_out(folder, request["run"], found)
+        code = carry_out(folder, request["run"], found, life)
     except Ended:
         write_whole(os.path.join(folder, "stopped"), "")
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         left = end_everywhere(folder, request["run"], names)
         write_whole(os.path.join(folder, ENDED), json.dumps(left))
-        records.note(request, number, folder, ended=time.time())
+        remove_secrets(folder)
+        life.note(ended=time.time())
     return code
+
+
+def may_begin(folder, number):
+    """Return whether this job is the run's, and begins for the first time: what it began may live on where the queue lost a node."""
+    if records.first(os.path.join(folder, CHOSEN), number) != number:
+        print("job {} is not the one that carries out this run".format(number))
+        return False
+    mine = "{} {} {}".format(number, socket.gethostname(), os.getpid())
+    if records.first(os.path.join(folder, BEGUN), mine) == mine:
+        return True
+    if not os.path.exists(os.path.join(folder, "exit_code")):
+        sentence = "the queue began job {} again, which it was asked not to do; the next submission goes on from the last checkpoint"
+        refuse(folder, sentence.format(number))
+    return False
+
+
+def remove_secrets(folder):
+    """Remove the program's secrets from the site's disk; the next submission brings them again."""
+    shutil.rmtree(os.path.join(folder, SECRETS), ignore_errors=True)
 
 
 def granted(folder, request, number, names, ends_at):
@@ -72,14 +104,15 @@ def refuse(folder, sentence):
     write_whole(os.path.join(folder, "exit_code"), str(REFUSED) + "\n")
 
 
-def carry_out(folder, run, found):
+def carry_out(folder, run, found, life):
     """Let the supervisor carry out the run, until it ends or has to end; return its exit code."""
     argv = [sys.executable, os.path.join(folder, "agent"), "supervisor", "run", folder]
     environment = dict(os.environ, **{kill_run.RUN_VARIABLE: run})
     child = subprocess.Popen(argv, env=environment, stdin=subprocess.DEVNULL, cwd="/")
     while child.poll() is None:
-        if os.path.exists(os.path.join(folder, STOP)) or time.time() > found.ends_at + RESERVE_S / 2:
+        if os.path.exists(os.path.join(folder, STOP)) or time.monotonic() > found.ends_at + RESERVE_S / 2:
             raise Ended()
+        life.seen()
         time.sleep(LOOK_EVERY_S)
     return child.returncode
 

@@ -1,7 +1,7 @@
-"""End a run's job and prove it, on the login host. Argument: the run's folder. Prints one line of JSON.
+"""End a run's job and prove it, on the login host. Arguments: the run's folder, the owner (STACK-MARK). Prints one line of JSON.
 
 The job is asked first: it sees every process on its nodes, those too that have left its steps, which qdel would leave behind. Then
-the queue has to show that it is gone.
+the queue has to show that it is gone. The wish stays in the folder, so that a job that a slow qsub brings later ends itself.
 """
 
 import contextlib
@@ -9,39 +9,60 @@ import json
 import os
 import time
 
-from agent.batch import CACHE, ENDED, REQUEST, STOP, commands
-from agent.batch.asking import asked, own
+from agent.batch import CACHE, ENDED, REQUEST, STOP, asking, commands, records
+from agent.batch.job import remove_secrets
 
 ASKED_S, GONE_S, LOOK_EVERY_S = 60, 60, 1.0
+NOTHING = {"deleted": [], "left": [], "nodes": {}}
 
 
-def main(folder):
-    print(json.dumps(leave(folder)))
+def main(folder, owner):
+    asking.answer(lambda: leave(folder, owner))
 
 
-def leave(folder):
+def leave(folder, owner):
     """Return the jobs that would not go, and for each node why it is not proved that the run's processes have ended."""
-    with open(os.path.join(folder, REQUEST)) as file:
-        name = json.load(file)["name"]
-    there = own(commands.jobs(asked(commands.LIST)), name)
-    ended = os.path.join(folder, ENDED)
+    try:
+        with open(os.path.join(folder, REQUEST)) as file:
+            name = json.load(file)["name"]
+    except FileNotFoundError:
+        return NOTHING  # Nothing was ever submitted from there.
+    if living(name, folder, lambda whose: whose not in (None, owner)):
+        return NOTHING  # Another stack's, with a copy of our key: it carries out the same run in the same folder.
+    touch(os.path.join(folder, STOP))
+    with asking.locked():
+        return end(folder, name, lambda: living(name, folder, lambda whose: whose in (None, owner)))
+
+
+def living(name, folder, is_meant):
+    """Return the run's living jobs whose owners, by their records, are meant."""
+    jobs, known = asking.own(commands.jobs(asking.asked(commands.LIST)), name, folder), records.everything()
+    found = [(job, records.record_of(job, known)) for job in jobs]
+    return [job for job, record in found if is_meant(record and records.owner_of(record))]
+
+
+def end(folder, name, look):
+    there, ended = look(), os.path.join(folder, ENDED)
     if any(job.state not in commands.WAITING for job in there):
-        with open(os.path.join(folder, STOP), "w"):
-            pass
         wait_until(lambda: os.path.exists(ended), ASKED_S)
     for job in there:
-        asked(commands.delete(job.number), accept_any=True)
-    for each in (os.path.join(folder, "exit_code"), os.path.join(folder, "stopped")):
-        if os.path.exists(each):
-            break
-    else:
-        with open(os.path.join(folder, "stopped"), "w"):
-            pass
-    wait_until(lambda: not own(commands.jobs(asked(commands.LIST)), name), GONE_S)
+        asking.asked(commands.delete(job.number), accept_any=True)
+    if not any(os.path.exists(os.path.join(folder, each)) for each in ("exit_code", "stopped")):
+        touch(os.path.join(folder, "stopped"))
+    wait_until(lambda: not look(), GONE_S)
+    remove_secrets(folder)
     with contextlib.suppress(FileNotFoundError):
         os.remove(os.path.join(folder, CACHE))
-    left = [job.number for job in own(commands.jobs(asked(commands.LIST)), name)]
-    return {"deleted": [job.number for job in there], "left": left, "nodes": proof(ended, there)}
+    return {
+        "deleted": [job.number for job in there],
+        "left": [job.number for job in look()],
+        "nodes": proof(ended, there),
+    }
+
+
+def touch(path):
+    with open(path, "w"):
+        pass
 
 
 def proof(ended, there):

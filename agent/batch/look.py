@@ -6,15 +6,14 @@ import os
 import time
 
 from agent import run_snapshot
-from agent.batch import CACHE, REQUEST, commands, grant, records
-from agent.batch.asking import asked, own
+from agent.batch import CACHE, REQUEST, asking, commands, grant, records
 
 FRESH_S = 10
 """Who watches looks every second or two; the queue is asked less often."""
 
 
 def main(folder):
-    print(json.dumps(with_queue(run_snapshot.observe(folder), folder, time.time())))
+    asking.answer(lambda: with_queue(run_snapshot.observe(folder), folder, time.time()))
 
 
 def with_queue(seen, folder, now):
@@ -25,7 +24,7 @@ def with_queue(seen, folder, now):
     except FileNotFoundError:
         return seen
     jobs = [commands.Job(*job) for job in listed(folder, now)]
-    mine = own(jobs, request["name"])
+    mine = asking.own(jobs, request["name"], folder)
     if not mine:
         return dict(seen, alive=False)
     job, granted = mine[-1], grant.read(folder)
@@ -54,7 +53,7 @@ def listed(folder, now):
         if 0 <= now - os.path.getmtime(path) < FRESH_S:
             with open(path) as file:
                 return json.load(file)
-    rows = commands.jobs(asked(commands.LIST))
+    rows = commands.jobs(asking.asked(commands.LIST))
     with open(path + ".new", "w") as file:
         json.dump(rows, file)
     os.rename(path + ".new", path)

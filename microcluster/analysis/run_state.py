@@ -57,6 +57,8 @@ class Outcome:
     """Lines of its events that could not be read."""
     unit: str = "step"
     """What a step is: an update, or an epoch."""
+    ended_at: float | None = None
+    """When a finished run ended, in seconds since 1970."""
     saves: bool = True
     """Whether the program writes checkpoints; else a run that ends early starts over."""
     word: str | None = None
@@ -94,6 +96,7 @@ def judge(seen: Mapping[str, Any]) -> Outcome:
         saves=_saves(job),
         # It becomes a part of a path here, and the machine is not trusted.
         word=re.sub("[^0-9a-f]", "", job.get("word") or ""),
+        ended_at=next((e["t"] for e in reversed(events) if e["event"] == "end"), None) if state == "finished" else None,
         train_loss=losses[-1].get("loss") if losses else None,
         validation_loss=evaluated[-1].loss if evaluated else None,
         first_validation_loss=evaluated[0].loss if evaluated else None,

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from agent import program, spec
+from agent import batch, program, spec
 from agent.batch import grant
 from agent.kill_run import NO_RUNS, RUN_VARIABLE, STAGING_LABEL
 from microcluster.catalog.gpus import GPUS
@@ -71,8 +71,8 @@ class RunFolder:
 
     @property
     def secrets(self) -> str:
-        """The folder of the program's secrets: in memory, or in the person's home where nothing else is shared."""
-        return f"{self.payload.mount_point}/secrets" if self.payload.queue else SECRETS
+        """The folder of the program's secrets: in memory, or in the run's folder where nothing else is shared, until its job ends."""
+        return f"{self.path}/{batch.SECRETS}" if self.payload.queue else SECRETS
 
     @property
     def kind(self) -> JobKind:

@@ -7,6 +7,7 @@ import re
 import secrets as random
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -85,20 +86,41 @@ def _start_queued(login: Host, cluster: ClusterFacts, secrets: Mapping[str, str]
     assert cluster.run
     wait_for_ssh(login)
     name = queue.job_name(cluster.mark, cluster.run)
-    for job in queue.jobs_of(login, cluster.mark):  # A stack carries one run.
-        if job.name != name:
-            queue.end(login, job.number)
+    for job, record in queue.all_jobs(login, cluster.mark):
+        if record and record["stack"] != cluster.stack:  # It has a copy of our key.
+            _refuse_shared(login, cluster, job.number, record)
+        elif job.name != name:  # A stack carries one run.
+            queue.end(login, job)
     send_data([login], cluster)
     folder = RunFolder(cluster, word=_ensure_word([login], cluster))
-    _ensure_secrets(login, folder, secrets)
     request = json.dumps(queue.request_of(cluster), sort_keys=True)
     place(login, folder.path, {REQUEST: request, **folder.texts()})
-    before = observe(login, cluster).state
-    if before == "finished":
-        return before
+    before = observe(login, cluster)
+    if before.state == "finished":
+        note(_finished_before(cluster, before))
+        return before.state
+    _ensure_secrets(login, folder, secrets)
     note(f"run {cluster.run}: {queue.submit(login, cluster)}")
     queue.wait_until_granted(login, cluster)
-    return "running" if before in ALIVE else "started"
+    return "running" if before.state in ALIVE else "started"
+
+
+def _finished_before(cluster: ClusterFacts, found: Outcome) -> str:
+    """Say that nothing is trained now, and how it would be."""
+    when = f" at {datetime.fromtimestamp(found.ended_at, UTC):%Y-%m-%d %H:%M} UTC" if found.ended_at else ""
+    return (
+        f"run {cluster.run} finished{when}, and its folder is still there: nothing is trained now. To train it again: "
+        f"fab ssh --stack {cluster.stack} login -- rm -r {RunFolder(cluster).path}; make down; make up"
+    )
+
+
+def _refuse_shared(login: Host, cluster: ClusterFacts, number: str, record: Mapping[str, Any]) -> None:
+    """Refuse to carry out a run in a folder in which another stack's job does."""
+    if record["folder"] == RunFolder(cluster).path:
+        raise RemoteError(
+            f"starting run {cluster.run} on {login.facts.name}: job {number} of stack {record['stack']} carries it out in the same folder "
+            f"({record['folder']}). Give stack {cluster.stack} another cluster.folder, or keys of its own."
+        )
 
 
 def _ensure_word(hosts: Sequence[Host], cluster: ClusterFacts) -> str:

@@ -6,8 +6,10 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agent.batch import commands
-from agent.batch.records import FOLDER
+from agent.batch import SECRETS, commands
+from agent.batch.asking import LOCK_TIMEOUT_S, SUBMIT_TIMEOUT_S
+from agent.batch.leave import ASKED_S, GONE_S
+from agent.batch.records import FOLDER, owner_of, record_of
 from microcluster.analysis.run_state import place_in_queue
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.run_spec import RunFolder
@@ -22,7 +24,10 @@ INSIDE = f'[ ! -r ~/{PRELUDE_FILE} ] || . ~/{PRELUDE_FILE}; exec "$@"'
 WRITE_PRELUDE = 'umask 077; mkdir -p ~/.microcluster "$1" && cat > ~/' + PRELUDE_FILE
 MARK_BEGINS, RUN_DIGITS, NAME_LENGTH = "mc", 5, 15
 """Torque cuts a name after 15 characters: these, the mark's eight digits, and so many of the run's."""
-ASK_TIMEOUT_S, LEAVE_TIMEOUT_S = 90.0, 180.0
+ASK_TIMEOUT_S = 90.0
+SUBMIT_LIMIT_S = LOCK_TIMEOUT_S + SUBMIT_TIMEOUT_S + 2 * ASK_TIMEOUT_S
+LEAVE_LIMIT_S = LOCK_TIMEOUT_S + ASKED_S + GONE_S + 2 * ASK_TIMEOUT_S
+"""Each longer than what the agent there waits for, so that its own sentence arrives."""
 READ_RECORDS = (
     f'cd {FOLDER} 2>/dev/null && for file in */*.json; do [ ! -e "$file" ] || {{ cat "$file"; echo; }}; done; true'
 )
@@ -67,10 +72,16 @@ def prepare(host: Host, cluster: ClusterFacts) -> None:
         )
 
 
-def jobs_of(host: Host, mark: str) -> list[commands.Job]:
-    """Return the living jobs with a stack's mark."""
-    listed = commands.jobs(listing(host, commands.LIST))
-    return [job for job in listed if job.name.startswith(MARK_BEGINS + mark) and job.state in commands.LIVING]
+def jobs_of(host: Host, stack: str, mark: str) -> list[commands.Job]:
+    """Return the living jobs of a stack: this person's, with its mark, by their records where two stacks have one mark."""
+    return [job for job, record in all_jobs(host, mark) if record is None or record["stack"] == stack]
+
+
+def all_jobs(host: Host, mark: str = "") -> list[tuple[commands.Job, dict[str, Any] | None]]:
+    """Return this person's living jobs with a mark, or with any, each with its record; whoever else uses the name is left alone."""
+    listed, known = commands.jobs(listing(host, commands.LIST)), records(host)
+    mine = [job for job in listed if commands.is_of(job, host.user) and job.state in commands.LIVING]
+    return [(job, record_of(job, known)) for job in mine if job.name.startswith(MARK_BEGINS + mark)]
 
 
 def request_of(cluster: ClusterFacts) -> dict[str, Any]:
@@ -93,7 +104,7 @@ def request_of(cluster: ClusterFacts) -> dict[str, Any]:
 def submit(host: Host, cluster: ClusterFacts) -> str:
     """Submit the placed run, unless its job is in the queue already; return "submitted" or "found" with its number."""
     folder = RunFolder(cluster).path
-    answer = _agent(host, folder, "batch.submit")
+    answer = _agent(host, "batch.submit", folder, timeout_s=SUBMIT_LIMIT_S)
     if "refused" in answer:
         raise RemoteError(
             f"submitting run {cluster.run} on {host.facts.name}: the queue refused it: {answer['refused']}. Change the cluster section "
@@ -106,7 +117,7 @@ def look(host: Host, cluster: ClusterFacts) -> Mapping[str, Any]:
     """Return the snapshot of the run with its job's place in the queue."""
     folder = RunFolder(cluster).path
     script = '[ ! -e "$1/agent/__main__.py" ] && echo \'{"exists": false}\' || exec python3 "$1/agent" batch.look "$1"'
-    return json.loads(_last_line(inside(host, ("sh", "-c", script, "look", folder))))
+    return _answer(host, inside(host, ("sh", "-c", script, "look", folder)))
 
 
 def wait_until_granted(host: Host, cluster: ClusterFacts) -> None:
@@ -126,27 +137,38 @@ def wait_until_granted(host: Host, cluster: ClusterFacts) -> None:
 
 
 def leave(host: Host, cluster: ClusterFacts) -> dict[str, str]:
-    """End the run's job and its processes; return {node or job: reason} for what is not proved."""
-    return leave_folder(host, RunFolder(cluster).path)
+    """End the stack's job of the run and its processes; return {node or job: reason} for what is not proved."""
+    return _leave(host, RunFolder(cluster).path, f"{cluster.stack}-{cluster.mark}")
 
 
-def leave_folder(host: Host, folder: str) -> dict[str, str]:
-    """Do the same for the run in a folder."""
-    answer = _agent(host, folder, "batch.leave", LEAVE_TIMEOUT_S)
+def _leave(host: Host, folder: str, owner: str) -> dict[str, str]:
+    answer = _agent(host, "batch.leave", folder, owner, timeout_s=LEAVE_LIMIT_S)
     unclear = {node: why for node, why in answer["nodes"].items() if why}
     return unclear | {f"job {number}": "it is still in the queue" for number in answer["left"]}
 
 
 def records(host: Host) -> list[dict[str, Any]]:
-    """Return what every job of this person was asked and granted, as the jobs themselves wrote it down."""
-    lines = host.run(("sh", "-c", READ_RECORDS)).stdout.splitlines()
-    return [json.loads(line) for line in lines if line.startswith("{")]
+    """Return what this person's jobs were asked for, each with every start of it and its end, as the jobs wrote them down."""
+    lines = [json.loads(line) for line in host.run(("sh", "-c", READ_RECORDS)).stdout.splitlines() if line[:1] == "{"]
+    lives = sorted((line for line in lines if "submitted" not in line), key=lambda life: life["started"])
+    return [
+        {**line, "lives": [life for life in lives if (life["id"], life["name"]) == (line["id"], line["name"])]}
+        for line in lines
+        if "submitted" in line
+    ]
 
 
-def end(host: Host, number: str) -> dict[str, str]:
+def forget_secrets(host: Host, stack: str, mark: str) -> None:
+    """Remove the secrets of the stack's runs, which a job that was killed has left on the site's disk."""
+    folders = {each["folder"] for each in records(host) if (each["stack"], each["mark"]) == (stack, mark)}
+    if folders:
+        host.run(("rm", "-rf", *(f"{folder}/{SECRETS}" for folder in sorted(folders))))
+
+
+def end(host: Host, job: commands.Job) -> dict[str, str]:
     """End a job with its processes, and see it leave the queue; return {node or job: reason} for what is not proved."""
-    record = next((each for each in records(host) if each["id"] == number), None)
-    return leave_folder(host, record["folder"]) if record else _delete(host, number)
+    record = record_of(job, records(host))
+    return _leave(host, record["folder"], owner_of(record)) if record else _delete(host, job.number)
 
 
 def _delete(host: Host, number: str) -> dict[str, str]:
@@ -157,7 +179,7 @@ def _delete(host: Host, number: str) -> dict[str, str]:
         listed = commands.jobs(listing(host, commands.LIST))
         return not any(job.number == number and job.state in commands.LIVING for job in listed)
 
-    wait_until(f"the end of job {number}", gone, timeout_s=LEAVE_TIMEOUT_S, usual_s=10)
+    wait_until(f"the end of job {number}", gone, timeout_s=GONE_S, usual_s=10)
     return {f"the nodes of job {number}": "nothing is known of its processes"}
 
 
@@ -166,8 +188,16 @@ def waits(host: Host, cluster: ClusterFacts) -> bool:
     return bool(look(host, cluster).get("queue"))
 
 
-def _agent(host: Host, folder: str, module: str, timeout_s: float = ASK_TIMEOUT_S) -> dict[str, Any]:
-    return json.loads(_last_line(inside(host, ("python3", f"{folder}/agent", module, folder), timeout_s=timeout_s)))
+def _agent(host: Host, module: str, folder: str, *more: str, timeout_s: float) -> dict[str, Any]:
+    argv = ("python3", f"{folder}/agent", module, folder, *more)
+    return _answer(host, inside(host, argv, timeout_s=timeout_s))
+
+
+def _answer(host: Host, done: Completed) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(_last_line(done))
+    if "failed" in found:
+        raise RemoteError(f"asking the queue on {host.facts.name}: {found['failed']}")
+    return found
 
 
 def _last_line(done: Completed) -> str:

@@ -102,12 +102,14 @@ def prepare_queue(login: Host, cluster: ClusterFacts) -> None:
 
 
 def leave_queue(login: Host, cluster: ClusterFacts) -> str:
-    """Delete every job with the mark; return what was deleted, after the queue has shown that none is left."""
+    """Delete every job of the stack; return what was deleted, after the queue has shown that none is left."""
     wait_for_ssh(login)
-    there = queue.jobs_of(login, cluster.mark)
-    unclear = {what: why for job in there for what, why in queue.end(login, job.number).items()}
-    if queue.jobs_of(login, cluster.mark):
-        raise RemoteError(f"deleting the jobs with mark {cluster.mark}: {unclear}. Run the same command again.")
+    stack, mark = cluster.stack, cluster.mark
+    there = queue.jobs_of(login, stack, mark)
+    unclear = {what: why for job in there for what, why in queue.end(login, job).items()}
+    if queue.jobs_of(login, stack, mark):
+        raise RemoteError(f"deleting the jobs with mark {mark}: {unclear}. Run the same command again.")
+    queue.forget_secrets(login, stack, mark)
     for what, why in unclear.items():
         note(f"not proved on {what}: {why}")
     deleted = ", ".join(job.number for job in there)

@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any, NoReturn
 
 from agent.batch import commands
+from agent.batch.records import SEEN_EVERY_S
 from microcluster.remote import queue
 from microcluster.remote.host import Host
 from providers.rental.backend import Backend, Belonging, Claim, Found, Tell, Thing
@@ -39,7 +40,7 @@ class Queue(Backend):
 
     def list(self, kind: str, owner: Owner) -> Sequence[Thing]:
         """List the living jobs with the mark."""
-        return [self._thing(job, owner) for job in queue.jobs_of(self.login, owner.mark)]
+        return [self._thing(job, owner) for job in queue.jobs_of(self.login, owner.stack, owner.mark)]
 
     def find(self, kind: str, object_id: str, owner: Owner, *, fresh: bool, max_age_s: float = 0.0) -> Found:
         """Read one job; None when the queue does not show it as living."""
@@ -57,17 +58,16 @@ class Queue(Backend):
 
     def cancel(self, thing: Thing) -> Pending | None:
         """End the job with its processes, and see it leave the queue."""
-        self._end(thing.id)
+        self._end(thing.id, thing.owner)
         return None
 
     def everything(self) -> Sequence[Belonging]:
         """List the living jobs with any mark of this person's."""
-        records, found = {record["id"]: record for record in queue.records(self.login)}, []
-        for job in queue.jobs_of(self.login, ""):
-            record = records.get(job.number)
+        found = []
+        for job, record in queue.all_jobs(self.login):
             if record:
                 owner = Owner(record["stack"], record["mark"])
-                is_billed, since = record["started"] is not None, _moment(record["submitted"])
+                is_billed, since = job.state not in commands.WAITING, _moment(record["submitted"])
                 found.append(Belonging(JOB, job.number, job.name, owner, since, is_billed=is_billed))
             elif _mark_in(job.name):
                 found.append(Belonging(JOB, job.number, job.name, Owner(ANY_STACK, _mark_in(job.name))))
@@ -75,48 +75,54 @@ class Queue(Backend):
 
     def remove(self, kind: str, object_id: str, owner: Owner, deadline: Deadline, tell: Tell) -> None:
         """End one job that bears the mark."""
-        if any(job.number == object_id for job in queue.jobs_of(self.login, owner.mark)):
-            self._end(object_id)
+        self._end(object_id, owner)
 
     def charges(self, owner: Owner, known_ids: Iterable[str] = ()) -> Sequence[Charge]:
-        """List the node hours of every job that has started, by what the jobs themselves wrote down."""
-        living = {job.number for job in queue.jobs_of(self.login, owner.mark)}
-        mine = [
-            each
-            for each in queue.records(self.login)
-            if owner.has(Owner(each["stack"], each["mark"])) and each["started"]
+        """List the node hours of every start of every job, by what the jobs themselves wrote down."""
+        jobs, now = queue.jobs_of(self.login, owner.stack, owner.mark), datetime.now(UTC)
+        running = {job.number for job in jobs if job.state not in commands.WAITING}
+        return [
+            charge(record, number, now, is_running=record["id"] in running)
+            for record in queue.records(self.login)
+            if owner.has(Owner(record["stack"], record["mark"]))
+            for number in range(len(record["lives"]))
         ]
-        return [charge(record, is_open=record["id"] in living, now=datetime.now(UTC)) for record in mine]
 
     def _thing(self, job: commands.Job, owner: Owner) -> Thing:
         label = f"job {job.number} ({job.name})"
         return Thing(JOB, job.number, job.name, owner, label, is_billed=job.state not in commands.WAITING)
 
-    def _end(self, number: str) -> None:
-        unclear = queue.end(self.login, number)
-        still = [f"{what}: {why}" for what, why in unclear.items() if what.startswith("job ")]
+    def _end(self, number: str, owner: Owner) -> None:
+        jobs = [job for job in queue.jobs_of(self.login, owner.stack, owner.mark) if job.number == number]
+        unclear = [found for job in jobs for found in queue.end(self.login, job).items()]
+        still = [f"{what}: {why}" for what, why in unclear if what.startswith("job ")]
         if still:
             raise ProviderError(f"ending job {number}: {'; '.join(still)}. Run the same command again.")
 
 
-def charge(record: Mapping[str, Any], *, is_open: bool, now: datetime) -> Charge:
-    """Return the node hours of one job; one that the queue ended without a word counts until its walltime.
+def charge(record: Mapping[str, Any], number: int, now: datetime, *, is_running: bool) -> Charge:
+    """Return the node hours of one start of a job; one that was killed counts until shortly after it was last seen.
 
     Args:
-        is_open: whether the queue still shows it.
+        number: of the start, from 0.
+        is_running: whether the queue shows the job as running.
     """
-    began, nodes = _moment(record["started"]), record["nodes"]
-    latest = min(now.timestamp(), record["started"] + record["walltime"])
-    ended = None if is_open else _moment(record["ended"] or latest)
-    hours = Decimal(str(round((ended or now).timestamp() - record["started"]))) / HOUR_S
-    description = f"job {record['id']}: {nodes} nodes of queue {record['queue']}, run {record['run']}"
+    life, later = record["lives"][number], record["lives"][number + 1 :]
+    is_open = is_running and not later and "ended" not in life
+    latest = (now.timestamp(), life["started"] + record["walltime"], life.get("seen", life["started"]) + SEEN_EVERY_S)
+    until = life.get("ended", min(*latest, *(other["started"] for other in later)))
+    ended = now.timestamp() if is_open else max(life["started"], until)
+    nodes = life.get("nodes", record["nodes"])
+    again = f", started again ({number + 1})" if number else ""
+    description = f"job {record['id']}{again}: {nodes} nodes of queue {record['queue']}, run {record['run']}"
     rate = Decimal(nodes)
     return Charge(
-        *(record["id"], description, record["name"], JOB, began, ended, None),
+        *(record["id"], description, record["name"], JOB, _moment(life["started"])),
+        *(None if is_open else _moment(ended), None),
         hourly=True,
         per_hour=rate,
         per_month=Decimal(0),
-        so_far=hours * rate,
+        so_far=Decimal(str(round(ended - life["started"]))) / HOUR_S * rate,
         currency=CURRENCY,
     )
 

@@ -74,3 +74,8 @@ def test_another_up_changes_nothing_and_down_prints_the_node_hours_of_one_job(pr
     assert down.returncode == 0, down.stdout + down.stderr
     assert down.stdout.count(" 2 nodes of queue gpu") == 1
     assert "node hours" in down.stdout and ": 0\n" in down.stdout.split("open billing items")[1]
+
+
+def test_an_up_after_a_down_says_that_nothing_was_trained_and_how_it_would_be(product: Product, trained: str) -> None:
+    up = product.run(f"make up STACK={STACK}", UP_LIMIT_S)
+    assert "nothing is trained now. To train it again: fab ssh" in up.stdout

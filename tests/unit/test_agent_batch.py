@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
-from played_queue import PlayedQueue
+from played_queue import OWNER, REQUEST, PlayedQueue
 
-from agent.batch import commands, grant, job, leave, look, records, submit
+import agent
+from agent.batch import asking, commands, grant, job, leave, look, records, submit
 from agent.walltime import Walltime
 
 REAL = Path(__file__).parent / "real_queues"
+AGENT = Path(agent.__file__).parent
 MINE = "mc1f3a9c4200e11"
 SEEN = {"exists": True, "alive": False, "phase": "training", "silent_s": 3.0, "exit_code": 1, "stopped": False}
 
@@ -22,6 +27,11 @@ def queue(tmp_path, monkeypatch) -> PlayedQueue:
     return PlayedQueue(tmp_path, monkeypatch)
 
 
+def submitted(queue: PlayedQueue, folder: Path | None = None) -> dict:
+    with asking.locked() as lock:
+        return submit.find_or_submit(str(folder or queue.folder), lock)
+
+
 def real(name: str) -> str:
     return (REAL / name).read_text()
 
@@ -29,14 +39,14 @@ def real(name: str) -> str:
 def test_the_jobs_of_a_real_qstat_are_read_in_their_order():
     found = commands.jobs(real("slurm_qstat.txt"))
     assert [(each.number, each.state) for each in found] == [("1", "C"), ("2", "C"), ("3", "R"), ("4", "Q"), ("5", "Q")]
-    assert found[2] == commands.Job("3", MINE, "R", "gpu")
+    assert found[2] == commands.Job("3", MINE, "researcher", "R", "gpu")
 
 
 def test_a_number_is_the_same_with_and_without_the_name_of_torques_server():
     table = (
         "Job ID  Name User Time Use S Queue\n------- ---- ---- -------- - -----\n213061.sn-mgmt STDIN ykao 0 Q gpu\n"
     )
-    assert commands.jobs(table) == [commands.Job("213061", "STDIN", "Q", "gpu")]
+    assert commands.jobs(table) == [commands.Job("213061", "STDIN", "ykao", "Q", "gpu")]
     assert commands.submitted("213061.sn-mgmt.cm.cluster\n") == "213061"
 
 
@@ -77,27 +87,27 @@ def test_a_step_of_torque_carries_its_environment_and_prints_its_exit_code():
     assert words[-1].endswith("echo 'microcluster-step-exit '$?")
 
 
-def test_a_run_is_submitted_with_everything_in_one_option_l(queue):
-    assert submit.find_or_submit(str(queue.folder)) == {"job": "100", "new": True}
-    assert "-N mc1f3a9c4200e11 -q gpu -l nodes=2:ppn=4,walltime=7200" in queue.submissions[0]
+def test_a_run_is_submitted_with_everything_in_one_option_l_and_is_never_rerun_by_the_queue(queue):
+    assert submitted(queue) == {"job": "100", "new": True}
+    assert "-N mc1f3a9c4200e11 -q gpu -l nodes=2:ppn=4,walltime=7200 -r n" in queue.submissions[0]
 
 
 def test_a_run_whose_job_is_in_the_queue_is_not_submitted_again(queue):
-    submit.find_or_submit(str(queue.folder))
-    assert submit.find_or_submit(str(queue.folder)) == {"job": "100", "new": False}
+    submitted(queue)
+    assert submitted(queue) == {"job": "100", "new": False}
     assert len(queue.submissions) == 1
 
 
 def test_a_run_whose_last_job_is_over_is_submitted_again_without_what_that_left(queue):
     queue.has(f"7 {MINE} C gpu")
     (queue.folder / "exit_code").write_text("1\n")
-    assert submit.find_or_submit(str(queue.folder))["new"]
+    assert submitted(queue)["new"]
     assert not (queue.folder / "exit_code").exists()
 
 
 def test_what_the_queue_says_to_a_refused_run_is_handed_on(queue):
     (queue.here / "refusal").write_text("invalid partition specified: gpu\n")
-    assert submit.find_or_submit(str(queue.folder)) == {"refused": "invalid partition specified: gpu"}
+    assert submitted(queue) == {"refused": "invalid partition specified: gpu"}
 
 
 def test_a_waiting_run_shows_its_place_among_those_that_wait_in_its_queue(queue):
@@ -126,21 +136,23 @@ def test_a_running_run_shows_its_own_phase_and_the_silence_by_the_files_time(que
 
 
 def test_leaving_deletes_a_waiting_job_and_the_run_is_stopped(queue):
-    submit.find_or_submit(str(queue.folder))
-    assert leave.leave(str(queue.folder)) == {"deleted": ["100"], "left": [], "nodes": {}}
+    submitted(queue)
+    assert leave.leave(str(queue.folder), OWNER) == {"deleted": ["100"], "left": [], "nodes": {}}
     assert (queue.folder / "stopped").exists()
 
 
 def test_a_job_that_ended_without_a_word_of_its_processes_proves_nothing(queue, monkeypatch):
     monkeypatch.setattr(leave, "ASKED_S", 0)
     queue.has(f"4 {MINE} R gpu")
-    assert leave.leave(str(queue.folder))["nodes"] == {"the nodes of job 4": "it ended without a word of its processes"}
+    assert leave.leave(str(queue.folder), OWNER)["nodes"] == {
+        "the nodes of job 4": "it ended without a word of its processes"
+    }
 
 
 def test_a_running_job_is_asked_first_and_says_what_became_of_each_node(queue, monkeypatch):
     queue.has(f"4 {MINE} R gpu")
     (queue.folder / "nodes_ended.json").write_text(json.dumps({"sn01": "", "sn02": "processes [7] would not end"}))
-    assert leave.leave(str(queue.folder))["nodes"]["sn02"] == "processes [7] would not end"
+    assert leave.leave(str(queue.folder), OWNER)["nodes"]["sn02"] == "processes [7] would not end"
     assert (queue.folder / "stop_asked").exists()
 
 
@@ -151,10 +163,153 @@ def test_fewer_nodes_than_asked_for_end_the_run_with_a_named_cause(queue):
     assert failure == {"cause": "queue", "sentence": "the queue granted 1 and not 2 nodes", "lines": []}
 
 
-def test_a_record_keeps_what_it_knows_and_takes_what_is_new(queue):
-    request = {"stack": "dev", "mark": "1f3a9c42"}
-    records.note(request, "4", "/f", started=10.0)
-    assert records.note(request, "4", "/f", started=99.0, ended=20.0)["started"] == 10.0
+def test_a_records_first_writer_wins_however_many_write_it(queue):
+    first = records.note(REQUEST, "4", "/f")
+    assert records.note({**REQUEST, "nodes": 7}, "4", "/g") == first
+    assert [each["nodes"] for each in records.everything()] == [2]
+
+
+def test_a_slow_qsub_keeps_the_next_command_waiting_although_its_caller_was_killed(queue):
+    queue.does("slow", "2")
+    caller = subprocess.Popen([sys.executable, str(AGENT), "batch.submit", str(queue.folder)])
+    while not (queue.home / ".microcluster/jobs" / OWNER / f"{MINE}.json").exists():
+        time.sleep(0.01)
+    caller.kill()
+    caller.wait()
+    assert submitted(queue) == {"job": "100", "new": False}
+    assert len(queue.submissions) == 1
+
+
+def test_an_earlier_command_that_never_ends_is_named_after_a_limit(queue, monkeypatch, capsys):
+    monkeypatch.setattr(asking, "LOCK_TIMEOUT_S", 0)
+    with asking.locked():
+        submit.main(str(queue.folder))
+    assert "Run the same command again" in json.loads(capsys.readouterr().out)["failed"]
+    assert queue.submissions == []
+
+
+def test_of_two_jobs_that_one_qsub_has_made_one_is_left(queue):
+    queue.does("twice")
+    assert submitted(queue) == {"job": "100", "new": True}
+    assert queue.living == ["100"]
+
+
+def test_a_job_that_came_late_does_not_take_the_place_of_the_one_that_has_carried_out_the_run(queue):
+    queue.does("twice")
+    submitted(queue)
+    queue.has(f"100 {MINE} C gpu", f"101 {MINE} Q gpu")
+    (queue.here / "twice").unlink()
+    assert submitted(queue) == {"job": "102", "new": True}
+    assert queue.living == ["102"]
+
+
+def test_a_strangers_job_of_the_same_name_is_neither_found_nor_deleted(queue):
+    queue.has(f"7 {MINE} R gpu stranger")
+    assert submitted(queue)["new"]
+    assert leave.leave(str(queue.folder), OWNER)["deleted"] == ["101"]
+    assert queue.living == ["7"]
+
+
+def test_the_job_of_a_stack_with_a_copied_key_in_another_folder_is_neither_found_nor_deleted(queue, tmp_path):
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "request.json").write_text(json.dumps({**REQUEST, "stack": "copy"}))
+    assert submitted(queue, other)["new"]
+    assert submitted(queue)["new"]
+    assert leave.leave(str(other), "copy-1f3a9c42")["deleted"] == ["100"]
+    assert queue.living == ["101"]
+
+
+def test_the_job_of_another_stack_in_the_same_folder_is_not_ended(queue):
+    submitted(queue)
+    assert leave.leave(str(queue.folder), "copy-1f3a9c42") == leave.NOTHING
+    assert (queue.living, (queue.folder / "stop_asked").exists()) == (["100"], False)
+
+
+def test_a_job_whose_qsub_lost_its_caller_is_known_by_the_intent_of_its_submission(queue):
+    records.intend(REQUEST, str(queue.folder))
+    found = records.record_of(commands.Job("100", MINE, "me", "Q", "gpu"), records.everything())
+    assert (found["stack"], found["id"], found["folder"]) == ("dev", None, str(queue.folder))
+
+
+def test_a_number_that_the_site_gives_out_again_is_not_the_old_job(queue):
+    records.note({**REQUEST, "name": "mc1f3a9c42fffff"}, "100", "/old")
+    assert records.record_of(commands.Job("100", MINE, "me", "Q", "gpu"), records.everything()) is None
+
+
+def begun(queue: PlayedQueue, number: str) -> tuple[int, dict]:
+    """Run the script of a job as the queue does; return its exit code and the last life that was written down."""
+    environment = {**os.environ, "PBS_JOBID": f"{number}.master", "PBS_NODEFILE": "/nowhere"}
+    code = subprocess.run(["/bin/bash", str(queue.folder / "job.sh")], env=environment, check=False).returncode
+    lives = sorted((queue.home / ".microcluster/jobs" / OWNER).glob(f"{number}.*.json"), key=os.path.getmtime)
+    return code, json.loads(lives[-1].read_text()) if lives else {}
+
+
+@pytest.fixture
+def with_agent(queue):
+    (queue.folder / "agent").symlink_to(AGENT)
+    submitted(queue)
+    return queue
+
+
+def test_a_job_that_is_not_the_chosen_one_ends_itself_and_leaves_the_run_alone(with_agent):
+    code, life = begun(with_agent, "555")
+    assert code == job.REFUSED and life["ended"] >= life["started"]
+    assert not (with_agent.folder / "nodes_ended.json").exists()
+
+
+def test_a_job_that_the_queue_begins_again_ends_itself_and_every_start_is_written_down(with_agent):
+    (with_agent.folder / "begun_job").write_text("100 sn01 7")
+    code, life = begun(with_agent, "100")
+    assert code == job.REFUSED and "ended" in life
+    assert "began job 100 again" in json.loads((with_agent.folder / "failure.json").read_text())["sentence"]
+
+
+def test_a_job_that_a_slow_qsub_brings_after_the_run_was_left_ends_itself(with_agent):
+    (with_agent.folder / "stop_asked").touch()
+    code, life = begun(with_agent, "100")
+    assert "ended" in life and (with_agent.folder / "stopped").exists()
+
+
+def test_a_job_whose_modules_are_not_there_is_on_the_receipt_with_its_end(with_agent):
+    (with_agent.home / ".microcluster/prelude").write_text("exit 3\n")
+    code, life = begun(with_agent, "100")
+    assert (code, life["name"]) == (3, MINE) and life["ended"] >= life["started"]
+
+
+def test_the_programs_secrets_go_with_the_job_and_with_the_run(with_agent):
+    secrets = with_agent.folder / "secrets"
+    for end in (lambda: begun(with_agent, "100"), lambda: leave.leave(str(with_agent.folder), OWNER)):
+        secrets.mkdir()
+        (secrets / "WANDB_API_KEY").write_text("x")
+        (with_agent.folder / "stop_asked").touch()
+        end()
+        assert not secrets.exists()
+
+
+def test_a_step_of_the_clock_does_not_move_the_end_of_the_walltime(queue, monkeypatch):
+    request, now = {"nodes": 1, "interface": "lo"}, time.monotonic()
+    monkeypatch.setattr(job, "on_node", lambda *words: (0, "10.0.0.1"))
+    found = job.granted(str(queue.folder), request, "4", ["sn01"], now + 5)
+    monkeypatch.setattr(time, "time", lambda: 4e9)
+    monkeypatch.setattr(job, "LOOK_EVERY_S", 0.01)
+    monkeypatch.setattr(job.subprocess, "Popen", lambda *_, **__: Child())
+    assert job.carry_out(str(queue.folder), "r", found, Alive()) == 0
+
+
+class Child:
+    """A supervisor that ends after some looks."""
+
+    looks, returncode = 0, 0
+
+    def poll(self):
+        self.looks += 1
+        return 0 if self.looks > 5 else None
+
+
+class Alive:
+    def seen(self) -> None:
+        """Nothing is written down."""
 
 
 def test_the_addresses_of_granted_nodes_take_the_place_of_what_stands_for_them():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 from test_queue_section import parsed
 
+from agent.batch import commands
 from components.cluster import cluster_facts_of
 from components.job import job_of
 from microcluster.analysis.run_state import judge, place_in_queue
@@ -19,19 +21,22 @@ from microcluster.jobs.run_spec import RunFolder
 from microcluster.jobs.values import Queue, World
 from microcluster.remote import login, queue
 from microcluster.remote.errors import Completed, RemoteError
+from providers.pbs.backend import Queue as Queue_
 from providers.pbs.backend import charge
+from providers.rental.owner_mark import Owner as OwnerMark
 
 REAL = Path(__file__).parent / "real_queues"
 KEY = "AAAAC3NzaC1lZDI1NTE5AAAAILsOlZAFTGTKMTVqVmTxpTLMhKVBLCFMzGR1cUCqqxRf"
 RECORD = {
     **{"id": "7", "name": "mc1f3a9c4200e11", "stack": "dev", "mark": "1f3a9c42", "run": "00e11aabbccd", "queue": "gpu"},
-    **{"nodes": 2, "walltime": 7200, "started": 0.0, "ended": None},
+    **{"nodes": 2, "walltime": 7200, "submitted": 0.0, "folder": "/f"},
 }
 
 
 class Site:
     """A login host that answers with what real commands printed."""
 
+    user = "researcher"
     facts = Host("login", "login", "192.0.2.9", "192.0.2.9", "")
 
     def run(self, argv, *, stdin="", timeout_s=0.0, accept=(0,)) -> Completed:
@@ -97,13 +102,31 @@ def test_a_jobs_name_has_the_mark_and_is_not_cut_by_torque():
     assert len(name) == queue.NAME_LENGTH
 
 
-def test_only_living_jobs_with_the_mark_are_a_stacks_own():
-    class Busy(Site):
-        def run(self, argv, **options) -> Completed:
-            return Completed(0, (REAL / "slurm_qstat.txt").read_text(), "")
+class Busy(Site):
+    """A queue with jobs, and what this person's jobs have written down."""
 
-    assert [job.number for job in queue.jobs_of(Busy(), "1f3a9c42")] == ["3", "4", "5"]
-    assert queue.jobs_of(Busy(), "00000000") == []
+    def __init__(self, *written: dict) -> None:
+        self.written = "".join(f"{json.dumps(each)}\n" for each in written)
+
+    def run(self, argv, **options) -> Completed:
+        return Completed(0, (REAL / "slurm_qstat.txt").read_text() if "qstat" in argv else self.written, "")
+
+
+def test_only_living_jobs_with_the_mark_are_a_stacks_own():
+    assert [job.number for job in queue.jobs_of(Busy(), "dev", "1f3a9c42")] == ["3", "4", "5"]
+    assert queue.jobs_of(Busy(), "dev", "00000000") == []
+
+
+def test_of_two_stacks_with_one_key_each_has_the_jobs_of_its_own_records():
+    busy = Busy(RECORD | {"id": "3", "stack": "copy"})
+    assert [job.number for job in queue.jobs_of(busy, "dev", "1f3a9c42")] == ["4", "5"]
+    assert [each.owner.stack for each in Queue_(busy).everything()][0] == "copy"
+
+
+def test_a_strangers_jobs_of_the_same_names_are_nobodys_of_ours():
+    busy = Busy()
+    busy.user = "somebody"
+    assert queue.all_jobs(busy) == []
 
 
 def test_the_place_in_the_queue_is_a_sentence():
@@ -128,28 +151,38 @@ def test_an_address_that_the_queue_has_not_granted_yet_is_no_public_one():
 
 
 @pytest.mark.parametrize(
-    ("record", "is_open", "hours"),
+    ("life", "is_running", "hours"),
     [
-        (RECORD | {"ended": 1800.0}, False, Decimal(1)),
-        (RECORD, True, Decimal("1.5")),
-        (RECORD | {"walltime": 900}, False, Decimal("0.5")),
+        ({"ended": 1800.0}, False, Decimal(1)),
+        ({"seen": 2690.0}, True, Decimal("1.5")),
+        ({"seen": 1780.0}, False, Decimal(1)),
+        ({"seen": 1780.0, "nodes": 1}, False, Decimal("0.5")),
     ],
 )
-def test_the_receipt_counts_the_hours_of_every_node_until_the_job_or_its_walltime_ended(record, is_open, hours):
-    found = charge(record, is_open=is_open, now=datetime.fromtimestamp(2700, UTC))
-    assert (found.so_far, found.per_hour, found.currency, found.is_open) == (hours, 2, "node hours", is_open)
+def test_the_receipt_counts_the_hours_of_every_node_until_the_job_ended_or_was_last_seen(life, is_running, hours):
+    record = RECORD | {"lives": [{"started": 0.0, **life}]}
+    found = charge(record, 0, datetime.fromtimestamp(2700, UTC), is_running=is_running)
+    assert (found.so_far, found.currency, found.is_open) == (hours, "node hours", is_running)
+
+
+def test_every_start_of_a_job_is_on_the_receipt():
+    lives = [{"id": "7", "name": RECORD["name"], "started": began, "ended": began + 1800} for began in (9000.0, 0.0)]
+    found = Queue_(Busy(RECORD, *lives)).charges(OwnerMark("dev", "1f3a9c42"))
+    assert [(each.so_far, "started again" in each.description) for each in found] == [(1, False), (1, True)]
 
 
 def test_a_job_without_a_record_is_deleted_and_nothing_is_claimed_of_its_processes():
     class Login(Site):
-        jobs = "7 mc1f3a9c4200e11 me 00:00:00 R gpu\n"
+        jobs = "7 mc1f3a9c4200e11 researcher 00:00:00 R gpu\n"
 
         def run(self, argv, **options) -> Completed:
             if "qdel" in argv:
                 self.jobs = ""
             return Completed(0, f"---- ----\n{self.jobs}" if "qstat" in argv else "", "")
 
-    assert queue.end(Login(), "7") == {"the nodes of job 7": "nothing is known of its processes"}
+    assert queue.end(Login(), commands.Job("7", "mc1f3a9c4200e11", "researcher", "R", "gpu")) == {
+        "the nodes of job 7": "nothing is known of its processes"
+    }
 
 
 def test_a_node_that_ends_its_processes_does_not_mark_the_one_folder_of_the_run_as_stopped():
