@@ -6,10 +6,15 @@ Arguments: the run's folder, the data set's folder. A file that is still being w
 import hashlib
 import json
 import os
+import subprocess
 import sys
 
 from agent import shared_folder, spec
+from agent.checkpoint_parts import OVER
 from agent.checkpoints import checkpoints_of
+from agent.replicator import LIMITED
+from agent.run_snapshot import is_alive
+from agent.runtimes import runtime_of
 
 RECORDS = (
     "job.json",
@@ -60,6 +65,21 @@ def names_below(folder, inner):
     return sorted(os.path.relpath(path, folder) for path in found)
 
 
+def gather(folder):
+    """Bring what other nodes have written of checkpoints since the run ended; while it goes on, its supervisor does."""
+    run = spec.read(os.path.join(folder, spec.FILE))
+    others = run.addresses[1:]
+    if others and not run.shared and checkpoints_of(run, "").any_node_writes and not is_alive(folder):
+        argv = runtime_of(run).here(LIMITED + run.gather + [OVER] + others, False)
+        options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+        done = subprocess.run(argv, check=False, **options)
+        if done.returncode:
+            print(
+                "what other machines have of the newest checkpoint is not here: " + done.stdout.decode()[-300:],
+                file=sys.stderr,
+            )
+
+
 def described(root, name, what):
     path = os.path.join(root, name)
     size = os.path.getsize(path)
@@ -83,4 +103,5 @@ def main(folder, data, *names):
     silent = shared_folder.why_checkpoints_silent(folder)
     if silent:
         sys.exit("the drive with the checkpoints does not answer: " + silent)
+    gather(folder)
     print(json.dumps(inventory(folder, data, names)))

@@ -33,6 +33,7 @@ class Monitor:
         self.run, self.explains = run, explains
         self.last_lines = {}
         self.verdict = self.dead = None
+        self.killed = False
         self.over, self.call = threading.Event(), threading.Event()
         self.lock = threading.Lock()
         self.raised, self.sampled_at, self.began = {}, float("-inf"), time.monotonic()
@@ -94,6 +95,11 @@ class Monitor:
                     self.verdict = (cause, found[cause], self.lines(cause))
         return self.verdict
 
+    def ended_before_a_step(self):
+        """Whether a program went on from a checkpoint that only it can check, and gave up by itself before its first step."""
+        early = self.rules.step is None and time.monotonic() - self.began < health_rules.START_S
+        return early and not self.killed and self.run.resumed is not None and self.run.checkpoints.any_node_writes
+
     def silent(self):
         """Return (cause, sentence, lines) when the ranks have ended and a machine does not answer any more, else None.
 
@@ -148,6 +154,7 @@ class Monitor:
             node = node or (self._node_with(event["process"]) if "process" in event else self._node_of(event["rank"]))
             how = "signal " + str(event["signal"]) if "signal" in event else "exit code " + str(event["exit_code"])
             self.dead = event.get("process", event.get("rank"))
+            self.killed = "signal" in event
             who = event.get("process") or "rank {}".format(event["rank"])
             return dict(event, node=node, text="{} on {} ended with {}".format(who, node, how))
         if event["event"] == health_rules.NODE_LOST:

@@ -27,13 +27,14 @@ def prepare(run):
     try:
         if not run.spec.shared:
             resume.bring_back(run)
+            resume.gather(run)
         checkpoint = resume.latest_checkpoint(run)
     except resume.NotBroughtBack as failed:
         raise Failed("not-brought-back", failed.args[0], 1, []) from failed
     run.keep_ballast()
-    place(run, checkpoint)
+    place(run, [] if run.spec.shared else checkpoint)
     if run.spec.shared:
-        shared_folder.compare(run)
+        shared_folder.compare(run, checkpoint)
     return run.resumed is not None
 
 

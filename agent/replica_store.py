@@ -2,7 +2,7 @@
 
 The replica is a folder of files with a manifest. A new one grows beside it, shares by hard links what both hold, and takes its
 place by renaming one symbolic link: at any moment one whole replica is there, and files that the program has removed since go
-with the older folder. Arguments: the run's folder and ``missing``, ``receive NAME...``, ``step`` or ``send``.
+with the older folder. Arguments: the run's folder and ``missing``, ``receive``, ``step`` or ``send``.
 """
 
 import hashlib
@@ -32,22 +32,28 @@ def missing(run):
     for name, wanted in sorted(manifest["files"].items()):
         here, there = os.path.join(before, name), os.path.join(slot, name)
         os.makedirs(os.path.dirname(there), exist_ok=True)
+        own = os.path.join(run, name)
         if known.get(name) == wanted and os.path.exists(here) and os.path.getsize(here) == wanted[0]:
             os.link(here, there)
+        elif os.path.isfile(own) and os.path.getsize(own) == wanted[0] and digest(own) == wanted[1]:
+            shutil.copyfile(
+                own, there
+            )  # A part that this node has written; no link, for the program may write to it again.
         else:
             absent.append(name)
     with open(os.path.join(slot, MANIFEST), "w") as file:
-        json.dump(manifest, file)
+        json.dump(dict(manifest, absent=absent), file)
     print(json.dumps(absent))
 
 
-def receive(run, *names):
+def receive(run):
     """Complete the replica from the archive on standard input, and replace the one before."""
     slot = free_slot(run)
     path = os.path.join(run, slot)
     subprocess.check_call(["tar", "-C", path, "-xf", "-"])
-    files = read_manifest(path)["files"]
-    for name in names:
+    manifest = read_manifest(path)
+    files = manifest["files"]
+    for name in manifest["absent"]:
         if digest(os.path.join(path, name)) != files[name][1]:
             raise CopyFailed(name + " arrived with another hash")
     os.sync()

@@ -14,6 +14,7 @@ from agent import program, spec
 from agent.checkpoints import checkpoints_of
 from agent.replica_store import LINK, MARK, CopyFailed, digest, read_manifest
 from agent.runtimes import runtime_of
+from agent.whole_file import write_whole
 
 NONE = "none"
 """What is printed for a node without a replica; no output at all is no answer."""
@@ -27,6 +28,8 @@ STILL = "still/"
 SUMS = "sums.json"
 """The hashes of what was copied before: a best model is read once, however often the newest checkpoint changes."""
 
+BROUGHT = "brought"
+"""Where a replica arrives. It is still there after a fetch that was killed, which may have put half a checkpoint in its place."""
 LOOK = """
 import os, sys
 try:
@@ -48,15 +51,20 @@ def copy(run, node, step, *names):
     files = described(run, list(names) + frozen_records(run))
     manifest = {"step": int(step), "files": files}
     absent = json.loads(on(run, node, ["missing"], json.dumps(manifest)).splitlines()[-1])
-    tar = subprocess.Popen(["tar", "-C", run, "-cf", "-", "-T", os.devnull] + absent, stdout=subprocess.PIPE)
+    send_files(run, absent, lambda archive: on(run, node, ["receive"], archive))
+    print(MARK + json.dumps({"bytes": sum(files[name][0] for name in absent), "files": len(absent)}))
+
+
+def send_files(run, names, receive):
+    """Let ``receive`` read an archive of files."""
+    tar = subprocess.Popen(["tar", "-C", run, "-cf", "-", "-T", os.devnull] + names, stdout=subprocess.PIPE)
     try:
-        on(run, node, ["receive"] + absent, tar.stdout)
+        receive(tar.stdout)
     finally:
         tar.stdout.close()
         code = tar.wait()
     if code:
         raise CopyFailed("reading the files to be copied ended with exit code " + str(code))
-    print(MARK + json.dumps({"bytes": sum(files[name][0] for name in absent), "files": len(absent)}))
 
 
 def copied(run, node):
@@ -67,7 +75,7 @@ def copied(run, node):
 
 def fetch(run, node):
     """Take the copy of ``node`` back, after a look at every hash; what is spoilt stays away."""
-    brought = os.path.join(run, "brought")
+    brought = os.path.join(run, BROUGHT)
     shutil.rmtree(brought, ignore_errors=True)
     os.mkdir(brought)
     try:
@@ -81,11 +89,12 @@ def take_over(run, node, brought):
     given = subprocess.Popen(words(run, node, ["send"]), stdout=subprocess.PIPE)
     code = subprocess.call(["tar", "-C", brought, "-xf", "-"], stdin=given.stdout)
     given.stdout.close()
-    if given.wait() or code:
+    files = {} if given.wait() or code else read_manifest(brought)["files"]
+    if not files or not all(os.path.exists(os.path.join(brought, name)) for name in files):
         raise CopyFailed("the copy of " + node + " did not arrive whole")
-    files = read_manifest(brought)["files"]
-    spoilt = set(stem(name) for name in files if digest(os.path.join(brought, name)) != files[name][1])
-    sound = [name for name in sorted(files) if stem(name) not in spoilt]
+    whose = owners(run, brought)
+    spoilt = set(whose.get(name, name) for name in files if digest(os.path.join(brought, name)) != files[name][1])
+    sound = [name for name in sorted(files) if whose.get(name, name) not in spoilt]
     lists = ["logdir/" + name for name in checkpoints_of(spec.read(os.path.join(run, spec.FILE)), run).lists]
     if all(name.startswith(STILL) or name in lists for name in sound):
         raise Spoilt(" and ".join(sorted(spoilt)) + " of " + node + " has another hash than when it was copied")
@@ -139,25 +148,29 @@ def frozen_records(run):
 
 def described(run, names):
     """Return {name: [bytes, SHA-256]}; a file that is as it was the last time is not read again."""
-    known, now = {}, {}
-    if os.path.exists(os.path.join(run, SUMS)):
-        with open(os.path.join(run, SUMS)) as file:
-            known = json.load(file)
+    known, now = read_json(os.path.join(run, SUMS)), {}
     for name in names:
         path = os.path.join(run, name)
         found = os.stat(path)
         same = [found.st_size, found.st_mtime_ns, found.st_ino]
         before = known.get(name)
         now[name] = before if before and before[:3] == same else same + [digest(path)]
-    with open(os.path.join(run, SUMS + ".new"), "w") as file:
-        json.dump(now, file)
-    os.rename(os.path.join(run, SUMS + ".new"), os.path.join(run, SUMS))
+    write_whole(os.path.join(run, SUMS), json.dumps(now))
     return dict((name, [now[name][0], now[name][3]]) for name in names)
 
 
-def stem(name):
-    """Return what the files of one checkpoint have in common."""
-    return name.rpartition(".")[0] or name
+def owners(run, folder):
+    """Return {file: the checkpoint that it is a part of} of what lies in a folder: a part of a checkpoint is worth nothing alone."""
+    checkpoints = checkpoints_of(spec.read(os.path.join(run, spec.FILE)), os.path.join(folder, "logdir"))
+    names = [name for _, name in checkpoints.found()]
+    return dict(("logdir/" + file, "logdir/" + name) for name in names for file in checkpoints.files_of(name))
+
+
+def read_json(path):
+    if not os.path.exists(path):
+        return {}
+    with open(path) as file:
+        return json.load(file)
 
 
 def beyond(run, node, argv):

@@ -10,13 +10,16 @@ import os
 import time
 
 from agent import shared_folder
-from agent.replica_store import MARK
+from agent.checkpoint_parts import OVER
+from agent.replica_store import MARK, CopyFailed
 
 COPY_TIMEOUT_S = 1800
 KILL_AFTER_S = 10
 LIMITED = ["timeout", "--kill-after=" + str(KILL_AFTER_S), str(COPY_TIMEOUT_S)]
 """Inside the container: a copy that was only given up outside of it would write beside the next one."""
 RETRY_S = 60
+GATHER_S = 30
+"""Where only another node writes, or a program removes what is old."""
 TAKEN_S = 60.0
 """A mount of a drive may write what was closed five seconds ago, and a checkpoint of a gigabyte takes a while."""
 
@@ -29,6 +32,7 @@ class Replicator:
         self.keepers = [] if run.spec.shared else list(run.spec.addresses[1:])
         self.announced = self.kept = None
         self.failed_at = None
+        self.gathered_at = float("-inf")
 
     def keep(self):
         last = False
@@ -40,6 +44,8 @@ class Replicator:
     def look(self, last=False):
         """Announce a new checkpoint, and copy it and the best models where anything of that is new."""
         try:
+            if self.run.checkpoints.any_node_writes and self.keepers:
+                self._gather(last)
             newest, best = self.run.checkpoints.newest_whole(), self.run.checkpoints.best_whole()
             if newest:
                 self._announce_and_copy(newest, best, last)
@@ -49,49 +55,62 @@ class Replicator:
             self.failed_at = time.monotonic()
             self.rules.not_copied = "the newest checkpoint could not be copied: {}".format(error)
 
+    def _gather(self, last):
+        """Let the launcher have the parts that other nodes have written, at once where it has a step that is not copied yet."""
+        kept, found = self.kept[0][0] if self.kept else 0, self.run.checkpoints.found()
+        is_new = found and found[0][0] > kept
+        if last or is_new or time.monotonic() - self.gathered_at >= GATHER_S:
+            self.gathered_at = time.monotonic()
+            argv = LIMITED + self.run.spec.gather + [OVER if last else str(kept)] + self.run.spec.addresses[1:]
+            code, output = self.run.ask(argv, COPY_TIMEOUT_S + 2 * KILL_AFTER_S, marked=False)
+            if code:
+                self.kept = None  # With the next copy it is known again that all is well.
+                raise CopyFailed(output[-300:])
+
     def _announce_and_copy(self, newest, best, last):
         if newest != self.announced:
             self._announce(*newest)
         self.announced = newest
+        state = (newest, best, self._files(newest[1]))
         pausing = self.failed_at is not None and time.monotonic() - self.failed_at < RETRY_S and not last
-        if (newest, best) == self.kept or pausing:
+        if state == self.kept or pausing:
             return
         if self.run.spec.shared:
-            self._prove_taken(newest, best, last)
+            self._prove_taken(state, last)
         elif self.keepers:
-            self._copy(newest, best)
+            self._copy(state)
 
     def _announce(self, step, name):
         size = sum(os.path.getsize(self.run.path("logdir", file)) for file in self._files(name))
         self.rules.checkpoint_bytes = size
         self.run.emit({"event": "checkpoint", "step": step, "bytes": size})
 
-    def _prove_taken(self, newest, best, last):
+    def _prove_taken(self, state, last):
         """Let another node look for the checkpoint on the drive; at the end of a run wait until it is there."""
-        step, name = newest
-        names = self._files(name) + [file for one in best for file in self._files(one)]
+        (step, _), best, names = state
+        names = names + [file for one in best for file in self._files(one)]
         files = [os.path.join(self.run.spec.shared, file) for file in names]
-        sizes, written = [os.path.getsize(file) for file in files], os.path.getmtime(files[0])
+        sizes, written = [os.path.getsize(file) for file in files], last_write(files)
         found = shared_folder.lengths_elsewhere(self.run, files)
         began = time.monotonic()
         while last and found != sizes and time.monotonic() - began < TAKEN_S:
             time.sleep(1)
             found = shared_folder.lengths_elsewhere(self.run, files)
         if found == sizes:
-            self.kept, self.rules.not_copied = (newest, best), ""
+            self.kept, self.rules.not_copied = state, ""
             lag = {"seconds": 0.0, "lag_s": round(time.time() - written, 1)}
             self.run.emit(dict(lag, event="copied", step=step, to="the drive", best=[]))
         elif last or time.time() - written > TAKEN_S:
             self.rules.not_copied = not_taken(step, sizes, found)
 
-    def _copy(self, newest, best):
+    def _copy(self, state):
         """Copy to the first machine that takes it, so that the launcher's loss costs one interval at most."""
-        step, name = newest
-        files = self._files(name) + self.run.checkpoints.shared_files(name)
+        (step, name), best, files = state
+        files = files + self.run.checkpoints.shared_files(name)
         files += [file for one in best for file in self._files(one)]
         if best:
             files += [one for one in self.run.checkpoints.lists if os.path.exists(self.run.path("logdir", one))]
-        written = os.path.getmtime(self.run.path("logdir", files[0]))
+        written = last_write([self.run.path("logdir", file) for file in state[2]])
         before, refused = self._as_they_are(files), []
         for address in list(self.keepers):
             began, node = time.monotonic(), self.run.name_of(address)
@@ -100,7 +119,7 @@ class Replicator:
             if not code:
                 self.keepers.remove(address)
                 self.keepers.insert(0, address)
-                self.kept, self.failed_at, self.rules.not_copied = (newest, best), None, ""
+                self.kept, self.failed_at, self.rules.not_copied = state, None, ""
                 event = {"event": "copied", "step": step, "to": node, "best": [os.path.basename(one) for one in best]}
                 lag = {"seconds": round(time.monotonic() - began, 1), "lag_s": round(time.time() - written, 1)}
                 self.run.emit(dict(event, **dict(lag, **sent(output))))
@@ -118,6 +137,10 @@ class Replicator:
         """Return what changes when a file is written again or removed."""
         paths = [self.run.path("logdir", file) for file in files]
         return [(os.path.getsize(path), os.path.getmtime(path)) if os.path.exists(path) else None for path in paths]
+
+
+def last_write(paths):
+    return max(os.path.getmtime(path) for path in paths)
 
 
 def not_taken(step, sizes, found):

@@ -1,18 +1,22 @@
 """Choose the checkpoint that a run goes on from: the newest whole one, of this node or of the replica on another."""
 
+import json
 import os
 import time
 
 from agent import shared_folder
+from agent.checkpoint_parts import OVER
 from agent.checkpoints import UNREADABLE
 from agent.parallel import parallel
 from agent.replica_store import MARK
-from agent.replica_transfer import NONE, SPOILT
+from agent.replica_transfer import BROUGHT, NONE, SPOILT, read_json
 from agent.run_context import ASK_TRIES, TOO_SLOW
 
 ASK_TIMEOUT_S = 30
 BRING_TIMEOUT_S = 1800
 READ_TIMEOUT_S = 600
+NOT_LOADED = "not_loaded.json"
+"""{step: when an attempt that went on from its checkpoint ended without a step}; what is written later is another checkpoint."""
 
 
 class NotBroughtBack(Exception):
@@ -29,7 +33,8 @@ def bring_back(run):
     A run goes on only when every machine has said what it has: a silent one may hold the newest copy, which the next copy would
     replace. Refusing costs nothing, because without that machine the ranks cannot start either.
     """
-    own = run.checkpoints.newest_whole()
+    # After a fetch that was killed, what is here may be half of a checkpoint.
+    own = None if os.path.isdir(run.path(BROUGHT)) else run.checkpoints.newest_whole()
     others = run.spec.addresses[1:]
     run.doing = "asking the other machines for their copies"
     steps = parallel(lambda address: asked(run, address), others)
@@ -47,6 +52,16 @@ def bring_back(run):
                 "; ".join(refused), run.path("copy")
             )
         )
+
+
+def gather(run):
+    """Bring the parts of checkpoints that other machines have written; the same holds for a silent one."""
+    others = run.spec.addresses[1:]
+    if others and run.checkpoints.any_node_writes:
+        run.doing = "asking the other machines for their parts of the checkpoints"
+        code, output = run.ask_again(run.spec.gather + [OVER] + others, BRING_TIMEOUT_S, (0, TOO_SLOW))
+        if code:
+            raise NotBroughtBack("{}: {}".format(run.doing, output[-300:]))
 
 
 def unknown(run, address, output):
@@ -83,15 +98,16 @@ def asked(run, address):
 
 
 def latest_checkpoint(run):
-    """Return the files that every node needs to go on; a log folder without a whole checkpoint is put aside."""
+    """Return the files that every node needs to go on; one without a whole checkpoint is put aside."""
     logdir = run.path("logdir")
     if not os.path.isdir(logdir) or not [name for name in os.listdir(logdir) if name != shared_folder.WORD]:
         os.makedirs(logdir, exist_ok=True)
         return []
-    chosen, passed = choose(run)
-    if passed:  # A copy of what was put aside may be sound.
+    refused = not_loaded(run)
+    chosen, passed = choose(run, refused)
+    if [why for why in passed if why not in refused.values()]:  # A copy of what was put aside may be sound.
         bring_back(run)
-        chosen, _ = choose(run)
+        chosen, _ = choose(run, refused)
     if not chosen:
         home = os.path.realpath(logdir)  # On a shared drive it is a link.
         os.rename(home, home + ".without-checkpoint-" + str(int(time.time())))
@@ -101,18 +117,39 @@ def latest_checkpoint(run):
     removed = run.checkpoints.prune(name)
     if removed:
         run.emit({"event": "pruned", "names": removed})
-    run.resumed, run.resumed_from = step, run.path("logdir", run.checkpoints.files_of(name)[0])
+    run.resumed, run.resumed_from = step, run.path("logdir", name)
     needed = run.checkpoints.prepare(name)
     run.emit({"event": "resuming", "step": step, "from": name})
-    return [] if run.spec.shared else ["logdir/" + file for file in needed]
+    return ["logdir/" + file for file in needed]
 
 
-def choose(run):
+def choose(run, refused):
     """Return (step, name) of what the run goes on from or None, and what was put aside for it."""
-    chosen, passed = run.checkpoints.choose(run.path("torn"), lambda name: is_readable(run, name))
+    chosen, passed = run.checkpoints.choose(run.path("torn"), lambda name: is_readable(run, name), refused)
     for why in passed:
-        run.emit({"event": "passed_over", "text": why})
+        run.emit({"event": "passed_over", "text": why + "; it was put aside in " + run.path("torn")})
     return chosen, passed
+
+
+def blame(run):
+    """Write down that an attempt went on from a checkpoint and ended without a step."""
+    blamed = dict(read_json(run.path(NOT_LOADED)), **{str(run.resumed): time.time()})
+    run.write(NOT_LOADED, json.dumps(blamed))
+
+
+def not_loaded(run):
+    """Return {name: sentence} of the newest whole checkpoints from which an attempt went on in vain.
+
+    The oldest whole one is never among them: its program may fail for another reason, and would begin again at step 0.
+    """
+    blamed, refused = read_json(run.path(NOT_LOADED)), {}
+    whole = [(step, name) for step, name in run.checkpoints.found() if blamed and not run.checkpoints.flaw_of(name)]
+    for step, name in whole[:-1]:
+        written = max(os.path.getmtime(run.path("logdir", file)) for file in run.checkpoints.files_of(name))
+        if written > blamed.get(str(step), 0):
+            break
+        refused[name] = name + ": the program went on from it and ended before its first step"
+    return refused
 
 
 def is_readable(run, name):

@@ -13,7 +13,6 @@ ASK_TIMEOUT_S = 30
 SEEN_TIMEOUT_S = 20
 """A drive may show its files with delay: five seconds and more with the caches of a network mount."""
 READ = 'cat "$0/' + WORD + '"'
-LENGTH = 'wc -c < "$0"'
 LENGTHS = 'for file; do wc -c < "$file" 2>/dev/null || echo 0; done'
 LIST_TIMEOUT_S = 8
 """Less than the time in which a node has to say how it is; a list over the network takes a few milliseconds."""
@@ -64,18 +63,23 @@ def why_checkpoints_silent(folder):
     return why_silent(logdir + "/") if os.path.islink(logdir) else ""
 
 
-def compare(run):
-    """Refuse to start while a node does not see what the launcher wrote, or the checkpoint in another length."""
+def compare(run, checkpoint):
+    """Refuse to start while a node does not see what the launcher wrote, or the files of the checkpoint in another length."""
     run.doing = "comparing the shared folder " + run.spec.shared
     agree(run, ["sh", "-c", READ, run.spec.shared], run.attempt)
-    if run.resumed_from:
-        agree(run, ["sh", "-c", LENGTH, run.resumed_from], str(os.path.getsize(run.resumed_from)))
+    if checkpoint:
+        files = [run.path(file) for file in checkpoint]
+        agree(run, lengths(files), "\n".join(str(os.path.getsize(file)) for file in files))
+
+
+def lengths(files):
+    """Return the argv that prints the length of each file, 0 where there is none."""
+    return ["sh", "-c", LENGTHS, "lengths"] + files
 
 
 def lengths_elsewhere(run, files):
     """Return the length of each file as the last node sees it, 0 where there is none; None where that node does not say."""
-    argv = ["sh", "-c", LENGTHS, "lengths"] + files
-    _, output = run.ask(argv, ASK_TIMEOUT_S, run.spec.addresses[-1], marked=False)
+    _, output = run.ask(lengths(files), ASK_TIMEOUT_S, run.spec.addresses[-1], marked=False)
     found = [int(word) for word in output.split() if word.isdigit()]
     return found if len(found) == len(files) else None
 

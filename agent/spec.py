@@ -15,7 +15,7 @@ VERSION = 5
 """Raised whenever a field changes; version 1 had none."""
 FILE = "job.json"
 CHECKPOINT = "{checkpoint}"
-"""In the argv of ``resume_processes``: the path of the checkpoint's first file."""
+"""In the argv of ``resume_processes``: the path of the checkpoint, a file or a folder."""
 STEP = "{step}"
 """In the same: the checkpoint's step."""
 ATTEMPT = "{attempt}"
@@ -104,6 +104,7 @@ FIELDS = {
     "copy": ARGV,
     "copied": ARGV,
     "bring": ARGV,
+    "gather": ARGV,
 }
 
 

@@ -1,6 +1,6 @@
 """Run the processes of the training under the monitor, from the beginning or from a checkpoint."""
 
-from agent import health_rules
+from agent import health_rules, resume
 from agent.failure import Failed
 from agent.monitor import Monitor
 from agent.processes import end_all, run_all
@@ -26,6 +26,8 @@ def train(run, processes):
         verdict = monitor.silent() or monitor.read_exit_notes()
     if code or verdict:
         end_all(run)
+    if code and monitor.ended_before_a_step() and (not verdict or verdict[0] == health_rules.RANK_DIED):
+        resume.blame(run)
     if verdict:
         raise Failed(verdict[0], verdict[1], code or 1, verdict[2])
     if code:

@@ -1,12 +1,11 @@
 """What knows a whole checkpoint from a torn one; each module is one format, named by ``checkpoints`` in the specification.
 
-A checkpoint is named relative to the log folder, and its files begin with that name. ``python agent checkpoints.FORMAT PATH`` reads
-one back as its program would, and ends with UNREADABLE when that fails.
+A checkpoint is everything that belongs to one step, and is named relative to the log folder. ``python agent checkpoints.FORMAT PATH``
+reads one back as its program would, and ends with UNREADABLE when that fails.
 """
 
 import importlib
 import os
-import shutil
 
 UNREADABLE = 3
 KEPT = 2
@@ -22,8 +21,11 @@ class Checkpoints:
     """The checkpoints in a log folder.
 
     A format adds ``found`` ([(step, name)], newest first), ``files_of(name)`` (those that are there, relative to the log folder),
-    ``flaw_of(name)`` (why it cannot be used, or an empty text) and ``kinds_of(name)`` ({kind of file: name}).
+    ``flaw_of(name)`` (why it cannot be used, or an empty text) and ``kinds_of(name)`` ({kind of file: names}).
     """
+
+    any_node_writes = False
+    """Whether any node may write a part of a checkpoint, and only the program can tell whether it loads."""
 
     lists = ()
     """Files in which the program lists its checkpoints, which are copied with them."""
@@ -50,6 +52,9 @@ class Checkpoints:
         """Return how many updates a checkpoint holds that is named by the step ``named``."""
         return named
 
+    def leave(self, files):
+        """Do what is left to do when files of a checkpoint were moved or removed."""
+
     def half_written(self):
         """Return the files that a killed process was just writing."""
         return []
@@ -73,30 +78,43 @@ class Checkpoints:
     def _is_whole(self, name, best):
         return self.is_best(name) == best and not self.flaw_of(name)
 
-    def choose(self, aside, readable):
+    def choose(self, aside, readable, refused=None):
         """Return (step, name) of the newest whole checkpoint or None, and sentences on the newer ones, which are put aside.
 
         Args:
-            aside: the folder for what cannot be used; only the last such lot is kept, and nothing is thrown away unseen.
+            aside: the folder for what cannot be used; the newest of it stay there.
             readable: answers whether the program can read the checkpoint back.
+            refused: {name: sentence} of what must not be used.
         """
-        passed = []
+        passed, chosen = [], None
         for step, name in self.found():
-            why = self.flaw_of(name) or ("" if readable(name) else name + ": its tensors cannot be read back")
+            why = self.flaw_of(name) or (refused or {}).get(name, "")
+            why = why or ("" if readable(name) else name + ": its tensors cannot be read back")
             if not why:
-                return (self.step_of(name, step), name), passed
-            if not passed:
-                shutil.rmtree(aside, ignore_errors=True)
+                chosen = self.step_of(name, step), name
+                break
             passed.append(why)
             self._put_aside(name, aside)
-        return None, passed
+        there = type(self)(aside, self.options)
+        for _, old in there.found()[KEPT:] if passed else ():
+            there.remove(old)
+        return chosen, passed
 
     def _put_aside(self, name, aside):
         """Move a checkpoint out of the log folder, where its name alone would be believed."""
-        for file in self.files_of(name):
+        files = self.files_of(name)
+        for file in files:
             target = os.path.join(aside, file)
             os.makedirs(os.path.dirname(target), exist_ok=True)
             os.rename(self.path(file), target)
+        self.leave(files)
+
+    def remove(self, name):
+        """Remove all files of a checkpoint."""
+        files = self.files_of(name)
+        for file in files:
+            os.remove(self.path(file))
+        self.leave(files)
 
     def prune(self, stays=None, kept=KEPT):
         """Remove what earlier attempts have left and return the names: a new attempt may know nothing of their checkpoints.
@@ -109,6 +127,8 @@ class Checkpoints:
         stay = [stays] + whole[:kept] + best[:1] + [self.best()]
         old = [name for name in whole + best if name not in stay]
         half = self.half_written()
-        for file in [file for name in old for file in self.files_of(name)] + half:
+        for name in old:
+            self.remove(name)
+        for file in half:
             os.remove(self.path(file))
         return old + half

@@ -1,65 +1,166 @@
-"""Checkpoints of any program: the files in the log folder whose path ``options["pattern"]`` matches, with the group ``step``.
+"""Checkpoints of any program: the files and folders in the log folder that ``options["pattern"]`` matches, with the group ``step``.
 
-A file is whole once it was renamed into place, once no process has it open, or once nothing has been written to it for a while. A program
-that writes in place and is killed meanwhile leaves a torn file that nobody can tell from a whole one: let it write under another name and rename.
+The pattern is compared with the path below the log folder, and with the bare name at any depth. All that matches one step is one
+checkpoint, with everything in a folder that matches, whichever node has written it. It bears the name of the match that sorts first.
+
+It is whole once nobody writes to it and its files do not contradict that: a zip without its end, a distributed checkpoint without its
+``.metadata``, fewer files than the checkpoint before. Of other formats only the program knows more.
 """
 
-import glob
+import contextlib
+import json
 import os
 import re
-import time
+import struct
+import zipfile
+from collections import Counter
 
 from agent.checkpoints import Checkpoints
+from agent.written_files import being_written
 
-STABLE_S = 30
+ZIP, ZIPPED = b"PK\x03\x04", (".npz", ".zip", ".keras")
+"""How a zip begins, as torch.save writes it too, and endings of files that are always one."""
+WEIGHTS = ZIPPED + (".pt", ".pth", ".ckpt", ".bin", ".safetensors", ".distcp", ".metadata", ".h5")
+"""Never empty; a folder may hold other files that are."""
+METADATA, SHARD, SHARDS = ".metadata", ".distcp", re.compile(rb"__\d+_\d+\.distcp")
+"""Of torch's distributed checkpoints: written last, and it names the files of all ranks."""
+TRAINER_STATE, RANDOM_STATE = "trainer_state.json", "rng_state"
+"""What Hugging Face's Trainer writes last, and what only the Trainer writes before."""
+LAST = (METADATA, TRAINER_STATE, "meta.pt")
+BROKEN = (
+    zipfile.BadZipFile,
+    struct.error,
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    EOFError,
+    NotImplementedError,
+)
 
 
 class Format(Checkpoints):
-    """The checkpoint files in a log folder."""
+    """The checkpoints in a log folder."""
 
-    def found(self):
-        """Return [(step, name)] of the files that match, newest first."""
-        pattern, found = re.compile(self.options["pattern"]), []
+    any_node_writes = True
+
+    def part_of(self, file):
+        """Return (step, the path that matches) of the checkpoint that a file belongs to, or None."""
+        parts, pattern = file.split(os.sep), re.compile(self.options["pattern"])
+        for number, part in enumerate(parts):
+            path = os.sep.join(parts[: number + 1])
+            match = pattern.fullmatch(path) or pattern.fullmatch(part)
+            step = match.group("step") if match else None
+            if step and step.isdecimal():
+                return int(step), path
+        return None
+
+    def by_step(self):
+        """Return {step: {file: the path that matches}}."""
+        found = {}
         for folder, _, names in os.walk(self.logdir):
             for name in names:
-                path = os.path.relpath(os.path.join(folder, name), self.logdir)
-                match = pattern.fullmatch(path)
-                if match:
-                    found.append((int(match.group("step")), path))
-        return sorted(found, reverse=True)
+                file = os.path.relpath(os.path.join(folder, name), self.logdir)
+                part = self.part_of(file)
+                if part:
+                    found.setdefault(part[0], {})[file] = part[1]
+        return found
+
+    def found(self):
+        """Return [(step, name)], newest first."""
+        return sorted(((step, min(files.values())) for step, files in self.by_step().items()), reverse=True)
 
     def files_of(self, name):
-        return [name] if os.path.exists(self.path(name)) else []
+        return sorted(self.by_step().get(self.part_of(name)[0], {}))
 
     def kinds_of(self, name):
-        return {"data": name}
+        return {"data": self.files_of(name)}
 
     def flaw_of(self, name):
+        step, steps = self.part_of(name)[0], self.by_step()
+        files, older = steps.get(step, {}), [one for one in steps if one < step]
         try:
-            file = os.stat(self.path(name))
+            writing = being_written(dict((file, os.stat(self.path(file))) for file in files))
+            flaws = [flaw(self.path(file), part == file) for file, part in sorted(files.items())] if not writing else []
+            lacking = lack(self.path(""), files)
         except FileNotFoundError:
+            files = {}
+        if not files:
             return name + " is gone"
-        if not file.st_size:
-            return name + " is empty"
-        if is_at_rest(file.st_mtime, file.st_ctime, time.time()) or not is_open(file):
-            return ""
-        return name + " is being written"
+        if writing:
+            return writing[0] + " is being written"
+        for file, why in zip(sorted(files), flaws):
+            if why:
+                return "{} {}".format(file, why)
+        return lacking or (fewer(step, files, max(older), steps[max(older)]) if older else "")
+
+    def leave(self, files):
+        """Remove the folders that held nothing but these files."""
+        for file in sorted(files, reverse=True):
+            parts = file.split(os.sep)
+            for depth in range(len(parts) - 1, 0, -1):
+                with contextlib.suppress(OSError):
+                    os.rmdir(self.path(os.sep.join(parts[:depth])))
 
 
-def is_at_rest(written_at, changed_at, now):
-    """Tell whether a file was renamed after it was written, which changes the second time alone, or was written long ago."""
-    return changed_at > written_at or abs(now - written_at) >= STABLE_S
+def flaw(path, is_checkpoint):
+    """Return what is wrong with a file by what its format says, or an empty text."""
+    name, ending, size = (
+        os.path.basename(path),
+        os.path.splitext(path)[1] or os.path.basename(path),
+        os.path.getsize(path),
+    )
+    if not size:
+        return "is empty" if is_checkpoint or ending in WEIGHTS else ""
+    try:
+        with open(path, "rb") as file:
+            if file.read(len(ZIP)) == ZIP or ending in ZIPPED:
+                zipfile.ZipFile(path).close()
+            if ending == ".safetensors" and size != end_of_tensors(file):
+                return "is torn: it has {} bytes in place of {}".format(size, end_of_tensors(file))
+            if name == TRAINER_STATE:
+                file.seek(0)
+                json.loads(file.read().decode())
+    except BROKEN as error:
+        return "is torn: {}".format(error)
+    return ""
 
 
-def is_open(file):
-    """Tell whether any process has the file open. A rename in the same tick of the clock as the last write leaves no other sign."""
-    for link in glob.iglob("/proc/[0-9]*/fd/*"):
-        try:
-            if os.path.samestat(os.stat(link), file):
-                return True
-        except OSError:  # The process has ended, or closed it.
-            continue
-    return False
+def end_of_tensors(file):
+    """Return where a file of safetensors has to end, by the header that it begins with."""
+    file.seek(0)
+    (length,) = struct.unpack("<Q", file.read(8))
+    if length > os.fstat(file.fileno()).st_size:
+        raise ValueError("its header is cut short")
+    tensors = json.loads(file.read(length).decode())
+    return 8 + length + max([one["data_offsets"][1] for name, one in tensors.items() if name != "__metadata__"] or [0])
+
+
+def lack(logdir, files):
+    """Return which file a folder lacks by what else is in it, or an empty text."""
+    for folder in sorted(set(map(os.path.dirname, files))):
+        names = set(os.path.basename(file) for file in files if os.path.dirname(file) == folder)
+        wanted = set()
+        if METADATA in names:
+            with open(os.path.join(logdir, folder, METADATA), "rb") as file:
+                wanted = set(name.decode() for name in SHARDS.findall(file.read()))
+        elif any(name.endswith(SHARD) for name in names):
+            wanted = {METADATA}
+        if any(name.startswith(RANDOM_STATE) for name in names):
+            wanted.add(TRAINER_STATE)
+        if wanted - names:
+            return "{} lacks {}".format(folder or "it", " and ".join(sorted(wanted - names)))
+    return ""
+
+
+def fewer(step, files, step_before, files_before):
+    """Return what the checkpoint before has more of, or an empty text: the files of some ranks, or what is written last."""
+    now, before = (Counter(re.sub(r"\d+", "#", name) for name in names) for names in (files, files_before))
+    for kind, count in sorted(before.items()):
+        if 0 < now[kind] < count or (not now[kind] and os.path.basename(kind) in LAST):
+            text = "checkpoint {} has {} of the {} files {} that checkpoint {} has"
+            return text.format(step, now[kind], count, kind, step_before)
+    return ""
 
 
 def main(path):

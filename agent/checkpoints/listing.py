@@ -26,14 +26,17 @@ def listed(folder):
 
 def described(checkpoints, name, step, aside):
     """Return what is known of one checkpoint; one that was put aside could not be used, whatever it looks like."""
-    paths = [(kind, checkpoints.path(file)) for kind, file in checkpoints.kinds_of(name).items()]
-    there = [(kind, os.stat(path)) for kind, path in paths if os.path.exists(path)]
+    there = {}
+    for kind, files in checkpoints.kinds_of(name).items():
+        paths = [checkpoints.path(file) for file in files]
+        there[kind] = [os.stat(path) for path in paths if os.path.exists(path)]
+    best = checkpoints.is_best(name)
     return {
-        "name": os.path.basename(name),
+        "name": os.path.basename(name) if best else name,
         "step": step,
-        "best": checkpoints.is_best(name),
-        "bytes": dict((kind, stat.st_size) for kind, stat in there),
-        "t": max(stat.st_mtime for _, stat in there),
+        "best": best,
+        "bytes": dict((kind, sum(stat.st_size for stat in stats)) for kind, stats in there.items() if stats),
+        "t": max(stat.st_mtime for stats in there.values() for stat in stats),
         "flaw": checkpoints.flaw_of(name) or ("put aside" if aside else ""),
     }
 

@@ -38,7 +38,7 @@ class Format(Checkpoints):
         return [name for name in [symbol_of(name)] if os.path.exists(self.path(name))]
 
     def kinds_of(self, name):
-        return {"params": name}
+        return {"params": [name]}
 
     def flaw_of(self, name):
         if not self.shared_files(name):

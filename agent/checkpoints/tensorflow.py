@@ -47,7 +47,7 @@ class Format(Checkpoints):
         return [name + part for part in PARTS if os.path.exists(self.path(name + part))]
 
     def kinds_of(self, name):
-        return dict((kind, name + part) for kind, part in zip(KINDS, PARTS))
+        return dict((kind, [name + part]) for kind, part in zip(KINDS, PARTS))
 
     def flaw_of(self, name):
         missing = [part for part in PARTS if not os.path.exists(self.path(name + part))]

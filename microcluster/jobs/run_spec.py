@@ -209,6 +209,7 @@ class RunFolder:
             "copy": [*copies, "copy"],
             "copied": [*copies, "copied"],
             "bring": [*copies, "fetch"],
+            "gather": program(self.path, "checkpoint_parts", self.path, "gather"),
             "ended": ["cat", f"{self.path}/ranks_ended.jsonl"],
             "collective": _plain(kind.collective(self.run, every_rank)),
             "processes": _plain(kind.processes(self.run, resume=False)),

@@ -17,8 +17,8 @@ from microcluster.remote.host import Host
 INVENTORY = """run=$1; shift; [ -e "$run/job.json" ] || exec echo '[]'
 [ -e "$run/agent/__main__.py" ] && exec python3 "$run/agent" inventory "$run" "$@"
 echo "an earlier version of microcluster has made $run; fetch it with that version" >&2; exit 1"""
-INVENTORY_TIMEOUT_S = 600.0
-"""Hashing two checkpoints of 850 MB takes seconds, longer on a busy disk."""
+INVENTORY_TIMEOUT_S = 3600.0
+"""A checkpoint of 100 GB is hashed in minutes, and parts of it may come from other nodes before."""
 TRIES = 2
 
 

@@ -1,12 +1,17 @@
-"""Checkpoints of a program of the user's own: the files that a pattern names."""
+"""Checkpoints of a program of the user's own: the files and folders that a pattern names."""
 
 from __future__ import annotations
 
+import json
 import os
+import pickle
+import struct
 import time
+import zipfile
 
 import pytest
 
+from agent import written_files
 from agent.checkpoints import files
 
 
@@ -16,17 +21,31 @@ def folder(tmp_path):
     return tmp_path
 
 
-def checkpoints(folder):
-    return files.Format(str(folder), {"pattern": r"saved/model-(?P<step>\d+)\.pt"})
+def checkpoints(folder, pattern=r"saved/model-(?P<step>\d+)\.pt"):
+    return files.Format(str(folder), {"pattern": pattern})
 
 
-def written(folder, step, content=b"weights", age_s=100.0):
-    """Write a checkpoint in place, that many seconds ago."""
-    path = folder / "saved" / f"model-{step}.pt"
+def save(folder, name, content=b"weights", age_s=100.0):
+    """Write a file in place, that many seconds ago."""
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
     moment = time.time() - age_s
     os.utime(path, (moment, moment))
     return path
+
+
+def written(folder, step, content=b"weights", age_s=100.0):
+    return save(folder, f"saved/model-{step}.pt", content, age_s)
+
+
+def zipped(folder, name):
+    """Write a zip as torch.save does; return its bytes."""
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("archive/data.pkl", b"weights" * 100)
+    return save(folder, name, path.read_bytes()).read_bytes()
 
 
 def test_the_newest_is_the_one_of_the_highest_step(folder):
@@ -43,7 +62,7 @@ def test_the_newest_is_the_one_of_the_highest_step(folder):
     ids=["in place a moment ago", "in place long ago", "renamed", "the clock was set back"],
 )
 def test_a_file_rests_once_it_was_renamed_or_written_long_ago(written_at, changed_at, rests):
-    assert files.is_at_rest(written_at, changed_at, now=1000) is rests
+    assert written_files.is_at_rest(written_at, changed_at, now=1000) is rests
 
 
 def test_a_file_that_is_open_is_being_written_and_whole_once_it_is_closed(folder):
@@ -73,3 +92,117 @@ def test_old_ones_are_pruned_and_what_is_gone_on_from_stays(folder):
         written(folder, step)
     assert checkpoints(folder).prune("saved/model-1.pt") == ["saved/model-2.pt"]
     assert [step for step, _ in checkpoints(folder).found()] == [4, 3, 1]
+
+
+SHARDS = r"step-(?P<step>\d+)/rank\d+\.pt"
+
+
+def sharded(folder, step, ranks=4):
+    for rank in range(ranks):
+        save(folder, f"step-{step}/rank{rank}.pt")
+
+
+def test_all_files_of_a_step_are_one_checkpoint_and_are_pruned_together(folder):
+    for step in (100, 200, 300):
+        sharded(folder, step)
+    found = checkpoints(folder, SHARDS)
+    assert found.newest_whole() == (300, "step-300/rank0.pt")
+    assert found.files_of("step-300/rank0.pt") == [f"step-300/rank{rank}.pt" for rank in range(4)]
+    assert found.prune() == ["step-100/rank0.pt"]
+    assert sorted(path.name for path in folder.glob("step-*")) == ["step-200", "step-300"]
+    assert len(list(folder.glob("step-*/rank*.pt"))) == 8
+
+
+def test_a_checkpoint_that_lacks_the_files_of_some_ranks_is_put_aside_whole_and_the_one_before_is_chosen(folder):
+    sharded(folder, 100)
+    sharded(folder, 200, ranks=3)
+    chosen, passed = checkpoints(folder / ".", SHARDS).choose(str(folder / "torn"), lambda name: True)
+    assert chosen == (100, "step-100/rank0.pt")
+    assert passed == ["checkpoint 200 has 3 of the 4 files step-#/rank#.pt that checkpoint 100 has"]
+    assert len(list((folder / "torn" / "step-200").iterdir())) == 3
+    assert not (folder / "step-200").exists()
+
+
+def test_a_best_model_beside_some_checkpoints_does_not_make_the_others_incomplete(folder):
+    save(folder, "model-100.pt")
+    save(folder, "best-100.pt")
+    save(folder, "model-200.pt")
+    assert checkpoints(folder, r"(model|best)-(?P<step>\d+)\.pt").newest_whole() == (200, "model-200.pt")
+
+
+def test_a_bare_name_is_found_at_any_depth_as_lightning_saves_it(folder):
+    save(folder, "lightning_logs/version_0/checkpoints/epoch=0-step=50.ckpt")
+    save(folder, "lightning_logs/version_1/checkpoints/epoch=1-step=100.ckpt")
+    found = checkpoints(folder, r"epoch=\d+-step=(?P<step>\d+)\.ckpt")
+    assert found.newest_whole() == (100, "lightning_logs/version_1/checkpoints/epoch=1-step=100.ckpt")
+
+
+def hugging_face(folder, step, state=None):
+    """Save as Hugging Face's Trainer does, whose last file is its state."""
+    for name in ("config.json", "model.safetensors", "training_args.bin", "optimizer.pt", "rng_state_0.pth"):
+        save(folder, f"checkpoint-{step}/{name}", tensors(16) if name == "model.safetensors" else b"content")
+    if state is not None:
+        save(folder, f"checkpoint-{step}/trainer_state.json", state)
+
+
+def tensors(size):
+    """Return a file of safetensors with one tensor of so many bytes."""
+    header = json.dumps({"w": {"dtype": "F32", "shape": [size // 4], "data_offsets": [0, size]}}).encode()
+    return struct.pack("<Q", len(header)) + header + bytes(size)
+
+
+FOLDERS = r"checkpoint-(?P<step>\d+)"
+
+
+@pytest.mark.parametrize(
+    ("state", "said"), [(None, "checkpoint-100 lacks trainer_state.json"), (b'{"global_step": 1', "is torn: ")]
+)
+def test_a_folder_that_matches_is_a_checkpoint_with_all_in_it_once_the_trainers_state_is_there(folder, state, said):
+    hugging_face(folder, 50, b'{"global_step": 50}')
+    hugging_face(folder, 100, state)
+    found = checkpoints(folder, FOLDERS)
+    assert found.newest_whole() == (50, "checkpoint-50")
+    assert said in found.flaw_of("checkpoint-100")
+    save(folder, "checkpoint-100/trainer_state.json", b'{"global_step": 100}')
+    assert found.newest_whole() == (100, "checkpoint-100")
+    assert len(found.files_of("checkpoint-100")) == 6
+
+
+def test_tensors_that_are_cut_short_make_the_whole_folder_torn(folder):
+    hugging_face(folder, 50, b"{}")
+    save(folder, "checkpoint-50/model.safetensors", tensors(16)[:-1])
+    assert "model.safetensors is torn" in checkpoints(folder, FOLDERS).flaw_of("checkpoint-50")
+
+
+@pytest.mark.parametrize("name", ["model-7.pt", "model-7.ckpt", "model-7.npz", "model-7.keras"])
+def test_a_zip_that_was_cut_short_is_torn_and_the_one_before_is_used(folder, name):
+    zipped(folder, name.replace("7", "6"))
+    content = zipped(folder, name)
+    save(folder, name, content[:-10])
+    found = checkpoints(folder, r"model-(?P<step>\d+)\..*")
+    assert found.newest_whole() == (6, name.replace("7", "6"))
+    assert "is torn" in found.flaw_of(name)
+
+
+def distributed(folder, step, ranks, named=4, done=True):
+    for rank in ranks:
+        save(folder, f"step_{step}/__{rank}_0.distcp")
+    if done:
+        save(folder, f"step_{step}/.metadata", pickle.dumps([f"__{rank}_0.distcp" for rank in range(named)]))
+
+
+def test_a_distributed_checkpoint_is_whole_with_its_metadata_and_every_file_that_it_names(folder):
+    found = checkpoints(folder, r"step_(?P<step>\d+)")
+    distributed(folder, 10, range(4))
+    distributed(folder, 20, range(4), done=False)
+    distributed(folder, 30, range(2))
+    assert found.flaw_of("step_20") == "step_20 lacks .metadata"
+    assert found.flaw_of("step_30") == "step_30 lacks __2_0.distcp and __3_0.distcp"
+    assert found.newest_whole() == (10, "step_10")
+
+
+def test_of_what_was_put_aside_the_newest_two_stay(folder):
+    for step in (1, 2, 3, 4):
+        written(folder, step, b"")
+    assert checkpoints(folder).choose(str(folder / "torn"), lambda name: True)[0] is None
+    assert sorted(path.name for path in (folder / "torn" / "saved").iterdir()) == ["model-3.pt", "model-4.pt"]

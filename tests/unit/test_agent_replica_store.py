@@ -128,7 +128,7 @@ def test_a_record_that_was_spoilt_there_holds_up_no_checkpoint(here):
     (here.parent / "there" / "copy" / "still" / "progress.jsonl").write_bytes(b"rot")
     lost(here)
     done = call(here, "fetch")
-    assert (done.returncode, done.stdout) == (0, "left behind: still/progress\n")
+    assert (done.returncode, done.stdout) == (0, "left behind: still/progress.jsonl\n")
     assert (here / "progress.jsonl").read_text() == '{"event": "later"}\n'
     assert (here / "logdir" / f"{NEWEST}.index").exists()
 

@@ -1,0 +1,185 @@
+"""A checkpoint of which two nodes write parts on disks of their own; ssh is a script that goes to the other folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+import sample_spec
+from test_agent_checkpoint_files import save
+
+from agent.checkpoint_parts import OVER
+from agent.checkpoints.files import Format
+from agent.replica_store import MARK
+from microcluster.jobs.rendering import render
+from microcluster.remote.job import AGENT
+
+PATTERN = r"step-(?P<step>\d+)/rank\d+\.pt"
+SSH = 'eval "$(echo "$2" | sed "s,{here},{there},g")"'
+
+
+@pytest.fixture
+def nodes(tmp_path, monkeypatch):
+    """Return the run's folder on the launcher and on the other node, where each has saved the parts of its two ranks of two steps."""
+    here, there, tools = tmp_path / "here", tmp_path / "there", tmp_path / "bin"
+    tools.mkdir()
+    (tools / "python").symlink_to(sys.executable)
+    monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
+    ssh = SSH.format(here=here, there=there)
+    for folder, ranks in ((here, (0, 1)), (there, (2, 3))):
+        for step in (100, 200):
+            for rank in ranks:
+                save(folder / "logdir", f"step-{step}/rank{rank}.pt", f"{step} {rank}".encode())
+    shutil.copytree(AGENT, here / "agent")
+    sample_spec.write(here, checkpoints="files", checkpoint_options={"pattern": PATTERN}, ssh=["sh", "-c", ssh, "ssh"])
+    return here, there
+
+
+def call(here, module, verb, *rest):
+    argv = (sys.executable, here / "agent", module, here, verb, *rest)
+    return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+
+
+def gather(here, step=OVER):
+    done = call(here, "checkpoint_parts", "gather", str(step), "node")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.partition(MARK)[2])["files"]
+
+
+def names(folder):
+    return sorted(str(path.relative_to(folder / "logdir")) for path in (folder / "logdir").rglob("*") if path.is_file())
+
+
+def of(step, ranks=range(4)):
+    return [f"step-{step}/rank{rank}.pt" for rank in ranks]
+
+
+def test_the_launcher_gets_the_parts_of_the_other_node_once(nodes):
+    here, there = nodes
+    assert gather(here) == 4
+    assert names(here) == of(100) + of(200)
+    assert (here / "logdir/step-200/rank3.pt").read_bytes() == b"200 3"
+    assert names(there) == of(100, (2, 3)) + of(200, (2, 3))
+    assert gather(here) == 0
+
+
+def test_what_the_program_has_removed_on_the_launcher_does_not_come_back(nodes):
+    here, _ = nodes
+    shutil.rmtree(here / "logdir/step-100")
+    gather(here)
+    assert names(here) == of(200)
+
+
+def test_what_the_program_has_removed_on_its_node_goes_here_too_once_a_newer_one_has_its_copy(nodes):
+    here, there = nodes
+    gather(here)
+    shutil.rmtree(there / "logdir/step-100")
+    gather(here, 100)
+    assert names(here) == of(100) + of(200)
+    gather(here, 200)
+    assert names(here) == of(100, (0, 1)) + of(200)
+
+
+def test_a_node_that_was_replaced_takes_nothing_from_the_launcher(nodes):
+    here, there = nodes
+    gather(here)
+    shutil.rmtree(there)
+    assert gather(here) == 0
+    assert names(here) == of(100) + of(200)
+
+
+def test_while_ranks_train_the_folder_of_a_new_step_is_left_to_the_program_for_a_while(nodes):
+    here, there = nodes
+    save(there / "logdir", "step-300/rank2.pt", age_s=5)
+    gather(here, 100)
+    assert not (here / "logdir/step-300").exists()
+    save(there / "logdir", "step-300/rank2.pt", age_s=60)
+    gather(here, 100)
+    assert (here / "logdir/step-300/rank2.pt").exists()
+
+
+def test_a_node_that_does_not_answer_is_named_and_the_others_parts_come(nodes):
+    here, there = nodes
+    ssh = f"[ $1 = gone ] && {{ echo no route to host; exit 255; }}; {SSH.format(here=here, there=there)}"
+    spec = json.loads((here / "job.json").read_text())
+    (here / "job.json").write_text(json.dumps({**spec, "ssh": ["sh", "-c", ssh, "ssh"]}))
+    done = call(here, "checkpoint_parts", "gather", OVER, "gone", "node")
+    assert done.returncode == 1
+    assert "gone" in done.stderr and "no route to host" in done.stderr
+    assert names(here) == of(100) + of(200)
+
+
+def test_before_a_resume_every_node_has_all_files_of_the_step_and_nothing_else(nodes, tmp_path):
+    here, there = nodes
+    gather(here)
+    save(there / "logdir", "notes.txt", b"of an earlier attempt")
+    (there / "stopped").touch()
+    own = (there / "logdir/step-200/rank2.pt").stat().st_ino
+    text = render("place.sh.j2", run=str(here), files=[], shared=None, ssh=shell(here, there, tmp_path))
+    (here / "place.sh").write_text(text)
+    files = [f"logdir/{name}" for name in of(200)]
+    subprocess.run(("sh", here / "place.sh", "node", *files), check=True, timeout=60)
+    assert names(there) == of(200)
+    assert (there / "logdir/step-200/rank2.pt").stat().st_ino == own, "what is there already is not sent again"
+    assert (there / "logdir/step-200/rank0.pt").read_bytes() == b"200 0"
+    assert not (there / "stopped").exists()
+    assert not (there / "logdir/step-100").exists()
+
+
+def shell(here, there, tmp_path):
+    """Return ssh as a program of one word, as it stands in the script."""
+    program = tmp_path / "ssh"
+    program.write_text(f'#!/bin/sh\nset -- x "$@"; shift\n{SSH.format(here=here, there=there)}\n')
+    program.chmod(0o755)
+    return str(program)
+
+
+def test_the_replica_has_the_parts_of_all_nodes_so_that_either_machine_may_be_lost(nodes):
+    here, there = nodes
+    gather(here)
+    shutil.copytree(AGENT, there / "agent")
+    files = [f"logdir/{name}" for name in of(200)]
+    done = call(here, "replica_transfer", "copy", "node", "200", *files)
+    assert json.loads(done.stdout.partition(MARK)[2])["files"] == 2, "two of four are its own"
+    shutil.rmtree(here / "logdir")
+    assert call(here, "replica_transfer", "fetch", "node").returncode == 0
+    assert names(here) == of(200)
+
+
+def test_a_replica_of_which_one_part_is_spoilt_is_not_brought_in_part(nodes):
+    here, there = nodes
+    gather(here)
+    shutil.copytree(AGENT, there / "agent")
+    call(here, "replica_transfer", "copy", "node", "200", *(f"logdir/{name}" for name in of(200)))
+    (there / "copy/logdir/step-200/rank1.pt").write_bytes(b"rot")
+    shutil.rmtree(here / "logdir")
+    done = call(here, "replica_transfer", "fetch", "node")
+    assert "logdir/step-200/rank0.pt of node has another hash" in done.stdout
+    assert not (here / "logdir").exists()
+
+
+def test_after_the_end_a_fetch_lists_the_files_of_all_nodes(nodes, tmp_path):
+    here, _ = nodes
+    spec = json.loads((here / "job.json").read_text())
+    argv = ["python", str(here / "agent"), "checkpoint_parts", str(here), "gather"]
+    local = {"runtime": "host", "environment": "/usr", "gather": argv, "addresses": ["10.0.0.0", "node"]}
+    (here / "job.json").write_text(json.dumps({**spec, **local}))
+    argv = (sys.executable, here / "agent", "inventory", here, tmp_path)
+    listed = json.loads(subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60).stdout)
+    assert [one["path"] for one in listed if one["what"] == "newest checkpoint"] == [
+        f"logdir/{name}" for name in of(200)
+    ]
+
+
+def test_a_part_that_is_lost_with_its_node_makes_the_one_before_the_newest(nodes):
+    here, there = nodes
+    gather(here)
+    save(here / "logdir", "step-300/rank0.pt")
+    save(here / "logdir", "step-300/rank1.pt")
+    shutil.rmtree(there)
+    gather(here)
+    assert Format(str(here / "logdir"), {"pattern": PATTERN}).newest_whole() == (200, "step-200/rank0.pt")
