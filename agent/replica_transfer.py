@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 
-from agent import program, spec
+from agent import event_summary, program, spec
 from agent.checkpoints import checkpoints_of
 from agent.replica_store import LINK, MARK, CopyFailed, digest, read_manifest
 from agent.runtimes import runtime_of
@@ -21,7 +21,7 @@ NONE = "none"
 SPOILT = 3
 """The exit code when the replica arrived and none of its checkpoints is as it was."""
 CURVES = "events."
-RECORDS = ("progress.jsonl", "samples.jsonl")
+RECORDS = (event_summary.EVENTS, "samples.jsonl")
 """What is written line by line; the files for TensorBoard are known by how their names begin."""
 STILL = "still/"
 """Where the launcher keeps the records as they were when the last copy began: they grow while they are read."""
@@ -122,6 +122,7 @@ def go_on_with(copied, home):
         known = set(before)
         with open(home, "wb") as file:
             file.writelines(before + [line for line in written if line not in known])
+        event_summary.write(os.path.dirname(home), afresh=True)
     elif not os.path.exists(home) or os.path.getsize(home) < os.path.getsize(copied):
         os.makedirs(os.path.dirname(home), exist_ok=True)
         os.rename(copied, home)

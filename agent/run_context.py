@@ -7,7 +7,7 @@ import subprocess
 import threading
 import time
 
-from agent import spec
+from agent import event_summary, spec
 from agent.checkpoints import checkpoints_of
 from agent.kill_run import RUN_VARIABLE
 from agent.processes import LINE_BYTES
@@ -30,10 +30,10 @@ class Run:
         self.spec = spec.read(self.path(spec.FILE))
         self.runtime = runtime_of(self.spec)
         self.log = open(self.path("job.log"), "ab", 0)  # noqa: SIM115 - as long as the process
-        self.events = open(self.path("progress.jsonl"), "a")  # noqa: SIM115 - as long as the process
+        self.events = open(self.path(event_summary.EVENTS), "a")  # noqa: SIM115 - as long as the process
         self.samples = open(self.path("samples.jsonl"), "a")  # noqa: SIM115 - as long as the process
         self.cut_off = [file for file in (self.events, self.samples) if is_cut_off(file.name)]
-        self.writing = threading.Lock()
+        self.writing, self.not_summed = threading.Lock(), 0
         self.doing, self.stuck = "preparing", None
         self.resumed = self.resumed_from = None
         self.attempt = "{}-{:x}".format(self.spec.run, int(time.time() * 1e3))
@@ -55,8 +55,13 @@ class Run:
                 os.remove(self.path(name))
 
     def emit(self, event):
-        """Add one event to progress.jsonl."""
-        self._add(self.events, event)
+        """Add one event to progress.jsonl, and now and then to the summary of them."""
+        size = self._add(self.events, event)
+        with self.writing:
+            self.not_summed += size
+            if self.not_summed >= event_summary.EVERY_BYTES:
+                self.not_summed = 0
+                event_summary.write(self.folder)
 
     def sample(self, facts):
         """Add how a machine is to samples.jsonl; there are too many of them for those who read every event."""
@@ -67,8 +72,9 @@ class Run:
             if file in self.cut_off:  # The first event must not become a part of the line that a crash has left.
                 self.cut_off.remove(file)
                 file.write("\n")
-            file.write(json.dumps(dict(event, t=round(time.time(), 3)), sort_keys=True) + "\n")
+            size = file.write(json.dumps(dict(event, t=round(time.time(), 3)), sort_keys=True) + "\n")
             file.flush()
+        return size
 
     def enter(self, phase):
         self.write("phase", phase)

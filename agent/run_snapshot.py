@@ -5,10 +5,8 @@ import json
 import os
 import time
 
-from agent import shared_folder, spec
+from agent import event_summary, shared_folder, spec
 from agent.checkpoints import checkpoints_of
-
-LOG_TAIL_BYTES = 4000
 
 
 def text_of(path):
@@ -38,30 +36,6 @@ def silence(folder):
     return time.monotonic() - float(marked) if marked else None
 
 
-def events_of(folder, name):
-    """Return the values of a file's lines; None for one that cannot be read, but for the last, which may just be being written."""
-    lines = (text_of(os.path.join(folder, name)) or "").split("\n")
-    values = [value_of(line) for line in lines]
-    return values if values[-1] is not None else values[:-1]
-
-
-def value_of(line):
-    """Return what a line of JSON holds, or None."""
-    try:
-        return json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-
-
-def log_tail(folder):
-    path = os.path.join(folder, "job.log")
-    if not os.path.exists(path):
-        return ""
-    with open(path, "rb") as file:
-        file.seek(max(0, os.path.getsize(path) - LOG_TAIL_BYTES))
-        return file.read().decode("utf-8", "replace")
-
-
 def checkpoints_in(folder):
     """Return the run's checkpoints; None where its specification is of another version, which the caller sees in it."""
     try:
@@ -89,12 +63,11 @@ def observe(folder):
         "failure": json.loads(failure) if failure else None,
         "job": json.loads(job) if job else None,
         "preflight": json.loads(checked) if checked else None,
-        "events": events_of(folder, "progress.jsonl"),
+        "events": event_summary.read(folder)[1],
         "silent_s": silence(folder),
         "drive_silent": silent,
         "checkpoints": sorted(set(step for step, name in found if not checkpoints.is_best(name))),
         "best": sorted(os.path.basename(name) for _, name in found if checkpoints.is_best(name)),
-        "log_tail": log_tail(folder),
     }
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import io
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NoReturn
 
 import fabric
@@ -52,15 +53,28 @@ def without_login(host: str, address: str, port: int) -> Iterator[paramiko.Trans
         raise UnreachableError(f"connecting to {host}: {reason(error)}.") from error
 
 
-class _Interruptible(fabric.runners.Remote):
-    """Ends at a Ctrl-C; Fabric's own runner waits for the remote command."""
+class _Remote(fabric.runners.Remote):
+    """Ends at a Ctrl-C, where Fabric's own runner waits for the remote command; takes output of any length."""
+
+    read_chunk_size = 1 << 15
+    """A message of ssh holds no more."""
 
     def send_interrupt(self, interrupt: KeyboardInterrupt) -> NoReturn:
         self.channel.close()
         raise interrupt
 
+    def read_proc_output(self, reader: Callable[[int], bytes | None]) -> Iterator[str]:
+        """Yield the output; Invoke decodes each piece for itself, and spoils a character that lies in two."""
+        decoder = codecs.getincrementaldecoder(self.encoding)("replace")
+        while data := reader(self.read_chunk_size):
+            yield decoder.decode(data)
+        yield decoder.decode(b"", final=True)
 
-SETTINGS = {"load_ssh_configs": False, "run": {"replace_env": True}, "runners": {"remote": _Interruptible}}
+    def respond(self, buffer_: list[str]) -> None:
+        """Answer nothing. Invoke joins all output so far at each piece, for watchers that we do not have."""
+
+
+SETTINGS = {"load_ssh_configs": False, "run": {"replace_env": True}, "runners": {"remote": _Remote}}
 
 
 class WholeText(io.StringIO):

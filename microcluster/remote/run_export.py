@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from agent import event_summary
 from microcluster.analysis import events
 from microcluster.jobs import staging_plan
 from microcluster.jobs.cluster_facts import ClusterFacts
@@ -20,8 +21,8 @@ NOT_THERE = ("can't open file", "can't find '__main__' module", "No module named
 COUNT_TIMEOUT_S = 300.0
 """Counting the lines of 2 GB takes seconds, longer on a busy disk."""
 
-EVENT_FILES = ("progress.jsonl", "samples.jsonl")
-SCRIPTS, WORKING_FILES = (".py", ".sh"), ("ballast", "staging.json")
+EVENT_FILES = (event_summary.EVENTS, "samples.jsonl")
+SCRIPTS, WORKING_FILES = (".py", ".sh"), ("ballast", "staging.json", event_summary.FILE)
 """Files in the run's folder that are ours, and not results of the run."""
 
 

@@ -12,7 +12,7 @@ import pytest
 import sample_spec
 from tiny_checkpoint import DATA, save
 
-from agent import replica_store, replica_transfer
+from agent import event_summary, replica_store, replica_transfer
 from microcluster.remote.job import AGENT
 
 BEST_POINTER = "logdir/best_models/checkpoint"
@@ -74,6 +74,7 @@ def lost(here):
     shutil.rmtree(here / "logdir")
     (here / "progress.jsonl").write_text('{"event": "later"}\n')
     (here / "samples.jsonl").write_text("")
+    event_summary.write(str(here))
 
 
 def test_a_fresh_launcher_gets_checkpoint_best_model_its_list_and_the_records_back(here):
@@ -85,6 +86,7 @@ def test_a_fresh_launcher_gets_checkpoint_best_model_its_list_and_the_records_ba
         assert (here / "logdir" / f"{name}.data-00000-of-00001").read_bytes() == DATA
     assert (here / BEST_POINTER).read_text() == "the framework's list"
     assert (here / "progress.jsonl").read_text() == '{"event": "first"}\n{"event": "later"}\n'
+    assert [event["event"] for event in event_summary.read(str(here))[1]] == ["first", "later"]
     assert (here / "samples.jsonl").read_text() == '{"event": "sample"}\n'
     assert (here / CURVES).read_bytes() == DATA
     assert not (here / "brought").exists()

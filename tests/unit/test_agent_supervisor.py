@@ -16,7 +16,7 @@ import pytest
 import sample_spec
 from supervised_run import end_run, hold, pid_of, start, wait_for_end, write_job
 
-from agent import detach, distribute_data, run_snapshot
+from agent import detach, distribute_data, event_summary, run_snapshot
 from agent.run_context import Run
 from microcluster.remote import job as remote_job
 
@@ -166,9 +166,9 @@ def test_the_first_event_of_an_attempt_has_a_line_of_its_own_after_a_crash_too(f
     run.emit({"event": "second"})
     run.emit({"event": "third"})
     run.sample({"event": "sample"})
-    told = [event["event"] for event in run_snapshot.events_of(str(folder), "progress.jsonl") if event]
+    told = [event["event"] for event in event_summary.read(str(folder))[1] if event]
     assert told == [*(["first"] if "first" in before else []), "second", "third"]
-    assert run_snapshot.events_of(str(folder), "samples.jsonl")[-1]["event"] == "sample"
+    assert json.loads((folder / "samples.jsonl").read_text().splitlines()[-1])["event"] == "sample"
 
 
 @pytest.mark.parametrize("systemd", [True, False])

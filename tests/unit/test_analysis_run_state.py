@@ -36,7 +36,6 @@ def seen(**changes):
         "silent_s": 1.0,
         "checkpoints": [0, 30],
         "best": [],
-        "log_tail": "",
     }
     return {**facts, **changes}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -77,6 +78,13 @@ def test_a_command_gets_its_words_and_its_input_and_its_exit_code_comes_back(hos
 def test_words_of_any_characters_arrive_as_they_are(host, words):
     done = host.run(("printf", "%s\\0", *words))
     assert done.stdout.split("\0")[:-1] == words
+
+
+def test_an_output_of_megabytes_arrives_whole_and_in_seconds(host, tmp_path):
+    (tmp_path / "output").write_text("gr\u00fcn" * 4_000_000)
+    began = time.process_time()
+    assert host.read(str(tmp_path / "output")) == "gr\u00fcn" * 4_000_000
+    assert time.process_time() - began < 10
 
 
 def test_an_unexpected_exit_code_is_an_error_with_the_end_of_the_output(host):

@@ -38,7 +38,6 @@ def observation(*, alive: bool, step: int, checkpoints: tuple[int, ...] = (0,)) 
                 "exit_code": None if alive else 0,
                 "job": {**sample_spec.VALUES, "version": spec.VERSION, "max_steps": 30},
                 "events": events,
-                "log_tail": "",
             },
             **{"checkpoints": list(checkpoints), "preflight": {"ranks": [], "rows": [ROW]}},
         }
