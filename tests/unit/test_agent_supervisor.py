@@ -16,7 +16,7 @@ import pytest
 import sample_spec
 from supervised_run import end_run, hold, pid_of, start, wait_for_end, write_job
 
-from agent import detach, distribute_data, event_summary, run_snapshot
+from agent import detach, distribute_data, event_summary
 from agent.run_context import Run
 from microcluster.remote import job as remote_job
 
