@@ -1,13 +1,13 @@
 """Decide from a run's events and samples whether something is wrong with it (pure).
 
 What cannot get better ends the run, because its machines cost money: a loss that is no number, a rank or a machine that is
-gone, no progress. What may be on purpose or may pass only raises an alarm: slow steps, GPUs at rest, a disk that fills up.
+gone, no sign of life. What may be on purpose or may pass only raises an alarm: slow steps, GPUs at rest, a disk that fills up.
 """
 
 import errno
 
 NOT_FINITE, RANK_DIED, NODE_LOST, STALLED, DISK_FULL = "nan", "rank-died", "node-lost", "stalled", "disk-full"
-DRIVE_LOST = "drive-lost"
+DRIVE_LOST, TOLD_TO_END = "drive-lost", "told-to-end"
 PREPARING_STALLED = "preparing-stalled"
 DISK_LOW, GPUS_AT_REST, SLOW, NOT_COPIED = "disk-low", "gpus-at-rest", "slow", "not-copied"
 WAITED_FOR = "waited-for"
@@ -16,7 +16,7 @@ ENDING = (NOT_FINITE, DISK_FULL, NODE_LOST, DRIVE_LOST, RANK_DIED, STALLED)
 """What ends a run, what explains the others first."""
 
 STALL_GAPS = 5.0
-"""A run has stalled when nothing was logged for its limit or for five times the longest of the last gaps between lines."""
+"""A run has stalled when nothing showed life for its limit or for five times the longest of the last gaps between steps."""
 LAST_GAPS = 20
 START_S = 1800.0
 """Until the first loss a graph is built, data are read and a whole evaluation is made."""
@@ -38,6 +38,9 @@ OVERDUE = 2.0
 """A line that has not come after so many times the predicted gap is slow, whatever it will say."""
 LOW_DISK_CHECKPOINTS = 3
 LOW_DISK_BYTES = 1 << 30
+FULL_DISK_BYTES = 64 << 20
+FULL_EXPLAINS_S = 120.0
+"""A full disk ends a rank soon after it has said so, if at all; a program may print or catch the same words."""
 
 
 class HealthRules:
@@ -54,11 +57,12 @@ class HealthRules:
         self.stall_s, self.expected, self.mixed = stall_s, expected, mixed
         self.per_hour, self.max_steps, self.print_steps = per_hour, max_steps, print_steps
         self.checkpoint_bytes = checkpoint_bytes
-        self.progressed, self.gaps = now, []
+        self.progressed, self.lived, self.gaps = now, now, []
         self.paces, self.clean, self.evaluating = [], False, False
         self.step = None
         self.waited_for = []
         self.final = {}
+        self.said_full = None
         self.answered, self.busy, self.free = {}, {}, {}
         self.drive_silent = {}
         self.not_copied = ""
@@ -69,7 +73,9 @@ class HealthRules:
         if kind in PROGRESS:
             if self.step is not None:  # Start-up takes longer than anything that follows.
                 self.gaps = (self.gaps + [now - self.progressed])[-LAST_GAPS:]
-            self.progressed = now
+            self.progressed = self.lived = now
+        if kind == DISK_FULL:
+            self.said_full = now
         if kind == WAITED_FOR:
             self.waited_for.append(event["text"])
         if kind in ("started", "restored", "validation"):
@@ -85,8 +91,12 @@ class HealthRules:
             self.final[NOT_FINITE] = "the " + kind + " loss became " + event["loss"] + where
         if kind == "train":
             self.step, self.waited_for = event["step"], []
-        if kind in (RANK_DIED, NODE_LOST, DISK_FULL):
+        if kind in (RANK_DIED, NODE_LOST):
             self.final[kind] = event["text"]
+
+    def show_life(self, now):
+        """Record output, or a new checkpoint: not every program says its steps, or says them often."""
+        self.lived = now
 
     def observe_sample(self, node, facts, now):
         """Record how a node answered; ``facts`` is None when it did not."""
@@ -101,23 +111,29 @@ class HealthRules:
         else:
             self.drive_silent.pop(node, None)
         used = [gpu["utilisation"] for gpu in facts["gpus"] if gpu.get("utilisation") is not None]
-        if not used or max(used) > REST_PERCENT or node not in self.busy:
+        at_work = bool(used) and max(used) > REST_PERCENT
+        if at_work and not self.mixed:  # In mixed precision GPUs work on for ever when every update is skipped.
+            self.lived = now
+        if not used or at_work or node not in self.busy:
             self.busy[node] = now
 
     def pause(self, now):
         """Record that no node could be asked, which shows nothing about the nodes."""
         self.answered = dict((node, now) for node in self.answered)
 
-    def active(self, now):
-        """Return {cause: sentence} of everything that is wrong at this moment."""
+    def active(self, now, ended=False):
+        """Return {cause: sentence} of everything that is wrong at this moment; ``ended`` asks what explains that the ranks have ended."""
         found = dict(self.final)
+        full = self._full(now, ended)
+        if full:
+            found[DISK_FULL] = full
         lost = sorted(node for node, at in self.answered.items() if now - max(at, self.progressed) > LOST_S)
         if lost:
             found.setdefault(NODE_LOST, " and ".join(lost) + " has not answered for " + _seconds(LOST_S))
         cut_off = dict((node, why) for node, (since, why) in self.drive_silent.items() if now - since >= DRIVE_LOST_S)
         if cut_off:
             found[DRIVE_LOST] = drive_lost(cut_off) + ", for " + _seconds(DRIVE_LOST_S) + " and more"
-        silent = now - self.progressed
+        silent = now - self.lived
         limit = max(self.stall_s, START_S if self.step is None else 0, STALL_GAPS * max([self._gap()] + self.gaps))
         if silent > limit:
             found[STALLED] = self._stalled(silent)
@@ -125,14 +141,14 @@ class HealthRules:
         if resting:
             found[GPUS_AT_REST] = "the GPUs of " + " and ".join(resting) + " did nothing for " + _seconds(REST_S)
         found.update(self._disks())
-        found.update(self._pace() or self._overdue(silent))
+        found.update(self._pace() or self._overdue(now - self.progressed))
         if self.not_copied:
             found[NOT_COPIED] = self.not_copied
         return found
 
     def _stalled(self, silent):
         where = "since the start" if self.step is None else "since step " + str(self.step)
-        text = "no progress for " + _seconds(silent) + ", " + where
+        text = "no sign of life for " + _seconds(silent) + ", " + where
         if self.waited_for:
             more = len(self.waited_for) - CULPRITS
             named = " and ".join(self.waited_for[:CULPRITS]) + (" and {} more".format(more) if more > 0 else "")
@@ -140,6 +156,16 @@ class HealthRules:
         if self.mixed:
             text += "; in mixed precision every update can be skipped for ever once the loss has diverged"
         return text
+
+    def _full(self, now, ended):
+        """Return the sentence on a disk of which a rank has said that it is full, where that is so or has just ended the ranks."""
+        if self.said_full is None:
+            return ""
+        needed = max(FULL_DISK_BYTES, self.checkpoint_bytes)
+        full = sorted(node for node, free in self.free.items() if free < needed)
+        where = ": " + ", ".join(node + " has " + str(self.free[node] >> 20) + " MB" for node in full) if full else ""
+        told = ended and now - self.said_full < FULL_EXPLAINS_S
+        return "no space is left on a disk that a rank writes to" + where if full or told else ""
 
     def _disks(self):
         needed = max(LOW_DISK_BYTES, LOW_DISK_CHECKPOINTS * self.checkpoint_bytes)
@@ -183,7 +209,7 @@ class HealthRules:
         if self.per_hour:
             wasted = self.per_hour * (1 - before / now)
             text += ": ${:.2f} of every hour's ${:.2f} buy no steps".format(wasted, self.per_hour)
-        left_s = (self.max_steps - (self.step or 0)) * (now - before)
+        left_s = ((self.max_steps or 0) - (self.step or 0)) * (now - before)
         if left_s >= 1:
             text += "; what is left takes " + _seconds(left_s) + " longer"
             if self.per_hour:

@@ -29,8 +29,8 @@ EARLY_S, EARLY_TIMES = 120, 4
 class Monitor:
     """Watches one training phase from a thread of its own; ``begin`` and ``leave`` stand around it."""
 
-    def __init__(self, run, explains):
-        self.run, self.explains = run, explains
+    def __init__(self, run, reader):
+        self.run, self.reader = run, reader
         self.last_lines = {}
         self.verdict = self.dead = None
         self.killed = False
@@ -77,7 +77,9 @@ class Monitor:
         """Record one line of the log; return its events as they are written down."""
         speaker = speaker_of(line)
         with self.lock:
-            if self.explains(line):
+            if self.reader.shows_life(line):
+                self.rules.show_life(time.monotonic())
+            if self.reader.explains(line):
                 self.last_lines.setdefault(speaker, deque(maxlen=LAST_LINES)).append(line[:LINE_SHOWN])
             events = [self._explained(event) for event in events]
             for event in events:
@@ -85,11 +87,11 @@ class Monitor:
         self.call.set()
         return events
 
-    def judgement(self):
-        """Return (cause, sentence, lines) once something is wrong that ends the run, else None."""
+    def judgement(self, ended=False):
+        """Return (cause, sentence, lines) once something is wrong that ends the run, or has ended the ranks, else None."""
         if self.verdict is None:
             with self.lock:
-                found = self.rules.active(time.monotonic())
+                found = self.rules.active(time.monotonic(), ended)
                 cause = health_rules.ending(found)
                 if cause:
                     self.verdict = (cause, found[cause], self.lines(cause))
@@ -122,11 +124,10 @@ class Monitor:
 
         mpirun has nothing to say of it when it crashes over a rank's death itself.
         """
-        answers = [(self.run.name_of(address), out) for address, (code, out) in self._ask_all("ended") if code == 0]
-        notes = [(name, word) for name, out in answers for word in words_in(out)]
-        if not notes:
+        first = self._first_note(told=False)
+        if not first:
             return None
-        name, first = min(notes, key=lambda note: note[1]["t"])
+        name, first = first
         event = self._explained(
             # In one folder for all nodes each of them shows the words of all.
             dict(first, event=health_rules.RANK_DIED),
@@ -134,6 +135,25 @@ class Monitor:
         )
         self.run.emit(event)
         return health_rules.RANK_DIED, event["text"], self.lines(health_rules.RANK_DIED)
+
+    def told_to_end(self):
+        """Return (cause, sentence, lines) when a rank that ended well was told to end, which was not us, else None.
+
+        Some programs end with exit code 0 on TERM, done or not.
+        """
+        first = self._first_note(told=True)
+        if not first:
+            return None
+        name, note = first
+        who = note.get("process") or "rank {}".format(note["rank"])
+        text = "{} on {} was told to end (signal {}), not by this run, and ended with exit code 0"
+        return health_rules.TOLD_TO_END, text.format(who, name, note["told"]), self.lines()
+
+    def _first_note(self, told):
+        """Return (name of the machine, its first note of a rank that had been told to end, or had not), or None."""
+        answers = [(self.run.name_of(address), out) for address, (code, out) in self._ask_all("ended") if code == 0]
+        notes = [(name, note) for name, out in answers for note in words_in(out) if ("told" in note) == told]
+        return min(notes, key=lambda note: note[1]["t"]) if notes else None
 
     def _ask_all(self, what):
         """Run one program of the specification on every node; return [(address, (exit code, output))]."""
@@ -160,8 +180,6 @@ class Monitor:
         if event["event"] == health_rules.NODE_LOST:
             node = self.run.name_of(event["node"])
             return dict(event, node=node, text=node + " is lost to the other machines")
-        if event["event"] == health_rules.DISK_FULL:
-            return dict(event, text="no space is left on a disk that a rank writes to")
         return event
 
     def _node_of(self, rank):
@@ -204,9 +222,7 @@ class Monitor:
     def _could_not_look(self, error, for_s):
         """End the run for what will not pass: a full disk, a mistake of ours, or no memory for a process for minutes."""
         if health_rules.is_full(error):
-            self.rules.observe(
-                {"event": health_rules.DISK_FULL, "text": "the launcher could not write: " + str(error)}, 0
-            )
+            self.verdict = (health_rules.DISK_FULL, "the launcher could not write: " + str(error), [])
         elif passes(error) and for_s < PASSES_S:
             with self.lock:
                 self.rules.pause(time.monotonic())

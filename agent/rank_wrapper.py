@@ -22,7 +22,7 @@ PR_SET_PDEATHSIG = 1
 
 
 def run(words_file, argv):
-    """Run the rank to its end and end as it did, for mpirun to see; a rank that was asked to end leaves no word.
+    """Run the rank to its end and end as it did, for mpirun to see; one that was asked to end leaves a word if it ends well.
 
     Some releases of Open MPI signal the wrapper alone, so that it passes TERM on, and the rank does not outlive it.
     """
@@ -41,8 +41,8 @@ def run(words_file, argv):
     if asked:  # While the rank was being started.
         ranks[0].send_signal(asked[0])
     code = ranks[0].wait()
-    if code and not asked:
-        leave(words_file, code)
+    if bool(code) != bool(asked):
+        leave(words_file, code, asked)
     if code < 0:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # The rank's own core is the one worth its disk.
         if -code != signal.SIGKILL:
@@ -51,9 +51,9 @@ def run(words_file, argv):
     return code
 
 
-def leave(words_file, code):
+def leave(words_file, code, asked):
     """Add a line, whole among those of the other ranks of this machine; no disk may change how the rank has ended."""
-    how = {"exit_code": code} if code > 0 else {"signal": -code}
+    how = {"told": asked[0]} if asked else {"exit_code": code} if code > 0 else {"signal": -code}
     rank = next((int(os.environ[name]) for name in RANK_VARIABLES if name in os.environ), None)
     who = {"process": os.environ[NAME_VARIABLE]} if rank is None else {"rank": rank}
     word = dict(how, t=time.time(), **who)

@@ -40,7 +40,7 @@ FIELDS = {
     "word": str,  # Of this training; the same configuration trained again has the same run and another word.
     "kind": str,
     "trainer": (str, None),
-    "max_steps": int,
+    "max_steps": (int, None),  # A program may know its end alone.
     "eval_steps": (int, None),
     "print_steps": int,
     "mixed": bool,

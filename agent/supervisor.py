@@ -57,7 +57,7 @@ def supervise(folder):
     while True:
         run = Run(folder)
         code = end(run)
-        if code or Run(folder).spec.max_steps <= run.spec.max_steps:
+        if code or (Run(folder).spec.max_steps or 0) <= (run.spec.max_steps or 0):
             return code
 
 
@@ -80,7 +80,7 @@ def end(run):
     run.remove("ballast")  # There may be no room for the words that follow.
     if failure:
         run.write("failure.json", json.dumps(failure) + "\n")
-    run.emit({"event": "end", "exit_code": code})
+    run.emit({"event": "end", "exit_code": code, "max_steps": run.spec.max_steps})
     run.write("exit_code", str(code) + "\n")
     return code
 

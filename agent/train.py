@@ -10,7 +10,7 @@ from agent.readers import reader_of
 def train(run, processes):
     """Run the ranks under the monitor, and leave none of them behind."""
     reader = reader_of(run.spec)
-    monitor = Monitor(run, reader.explains)
+    monitor = Monitor(run, reader)
     monitor.begin()
     try:
         code, last = run_all(run, processes, lambda line: emit_all(run, monitor.observe(line, reader.read(line))))
@@ -19,7 +19,7 @@ def train(run, processes):
         raise
     finally:
         monitor.leave()
-    verdict = monitor.judgement() if code else monitor.verdict
+    verdict = monitor.judgement(ended=True) if code else monitor.verdict or monitor.told_to_end()
     if code and run.spec.shared:
         verdict = monitor.drive_lost() or verdict
     if code and not verdict:

@@ -51,7 +51,9 @@ class TrainingJob(pulumi.ComponentResource):
         )
         plan = args.stack.plan
         self.plan, self.at_risk = (plan.summary, plan.stake) if plan else (UNPLANNED, UNPLANNED)
-        if kind_of(job.kind).checkpoints(job) == NO_CHECKPOINTS:
+        kind = kind_of(job.kind)
+        self.plan = "; ".join((self.plan, *kind.not_shown(job)))
+        if kind.checkpoints(job) == NO_CHECKPOINTS:
             self.at_risk = STARTS_OVER
         if plan and plan.warning:
             pulumi.log.warn(plan.warning, self)

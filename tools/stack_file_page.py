@@ -44,7 +44,7 @@ RANGES = {
     "job.resume": "what is added to go on; `{checkpoint}` is the newest checkpoint",
     "job.requirements": "`name==version` each",
     "job.progress": '`json`: lines such as `{"step": 10, "loss": 2.3}`; or a pattern with the groups `step`, `loss` and others',
-    "job.checkpoints": "pattern of their names in `{logdir}`, with the group `step`; the last step has to save one",
+    "job.checkpoints": "pattern of their names in `{logdir}`, with the group `step`",
     "job.stallS": "10 to 86,400 seconds in which a run shows no life, after which it is ended",
     "job.python": "interpreter: a command or a path, in the image or on the machines; requirements are installed for it",
     "job.keep": "patterns of files below `{logdir}` and the program's folder that `fab fetch` brings beside checkpoints",

@@ -1,6 +1,7 @@
 """Progress as JSON lines: ``{"step": 10, "loss": 2.3}``, printed by one rank.
 
-``loss`` makes a training step, ``validation_loss`` an evaluation; every other number of the line is a metric of its name.
+``loss`` makes a training step, ``validation_loss`` an evaluation, and a line with neither a step where it is a new one; every other
+number of the line is a metric of its name.
 Seconds per step follow from the time between two lines.
 """
 
@@ -43,6 +44,9 @@ class Reader(RankReader):
         if "loss" in values:
             pace = self._pace(step)
             events += [self.trained(step, number(values.pop("loss")))] + pace
+        elif "validation_loss" not in values and (self.step is None or step > self.step):
+            pace = self._pace(step)
+            events += [self.trained(step)] + pace
         if "validation_loss" in values:
             events.append({"event": "validation", "step": step, "loss": number(values.pop("validation_loss"))})
         for name in sorted(values):

@@ -17,6 +17,11 @@ MISSING = re.compile(r"Missing ranks:\s*$")
 MISSING_RANK = re.compile(r"\s*" + COUNT + r"!?: \[.*\]\s*$")
 """Below the heading of Horovod 0.18 and later, one line for each rank that the others wait for."""
 
+WAITING = re.compile(
+    r"One or more tensors were submitted|Stalled (?:ops|ranks):|[Mm]issing ranks|" + MISSING_RANK.pattern
+)
+"""What Horovod repeats every minute of a run that stands still."""
+
 
 class RankReader:
     """Turns lines into events; it remembers what stands on an earlier line: a rank that failed, a heading of Horovod."""
@@ -51,10 +56,15 @@ class RankReader:
         """Return whether a line can show why a run failed; a blank one cannot."""
         return bool(TAG.sub("", line).strip())
 
-    def trained(self, step, loss):
+    def shows_life(self, line):
+        """Return whether a line shows that the run goes on."""
+        text = TAG.sub("", line)
+        return bool(text.strip()) and not WAITING.search(text)
+
+    def trained(self, step, loss=None):
         """Return the event of a training step."""
         self.step, self.waited_for = step, set()
-        return {"event": "train", "step": step, "loss": loss}
+        return {"event": "train", "step": step} if loss is None else {"event": "train", "step": step, "loss": loss}
 
     def failed(self, match):
         self.failed_rank = int(match.group(1))

@@ -92,6 +92,7 @@ TYPES: Mapping[str, Callable[[object], bool]] = {
     "loss": _is_loss,
     "gpus": lambda value: value is None or _are(_is_number)(value),
     "best": _are(_is_text),
+    "max_steps": lambda value: value is None or _is_whole(value),
 }
 """A key means the same in every event that has it."""
 MEASURES = ("metric", "average_seconds_per_step", "average_objects_per_second", "parameters")

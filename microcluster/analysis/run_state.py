@@ -1,4 +1,7 @@
-"""The state of a run, from a snapshot of its folder; neither exit code 0 nor "Finished training" proves success."""
+"""The state of a run, from a snapshot of its folder.
+
+Of a program of the user's own the exit code says whether it finished; of one that we know, neither that nor "Finished training" does.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ from microcluster.jobs.kind import kind_of
 from microcluster.jobs.values import NO_CHECKPOINTS
 
 State = Literal["absent", "preparing", "running", "stalled", "failed", "stopped", "finished"]
+NOTHING_SAVED = "none of its files is a checkpoint by the name that the stack file gives"
 SUPERVISOR_SILENT_S = 120.0
 """A living supervisor writes every few seconds in every phase; a silent one hangs, or its disk does."""
 
@@ -63,6 +67,8 @@ class Outcome:
     """Whether the program writes checkpoints; else a run that ends early starts over."""
     word: str | None = None
     """Tells this training from others of the same configuration."""
+    remark: str | None = None
+    """Of a run that finished: what a person has to know before the machines go."""
 
     def as_json(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
@@ -81,7 +87,7 @@ def judge(seen: Mapping[str, Any]) -> Outcome:
     seconds = _seconds_per_step(events)
     step = losses[-1]["step"] if losses else None
     state, cause, reason = _state(seen, losses)
-    left = job["max_steps"] - step if step is not None else None
+    left = max(job["max_steps"] - step, 0) if step is not None and job["max_steps"] else None
     predicted_s, predicted_source = _prediction(seen)
     queued = bool(seen.get("queue"))
     return Outcome(
@@ -90,14 +96,15 @@ def judge(seen: Mapping[str, Any]) -> Outcome:
         phase=seen["phase"],
         phase_s=seen["queue"]["waited_s"] if queued else _phase_age(seen),
         doing=(place_in_queue(seen["queue"]) if queued else _doing(events)) if state == "preparing" else None,
-        step=job["max_steps"] if state == "finished" else step,
+        step=job["max_steps"] if state == "finished" and not kind.exit_code_decides else step,
         max_steps=job["max_steps"],
         unit=kind.unit,
         saves=_saves(job),
         # It becomes a part of a path here, and the machine is not trusted.
         word=re.sub("[^0-9a-f]", "", job.get("word") or ""),
         ended_at=next((e["t"] for e in reversed(events) if e["event"] == "end"), None) if state == "finished" else None,
-        train_loss=losses[-1].get("loss") if losses else None,
+        remark=NOTHING_SAVED if state == "finished" and _saves(job) and not seen["checkpoints"] else None,
+        train_loss=next((event["loss"] for event in reversed(losses) if "loss" in event), None),
         validation_loss=evaluated[-1].loss if evaluated else None,
         first_validation_loss=evaluated[0].loss if evaluated else None,
         seconds_per_step=seconds,
@@ -177,9 +184,15 @@ def _flaws(seen: Mapping[str, Any], losses: Sequence[Event], kind: JobKind) -> l
     flaws = []
     if any(isinstance(event.get("loss"), str) for event in _this_attempt(seen["events"]) if event["event"] == "train"):
         flaws.append("the training loss became nan or infinite")
-    if seen.get("drive_silent"):
+    if seen.get("drive_silent") and _saves(seen["job"]):
         flaws.append("the drive with its checkpoints does not answer")
-    elif _saves(seen["job"]) and not any(step >= wanted for step in seen["checkpoints"]):
+    if kind.exit_code_decides:
+        ends = [event for event in seen["events"] if event["event"] == "end"]
+        last = ends[-1].get("max_steps") if ends else None
+        if wanted and last and wanted > last:
+            flaws.append(f"it ended when {kind.unit} {last} was to be its last, and now {wanted} is")
+        return flaws
+    if not seen.get("drive_silent") and _saves(seen["job"]) and not any(step >= wanted for step in seen["checkpoints"]):
         flaws.append(f"there is no checkpoint of {kind.unit} {wanted}")
     named = {event["name"] for event in _this_attempt(seen["events"]) if event["event"] == "metric"}
     if kind.result and kind.result not in named:

@@ -100,10 +100,10 @@ class Drive:
 
 
 class Job(Protocol):
-    """What every kind's job has; its kind adds more. A run without progress for ``stall_s`` seconds ends."""
+    """What every kind's job has; its kind adds more. A run without a sign of life for ``stall_s`` seconds ends."""
 
     kind: str
-    max_steps: int
+    max_steps: int | None
     stall_s: int
     preflight: str
     data: Data | None

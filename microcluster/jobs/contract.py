@@ -79,6 +79,8 @@ class JobKind(ABC):
     """Roles, first to last: those of one role are ended on all nodes before those of the next."""
     meeting_port: int | None = None
     """On the first node, where the processes of all others look for it; None where it is another one each time."""
+    exit_code_decides: bool = False
+    """Whether a run that ended with exit code 0 has finished, whatever its log and its checkpoints say."""
     artifacts: tuple[str, ...] = ()
     """Folders of the run's folder in which the program leaves what is fetched, beside the checkpoints."""
     config_file: str
@@ -158,6 +160,10 @@ class JobKind(ABC):
     @abstractmethod
     def checkpoints(self, job: Job) -> AgentModule:
         """Return what knows a whole checkpoint from a torn one."""
+
+    def not_shown(self, job: Job) -> Sequence[str]:
+        """Say which figures of the run status, watch and report will lack."""
+        return ()
 
     def keep(self, job: Job) -> Sequence[str]:
         """Return patterns of files, below the log folder and the program's folder, that are fetched beside the checkpoints."""

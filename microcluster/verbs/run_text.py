@@ -75,7 +75,8 @@ def headline(outcome: Outcome) -> str:
 
 def steps(outcome: Outcome) -> list[str]:
     """Return the steps done, if known."""
-    return [] if outcome.step is None else [f"{outcome.unit} {outcome.step} of {outcome.max_steps}"]
+    of = f" of {outcome.max_steps}" if outcome.max_steps else ""
+    return [] if outcome.step is None else [f"{outcome.unit} {outcome.step}{of}"]
 
 
 def losses(outcome: Outcome) -> list[str]:
@@ -137,7 +138,7 @@ def report_rows(cluster: ClusterFacts, outcome: Outcome, cost: Cost) -> list[tup
             else f"{count(ranks, 'rank')} on {places}",
         ),
         ("hardware", EMULATED.format(account_of(cluster.account).title) if cost.emulated else None),
-        (f"{outcome.unit}s", f"{'none' if outcome.step is None else outcome.step} of {outcome.max_steps}"),
+        (f"{outcome.unit}s", _done(outcome)),
         (
             "validation loss",
             f"{_loss(outcome.first_validation_loss)} at first, {_loss(outcome.validation_loss)} at last"
@@ -150,12 +151,19 @@ def report_rows(cluster: ClusterFacts, outcome: Outcome, cost: Cost) -> list[tup
         ("predicted", _predicted(outcome)),
         ("planned", _planned(cluster)),
         ("throughput", _throughput(outcome)),
-        ("checkpoints", ", ".join(str(step) for step in outcome.checkpoints) or "none"),
+        ("checkpoints", ", ".join(str(step) for step in outcome.checkpoints) or ("none" if outcome.saves else None)),
+        ("note", outcome.remark),
         ("best models", ", ".join(outcome.best) or None),
         ("newest copy", copy(outcome)),
         ("cost", str(cost)),
     ]
     return [(name, value) for name, value in rows if value]
+
+
+def _done(outcome: Outcome) -> str | None:
+    """Return the steps done; None of a program that says none and has no last one."""
+    of = f" of {outcome.max_steps}" if outcome.max_steps else ""
+    return f"{'none' if outcome.step is None else outcome.step}{of}" if outcome.step is not None or of else None
 
 
 def _predicted(outcome: Outcome) -> str | None:

@@ -122,6 +122,8 @@ def _once(note: Callable[[str], None]) -> Callable[[str], None]:
 def ended(outcome: Outcome, stack: str) -> int:
     """Print what to do next unless the run finished; return the exit code."""
     if outcome.state == "finished":
+        if outcome.remark:
+            note(f"note: {outcome.remark}")
         return 0
     note("\n".join(run_text.trouble(outcome, stack)))
     return FAILED

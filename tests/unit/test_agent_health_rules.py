@@ -61,11 +61,54 @@ def test_a_slow_start_gives_a_later_stall_no_more_time():
     assert "stalled" in rules.active(1200.0 + 901.0)
 
 
-def test_noise_in_the_log_is_no_progress():
+def test_any_output_and_any_new_checkpoint_is_life():
     rules = watched()
     rules.observe({"event": "train", "step": 40, "loss": 2.0}, 0.0)
-    rules.observe({"event": "parameters", "value": 3}, 800.0)
-    assert "stalled" in rules.active(901.0)
+    rules.show_life(800.0)
+    assert rules.active(1699.0) == {}
+    assert rules.active(1701.0)["stalled"] == "no sign of life for 15 minutes, since step 40"
+
+
+@pytest.mark.parametrize(("used", "lives"), [(90, True), (5, False), (None, False)])
+def test_gpus_at_work_are_life_and_gpus_at_rest_are_none(used, lives):
+    rules = watched()
+    rules.observe({"event": "train", "step": 40, "loss": 2.0}, 0.0)
+    for t in range(0, 1020, 20):
+        rules.observe_sample("gpu-0", fact(used=0), float(t))
+        rules.observe_sample("gpu-1", fact(used=used), float(t))
+    assert ("stalled" not in rules.active(1000.0)) is lives
+
+
+def test_in_mixed_precision_gpus_at_work_do_not_hide_that_every_update_is_skipped():
+    rules = watched(mixed=True)
+    rules.observe({"event": "train", "step": 40, "loss": 2.0}, 0.0)
+    for t in range(0, 1000, 20):
+        rules.observe_sample("gpu-0", fact(), float(t))
+    assert "every update can be skipped" in rules.active(1000.0)["stalled"]
+
+
+def test_a_printed_sentence_about_a_full_disk_ends_no_living_run_whose_disks_have_room():
+    rules = watched()
+    rules.observe_sample("gpu-1", fact(), 0.0)
+    rules.observe({"event": "disk-full"}, 1.0)
+    assert rules.active(2.0) == {}
+    rules.observe_sample("gpu-1", fact(free=1 << 20), 3.0)
+    found = rules.active(4.0)
+    assert found["disk-full"] == "no space is left on a disk that a rank writes to: gpu-1 has 1 MB"
+    assert ending(found) == "disk-full"
+
+
+def test_a_printed_sentence_about_a_full_disk_explains_a_death_that_follows_soon():
+    rules = watched()
+    rules.observe({"event": "disk-full"}, 1.0)
+    assert ending(rules.active(60.0, ended=True)) == "disk-full"
+    assert ending(rules.active(600.0, ended=True)) is None
+
+
+def test_a_run_without_a_last_step_is_slow_without_a_guess_at_what_is_left():
+    rules = watched(max_steps=None, per_hour=10.0)
+    paces(rules, *[1.0] * 6, *[2.0] * 6)
+    assert rules.active(0.0)["slow"].endswith("$5.00 of every hour's $10.00 buy no steps")
 
 
 def test_a_start_takes_its_time_but_not_for_ever():

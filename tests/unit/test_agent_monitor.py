@@ -98,10 +98,46 @@ def test_a_machine_that_is_lost_ends_the_run_and_what_is_left_on_the_others_is_e
     assert (folder / "swept").exists()
 
 
+FULL = "[1,0]<stderr>:tensorflow.ResourceExhaustedError: /data/x; No space left on device"
+
+
 def test_a_disk_without_room_ends_the_run(folder):
-    trains(folder, "[1,0]<stderr>:tensorflow.ResourceExhaustedError: /data/x; No space left on device")
+    trains(folder, FULL)
+    (folder / "facts.json").write_text(json.dumps({**FACTS, "time": time.time(), "free_bytes": 1 << 20}))
     start(folder)
     assert wait_for_end(folder).cause == "disk-full"
+
+
+@pytest.mark.parametrize(("code", "cause"), [(0, "incomplete"), (3, "disk-full")])
+def test_a_rank_that_only_speaks_of_a_full_disk_goes_on_and_one_that_dies_of_it_is_explained(folder, code, cause):
+    trains(folder, FULL, then=f"{once_sampled(folder)}; exit {code}")
+    start(folder)
+    assert wait_for_end(folder).cause == cause
+
+
+def test_any_output_keeps_a_run_without_steps_alive(folder):
+    write_job(folder, train=["sh", "-c", "for n in 1 2 3 4 5 6; do echo epoch; sleep 0.5; done; exit 3"], stall_s=1.5)
+    hurry(folder, "health_rules.py", "START_S = 1800.0", "START_S = 1.5")
+    start(folder)
+    assert wait_for_end(folder).cause == "training"
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_ranks_that_ended_well_because_somebody_else_told_them_to_have_not_finished(folder, told):
+    note = {"rank": 2, "t": 1.0, **({"told": 15} if told else {"signal": 9})}
+    (folder / "ended-10.0.0.1").write_text(json.dumps(note) + "\n")
+    trains(folder, then="exit 0")
+    start(folder)
+    outcome = wait_for_end(folder)
+    why = "rank 2 on gpu-1 was told to end (signal 15), not by this run, and ended with exit code 0"
+    assert ((outcome.cause, outcome.reason) == ("told-to-end", why)) is told
+
+
+def test_what_the_run_itself_has_ended_is_not_blamed_on_somebody_else(folder):
+    (folder / "ended-10.0.0.1").write_text(json.dumps({"rank": 2, "t": 1.0, "told": 15}) + "\n")
+    trains(folder, "what is this", then="exit 3")
+    start(folder)
+    assert wait_for_end(folder).cause == "training"
 
 
 def test_ranks_that_ended_because_a_machine_does_not_answer_any_more_name_the_machine(folder):

@@ -42,6 +42,11 @@ def test_a_rank_that_was_asked_to_end_with_its_group_leaves_no_word(tmp_path):
     assert ended(tmp_path, "sh", "-c", asked) == (1, [])
 
 
+def test_a_rank_that_was_asked_to_end_and_ended_well_leaves_a_word_because_it_may_not_be_done(tmp_path):
+    asked = "trap 'exit 0' TERM; kill -TERM $PPID; sleep 5"
+    assert ended(tmp_path, "sh", "-c", asked) == (0, [{"rank": 3, "told": 15}])
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=lambda number: number.name)
 def test_a_rank_does_not_outlive_its_wrapper_that_alone_was_told_to_end(tmp_path, number):
     words, alive = tmp_path / "ranks_ended.jsonl", tmp_path / "alive"

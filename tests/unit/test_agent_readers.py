@@ -14,6 +14,15 @@ from agent.readers import json_lines, pattern, reader_of
 TAG = "[1,0]<stdout>:"
 
 
+WAITS = (
+    "One or more tensors were submitted to be reduced, gathered or broadcasted by subset of ranks and are waiting",
+    "[1,0]<stderr>:Missing ranks:",
+    "[1,0]<stderr>:3: [HorovodAllreduce_gradients ...]",
+    "[1,0]<stderr>:Stalled ops:HorovodAllreduce_gradients [missing ranks: 3]",
+    "[1,0]<stdout>:  ",
+)
+
+
 def reader(name="json_lines", *times, **options):
     clock = {"clock": iter(times).__next__} if times else {"clock": lambda: 0.0}
     return {"json_lines": json_lines, "pattern": pattern}[name].Reader(options, **clock)
@@ -51,7 +60,7 @@ def test_a_loss_that_is_no_number_is_a_word_that_json_can_hold():
 
 def test_a_pattern_with_named_groups_does_the_same():
     found = reader(
-        "pattern", 0.0, 2.0, pattern=r"epoch \d+ step (?P<step>\d+) loss (?P<loss>\S+)(?: acc (?P<accuracy>\S+))?"
+        "pattern", 0.0, 2.0, 4.0, pattern=r"epoch \d+ step (?P<step>\d+) loss (?P<loss>\S+)(?: acc (?P<accuracy>\S+))?"
     )
     assert found.read(TAG + "epoch 1 step 7 loss 0.25") == [{"event": "train", "step": 7, "loss": 0.25}]
     assert found.read("epoch 1 step 8 loss nan acc 0.5") == [
@@ -59,7 +68,24 @@ def test_a_pattern_with_named_groups_does_the_same():
         {"event": "time", "step": 8, "seconds_per_step": 2.0},
         {"event": "metric", "name": "accuracy", "step": 8, "value": 0.5},
     ]
-    assert found.read("epoch 1 step 9 loss much") == []
+    assert found.read("epoch 1 step 9 loss much")[0] == {"event": "train", "step": 9}
+
+
+def test_a_line_with_a_new_step_and_no_loss_counts_the_step_and_its_pace() -> None:
+    found = reader("pattern", 0.0, 2.0, pattern=r"Iter #(?P<step>\d+): (?P<images>[\d.]+) img/sec")
+    assert found.read(TAG + "Iter #1: 10.5 img/sec")[0] == {"event": "train", "step": 1}
+    assert found.read("[1,1]<stdout>:Iter #1: 10.1 img/sec") == [
+        {"event": "metric", "name": "images", "step": 1, "value": 10.1}
+    ], "another rank's line of the same step"
+    assert found.read(TAG + "Iter #2: 10.7 img/sec")[:2] == [
+        {"event": "train", "step": 2},
+        {"event": "time", "step": 2, "seconds_per_step": 2.0},
+    ]
+
+
+def test_what_horovod_repeats_of_a_run_that_stands_still_is_no_life_and_any_other_line_is() -> None:
+    assert [reader().shows_life(line) for line in WAITS] == [False] * len(WAITS)
+    assert reader().shows_life("[1,0]<stdout>:Epoch 3:  12%|#2        | 120/1000")
 
 
 @pytest.mark.parametrize("name", ["json_lines", "pattern"])

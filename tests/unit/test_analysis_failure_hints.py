@@ -12,6 +12,7 @@ from microcluster.analysis.run_state import Outcome
 
 OF_ALARMS = (
     *health_rules.ENDING,
+    health_rules.TOLD_TO_END,
     health_rules.DISK_LOW,
     health_rules.GPUS_AT_REST,
     health_rules.SLOW,

@@ -81,6 +81,53 @@ def test_a_run_that_lacks_any_of_it_has_failed_and_says_why(changes, reason):
     assert re.search(reason, outcome.reason)
 
 
+OWN = {**JOB, "kind": "horovod", "checkpoints": "files"}
+UNKNOWN = {**OWN, "max_steps": None, "checkpoints": "none"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "step"),
+    [
+        ({"job": OWN}, 20),
+        ({"job": OWN, "checkpoints": [7]}, 20),
+        ({"job": {**OWN, "max_steps": 100}}, 20),
+        ({"job": UNKNOWN, "checkpoints": []}, 20),
+        ({"job": UNKNOWN, "checkpoints": [], "events": []}, None),
+    ],
+)
+def test_the_exit_code_of_a_program_of_ones_own_says_that_it_finished(changes, step):
+    outcome = judge(seen(**changes))
+    assert (outcome.state, outcome.step, outcome.remark) == ("finished", step, None)
+    assert judge(seen(**changes, exit_code=1)).state == "failed"
+    assert judge(seen(**changes, stopped=True)).state == "stopped", "some programs end with 0 when they are stopped"
+
+
+def test_a_finished_program_of_ones_own_goes_on_when_its_last_step_was_raised():
+    events = [*seen()["events"], {"event": "end", "exit_code": 0, "max_steps": 30, "t": 29.0}]
+    assert judge(seen(job=OWN, events=events)).state == "finished"
+    raised = judge(seen(job={**OWN, "max_steps": 60}, events=events))
+    assert (raised.state, raised.reason) == ("failed", "it ended when step 30 was to be its last, and now 60 is")
+
+
+def test_a_finished_program_of_ones_own_that_saved_nothing_although_it_should_says_so():
+    outcome = judge(seen(job=OWN, checkpoints=[]))
+    assert (outcome.state, outcome.remark) == (
+        "finished",
+        "none of its files is a checkpoint by the name that the stack file gives",
+    )
+
+
+def test_a_program_of_ones_own_has_not_finished_well_with_a_loss_that_is_no_number():
+    assert judge(seen(job=OWN, events=losses(7.0, "nan"))).state == "failed"
+
+
+def test_steps_without_a_loss_keep_the_last_loss_and_leave_no_time_below_zero():
+    events = [*seen()["events"], {"event": "train", "step": 40, "t": 28.0}]
+    outcome = judge(seen(job=OWN, events=events, alive=True, exit_code=None))
+    assert (outcome.step, outcome.train_loss, outcome.eta_s) == (40, 5.0, 0.0)
+    assert judge(seen(job=UNKNOWN, alive=True, exit_code=None)).eta_s is None
+
+
 @pytest.mark.parametrize(
     ("changes", "state"),
     [

@@ -95,7 +95,9 @@ HOROVOD = {
 
 
 def own_program(**job: object) -> config.Stack:
-    return config.parse("dev", HOROVOD | {"microcluster:job": HOROVOD["microcluster:job"] | job}, ordering=True)
+    """Return the checked stack; None takes a key away."""
+    section = {key: value for key, value in (HOROVOD["microcluster:job"] | job).items() if value is not None}
+    return config.parse("dev", HOROVOD | {"microcluster:job": section}, ordering=True)
 
 
 def launched(stack: config.Stack) -> RunFolder:
@@ -171,6 +173,14 @@ def test_a_repository_at_a_commit_is_part_of_the_image() -> None:
         ({"source": "https://example.com/a/program"}, "job/commit: belongs to a repository"),
         ({"source": "https://user:key@example.com/a"}, "job/source: "),
         ({"model": "transformer-base"}, "job/model: unknown key"),
+        (
+            {"maxSteps": None, "arguments": "-n {maxSteps}"},
+            "job/arguments: {maxSteps} cannot be filled in, because job.maxSteps",
+        ),
+        (
+            {"checkpoints": None, "resume": "--resume {checkpoint}"},
+            "job/resume: job.checkpoints is not set, so there is nothing",
+        ),
         ({"stallS": 5}, "job/stallS: 5 should be greater than or equal to 10"),
         ({"python": "python3 -u"}, "job/python: 'python3 -u' is not a command or an absolute path"),
         ({"python": "../bin/python"}, "job/python: '../bin/python' is not a command"),
@@ -194,6 +204,29 @@ def test_a_bad_key_of_a_program_of_ones_own_is_named(job: dict[str, object], exp
     with pytest.raises(config.ConfigError) as refused:
         own_program(**job)
     assert expected in str(refused.value)
+
+
+BENCHMARK = {"maxSteps": None, "checkpoints": None, "progress": r"Iter #(?P<step>\d+): (?P<images>[\d.]+) img/sec"}
+
+
+def test_a_program_may_save_nothing_and_say_neither_its_last_step_nor_a_loss() -> None:
+    stack = own_program(**BENCHMARK)
+    folder = launched(stack)
+    values = folder.values()
+    assert (values["checkpoints"], values["max_steps"], values["reader"]) == ("none", None, "pattern")
+    assert ClusterFacts.from_json(folder.payload.to_json()) == folder.payload
+    origins = {path: origin for path, _, origin in stack.origins}
+    assert "a run that dies starts again from the beginning" in origins["job.checkpoints"]
+    assert "no progress bar" in origins["job.maxSteps"]
+
+
+@pytest.mark.parametrize(
+    ("job", "lacks"),
+    [({}, []), ({"maxSteps": None}, ["progress bar"]), ({"progress": BENCHMARK["progress"]}, ["loss"])],
+)
+def test_what_the_screen_will_lack_is_said_beforehand(job: dict[str, object], lacks: list[str]) -> None:
+    found = kind_of("horovod").not_shown(launched(own_program(**job)).payload.job)
+    assert len(found) == len(lacks) and all(word in one for word, one in zip(lacks, found, strict=True))
 
 
 VARIABLES = {"TOKENIZERS_PARALLELISM": "false", "OMP_NUM_THREADS": 4, "CACHE": "{logdir}/a b"}

@@ -183,16 +183,38 @@ def test_finished_data_reach_the_job_with_what_names_them_and_make_another_run()
     assert run_of(named, OWNER, job_of(named)) != run_of(plain, OWNER, job_of(plain))
 
 
-@pytest.mark.parametrize(("stack", "starts_over"), [("texar-p100", True), ("texar-local", False)])
-def test_the_preview_says_that_a_program_without_checkpoints_starts_over(stack: str, starts_over: bool) -> None:
+SHOWN = 150
+"""Characters of an output that Pulumi shows."""
+
+
+def previewed(known: config.Stack, said: list[TrainingJob]) -> None:
+    """Declare a stack as a preview does, and add its job to ``said``."""
     asyncio.set_event_loop(asyncio.new_event_loop())
-    pulumi.runtime.set_mocks(Account(), project="microcluster", stack=stack, preview=True)
-    known, said = config.read_file(stack), []
+    pulumi.runtime.set_mocks(Account(), project="microcluster", stack=known.name, preview=True)
 
     @pulumi.runtime.test
     def program() -> None:
         cluster = declare_cluster("cluster", TrainingClusterArgs(known, OWNER))
-        said.append(TrainingJob("job", TrainingJobArgs(known, OWNER, cluster)).at_risk)
+        said.append(TrainingJob("job", TrainingJobArgs(known, OWNER, cluster)))
 
     program()
-    assert ("starts over" in said[0]) is starts_over
+
+
+@pytest.mark.parametrize(("stack", "starts_over"), [("texar-p100", True), ("texar-local", False)])
+def test_the_preview_says_that_a_program_without_checkpoints_starts_over(stack: str, starts_over: bool) -> None:
+    said = []
+    previewed(config.read_file(stack), said)
+    assert ("starts over" in said[0].at_risk) is starts_over
+
+
+def test_the_preview_says_that_a_program_saves_nothing_and_that_no_bar_and_no_loss_can_be_shown() -> None:
+    job = {
+        "kind": "horovod",
+        "source": "examples/horovod_regression",
+        "script": "train.py",
+        "progress": r"#(?P<step>\d+)",
+    }
+    said = []
+    previewed(config.with_files(config.parse("dev", written() | {"microcluster:job": job})), said)
+    assert "starts over" in said[0].at_risk
+    assert "no progress bar" in said[0].plan and "no loss" in said[0].plan and len(said[0].plan) <= SHOWN

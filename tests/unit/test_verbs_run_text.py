@@ -98,3 +98,12 @@ def test_the_copy_of_a_run_on_another_machine_is_shown():
     line = "copied to gpu-1: step 20 and 1 best model, 7 s after it was written"
     assert line in run_text.status(CLUSTER, dataclasses.replace(RUNNING, copied=copied), COST)
     assert "copied" not in run_text.status(CLUSTER, RUNNING, COST)
+
+
+def test_a_run_without_a_last_step_a_loss_or_checkpoints_shows_what_there_is():
+    bare = dataclasses.replace(RUNNING, max_steps=None, train_loss=None, validation_loss=None, eta_s=None, saves=False)
+    assert run_text.headline(bare) == "running, step 10, 0.500 s/step"
+    rows = dict(run_text.report_rows(CLUSTER, dataclasses.replace(bare, checkpoints=(), step=None), COST))
+    assert "steps" not in rows and "checkpoints" not in rows
+    finished = dataclasses.replace(bare, state="finished", remark="nothing was saved")
+    assert dict(run_text.report_rows(CLUSTER, finished, COST))["note"] == "nothing was saved"

@@ -25,7 +25,7 @@ STOP_FILE_VARIABLE = "MICROCLUSTER_STOP_FILE"
 class MxnetJob(OwnProgramJob):
     """One run; the fields are the keys of the stack file."""
 
-    checkpoints: str = FORMAT
+    checkpoints: str | None = FORMAT
     progress: str = FORMAT
     mxnet_version: str = "1.9.1"
     device: str = "gpu"
@@ -65,6 +65,7 @@ class Mxnet(OwnProgram):
     runtimes = ("container", "host")
     section = MxnetSection
     facts = MxnetJob
+    exit_code_decides = False
     unit = "epoch"
     metrics = (
         Metric("accuracy", "accuracy", note="of an epoch's own batches, on the first worker"),

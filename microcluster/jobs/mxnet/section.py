@@ -14,6 +14,7 @@ from microcluster.jobs.own_program.section import (
     matching,
     regular_expression,
 )
+from microcluster.jobs.values import MOST_STEPS
 
 FORMAT = "mxnet"
 """Of the log and of the checkpoints, where the program writes them as MXNet does."""
@@ -40,6 +41,7 @@ class MxnetSection(OwnProgramSection):
     """What the stack file may say; a step is an epoch. With ``network`` the program gets the arguments of MXNet's image-classification example."""
 
     kind: Literal["mxnet"]
+    max_steps: Annotated[StrictInt, Field(ge=1, le=MOST_STEPS)]
     mxnet_version: Annotated[StrictStr, matching(VERSION, "a version; for example 1.9.1")] = "1.9.1"
     device: Literal["gpu", "cpu"] = "gpu"
     servers_per_node: PerNode = 1

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+
+from pydantic.alias_generators import to_camel
 
 from microcluster.jobs.cluster_facts import Container, Data, SourceFile
 from microcluster.jobs.contract import JobKind
@@ -14,11 +17,26 @@ from microcluster.jobs.image import is_ours
 from microcluster.jobs.own_program import wandb
 from microcluster.jobs.own_program.section import OwnProgramSection
 from microcluster.jobs.rendering import render
-from microcluster.jobs.values import AgentModule, Hardware, Image, ImageAdditions, Process, Run, Sections
+from microcluster.jobs.values import (
+    NO_CHECKPOINTS,
+    AgentModule,
+    Hardware,
+    Image,
+    ImageAdditions,
+    Origin,
+    Process,
+    Run,
+    Sections,
+)
 
 PROGRAM = "the user's own program"
 NOT_OF_THE_RUN = ("stall_s", "stop_grace_s", "preflight", "data", "max_steps", "keep")
 """Fields that may change while a run stays the same one."""
+LEFT_OUT = {
+    "max_steps": "no progress bar and no time left; the program's own end is the run's",
+    "checkpoints": "the program writes no checkpoints, and a run that dies starts again from the beginning",
+    "python": "python in the image, or python3 on the machines",
+}
 PROGRAM_FOLDER = "/opt/program"
 """Of a program that the image brings; one that the stack sends lies in the run's folder."""
 
@@ -36,9 +54,9 @@ class OwnProgramJob:
     """
 
     kind: str
-    max_steps: int
     script: str
-    checkpoints: str
+    max_steps: int | None = None
+    checkpoints: str | None = None
     source: str = ""
     commit: str | None = None
     requirements: tuple[str, ...] = ()
@@ -58,6 +76,7 @@ class OwnProgram(JobKind):
     """See `microcluster.jobs.contract.JobKind`; a kind adds its name, its roles, and how ranks start."""
 
     facts = OwnProgramJob
+    exit_code_decides = True
     artifacts = (wandb.FOLDER,)
     config_file = "program.json"
     checkpoint_files = "the files that job.checkpoints names"
@@ -73,7 +92,31 @@ class OwnProgram(JobKind):
             found.append(
                 "job/commit: belongs to a repository, and a repository needs one: source: https://..., commit: 40 digits"
             )
+        if job.get("maxSteps") is None:
+            filled = [key for key in ("arguments", "resume") if "{maxSteps}" in str(job.get(key))]
+            found += [f"job/{key}: {{maxSteps}} cannot be filled in, because job.maxSteps is not set" for key in filled]
+        if job.get("resume") is not None and job.get("checkpoints", self._default("checkpoints")) is None:
+            found.append(
+                "job/resume: job.checkpoints is not set, so there is nothing to go on from; set it or leave resume out"
+            )
         return found
+
+    def defaults(self, sections: Sections, hardware: Hardware) -> Mapping[str, Origin]:
+        """Say what it means that an optional key is left out."""
+        return {
+            f"job.{to_camel(name)}": Origin(None, f"not set: {meaning}")
+            for name, meaning in LEFT_OUT.items()
+            if self._default(name) is None
+        }
+
+    def not_shown(self, job: OwnProgramJob) -> Sequence[str]:
+        """Say what nobody can know of the run beforehand, or by its lines."""
+        bar = [] if job.max_steps else ["no progress bar (no job.maxSteps)"]
+        loss = job.progress != "json" and "loss" not in re.compile(job.progress).groupindex
+        return bar + (["no loss (no group loss in job.progress)"] if loss else [])
+
+    def _default(self, name: str) -> object:
+        return self.section.model_fields[name].default
 
     def source(self, section: OwnProgramSection) -> str | None:
         """Return the folder whose texts travel with the job."""
@@ -124,7 +167,7 @@ class OwnProgram(JobKind):
         """Return the argv of the program: Python, the script, its arguments; ``{checkpoint}`` and ``{step}`` are left for the agent, which knows the newest one."""
         job: OwnProgramJob = run.job
         words = shlex.split(job.arguments) + (shlex.split(job.resume or "") if resume else [])
-        values = {"{logdir}": f"{run.path}/logdir", "{maxSteps}": str(job.max_steps)}
+        values = {"{logdir}": f"{run.path}/logdir", "{maxSteps}": str(job.max_steps or "")}
         for placeholder, value in values.items():
             words = [word.replace(placeholder, value) for word in words]
         return (run.python, f"{run.folder}/{job.script}", *words)
@@ -145,7 +188,7 @@ class OwnProgram(JobKind):
 
     def checkpoints(self, job: OwnProgramJob) -> AgentModule:
         """Return what knows the files that the user's pattern names."""
-        return AgentModule("files", {"pattern": job.checkpoints})
+        return AgentModule("files", {"pattern": job.checkpoints}) if job.checkpoints else NO_CHECKPOINTS
 
     @staticmethod
     def _config(job: OwnProgramJob) -> str:

@@ -6,9 +6,9 @@ import re
 import shlex
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, Field, StrictStr
+from pydantic import AfterValidator, BeforeValidator, Field, StrictInt, StrictStr
 
-from microcluster.jobs.values import Section
+from microcluster.jobs.values import MOST_STEPS, Section
 from microcluster.plain_text import shown
 
 LONGEST = 1000
@@ -96,6 +96,7 @@ Words = Annotated[StrictStr, Field(max_length=LONGEST), AfterValidator(_words)]
 class OwnProgramSection(Section):
     """One run of the user's own program. ``{logdir}``, ``{maxSteps}`` and ``{checkpoint}`` are filled in."""
 
+    max_steps: Annotated[StrictInt, Field(ge=1, le=MOST_STEPS)] | None = None
     source: Annotated[StrictStr, matching(SOURCE, "a folder, or the https address of a repository")]
     commit: Annotated[StrictStr, Field(pattern=r"^[0-9a-f]{40}$")] | None = None
     script: Annotated[StrictStr, matching(SCRIPT, "the path of a Python script below the source")]
@@ -104,7 +105,7 @@ class OwnProgramSection(Section):
         Annotated[StrictStr, matching(REQUIREMENT, "a pinned requirement; for example numpy==1.23.5")], ...
     ] = ()
     progress: Annotated[StrictStr, Field(max_length=LONGEST), AfterValidator(json_or_pattern)] = "json"
-    checkpoints: Annotated[StrictStr, Field(max_length=LONGEST), AfterValidator(regular_expression)]
+    checkpoints: Annotated[StrictStr, Field(max_length=LONGEST), AfterValidator(regular_expression)] | None = None
     resume: Words | None = None
     python: Annotated[StrictStr, matching(COMMAND, "a command or an absolute path; for example python3.9")] | None = (
         None
