@@ -1,7 +1,7 @@
 """Checkpoints of which several nodes write parts, each on its own disk; runs on the launcher, which keeps all parts.
 
 Arguments: the run's folder and ``gather STEP NODE...``, which brings what is missing here (STEP is the newest one that has a replica, or
-OVER while no rank trains), or ``give NODE FILE...``, which lets the log folder of a node hold these files and no others.
+OVER while no rank trains), or ``give NODE FILE...``, which lets the log folder of a node hold these files and no other part of a checkpoint.
 """
 
 import contextlib
@@ -100,9 +100,12 @@ def bring(run, node, names):
 
 
 def give(run, node, *names):
-    """Let the log folder of a node hold these files and no others; what is the same there is not sent again."""
+    """Let the log folder of a node hold these files and no other part of a checkpoint; what is the same there is not sent again."""
     there = listed(run, node)
     others = sorted(set(there) - set(name[len("logdir/") :] for name in names))
+    checkpoints = checkpoints_of(spec.read(os.path.join(run, spec.FILE)), os.path.join(run, "logdir"))
+    if checkpoints.any_node_writes:  # What the program has written there beside its checkpoints is nowhere else.
+        others = [name for name in others if checkpoints.part_of(name)]
     on_machine(run, node, ["sh", "-c", REMOVE, os.path.join(run, "logdir")], "\0".join(others))
     absent = [name for name in names if there.get(name[len("logdir/") :], [])[:2] != same(os.path.join(run, name))]
     if absent:

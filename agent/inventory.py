@@ -1,15 +1,21 @@
-"""Print which files of a run are worth fetching, with sizes and hashes, as one JSON line.
+"""Print what a node has of a run: the files that are fetched, with sizes and hashes, and those left behind, as one JSON line.
 
-Arguments: the run's folder, the data set's folder. A file that is still being written is taken as long as it is now.
+Arguments: the run's folder, and what is asked, as JSON: ``first`` (whether it is the first node, which has the run's records),
+``step`` (of the newest checkpoint there, of which this node may have a part), ``hashed``, ``everything`` (no limits), ``data`` (the data
+set's folder) and ``names`` (files of it). A file that is still being written is taken as long as it is now.
 """
 
+import contextlib
+import fnmatch
 import hashlib
 import json
 import os
+import stat
 import subprocess
 import sys
+from operator import itemgetter
 
-from agent import shared_folder, spec
+from agent import kill_run, shared_folder, spec
 from agent.checkpoint_parts import OVER
 from agent.checkpoints import checkpoints_of
 from agent.replicator import LIMITED
@@ -25,7 +31,11 @@ RECORDS = (
     "exit_code",
     "failure.json",
 )
-NEWEST = "newest checkpoint"
+RECORD, NEWEST, BEST, VOCABULARY, EVENTS = "record", "newest checkpoint", "best model", "vocabulary", "events"
+KEPT, SMALL, LARGE = "kept", "small file", "large file"
+SMALL_BYTES, SMALL_TOTAL_BYTES = 10 * 10**6, 100 * 10**6
+"""What comes of the log folder although nobody has named it, such as configurations and tokenizers: each file, and all of a node."""
+OURS = (".git", "__pycache__", shared_folder.WORD)
 PIECE = 1 << 20
 
 
@@ -42,27 +52,22 @@ def digest(path, size):
     return found.hexdigest()
 
 
-def names_in(folder):
-    return sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+def names_below(folder):
+    """Return the names of all files below a folder, without links within it: what they lead to is there itself."""
+    found, inside = [], os.path.realpath(folder) + os.sep
+    for where, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if name not in OURS]
+        paths = [os.path.join(where, name) for name in names if name not in OURS]
+        found += [one for one in paths if not (os.path.islink(one) and os.path.realpath(one).startswith(inside))]
+    return sorted(os.path.relpath(path, folder) for path in found if os.path.isfile(path))
 
 
-def chosen(folder):
-    """Return {path below the run's folder: what it is} of records, newest checkpoint and best model, and the newest one's step."""
-    run = spec.read(os.path.join(folder, spec.FILE))
-    checkpoints = checkpoints_of(run, os.path.join(folder, "logdir"))
-    kept = list(RECORDS) + run.files + [name for one in run.artifacts for name in names_below(folder, one)]
-    files = dict((name, "record") for name in kept)
-    files.update(("logdir/" + name, "events") for name in names_in(checkpoints.logdir) if name.startswith("events."))
-    newest, best = checkpoints.newest_whole(), checkpoints.best()
-    for name, what in ((newest and newest[1], NEWEST), (best, "best model")):
-        files.update(("logdir/" + file, what) for file in (checkpoints.files_of(name) if name else []))
-    return files, newest and newest[0]
-
-
-def names_below(folder, inner):
-    """Return the names of all files below an inner folder, relative to the outer one."""
-    found = [os.path.join(where, name) for where, _, names in os.walk(os.path.join(folder, inner)) for name in names]
-    return sorted(os.path.relpath(path, folder) for path in found)
+def is_kept(name, patterns):
+    """Tell whether a pattern matches a file or a folder that it is in; `*` matches folders too, and `**/` also none."""
+    parts = name.split("/")
+    paths = ["/".join(parts[: number + 1]) for number in range(len(parts))]
+    wanted = [one.rstrip("/") for pattern in patterns for one in (pattern, pattern.replace("**/", ""))]
+    return any(fnmatch.fnmatchcase(path, pattern) for path in paths for pattern in wanted)
 
 
 def gather(folder):
@@ -80,28 +85,103 @@ def gather(folder):
             )
 
 
-def described(root, name, what):
-    path = os.path.join(root, name)
-    size = os.path.getsize(path)
-    return {"source": path, "size": size, "sha256": digest(path, size), "what": what}
+def below_logdir(run, logdir, asked):
+    """Return {name: what it is} of the log folder, and the step of the newest checkpoint."""
+    checkpoints = checkpoints_of(run, logdir)
+    found = checkpoints.found()
+    newest, best = checkpoints.newest_whole(), checkpoints.best()
+    if not asked["first"]:  # The first node has said which one it is.
+        ours = [pair for pair in found if pair[0] == asked["step"]] if checkpoints.any_node_writes else []
+        newest, best = (ours or [None])[0], None
+    files = dict((file, SMALL) for file in names_below(logdir))
+    for _, name in found:
+        for file in checkpoints.files_of(name):
+            files[file] = None  # An older one is of no use beside the newest.
+    for file in checkpoints.half_written():
+        files[file] = None
+    for name in files:
+        if os.path.basename(name).startswith("events."):
+            files[name] = EVENTS
+    for name, what in ((newest and newest[1], NEWEST), (best, BEST)):
+        for file in checkpoints.files_of(name) + checkpoints.shared_files(name) if name else []:
+            files[file] = what
+    kept = dict((name, KEPT) for name, what in files.items() if what in (None, SMALL) and is_kept(name, run.keep))
+    files.update(kept)
+    return files, newest and newest[0]
 
 
-def inventory(folder, data, names):
+def program_folder(run, folder):
+    """Return the folder in which the program works as this machine sees it; in a container's own files while the container lives."""
+    if run.runtime != "container" or run.program_folder.startswith(folder + "/"):
+        return run.program_folder
+    found, _ = kill_run.container_of(run.container)
+    return "/proc/{}/root{}".format(found[1], run.program_folder) if found else ""
+
+
+def chosen(folder, asked):
+    """Return the specification, the facts of each file, and the step of the newest checkpoint."""
+    run, logdir, step = spec.read(os.path.join(folder, spec.FILE)), os.path.join(folder, "logdir"), None
     found = []
-    files, newest = chosen(folder)
-    for name, what in sorted(files.items()):
-        if os.path.isfile(os.path.join(folder, name)):
-            step = {"step": newest} if what == NEWEST else {}
-            found.append(dict(described(folder, name, what), path=name, **step))
-    for name in names:
-        if os.path.isfile(os.path.join(data, name)):
-            found.append(dict(described(data, name, "vocabulary"), path="data/" + name))
-    return found
+    if asked["first"]:
+        found += [(name, os.path.join(folder, name), RECORD) for name in list(RECORDS) + run.files]
+    for inner in run.artifacts:
+        below = os.path.join(folder, inner)
+        found += [(inner + "/" + name, os.path.join(below, name), RECORD) for name in names_below(below)]
+    if asked["first"] or not run.shared:  # On a drive every node would list the same.
+        files, step = below_logdir(run, logdir, asked)
+        found += [("logdir/" + name, os.path.join(logdir, name), what) for name, what in files.items() if what]
+    if run.keep:
+        program, sent = program_folder(run, folder), set(run.files)
+        names = [name for name in names_below(program) if is_kept(name, run.keep) and "program/" + name not in sent]
+        found += [("program/" + name, os.path.join(program, name), KEPT) for name in names]
+    found += [("data/" + name, os.path.join(asked["data"], name), VOCABULARY) for name in asked["names"]]
+    return run, [described(*one) for one in found], step
 
 
-def main(folder, data, *names):
+def described(path, source, what):
+    """Return a file's facts, or None where it is gone: a program may just have removed it."""
+    try:
+        known = os.stat(source)
+    except OSError:
+        return None
+    whole = stat.S_ISREG(known.st_mode)
+    return (
+        {"path": path, "source": source, "size": known.st_size, "what": what, "written": int(known.st_mtime)}
+        if whole
+        else None
+    )
+
+
+def inventory(folder, asked):
+    """Return what this node has of the run."""
+    run, found, newest = chosen(folder, asked)
+    files, left, total = [], [], 0
+    for one in sorted((one for one in found if one), key=itemgetter("size", "path")):
+        if one["what"] == SMALL:
+            total += one["size"]
+            if one["size"] > SMALL_BYTES or total > SMALL_TOTAL_BYTES:
+                one["what"] = LARGE
+        if one["what"] == LARGE and not asked["everything"]:
+            left.append(one)
+            continue
+        with contextlib.suppress(FileNotFoundError):
+            one["sha256"] = digest(one["source"], one["size"]) if asked["hashed"] else ""
+            files.append(dict(one, step=newest) if one["what"] == NEWEST else one)
+    path = itemgetter("path")
+    return {
+        "run": run.run,
+        "word": run.word,
+        "step": newest,
+        "files": sorted(files, key=path),
+        "left": sorted(left, key=path),
+    }
+
+
+def main(folder, asked):
     silent = shared_folder.why_checkpoints_silent(folder)
     if silent:
         sys.exit("the drive with the checkpoints does not answer: " + silent)
-    gather(folder)
-    print(json.dumps(inventory(folder, data, names)))
+    asked = json.loads(asked)
+    if asked["first"]:
+        gather(folder)
+    print(json.dumps(inventory(folder, asked)))

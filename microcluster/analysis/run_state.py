@@ -6,7 +6,6 @@ Of a program of the user's own the exit code says whether it finished; of one th
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -100,8 +99,7 @@ def judge(seen: Mapping[str, Any]) -> Outcome:
         max_steps=job["max_steps"],
         unit=kind.unit,
         saves=_saves(job),
-        # It becomes a part of a path here, and the machine is not trusted.
-        word=re.sub("[^0-9a-f]", "", job.get("word") or ""),
+        word=job.get("word"),
         ended_at=next((e["t"] for e in reversed(events) if e["event"] == "end"), None) if state == "finished" else None,
         remark=NOTHING_SAVED if state == "finished" and _saves(job) and not seen["checkpoints"] else None,
         train_loss=next((event["loss"] for event in reversed(losses) if "loss" in event), None),

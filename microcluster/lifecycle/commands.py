@@ -14,7 +14,7 @@ PULUMI_OPTIONS = ("--non-interactive", "--color", "never", "--suppress-permalink
 """Plain lines, without a link to a file."""
 NO_OUTPUTS = "--suppress-outputs"
 """The outputs are JSON for the verbs, not for people."""
-STATUS_LIMIT_S = 60
+STATUS_LIMIT_S, LIST_LIMIT_S = 60, 300
 
 
 def pulumi(home: Home, *words: str) -> int:
@@ -31,4 +31,11 @@ def fab(home: Home, verb: str, stack: str, *options: str, limit_s: float | None 
 def status(home: Home, stack: str) -> dict[str, Any] | None:
     """Return `fab status --json`, or None where it fails."""
     answer = output_of((str(FAB), "status", "--stack", stack, "--json"), with_account(home), STATUS_LIMIT_S)
+    return json.loads(answer) if answer else None
+
+
+def unfetched(home: Home, stack: str) -> list[dict[str, Any]] | None:
+    """Return `fab fetch --unfetched --json`, or None where it fails."""
+    argv = (str(FAB), "fetch", "--stack", stack, "--unfetched", "--json")
+    answer = output_of(argv, with_account(home), LIST_LIMIT_S)
     return json.loads(answer) if answer else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,55 +12,70 @@ from microcluster.accounts.registry import machine_types
 from microcluster.home import Home
 from microcluster.lifecycle import commands
 from microcluster.plain_text import one_line
-from microcluster.setup.environment import PROJECT, PULUMI, fetched_folder, with_account
+from microcluster.setup.environment import PROJECT, PULUMI, with_account
 from microcluster.setup.errors import MISTAKE, SetupError
 from microcluster.setup.progress import Stages, moment, say
 
 FETCH, DISCARD = "FETCH", "DISCARD"
 PREVIEW_S = 300
+SHOWN = 5
+"""Files that are named; the rest are counted."""
+LIVING = ("running", "stalled")
+START_JOB = "step.start-job"
+"""How the command of the step ends that starts the run."""
 REMOVING = ("replace", "delete", "delete-replaced", "create-replacement")
 
 
 @dataclass(frozen=True)
 class Stake:
-    """A run that is further on its machines than in the fetched copy; without ``step`` the machines do not answer."""
+    """A run that has more on its machines than was fetched; without ``run`` the machines do not answer.
+
+    Attributes:
+        files: what is on the machines only, and the machines of which that is not known, each in words.
+    """
 
     run: str | None
-    step: int | None
-    checkpoint: int | None
-    fetched_step: int | None
-    fetched: str | None
+    step: int | None = None
+    checkpoint: int | None = None
+    fetched_step: int | None = None
+    fetched: str | None = None
+    files: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         if self.run is None:
             return "its machines do not answer, so their data are unknown"
-        saved = "without a checkpoint yet" if self.checkpoint is None else f"its newest checkpoint at {self.checkpoint}"
-        home = (
-            "nothing of it was fetched"
-            if self.fetched is None
-            else f"fetched last at step {self.fetched_step}, {moment(self.fetched)}"
-        )
         step = "no step was read" if self.step is None else f"step {self.step}"
-        return f"run {self.run} lies on its machines only: {step}, {saved}; {home}"
+        saved = "without a checkpoint yet" if self.checkpoint is None else f"its newest checkpoint at {self.checkpoint}"
+        at = "" if self.fetched_step is None else f" at step {self.fetched_step}"
+        home = "nothing of it was fetched" if self.fetched is None else f"fetched last{at}, {moment(self.fetched)}"
+        more = f" and {len(self.files) - SHOWN} more" if len(self.files) > SHOWN else ""
+        files = f"; not fetched: {', '.join(self.files[:SHOWN])}{more}" if self.files else ""
+        return f"run {self.run} lies on its machines only: {step}, {saved}; {home}{files}"
 
 
-def look(home: Home, stack: str) -> Stake | None:
-    """Return what would be lost with the machines of ``stack``, or None."""
+def look(home: Home, stack: str) -> tuple[Stake, ...]:
+    """Return what would be lost with the machines of ``stack``: its run, and earlier ones on the same machines."""
     status = commands.status(home, stack)
-    if status is None:
-        return Stake(None, None, None, None, None)
-    return judge(status, _manifest(stack, status.get("run"), status.get("word")))
+    if status and status["run"] is None:
+        return ()
+    listed = commands.unfetched(home, stack) if status else None
+    return (Stake(None),) if status is None or listed is None else judge(status, listed)
 
 
-def judge(status: Mapping[str, Any], manifest: Mapping[str, Any] | None) -> Stake | None:
-    """Compare a run with its fetched copy."""
-    step, checkpoint = status.get("step"), status.get("checkpoint")
-    brought = manifest.get("step") if manifest else None
-    if (step is None and checkpoint is None) or (
-        checkpoint is not None and brought is not None and brought >= checkpoint
-    ):
-        return None
-    return Stake(status["run"], step, checkpoint, brought, manifest.get("fetched") if manifest else None)
+def judge(status: Mapping[str, Any], listed: Sequence[Mapping[str, Any]]) -> tuple[Stake, ...]:
+    """Compare what the machines have with what was fetched.
+
+    A run without a whole checkpoint has all that it has made in its steps; one that shows no step either may compute all the same.
+    """
+    found = []
+    for one in listed:
+        own = one["run"] == status["run"]
+        step, checkpoint = (status["step"], status["checkpoint"]) if own else (None, one["step"])
+        begun = own and (step is not None or checkpoint is not None or status["state"] in LIVING)
+        files = (*one["unfetched"], *(one["silent"] if one["gone_on"] else ()))
+        if files or (begun and one["step"] is None and one["gone_on"]):
+            found.append(Stake(one["run"], step, checkpoint, one["fetched_step"], one["fetched"], files))
+    return tuple(found)
 
 
 def save_before_destroy(home: Home, stack: str, environment: Mapping[str, str], stages: Stages) -> None:
@@ -69,42 +84,50 @@ def save_before_destroy(home: Home, stack: str, environment: Mapping[str, str], 
     Raises:
         SetupError: something would be lost, and the user has not chosen.
     """
-    stake = look(home, stack)
-    if stake:
-        _save(stake, home, stack, "make down", environment, stages, "s")
+    stakes = look(home, stack)
+    if stakes:
+        lost = f"Stack {stack} would lose something with its machines: {_all(stakes)}"
+        _save(lost, home, stack, "make down", environment, stages)
 
 
 def save_before_update(home: Home, stack: str, environment: Mapping[str, str], stages: Stages) -> None:
-    """Do the same before an update whose preview removes machines."""
-    stake = look(home, stack)
-    why = why_machines_may_go(home, stack) if stake else None
-    if stake and why:
-        _save(stake, home, stack, "make up", environment, stages, f"{why}. S")
+    """Do the same before an update whose preview removes machines, or ends the living run for another one."""
+    status = commands.status(home, stack)
+    living = status["run"] if status and status["state"] in LIVING else None
+    stakes = look(home, stack)
+    why = why_something_ends(home, stack, living) if stakes or living else None
+    if why:
+        lost = f"{why}. {_all(stakes) or f'All that run {living} has saved is fetched'}"
+        _save(lost, home, stack, "make up", environment, stages)
 
 
-def _save(  # noqa: PLR0913, PLR0917
-    stake: Stake, home: Home, stack: str, verb: str, environment: Mapping[str, str], stages: Stages, beginning: str
+def _all(stakes: Sequence[Stake]) -> str:
+    return ". And ".join(map(str, stakes))
+
+
+def _save(  # noqa: PLR0917
+    lost: str, home: Home, stack: str, verb: str, environment: Mapping[str, str], stages: Stages
 ) -> None:
     if environment.get(FETCH):
-        with stages.stage("fetch", "fetching the run before its machines are cancelled"):
-            if commands.fab(home, "fetch", stack):
+        with stages.stage("fetch", "fetching what is only on the machines"):
+            if commands.fab(home, "fetch", stack, "--everything"):
                 raise SetupError(
-                    f"The run could not be fetched, for the reason above; the machines stay and cost money. "
+                    f"Not everything could be fetched, for the reason above; the machines stay and cost money. "
                     f"`{verb} STACK={stack} FETCH=1` tries again, `{verb} STACK={stack} DISCARD=1` discards it."
                 )
         return
     if environment.get(DISCARD):
-        say(f"Discarding what was not fetched: {stake}.")
+        say(f"Discarding what was not fetched: {lost}.")
         return
     raise SetupError(
-        f"{verb}: {beginning}tack {stack} would lose something with its machines: {stake}. Nothing was changed; it still costs money. "
-        f"`{verb} STACK={stack} FETCH=1` fetches it first, `{verb} STACK={stack} DISCARD=1` discards it.",
+        f"{verb}: {lost}. Nothing was changed; it still costs money. "
+        f"`{verb} STACK={stack} FETCH=1` fetches it first, `{verb} STACK={stack} DISCARD=1` goes on without fetching.",
         MISTAKE,
     )
 
 
-def why_machines_may_go(home: Home, stack: str) -> str | None:
-    """Return why an update may remove machines; None when it removes none.
+def why_something_ends(home: Home, stack: str, living: str | None) -> str | None:
+    """Return why an update may remove machines or end the run ``living``; None when it does neither.
 
     The preview refreshes as the update will: a change made in the account may need a replacement.
     """
@@ -113,12 +136,14 @@ def why_machines_may_go(home: Home, stack: str) -> str | None:
     try:
         done = subprocess.run(argv, capture_output=True, text=True, check=False, **options)
         preview = json.loads(done.stdout)
-        going = machines_taken(preview)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, subprocess.TimeoutExpired) as error:
+        machines, run = machines_taken(preview), run_ended(preview, living)
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, subprocess.TimeoutExpired) as error:
         return f"what an update would replace cannot be told, for its preview failed ({type(error).__name__})"
     if done.returncode:
         return f"what an update would replace cannot be told, for its preview failed: {_reason(preview)}"
-    return f"an update would replace or remove {', '.join(going)}" if going else None
+    going = [f"replace or remove {', '.join(machines)}"] if machines else []
+    ended = [f"end run {run}, which is at work, and start another"] if run else []
+    return f"an update would {' and '.join(going + ended)}" if going or ended else None
 
 
 def machines_taken(preview: Mapping[str, Any]) -> list[str]:
@@ -128,14 +153,13 @@ def machines_taken(preview: Mapping[str, Any]) -> list[str]:
     return sorted(urn.rpartition("::")[2] for urn in taken)
 
 
+def run_ended(preview: Mapping[str, Any], living: str | None) -> str | None:
+    """Return the living run where ``pulumi preview --json`` starts another one in its place; the first trigger of its step is the run."""
+    inputs = [(step.get("newState") or {}).get("inputs") or {} for step in preview.get("steps") or []]
+    runs = [each["triggers"][0] for each in inputs if str(each.get("create")).endswith(START_JOB)]
+    return living if runs and living not in runs else None
+
+
 def _reason(preview: Mapping[str, Any]) -> str:
     errors = [str(one.get("message")) for one in preview.get("diagnostics") or [] if one.get("severity") == "error"]
     return one_line(errors[0]).strip() if errors else "pulumi gave no reason"
-
-
-def _manifest(stack: str, run: str | None, word: str | None) -> Mapping[str, Any] | None:
-    """Return what was fetched of this training; another one of the same run has another word."""
-    try:
-        return json.loads((fetched_folder(stack, run, word) / "manifest.json").read_text())
-    except (OSError, ValueError):
-        return None

@@ -26,7 +26,7 @@ def up(home: Home, stack: str) -> int:
     crash.repair(home, stack, "make up", stages)
     with alone_on(stack, "make up", home):
         prepare_account(home, stack, stages)
-        if pulumi_state.known(stack, home).held:
+        if pulumi_state.known(stack, home).resources:
             unsaved_work.save_before_update(home, stack, os.environ, stages)
         of = account_of(stacks.account_of(stack).name)
         usual = f"usually 1 min here, {of.order_takes} on {of.title}"

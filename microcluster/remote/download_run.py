@@ -1,22 +1,26 @@
-"""Downloads a run's files: only missing ones, each checked by its hash."""
+"""Downloads a run's files from all of its nodes: only missing ones, each checked by its hash."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
+from typing import Any
 
+from agent.inventory import EVENTS, RECORD, VOCABULARY
 from microcluster.jobs import staging_plan
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote.errors import RemoteError
 from microcluster.remote.host import Host
+from microcluster.remote.parallel import on_all
 
-INVENTORY = """run=$1; shift; [ -e "$run/job.json" ] || exec echo '[]'
-[ -e "$run/agent/__main__.py" ] && exec python3 "$run/agent" inventory "$run" "$@"
+INVENTORY = """run=$1; [ -e "$run/job.json" ] || exec echo null
+[ -e "$run/agent/__main__.py" ] && exec python3 "$run/agent" inventory "$run" "$2"
 echo "an earlier version of microcluster has made $run; fetch it with that version" >&2; exit 1"""
+RUNS = 'for file in "$1"/*/job.json; do [ ! -e "$file" ] || basename "${file%/job.json}"; done'
 INVENTORY_TIMEOUT_S = 3600.0
 """A checkpoint of 100 GB is hashed in minutes, and parts of it may come from other nodes before."""
 TRIES = 2
@@ -28,6 +32,8 @@ class RemoteFile:
 
     Attributes:
         step: of the newest checkpoint's files.
+        written: when, in seconds since 1970, by the node that has it.
+        there: {node: written} for each node that has the same file.
     """
 
     source: str
@@ -36,25 +42,115 @@ class RemoteFile:
     sha256: str
     what: str
     step: int | None = None
+    written: int = 0
+    there: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def node(self) -> str:
+        """The node from which it is brought."""
+        return next(iter(self.there), "")
 
 
-def inventory(launcher: Host, cluster: ClusterFacts) -> tuple[RemoteFile, ...]:
-    """Return the run's files on the launcher; none if it never started."""
+@dataclass(frozen=True)
+class Inventory:
+    """What the nodes have of one training: ``files`` are fetched, ``left`` are too large for files that nobody has named.
+
+    Attributes:
+        step: of the newest whole checkpoint.
+        silent: why the files of a node are not known, one sentence each.
+    """
+
+    run: str
+    word: str
+    step: int | None = None
+    files: tuple[RemoteFile, ...] = ()
+    left: tuple[RemoteFile, ...] = ()
+    silent: tuple[str, ...] = ()
+
+
+def runs_on(launcher: Host, cluster: ClusterFacts) -> list[str]:
+    """Return the runs whose folders go with the machines, the stack's own first; those on a site's disk stay there."""
+    own = str(cluster.run)
+    if cluster.queue:
+        return [own]
+    found = launcher.run(("sh", "-c", RUNS, "runs", str(PurePosixPath(RunFolder(cluster).path).parent))).stdout.split()
+    return [own, *(run for run in found if run != own)]
+
+
+def inventory(
+    hosts: Sequence[Host],
+    cluster: ClusterFacts,
+    run: str | None = None,
+    *,
+    hashed: bool = True,
+    everything: bool = False,
+) -> Inventory | None:
+    """Return what the nodes have of a run, by default the stack's own; None if it never started.
+
+    Args:
+        hashed: whether to read every file; without it the hashes are empty.
+        everything: whether large files that nobody has named come too.
+    """
     cluster.require("run", "job")
     assert cluster.job
-    data = staging_plan.data_of(cluster.job, cluster.mount_point)
-    words = (data.folder, *data.needed) if data else ("",)
-    done = launcher.run(
-        ("sh", "-c", INVENTORY, "inventory", RunFolder(cluster).path, *words), timeout_s=INVENTORY_TIMEOUT_S
-    )
-    files = tuple(RemoteFile(**found) for found in json.loads(done.stdout))
-    leading_out = [file.path for file in files if not _stays_inside(file.path)]
+    data = staging_plan.data_of(cluster.job, cluster.mount_point) if run in (None, cluster.run) else None
+    folder = RunFolder(replace(cluster, run=run or cluster.run)).path
+    request = {"first": True, "step": None, "hashed": hashed, "everything": everything}
+    request |= {"data": data.folder if data else "", "names": list(data.needed) if data else []}
+    first = _asked(hosts[0], folder, request)
+    if first is None:
+        return None
+    request |= {"first": False, "step": first["step"], "names": []}
+
+    def ask(host: Host) -> dict[str, Any]:
+        try:
+            return _asked(host, folder, request) or {}
+        except RemoteError as error:
+            return {"silent": str(error)}
+
+    answers = {host.facts.name: answer for host, answer in zip(hosts[1:], on_all(hosts[1:], ask), strict=True)}
+    answers = {hosts[0].facts.name: first, **answers}
+    files, left = (_union({name: one.get(key, []) for name, one in answers.items()}) for key in ("files", "left"))
+    silent = tuple(one["silent"] for one in answers.values() if "silent" in one)
+    return Inventory(str(run or cluster.run), first["word"], first["step"], files, left, silent)
+
+
+def _asked(host: Host, folder: str, request: dict[str, Any]) -> dict[str, Any] | None:
+    """Return what one node has."""
+    argv = ("sh", "-c", INVENTORY, "inventory", folder, json.dumps(request))
+    answer = json.loads(host.run(argv, timeout_s=INVENTORY_TIMEOUT_S).stdout)
+    leading_out = [
+        one["path"]
+        for key in ("files", "left")
+        for one in (answer or {}).get(key, ())
+        if not _stays_inside(one["path"])
+    ]
     if leading_out:  # The machine's answer is not trusted.
         raise RemoteError(
-            f"listing what {launcher} has of run {cluster.run}: {leading_out[0]!r} is outside the target folder. "
+            f"listing what {host} has in {folder}: {leading_out[0]!r} is outside the target folder. "
             "Nothing was downloaded. Check who else uses that machine, or make down."
         )
-    return files if any(file.what != "vocabulary" for file in files) else ()
+    return answer
+
+
+def _union(found: dict[str, list[dict[str, Any]]]) -> tuple[RemoteFile, ...]:
+    """Return the files of all nodes; what several have alike comes once, and another file of the same name below its node's name."""
+    union: dict[str, RemoteFile] = {}
+    for node, files in found.items():
+        for one in files:
+            file = RemoteFile(**one, there={node: one["written"]})
+            known = union.get(file.path)
+            if known and (known.size, known.sha256) == (file.size, file.sha256):
+                known.there.update(file.there)
+                continue
+            path = f"nodes/{node}/{file.path}" if known else file.path
+            union[path] = replace(file, path=path)
+    return tuple(union.values())
+
+
+def results(found: Inventory) -> list[RemoteFile]:
+    """Return what would be missed: not the records and curves of how it went, and not the data that it learned from."""
+    return [file for file in (*found.files, *found.left) if file.what not in (RECORD, EVENTS, VOCABULARY)]
 
 
 def _stays_inside(path: str) -> bool:

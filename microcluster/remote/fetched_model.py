@@ -24,7 +24,10 @@ def place(launcher: Host, folder: Path, mount_point: str, config_file: str) -> t
     manifest = _manifest(folder)
     there = f"{mount_point}/translate/models/{manifest['run']}"
     chosen = [file for file in manifest["files"] if file["what"] in NEEDED or file["path"] == config_file]
-    files = tuple(RemoteFile(source=f"{there}/{file['path']}", **file) for file in chosen)
+    files = tuple(
+        RemoteFile(f"{there}/{file['path']}", *(file[key] for key in ("path", "size", "sha256", "what")))
+        for file in chosen
+    )
     for file in files:
         found = launcher.run(("sha256sum", file.source), accept=(0, 1)).stdout
         if found.split(" ")[0] != file.sha256:

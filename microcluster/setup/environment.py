@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from string import Template
@@ -25,6 +26,7 @@ PART_OF_MAKE = "MICROCLUSTER_PART_OF_MAKE"
 
 def fetched_folder(stack: str, run: str | None, word: str | None) -> Path:
     """Return where one training of a run is on this computer: one more training of the same run does not overwrite it."""
+    run, word = (re.sub("[^0-9a-f]", "", text or "") for text in (run, word))  # A machine has said them.
     return ARTIFACTS / stack / f"{run}-{word}"
 
 

@@ -138,6 +138,8 @@ def _help(function: Callable[..., int | None]) -> dict[str, str]:
         "reference": "text file with correct translations, to compute a score",
         "model": "folder of a fetched run; default: the stack's own run",
         "yes": "do not ask",
+        "unfetched": "only list what is not fetched yet, of every run on the machines",
+        "everything": "also large files that nobody has named, and earlier runs on the machines",
         "all": "show all rentals, not only the last one",
         "cancel": "cancel everything with the stack's mark instead of keeping it for the next up",
         "mark": "cancel everything with this mark",

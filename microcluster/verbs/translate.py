@@ -84,4 +84,5 @@ def _model(launcher: Host, cluster: ClusterFacts, fetched: str, kind: JobKind) -
     if fetched:
         note(f"copying the model in {fetched} to {launcher.facts.name} ...")
         return model_of(fetched_model.place(launcher, Path(fetched), cluster.mount_point, kind.config_file), kind)
-    return model_of(inventory(launcher, cluster), kind)
+    found = inventory([launcher], cluster)
+    return model_of(found.files if found else (), kind)

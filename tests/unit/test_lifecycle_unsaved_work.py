@@ -10,43 +10,106 @@ import pytest
 from microcluster.home import Home
 from microcluster.lifecycle import unsaved_work
 from microcluster.lifecycle.unsaved_work import Stake, judge, machines_taken, save_before_destroy, save_before_update
-from microcluster.setup import environment
 from microcluster.setup.errors import MISTAKE, SetupError
 from microcluster.setup.progress import Stages
 
-RUNNING = {"run": "0123456789ab", "state": "running", "step": 250, "checkpoint": 200}
-STAKE = Stake("0123456789ab", 250, 200, 100, "2026-11-21T10:00:00+00:00")
+RUN = "0123456789ab"
+RUNNING = {"run": RUN, "state": "running", "step": 250, "checkpoint": 200}
+STAKE = Stake(RUN, 250, 200, 100, "2026-11-21T10:00:00+00:00")
+NEWEST = "logdir/step-200.pt (1.2 GB, newest checkpoint on gpu-0)"
+FETCHED = {
+    **{"run": RUN, "step": 200, "fetched": "2026-11-21T10:00:00+00:00", "fetched_step": 200},
+    **{"unfetched": [], "silent": [], "gone_on": False},
+}
+NEVER = {**FETCHED, "fetched": None, "fetched_step": None, "unfetched": [NEWEST], "gone_on": True}
+
+
+def lost(status: dict[str, object], *listed: dict[str, object]) -> list[str]:
+    return [str(stake) for stake in judge(status, listed)]
 
 
 def test_a_run_that_was_never_fetched_would_be_lost() -> None:
-    assert str(judge(RUNNING, None)) == (
-        "run 0123456789ab lies on its machines only: step 250, its newest checkpoint at 200; nothing of it was fetched"
-    )
+    assert lost(RUNNING, NEVER) == [
+        f"run {RUN} lies on its machines only: step 250, its newest checkpoint at 200; nothing of it was fetched; not fetched: {NEWEST}"
+    ]
 
 
-def test_a_run_that_went_on_since_it_was_fetched_would_be_lost() -> None:
-    stake = judge(RUNNING, {"step": 100, "fetched": "2026-11-21T10:00:00+00:00"})
-    assert "fetched last at step 100, 2026-11-21 10:00:00 UTC" in str(stake)
+def test_a_run_that_saved_again_since_it_was_fetched_would_be_lost() -> None:
+    [text] = lost(RUNNING, {**FETCHED, "fetched_step": 100, "unfetched": [NEWEST]})
+    assert "fetched last at step 100, 2026-11-21 10:00:00 UTC" in text
 
 
-def test_a_run_whose_newest_checkpoint_is_here_loses_nothing() -> None:
-    assert judge(RUNNING, {"step": 200, "fetched": "2026-11-21T10:00:00+00:00"}) is None
+def test_a_run_whose_newest_checkpoint_is_here_loses_nothing_though_it_has_gone_on() -> None:
+    assert lost(RUNNING, {**FETCHED, "gone_on": True}) == []
 
 
-def test_steps_without_a_checkpoint_would_be_lost_whatever_was_fetched() -> None:
-    assert "without a checkpoint yet" in str(judge({**RUNNING, "checkpoint": None}, {"step": None, "fetched": "now"}))
+def test_a_finished_run_without_checkpoints_that_was_fetched_loses_nothing() -> None:
+    assert lost({**RUNNING, "state": "finished", "checkpoint": None}, {**FETCHED, "step": None}) == []
 
 
-def test_machines_without_a_step_hold_nothing() -> None:
-    assert judge({"run": None, "state": "absent", "step": None, "checkpoint": None}, None) is None
+@pytest.mark.parametrize(
+    "status",
+    [
+        {**RUNNING, "checkpoint": None},
+        {**RUNNING, "step": None, "state": "failed"},
+        {**RUNNING, "step": None, "checkpoint": None},
+    ],
+    ids=[
+        "steps without a checkpoint",
+        "a torn checkpoint and no step that was read",
+        "at work without a step that was read",
+    ],
+)
+def test_a_run_that_has_gone_on_and_has_no_whole_checkpoint_would_be_lost(status: dict[str, object]) -> None:
+    assert lost(status, {**FETCHED, "step": None, "gone_on": True})
+
+
+def test_a_run_that_has_not_begun_holds_nothing() -> None:
+    begins = {"run": RUN, "state": "preparing", "step": None, "checkpoint": None}
+    assert lost(begins, {**NEVER, "step": None, "unfetched": []}) == []
+
+
+def test_an_earlier_run_on_the_same_machines_would_be_lost_with_them() -> None:
+    earlier = {**NEVER, "run": "ba9876543210", "step": 90}
+    [text] = lost(RUNNING, FETCHED, earlier)
+    assert text.startswith("run ba9876543210 lies on its machines only: no step was read, its newest checkpoint at 90")
+
+
+def test_many_files_are_counted_and_only_the_first_are_named() -> None:
+    files = [f"logdir/{number}.json (2 kB, small file on gpu-1)" for number in range(9)]
+    [text] = lost(RUNNING, {**FETCHED, "unfetched": files})
+    assert files[4] in text and files[5] not in text and text.endswith(" and 4 more")
+
+
+def test_a_machine_that_does_not_answer_counts_until_all_was_fetched_after_the_runs_end() -> None:
+    silent = {**FETCHED, "silent": ["connecting to gpu-1: no answer."]}
+    assert lost(RUNNING, silent) == []
+    assert "gpu-1: no answer" in lost(RUNNING, {**silent, "gone_on": True})[0]
+
+
+def looked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, status: object, listed: object) -> list[str]:
+    monkeypatch.setattr(unsaved_work.commands, "status", lambda home, stack: status)
+    monkeypatch.setattr(unsaved_work.commands, "unfetched", lambda home, stack: listed)
+    return list(map(str, unsaved_work.look(Home(tmp_path, tmp_path), "v100")))
+
+
+def test_a_cluster_that_is_not_up_is_not_asked_for_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert looked(monkeypatch, tmp_path, {**RUNNING, "run": None}, None) == []
+
+
+@pytest.mark.parametrize("status", [None, RUNNING])
+def test_machines_that_do_not_say_what_they_have_are_not_taken_for_empty(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, status: object
+) -> None:
+    assert looked(monkeypatch, tmp_path, status, None) == ["its machines do not answer, so their data are unknown"]
 
 
 def settled(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, stake: Stake | None, fetch_code: int = 0, **answer: str
 ) -> list[str]:
     ran: list[str] = []
-    monkeypatch.setattr(unsaved_work, "look", lambda home, stack: stake)
-    monkeypatch.setattr(unsaved_work.commands, "fab", lambda home, verb, stack: ran.append(verb) or fetch_code)
+    monkeypatch.setattr(unsaved_work, "look", lambda home, stack: (stake,) if stake else ())
+    monkeypatch.setattr(unsaved_work.commands, "fab", lambda home, *words: ran.append(" ".join(words)) or fetch_code)
     save_before_destroy(Home(tmp_path, tmp_path), "v100", answer, Stages())
     return ran
 
@@ -59,13 +122,8 @@ def test_without_a_word_nothing_is_touched_and_both_ways_are_named(
     assert refused.value.exit_code == MISTAKE
 
 
-def test_machines_that_do_not_answer_are_not_taken_for_empty(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    with pytest.raises(SetupError, match="so their data are unknown"):
-        settled(monkeypatch, tmp_path, Stake(None, None, None, None, None))
-
-
-def test_with_fetch_the_run_is_downloaded_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    assert settled(monkeypatch, tmp_path, STAKE, FETCH="1") == ["fetch"]
+def test_with_fetch_all_that_was_named_is_downloaded_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert settled(monkeypatch, tmp_path, STAKE, FETCH="1") == ["fetch v100 --everything"]
 
 
 def test_machines_stay_when_the_download_failed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -102,7 +160,7 @@ def previewed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, answer: str, code
     pulumi.write_text(f"#!/bin/sh\necho \"$@\" > {tmp_path}/words\ncat <<'END'\n{answer}\nEND\nexit {code}\n")
     pulumi.chmod(0o755)
     monkeypatch.setattr(unsaved_work, "PULUMI", pulumi)
-    return unsaved_work.why_machines_may_go(Home(tmp_path, tmp_path), "v100")
+    return unsaved_work.why_something_ends(Home(tmp_path, tmp_path), "v100", RUN)
 
 
 def test_the_preview_looks_at_the_account_as_the_update_will(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -134,42 +192,55 @@ def test_a_failed_preview_is_no_leave_to_replace_machines(
 
 def test_a_preview_that_hangs_or_is_missing_is_no_leave_either(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(unsaved_work, "PULUMI", tmp_path / "none")
-    assert "FileNotFoundError" in str(unsaved_work.why_machines_may_go(Home(tmp_path, tmp_path), "v100"))
+    assert "FileNotFoundError" in str(unsaved_work.why_something_ends(Home(tmp_path, tmp_path), "v100", None))
     monkeypatch.setattr(unsaved_work, "PREVIEW_S", 0)
     assert "TimeoutExpired" in str(previewed(monkeypatch, tmp_path, "{}"))
 
 
-def test_the_reason_of_the_risk_is_printed_before_the_loss(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(unsaved_work, "look", lambda home, stack: STAKE)
-    monkeypatch.setattr(unsaved_work, "why_machines_may_go", lambda home, stack: "an update would replace gpu-0-guest")
-    with pytest.raises(SetupError, match="make up: an update would replace gpu-0-guest. Stack v100 would lose"):
-        save_before_update(Home(tmp_path, tmp_path), "v100", {}, Stages())
+def starting(run: str) -> dict[str, object]:
+    inputs = {"create": "exec .venv/bin/fab step.start-job", "triggers": [run, "101", "102"]}
+    return {
+        "op": "replace",
+        "urn": "urn:pulumi:local::microcluster::command:local:Command::job-run",
+        "newState": {"inputs": inputs},
+    }
 
 
-@pytest.mark.parametrize(("stake", "previews"), [(None, []), (STAKE, ["v100"])])
-def test_an_update_is_previewed_only_where_a_run_could_be_lost(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, stake: Stake | None, previews: list[str]
-) -> None:
-    previewed: list[str] = []
-    monkeypatch.setattr(unsaved_work, "look", lambda home, stack: stake)
-    monkeypatch.setattr(unsaved_work, "why_machines_may_go", lambda home, stack: previewed.append(stack))
-    save_before_update(Home(tmp_path, tmp_path), "v100", {}, Stages())
-    assert previewed == previews
-
-
-def test_checkpoints_of_a_program_whose_steps_were_never_read_would_be_lost_too() -> None:
-    stake = judge({**RUNNING, "step": None}, None)
-    assert "no step was read, its newest checkpoint at 200; nothing of it was fetched" in str(stake)
-
-
-def test_the_same_run_trained_again_is_not_covered_by_what_was_fetched_of_the_first_training(
+def test_an_update_that_starts_another_run_ends_the_one_at_work(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(environment, "ARTIFACTS", tmp_path)
-    first, again = ({**RUNNING, "word": word} for word in ("aaaaaa", "bbbbbb"))
-    folder = environment.fetched_folder("v100", first["run"], first["word"])
-    folder.mkdir(parents=True)
-    (folder / "manifest.json").write_text('{"step": 200, "fetched": "2026-11-21T10:00:00+00:00"}')
-    for status, lost in ((first, False), (again, True)):
-        monkeypatch.setattr(unsaved_work.commands, "status", lambda home, stack, status=status: status)
-        assert bool(unsaved_work.look(Home(tmp_path, tmp_path), "v100")) == lost
+    assert previewed(monkeypatch, tmp_path, json.dumps({"steps": [starting(RUN)]})) is None
+    why = previewed(monkeypatch, tmp_path, json.dumps({"steps": [starting("ba9876543210")]}))
+    assert why == f"an update would end run {RUN}, which is at work, and start another"
+
+
+def updated(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, state: str, stake: Stake | None, why: str | None
+) -> list[str | None]:
+    """Return for which run at work the preview was asked, and what was done about the answer."""
+    asked: list[str | None] = []
+    monkeypatch.setattr(unsaved_work.commands, "status", lambda home, stack: {**RUNNING, "state": state})
+    monkeypatch.setattr(unsaved_work, "look", lambda home, stack: (stake,) if stake else ())
+    monkeypatch.setattr(unsaved_work, "why_something_ends", lambda home, stack, living: asked.append(living) or why)
+    save_before_update(Home(tmp_path, tmp_path), "v100", {}, Stages())
+    return asked
+
+
+@pytest.mark.parametrize("stake", [None, STAKE])
+def test_a_run_at_work_is_not_ended_without_a_question_though_all_it_saved_was_fetched(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, stake: Stake | None
+) -> None:
+    with pytest.raises(
+        SetupError, match=r"make up: an update would end it\. (All that )?run 0123.*STACK=v100 DISCARD=1"
+    ):
+        updated(monkeypatch, tmp_path, "running", stake, "an update would end it")
+
+
+@pytest.mark.parametrize(
+    ("state", "stake", "asked"),
+    [("finished", None, []), ("finished", STAKE, [None]), ("running", None, [RUN]), ("stalled", None, [RUN])],
+)
+def test_an_update_is_previewed_only_where_a_run_could_be_lost_or_ended(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, state: str, stake: Stake | None, asked: list[str | None]
+) -> None:
+    assert updated(monkeypatch, tmp_path, state, stake, None) == asked

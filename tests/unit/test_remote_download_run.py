@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sample_spec
 from fake_machine import FakeMachine
 from test_jobs_run_spec import CLUSTER
+from test_remote_job import Losing
 from tiny_checkpoint import DATA, INDEX
 
-from microcluster.remote.download_run import RemoteFile, download, inventory
+from agent.inventory import is_kept
+from microcluster.remote.download_run import Inventory, RemoteFile, download, inventory, results, runs_on
 from microcluster.remote.errors import RemoteError, UnreachableError
-from microcluster.remote.job import AGENT
+from microcluster.remote.job import AGENT, place
 
 CONTENT = b"0123456789" * 100
 FILE = RemoteFile("/data/runs/x/model", "logdir/model", len(CONTENT), hashlib.sha256(CONTENT).hexdigest(), "best model")
@@ -52,20 +57,32 @@ class Machine(FakeMachine):
         return self.answer
 
 
-def listed(tmp_path: Path, *names: str) -> dict[str, str]:
-    run, data = tmp_path / "run", tmp_path / "data"
-    data.mkdir()
+ASKED = {"first": True, "step": None, "hashed": True, "everything": False, "data": "", "names": []}
+
+
+def described(run: Path, asked: dict[str, object] | None = None, **fields: object) -> dict[str, Any]:
+    """Return what a node with this folder says that it has."""
+    sample_spec.write(run, **fields)
+    argv = [sys.executable, AGENT, "inventory", run, json.dumps(ASKED | (asked or {}))]
+    found = json.loads(subprocess.run(argv, capture_output=True, text=True, check=True).stdout)
+    found["files"] = [one for one in found["files"] if one["path"] != "job.json"]
+    return found
+
+
+def write(run: Path, *names: str, size: int | None = None) -> None:
     for name in names:
         path = run / name
         path.parent.mkdir(parents=True, exist_ok=True)
         whole = {".index": INDEX, ".data-00000-of-00001": DATA}.get(path.suffix, name.encode())
-        path.write_bytes(whole)
-    sample_spec.write(run)
-    argv = [sys.executable, AGENT, "inventory", run, data]
-    done = subprocess.run(argv, capture_output=True, text=True, check=True)
-    found = json.loads(done.stdout)
-    found = [one for one in found if one["path"] != "job.json"]
-    assert all(one["sha256"] == hashlib.sha256((run / one["path"]).read_bytes()).hexdigest() for one in found)
+        path.write_bytes(whole if size is None else b"")
+        if size is not None:
+            os.truncate(path, size)
+
+
+def listed(run: Path, *names: str, asked: dict[str, object] | None = None, **fields: object) -> dict[str, str]:
+    write(run, *names)
+    found = described(run, asked, **fields)["files"]
+    assert all(one["sha256"] == hashlib.sha256(Path(one["source"]).read_bytes()).hexdigest() for one in found)
     return {one["path"]: one["what"] for one in found}
 
 
@@ -85,16 +102,123 @@ def test_the_best_model_is_the_one_of_the_lowest_loss(tmp_path: Path) -> None:
     assert found == dict.fromkeys(checkpoint(better), "best model")
 
 
-def test_records_and_events_are_downloaded_and_scratch_files_are_not(tmp_path: Path) -> None:
+def test_records_and_curves_are_downloaded_and_our_own_files_are_not(tmp_path: Path) -> None:
     wanted = {"config.py", "job.log", "progress.jsonl", "preflight.json", "logdir/events.out.tfevents.1.gpu-0"}
-    assert set(listed(tmp_path, *wanted, "supervisor.lock", "logdir/graph.pbtxt")) == wanted
+    assert set(listed(tmp_path, *wanted, "supervisor.lock", "logdir/.attempt")) == wanted
+
+
+OWN = {"checkpoints": "files", "checkpoint_options": {"pattern": r"step-(?P<step>\d+)\.pt"}}
+
+
+def test_small_files_of_the_log_folder_are_downloaded_though_nobody_has_named_them(tmp_path: Path) -> None:
+    found = listed(tmp_path, "logdir/step-9.pt", "logdir/tokenizer/vocab.json", "logdir/metrics.csv", **OWN)
+    small = dict.fromkeys(("logdir/tokenizer/vocab.json", "logdir/metrics.csv"), "small file")
+    assert found == {"logdir/step-9.pt": "newest checkpoint", **small}
+
+
+def test_large_files_are_left_and_named_until_everything_is_asked_for(tmp_path: Path) -> None:
+    write(tmp_path, *(f"logdir/{number}.bin" for number in range(11)), size=10**7)
+    write(tmp_path, "logdir/one.bin", size=10**7 + 1)
+    found = described(tmp_path, {"hashed": False}, **OWN)
+    assert sorted(one["path"] for one in found["left"]) == ["logdir/9.bin", "logdir/one.bin"]
+    assert len(found["files"]) == 10
+    everything = described(tmp_path, {"hashed": False, "everything": True}, **OWN)
+    assert (len(everything["files"]), everything["left"]) == (12, [])
+
+
+def test_patterns_name_large_files_older_checkpoints_and_what_lies_beside_the_program(tmp_path: Path) -> None:
+    write(tmp_path, "logdir/final/model.bin", size=10**7 + 1)
+    names = ("logdir/step-8.pt", "logdir/step-9.pt", "program/train.py", "program/out/scores.csv", "program/cache.csv")
+    fields = {"program_folder": str(tmp_path / "program"), "files": ["program/train.py"], **OWN}
+    keep = {"keep": ["final", "step-8.pt", "out/*.csv", "*.py"]}
+    found = listed(tmp_path, *names, **fields, **keep)
+    assert [name for name, what in found.items() if what == "kept"] == [
+        *("logdir/final/model.bin", "logdir/step-8.pt", "program/out/scores.csv")
+    ]
+
+
+@pytest.mark.parametrize("pattern", ["vocab.json", "**/vocab.json", "*.json", "a/**/vocab.json", "a/"])
+def test_a_pattern_matches_at_any_depth_where_it_says_so(pattern: str) -> None:
+    assert [is_kept(name, [pattern]) for name in ("vocab.json", "a/vocab.json", "b/a.txt")] == [
+        not pattern.startswith("a/"),
+        pattern != "vocab.json",
+        False,
+    ]
+
+
+def test_a_link_to_a_checkpoint_is_not_downloaded_beside_it(tmp_path: Path) -> None:
+    write(tmp_path, "logdir/step-9.pt")
+    (tmp_path / "logdir" / "last.pt").symlink_to("step-9.pt")
+    assert set(listed(tmp_path, **OWN)) == {"logdir/step-9.pt"}
+
+
+def test_another_node_lists_its_part_of_the_first_nodes_newest_checkpoint_and_no_records(tmp_path: Path) -> None:
+    parts = {"checkpoints": "files", "checkpoint_options": {"pattern": r"step-(?P<step>\d+)/rank\d\.pt"}}
+    names = ("job.log", "logdir/step-8/rank2.pt", "logdir/step-9/rank2.pt", "logdir/ranks.csv")
+    found = listed(tmp_path, *names, asked={"first": False, "step": 8}, **parts)
+    assert found == {"logdir/step-8/rank2.pt": "newest checkpoint", "logdir/ranks.csv": "small file"}
+
+
+class Node(Losing):
+    """This computer with another run's folder, as if it were one of the nodes."""
+
+    def __init__(self, name: str, folder: Path, *, lost: bool = False) -> None:
+        super().__init__(0)
+        self.facts, self.folder, self.lost = replace(self.facts, name=name), folder, lost
+
+    def run(self, argv, **options):
+        if self.lost:
+            raise UnreachableError(f"connecting to {self.facts.name}: no answer.")
+        return super().run([*argv[:4], str(self.folder), *argv[5:]], **options)
+
+
+def nodes(tmp_path: Path, *folders: str, **lost: bool) -> Inventory:
+    known = replace(CLUSTER, run="0123456789ab")
+    hosts = [Node(name, tmp_path / name, lost=lost.get(name.replace("-", "_"), False)) for name in folders]
+    for host in hosts:
+        place(Losing(0), str(host.folder), {})
+        sample_spec.write(host.folder, **OWN)
+    found = inventory(hosts, known)
+    assert found
+    return found
+
+
+def test_the_files_of_all_nodes_come_home_each_once_and_under_names_of_their_own(tmp_path: Path) -> None:
+    write(tmp_path, "gpu-0/logdir/config.json", "gpu-0/logdir/step-9.pt", "gpu-1/logdir/ranks.csv")
+    for name, text in (("gpu-0", "0.1"), ("gpu-1", "0.25")):
+        (tmp_path / name / "logdir" / "loss.csv").write_text(text)
+    shutil.copy(tmp_path / "gpu-0/logdir/config.json", tmp_path / "gpu-1/logdir/config.json")
+    found = nodes(tmp_path, "gpu-0", "gpu-1")
+    there = {file.path: list(file.there) for file in results(found)}
+    assert there == {
+        "logdir/config.json": ["gpu-0", "gpu-1"],
+        "logdir/step-9.pt": ["gpu-0"],
+        "logdir/loss.csv": ["gpu-0"],
+        "logdir/ranks.csv": ["gpu-1"],
+        "nodes/gpu-1/logdir/loss.csv": ["gpu-1"],
+    }
+
+
+def test_a_node_that_does_not_answer_is_named_and_keeps_nobody_from_the_others_files(tmp_path: Path) -> None:
+    write(tmp_path, "gpu-0/logdir/step-9.pt")
+    found = nodes(tmp_path, "gpu-0", "gpu-1", gpu_1=True)
+    assert [file.path for file in results(found)] == ["logdir/step-9.pt"]
+    assert found.silent == ("connecting to gpu-1: no answer.",)
+
+
+def test_every_run_on_the_machines_is_known_the_stacks_own_first(tmp_path: Path) -> None:
+    known = replace(CLUSTER, run="0123456789ab", mount_point=str(tmp_path))
+    for run in ("00aa00aa00aa", "0123456789ab"):
+        write(tmp_path, f"runs/{run}/job.json")
+    assert runs_on(Losing(0), known) == ["0123456789ab", "00aa00aa00aa"]
 
 
 @pytest.mark.parametrize("path", ["../../.ssh/authorized_keys", "/etc/passwd", "logdir/../../x", ""])
 def test_a_machine_that_lists_a_file_outside_of_the_runs_folder_brings_nothing(path: str) -> None:
-    machine = Machine(json.dumps([{"source": "/data/x", "path": path, "size": 1, "sha256": "0", "what": "record"}]))
+    file = {"source": "/data/x", "path": path, "size": 1, "sha256": "0", "what": "record", "written": 0}
+    machine = Machine(json.dumps({"run": "0", "word": "0", "step": None, "files": [], "left": [file]}))
     with pytest.raises(RemoteError, match="is outside the target folder"):
-        inventory(machine, replace(CLUSTER, run="0123456789ab"))
+        inventory([machine], replace(CLUSTER, run="0123456789ab"))
 
 
 def test_a_log_that_is_still_written_is_taken_as_long_as_it_is_now(tmp_path: Path) -> None:

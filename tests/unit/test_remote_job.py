@@ -96,6 +96,3 @@ def test_a_word_that_is_none_is_not_believed_for_it_becomes_part_of_a_path_here(
     folder.mkdir(parents=True)
     (folder / "word").write_text("../../..\n")
     assert job.WORD.fullmatch(job._ensure_word([Losing(0)], known))
-    text = RunFolder(known, word="../../..").texts()
-    job.place(Losing(0), str(folder), text)
-    assert job.observe(Losing(0), known).word == ""
