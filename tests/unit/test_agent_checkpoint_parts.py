@@ -11,6 +11,7 @@ import sys
 import pytest
 import sample_spec
 from test_agent_checkpoint_files import save
+from test_remote_download_run import ASKED
 
 from agent.checkpoint_parts import OVER
 from agent.checkpoints.files import Format
@@ -113,17 +114,19 @@ def test_a_node_that_does_not_answer_is_named_and_the_others_parts_come(nodes):
     assert names(here) == of(100) + of(200)
 
 
-def test_before_a_resume_every_node_has_all_files_of_the_step_and_nothing_else(nodes, tmp_path):
+def test_before_a_resume_every_node_has_all_files_of_the_step_no_other_checkpoint_and_what_else_was_written_there(
+    nodes, tmp_path
+):
     here, there = nodes
     gather(here)
-    save(there / "logdir", "notes.txt", b"of an earlier attempt")
+    save(there / "logdir", "loss.csv", b"of an earlier attempt")
     (there / "stopped").touch()
     own = (there / "logdir/step-200/rank2.pt").stat().st_ino
     text = render("place.sh.j2", run=str(here), files=[], shared=None, ssh=shell(here, there, tmp_path))
     (here / "place.sh").write_text(text)
     files = [f"logdir/{name}" for name in of(200)]
     subprocess.run(("sh", here / "place.sh", "node", *files), check=True, timeout=60)
-    assert names(there) == of(200)
+    assert names(there) == ["loss.csv", *of(200)]
     assert (there / "logdir/step-200/rank2.pt").stat().st_ino == own, "what is there already is not sent again"
     assert (there / "logdir/step-200/rank0.pt").read_bytes() == b"200 0"
     assert not (there / "stopped").exists()
@@ -168,8 +171,8 @@ def test_after_the_end_a_fetch_lists_the_files_of_all_nodes(nodes, tmp_path):
     argv = ["python", str(here / "agent"), "checkpoint_parts", str(here), "gather"]
     local = {"runtime": "host", "environment": "/usr", "gather": argv, "addresses": ["10.0.0.0", "node"]}
     (here / "job.json").write_text(json.dumps({**spec, **local}))
-    argv = (sys.executable, here / "agent", "inventory", here, tmp_path)
-    listed = json.loads(subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60).stdout)
+    argv = (sys.executable, here / "agent", "inventory", here, json.dumps(ASKED))
+    listed = json.loads(subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60).stdout)["files"]
     assert [one["path"] for one in listed if one["what"] == "newest checkpoint"] == [
         f"logdir/{name}" for name in of(200)
     ]
