@@ -84,7 +84,7 @@ def _what_now(home: Home, stack: str) -> str:
 def _follow(home: Home, stack: str, stages: Stages) -> int:
     try:
         if (commands.status(home, stack) or {}).get("state") in ("stopped", "failed", "stalled"):
-            with stages.stage("resume", "the job is not running; continuing from its latest checkpoint"):
+            with stages.stage("resume", "the job is not running; continuing from its latest checkpoint, if it has one"):
                 commands.fab(home, "resume", stack)
         with stages.stage("job", "watching it; it keeps running after Ctrl-C"):
             code = commands.fab(home, "watch", stack)

@@ -103,7 +103,7 @@ def answers_of(
             partial(kind.learning_rate, job), kind.warmup_steps(job), outcome.step or 0, records.learning_rate
         ),
         _data_answer(records),
-        _checkpoint_answer(records, kind.checkpoint_files),
+        _checkpoint_answer(records, kind.checkpoint_files if outcome.saves else None),
         _pace_answer(outcome),
     ]
 
@@ -174,8 +174,10 @@ def _data_answer(records: Records) -> Answer:
     return Answer("How large is the data, in lines and bytes?", parts or "Unknown: there is none yet.", figures)
 
 
-def _checkpoint_answer(records: Records, kinds: str) -> Answer:
+def _checkpoint_answer(records: Records, kinds: str | None) -> Answer:
     question = "Which files make a checkpoint, and how large is one?"
+    if kinds is None:
+        return Answer(question, "None: the program writes no checkpoints.", {})
     newest = next((one for one in records.checkpoints if not one.flaw and not one.best), None)
     if newest is None:
         return Answer(question, f"{kinds}. There is no whole one yet.", {})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,24 @@ KILL_RANK = (
     "| xargs grep -sLz ^rank_wrapper$ | cut -d/ -f3 | xargs kill -9"
 )
 """The rank of a machine, and not the wrapper that waits for its end."""
+BENCHMARK = """
+import os
+import horovod.tensorflow as hvd
+import tensorflow as tf
+
+hvd.init()
+print("rank", hvd.rank(), "found", os.environ["FLAVOR"])
+for number in range(6):
+    hvd.allreduce(tf.ones([1000]), name="ones")
+    if hvd.rank() == 0:
+        print("Iter #%d: %.1f img/sec per GPU" % (number, 10.5 + number))
+"""
+BENCHMARK_JOB = """    kind: horovod
+    source: benchmark
+    script: benchmark.py
+    progress: 'Iter #(?P<step>\\d+): (?P<images>[\\d.]+) img/sec'
+    environment: {FLAVOR: 7}
+"""
 
 
 @pytest.fixture(scope="module")
@@ -79,3 +98,39 @@ def test_the_report_draws_the_programs_own_metrics(product: Product, last_step: 
     assert report["metrics"]["accuracy"] == values[-1]
     losses = [loss for _, loss in report["curves"]["train"]]
     assert losses[-1] < losses[0]
+
+
+@pytest.fixture(scope="module")
+def benchmark(product: Product, last_step: int) -> dict[str, Any]:
+    """Another program on the same machines: it saves nothing, and says neither a loss nor its last step."""
+    source = product.folder / "benchmark"
+    source.mkdir()
+    (source / "benchmark.py").write_text(BENCHMARK)
+    path = product.folder / "stacks" / f"Pulumi.{STACK}.yaml"
+    job = re.compile(r"    kind: horovod\n(    .*\n)+")
+    path.write_text(job.sub(lambda _: BENCHMARK_JOB, path.read_text()))
+    again = product.run(f"make up STACK={STACK}", UP_LIMIT_S)
+    assert again.returncode == 0, again.stdout + again.stderr
+    return product.status(STACK)
+
+
+def test_a_benchmark_that_saves_nothing_and_says_no_loss_finishes_by_its_exit_code(
+    product: Product, benchmark: dict[str, Any]
+) -> None:
+    assert (benchmark["state"], benchmark["step"], benchmark["max_steps"]) == ("finished", 5, None)
+    report = json.loads(product.plain(f"fab report --stack {STACK} --json", 120).stdout)
+    assert report["metrics"]["images"] == 15.5
+
+
+def test_a_variable_of_the_stack_file_reaches_the_ranks_of_all_nodes(
+    product: Product, benchmark: dict[str, Any]
+) -> None:
+    log = product.plain(f"fab ssh --stack {STACK} gpu-0 -- cat /data/runs/{benchmark['run']}/job.log", 60).stdout
+    assert sorted(re.findall(r"rank (\d) found 7", log)) == ["0", "1"]
+
+
+def test_a_finished_run_without_checkpoints_is_fetched_whole_and_nothing_is_asked_before_its_machines_go(
+    product: Product, benchmark: dict[str, Any]
+) -> None:
+    gone = product.run(f"make down STACK={STACK}", 600)
+    assert gone.returncode == 0, gone.stdout + gone.stderr

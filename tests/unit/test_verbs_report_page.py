@@ -128,6 +128,7 @@ def test_the_size_of_a_checkpoint_is_that_of_one_whole_regular_one() -> None:
         "no whole one yet"
         in _checkpoint_answer(replace(records, checkpoints=CHECKPOINTS[1:]), KIND.checkpoint_files).answer
     )
+    assert _checkpoint_answer(records, None).answer == "None: the program writes no checkpoints."
 
 
 def test_learning_rate_bleu_and_gpu_use_are_drawn_and_what_is_emulated_says_so() -> None:
