@@ -127,7 +127,7 @@ def choose(run, refused):
     """Return (step, name) of what the run goes on from or None, and what was put aside for it."""
     chosen, passed = run.checkpoints.choose(run.path("torn"), lambda name: is_readable(run, name), refused)
     for why in passed:
-        run.emit({"event": "passed_over", "text": why + "; it was put aside in " + run.path("torn")})
+        run.emit({"event": "passed_over", "text": why + "; it lies in " + run.path("torn")})
     return chosen, passed
 
 

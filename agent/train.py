@@ -26,7 +26,7 @@ def train(run, processes):
         verdict = monitor.silent() or monitor.read_exit_notes()
     if code or verdict:
         end_all(run)
-    if code and monitor.ended_before_a_step() and (not verdict or verdict[0] == health_rules.RANK_DIED):
+    if verdict and verdict[0] == health_rules.RANK_DIED and monitor.ended_before_a_step():
         resume.blame(run)
     if verdict:
         raise Failed(verdict[0], verdict[1], code or 1, verdict[2])

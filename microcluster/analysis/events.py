@@ -75,6 +75,7 @@ NEEDED: Mapping[str, tuple[str, ...]] = {
     "copied": ("step", "to", "best", "lag_s"),
     "end": ("t",),
     "metric": ("name", "step", "value"),
+    "passed_over": ("text",),
     "phase": ("phase", "t"),
     "prediction": ("seconds", "source"),
     "restored": ("step",),

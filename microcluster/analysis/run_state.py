@@ -44,6 +44,8 @@ class Outcome:
     cause: str | None = None
     last_lines: tuple[str, ...] = ()
     alarms: tuple[Mapping[str, Any], ...] = ()
+    put_aside: tuple[str, ...] = ()
+    """What this attempt did not go on from, and why."""
     evaluations: tuple[Mapping[str, Any], ...] = ()
     checkpoints: tuple[int, ...] = ()
     best: tuple[str, ...] = ()
@@ -114,6 +116,7 @@ def judge(seen: Mapping[str, Any]) -> Outcome:
         cause=cause,
         last_lines=tuple(filter(str.strip, seen["failure"]["lines"])) if state == "failed" and seen["failure"] else (),
         alarms=(*_alarms(events), *_drive_alarm(seen)) if state in ("running", "stalled") else (),
+        put_aside=_put_aside(events),
         evaluations=tuple(one.as_json() for one in evaluated),
         checkpoints=tuple(seen["checkpoints"]),
         best=tuple(seen["best"]),
@@ -163,6 +166,17 @@ def _alarms(events: Sequence[Event]) -> list[dict[str, Any]]:
         elif event["event"] == "cleared":
             found.pop(event["cause"], None)
     return list(found.values())
+
+
+def _put_aside(events: Sequence[Event]) -> tuple[str, ...]:
+    """Return the sentences on the checkpoints that this attempt put aside while it prepared."""
+    found: list[str] = []
+    for event in events:
+        if event.get("phase") == "preparing":
+            found = []
+        elif event["event"] == "passed_over":
+            found.append(event["text"])
+    return tuple(found)
 
 
 def _drive_alarm(seen: Mapping[str, Any]) -> list[dict[str, Any]]:

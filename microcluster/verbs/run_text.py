@@ -32,6 +32,7 @@ def status(cluster: ClusterFacts, outcome: Outcome, cost: Cost) -> str:
             f"  alarm: {alarm_text(alarm, cost)} ({alarm['cause']})",
             f"    {next_for(alarm['cause'], cluster.stack)}",
         ]
+    lines += [f"  put aside: {text}" for text in outcome.put_aside]
     lines += [f"  trained by {outcome.trainer}"] if outcome.trainer else []
     lines += [f"  {copy(outcome)}"] if outcome.copied else []
     lines += [f"  {left_out(outcome.malformed)}"] if outcome.malformed else []

@@ -93,6 +93,8 @@ def follow(
         if outcome.checks and not checks_shown and (outcome.phase != "preflight" or outcome.state == "failed"):
             screen.note(preflight_table.summary(outcome.checks, cluster.stack))
             checks_shown = True
+        for text in outcome.put_aside:
+            note_once(f"put aside: {text}")
         for alarm in outcome.alarms:
             if alarm["cause"] not in shown_alarms:
                 screen.note(f"alarm: {run_text.alarm_text(alarm, bill)}. {next_for(alarm['cause'], cluster.stack)}")

@@ -125,3 +125,29 @@ def test_when_the_next_machine_takes_no_copy_the_one_after_it_does_and_goes_on_d
     assert wait_for_end(folder).state == "finished"
     assert (folder / "copies").read_text() == "10.0.0.1 1\n10.0.0.9 1\n10.0.0.9 20\n"
     assert [event["to"] for event in events_of(folder, "copied")] == ["gpu-2", "gpu-2"]
+
+
+def test_the_parts_that_another_machine_has_written_are_gathered_and_copied_with_the_others(folder):
+    step = folder / "logdir" / "step-3"
+
+    def save_part(name):
+        return f"[ -e {step}/{name} ] || {{ mkdir -p {step}; echo w > {folder}/new; mv {folder}/new {step}/{name}; }}"
+
+    copied = shell_wait(folder, '"event": "copied"')
+    write_job(
+        folder,
+        train=["sh", "-c", f"{save_part('rank0.pt')}; {copied}"],
+        gather=[
+            "sh",
+            "-c",
+            f"echo $1 >> {folder}/gathered; [ ! -e {step} ] || {{ {save_part('rank1.pt')}; }}",
+            "gather",
+        ],
+        checkpoints="files",
+        checkpoint_options={"pattern": r"step-(?P<step>\d+)"},
+    )
+    start(folder)
+    wait_for_end(folder)
+    assert (folder / "copies").read_text() == "10.0.0.1 3 logdir/step-3/rank0.pt logdir/step-3/rank1.pt\n"
+    asked = (folder / "gathered").read_text().split()
+    assert asked[-1] == "over", "after the end nothing is left to the program"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import struct
 import sys
+import time
 import types
 
 import pytest
@@ -240,3 +242,67 @@ def test_the_step_of_a_resume_is_the_one_in_the_checkpoint_and_not_that_of_its_n
     wait_for_end(folder)
     told = [json.loads(line) for line in (folder / "progress.jsonl").read_text().splitlines()]
     assert [event["step"] for event in told if event["event"] in ("resuming", "restored")] == [299, 299]
+
+
+TRIES = 'echo "$0" >> {folder}/tried; [ -e {folder}/able ] && echo \'{{"step": 9, "loss": 1.0}}\'; exit 1'
+
+
+def own_program(folder, how='"exit_code": 1'):
+    """Let a program of the user's own go on from a checkpoint until its rank dies; what it was given is in ``tried``."""
+    for step in (1, 2, 3):
+        (folder / "logdir" / f"model-{step}.pt").write_bytes(b"weights")
+    resumed = ["sh", "-c", TRIES.format(folder=folder), "{checkpoint}"]
+    options = {"checkpoints": "files", "checkpoint_options": {"pattern": r"model-(?P<step>\d+)\.pt"}}
+    ended = ["echo", f'{{"rank": 0, {how}, "t": 1.0}}']
+    write_job(
+        folder, last=9, train=["false"], resume=resumed, reader="json_lines", gather=["true"], ended=ended, **options
+    )
+
+
+def attempts(folder, count):
+    for _ in range(count):
+        start(folder)
+        wait_for_end(folder)
+    return [line.rpartition("/")[2] for line in (folder / "tried").read_text().split()]
+
+
+def test_a_checkpoint_from_which_a_program_goes_on_in_vain_is_put_aside_and_the_last_one_stays(folder):
+    own_program(folder)
+    assert attempts(folder, 3) == ["model-3.pt", "model-2.pt", "model-2.pt"]
+    texts = [json.loads(line) for line in (folder / "progress.jsonl").read_text().splitlines()]
+    (text,) = [event["text"] for event in texts if event["event"] == "passed_over"]
+    assert text.startswith("model-3.pt: the program went on from it and ended before its first step; it lies in ")
+    assert (folder / "torn" / "model-3.pt").exists()
+
+
+def test_an_attempt_that_has_made_a_step_or_was_killed_does_not_speak_against_its_checkpoint(folder):
+    own_program(folder)
+    (folder / "able").touch()
+    assert attempts(folder, 2) == ["model-3.pt", "model-3.pt"]
+    (folder / "able").unlink()
+    own_program(folder, how='"signal": 9')
+    assert attempts(folder, 2) == ["model-3.pt"] * 4
+
+
+def test_a_checkpoint_that_was_written_again_since_is_another_one(folder):
+    own_program(folder)
+    attempts(folder, 1)
+    moment = time.time() + 5
+    os.utime(folder / "logdir" / "model-3.pt", (moment, moment))
+    assert attempts(folder, 1) == ["model-3.pt", "model-3.pt"]
+
+
+def test_after_a_fetch_that_was_killed_the_copy_is_fetched_again(folder, run):
+    save(folder / "logdir", "model.ckpt-30")
+    (folder / "brought").mkdir()
+    on_machines(folder, f"echo {resume.MARK}30", f"touch {folder}/again")
+    resume.bring_back(run())
+    assert (folder / "again").exists()
+
+
+def test_without_the_parts_of_a_silent_machine_a_run_does_not_go_on(folder, run):
+    own_program(folder)
+    spec = json.loads((folder / "job.json").read_text())
+    (folder / "job.json").write_text(json.dumps({**spec, "gather": ["sh", "-c", "echo no route to host; exit 1"]}))
+    with pytest.raises(resume.NotBroughtBack, match="their parts of the checkpoints: no route to host"):
+        resume.gather(run())

@@ -190,6 +190,16 @@ def test_a_supervisor_that_is_gone_is_a_cause_of_its_own():
     assert judge(seen(exit_code=None)).cause == "supervisor-gone"
 
 
+def test_what_was_put_aside_is_shown_until_the_next_attempt_prepares():
+    put_aside = {"event": "passed_over", "text": "model-3.pt is torn", "t": 24.0}
+    training = {"event": "phase", "phase": "training", "t": 25.0}
+    events = [*seen()["events"], put_aside, training]
+    running = {"alive": True, "exit_code": None}
+    assert judge(seen(events=events, **running)).put_aside == ("model-3.pt is torn",)
+    events.append({"event": "phase", "phase": "preparing", "t": 26.0})
+    assert judge(seen(events=events, **running)).put_aside == ()
+
+
 def test_alarms_are_shown_until_they_are_cleared_or_the_ranks_start_again():
     events = [*seen()["events"], alarm("slow", "0.9 s"), alarm("disk-low", "12 MB")]
     running = {"alive": True, "exit_code": None}

@@ -49,6 +49,11 @@ def test_the_prediction_stands_beside_the_actual_pace_and_slow_steps_beside_the_
     assert "fab report --stack local" in run_text.status(CLUSTER, seen, COST)
 
 
+def test_a_checkpoint_that_was_put_aside_is_named():
+    text = "model-3.pt is torn: File is not a zip file; it lies in /data/runs/x/torn"
+    assert f"  put aside: {text}" in run_text.status(CLUSTER, dataclasses.replace(RUNNING, put_aside=(text,)), COST)
+
+
 def test_dollars_in_an_alarm_of_an_emulated_account_say_that_nobody_pays_them():
     slow = {"cause": "slow", "text": "2.5 s per step instead of 1.75: $1.20 of every hour's $4.00 buy no steps"}
     assert run_text.alarm_text(slow, COST) == slow["text"]
