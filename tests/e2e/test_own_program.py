@@ -100,6 +100,40 @@ def test_the_report_draws_the_programs_own_metrics(product: Product, last_step: 
     assert losses[-1] < losses[0]
 
 
+def test_make_down_names_what_is_on_the_machines_only_and_a_fetch_brings_it_from_all_of_them(
+    product: Product, last_step: int
+) -> None:
+    below = f"/data/runs/{product.status(STACK)['run']}/logdir"
+    write = f"echo 0.5 > {below}/ranks.csv; truncate -s 11M {below}/large.bin"
+    product.plain(f"fab ssh --stack {STACK} gpu-1 -- '{write}'", 60)
+    refused = product.run(f"make down STACK={STACK}", 300)
+    assert refused.returncode != 0
+    assert "logdir/ranks.csv (4 bytes, small file on gpu-1)" in refused.stderr
+    assert "logdir/large.bin (11.5 MB, large file on gpu-1)" in refused.stderr
+    answer = product.plain(f"fab fetch --stack {STACK} --everything --json", 300)
+    folder = Path(json.loads(answer.stdout)["folder"])
+    assert (folder / "logdir" / "ranks.csv").read_text() == "0.5\n"
+    assert (folder / "logdir" / "large.bin").stat().st_size == 11 * 2**20
+    listed = product.plain(f"fab fetch --stack {STACK} --unfetched --json", 120)
+    assert [one["unfetched"] for one in json.loads(listed.stdout)] == [[]]
+
+
+def test_an_update_does_not_end_a_run_at_work_for_another_one_without_a_question(
+    product: Product, last_step: int
+) -> None:
+    product.edit_stack(f"maxSteps: {last_step}", f"maxSteps: {ENDLESS}", STACK)
+    with product.begun(f"make up STACK={STACK}") as up:
+        product.wait_while(up, f"step {last_step + 1}", lambda: product.shown_step() > last_step)
+    run = product.status(STACK)["run"]
+    product.edit_stack("--pace 0.1", "--pace 0.2", STACK)
+    refused = product.run(f"make up STACK={STACK}", UP_LIMIT_S)
+    assert refused.returncode != 0
+    assert f"end run {run}, which is at work, and start another" in refused.stderr
+    assert product.status(STACK)["state"] == "running"
+    product.plain(f"fab stop --stack {STACK}", 120)
+    assert product.plain(f"fab fetch --stack {STACK} --everything", 300).returncode == 0
+
+
 @pytest.fixture(scope="module")
 def benchmark(product: Product, last_step: int) -> dict[str, Any]:
     """Another program on the same machines: it saves nothing, and says neither a loss nor its last step."""
