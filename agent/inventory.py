@@ -111,17 +111,18 @@ def below_logdir(run, logdir, asked):
 
 
 def program_folder(run, folder):
-    """Return the folder in which the program works as this machine sees it; in a container's own files while the container lives."""
+    """Return the folder in which the program works as this machine sees it; None in a container that is not running."""
     if run.runtime != "container" or run.program_folder.startswith(folder + "/"):
         return run.program_folder
     found, _ = kill_run.container_of(run.container)
-    return "/proc/{}/root{}".format(found[1], run.program_folder) if found else ""
+    inside = "/proc/{}/root{}".format(found[1], run.program_folder) if found else ""
+    return inside if os.path.isdir(inside) else None
 
 
 def chosen(folder, asked):
-    """Return the specification, the facts of each file, and the step of the newest checkpoint."""
+    """Return the specification, the facts of each file, the step of the newest checkpoint, and what is not known in a sentence."""
     run, logdir, step = spec.read(os.path.join(folder, spec.FILE)), os.path.join(folder, "logdir"), None
-    found = []
+    found, silent = [], ""
     if asked["first"]:
         found += [(name, os.path.join(folder, name), RECORD) for name in list(RECORDS) + run.files]
     for inner in run.artifacts:
@@ -132,10 +133,16 @@ def chosen(folder, asked):
         found += [("logdir/" + name, os.path.join(logdir, name), what) for name, what in files.items() if what]
     if run.keep:
         program, sent = program_folder(run, folder), set(run.files)
-        names = [name for name in names_below(program) if is_kept(name, run.keep) and "program/" + name not in sent]
+        if program is None:
+            silent = "container {} is not running, so what the program wrote in {} cannot be read".format(
+                run.container, run.program_folder
+            )
+        names = [
+            name for name in names_below(program or "") if is_kept(name, run.keep) and "program/" + name not in sent
+        ]
         found += [("program/" + name, os.path.join(program, name), KEPT) for name in names]
     found += [("data/" + name, os.path.join(asked["data"], name), VOCABULARY) for name in asked["names"]]
-    return run, [described(*one) for one in found], step
+    return run, [described(*one) for one in found], step, silent
 
 
 def described(path, source, what):
@@ -154,7 +161,7 @@ def described(path, source, what):
 
 def inventory(folder, asked):
     """Return what this node has of the run."""
-    run, found, newest = chosen(folder, asked)
+    run, found, newest, silent = chosen(folder, asked)
     files, left, total = [], [], 0
     for one in sorted((one for one in found if one), key=itemgetter("size", "path")):
         if one["what"] == SMALL:
@@ -174,6 +181,7 @@ def inventory(folder, asked):
         "step": newest,
         "files": sorted(files, key=path),
         "left": sorted(left, key=path),
+        "silent": silent,
     }
 
 

@@ -105,6 +105,7 @@ class Job(Protocol):
     kind: str
     max_steps: int | None
     stall_s: int
+    keep: tuple[str, ...]
     preflight: str
     data: Data | None
 

@@ -165,10 +165,6 @@ class JobKind(ABC):
         """Say which figures of the run status, watch and report will lack."""
         return ()
 
-    def keep(self, job: Job) -> Sequence[str]:
-        """Return patterns of files, below the log folder and the program's folder, that are fetched beside the checkpoints."""
-        return ()
-
     def stop_grace_s(self, job: Job) -> int:
         """Return how long `fab stop` waits for a program that ends once its run's folder holds STOP_FILE; 0 for any other."""
         return 0

@@ -221,7 +221,7 @@ class RunFolder:
             "shared": self.shared,
             "stop_order": list(kind.stop_order),
             "artifacts": list(kind.artifacts),
-            "keep": list(kind.keep(payload.job)),
+            "keep": list(payload.job.keep),
         }
 
     def _expected(self, print_steps: int) -> dict[str, object]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt, StrictStr
 from pydantic.alias_generators import to_camel
 
 from agent.batch import grant
@@ -274,6 +275,22 @@ class Schedule:
     mixed: bool = False
 
 
+def matching(pattern: re.Pattern[str], what: str) -> AfterValidator:
+    def check(value: str) -> str:
+        if not pattern.fullmatch(value):
+            raise ValueError(f"{value[:80]!r} is not {what}")
+        return value
+
+    return AfterValidator(check)
+
+
+KEPT = re.compile(r"(?!/|-)(?!(.*/)?\.\.(/|$))[A-Za-z0-9_.,*?\[\]!=+@ /-]+")
+Kept = Annotated[
+    StrictStr, Field(max_length=200), matching(KEPT, "a pattern of files below the run; for example vocab*.json")
+]
+"""A pattern of files, below the log folder and the program's folder, that are fetched beside the checkpoints."""
+
+
 class Section(BaseModel):
     """What every kind's ``job`` section holds."""
 
@@ -283,6 +300,7 @@ class Section(BaseModel):
     max_steps: Annotated[StrictInt, Field(ge=1, le=MOST_STEPS)]
     preflight: StrictStr = "run"
     stall_s: Annotated[StrictInt, Field(ge=10, le=86400)] = 900
+    keep: tuple[Kept, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -53,9 +53,8 @@ class Stake:
         return f"run {self.run} lies on its machines only: {step}, {saved}; {home}{files}"
 
 
-def look(home: Home, stack: str) -> tuple[Stake, ...]:
+def look(home: Home, stack: str, status: Mapping[str, Any] | None) -> tuple[Stake, ...]:
     """Return what would be lost with the machines of ``stack``: its run, and earlier ones on the same machines."""
-    status = commands.status(home, stack)
     if status and status["run"] is None:
         return ()
     listed = commands.unfetched(home, stack) if status else None
@@ -84,7 +83,7 @@ def save_before_destroy(home: Home, stack: str, environment: Mapping[str, str], 
     Raises:
         SetupError: something would be lost, and the user has not chosen.
     """
-    stakes = look(home, stack)
+    stakes = look(home, stack, commands.status(home, stack))
     if stakes:
         lost = f"Stack {stack} would lose something with its machines: {_all(stakes)}"
         _save(lost, home, stack, "make down", environment, stages)
@@ -94,7 +93,7 @@ def save_before_update(home: Home, stack: str, environment: Mapping[str, str], s
     """Do the same before an update whose preview removes machines, or ends the living run for another one."""
     status = commands.status(home, stack)
     living = status["run"] if status and status["state"] in LIVING else None
-    stakes = look(home, stack)
+    stakes = look(home, stack, status)
     why = why_something_ends(home, stack, living) if stakes or living else None
     if why:
         lost = f"{why}. {_all(stakes) or f'All that run {living} has saved is fetched'}"

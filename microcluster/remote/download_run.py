@@ -111,7 +111,7 @@ def inventory(
     answers = {host.facts.name: answer for host, answer in zip(hosts[1:], on_all(hosts[1:], ask), strict=True)}
     answers = {hosts[0].facts.name: first, **answers}
     files, left = (_union({name: one.get(key, []) for name, one in answers.items()}) for key in ("files", "left"))
-    silent = tuple(one["silent"] for one in answers.values() if "silent" in one)
+    silent = tuple(f"{name}: {one['silent']}" for name, one in answers.items() if one.get("silent"))
     return Inventory(str(run or cluster.run), first["word"], first["step"], files, left, silent)
 
 

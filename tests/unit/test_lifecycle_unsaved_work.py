@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -87,10 +88,9 @@ def test_a_machine_that_does_not_answer_counts_until_all_was_fetched_after_the_r
     assert "gpu-1: no answer" in lost(RUNNING, {**silent, "gone_on": True})[0]
 
 
-def looked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, status: object, listed: object) -> list[str]:
-    monkeypatch.setattr(unsaved_work.commands, "status", lambda home, stack: status)
+def looked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, status: Any, listed: Any) -> list[str]:
     monkeypatch.setattr(unsaved_work.commands, "unfetched", lambda home, stack: listed)
-    return list(map(str, unsaved_work.look(Home(tmp_path, tmp_path), "v100")))
+    return list(map(str, unsaved_work.look(Home(tmp_path, tmp_path), "v100", status)))
 
 
 def test_a_cluster_that_is_not_up_is_not_asked_for_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_a_cluster_that_is_not_up_is_not_asked_for_files(monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("status", [None, RUNNING])
 def test_machines_that_do_not_say_what_they_have_are_not_taken_for_empty(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, status: object
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, status: Any
 ) -> None:
     assert looked(monkeypatch, tmp_path, status, None) == ["its machines do not answer, so their data are unknown"]
 
@@ -108,7 +108,8 @@ def settled(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, stake: Stake | None, fetch_code: int = 0, **answer: str
 ) -> list[str]:
     ran: list[str] = []
-    monkeypatch.setattr(unsaved_work, "look", lambda home, stack: (stake,) if stake else ())
+    monkeypatch.setattr(unsaved_work.commands, "status", lambda home, stack: RUNNING)
+    monkeypatch.setattr(unsaved_work, "look", lambda home, stack, status: (stake,) if stake else ())
     monkeypatch.setattr(unsaved_work.commands, "fab", lambda home, *words: ran.append(" ".join(words)) or fetch_code)
     save_before_destroy(Home(tmp_path, tmp_path), "v100", answer, Stages())
     return ran
@@ -220,7 +221,7 @@ def updated(
     """Return for which run at work the preview was asked, and what was done about the answer."""
     asked: list[str | None] = []
     monkeypatch.setattr(unsaved_work.commands, "status", lambda home, stack: {**RUNNING, "state": state})
-    monkeypatch.setattr(unsaved_work, "look", lambda home, stack: (stake,) if stake else ())
+    monkeypatch.setattr(unsaved_work, "look", lambda home, stack, status: (stake,) if stake else ())
     monkeypatch.setattr(unsaved_work, "why_something_ends", lambda home, stack, living: asked.append(living) or why)
     save_before_update(Home(tmp_path, tmp_path), "v100", {}, Stages())
     return asked

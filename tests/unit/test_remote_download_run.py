@@ -203,7 +203,7 @@ def test_a_node_that_does_not_answer_is_named_and_keeps_nobody_from_the_others_f
     write(tmp_path, "gpu-0/logdir/step-9.pt")
     found = nodes(tmp_path, "gpu-0", "gpu-1", gpu_1=True)
     assert [file.path for file in results(found)] == ["logdir/step-9.pt"]
-    assert found.silent == ("connecting to gpu-1: no answer.",)
+    assert found.silent == ("gpu-1: connecting to gpu-1: no answer.",)
 
 
 def test_every_run_on_the_machines_is_known_the_stacks_own_first(tmp_path: Path) -> None:
@@ -253,3 +253,11 @@ def test_a_file_that_never_arrives_whole_is_never_taken_for_one(tmp_path: Path) 
     with pytest.raises(RemoteError, match="with a wrong hash"):
         download(Source(garbled, garbled), FILE, tmp_path, lambda count: None)
     assert list((tmp_path / "logdir").iterdir()) == []
+
+
+def test_what_a_program_wrote_in_a_container_that_is_not_running_is_said_not_to_be_known(tmp_path: Path) -> None:
+    inside = {"program_folder": "/opt/program", "container": "microcluster-that-is-not-there", **OWN}
+    assert described(tmp_path, keep=["*.csv"], **inside)["silent"] == (
+        "container microcluster-that-is-not-there is not running, so what the program wrote in /opt/program cannot be read"
+    )
+    assert described(tmp_path, **inside)["silent"] == "", "nobody wants anything of that folder"

@@ -26,6 +26,7 @@ class OpenSeq2SeqJob:
     checkpoint_steps: int
     dataset: str
     stall_s: int = 900
+    keep: tuple[str, ...] = ()
     preflight: str = "run"
     data: Data | None = None
 

@@ -176,10 +176,6 @@ class OwnProgram(JobKind):
         """Return what the stack file adds to every rank's environment."""
         return {name: value.replace("{logdir}", f"{run.path}/logdir") for name, value in run.job.environment.items()}
 
-    def keep(self, job: OwnProgramJob) -> tuple[str, ...]:
-        """Return what the stack file names."""
-        return job.keep
-
     def reader(self, job: OwnProgramJob) -> AgentModule:
         """Return what reads JSON lines, or lines by the user's pattern."""
         return (

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, StrictInt, StrictStr
 
-from microcluster.jobs.values import MOST_STEPS, Section
+from microcluster.jobs.values import MOST_STEPS, Section, matching
 from microcluster.plain_text import shown
 
 LONGEST = 1000
@@ -17,7 +17,6 @@ SCRIPT = re.compile(r"(?!.*\.\.)[A-Za-z0-9_][A-Za-z0-9_./-]*\.py")
 REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(\[[a-z0-9,_-]+\])?==[A-Za-z0-9.+!-]+")
 
 COMMAND = re.compile(r"(/[A-Za-z0-9_.+-]+)+|[A-Za-z][A-Za-z0-9_.+-]*")
-KEPT = re.compile(r"(?!/|-)(?!(.*/)?\.\.(/|$))[A-Za-z0-9_.,*?\[\]!=+@ /-]+")
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 SECRET = re.compile(r".*(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)(_.*)?", re.IGNORECASE)
 """As a word of the name: TOKENIZERS_PARALLELISM holds no secret."""
@@ -27,15 +26,6 @@ TAKEN = re.compile(
     r"WANDB_(MODE|DIR|RUN_ID|RESUME)"
 )
 """What finds the programs and places the ranks; another value would break the run or be ignored."""
-
-
-def matching(pattern: re.Pattern[str], what: str) -> AfterValidator:
-    def check(value: str) -> str:
-        if not pattern.fullmatch(value):
-            raise ValueError(f"{value[:80]!r} is not {what}")
-        return value
-
-    return AfterValidator(check)
 
 
 def _words(value: str) -> str:
@@ -110,12 +100,4 @@ class OwnProgramSection(Section):
     python: Annotated[StrictStr, matching(COMMAND, "a command or an absolute path; for example python3.9")] | None = (
         None
     )
-    keep: tuple[
-        Annotated[
-            StrictStr,
-            Field(max_length=200),
-            matching(KEPT, "a pattern of files below the run; for example vocab*.json"),
-        ],
-        ...,
-    ] = ()
     environment: Annotated[dict[str, str], BeforeValidator(_variables)] = Field(default_factory=dict)

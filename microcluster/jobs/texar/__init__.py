@@ -53,6 +53,7 @@ class TexarJob:
     clip_norm: float
     trainer: str | None = None
     stall_s: int = 900
+    keep: tuple[str, ...] = ()
     preflight: str = "run"
     data: Data | None = None
 
