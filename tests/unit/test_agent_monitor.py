@@ -122,6 +122,17 @@ def test_any_output_keeps_a_run_without_steps_alive(folder):
     assert wait_for_end(folder).cause == "training"
 
 
+def test_new_checkpoints_keep_a_run_alive_that_prints_nothing(folder):
+    hurry(folder, "health_rules.py", "START_S = 1800.0", "START_S = 2.0")
+    saves = (
+        f"for n in 1 2 3 4 5 6 7 8; do echo x > {folder}/new; mv {folder}/new {folder}/logdir/m-$n.npy; sleep 0.5; done"
+    )
+    pattern = {"checkpoints": "files", "checkpoint_options": {"pattern": r"m-(?P<step>\d+)\.npy"}}
+    write_job(folder, train=["sh", "-c", f"{saves}; exit 3"], stall_s=2, **pattern)
+    start(folder)
+    assert wait_for_end(folder).cause == "training"
+
+
 @pytest.mark.parametrize("told", [True, False])
 def test_ranks_that_ended_well_because_somebody_else_told_them_to_have_not_finished(folder, told):
     note = {"rank": 2, "t": 1.0, **({"told": 15} if told else {"signal": 9})}
