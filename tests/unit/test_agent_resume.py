@@ -275,6 +275,15 @@ def test_a_checkpoint_from_which_a_program_goes_on_in_vain_is_put_aside_and_the_
     assert (folder / "torn" / "model-3.pt").exists()
 
 
+def test_what_only_another_machine_has_written_is_gone_on_from_and_brought_to_all(folder):
+    own_program(folder)
+    spec = json.loads((folder / "job.json").read_text())
+    gather = ["sh", "-c", f'echo "$@" > {folder}/gathered; echo w > {folder}/logdir/model-4.pt', "gather"]
+    (folder / "job.json").write_text(json.dumps({**spec, "gather": gather}))
+    assert attempts(folder, 1) == ["model-4.pt"]
+    assert (folder / "placed").read_text() == "10.0.0.1 logdir/model-4.pt\n"
+
+
 def test_an_attempt_that_has_made_a_step_or_was_killed_does_not_speak_against_its_checkpoint(folder):
     own_program(folder)
     (folder / "able").touch()
