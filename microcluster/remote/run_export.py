@@ -22,7 +22,16 @@ COUNT_TIMEOUT_S = 300.0
 """Counting the lines of 2 GB takes seconds, longer on a busy disk."""
 
 EVENT_FILES = (event_summary.EVENTS, "samples.jsonl")
-SCRIPTS, WORKING_FILES = (".py", ".sh"), ("ballast", "staging.json", "word", event_summary.FILE)
+SCRIPTS = (".py", ".sh")
+WORKING_FILES = (
+    "ballast",
+    "staging.json",
+    "word",
+    "gathered.json",
+    "gathered.json.lock",
+    "not_loaded.json",
+    event_summary.FILE,
+)
 """Files in the run's folder that are ours, and not results of the run."""
 
 
