@@ -16,6 +16,7 @@ from emulator.machines.container_machines import ContainerMachines
 from emulator.machines.networks import gateway
 from emulator.machines.publishing import publish
 from emulator.machines.spec import MachineError, Machines, NoMachines
+from emulator.package_index import PAGES, pip_configuration
 from emulator.process import ProcessError
 from emulator.server import serve
 from emulator.settings import LOOPBACK, SETTINGS_FILE, Settings, UsageError
@@ -140,6 +141,7 @@ def machines_of(settings: Settings) -> Machines:
     """The machines behind what is rented in this account."""
     if settings.machines == "none":
         return NoMachines()
+    scheme = "https" if settings.tls else "http"
     return ContainerMachines(
         settings.account_name,
         settings.state,
@@ -148,6 +150,7 @@ def machines_of(settings: Settings) -> Machines:
         settings.registry_name,
         settings.registry_port,
         settings.IMAGES,
+        pip_configuration(f"{scheme}://{gateway(settings.private_subnets[0])}:{settings.port}{PAGES}"),
     )
 
 

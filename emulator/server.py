@@ -20,6 +20,7 @@ from emulator import admin
 from emulator.account import EmulatedAccount
 from emulator.connections import BreakableProtocol, break_stream, cut
 from emulator.fault_injection import BROKEN_TLS, InjectedFault
+from emulator.package_index import PackageIndex
 from emulator.response_faults import with_fault
 
 GRACEFUL_SHUTDOWN_S = 3
@@ -34,12 +35,13 @@ class Background(Protocol):
 
 
 def application(account: EmulatedAccount, api: list[Route], status: Callable[[], dict[str, Any]]) -> Starlette:
-    """The HTTP application of one account: its status, its scripted faults, and the vendor's API."""
+    """The HTTP application of one account: its status, its scripted faults, the vendor's API, and the package index."""
 
     async def read_status(request: Request) -> Response:
         return JSONResponse(await run_in_threadpool(status))
 
-    return Starlette(routes=[Route("/status", read_status), *admin.routes(account), *api])
+    routes = [Route("/status", read_status), *admin.routes(account), *PackageIndex().routes(), *api]
+    return Starlette(routes=routes)
 
 
 def serve(app: Any, sockets: list[socket.socket], background: Background | None, identity: Path | None = None) -> None:

@@ -40,12 +40,18 @@ class ContainerMachines:
         registry_name: str,
         registry_port: int,
         images: tuple[str, ...] = (MACHINE_IMAGE,),
+        pip_conf: str = "",
     ) -> None:
-        """Args: registry_name: empty where the vendor has no registry; images: those of the machines, the first one for probes."""
+        """The machines have the settings ``pip_conf`` of pip.
+
+        Args:
+            registry_name: empty where the vendor has no registry.
+            images: those of the machines, the first one for probes.
+        """
         self._account, self._state = account, state.absolute()
         self._subnets, self._public_subnet = dict(private_subnets), public_subnet
         self._registry_name, self._registry_port = registry_name, registry_port
-        self._images = images
+        self._images, self._pip_conf = images, pip_conf
         self._disks = DiskFolder(self._state / "disks")
         self._locks: dict[int, threading.RLock] = {}
         self._starting = threading.BoundedSemaphore(AT_THE_SAME_TIME)
@@ -72,7 +78,7 @@ class ContainerMachines:
         """Create or start the machine and return once its service listens; may be repeated."""
         with self._lock(spec.guest_id), self._starting:
             disk_lines = self._disks.attach(spec.guest_id, spec.disks)
-            given = machine_mount.files(spec, disk_lines, *self._registry_facts())
+            given = machine_mount.files(spec, disk_lines, *self._registry_facts(), self._pip_conf)
             folder = self._folder(spec.guest_id) / "given"
             machine_mount.write(folder, given)
             access = AccessFile(self._folder(spec.guest_id))

@@ -15,13 +15,14 @@ GATE = "gate"
 CLOUD_CONFIG = "#cloud-config"
 
 
-def files(spec: MachineSpec, disk_lines: str, registry: str, authority: str) -> dict[str, str]:
+def files(spec: MachineSpec, disk_lines: str, registry: str, authority: str, pip_conf: str = "") -> dict[str, str]:
     """The files that a machine gets before it starts: name to content."""
     return {
         "authorized_keys": "".join(f"{key.strip()}\n" for key in spec.ssh_keys),
         "ca.crt": authority,
         "disks": disk_lines,
         "gpus.json": gpus_json(spec),
+        "pip.conf": pip_conf,
         "registry": f"{registry}\n",
         "root_password": spec.root_password,
         "ssh_host_ed25519_key": host_key(spec.user_data) or "",
