@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import pwd
 import subprocess
 import sys
 import time
@@ -46,21 +47,7 @@ def start(folder):
         if os.path.exists(left):
             os.remove(left)
     lock.close()
-    run = os.path.basename(folder)
-    argv = [sys.executable, os.path.join(folder, "agent"), "supervisor", "run", folder]
-    if os.path.isdir(SYSTEMD):
-        unit = "microcluster-" + run
-        said_in = "journalctl -u " + unit
-        # An earlier attempt that failed keeps the name; --collect would free it, but Ubuntu 16.04's systemd does not know it.
-        subprocess.call(["systemctl", "reset-failed", unit + ".service"], stderr=subprocess.DEVNULL)
-        words = ["systemd-run", "--quiet", "--unit=" + unit, "--setenv=" + RUN_VARIABLE + "=" + run]
-        subprocess.check_call(words + argv)
-    else:
-        said_in = os.path.join(folder, "supervisor.log")
-        with open(said_in, "ab") as log:
-            environment = dict(os.environ, **{RUN_VARIABLE: run})
-            options = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log, "start_new_session": True}
-            subprocess.Popen(argv, env=environment, cwd="/", **options)
+    said_in = detach(folder, [sys.executable, os.path.join(folder, "agent"), "supervisor", "run", folder])
     deadline = time.monotonic() + START_TIMEOUT_S
     while time.monotonic() < deadline:
         lock = try_lock(folder, 0)
@@ -71,3 +58,30 @@ def start(folder):
         time.sleep(0.1)
     print("the supervisor did not start within " + str(START_TIMEOUT_S) + " s; see " + said_in)
     return 1
+
+
+def detach(folder, argv):
+    """Start ``argv`` as a unit of systemd, or in a session of its own; return where its words are."""
+    run, said_in = os.path.basename(folder), os.path.join(folder, "supervisor.log")
+    with open(said_in, "ab") as log:
+        if os.path.isdir(SYSTEMD) and started_as_unit(run, argv, log):
+            return "journalctl -u microcluster-" + run
+        environment = dict(os.environ, **{RUN_VARIABLE: run})
+        options = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log, "start_new_session": True}
+        subprocess.Popen(argv, env=environment, cwd="/", **options)
+    return said_in
+
+
+def started_as_unit(run, argv, log):
+    """Return whether systemd has started ``argv``; it does so for root, and for the others whom sudo takes for root."""
+    unit = "microcluster-" + run
+    user = pwd.getpwuid(os.geteuid()).pw_name
+    root, as_user = ([], []) if os.geteuid() == 0 else (["sudo", "-n"], ["--uid=" + user])
+    words = ["systemd-run", "--quiet", "--unit=" + unit] + as_user + ["--setenv=" + RUN_VARIABLE + "=" + run]
+    streams = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}
+    try:
+        # An earlier attempt that failed keeps the name; --collect would free it, but Ubuntu 16.04's systemd does not know it.
+        subprocess.call(root + ["systemctl", "reset-failed", unit + ".service"], **streams)
+        return subprocess.call(root + words + argv, **streams) == 0
+    except OSError:  # No such program.
+        return False

@@ -4,18 +4,21 @@ import errno
 import json
 import os
 
-from agent import distribute_data, ensure_data, health_rules, resume, shared_folder
+from agent import distribute_data, ensure_data, health_rules, resume, script_imports, shared_folder
 from agent.failure import Failed
 from agent.parallel import parallel
 
 SSH_FAILED = 255
 """What ssh ends with when it could not reach or log in to the other machine; its last line says why."""
+IMPORTS_TIMEOUT_S = 300
 
 
 def prepare(run):
     """Have data, checkpoint and configuration where the ranks look for them; return whether there is a checkpoint."""
     if run.spec.make_environment:
         make_environment(run)
+    if run.spec.imports:
+        try_imports(run)
     if run.spec.shared:
         shared_folder.use(run)
     wrong = ensure_data.ensure(run)
@@ -50,7 +53,18 @@ def make_environment(run):
     for address, (code, lines) in zip(addresses, parallel(make, addresses)):
         if code:
             what = "{} on {} ended with exit code {}".format(run.doing, run.name_of(address), code)
+            what += ": " + lines[-1] if lines else ""
             raise Failed(cause_of(lines, "environment"), what, code, lines[-20:])
+
+
+def try_imports(run):
+    """Import on the launcher what the script imports; what is slow, or ends otherwise, says nothing about the training."""
+    run.doing = "importing what the program imports"
+    code, output = run.ask(run.spec.imports, IMPORTS_TIMEOUT_S)
+    said = [line for line in output.splitlines() if line.startswith(script_imports.MARK)]
+    if code == script_imports.REFUSED and said:
+        sentence = said[-1][len(script_imports.MARK) :] + "; mend job.requirements or job.python"
+        raise Failed("environment", sentence, 1, output.splitlines()[-20:])
 
 
 def place(run, checkpoint):

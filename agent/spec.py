@@ -55,6 +55,7 @@ FIELDS = {
     "container": (str, None),  # Of the runtime "container".
     "environment": (str, None),  # Of the runtime "host": the folder of the programs that the run has made for itself,
     "make_environment": (ARGV, None),  # and what makes it, on the machine as it is.
+    "imports": ARGV,  # What imports the script's own imports, by its interpreter; empty where none can be missing.
     "program_folder": str,
     "files": [str],
     "image": str,

@@ -165,6 +165,10 @@ class JobKind(ABC):
         """Say which figures of the run status, watch and report will lack."""
         return ()
 
+    def imports(self, run: Run) -> Sequence[str] | None:
+        """Return the argv that imports what the program imports, where another one than ours trains."""
+        return None
+
     def stop_grace_s(self, job: Job) -> int:
         """Return how long `fab stop` waits for a program that ends once its run's folder holds STOP_FILE; 0 for any other."""
         return 0

@@ -15,6 +15,8 @@ EXAMPLE = "nvcr.io/nvidia/tensorflow:19.05-py3"
 LOCAL_REPOSITORY = "microcluster/training"
 """What the image that is built from images/training is offered as, in whatever registry."""
 OURS = "microcluster/"
+PYTHONS = {"training": "3.11", "torch": "3.13", "mxnet": "3.11"}
+"""Of the images of the folder images/: the version of Python that their Debian has. Each has pip."""
 TRAINER_FILE = "cache/images/trainer"
 """Below the home: what the local image of `make images` holds beside the stand-in; absent where there is nothing."""
 RECIPE_LABEL = "microcluster.recipe"
@@ -64,6 +66,12 @@ def local_name(image: str) -> str | None:
 def is_ours(image: str) -> bool:
     """Return whether a reference names an image of the folder images/, which has everything that a kind needs."""
     return repository(image).startswith(OURS)
+
+
+def pythons(image: str) -> tuple[str, ...]:
+    """Return the interpreters of an image that is known here; none of any other."""
+    version = PYTHONS.get(local_name(image) or "")
+    return ("python", "python3", f"python{version}") if version else ()
 
 
 def recipe(text: str, base_id: str) -> str:

@@ -170,6 +170,7 @@ class RunFolder:
             "container": container.name if container else None,
             "environment": f"{self.path}/{ENVIRONMENT}" if not container else None,
             "make_environment": list(environment) if environment else None,
+            "imports": list(kind.imports(self.run) or []),
             "image": container.image if container else "none",
             "image_digest": self.image_digest,
             "program_folder": self.run.folder,

@@ -49,11 +49,12 @@ class Hardware:
 
 @dataclass(frozen=True)
 class ImageAdditions:
-    """What the stack file adds to the base: pinned requirements of Python, and a repository at a commit."""
+    """What the stack file adds to the base: pinned requirements of its interpreter, and a repository at a commit."""
 
     requirements: tuple[str, ...] = ()
     repository: str | None = None
     commit: str | None = None
+    python: str | None = None
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,8 @@ from microcluster.remote.host import Host
 from microcluster.remote.image import image_id, image_label, pull_base, room_hint
 
 BUILD_TIMEOUT_S = 3600.0
+PIP_VARIABLES = ("PIP_INDEX_URL", "PIP_TRUSTED_HOST")
+"""Where a machine's environment names a package index, pip uses it in the build too: a site may have no other one."""
 
 
 def ensure_built(launcher: Host, container: Container, exported_key: str | None = None) -> bool:
@@ -44,7 +46,8 @@ def ensure_built(launcher: Host, container: Container, exported_key: str | None 
 def _build(launcher: Host, tag: str, text: str, recipe: str) -> None:
     """Build ``text`` with Docker's classic builder, which every version has."""
     options = ("--network=host", "--force-rm", "--label", f"{image.RECIPE_LABEL}={recipe}", "--tag", tag)
-    argv = ("env", "DOCKER_BUILDKIT=0", "docker", "build", *options, "-")
+    given = [word for name in PIP_VARIABLES for word in ("--build-arg", name)]
+    argv = ("env", "DOCKER_BUILDKIT=0", "docker", "build", *options, *given, "-")
     done = launcher.run(argv, stdin=text, timeout_s=BUILD_TIMEOUT_S, accept=range(256))
     if done.exit_code:
         output = done.stdout + done.stderr

@@ -12,7 +12,7 @@ from sample_spec import process
 from supervised_run import end_run, folder, hurry, start, wait_for_end, write_job  # noqa: F401 - a fixture
 from test_agent_processes import STEP
 
-from agent import spec
+from agent import script_imports, spec
 from agent.runtimes import runtime_of
 
 ON_THE_MACHINE = {"runtime": "host", "container": None}
@@ -90,9 +90,22 @@ def test_an_environment_that_cannot_be_made_ends_the_run_with_the_node_and_the_l
         folder, process("true"), make_environment=["sh", "-c", "echo no matching distribution; exit 3"]
     )
     assert (outcome.state, outcome.cause) == ("failed", "environment")
-    assert outcome.reason == "making the environment of the program on gpu-0 ended with exit code 3"
+    assert (
+        outcome.reason
+        == "making the environment of the program on gpu-0 ended with exit code 3: no matching distribution"
+    )
     assert json.loads((folder / "failure.json").read_text())["lines"] == ["no matching distribution"]
     assert end_run(folder)["ended"] == 0
+
+
+def test_a_module_that_the_script_imports_and_nobody_has_ends_the_run_before_the_preflight(folder):  # noqa: F811
+    script = folder / "program.py"
+    script.write_text("import os\nfrom no_such_package.part import one\n")
+    words = ["python", script_imports.__file__, str(script)]
+    outcome = machine_run(folder, process("true"), imports=words)
+    assert (outcome.state, outcome.cause) == ("failed", "environment")
+    assert "program.py" in outcome.reason and "No module named 'no_such_package'" in outcome.reason
+    assert not (folder / "preflight.json").exists()
 
 
 def notes_its_end(role, log):

@@ -6,6 +6,7 @@ import ast
 import fcntl
 import json
 import os
+import pwd
 import signal
 import sys
 import threading
@@ -175,7 +176,7 @@ def test_the_first_event_of_an_attempt_has_a_line_of_its_own_after_a_crash_too(f
 def test_a_supervisor_that_does_not_start_is_said_with_where_its_words_are(folder, monkeypatch, capsys, systemd):
     monkeypatch.setattr(detach, "SYSTEMD", str(folder if systemd else folder / "nowhere"))
     monkeypatch.setattr(detach, "START_TIMEOUT_S", 0.2)
-    none = dict.fromkeys(("call", "check_call", "Popen"), lambda argv, **options: None)
+    none = dict.fromkeys(("call", "Popen"), lambda argv, **options: 0)
     nothing = types.SimpleNamespace(**none, DEVNULL=-3)
     monkeypatch.setattr(detach, "subprocess", nothing)
     assert detach.start(str(folder)) == 1
@@ -193,22 +194,75 @@ def test_a_supervisor_outlives_the_connection_that_started_it(folder):
     assert wait_for_end(folder).state == "finished"
 
 
-def test_where_there_is_systemd_the_supervisor_is_a_unit_with_the_runs_mark_and_options_that_ubuntu_16_has(
-    tmp_path, monkeypatch
-):
+@pytest.fixture
+def machine_with_systemd(tmp_path, monkeypatch):
+    """A run's folder where systemd answers for root alone; each call is in the file of the words."""
     programs, run = tmp_path / "bin", tmp_path / "abc123"
     programs.mkdir()
     run.mkdir()
     sample_spec.write(run)
-    log = f'echo "$(basename "$0") $*" >> {tmp_path}/words\n'
-    (programs / "systemctl").write_text(f"#!/bin/sh\n{log}exit 1\n")  # As where no such unit is known.
-    (programs / "systemd-run").write_text(f"#!/bin/sh\n{log}echo 0 > {run}/exit_code\n")
+    log = f'#!/bin/sh\necho "$(basename "$0") $*" >> {tmp_path}/words\n'
+    refused = "echo Interactive authentication required. >&2; exit 1"
+    (programs / "systemctl").write_text(f"{log}exit 1\n")  # As where no such unit is known.
+    (programs / "systemd-run").write_text(f'{log}[ -n "$AS_ROOT" ] || {{ {refused}; }}\necho 0 > {run}/exit_code\n')
+    (programs / "sudo").write_text(f'{log}shift; AS_ROOT=yes exec "$@"\n')
     for program in programs.iterdir():
         program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
     monkeypatch.setattr(detach, "SYSTEMD", str(tmp_path))
+    return run
+
+
+def words_of(run):
+    """What the programs of the machine were called with."""
+    return [line.split() for line in (run.parent / "words").read_text().splitlines()]
+
+
+def test_where_there_is_systemd_the_supervisor_is_a_unit_with_the_runs_mark_and_options_that_ubuntu_16_has(
+    machine_with_systemd, monkeypatch
+):
+    run = machine_with_systemd
+    monkeypatch.setenv("AS_ROOT", "yes")
+    monkeypatch.setattr(detach.os, "geteuid", lambda: 0)
     assert detach.start(str(run)) == 0
-    freed, begun = (tmp_path / "words").read_text().splitlines()
-    assert freed == "systemctl reset-failed microcluster-abc123.service"
+    freed, begun = words_of(run)
+    assert freed == ["systemctl", "reset-failed", "microcluster-abc123.service"]
     options = ["--quiet", "--unit=microcluster-abc123", "--setenv=MICROCLUSTER_RUN=abc123"]
-    assert begun.split() == ["systemd-run", *options, sys.executable, str(run / "agent"), "supervisor", "run", str(run)]
+    assert begun == ["systemd-run", *options, sys.executable, str(run / "agent"), "supervisor", "run", str(run)]
+
+
+def test_a_user_who_is_not_root_has_sudo_start_the_unit_as_that_user(machine_with_systemd, monkeypatch):
+    run = machine_with_systemd
+    monkeypatch.setattr(detach.os, "geteuid", lambda: pwd.getpwnam("nobody").pw_uid)
+    assert detach.start(str(run)) == 0
+    *_, by_sudo, begun = words_of(run)
+    assert by_sudo[:3] == ["sudo", "-n", "systemd-run"]
+    assert "--uid=nobody" in begun
+
+
+@pytest.mark.parametrize("without", ["rights", "sudo", "systemd-run"])
+def test_where_systemd_starts_nothing_for_us_the_supervisor_has_a_session_of_its_own(
+    machine_with_systemd, monkeypatch, capsys, without
+):
+    run = machine_with_systemd
+    monkeypatch.setattr(detach.os, "geteuid", lambda: pwd.getpwnam("nobody").pw_uid)
+    (run.parent / "bin/sudo").write_text('#!/bin/sh\nshift; exec "$@"\n')
+    if without != "rights":
+        (run.parent / "bin" / without).unlink()
+        monkeypatch.setenv("PATH", str(run.parent / "bin"))
+    begun = []
+    monkeypatch.setattr(detach, "START_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(detach.subprocess, "Popen", recorded_by(begun, detach.subprocess.Popen))
+    assert detach.start(str(run)) == 1
+    assert [options["start_new_session"] for argv, options in begun if argv[0] == sys.executable] == [True]
+    assert capsys.readouterr().out.strip().endswith(f"see {run}/supervisor.log")
+
+
+def recorded_by(calls, start):
+    """Start whatever is no supervisor; that one is only written down."""
+
+    def popen(argv, **options):
+        calls.append((argv, options))
+        return None if argv[0] == sys.executable else start(argv, **options)
+
+    return popen

@@ -33,6 +33,8 @@ STACK = {
     },
 }
 KEY = "0123456789abcdef"
+BARE_PYTHON = 'case "$*" in *venv*) mkdir -p "$5/bin" && printf "#!/bin/sh\\nexit 1\\n" >"$5/bin/python" && chmod 755 "$5/bin/python" ;; esac'
+"""An interpreter that makes environments in which neither pip nor ensurepip is."""
 
 
 def launched(*, on_machines: bool = False, shared: str | None = None, **job: object) -> RunFolder:
@@ -83,10 +85,10 @@ def test_output_is_unbuffered_and_variables_reach_the_agents_of_all_nodes(on_mac
 
 
 def test_the_interpreter_runs_torchrun_too_and_on_a_machine_that_of_the_runs_environment_does() -> None:
-    inside, outside = (launched(on_machines=there, python="/opt/bin/python3.9") for there in (False, True))
+    inside, outside = (launched(on_machines=there, python="python3.13") for there in (False, True))
     firsts = [folder.kind.processes(folder.run, resume=False)[0] for folder in (inside, outside)]
-    assert [agent.argv[0] for agent in firsts] == ["/opt/bin/python3.9", "python"]
-    assert firsts[0].argv[-4] == "/opt/bin/python3.9" and firsts[1].argv[-4] == "python"
+    assert [agent.argv[0] for agent in firsts] == ["python3.13", "python"]
+    assert firsts[0].argv[-4] == "python3.13" and firsts[1].argv[-4] == "python"
 
 
 def test_every_rank_is_wrapped_so_that_its_node_notes_its_end() -> None:
@@ -107,7 +109,7 @@ def test_what_the_machines_have_decides_on_the_runtime() -> None:
 def test_requirements_are_installed_into_an_environment_on_each_machine_and_make_another_run() -> None:
     plain, more = launched(on_machines=True), launched(on_machines=True, requirements=["wandb==0.15.9"])
     script = more.make_environment()[-1]
-    assert "python3 -m venv --system-site-packages" in script and "install" in script and "wandb==0.15.9" in script
+    assert "venv --system-site-packages" in script and "install" in script and "wandb==0.15.9" in script
     assert run_id(plain.payload) != run_id(more.payload)
 
 
@@ -127,6 +129,53 @@ def test_the_environment_is_made_once_for_real(tmp_path: Path) -> None:
         written.add((made / "ready").stat().st_mtime_ns)
     assert (made / "bin" / "python").exists() and (tmp_path / "program").is_dir()
     assert len(written) == 1
+
+
+@pytest.mark.parametrize(
+    ("python", "said"),
+    [
+        ("python3.99", "there is no python3.99 here; change job.python"),
+        ("old", "old is older than Python 3.5; change job.python"),
+        ("bare", "bare has no pip here for job.requirements; change job.python, or leave the requirements out"),
+    ],
+)
+def test_an_interpreter_that_cannot_do_is_said_with_its_name(tmp_path: Path, python: str, said: str) -> None:
+    for name, text in (("old", "exit 1"), ("bare", BARE_PYTHON)):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    job = replace(launched().payload.job, python=python, requirements=("six==1.16.0",))
+    text = kind_of("torchrun").environment(job, str(tmp_path / "environment"), str(tmp_path / "program"))
+    path = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = subprocess.run(["sh", "-c", text], capture_output=True, text=True, check=False, env=path)
+    assert (done.returncode, done.stdout) == (1, f"{said}\n")
+    assert not (tmp_path / "environment/ready").exists()
+
+
+def test_what_a_known_image_lacks_is_said_before_anything_is_ordered() -> None:
+    with pytest.raises(config.ConfigError) as refused:
+        launched(python="python3.9")
+    assert "job/python: image r.test/microcluster/torch:local has no python3.9; it has" in str(refused.value)
+    assert "python3.13" in str(refused.value)
+
+
+def test_requirements_are_installed_for_the_interpreter_and_an_image_without_it_or_its_pip_ends_the_build() -> None:
+    chosen = {"requirements": ["six==1.16.0"], "python": "/usr/bin/python3.13"}
+    text = image.of(launched(**chosen).payload.container).dockerfile
+    there, pip, install = (line.removeprefix("RUN ") for line in text.splitlines() if line.startswith("RUN "))
+    assert install.endswith(
+        "/usr/bin/python3.13 -m pip install --no-cache-dir --disable-pip-version-check six==1.16.0 "
+    )
+    for line, said in ((there, "has no /usr/bin/python3.99"), (pip, "has no pip for /usr/bin/python3.99")):
+        built = subprocess.run(
+            ["sh", "-c", line.replace("python3.13", "python3.99")], capture_output=True, text=True, check=False
+        )
+        assert built.returncode == 1 and said in built.stdout
+
+
+def test_the_imports_are_tried_by_the_interpreter_and_with_the_variables_of_the_ranks() -> None:
+    folder = launched(python="python3.13", environment={"PYTHONPATH": "/opt/more"})
+    words = ["env", "PYTHONPATH=/opt/more", "python3.13", f"{folder.path}/agent/script_imports.py"]
+    assert folder.values()["imports"] == [*words, f"{folder.path}/program/train.py"]
 
 
 def test_two_stacks_on_one_drive_write_into_folders_of_their_own() -> None:

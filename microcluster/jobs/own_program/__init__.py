@@ -13,7 +13,7 @@ from pydantic.alias_generators import to_camel
 
 from microcluster.jobs.cluster_facts import Container, Data, SourceFile
 from microcluster.jobs.contract import JobKind
-from microcluster.jobs.image import is_ours
+from microcluster.jobs.image import is_ours, named_image, pythons
 from microcluster.jobs.own_program import wandb
 from microcluster.jobs.own_program.section import OwnProgramSection
 from microcluster.jobs.rendering import render
@@ -99,7 +99,14 @@ class OwnProgram(JobKind):
             found.append(
                 "job/resume: job.checkpoints is not set, so there is nothing to go on from; set it or leave resume out"
             )
-        return found
+        return found + self._lacks(str(job.get("python", "")), named_image(sections))
+
+    @staticmethod
+    def _lacks(python: str, named: str) -> list[str]:
+        known = pythons(named)
+        if not python or not known or python.removeprefix("/usr/bin/") in known:
+            return []
+        return [f"job/python: image {named} has no {python}; it has {' and '.join(known)}"]
 
     def defaults(self, sections: Sections, hardware: Hardware) -> Mapping[str, Origin]:
         """Say what it means that an optional key is left out."""
@@ -125,7 +132,7 @@ class OwnProgram(JobKind):
     def additions(self, section: OwnProgramSection) -> ImageAdditions:
         """Return the requirements, and the repository at its commit."""
         repository = section.source if section.commit else None
-        return ImageAdditions(tuple(section.requirements), repository, section.commit)
+        return ImageAdditions(tuple(section.requirements), repository, section.commit, section.python)
 
     def describe(self, job: OwnProgramJob) -> str:
         """Name the script and its arguments."""
@@ -142,7 +149,12 @@ class OwnProgram(JobKind):
         """Return what makes a virtual environment with the requirements, on top of the packages that the machine brings."""
         repository = job.source if job.commit else None
         inputs = {"requirements": job.requirements, "repository": repository, "commit": job.commit, "program": program}
-        return render("own_program/environment.sh.j2", folder=folder, **inputs)
+        return render("own_program/environment.sh.j2", folder=folder, python=job.python or "python3", **inputs)
+
+    def imports(self, run: Run) -> tuple[str, ...]:
+        """Return what imports the script's own imports by the program's interpreter."""
+        variables = [f"{name}={value}" for name, value in self.variables(run).items()]
+        return ("env", *variables, run.python, f"{run.path}/agent/script_imports.py", f"{run.folder}/{run.job.script}")
 
     def secrets(self, job: OwnProgramJob) -> tuple[str, ...]:
         """Return the key of Weights & Biases for a program that brings the package."""

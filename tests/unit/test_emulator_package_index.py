@@ -1,0 +1,136 @@
+"""The package index that machines see: this computer's own, and the hosts to which it links, and nothing else."""
+
+from __future__ import annotations
+
+import base64
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+import requests
+import uvicorn
+from starlette.applications import Starlette
+
+from emulator.package_index import FILES, PAGES, PackageIndex, PipSettings, pip_configuration
+
+WHEEL = b"the content of a wheel"
+
+
+@contextmanager
+def site(pages: dict[str, str | bytes], login: str = "") -> Iterator[str]:
+    """A server of these pages; with a login it answers nobody else."""
+    wanted = f"Basic {base64.b64encode(login.encode()).decode()}" if login else None
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            page = pages.get(self.path)
+            refused = wanted is not None and self.headers.get("Authorization") != wanted
+            body = page.encode() if isinstance(page, str) else page or b""
+            self.send_response(401 if refused else 404 if page is None else 200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            return
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+@contextmanager
+def account(*indexes: str) -> Iterator[Callable[[str], requests.Response]]:
+    """What asks an account as its machines do."""
+    application = Starlette(routes=PackageIndex(PipSettings(indexes)).routes())
+    server = uvicorn.Server(uvicorn.Config(application, log_config=None, lifespan="off"))
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        address = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        yield lambda path: requests.get(address + path, timeout=10)
+        server.should_exit = True
+        thread.join()
+
+
+def served(address: str) -> str:
+    """The path at which a file of a linked host is found."""
+    return f"{FILES}/{address.replace('://', '/')}"
+
+
+def test_links_of_a_project_lead_back_to_the_account_with_their_hash_and_the_file_comes_whole() -> None:
+    with site({"/f/one-1.0.whl": WHEEL}) as files:
+        link = f'<a href="{files}/f/one-1.0.whl#sha256=12" data-requires-python="&gt;=3.7">one-1.0.whl</a>'
+        with site({"/simple/one/": f"<html>{link}</html>"}) as index, account(f"{index}/simple/") as ask:
+            page = ask(f"{PAGES}/one/").text
+            assert f'href="{served(files)}/f/one-1.0.whl#sha256=12"' in page
+            assert 'data-requires-python="&gt;=3.7"' in page
+            assert ask(f"{served(files)}/f/one-1.0.whl").content == WHEEL
+
+
+def test_another_host_is_refused_and_so_is_a_file_host_that_no_page_has_named() -> None:
+    with site({"/secret": "inside"}) as other, site({}) as index, account(index) as ask:
+        answer = ask(f"{served(other)}/secret")
+        assert (answer.status_code, "neither the package index" in answer.text) == (403, True)
+
+
+def test_several_indexes_are_one_and_a_project_that_none_has_is_not_found() -> None:
+    with (
+        site({"/one/": '<a href="one-1.whl">one-1.whl</a>'}) as first,
+        site({"/one/": '<a href="../one-2.whl">one-2.whl</a>'}) as second,
+        account(first, second) as ask,
+    ):
+        page = ask(f"{PAGES}/one/").text
+        assert f"{served(first)}/one/one-1.whl" in page and f"{served(second)}/one-2.whl" in page
+        assert ask(f"{PAGES}/two/").status_code == 404
+
+
+def test_a_password_in_the_indexs_address_is_used_here_and_no_machine_sees_it() -> None:
+    pages = {"/simple/one/": '<a href="/f/one-1.whl">one-1.whl</a>', "/f/one-1.whl": WHEEL}
+    with site(pages, login="me:hidden") as index, account(f"{index.replace('://', '://me:hidden@')}/simple") as ask:
+        assert "hidden" not in ask(f"{PAGES}/one/").text
+        assert ask(f"{served(index)}/f/one-1.whl").content == WHEEL
+
+
+def test_an_index_that_does_not_answer_is_said_without_its_address() -> None:
+    with site({}) as index:
+        pass
+    with account(f"{index.replace('://', '://me:hidden@')}/simple") as ask:
+        answer = ask(f"{PAGES}/one/")
+    assert answer.status_code == 502
+    assert "hidden" not in answer.text
+
+
+def test_the_index_is_the_one_that_this_computers_pip_is_set_to(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    file = tmp_path_factory.mktemp("pip") / "pip.conf"
+    file.write_text("[global]\nindex-url = http://one.test/simple\n[install]\nindex-url = http://two.test/simple\n")
+    monkeypatch.setenv("PIP_CONFIG_FILE", str(file))
+    monkeypatch.delenv("PIP_INDEX_URL", raising=False)
+    assert PipSettings.read().indexes == ("http://two.test/simple",)
+    monkeypatch.setenv("PIP_INDEX_URL", "http://three.test/simple")
+    monkeypatch.setenv("PIP_EXTRA_INDEX_URL", "http://four.test/simple http://five.test/simple")
+    assert PipSettings.read().indexes[0] == "http://three.test/simple"
+    assert PipSettings.read().indexes[1:] == ("http://four.test/simple", "http://five.test/simple")
+    file.write_text("")
+    for name in ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL"):
+        monkeypatch.delenv(name)
+    [usual] = PipSettings.read().indexes  # pip's own default, which pip itself says.
+    assert usual.startswith("https://")
+
+
+def test_a_machines_pip_finds_the_index_by_its_configuration(tmp_path_factory: pytest.TempPathFactory) -> None:
+    file = tmp_path_factory.mktemp("pip") / "pip.conf"
+    file.write_text(pip_configuration(f"http://10.0.0.1:8170{PAGES}"))
+    argv = (sys.executable, "-m", "pip", "config", "list")
+    listed = subprocess.run(argv, capture_output=True, text=True, check=True, env={"PIP_CONFIG_FILE": str(file)}).stdout
+    assert f"global.index-url='http://10.0.0.1:8170{PAGES}'" in listed
+    assert "global.trusted-host='10.0.0.1:8170'" in listed
