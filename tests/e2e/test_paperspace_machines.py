@@ -130,6 +130,29 @@ def test_a_virtual_environment_finds_the_pytorch_that_the_machine_brings(team):
     assert team.told(team.machines[0], make) == "tensor(2.)"
 
 
+def test_a_machine_installs_from_this_computers_package_index_and_reaches_nothing_else_outside(team):
+    first = team.machines[0]
+    team.told(first, "python3 -m venv ~/own && ~/own/bin/pip install --no-cache-dir humanize==4.9.0")
+    assert team.told(first, "~/own/bin/python -c 'import humanize; print(humanize.__version__)'") == "4.9.0"
+    index = team.told(first, "python3 -m pip config get global.index-url")
+    other = f"{index.rpartition('/')[0]}/files/https/example.com/"
+    assert team.told(first, f"curl -s -o /dev/null -w '%{{http_code}}' {other}") == "403"
+    for outside in ("https://example.com/", "http://192.0.2.1/"):
+        assert team.ssh(first, f"curl -s --max-time 5 {outside}").returncode != 0
+
+
+def test_systemd_starts_a_service_for_root_alone_with_its_own_words_of_refusal(team):
+    first, begin = team.machines[0], "systemd-run --quiet --unit=microcluster-e2e --uid=paperspace --setenv=MARK=e2e"
+    refused = team.ssh(first, f"{begin} true")
+    assert refused.returncode != 0
+    assert refused.stderr.strip().endswith("Interactive authentication required.")
+    team.told(first, f"sudo -n {begin} sh -c 'id -un > ~/who; echo $MARK >> ~/who; exec sleep 600'")
+    wait_until(
+        "the service", lambda: team.told(first, "cat ~/who 2>/dev/null; true").split() == ["paperspace", "e2e"], 20
+    )
+    assert "already exists" in team.ssh(first, f"sudo -n {begin} true").stderr
+
+
 def test_machines_of_one_network_reach_each_other_at_the_addresses_that_the_api_shows(team):
     first, second = team.machines
     assert first["privateIp"] in team.told(first, "ip -4 -o addr show eth0")

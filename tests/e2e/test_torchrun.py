@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -34,7 +35,7 @@ LEFT = "grep -slz ^MICROCLUSTER_RUN= /proc/[0-9]*/environ | wc -l"
 def product(renter: Product) -> Iterator[Product]:
     renter.edit_stack("AC1_16X120X100", "AC1_8X60X100", STACK)  # One rank on each machine: a start costs half.
     renter.edit_stack("--steps {maxSteps}", "--steps {maxSteps} --pace 0.2", STACK)  # To have time to kill a rank.
-    renter.edit_stack("maxSteps: 240", f"maxSteps: {ENDLESS}", STACK)
+    renter.edit_stack("maxSteps: 240", f"maxSteps: {ENDLESS}\n    requirements: [humanize==4.9.0]", STACK)
     yield renter
     renter.run(f"make down STACK={STACK} DISCARD=1", 600)
 
@@ -82,6 +83,19 @@ def test_the_preflight_reduced_over_all_ranks_with_equal_versions(product: Produ
     checks = json.loads(product.plain(f"fab status --stack {STACK} --preflight --json", 60).stdout)
     rows = {row["check"]: row for row in checks["checks"]}
     assert rows["torch"]["verdict"] == rows["ranks"]["verdict"] == rows["allreduce"]["verdict"] == "ok"
+
+
+def test_the_image_holds_the_requirement_and_a_machine_reaches_nothing_else_outside(
+    product: Product, last_step: int
+) -> None:
+    def there(command: str) -> subprocess.CompletedProcess[str]:
+        return product.plain(f"fab ssh --stack {STACK} gpu-0 -- {shlex.quote(command)}", 60)
+
+    found = there("docker exec microcluster python -c 'import humanize; print(humanize.__version__)'")
+    assert found.stdout.strip() == "4.9.0", found.stderr
+    other = there("curl -s -o /dev/null -w '%{http_code}' ${PIP_INDEX_URL%/*}/files/https/example.com/")
+    assert other.stdout.strip() == "403"
+    assert there("curl -s --max-time 5 https://example.com/").returncode != 0
 
 
 def test_fetch_downloads_the_run_with_its_checkpoint(product: Product, last_step: int) -> None:

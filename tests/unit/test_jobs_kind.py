@@ -134,7 +134,7 @@ def test_the_facts_of_a_program_of_ones_own_are_read_back_whole() -> None:
         ({"arguments": "--rate 2"}, True),
         ({"requirements": ["numpy==1.23.5"]}, True),
         ({"environment": {"SEED": 7}}, True),
-        ({"python": "python3.9"}, True),
+        ({"python": "python3.11"}, True),
     ],
 )
 def test_more_steps_go_on_with_the_same_run_and_anything_else_makes_another(
@@ -243,9 +243,9 @@ def test_variables_reach_every_rank_and_the_ranks_that_the_preflight_starts() ->
 
 
 def test_the_interpreter_is_the_one_that_the_stack_file_names() -> None:
-    folder = launched(own_program(python="/opt/python3.9/bin/python"))
+    folder = launched(own_program(python="/usr/bin/python3.11"))
     (mpirun,) = folder.kind.processes(folder.run, resume=False)
-    start = ("/opt/python3.9/bin/python", f"{folder.path}/program/train.py")
+    start = ("/usr/bin/python3.11", f"{folder.path}/program/train.py")
     assert mpirun.argv[-2:] == start
     (collective,) = folder.values()["collective"]
     assert start[0] in collective["argv"], "what the program imports is imported by the preflight too"

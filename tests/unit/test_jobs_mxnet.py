@@ -63,10 +63,10 @@ def test_every_role_is_told_by_its_environment_and_announces_its_private_address
 
 
 def test_output_is_unbuffered_and_the_variables_of_the_stack_file_reach_every_role() -> None:
-    found = processes(launched(environment={"MXNET_ENGINE_TYPE": "NaiveEngine"}, python="python3.6"))
+    found = processes(launched(environment={"MXNET_ENGINE_TYPE": "NaiveEngine"}, python="python3.11"))
     given = {(one.environment["PYTHONUNBUFFERED"], one.environment["MXNET_ENGINE_TYPE"]) for one in found.values()}
     assert given == {("1", "NaiveEngine")}
-    assert {one.argv[one.argv.index("--network") - 2] for one in found.values()} == {"python3.6"}
+    assert {one.argv[one.argv.index("--network") - 2] for one in found.values()} == {"python3.11"}
 
 
 def test_no_role_sees_a_port_of_the_machine_as_its_own_and_each_is_noted_when_it_dies() -> None:
