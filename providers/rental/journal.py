@@ -117,11 +117,21 @@ class Journal:
             self._outcome({**closed, "at": waiting.wall().isoformat()})
 
     def events(self) -> list[dict[str, Any]]:
-        """Read every whole line; a line that a crash tore is no event."""
+        """Read every whole line; a line that a crash tore is no event.
+
+        Raises:
+            ProviderError: it is there and cannot be read: an order in it may stand, so that it is not taken for empty.
+        """
         try:
             text = self.path.read_text(encoding="utf-8", errors="replace")
-        except OSError:
+        except FileNotFoundError:
             return []
+        except OSError as error:
+            raise ProviderError(
+                f"reading the journal {self.path}: {error.strerror or error}. It says what was ordered for stack "
+                f"{self.owner.stack}; without it nothing is ordered and nothing is called clean. Make it readable "
+                f"('chmod 600 {self.path}') and run the command again."
+            ) from error
         return [event for line in text.splitlines() if (event := _event(line))]
 
     def unresolved(self, account_id: str, name: str | None = None, kind: str | None = None) -> list[Intent]:

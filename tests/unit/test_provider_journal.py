@@ -68,6 +68,16 @@ def test_only_the_owner_may_read_it(book):
     assert stat.S_IMODE(book.path.parent.stat().st_mode) == 0o700
 
 
+def test_a_journal_that_cannot_be_read_is_not_taken_for_an_empty_one(book):
+    assert book.events() == []  # There is none yet.
+    book.path.mkdir(parents=True)  # Root may read a file of any mode, and nobody reads a folder.
+    for ask in (book.events, book.identity, lambda: book.unresolved("278444")):
+        with pytest.raises(
+            ProviderError, match=rf"reading the journal {book.path}: Is a directory.*run the command again"
+        ):
+            ask()
+
+
 @pytest.mark.parametrize("keep", range(0, 200, 7))
 def test_a_torn_last_line_is_no_event_and_spoils_none(book, keep):
     whole = book.intend(INTENT)
