@@ -74,6 +74,9 @@ def read(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mappin
     backend, owner = op.backend(old.get("accountId")), Owner(op.stack, str(inputs.get("mark") or ""))
     found = machine.read(op, backend, owner, resource_id, inputs=inputs, old=old)
     if found is None:
+        if inputs.get("publicIpType") == STATIC:
+            # A person who deletes a machine in the console leaves its address behind, which nobody would see in our state.
+            machine_lookup.release_address(backend.account, resource_id, old.get("publicIp"))
         return None
     if not inputs:
         marks.permit_import(op.stack, found.label, found.owner)

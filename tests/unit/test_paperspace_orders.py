@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -229,6 +230,36 @@ def test_a_machine_that_lost_its_static_address_gets_another_one_with_the_next_u
     outputs = renter.update("Machine", made, inputs)
     assert outputs["publicIp"] not in (None, before)
     assert [each["ip"] for each in api.list("/public-ips")] == [outputs["publicIp"]]
+
+
+def delete_in_the_console(renter: Renter, machine_id: str) -> None:
+    api = renter.backend.account.api
+    api.once("PATCH", f"/machines/{machine_id}/stop", {})
+    while api.find("/machines", machine_id)["state"] != "off":
+        time.sleep(0.01)
+    api.once("DELETE", f"/machines/{machine_id}")
+    while api.find("/machines", machine_id):
+        time.sleep(0.01)
+
+
+def test_the_static_address_of_a_machine_that_a_person_deleted_is_billed_no_more_after_the_next_look(team, renter):
+    net = network(team, renter)
+    made = renter.create("Machine", networkId=net)
+    delete_in_the_console(renter, made.resource_id)
+    assert open_items(team) == ["private network", "public ip"]
+    assert renter.read("Machine", made, renter.inputs("Machine", networkId=net)) is None
+    assert open_items(team) == ["private network"]
+
+
+def test_an_address_that_a_person_gave_to_another_machine_stays_there(team, renter):
+    net, api = network(team, renter), renter.backend.account.api
+    made, other = (renter.create("Machine", networkId=net, hostname=each) for each in ("gpu-0", "gpu-1"))
+    delete_in_the_console(renter, made.resource_id)
+    address = made.outputs["publicIp"]
+    api.remove("/public-ips", other.outputs["publicIp"])
+    api.once("PUT", f"/public-ips/{address}", {"machineId": other.resource_id})
+    assert renter.read("Machine", made, renter.inputs("Machine", networkId=net)) is None
+    assert [each["ip"] for each in api.list("/public-ips")] == [address]
 
 
 def test_a_full_region_is_refused_with_the_regions_that_have_room(home, team_of):
