@@ -1,14 +1,14 @@
-"""An account: who it is, and its lists by stack and mark, shared by all who wait."""
+"""An account: who it is, what the key's user may do and see, and its lists by stack and mark, shared by all who wait."""
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from providers.rental import owner_mark
-from providers.rental.errors import AccountError
+from providers.rental.errors import AccountError, ProviderError
 from providers.rental.http_once import SharedList
 from providers.rental.operation import Identity
 from providers.softlayer import credentials
@@ -35,6 +35,30 @@ BILL_MASK = "mask[id,domainName,hostName,cancellationDate,orderItem[order[id]]]"
 GUEST_DOMAIN = ("virtualGuests", "domain")
 ORDER_DOMAIN = ("orders", "items", "domainName")
 BILL_DOMAIN = ("allTopLevelBillingItems", "domainName")
+ALL_DEVICES = "ACCESS_ALL_GUEST"
+VIEW = "VIRTUAL_GUEST_VIEW"
+BILLS = "ACCOUNT_SUMMARY_VIEW"
+RIGHTS = {
+    "SERVER_ADD": "Add Server",
+    "INSTANCE_UPGRADE": "Add/Upgrade Cloud Instances",
+    "PUBLIC_NETWORK_COMPUTE": "Add Compute with Public Network Port",
+    "SERVER_CANCEL": "Cancel Server",
+    "CUSTOMER_SSH_KEY_MANAGEMENT": "Manage SSH Keys",
+    "MANAGE_SECURITY_GROUPS": "Manage Security Groups",
+    "PORT_CONTROL": "Manage Port Control",
+    "HOSTNAME_EDIT": "Edit Hostname/Domain",
+    "REMOTE_MANAGEMENT": "IPMI Remote Management",
+    VIEW: "View Virtual Server Details",
+    BILLS: "View Account Summary",
+    ALL_DEVICES: "access to all virtual servers, also to new ones",
+}
+"""What an `up` and its `down` need: orders, larger disks, cancellations, keys, groups, port speeds, notes and restarts.
+
+The key names, and what the vendor's console calls them (sldn.softlayer.com, "Permission Enforcement in the SoftLayer API").
+Tags need VIEW and ALL_DEVICES (cloud.ibm.com/docs/account?topic=account-access); docs/never-run.md says what is not certain.
+"""
+SEEING = (VIEW, BILLS, ALL_DEVICES)
+PORTAL = "Manage > Access (IAM) > Users > the user > Classic infrastructure"
 
 Row = dict[str, Any]
 
@@ -50,7 +74,7 @@ class Account:
         self.bill_list = _list_of_stack(api, "getAllTopLevelBillingItems", BILL_MASK, BILL_DOMAIN, _is_under)
         self.key = key_by_id(api)
         self._identity: Identity | None = None
-        self._user: dict[str, Any] | None = None
+        self._users = SharedList(lambda _: [api.read("Account", "getCurrentUser", mask=USER_MASK, expect=dict)])
         self._lock = threading.Lock()
 
     def identity(self) -> Identity:
@@ -61,11 +85,8 @@ class Account:
             return self._identity
 
     def user(self) -> dict[str, Any]:
-        """Ask once what the key's user may do and see."""
-        with self._lock:
-            if self._user is None:
-                self._user = self.api.read("Account", "getCurrentUser", mask=USER_MASK, expect=dict)
-            return self._user
+        """Ask what the key's user may do and see now: a right may be taken away while a command runs."""
+        return self._users.under("the key's user")[0]
 
     def guest(self, guest_id: str, owner: owner_mark.Owner, max_age_s: float = 0.0) -> dict[str, Any] | None:
         """Read one guest by its id, or above 0 from the list that all waiters share, if that shows it."""
@@ -109,6 +130,61 @@ def open_account(config_file: str | None = None, exported: Mapping[str, str] = o
     return account
 
 
+def check_to_order(account: Account) -> None:
+    """Refuse to order with a user who could not see, set up or cancel what was ordered.
+
+    Raises:
+        ProviderError: the text names what is missing, and where it is granted.
+    """
+    missing = lacking(account.user(), RIGHTS)
+    if missing:
+        raise ProviderError(
+            f"checking the rights of {_user(account)}: it lacks {_named(missing)}. Nothing was ordered. {_grant(account, missing)}"
+        )
+
+
+def check_to_see(account: Account, guest_id: str) -> None:
+    """Refuse to take a guest for gone because a user who does not see all guests does not see it.
+
+    Raises:
+        ProviderError: the text names what is missing, and where it is granted.
+    """
+    missing = lacking(account.user(), SEEING)
+    if missing:
+        raise ProviderError(
+            f"looking for guest {guest_id}: the account shows neither it nor a charge for it, but {_user(account)} lacks "
+            f"{_named(missing)}, so it may run and be billed. Nothing is ordered instead of it. {_grant(account, missing)}"
+        )
+
+
+def check_to_prove(account: Account) -> None:
+    """Refuse to call an account clean for a user who does not see all of it.
+
+    Raises:
+        ProviderError: the text names what is missing, and where it is granted.
+    """
+    hidden = unseen(account)
+    if hidden:
+        raise ProviderError(f"proving that nothing is billed any more: {hidden}")
+
+
+def unseen(account: Account) -> str | None:
+    """Say why machines may be billed that this user does not see; None if it sees all."""
+    missing = lacking(account.user(), SEEING)
+    if not missing:
+        return None
+    return f"{_user(account)} lacks {_named(missing)}, so machines that it does not see may be billed. {_grant(account, missing)}"
+
+
+def lacking(user: Mapping[str, Any], needed: Iterable[str]) -> list[str]:
+    """Return the rights that a user lacks; the master user has all."""
+    if user.get("isMasterUserFlag"):
+        return []
+    has = {str(each.get("keyName")) for each in user.get("permissions") or []}
+    has |= {ALL_DEVICES} if user.get("hasFullVirtualGuestAccessFlag") else set()
+    return [each for each in needed if each not in has]
+
+
 def claim_notes(owner: owner_mark.Owner, journal: str) -> str:
     """Write the notes of the stack's key: whose it is, and which journal orders with it."""
     return f"{owner_mark.notes(str(owner))} ordered from journal {journal}"
@@ -138,6 +214,22 @@ def key_by_id(api: Api) -> SharedList:
         return [found] if found else []
 
     return SharedList(fetch)
+
+
+def _named(missing: Iterable[str]) -> str:
+    return ", ".join(f"'{RIGHTS[each]}' ({each})" for each in missing)
+
+
+def _grant(account: Account, missing: Iterable[str]) -> str:
+    wanted = " ".join(f"-p {each}" for each in missing)
+    return (
+        f"Have it granted ({PORTAL}, or 'slcli user edit-permissions {account.api.credentials.username} --enable {wanted}') "
+        "and run the command again."
+    )
+
+
+def _user(account: Account) -> str:
+    return f"user {account.api.credentials.username} at {account.api.credentials.endpoint}"
 
 
 def _list_of_stack(

@@ -13,21 +13,22 @@ from providers.rental.receipt import Charge
 from providers.rental.waiting import Deadline
 from providers.softlayer import (
     billing,
-    cancel_guest,
     guest_lookup,
     guest_order,
     guest_view,
     marked_inventory,
     order_status,
-    rights,
     security_group,
     ssh_key,
     virtual_guest,
 )
-from providers.softlayer.account import Account, claim_notes, stack_key
+from providers.softlayer.account import Account, check_to_order, check_to_prove, check_to_see, claim_notes, stack_key
 from providers.softlayer.calls import LISTS_LAG_S, LONGEST_CALL_S
 from providers.softlayer.errors import ApiError
 from providers.softlayer.guest_order import Order
+
+CANCEL_NOTES = ("No longer needed", "cancelled by microcluster")
+"""The reason, and the note."""
 
 
 class SoftLayer(Backend):
@@ -77,7 +78,8 @@ class SoftLayer(Backend):
         return ssh_key.look(self.account, request)
 
     def prepare(self, request: OrderRequest) -> Order:
-        """Write the order."""
+        """Write the order, for a user who can see and cancel what it makes: rights may have changed since the ledger's check."""
+        check_to_order(self.account)
         if request.kind == virtual_guest.KIND:
             return guest_order.prepared(self.account.api, *request.spec)
         service = {ssh_key.KIND: "Security_Ssh_Key", security_group.KIND: "Network_SecurityGroup"}[request.kind]
@@ -134,17 +136,24 @@ class SoftLayer(Backend):
         self.account.api.ensure("Security_Ssh_Key", "editObject", {"notes": notes}, id=int(claim.object_id))
 
     def cancel(self, thing: Thing) -> None:
-        """Cancel a guest, effective at once."""
-        cancel_guest.cancel(self.account, thing.row)
+        """Cancel a guest at once; a monthly one would otherwise run on to its anniversary.
+
+        It keeps its security groups: they are its firewall if this is refused. A group's own deletion takes it out of them.
+        """
+        guest, api = thing.row, self.account.api
+        if guest.get("hourlyBillingFlag") is False and guest.get("billingItem"):
+            api.once("Billing_Item", "cancelItem", True, True, *CANCEL_NOTES, id=int(guest["billingItem"]["id"]))
+        else:
+            api.once("Virtual_Guest", "deleteObject", id=int(guest["id"]))
 
     def check_visible(self, thing: Thing) -> None:
         """Refuse to take a guest for cancelled if this user sees no billing items."""
-        if thing.kind == virtual_guest.KIND:
-            rights.check_cancelled(self.account, thing.row)
+        if thing.kind == virtual_guest.KIND and not thing.is_alive and not thing.is_billed:
+            check_to_see(self.account, thing.id)
 
     def check_to_prove(self) -> None:
         """Refuse to call an account clean for a user who does not see all of it."""
-        rights.check_to_prove(self.account)
+        check_to_prove(self.account)
 
     def everything(self) -> tuple[Belonging, ...]:
         """List what bears any mark of microcluster."""

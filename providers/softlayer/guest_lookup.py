@@ -7,8 +7,8 @@ from typing import Any
 
 from providers.rental import owner_mark as marks
 from providers.rental.waiting import Pending
-from providers.softlayer import order_status, rights
-from providers.softlayer.account import Account
+from providers.softlayer import order_status
+from providers.softlayer.account import Account, check_to_see
 from providers.softlayer.errors import ApiError
 
 Row = Mapping[str, Any]
@@ -47,7 +47,7 @@ def missing(
     waiting = order_status.waiting_unshown(account.order_list.under(owner, max_age_s), listed)
     if waiting is not None:
         return Pending(f"the account does not show guest {guest_id}, and {order_status.described(waiting)}")
-    rights.check_to_see(account, guest_id)
+    check_to_see(account, guest_id)
     return None
 
 

@@ -37,8 +37,13 @@ def is_billed(guest: Guest) -> bool:
 
 
 def is_cancelled(guest: Guest) -> bool:
-    """Tell whether the guest was cancelled: it is taken away, or it was built and has no billing item any more."""
-    return is_reclaimed(guest) or (not is_billed(guest) and bool(guest.get("provisionDate")))
+    """Tell whether the guest was cancelled: it has no billing item any more, or one with an end, and is taken away.
+
+    The name of a transaction alone proves nothing: while an item is open and has no end, it costs money.
+    """
+    if is_billed(guest):
+        return is_reclaimed(guest) and bool(guest["billingItem"].get("cancellationDate"))
+    return is_reclaimed(guest) or bool(guest.get("provisionDate"))
 
 
 def is_alive(guest: Guest) -> bool:

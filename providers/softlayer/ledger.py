@@ -16,8 +16,8 @@ from providers.rental import sweep
 from providers.rental.errors import ProviderError
 from providers.rental.operation import Operation
 from providers.rental.receipt import as_lines
-from providers.softlayer import guest_order, guest_view, rights, routers
-from providers.softlayer.account import Account
+from providers.softlayer import guest_order, guest_view, routers
+from providers.softlayer.account import Account, check_to_order
 from providers.softlayer.errors import ApiError
 from providers.softlayer.guest_order import GuestSpec, Hardware
 
@@ -98,7 +98,7 @@ def delete(op: Operation, resource_id: str, inputs: Mapping[str, Any], old: Mapp
 
 def _checked(op: Operation, account: Account, spec: LedgerSpec, router: str | None) -> dict[str, Any]:
     identity = account.identity()
-    rights.check_to_order(account)
+    check_to_order(account)
     living = [
         guest for guest in account.guest_list.under(marks.Owner(spec.stack, spec.mark)) if guest_view.is_alive(guest)
     ]

@@ -7,7 +7,7 @@ from functools import partial
 
 from providers.rental.opened_account import OpenedAccount
 from providers.softlayer import account as accounts
-from providers.softlayer import billing, credentials, rights
+from providers.softlayer import billing, credentials
 from providers.softlayer.backend import SoftLayer
 from providers.softlayer.errors import reading
 
@@ -20,7 +20,7 @@ def open_account(key_file: str | None, exported: Mapping[str, str]) -> OpenedAcc
         is_emulated=account.api.credentials.is_local,
         reading=partial(reading, account),
         listed_charges=partial(billing.charges_listed, account),
-        hidden=partial(rights.unseen, account),
+        hidden=partial(accounts.unseen, account),
     )
 
 

@@ -49,12 +49,13 @@ class AccountEmulator:
         self.config_file = state / "softlayer.conf"
         self.clock_rate = settings.pop("clock_rate", 600)
         self._process: Process | None = None
+        self._settings = {**self.defaults, **settings}
         state.mkdir(parents=True, exist_ok=True)
-        lines = [f"{name} = {_toml(value)}" for name, value in {**self.defaults, **settings}.items()]
-        (state / "settings.toml").write_text("\n".join(lines) + "\n")
 
     def start(self) -> None:
         """Run the server and return once it answers."""
+        lines = [f"{name} = {_toml(value)}" for name, value in self._settings.items()]
+        (self.state / "settings.toml").write_text("\n".join(lines) + "\n")
         places = ["--state", self.state, "--port", self.port, "--machines", "none", "--clock-rate", self.clock_rate]
         self._process = fork_servers.fork_server("emulator.cli").fork(
             ["serve", self.vendor, *map(str, places)], os.environ, self.state / "emulator.log"
@@ -74,9 +75,10 @@ class AccountEmulator:
             self._process.release()
             self._process = None
 
-    def restart(self) -> None:
-        """End the server and run it again over the same state."""
+    def restart(self, **changes: Any) -> None:
+        """End the server and run it again over the same state, with some settings changed."""
         self.stop()
+        self._settings |= changes
         self.start()
 
     def status(self) -> dict[str, Any]:

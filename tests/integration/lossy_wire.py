@@ -28,7 +28,7 @@ class LossyWire(ThreadingHTTPServer):
         self.kept_back: dict[str, threading.Event] = {}
         """Calls of these methods do not reach the account before the event."""
         self.says: dict[str, object] = {}
-        """What is answered to a method of a service instead of the account's answer: a value, or a fault."""
+        """What is answered to a method of a service instead of the account's answer: a value, a fault, or a function."""
         self.misroots = False
         """Whether every filter loses its root on the way, so that the account ignores it and lists everything."""
         self.lock = threading.Lock()
@@ -75,6 +75,7 @@ class _Forward(BaseHTTPRequestHandler):
         service_method = f"{service.removeprefix('SoftLayer_')}::{method}"
         if service_method in self.server.says:
             said = self.server.says[service_method]
+            said = said() if callable(said) else said
             answer = said if isinstance(said, xmlrpc.client.Fault) else (said,)
             content = xmlrpc.client.dumps(answer, methodresponse=True, allow_none=True).encode()
         if method in self.server.held:

@@ -301,11 +301,17 @@ def test_a_groups_rules_are_changed_in_place(driver, onlooker):
     assert [rule["direction"] for rule in rules] == ["egress"]
 
 
-def test_a_group_is_removed_while_a_cancelled_guest_is_still_being_reclaimed(driver):
-    cluster = Cluster(driver, ("gpu-0",))
-    driver.delete(cluster.guests["gpu-0"])
-    driver.delete(cluster.group)
-    assert driver.read(cluster.group) is None
+def test_a_cancelled_guest_keeps_its_firewall_until_its_group_is_removed_which_does_not_wait_for_the_reclaim(
+    emulator_with,
+):
+    emulator = emulator_with(reclaim_s=1e9)
+    with Driver(emulator.config_file) as driver:
+        cluster = Cluster(driver, ("gpu-0",))
+        driver.delete(cluster.guests["gpu-0"])
+        (left,) = Onlooker(emulator.config_file).account.guest_list.under(OWNER)
+        assert guest_view.groups(left["primaryNetworkComponent"]) == [cluster.group.id]
+        driver.delete(cluster.group)
+        assert driver.read(cluster.group) is None
 
 
 def test_port_speed_and_tags_change_in_place(driver, onlooker):

@@ -7,7 +7,7 @@ import xmlrpc.client
 
 import pytest
 
-from providers.softlayer import rights
+from providers.softlayer import account as rights
 from providers.softlayer.calls import SETTLED_S
 from tests.integration.lossy_wire import lossy_wire
 from tests.integration.provider_cluster import LEDGER, Cluster, Onlooker, guest
@@ -44,6 +44,8 @@ def test_the_ledger_names_the_missing_rights_before_anything_is_ordered(driver, 
 
 
 def test_an_accepted_order_that_this_user_cannot_see_is_an_error_in_all_that_follows(driver, wire, onlooker):
+    asked = "Account::getCurrentUser"
+    wire.says[asked] = lambda: HIDDEN[asked] if "createObject" in wire.calls else {"id": 7, "isMasterUserFlag": True}
     with pytest.raises(Failed, match="is ordered and billed: .*may (run and )?be billed") as late:
         driver.create("VirtualGuest", "gpu-0", guest("gpu-0"))
     known = late.value.unfinished
@@ -68,7 +70,7 @@ def test_with_its_journal_lost_a_ledger_does_not_call_clean_what_its_user_cannot
 
 def test_the_rights_that_the_ledger_asks_for_suffice_for_the_whole_life_of_a_cluster(emulator_with, tmp_path):
     """The account's table of rights is its own, so that a call of ours that needs one more is refused here."""
-    emulator = emulator_with(restricted_user="limited", restricted_permissions=list(rights.NAMES))
+    emulator = emulator_with(restricted_user="limited", restricted_permissions=list(rights.RIGHTS))
     limited = tmp_path / "limited.conf"
     limited.write_text(emulator.config_file.read_text().replace("username = local", "username = limited"))
     with Driver(limited, TIME_SCALE) as driver:
@@ -80,9 +82,28 @@ def test_the_rights_that_the_ledger_asks_for_suffice_for_the_whole_life_of_a_clu
     assert Onlooker(emulator.config_file).billed() == []
 
 
+def test_a_right_that_is_taken_away_after_the_ledgers_check_is_missed_before_the_next_order(emulator_with, tmp_path):
+    """So it is with the key of another user, for one guest that is ordered anew, and with ``--target``: no ledger is asked then."""
+    everything = list(rights.RIGHTS)
+    emulator = emulator_with(restricted_user="limited", restricted_permissions=everything)
+    limited = tmp_path / "limited.conf"
+    limited.write_text(emulator.config_file.read_text().replace("username = local", "username = limited"))
+    onlooker = Onlooker(emulator.config_file)
+    with Driver(limited, TIME_SCALE) as driver:
+        driver.create("Ledger", "ledger", LEDGER)
+        made = driver.create("VirtualGuest", "gpu-0", guest("gpu-0"))
+        emulator.restart(restricted_permissions=[each for each in everything if each != "SERVER_CANCEL"])
+        with pytest.raises(Failed, match=r"lacks 'Cancel Server' \(SERVER_CANCEL\)\. Nothing was ordered"):
+            driver.create("VirtualGuest", "gpu-1", guest("gpu-1"))
+        assert [str(each["id"]) for each in onlooker.guests()] == [made.id]
+        emulator.restart(restricted_permissions=everything)
+        driver.create("VirtualGuest", "gpu-1", guest("gpu-1"))
+    assert len(onlooker.billed()) == 2
+
+
 def test_a_user_who_sees_no_bills_takes_no_living_guest_for_cancelled(emulator_with, tmp_path):
     """Such a user is shown the guest without its billing item, as if it were cancelled."""
-    granted = [each for each in rights.NAMES if each != rights.BILLS]
+    granted = [each for each in rights.RIGHTS if each != rights.BILLS]
     emulator = emulator_with(restricted_user="limited", restricted_permissions=granted)
     owner = Onlooker(emulator.config_file)
     with Driver(emulator.config_file, TIME_SCALE) as full:

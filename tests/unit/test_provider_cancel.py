@@ -11,6 +11,7 @@ from providers.rental import closing
 from providers.rental.errors import ProviderError
 from providers.rental.owner_mark import Owner
 from providers.rental.waiting import Deadline
+from providers.softlayer import guest_view
 from providers.softlayer.backend import SoftLayer
 from providers.softlayer.errors import ApiError
 from tests.unit.test_provider_guests import READY
@@ -34,6 +35,8 @@ class Refusing:
         return self._guest
 
     def once(self, service: str, method: str, *_, **__):
+        if method == "detachNetworkComponents":
+            self._guest["primaryNetworkComponent"]["securityGroupBindings"].clear()
         if method == "deleteObject":
             self.refusals += 1
             raise self._error
@@ -64,6 +67,14 @@ def test_a_refusal_that_may_be_about_work_on_the_guest_is_waited_for():
     account = Refusing("This is not possible.")
     with pytest.raises(ProviderError, match="did not accept the cancellation"):
         close(account, limit_s=closing.REFUSED_FOR_S / 2)
+
+
+def test_a_guest_whose_cancellation_is_refused_keeps_its_firewall():
+    worn = {"id": 4, "securityGroupBindings": [{"securityGroup": {"id": 8}}]}
+    account = Refusing("Access Denied. ", primaryNetworkComponent=worn)
+    with pytest.raises(ProviderError, match="still billed"):
+        close(account)
+    assert guest_view.groups(account.guest()["primaryNetworkComponent"]) == ["8"]
 
 
 def test_a_guest_of_another_stack_is_not_cancelled_whatever_its_id():

@@ -62,8 +62,17 @@ def test_a_transaction_has_its_usual_duration():
 
 
 @pytest.mark.parametrize("name", ["CLOUD_INSTANCE_NETWORK_RECLAIM", "RECLAIM_NETWORK", "CLOUD_ISO_BOOT_TEAR_DOWN"])
-def test_a_guest_that_is_being_reclaimed_is_not_alive(name):
-    assert not guest_view.is_alive({**READY, **transaction(name)})
+@pytest.mark.parametrize(
+    "item", [None, {"id": 9, "cancellationDate": "2026-11-22T08:00:00-06:00"}], ids=["gone", "ends"]
+)
+def test_a_guest_that_is_being_reclaimed_is_not_alive(name, item):
+    assert not guest_view.is_alive({**READY, **transaction(name), "provisionDate": "", "billingItem": item})
+
+
+@pytest.mark.parametrize("name", ["CLOUD_INSTANCE_NETWORK_RECLAIM", "RECLAIM_NETWORK", "CLOUD_ISO_BOOT_TEAR_DOWN"])
+def test_a_guest_whose_billing_item_has_no_end_is_alive_whatever_its_transaction_is_called(name):
+    shown = guest_view.thing({**READY, **transaction(name)})
+    assert (shown.is_alive, shown.is_billed, shown.work) == (True, True, name)
 
 
 def test_a_guest_without_billing_item_is_not_alive():

@@ -9,9 +9,9 @@ from SoftLayer.fixtures import SoftLayer_User_Permission_Department as vendors_l
 
 from emulator.softlayer import users
 from providers.rental.errors import ProviderError
-from providers.softlayer import rights
+from providers.softlayer import account as rights
 
-ALL = [{"keyName": each} for each in rights.NAMES]
+ALL = [{"keyName": each} for each in rights.RIGHTS]
 KEY = SimpleNamespace(username="somebody", endpoint="https://api.test")
 
 
@@ -36,9 +36,9 @@ def test_a_user_with_all_rights_may_order_and_is_believed(user):
     rights.check_to_see(account(**user), "101")
 
 
-@pytest.mark.parametrize("name", rights.NAMES)
+@pytest.mark.parametrize("name", rights.RIGHTS)
 def test_a_missing_right_is_named_before_the_first_order_with_where_to_grant_it(name):
-    said = rf"user somebody at https://api.test: it lacks '{rights.NAMES[name]}' \({name}\)\. Nothing was ordered.*"
+    said = rf"user somebody at https://api.test: it lacks '{rights.RIGHTS[name]}' \({name}\)\. Nothing was ordered.*"
     with pytest.raises(ProviderError, match=rf"{said}slcli user edit-permissions somebody --enable -p {name}'"):
         rights.check_to_order(account(**without(name)))
 
@@ -46,7 +46,7 @@ def test_a_missing_right_is_named_before_the_first_order_with_where_to_grant_it(
 def test_the_rights_are_the_vendors_by_key_name_and_by_the_name_in_its_console():
     listed = [each for department in vendors_list.getAllObjects for each in department["permissions"]]
     known = {each["keyName"]: each["name"] for each in listed}
-    console = {name: rights.NAMES[name] for name in rights.NAMES if name != rights.ALL_DEVICES}
+    console = {name: rights.RIGHTS[name] for name in rights.RIGHTS if name != rights.ALL_DEVICES}
     assert {name: known.get(name) for name in console} == console
     assert users.PERMISSIONS.issubset(known)
 
