@@ -130,7 +130,7 @@ class Journal:
             raise ProviderError(
                 f"reading the journal {self.path}: {error.strerror or error}. It says what was ordered for stack "
                 f"{self.owner.stack}; without it nothing is ordered and nothing is called clean. Make it readable "
-                f"('chmod 600 {self.path}') and run the command again."
+                "by you, or set MICROCLUSTER_HOME to the folder that has it, and run the command again."
             ) from error
         return [event for line in text.splitlines() if (event := _event(line))]
 

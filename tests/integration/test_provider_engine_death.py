@@ -153,7 +153,8 @@ def test_the_journal_distinguishes_a_refused_order_from_a_lost_one(over, wire, e
 
 
 def test_nothing_is_ordered_where_it_cannot_be_written_down(over, wire, tmp_path):
-    (tmp_path / "taken").write_text("")
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "taken" / "journal").symlink_to("nowhere")
     driver = over(environment={"MICROCLUSTER_HOME": str(tmp_path / "taken")})
     with pytest.raises(Failed, match="writing down .*Nothing was ordered"):
         driver.create("VirtualGuest", "gpu-0", guest("gpu-0"))
