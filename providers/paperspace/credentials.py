@@ -10,12 +10,11 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from microcluster.home import Home
-from providers.rental.key_file import CredentialsError, authority, endpoint
+from providers.rental.key_file import CredentialsError, authority, check_private, endpoint
 
 VENDOR = "https://api.paperspace.com/v1"
 SECTION = "paperspace"
 VARIABLE = "PAPERSPACE_API_KEY"
-OTHERS = 0o077
 WRITE_ANEW = f"Write it anew: the key alone, or a line [{SECTION}], then 'api_key = KEY'."
 
 
@@ -45,7 +44,8 @@ def load(key_file: str | None, exported: Mapping[str, str] = os.environ) -> Cred
         return _checked({"api_key": exported.get(VARIABLE)}, VARIABLE)
     path = Home.of().expand(key_file)
     try:
-        is_open, text = path.stat().st_mode & OTHERS, path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8")
+        check_private(path)
     except FileNotFoundError:
         raise CredentialsError(
             f"reading the account's key from {path}: the file does not exist. "
@@ -54,10 +54,6 @@ def load(key_file: str | None, exported: Mapping[str, str] = os.environ) -> Cred
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not a text"
         raise CredentialsError(f"reading the account's key from {path}: {reason}. {WRITE_ANEW}") from None
-    if is_open:
-        raise CredentialsError(
-            f"reading the account's key from {path}: others on this computer may read it. Run 'chmod 600 {path}'."
-        )
     return _checked(_settings(text, path), str(path))
 
 

@@ -1,15 +1,30 @@
-"""What the file of an account's key says beside the key: where the API is, and who signed its certificate."""
+"""The file of an account's key: who may read it, where it says the API is, and who signed its certificate."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from microcluster.home import Home
 from providers.rental.errors import ProviderError
 
+OTHERS = 0o077
+
 
 class CredentialsError(ProviderError):
     """No usable key was found; the sentence names the file and never what stands in it."""
+
+
+def check_private(path: Path) -> None:
+    """Refuse a file with a key that others on this computer may read.
+
+    Raises:
+        CredentialsError: they may.
+    """
+    if path.stat().st_mode & OTHERS:
+        raise CredentialsError(
+            f"reading the account's key from {path}: others on this computer may read it. Run 'chmod 600 {path}'."
+        )
 
 
 def endpoint(text: str, source: str, public: str) -> str:

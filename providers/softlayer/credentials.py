@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import SoftLayer
 
 from microcluster.home import Home
-from providers.rental.key_file import CredentialsError, authority, endpoint
+from providers.rental.key_file import CredentialsError, authority, check_private, endpoint
 
 CALL_TIMEOUT_S = 60.0
 """Longest wait for one answer; a call without a limit hangs a deployment for good when one packet is lost."""
@@ -78,7 +78,10 @@ def _settings_in(path: Path) -> dict[str, str | None]:
     except (configparser.Error, ValueError):
         # The parser's own text quotes the line, which may hold the key.
         raise CredentialsError(f"reading the account's key from {path}: not a [softlayer] file. {WRITE_ANEW}") from None
-    return dict(parser[SECTION]) if parser.has_section(SECTION) else {}
+    found = dict(parser[SECTION]) if parser.has_section(SECTION) else {}
+    if found.get("api_key"):
+        check_private(path)
+    return found
 
 
 def _checked(settings: Mapping[str, str | None], source: str) -> Credentials:

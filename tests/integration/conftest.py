@@ -103,6 +103,14 @@ class AccountEmulator:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def _private_files() -> Iterator[None]:
+    """A file with a key that others may read is refused."""
+    before = os.umask(0o077)
+    yield
+    os.umask(before)
+
+
+@pytest.fixture(scope="session", autouse=True)
 def _fork_servers() -> Iterator[None]:
     yield
     fork_servers.close()

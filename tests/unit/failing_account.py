@@ -59,6 +59,7 @@ def failing(way: str, folder: Path) -> Iterator[Path]:
     file = folder / "softlayer.conf"
     folder.mkdir(parents=True, exist_ok=True)
     address = f"http://127.0.0.1:{server.server_port}/xmlrpc/v3.1/"
+    file.touch(mode=0o600)
     file.write_text(f"[softlayer]\nusername = somebody\napi_key = {API_KEY}\nendpoint_url = {address}\ntimeout = 5\n")
     try:
         yield file

@@ -279,6 +279,7 @@ def test_a_named_file_alone_counts(tmp_path, monkeypatch):
     monkeypatch.setenv("SL_USERNAME", "someone")
     monkeypatch.setenv("SL_API_KEY", "of a real account")
     conf = tmp_path / "softlayer.conf"
+    conf.touch(mode=0o600)
     conf.write_text(
         "[softlayer]\nusername = local\napi_key = local%\nendpoint_url = http://127.0.0.1:1/xmlrpc/v3.1/\ntimeout = 7\n"
     )
@@ -299,6 +300,7 @@ def test_without_a_file_the_official_clients_sources_hold(tmp_path, monkeypatch)
 
 def test_a_path_below_our_home_is_found(tmp_path, monkeypatch):
     monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path))
+    (tmp_path / "softlayer.conf").touch(mode=0o600)
     (tmp_path / "softlayer.conf").write_text("[softlayer]\nusername = u\napi_key = k\n")
     assert load("$MICROCLUSTER_HOME/softlayer.conf").username == "u"
 

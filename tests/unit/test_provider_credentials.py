@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -43,11 +45,31 @@ WHOLE = f"[softlayer]\nusername = u\napi_key = {KEY}\n"
 
 
 @pytest.fixture
-def home(tmp_path, monkeypatch) -> Path:
+def home(tmp_path, monkeypatch) -> Iterator[Path]:
     monkeypatch.setenv("HOME", str(tmp_path))
     for name in ("SL_USERNAME", "SL_API_KEY", "https_proxy", "HTTPS_PROXY", "SSL_CERT_FILE"):
         monkeypatch.delenv(name, raising=False)
-    return tmp_path
+    before = os.umask(0o077)
+    yield tmp_path
+    os.umask(before)
+
+
+@pytest.mark.parametrize("is_named", [True, False], ids=["softlayer:configFile", "~/.softlayer"])
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o604])
+def test_a_file_with_a_key_that_others_may_read_is_refused(home, mode, is_named):
+    path = home / ".softlayer"
+    path.write_text(WHOLE)
+    path.chmod(mode)
+    with pytest.raises(CredentialsError, match=f"others on this computer may read it. Run 'chmod 600 {path}'"):
+        load(str(path) if is_named else None)
+    path.chmod(0o600)
+    assert load(str(path)).api_key == KEY
+
+
+def test_a_file_without_a_key_may_be_read_by_others(home):
+    (home / ".softlayer").write_text("[softlayer]\nendpoint_url = http://h/rest/v3.1/\n")
+    (home / ".softlayer").chmod(0o644)
+    assert load(None, {"SL_USERNAME": "u", "SL_API_KEY": KEY}).endpoint == "http://h/rest/v3.1/"
 
 
 @pytest.mark.parametrize("is_named", [True, False], ids=["softlayer:configFile", "~/.softlayer"])

@@ -75,6 +75,7 @@ def test_an_unexpected_error_is_reported_without_the_key_in_it(tmp_path, monkeyp
         raise RuntimeError(f"header {api.credentials.api_key} is refused")
 
     monkeypatch.setattr(Api, "once", broken)
+    (tmp_path / "softlayer.conf").touch(mode=0o600)
     (tmp_path / "softlayer.conf").write_text("[softlayer]\nusername = u\napi_key = a-long-secret-key\n")
     provider, refusals = Provider(SOFTLAYER, "", ParentWatch().is_over), Refusals()
     settings = to_struct({"configFile": str(tmp_path / "softlayer.conf")})
