@@ -94,6 +94,20 @@ def test_a_batch_that_the_ranks_cannot_share_is_refused() -> None:
     assert "job/globalBatch: 20 is the batch of all ranks together, and 6 ranks cannot share it equally" in found
 
 
+@pytest.mark.parametrize(("batch", "longest"), [(1024, 71), (4096, 17)])
+def test_an_epoch_too_short_for_the_program_is_refused_with_the_longest_sequence_that_it_takes(
+    batch: int, longest: int
+) -> None:
+    """It divides by a tenth of an epoch's steps (``epoch_size // 10``), and its reader refuses a text without a step."""
+    assert stack(NGC, globalBatch=batch, sequenceLength=longest).job.sequence_length == longest
+    assert (929589 // batch - 1) // longest >= 10
+    assert (73760 // batch - 1) // longest >= 1 > (73760 // batch - 1) // (longest + 1)
+    found = refusal(base=NGC, globalBatch=batch, sequenceLength=longest + 1)
+    assert (
+        f"job/sequenceLength: {longest + 1} words with globalBatch {batch}" in found and f"at most {longest}" in found
+    )
+
+
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [

@@ -18,6 +18,9 @@ IMAGE, CONFIG = "follows from container.image", "follows from job.config"
 ORIGINAL = "not set: Texar's lm_ptb_distributed.py, which writes no checkpoint: a run that ends early starts over"
 ONLY_STAND_IN = "the local training image holds no Texar, but our own language model, which writes checkpoints"
 LOCAL_TEXT = "debian-en"
+VALID_WORDS = 73_760
+"""Of the Penn Treebank, whose shortest text that is. Where it gives a step, the 929,589 words of an epoch give ten, and by a
+tenth of them lm_ptb_distributed.py divides."""
 EPOCHS = "epochs"
 
 
@@ -67,6 +70,7 @@ def problems(sections: Sections, hardware: Hardware, *, ordering: bool) -> list[
     found = _problems_of_batch(job.get("globalBatch"), hardware.ranks)
     if is_local(image):
         return found
+    found += _problems_of_text(job.get("globalBatch"), job.get("sequenceLength"))
     if job.get("trainer") == STAND_IN:
         found.append(f"job/trainer: only the local training image ({LOCAL_REPOSITORY}) holds it; leave trainer out")
     if job.get("dataset") == LOCAL_TEXT:
@@ -78,6 +82,19 @@ def problems(sections: Sections, hardware: Hardware, *, ordering: bool) -> list[
             f"packages; use {BASE}"
         )
     return found
+
+
+def _problems_of_text(batch: Any, length: Any) -> list[str]:
+    """Refuse what leaves Texar's program without a step."""
+    if type(batch) is not int or type(length) is not int or batch < 1 or length < 1:
+        return []
+    longest = VALID_WORDS // batch - 1
+    if length <= longest:
+        return []
+    return [
+        f"job/sequenceLength: {length} words with globalBatch {batch} leave no step in the {VALID_WORDS} words by which Texar's "
+        f"program is evaluated; with this batch at most {longest}, or use a smaller batch"
+    ]
 
 
 def _problems_of_batch(batch: Any, ranks: int | None) -> list[str]:
