@@ -85,9 +85,9 @@ class Paperspace(AccountKind):
     def problems(self, cluster: Mapping[str, Any], *, ordering: bool) -> list[str]:
         """Check rules between values; the validation checks their types."""
         found = []
-        kind, region = WITH_GPUS.get(str(cluster.get("machineType"))), cluster.get("region")
+        kind, region = WITH_GPUS.get(str(cluster.get("machineType"))), str(cluster.get("region"))
         if kind and region in catalog.REGIONS and region not in kind.regions:
-            sold = ", ".join(label for label in catalog.sold_in(str(region)) if label in WITH_GPUS)
+            sold = ", ".join(label for label in catalog.sold_in(region) if label in WITH_GPUS)
             found.append(
                 f"cluster/region: {region} does not sell {kind.describe()}; sold in {', '.join(kind.regions)}. {region} sells {sold}"
             )

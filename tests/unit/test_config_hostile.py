@@ -271,6 +271,21 @@ def test_whatever_stands_there_it_is_taken_or_refused_in_a_sentence(path, value)
         assert "nothing was ordered" in str(refused)
 
 
+@pytest.mark.parametrize("path", sorted((ROOT / "stacks").glob("Pulumi.*.yaml")), ids=lambda path: path.stem)
+def test_no_key_of_any_account_or_kind_of_job_takes_another_shape_without_a_sentence(path) -> None:
+    stack, values = path.stem.partition(".")[2], config.read_values(path)
+    known = config.parse(stack, values, ordering=False)
+    sections = {f"microcluster:{name}": getattr(known, name) for name in ("cluster", "container", "job")}
+    keys = {(name, field.alias) for name, one in sections.items() if one for field in type(one).model_fields.values()}
+    for name, key in sorted([*keys, *((name, None) for name in values)], key=str):
+        for odd in ([], ["ny2"], [["a"]], {}, {"a": 1}, 7, -1, 1.5, float("nan"), True, None, "", "\x00", 10**30):
+            section = {**values.get(name, {}), key: odd} if key else odd
+            try:
+                config.parse(stack, {**values, name: section}, ordering=True)
+            except config.ConfigError as refused:
+                assert "nothing was ordered" in str(refused)
+
+
 def test_the_file_that_all_of_these_begin_from_is_a_good_one(tmp_path) -> None:
     path = file_with(tmp_path, "cluster/nodes", "3")
     assert config.parse("dev", config.read_values(path), ordering=True).cluster.nodes == 3
