@@ -32,7 +32,7 @@ class Replicator:
         self.keepers = [] if run.spec.shared else list(run.spec.addresses[1:])
         self.announced = self.kept = None
         self.failed_at = None
-        self.gathered_at = float("-inf")
+        self.gathered_at, self.not_gathered = float("-inf"), ""
 
     def keep(self):
         last = False
@@ -44,11 +44,13 @@ class Replicator:
     def look(self, last=False):
         """Announce a new checkpoint, and copy it and the best models where anything of that is new."""
         try:
-            if self.run.checkpoints.any_node_writes and self.keepers:
-                self._gather(last)
+            self._gather(last)
             newest, best = self.run.checkpoints.newest_whole(), self.run.checkpoints.best_whole()
             if newest:
                 self._announce_and_copy(newest, best, last)
+            if self.not_gathered:  # What is here is copied all the same, and copied again once all of it is.
+                self.kept = None
+                raise CopyFailed(self.not_gathered)
         except FileNotFoundError:  # The framework has removed it meanwhile.
             self.announced = None
         except Exception as error:  # noqa: BLE001 - it may pass, and the next checkpoints are to be copied all the same
@@ -59,13 +61,12 @@ class Replicator:
         """Let the launcher have the parts that other nodes have written, at once where it has a step that is not copied yet."""
         kept, found = self.kept[0][0] if self.kept else 0, self.run.checkpoints.found()
         is_new = found and found[0][0] > kept
-        if last or is_new or time.monotonic() - self.gathered_at >= GATHER_S:
+        is_due = last or is_new or time.monotonic() - self.gathered_at >= GATHER_S
+        if self.keepers and self.run.checkpoints.any_node_writes and is_due:
             self.gathered_at = time.monotonic()
             argv = LIMITED + self.run.spec.gather + [OVER if last else str(kept)] + self.run.spec.addresses[1:]
             code, output = self.run.ask(argv, COPY_TIMEOUT_S + 2 * KILL_AFTER_S, marked=False)
-            if code:
-                self.kept = None  # With the next copy it is known again that all is well.
-                raise CopyFailed(output[-300:])
+            self.not_gathered = output[-300:] if code else ""
 
     def _announce_and_copy(self, newest, best, last):
         if newest != self.announced:

@@ -151,3 +151,19 @@ def test_the_parts_that_another_machine_has_written_are_gathered_and_copied_with
     assert (folder / "copies").read_text() == "10.0.0.1 3 logdir/step-3/rank0.pt logdir/step-3/rank1.pt\n"
     asked = (folder / "gathered").read_text().split()
     assert asked[-1] == "over", "after the end nothing is left to the program"
+
+
+def test_when_a_machine_does_not_hand_over_its_parts_what_is_here_is_copied_and_an_alarm_names_the_reason(folder):
+    alarm = shell_wait(folder, "no route to host")
+    (folder / "logdir" / "model-3.pt").write_bytes(b"weights")
+    write_job(
+        folder,
+        resume=["sh", "-c", alarm],
+        gather=["sh", "-c", f"[ $(cat {folder}/phase) = preparing ] || {{ echo no route to host; exit 1; }}"],
+        checkpoints="files",
+        checkpoint_options={"pattern": r"model-(?P<step>\d+)\.pt"},
+    )
+    start(folder)
+    wait_for_end(folder)
+    assert (folder / "copies").read_text().startswith("10.0.0.1 3 logdir/model-3.pt\n")
+    assert any("no route to host" in event["text"] for event in events_of(folder, "alarm"))
