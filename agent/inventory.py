@@ -32,8 +32,8 @@ RECORDS = (
     "failure.json",
 )
 RECORD, NEWEST, BEST, VOCABULARY, EVENTS = "record", "newest checkpoint", "best model", "vocabulary", "events"
-KEPT, SMALL, LARGE = "kept", "small file", "large file"
-SMALL_BYTES, SMALL_TOTAL_BYTES = 10 * 10**6, 100 * 10**6
+KEPT, SMALL, LARGE = "kept", "small file", "above the limits"
+SMALL_BYTES, SMALL_TOTAL_BYTES, SMALL_FILES = 10 * 10**6, 100 * 10**6, 1000
 """What comes of the log folder although nobody has named it, such as configurations and tokenizers: each file, and all of a node."""
 OURS = (".git", "__pycache__", shared_folder.WORD)
 PIECE = 1 << 20
@@ -162,11 +162,11 @@ def described(path, source, what):
 def inventory(folder, asked):
     """Return what this node has of the run."""
     run, found, newest, silent = chosen(folder, asked)
-    files, left, total = [], [], 0
+    files, left, total, small = [], [], 0, 0
     for one in sorted((one for one in found if one), key=itemgetter("size", "path")):
         if one["what"] == SMALL:
-            total += one["size"]
-            if one["size"] > SMALL_BYTES or total > SMALL_TOTAL_BYTES:
+            total, small = total + one["size"], small + 1
+            if one["size"] > SMALL_BYTES or total > SMALL_TOTAL_BYTES or small > SMALL_FILES:
                 one["what"] = LARGE
         if one["what"] == LARGE and not asked["everything"]:
             left.append(one)

@@ -32,6 +32,7 @@ class Stake:
 
     Attributes:
         files: what is on the machines only, and the machines of which that is not known, each in words.
+        earlier: of another configuration, which was trained before on the same machines.
     """
 
     run: str | None
@@ -40,6 +41,7 @@ class Stake:
     fetched_step: int | None = None
     fetched: str | None = None
     files: tuple[str, ...] = ()
+    earlier: bool = False
 
     def __str__(self) -> str:
         if self.run is None:
@@ -50,7 +52,8 @@ class Stake:
         home = "nothing of it was fetched" if self.fetched is None else f"fetched last{at}, {moment(self.fetched)}"
         more = f" and {len(self.files) - SHOWN} more" if len(self.files) > SHOWN else ""
         files = f"; not fetched: {', '.join(self.files[:SHOWN])}{more}" if self.files else ""
-        return f"run {self.run} lies on its machines only: {step}, {saved}; {home}{files}"
+        what = f"earlier run {self.run}" if self.earlier else f"run {self.run}"
+        return f"{what} lies on its machines only: {'' if self.earlier else f'{step}, '}{saved}; {home}{files}"
 
 
 def look(home: Home, stack: str, status: Mapping[str, Any] | None) -> tuple[Stake, ...]:
@@ -73,7 +76,7 @@ def judge(status: Mapping[str, Any], listed: Sequence[Mapping[str, Any]]) -> tup
         begun = own and (step is not None or checkpoint is not None or status["state"] in LIVING)
         files = (*one["unfetched"], *(one["silent"] if one["gone_on"] else ()))
         if files or (begun and one["step"] is None and one["gone_on"]):
-            found.append(Stake(one["run"], step, checkpoint, one["fetched_step"], one["fetched"], files))
+            found.append(Stake(one["run"], step, checkpoint, one["fetched_step"], one["fetched"], files, not own))
     return tuple(found)
 
 

@@ -28,6 +28,7 @@ from microcluster.verbs.stack_outputs import cluster_of
 MANIFEST = "manifest.json"
 PROGRESS = "progress.jsonl"
 """It grows with every step, whatever the program saves."""
+LEFT_SHOWN = 20
 
 
 @verb
@@ -71,10 +72,13 @@ def _fetch(stack: str, hosts: Sequence[Host], cluster: ClusterFacts, found: Inve
     if not json:
         for file in () if is_part_of_make() else found.files:
             say(f"  {file.what:<17} {decimal(file.size):>9}  {file.path}")
-        for file in found.left:
+        for file in found.left[:LEFT_SHOWN]:
             say(f"  not fetched: {_shown(file)}")
         if found.left:
-            say(f"  `fab fetch --everything --stack {stack}` brings these too; `job.keep` names what always comes")
+            all_left = f"{count(len(found.left), 'file')}, {decimal(sum(file.size for file in found.left))}"
+            say(
+                f"  `fab fetch --everything --stack {stack}` brings what was left ({all_left}); `job.keep` names what always comes"
+            )
         new = f"{count(len(found.files), 'file')}, {len(downloaded)} of them new; all hashes agree"
         say(f"run {found.run} is in {folder}: {new}")
     return {"folder": folder, "brought": downloaded, "files": [asdict(file) for file in found.files]}
@@ -85,6 +89,8 @@ def _list(stack: str, found: Sequence[Inventory], *, json: bool) -> int:
     if json:
         print_json(facts)
         return 0
+    if not facts:
+        say(f"no run of stack {stack} has begun on its machines")
     for one in facts:
         lines = [f"  {what}" for what in (*one["unfetched"], *one["silent"])]
         say("\n".join((f"run {one['run']}: {count(len(one['unfetched']), 'file')} not fetched yet", *lines)))

@@ -109,7 +109,7 @@ def test_make_down_names_what_is_on_the_machines_only_and_a_fetch_brings_it_from
     refused = product.run(f"make down STACK={STACK}", 300)
     assert refused.returncode != 0
     assert "logdir/ranks.csv (4 bytes, small file on gpu-1)" in refused.stderr
-    assert "logdir/large.bin (11.5 MB, large file on gpu-1)" in refused.stderr
+    assert "logdir/large.bin (11.5 MB, above the limits on gpu-1)" in refused.stderr
     answer = product.plain(f"fab fetch --stack {STACK} --everything --json", 300)
     folder = Path(json.loads(answer.stdout)["folder"])
     assert (folder / "logdir" / "ranks.csv").read_text() == "0.5\n"

@@ -73,7 +73,7 @@ def test_a_run_that_has_not_begun_holds_nothing() -> None:
 def test_an_earlier_run_on_the_same_machines_would_be_lost_with_them() -> None:
     earlier = {**NEVER, "run": "ba9876543210", "step": 90}
     [text] = lost(RUNNING, FETCHED, earlier)
-    assert text.startswith("run ba9876543210 lies on its machines only: no step was read, its newest checkpoint at 90")
+    assert text.startswith("earlier run ba9876543210 lies on its machines only: its newest checkpoint at 90")
 
 
 def test_many_files_are_counted_and_only_the_first_are_named() -> None:

@@ -20,7 +20,7 @@ FILES = {
         "/r/x", "logdir/x.csv", 70, "c", "small file", written=5, there={"gpu-0": 5, "gpu-1": 6}
     ),
 }
-LARGE = RemoteFile("/r/l", "logdir/all.bin", 5 * 10**8, "", "large file", written=5, there={"gpu-1": 5})
+LARGE = RemoteFile("/r/l", "logdir/all.bin", 5 * 10**8, "", "above the limits", written=5, there={"gpu-1": 5})
 FOUND = Inventory("abcdef012345", "0a1b2c", 9, tuple(FILES.values()))
 
 
@@ -43,7 +43,7 @@ def test_all_results_are_missing_before_one() -> None:
     assert facts["unfetched"] == [
         "logdir/step-9.pt (3.0 kB, newest checkpoint on gpu-0)",
         "logdir/x.csv (70 bytes, small file on gpu-0, gpu-1)",
-        "logdir/all.bin (500.0 MB, large file on gpu-1)",
+        "logdir/all.bin (500.0 MB, above the limits on gpu-1)",
     ]
     assert facts["gone_on"]
 
