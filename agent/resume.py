@@ -132,9 +132,13 @@ def choose(run, refused):
 
 
 def blame(run):
-    """Write down that an attempt went on from a checkpoint and ended without a step."""
+    """Write down that an attempt went on from a checkpoint and ended without a step; return what that means for the next one."""
     blamed = dict(read_json(run.path(NOT_LOADED)), **{str(run.resumed): time.time()})
     run.write(NOT_LOADED, json.dumps(blamed))
+    text = "; it had gone on from {} and made no step: ".format(run.resumed_from)
+    if os.path.relpath(run.resumed_from, run.path("logdir")) in not_loaded(run):
+        return text + "the next attempt puts that aside and goes on from the one before"
+    return text + "without an older one the next attempt uses it again; remove it to begin at step 0"
 
 
 def not_loaded(run):

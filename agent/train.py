@@ -27,7 +27,7 @@ def train(run, processes):
     if code or verdict:
         end_all(run)
     if verdict and verdict[0] == health_rules.RANK_DIED and monitor.ended_before_a_step():
-        resume.blame(run)
+        verdict = (verdict[0], verdict[1] + resume.blame(run), verdict[2])
     if verdict:
         raise Failed(verdict[0], verdict[1], code or 1, verdict[2])
     if code:

@@ -259,6 +259,10 @@ def own_program(folder, how='"exit_code": 1'):
     )
 
 
+def reason(folder):
+    return json.loads((folder / "failure.json").read_text())["sentence"]
+
+
 def attempts(folder, count):
     for _ in range(count):
         start(folder)
@@ -268,7 +272,12 @@ def attempts(folder, count):
 
 def test_a_checkpoint_from_which_a_program_goes_on_in_vain_is_put_aside_and_the_last_one_stays(folder):
     own_program(folder)
-    assert attempts(folder, 3) == ["model-3.pt", "model-2.pt", "model-2.pt"]
+    assert attempts(folder, 1) == ["model-3.pt"]
+    assert "model-3.pt and made no step: the next attempt puts that aside and goes on from the one before" in reason(
+        folder
+    )
+    assert attempts(folder, 2) == ["model-3.pt", "model-2.pt", "model-2.pt"]
+    assert "model-2.pt and made no step: without an older one the next attempt uses it again" in reason(folder)
     texts = [json.loads(line) for line in (folder / "progress.jsonl").read_text().splitlines()]
     (text,) = [event["text"] for event in texts if event["event"] == "passed_over"]
     assert text.startswith("model-3.pt: the program went on from it and ended before its first step; it lies in ")
