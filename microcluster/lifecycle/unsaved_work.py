@@ -74,7 +74,7 @@ def judge(status: Mapping[str, Any], listed: Sequence[Mapping[str, Any]]) -> tup
         own = one["run"] == status["run"]
         step, checkpoint = (status["step"], status["checkpoint"]) if own else (None, one["step"])
         begun = own and (step is not None or checkpoint is not None or status["state"] in LIVING)
-        files = (*one["unfetched"], *(one["silent"] if one["gone_on"] else ()))
+        files = (*one["unfetched"], *(one["silent"] if one["gone_on"] and (begun or not own) else ()))
         if files or (begun and one["step"] is None and one["gone_on"]):
             found.append(Stake(one["run"], step, checkpoint, one["fetched_step"], one["fetched"], files, not own))
     return tuple(found)
@@ -99,7 +99,7 @@ def save_before_update(home: Home, stack: str, environment: Mapping[str, str], s
     stakes = look(home, stack, status)
     why = why_something_ends(home, stack, living) if stakes or living else None
     if why:
-        lost = f"{why}. {_all(stakes) or f'All that run {living} has saved is fetched'}"
+        lost = f"{why}; {_all(stakes) or f'all that run {living} has saved is fetched'}"
         _save(lost, home, stack, "make up", environment, stages)
 
 

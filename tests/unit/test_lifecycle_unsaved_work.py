@@ -67,7 +67,9 @@ def test_a_run_that_has_gone_on_and_has_no_whole_checkpoint_would_be_lost(status
 
 def test_a_run_that_has_not_begun_holds_nothing() -> None:
     begins = {"run": RUN, "state": "preparing", "step": None, "checkpoint": None}
-    assert lost(begins, {**NEVER, "step": None, "unfetched": []}) == []
+    empty = {**NEVER, "step": None, "unfetched": []}
+    assert lost(begins, empty) == []
+    assert lost({**begins, "state": "failed"}, {**empty, "silent": ["gpu-1: connecting: no answer."]}) == []
 
 
 def test_an_earlier_run_on_the_same_machines_would_be_lost_with_them() -> None:
@@ -232,7 +234,7 @@ def test_a_run_at_work_is_not_ended_without_a_question_though_all_it_saved_was_f
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, stake: Stake | None
 ) -> None:
     with pytest.raises(
-        SetupError, match=r"make up: an update would end it\. (All that )?run 0123.*STACK=v100 DISCARD=1"
+        SetupError, match=r"make up: an update would end it; (all that )?run 0123.*STACK=v100 DISCARD=1"
     ):
         updated(monkeypatch, tmp_path, "running", stake, "an update would end it")
 
