@@ -9,8 +9,8 @@ START_OVER = "fab resume --stack {stack} starts over, because its program writes
 LOOK = "fab logs --stack {stack}"
 NEXT = {
     "nan": "Set precision: fp32 or a smaller model in the stack file, then: make up STACK={stack}. " + GO_ON,
-    "stalled": "With mixed precision, set precision: fp32, then: make up STACK={stack}; a program that is silent for longer needs a "
-    "larger job.stallS; else " + GO_ON,
+    "stalled": "If it was only silent, raise job.stallS in the stack file; in mixed precision set precision: fp32. Then: make up "
+    "STACK={stack}; else " + GO_ON,
     "rank-died": "Fix what its last lines say; signal 9 mostly means too little memory. Then " + GO_ON,
     "told-to-end": "See what ended it: a restart of the machine, its queue, or a person. " + GO_ON,
     "node-lost": "make up STACK={stack} checks the account, replaces a lost machine and continues",
