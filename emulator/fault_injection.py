@@ -46,6 +46,7 @@ COMMON_KINDS: Mapping[str, FaultKind] = {
     "slow": FaultKind(("late",)),
 }
 
+HELD = "held"
 STALE, REORDERED = "stale", "reordered"
 LIST_KINDS: Mapping[str, FaultKind] = {
     STALE: FaultKind(("late",), hits=lambda call: call.is_list),  # the list as it was some time ago
@@ -60,7 +61,7 @@ class InjectedFault:
     kind: str | None = None
     way: str = ""
     when: str = AFTER
-    seconds: float = 0.0  # real ones for a slow answer, the account's own for a stale list
+    seconds: float = 0.0  # real ones for a slow answer, the account's own for a stale list and a held call
 
     @property
     def prevents_call(self) -> bool:
@@ -79,6 +80,7 @@ class FaultRates:
     methods: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     slow_s: float = 2.0
     stale_s: float = 120.0
+    held_s: float = 130.0
 
     def of(self, method: str) -> dict[str, float]:
         """The rates for one method."""
@@ -115,7 +117,7 @@ class FaultModel:
         rest = dict(table)
         per_method = rest.pop("methods", {}).items()
         methods = {self._method(name): self._rates(rates, f"faults.methods.{name}") for name, rates in per_method}
-        delays = {name: float(rest.pop(name)) for name in ("slow_s", "stale_s") if name in rest}
+        delays = {name: float(rest.pop(name)) for name in ("slow_s", "stale_s", "held_s") if name in rest}
         return FaultRates(self._rates(rest, "faults"), methods, **delays)
 
     def read_scripted(self, wanted: Mapping[str, Any]) -> ScriptedFault:
@@ -147,7 +149,7 @@ class FaultModel:
         way, when = random.choice(kind.ways), kind.when
         if name == "malformed" and not call.is_read:
             when = random.choice((BEFORE, AFTER))
-        longest_s = {"slow": rates.slow_s, "stale": rates.stale_s}.get(name, 0.0)
+        longest_s = {"slow": rates.slow_s, "stale": rates.stale_s, HELD: rates.held_s}.get(name, 0.0)
         return InjectedFault(name, way, when, random.uniform(0, longest_s))
 
     def _method(self, name: str) -> str:

@@ -12,6 +12,7 @@ REASONS = {
     500: "500 Internal Server Error",
     502: "502 Bad Gateway",
     503: "503 Service Temporarily Unavailable",
+    504: "504 Gateway Time-out",
 }
 RETRY_AFTER_S = 1
 

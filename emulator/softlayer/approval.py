@@ -7,7 +7,14 @@ from emulator.softlayer.account import Account
 from emulator.softlayer.faults import not_found, public
 from emulator.softlayer.records import Guest, Order
 
-PENDING, APPROVED, REFUSED, CANCELLED = "PENDING_APPROVAL", "APPROVED", "REFUSED", "CANCELLED"
+PENDING, APPROVED, COMPLETED, REFUSED, CANCELLED = "PENDING_APPROVAL", "APPROVED", "COMPLETED", "REFUSED", "CANCELLED"
+
+
+def status_of(account: Account, order: Order) -> str:
+    """An approved order moves on when all that it made is there."""
+    guests = [account.store.guests.read(each) for each in order.guest_ids]
+    is_over = all(guest is None or guest.provisioned for guest in guests)
+    return COMPLETED if order.status == APPROVED and is_over else order.status
 
 
 def hold(account: Account, order: Order) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, replace
 
-from emulator.fault_injection import NO_FAULT, InjectedFault
+from emulator.fault_injection import HELD, NO_FAULT, InjectedFault
 from emulator.history import History
 from emulator.rate_limit import RateLimit
 from emulator.softlayer.account import Account
@@ -34,12 +34,14 @@ class Middleware:
         self._dispatcher = Dispatcher(account)
         self._history = history
         self._limit = RateLimit(account.settings.calls_per_second)
+        self._held: list[tuple[float, Call]] = []
 
     def reply(self, call: Call) -> Reply:
         """Carry out a call unless the rate limit or a fault prevents it, and record the outcome."""
         if not call.service.startswith(SERVICE_PREFIX):
             call = replace(call, service=SERVICE_PREFIX + call.service)
         with self.account.lock:
+            self._carry_out_held()
             reply = self._limited(call)
             fault = reply.result if isinstance(reply.result, Fault) else None
             if fault:
@@ -55,6 +57,8 @@ class Middleware:
         account = self.account
         account.step()
         injected = account.fault_injector.next_fault(call, fault_key(account, call))
+        if injected.kind == HELD:
+            self._held.append((account.now + injected.seconds, call))
         if injected.prevents_call:
             return Reply(refusal(injected, account.settings.capacity_code), injected)
         behind_s = injected.seconds if injected.kind == "stale" else 0.0
@@ -63,6 +67,17 @@ class Middleware:
             return Reply(without_guests(answer) if injected.kind == "bare_receipt" else answer, injected)
         except Fault as fault:
             return Reply(fault, injected)
+
+    def _carry_out_held(self) -> None:
+        """Carry out the calls whose callers were sent away, once their time has come."""
+        now = self.account.now
+        due, self._held = [call for at, call in self._held if at <= now], [each for each in self._held if each[0] > now]
+        for call in due:
+            try:
+                self._dispatcher.answer(call)
+                self._record(call, None, NO_FAULT)
+            except Fault as fault:
+                self._record(call, fault, NO_FAULT)
 
     def _record(self, call: Call, fault: Fault | None, injected: InjectedFault) -> None:
         if self._history:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from emulator import settings
-from emulator.fault_injection import BEFORE, COMMON_KINDS, LIST_KINDS, STALE, FaultKind, FaultModel
+from emulator.fault_injection import BEFORE, COMMON_KINDS, DROP, HELD, LIST_KINDS, STALE, FaultKind, FaultModel
 from emulator.softlayer.calls import SERVICE_PREFIX
 
 SERVICE_ERRORS = ("rate_limit", "internal_error", "application_error", "system_error", "public_error")
@@ -18,6 +18,8 @@ FAULT_KINDS = {
     # A receipt that does not name the guests.
     "bare_receipt": FaultKind(("cut",), hits=lambda call: call.name == "Product_Order::placeOrder"),
     "capacity": FaultKind(("refused",), BEFORE, lambda call: call.is_order),
+    # A gateway sends the caller away, and the service carries the order out so much later.
+    HELD: FaultKind(("http_504", DROP), BEFORE, lambda call: call.is_order),
 }
 
 

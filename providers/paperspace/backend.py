@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -125,8 +126,17 @@ class Paperspace(Backend):
         """Read from a machine's create event that it will never be built."""
         return machine_view.failed_creation(machine_lookup.events(self.account, machine.id))
 
-    def waiting_order(self, owner: Owner, hostname: str | None = None) -> None:
+    def waiting_order(self, owner: Owner) -> None:
         """Nobody approves an order here; a machine is shown as soon as it is ordered."""
+
+    def unshown(self, owner: Owner, hostname: str, since: datetime | None) -> str | None:
+        """Find a machine that the startup script of this host name is assigned to; read by its id, a script does not lag."""
+        for script in startup_script.of_machine(self.account, owner, hostname):
+            row = self.account.api.find(SCRIPTS, script.id) or {}
+            for machine_id in row.get("assignedMachineIds") or []:
+                if machine_lookup.find(self.account, owner, str(machine_id), fresh=False) is not None:
+                    return f"startup script {script.id} is assigned to machine {machine_id}"
+        return None
 
     def advice(self, request: OrderRequest, error: CallError) -> str | None:
         """Say what a person does after a refusal."""

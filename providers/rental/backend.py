@@ -154,7 +154,7 @@ class Backend(ABC):
     lists_lag_s: float
     """So far the lists may lag behind an accepted order or cancellation."""
     longest_call_s: float
-    """So long after a call began, at the latest, nothing of it is on its way to the account any more."""
+    """So long after an order was sent, at the latest, the account has carried it out, even if its caller has left."""
     username: str = ""
     grant_cancelling: str = ""
     """The command by which a person grants the user the right to cancel."""
@@ -202,8 +202,16 @@ class Backend(ABC):
         """Read the order that a machine which is not built yet came from; None where there is none, or no list shows it."""
         return None
 
-    def waiting_order(self, owner: Owner, hostname: str | None = None) -> OrderStatus | None:
+    def waiting_order(self, owner: Owner) -> OrderStatus | None:
         """Find an order that waits for a person's approval and shows no machine yet: nobody may take it for lost."""
+        return None
+
+    def unshown(self, owner: Owner, hostname: str, since: datetime | None) -> str | None:
+        """Say what shows that a machine of this host name was ordered although no list shows the machine itself.
+
+        Args:
+            since: when an order was sent whose answer got lost, by this computer's clock; None if there was none.
+        """
         return None
 
     def advice(self, request: OrderRequest, error: CallError) -> str | None:

@@ -30,34 +30,37 @@ CLAIM_KNOWN_FOR_S = 10.0
 def adopt_or_order(op: Operation, backend: Backend, request: OrderRequest) -> Thing | str:
     """Return the living object, to be adopted, or order one and return its id.
 
-    Nothing is ordered while an earlier order may still turn up; an order that certainly made nothing is repeated.
+    Nothing is ordered while an earlier order may still turn up. An order that certainly made nothing is repeated; one whose
+    answer got lost is looked for, and where it costs money only the next command may send it again.
 
     Raises:
         ProviderError: nothing was ordered, or nobody knows yet.
     """
-    lost: CallError | None = None
+    failure: CallError | None = None
+    is_billed, is_lost = request.key_ids is not None, False
     for attempt in range(ORDER_ATTEMPTS + 1):
-        found = reconcile(op, backend, request)
+        found = reconcile(op, backend, request, gives_up=not is_lost)
         if found is not None:
             return found
-        if attempt == ORDER_ATTEMPTS or (lost and not _may_repeat(lost)):
+        if attempt == ORDER_ATTEMPTS or is_lost or (failure and not _may_repeat(failure)):
             break
         try:
             order = backend.prepare(request)
-            if request.key_ids is not None and not _hold_claim(op, backend, request):
+            if is_billed and not _hold_claim(op, backend, request):
                 continue
             op.log.progress("ordering")
             return submit(op, backend, request, order)
         except CallError as error:
-            lost = error
-        if _may_repeat(lost):
+            failure = error
+        is_lost = is_billed and _is_unresolved(op, backend, request)
+        if _may_repeat(failure):
             op.deadline.pause(PAUSE_S)
         elif request.is_unique and (there := _find_late(op, backend, request)):
             return there
     raise ProviderError(
-        f"ordering {request.what}: {lost}. The account shows none, so nothing was ordered. "
-        f"{_next_step(backend, request, lost)}"
-    ) from lost
+        f"ordering {request.what}: {failure}. The account shows none, so nothing was ordered. "
+        f"{_next_step(backend, request, failure)}"
+    ) from failure
 
 
 def submit(op: Operation, backend: Backend, request: OrderRequest, order: Any) -> str:
@@ -140,8 +143,14 @@ def _taken(op: Operation, claim: Claim) -> str:
     )
 
 
-def _may_repeat(lost: CallError) -> bool:
-    return isinstance(lost, OrderWithoutId) or lost.is_transient
+def _is_unresolved(op: Operation, backend: Backend, request: OrderRequest) -> bool:
+    """Tell whether nobody knows what became of an order that was sent."""
+    journal = op.journal(request.owner.mark)
+    return bool(journal.unresolved(backend.identity().account_id, op.name, request.kind))
+
+
+def _may_repeat(failure: CallError) -> bool:
+    return isinstance(failure, OrderWithoutId) or failure.is_transient
 
 
 def _find_late(op: Operation, backend: Backend, request: OrderRequest) -> Thing | None:
@@ -155,7 +164,7 @@ def _find_late(op: Operation, backend: Backend, request: OrderRequest) -> Thing 
         return None
 
 
-def _next_step(backend: Backend, request: OrderRequest, lost: CallError | None) -> str:
-    if lost is None or _may_repeat(lost):
+def _next_step(backend: Backend, request: OrderRequest, failure: CallError | None) -> str:
+    if failure is None or _may_repeat(failure):
         return "Run the command again."
-    return backend.advice(request, lost) or "Correct the stack file, or ask the vendor."
+    return backend.advice(request, failure) or "Correct the stack file, or ask the vendor."

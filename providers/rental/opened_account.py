@@ -92,7 +92,7 @@ class OpenedAccount:
         said = []
         backend, journal = self.backend, Journal(owner.stack, owner.mark)
         for each in journal.unresolved(self.identity().account_id):
-            order = reconcile.standing(backend, journal, each)
+            order = reconcile.standing(backend, owner, each)
             if order is not None:
                 said.append(f"{each.name}: {order.described}, and the account shows nothing of it yet")
             elif reconcile.unsettled_s([each], reconcile.settled_s(backend), time_scale) > 0:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 
 from providers.rental import waiting
 from providers.rental.backend import Backend, OrderRequest, OrderStatus, Thing
@@ -14,30 +15,46 @@ from providers.rental.owner_mark import Owner
 from providers.rental.waiting import Pending, wait_until
 
 NOT_ARRIVED = "not arrived"
+STANDING_S = 600.0
+"""So much longer than lists may lag is waited for a machine of which the account shows the order or the charge alone."""
 _FIRST_READ: dict[str, waiting.Instant] = {}
 """When this process first read of an order whose end it cannot date."""
 
 
-def reconcile(op: Operation, backend: Backend, request: OrderRequest) -> Thing | None:
-    """Look for what is requested; while an order for it is unresolved, go on until the lists must show what it made."""
-    journal = op.journal(request.owner.mark)
+def reconcile(op: Operation, backend: Backend, request: OrderRequest, *, gives_up: bool = True) -> Thing | None:
+    """Look for what is requested; while an order for it is unresolved, go on until the lists must show what it made.
+
+    Args:
+        gives_up: whether an order of which the account shows nothing is written down as failed, so that it may be sent again.
+
+    Raises:
+        ProviderError: the account shows that something was ordered, and for too long not the machine itself.
+    """
+    journal, began = op.journal(request.owner.mark), time.monotonic()
     earlier = journal.unresolved(backend.identity().account_id, op.name, request.kind)
 
     def look() -> tuple[Thing | None] | Pending:
         is_settled = unsettled_s(earlier, settled_s(backend), op.deadline.time_scale) == 0
         found = look_once(op, backend, request)
-        if found is None and not is_settled:
+        if found is not None:
+            return found if isinstance(found, Pending) else (found,)
+        if not is_settled:
             return Pending(
                 f"the answer to the order of {earlier[-1].at[:19]} UTC got lost; looking whether it was accepted"
             )
-        return found if isinstance(found, Pending) else (found,)
+        trace = evidence(backend, request.owner, request.hostname, earlier)
+        if trace is None:
+            return (None,)
+        if time.monotonic() - began > STANDING_S * op.deadline.time_scale:
+            raise ProviderError(_standing(f"{request.kind} {request.name}", trace))
+        return Pending(f"{trace}, and the account does not show what was ordered")
 
     (found,) = wait_until(f"the order of {op.name}", look, op.deadline, op.log.progress)
     for each in earlier:
-        if found is None:
-            mark_failed(backend, journal, each)
-        else:
+        if found is not None:
             journal.ordered(each.attempt, found.id)
+        elif gives_up:
+            journal.refused(each.attempt, NOT_ARRIVED)
     return found
 
 
@@ -76,30 +93,37 @@ def mark_failed(backend: Backend, journal: Journal, intent: Intent) -> None:
     """Write that an order made nothing, as nothing of it can turn up any more.
 
     Raises:
-        ProviderError: the account gave the order a number, has not refused it, and shows no end of what it made.
+        ProviderError: the account shows that it was accepted, and no end of what it made.
     """
-    order = standing(backend, journal, intent)
-    if order is None and intent.hostname is not None:
-        order = backend.waiting_order(journal.owner, intent.hostname)
-    if order is not None:
-        raise ProviderError(
-            f"ordering {intent.kind} {intent.name}: the account accepted it at {intent.at[:19]} UTC and shows nothing of it "
-            f"since; {order.described}. Nothing is ordered a second time while it stands. Ask the vendor what became "
-            f"of order {order.id}, or have it cancelled; then run the command again."
-        )
+    trace = evidence(backend, journal.owner, intent.hostname, [intent])
+    if trace is not None:
+        raise ProviderError(_standing(f"{intent.kind} {intent.name}", trace))
     journal.refused(intent.attempt, NOT_ARRIVED)
 
 
-def standing(backend: Backend, journal: Journal, intent: Intent) -> OrderStatus | None:
+def evidence(backend: Backend, owner: Owner, hostname: str | None, intents: Sequence[Intent]) -> str | None:
+    """Say what shows that one of these orders was accepted, or that a machine of this name is billed; None if nothing does."""
+    orders = [order for each in intents if (order := standing(backend, owner, each))]
+    if orders or hostname is None:
+        return orders[0].described if orders else None
+    oldest = min((datetime.fromisoformat(each.at) for each in intents), default=None)
+    return backend.unshown(owner, hostname, oldest)
+
+
+def standing(backend: Backend, owner: Owner, intent: Intent) -> OrderStatus | None:
     """Read the order that the account accepted for an intent; None if it gave it no number, or the order is over."""
-    return backend.order_status(intent.order_id, journal.owner) if intent.order_id else None
+    return backend.order_status(intent.order_id, owner) if intent.order_id else None
+
+
+def _standing(what: str, trace: str) -> str:
+    return (
+        f"ordering {what}: the account does not show what was ordered, but {trace}. Nothing is ordered a second time while "
+        "that stands. Ask the vendor what became of it, or have it cancelled; then run the command again."
+    )
 
 
 def settled_s(backend: Backend) -> float:
-    """Return how long after its call has ended whatever an order made is in the lists.
-
-    One call longer than the lists lag, as a gateway may hold a call back.
-    """
+    """Return how long after its caller has left whatever an order made is in the lists: the account may still be at work."""
     return backend.lists_lag_s + backend.longest_call_s
 
 

@@ -93,9 +93,9 @@ class _Cleaning:
         if uncertain:
             return Pending(uncertain[0])
         for each in unresolved:
-            order = reconcile.standing(self._backend, self._journal, each)
-            if order is not None and not self._is_settled():
-                return Pending(f"{order.described}, and the account does not show that what it made is over")
+            trace = reconcile.evidence(self._backend, self._owner, each.hostname, [each])
+            if trace is not None and not self._is_settled():
+                return Pending(f"{trace}, and the account does not show that what was ordered is over")
             reconcile.mark_failed(self._backend, self._journal, each)
         return self._proof()
 

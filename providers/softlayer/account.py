@@ -26,7 +26,9 @@ GUEST_MASK = (
     "primaryNetworkComponent[id,maxSpeed,securityGroupBindings[securityGroup[id]]],"
     "primaryBackendNetworkComponent[id,maxSpeed,networkVlan[id,primaryRouter[id]],securityGroupBindings[securityGroup[id]]],"
     "blockDevices[device,diskImage[capacity]],blockDeviceTemplateGroup[id,globalIdentifier],"
-    "billingItem[id,cancellationDate,hourlyFlag,hourlyRecurringFee,recurringFee,children[hourlyRecurringFee,recurringFee],"
+    "billingItem[id,cancellationDate,hourlyFlag,hourlyRecurringFee,recurringFee,"
+    "children[id,hourlyRecurringFee,recurringFee],"
+    "activeAssociatedGuestDiskBillingItems[id,hourlyRecurringFee,recurringFee],"
     "orderItem[id,order[id,status],preset[keyName]]]]"
 )
 ORDER_MASK = "mask[id,status,createDate,items[hostName,domainName]]"

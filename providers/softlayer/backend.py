@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 
 from providers.rental.backend import Backend, Belonging, Claim, Found, OrderRequest, OrderStatus, Tell, Thing
 from providers.rental.errors import CallError, ProviderError
@@ -22,10 +23,19 @@ from providers.softlayer import (
     ssh_key,
     virtual_guest,
 )
-from providers.softlayer.account import Account, check_to_order, check_to_prove, check_to_see, claim_notes, stack_key
-from providers.softlayer.calls import LISTS_LAG_S, LONGEST_CALL_S
+from providers.softlayer.account import (
+    BILL_MASK,
+    Account,
+    check_to_order,
+    check_to_prove,
+    check_to_see,
+    claim_notes,
+    stack_key,
+)
+from providers.softlayer.calls import LISTS_LAG_S
 from providers.softlayer.errors import ApiError
 from providers.softlayer.guest_order import Order
+from providers.softlayer.transport import LONGEST_ORDER_S
 
 CANCEL_NOTES = ("No longer needed", "cancelled by microcluster")
 """The reason, and the note."""
@@ -36,7 +46,7 @@ class SoftLayer(Backend):
 
     machine, machine_label = virtual_guest.KIND, marked_inventory.GUEST
     other_kinds = (ssh_key.KIND, security_group.KIND)
-    lists_lag_s, longest_call_s = LISTS_LAG_S, LONGEST_CALL_S
+    lists_lag_s, longest_call_s = LISTS_LAG_S, LONGEST_ORDER_S
 
     def __init__(self, account: Account) -> None:
         self.account = account
@@ -102,13 +112,28 @@ class SoftLayer(Backend):
         order = order_status.of_guest(machine.row, listed)
         return order and order_status.as_status(order)
 
-    def waiting_order(self, owner: Owner, hostname: str | None = None) -> OrderStatus | None:
+    def waiting_order(self, owner: Owner) -> OrderStatus | None:
         """Find an order that waits for approval and shows no guest yet."""
-        listed = self.account.order_list.under(owner)
-        if hostname is not None:
-            listed = [each for each in listed if order_status.names(each, hostname)]
-        order = order_status.waiting_unshown(listed, self.account.guest_list.under(owner))
+        order = order_status.waiting_unshown(self.account.order_list.under(owner), self.account.guest_list.under(owner))
         return order and order_status.as_status(order)
+
+    def unshown(self, owner: Owner, hostname: str, since: datetime | None) -> str | None:
+        """Find an open billing item of this host name that no listed guest has, or an order placed since that stands.
+
+        The lists say what to look at, and each is read by its id, as lists lag behind cancellations too.
+        """
+        bill = [each for each in self.account.bill_list.under(owner) if each.get("hostName") == hostname]
+        unclaimed = guest_lookup.open_without_guest(bill, self.account.guest_list.under(owner)) if bill else []
+        for item_id in unclaimed:
+            item = self.account.api.find("Billing_Item", item_id, BILL_MASK)
+            if item and not item.get("cancellationDate"):
+                return f"billing item {item_id} of {hostname} is open"
+        listed = self.account.order_list.under(owner) if since else []
+        for each in (order for order in listed if order_status.may_be_of(order, hostname, since)):
+            order = self.account.api.find("Billing_Order", str(each["id"]), order_status.MASK) or each
+            if not order_status.is_refused(order) and not order_status.is_over(order, bill):
+                return order_status.described(order)
+        return None
 
     def advice(self, request: OrderRequest, error: CallError) -> str | None:
         """Say what a person does after a refusal."""

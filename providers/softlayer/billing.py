@@ -21,10 +21,11 @@ WORKERS = 16
 HOUR = timedelta(hours=1)
 MONTHS_PER_YEAR = 12
 HOURS_OF_A_MONTH = 730
+PART_MASK = "[id,createDate,cycleStartDate,cancellationDate,hourlyRecurringFee,recurringFee,currentHourlyCharge]"
 CHARGE_MASK = (
     "mask[id,description,hostName,domainName,categoryCode,hourlyFlag,createDate,cancellationDate,"
     "cycleStartDate,hourlyRecurringFee,recurringFee,currentHourlyCharge,hoursUsed,orderItem[preset[keyName]],"
-    "children[id,createDate,cycleStartDate,cancellationDate,hourlyRecurringFee,recurringFee,currentHourlyCharge]]"
+    f"children{PART_MASK},activeAssociatedGuestDiskBillingItems{PART_MASK}]"
 )
 
 Row = dict[str, Any]
@@ -127,8 +128,9 @@ def _of_hours(row: Row) -> Decimal:
     `cycleStartDate` is the last billing day. Parts that were replaced in an earlier period are in no list any more.
     """
     fee, children = "hourlyRecurringFee", row.get("children") or []
-    below = sum((dollars(child.get(fee)) * _hours_before({**row, **child}) for child in children), Decimal(0))
-    own = whole(row, fee) - sum((dollars(child.get(fee)) for child in children), Decimal(0))
+    parts = [*children, *_floating_disks(row)]
+    below = sum((dollars(part.get(fee)) * _hours_before({**row, **part}) for part in parts), Decimal(0))
+    own = whole(row, fee) - sum((dollars(part.get(fee)) for part in parts), Decimal(0))
     return whole(row, "currentHourlyCharge") + own * _hours_before(row) + below
 
 
@@ -186,10 +188,22 @@ def whole(item: Item, amount: str) -> Decimal:
     """Read an amount of an item with everything below it.
 
     A top-level item speaks for its children too. One that is smaller than their sum certainly does not, and is added to it.
+    Nor does it speak for a disk that is none of its children.
     """
     own = dollars(item.get(amount))
     below = sum((dollars(child.get(amount)) for child in item.get("children") or []), Decimal(0))
-    return own if own >= below else own + below
+    disks = sum((dollars(disk.get(amount)) for disk in _floating_disks(item)), Decimal(0))
+    return (own if own >= below else own + below) + disks
+
+
+def _floating_disks(item: Item) -> list[Row]:
+    """List the disks of a guest's item that are not among its children.
+
+    The vendor has both relations, and says of the associated items that they need not be children (the reference of
+    SoftLayer_Billing_Item, activeAssociatedChildren).
+    """
+    children = {child.get("id") for child in item.get("children") or []}
+    return [disk for disk in item.get("activeAssociatedGuestDiskBillingItems") or [] if disk.get("id") not in children]
 
 
 def dollars(value: Any) -> Decimal:

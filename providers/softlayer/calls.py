@@ -19,19 +19,14 @@ from providers.rental.redaction import redacted
 from providers.rental.waiting import RateLimiter
 from providers.softlayer.credentials import Credentials
 from providers.softlayer.errors import ApiError, fault_code
-from providers.softlayer.transport import new_client
+from providers.softlayer.transport import LONGEST_ORDER_S, new_client
 
 CALLS_PER_SECOND = 40
 """The service refuses more than 50 a second for a whole account, and we are not alone in it."""
-LONGEST_CALL_S = 60.0
-"""So long after ``Api.once`` was called, at the latest, nothing of the call is on its way to the account any more.
-
-It covers the turn in the queue, connecting, sending and the whole answer; only the look-up of a name may end later.
-"""
 LISTS_LAG_S = 120.0
 """Lists may lag this far behind an accepted order."""
-SETTLED_S = LISTS_LAG_S + LONGEST_CALL_S
-"""So long after its call has ended whatever an order made is in the lists."""
+SETTLED_S = LISTS_LAG_S + LONGEST_ORDER_S
+"""So long after its caller has left whatever an order made is in the lists."""
 LONGEST_TURN_S = 20.0
 """A call that has had no turn for so long is not sent; the rest of the time is for the call."""
 READ_ATTEMPTS = 8
@@ -114,14 +109,19 @@ class Api:
                 return None
             raise
 
-    def once(self, service: str, method: str, *args: Any, **options: Any) -> Any:
-        """Send a call exactly once: orders and cancellations, whose lost answers are resolved by looking."""
+    def once(self, service: str, method: str, *args: Any, limit_s: float | None = None, **options: Any) -> Any:
+        """Send a call exactly once: orders and cancellations, whose lost answers are resolved by looking.
+
+        Args:
+            limit_s: the longest time for its turn in the queue, connecting, sending and the whole answer; by default the
+                account's for every call. Only the look-up of a name may take longer.
+        """
         call = f"calling {service}::{method}" + (f" of {options['id']}" if options.get("id") else "")
         began = waiting.now().seconds
         if not self._limiter.take(self._stop, LONGEST_TURN_S):
             raise ApiError(call, NOT_SENT, f"no turn within {LONGEST_TURN_S:g} s, as the account asks for pauses")
         try:
-            with CallTimer(LONGEST_CALL_S - (waiting.now().seconds - began)):
+            with CallTimer((limit_s or self.credentials.timeout_s) - (waiting.now().seconds - began)):
                 answer = self._client().call(service, method, *args, **options)
         except TimeoutError as error:
             raise self._error(call, NO_ANSWER, str(error)) from None

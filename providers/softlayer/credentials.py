@@ -16,7 +16,7 @@ from microcluster.home import Home
 from providers.rental.key_file import CredentialsError, authority, check_private, endpoint
 
 CALL_TIMEOUT_S = 60.0
-"""Longest wait for one answer; a call without a limit hangs a deployment for good when one packet is lost."""
+"""Longest wait for an answer; a call without a limit hangs a deployment for good when one packet is lost. Orders have more."""
 SECTION = "softlayer"
 USUAL_FILES = ("/etc/softlayer.conf", "~/.softlayer")
 """Where the official client looks, the later file first."""

@@ -17,13 +17,10 @@ VENDOR = "the vendor's documents and the exceptions that users of its clients re
 CLIENT = "exceptions.py and transports/xmlrpc.py of the official client 6.2.9"
 HTTP = "RFC 9110, section 15.5: the server did not or will not process the request"
 
-# Answers after which a call was certainly not carried out, each with its source; every other fault leaves that open.
+# Answers after which an order was certainly not carried out, each with its source; every other fault leaves that open.
 KNOWN_REFUSALS = {
-    "SoftLayer_Exception_ObjectNotFound": VENDOR,
     "SoftLayer_Exception_InvalidValue": VENDOR,
     "SoftLayer_Exception_MissingCreationProperty": VENDOR,
-    "SoftLayer_Exception_NotImplemented": VENDOR,
-    "SoftLayer_Exception_NotReady": VENDOR,
     "SoftLayer_Exception_Order": VENDOR,
     "SoftLayer_Exception_Order_InvalidData": VENDOR,
     "SoftLayer_Exception_Order_InvalidLocation": VENDOR,
@@ -45,7 +42,6 @@ KNOWN_REFUSALS = {
 }
 KNOWN_TEXTS = {
     # `SoftLayer_Exception_Public` is the code of much else as well, and REST loses every code.
-    "unable to find object with id": VENDOR,
     "access denied": VENDOR,
     "invalid username/password": CLIENT,
     "invalid api token": "CLI/core.py of the official client 6.2.9",
@@ -83,9 +79,11 @@ class ApiError(CallError):
     def is_refusal(self) -> bool:
         """Tell whether the call was certainly not carried out: only known refusals say so.
 
-        A fault that nobody knows is neither that nor transient: what it was about is looked for, and not sent again.
+        A fault that nobody knows is neither that nor transient: what it was about is looked for, and not sent again. Nor is
+        "not found" or "not ready", which the service says of what an order has just made as well.
         """
-        return self.is_rate_limit or (not self.is_transient and is_known_refusal(self.code, self.text))
+        is_open = self.is_transient or self.is_gone or self.is_unready
+        return self.is_rate_limit or (not is_open and is_known_refusal(self.code, self.text))
 
     @property
     def is_forbidden(self) -> bool:

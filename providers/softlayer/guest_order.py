@@ -14,6 +14,7 @@ from providers.rental import owner_mark as marks
 from providers.rental.errors import OrderWithoutId, ProviderError
 from providers.softlayer.calls import Api, made_id
 from providers.softlayer.errors import ApiError
+from providers.softlayer.transport import LONGEST_ORDER_S
 
 GROUPS_PER_INTERFACE = 5
 _Name = Annotated[str, pydantic.StringConstraints(pattern=r"^[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?$", max_length=63)]
@@ -155,7 +156,8 @@ def send(api: Api, order: Order) -> str:
     Raises:
         OrderWithoutId: it was accepted, and the receipt names only the order.
     """
-    answer, call = api.once(order.service, order.method, order.content), f"{order.service}::{order.method}"
+    call = f"{order.service}::{order.method}"
+    answer = api.once(order.service, order.method, order.content, limit_s=LONGEST_ORDER_S)
     if order.method == "placeOrder" and isinstance(answer, dict):
         guests = (answer.get("orderDetails") or {}).get("virtualGuests") or [{}]
         if not guests[0].get("id") and answer.get("orderId"):

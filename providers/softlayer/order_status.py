@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
 from providers.rental.backend import OrderStatus
 
 Order = Mapping[str, Any]
 MASK = "mask[id,status]"
+REFUSED = frozenset({"CANCELLED", "CANCELED", "REFUSED", "DENIED", "REJECTED"})
+"""What ends an order without a machine.
+
+The vendor lists its statuses only to an account (SoftLayer_Billing_Order::getOrderStatuses). Known are PENDING_APPROVAL,
+PENDING_AUTO_APPROVAL, APPROVED, and COMPLETED, which the official client's answers for SoftLayer_Billing_Order have
+(softlayer-python, SoftLayer/fixtures). Any status that is not listed here stands: the machine may be there and billed.
+"""
+CLOCKS_DIFFER_BY = timedelta(hours=1)
+"""An order that the account dates so long before it was sent may be the one: its clock is not this computer's."""
 
 
 def of_guest(guest: Mapping[str, Any], listed: Sequence[Order]) -> Order | None:
@@ -27,8 +37,8 @@ def is_waiting(order: Order | None) -> bool:
 
 
 def is_refused(order: Order | None) -> bool:
-    """Tell whether it was refused or withdrawn: a status that is neither waiting nor approved."""
-    return bool(_status(order)) and not is_waiting(order) and "APPROVED" not in _status(order)
+    """Tell whether it was certainly refused or withdrawn."""
+    return _status(order) in REFUSED
 
 
 def is_over(order: Order, items: Sequence[Mapping[str, Any]]) -> bool:
@@ -52,9 +62,11 @@ def waiting_unshown(listed: Sequence[Order], guests: Sequence[Mapping[str, Any]]
     )
 
 
-def names(order: Order, hostname: str) -> bool:
-    """Tell whether something of this host name is in the order."""
-    return any(item.get("hostName") == hostname for item in order.get("items") or [])
+def may_be_of(order: Order, hostname: str, since: datetime) -> bool:
+    """Tell whether something of this host name is in the order, and whether it was placed since then."""
+    placed = datetime.fromisoformat(str(order["createDate"])) if order.get("createDate") else since
+    is_named = any(item.get("hostName") == hostname for item in order.get("items") or [])
+    return is_named and placed >= since - CLOCKS_DIFFER_BY
 
 
 def as_status(order: Order) -> OrderStatus:

@@ -15,6 +15,12 @@ from providers.rental.http_once import OnceAdapter, retry_after_s
 from providers.softlayer.credentials import Credentials
 
 CONNECT_TIMEOUT_S = 10.0
+LONGEST_ORDER_S = 300.0
+"""An order's answer is awaited for so long, and by then the service has carried the order out, whether or not its caller waits.
+
+Users of the vendor's clients saw placeOrder take more than one minute, and orders that were cut off after 60 s carried out
+all the same (softlayer/softlayer-go issue 47, IBM-Cloud/terraform-provider-ibm issue 547).
+"""
 UNREADABLE = re.compile(
     rb"[\x00-\x08\x0b\x0c\x0e-\x1f]|\xef\xbf[\xbe\xbf]|\xed[\xa0-\xbf][\x80-\xbf]"  # C0, U+FFFE, U+FFFF, surrogates
     rb"|&#(?:x([0-9a-fA-F]{1,9})|([0-9]{1,9}));"
@@ -33,7 +39,8 @@ def new_client(credentials: Credentials, hold: Callable[[float], None] = lambda 
     make = SoftLayer.RestTransport if is_rest else SoftLayer.XmlRpcTransport
     transport = make(
         endpoint_url=credentials.endpoint,
-        timeout=(min(CONNECT_TIMEOUT_S, credentials.timeout_s), credentials.timeout_s),
+        # How long a whole call may take depends on the call, and ``Api.once`` sees to it.
+        timeout=(min(CONNECT_TIMEOUT_S, credentials.timeout_s), LONGEST_ORDER_S),
         proxy=None if credentials.is_local else credentials.proxy,
         verify=credentials.authority or True,
     )

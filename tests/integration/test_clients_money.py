@@ -93,7 +93,7 @@ def test_an_item_is_shown_with_its_children(client, rented):
 
 def test_orders_are_listed_and_looked_up(client):
     orders = AccountManager(client).get_account_all_billing_orders()
-    assert {each["status"] for each in orders} == {"APPROVED"}
+    assert {each["status"] for each in orders} == {"COMPLETED"}
     assert {each["orderTotalAmount"] for each in orders} >= {"4.50", "1306.11"}
     detail = OrderingManager(client).get_order_detail(min(each["id"] for each in orders))
     assert "2000 GB (SAN)" in {each["description"] for each in detail["items"]}
@@ -171,7 +171,7 @@ def test_the_command_line_places_an_order_by_key_names(slcli, account_emulator):
         (("order", "item-list", PACKAGE), "GUEST_DISK_2000_GB_SAN"),
         (("order", "category-list", PACKAGE), "guest_core"),
         (("account", "summary"), "microcluster emulator"),
-        (("account", "orders"), "APPROVED"),
+        (("account", "orders"), "COMPLETED"),
         (("account", "billing-items"), f"pays-monthly.{DOMAIN}"),
         (("account", "invoices", "--all", "--closed"), "[]"),
         (("account", "events"), "[]"),

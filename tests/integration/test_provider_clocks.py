@@ -31,7 +31,7 @@ from tests.integration.provider_cluster import MARK, STACK, guest
 from tests.integration.provider_driver import Driver, Failed
 
 CLOCK_RATE = 60
-TIME_SCALE = 0.05
+TIME_SCALE = 0.02
 SETTLED_REAL_S = SETTLED_S * TIME_SCALE
 LAG_REAL_S = SETTLED_REAL_S - 3
 STEPS = [timedelta(minutes=15), timedelta(minutes=-15)]

@@ -146,8 +146,8 @@ def test_an_order_whose_answer_comes_too_late_for_a_dying_provider_is_known_as_u
 
 def test_the_journal_distinguishes_a_refused_order_from_a_lost_one(over, wire, events):
     driver = over()
-    with pytest.raises(Failed, match="run 'pulumi up --refresh'"):
-        driver.create("VirtualGuest", "gpu-0", guest("gpu-0", sshKeyIds=["1"]))
+    with pytest.raises(Failed, match="20 is not one of .*Correct the stack file"):
+        driver.create("VirtualGuest", "gpu-0", guest("gpu-0", portSpeedMbps=20))
     assert unresolved(events()) == []
     assert [event["event"] for event in events()] == ["begun", "intent", "refused"]
 

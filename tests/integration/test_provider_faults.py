@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import time
 
 import pytest
 
 from providers.softlayer.calls import READ_ATTEMPTS, SETTLED_S
 from tests.integration.lossy_wire import lossy_wire
-from tests.integration.provider_cluster import KEY, LEDGER, Cluster, group, guest
+from tests.integration.provider_cluster import KEY, LEDGER, Cluster, Onlooker, group, guest
 from tests.integration.provider_driver import Driver, Failed
 
 
@@ -37,14 +38,67 @@ def test_an_order_whose_answer_got_lost_is_found_and_not_sent_again(over, onlook
     assert made.outputs["hostKey"].startswith("ssh-ed25519 ")
 
 
-def test_an_order_that_never_arrived_is_sent_again_only_when_the_lists_must_show_it(over, onlooker):
+def test_an_order_that_never_arrived_is_sent_again_by_the_next_command_alone(over, onlooker):
     driver, wire = over(createObject=1)
     wire.before_reaching.add("createObject")
     began = time.monotonic()
-    made = driver.create("VirtualGuest", "gpu-0", guest("gpu-0"))
+    with pytest.raises(Failed, match="The account shows none, so nothing was ordered. Run the command again"):
+        driver.create("VirtualGuest", "gpu-0", guest("gpu-0"))
     assert time.monotonic() - began > SETTLED_S * driver.time_scale
+    assert wire.calls.count("createObject") == 1
+    made = driver.create("VirtualGuest", "gpu-0", guest("gpu-0"))
     assert wire.calls.count("createObject") == 2
     assert [str(each["id"]) for each in onlooker.guests()] == [made.id]
+
+
+def in_step(emulator) -> Driver:
+    """Start a provider for which a second is as long as for the account."""
+    return Driver(emulator.config_file, 1 / emulator.clock_rate)
+
+
+def ordered(emulator) -> int:
+    """Count what was ever ordered, as the account's owner would."""
+    return len(Onlooker(emulator.config_file).client.call("Billing_Order", "getAllObjects"))
+
+
+def test_an_order_that_is_carried_out_after_its_caller_has_left_and_is_listed_late_makes_one_guest(emulator_with):
+    emulator = emulator_with(clock_rate=100, provisioning_s=5.0, list_lag_s=115.0)
+    emulator.script("Virtual_Guest::createObject", "held", seconds=130)
+    with in_step(emulator) as driver:
+        made = driver.create("VirtualGuest", "gpu-0", guest("gpu-0"))
+    assert made.outputs["provisionDate"]
+    assert ordered(emulator) == 1
+
+
+@pytest.mark.parametrize(
+    ("late", "trace"),
+    [
+        (["getVirtualGuests"], "billing item [0-9]+ of gpu-0 is open"),
+        (["getVirtualGuests", "getAllTopLevelBillingItems"], "its order [0-9]+ is (APPROVED|COMPLETED)"),
+    ],
+)
+def test_an_order_of_which_the_bill_or_the_list_of_orders_tells_is_waited_for_and_not_repeated(
+    emulator_with, late, trace
+):
+    emulator = emulator_with(clock_rate=100, provisioning_s=5.0)
+    emulator.script("Virtual_Guest::createObject", "lost_reply")
+    for method in late:
+        emulator.script(f"Account::{method}", "stale", seconds=500, times=10_000)
+    with in_step(emulator) as driver:
+        made = driver.create("VirtualGuest", "gpu-0", guest("gpu-0"))
+        assert re.search(f"{trace}, and the account does not show what was ordered", driver.said())
+    assert made.outputs["provisionDate"]
+    assert ordered(emulator) == 1
+
+
+def test_a_guest_that_is_billed_and_never_listed_ends_the_command_and_nothing_more_is_ordered(emulator_with):
+    emulator = emulator_with(clock_rate=100)
+    Onlooker(emulator.config_file).order("gpu-0")
+    emulator.script("Account::getVirtualGuests", "stale", seconds=3600, times=10_000)
+    said = "billing item [0-9]+ of gpu-0 is open. Nothing is ordered a second time while that stands. Ask the vendor"
+    with in_step(emulator) as driver, pytest.raises(Failed, match=said):
+        driver.create("VirtualGuest", "gpu-0", guest("gpu-0"))
+    assert ordered(emulator) == 1
 
 
 def test_an_order_that_never_arrives_ends_with_a_sentence_and_nothing_ordered(over, onlooker):

@@ -18,10 +18,10 @@ from tests.integration.provider_cluster import KEY, guest
 from tests.integration.provider_driver import Driver, Failed
 
 CLOCK_RATE = 60
-TIME_SCALE = 0.05
+TIME_SCALE = 0.02
 SETTLED_REAL_S = SETTLED_S * TIME_SCALE
 LAG_REAL_S = SETTLED_REAL_S - 3
-WAITS = "Waits 10 s, once, until whatever was ordered is in the account's lists"
+WAITS = "Waits 9 s, once, until whatever was ordered is in the account's lists"
 
 
 @dataclass

@@ -66,6 +66,30 @@ def test_an_approved_order_is_built_and_billed_from_then_on(tmp_path):
     assert [line["event"] for line in emulated.history("event") if line["what"] == "order"] == ["ordered", "approved"]
 
 
+def test_an_approved_order_moves_on_to_completed_when_its_guest_is_there(tmp_path):
+    emulated = Emulated(tmp_path)
+    emulated.order()
+    (order,) = emulated.call("Account", "getOrders")
+    assert order["status"] == "APPROVED"
+    emulated.account.clock.step(60)
+    assert emulated.call("Billing_Order", "getObject", identifier=order["id"])["status"] == "APPROVED"
+    seen(emulated, emulated.account.store.orders[order["id"]].guest_ids[0], 30)
+    assert emulated.call("Billing_Order", "getObject", identifier=order["id"])["status"] == "COMPLETED"
+
+
+def test_a_held_order_is_carried_out_after_its_caller_was_sent_away(tmp_path):
+    emulated = Emulated(tmp_path)
+    injector = emulated.account.fault_injector
+    wanted = {"method": "Virtual_Guest::createObject", "kind": "held", "seconds": 130}
+    injector.scripted.append(injector.model.read_scripted(wanted))
+    with pytest.raises(Fault, match="held"):
+        emulated.order()
+    emulated.account.clock.step(120)
+    assert emulated.call("Account", "getVirtualGuests") == []
+    emulated.account.clock.step(20)
+    assert [each["hostname"] for each in emulated.call("Account", "getVirtualGuests")] == ["gpu-0"]
+
+
 def test_a_refused_order_leaves_nothing_but_itself(tmp_path):
     emulated = Emulated(tmp_path, approval="pending")
     guest_id = emulated.order()

@@ -104,6 +104,15 @@ def test_a_lost_answer_to_the_order_of_a_machine_makes_one_machine(team, renter)
     assert team.names("machines") == [f"gpu-0.{renter.owner}.microcluster"]
 
 
+def test_a_machine_that_the_list_shows_late_is_waited_for_as_its_startup_script_names_it(team, renter):
+    net = network(team, renter)
+    team.fault("machines-create", "lost_reply")
+    team.fault("machines-list", "stale", seconds=300, times=10_000)
+    renter.create("Machine", networkId=net)
+    assert any("is assigned to machine" in line for line in renter.said.lines)
+    assert team.names("machines") == [f"gpu-0.{renter.owner}.microcluster"]
+
+
 def test_another_computer_with_the_stacks_keys_adopts_the_machine_and_knows_its_host_key(
     home, team, renter, monkeypatch
 ):

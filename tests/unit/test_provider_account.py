@@ -37,6 +37,13 @@ def test_a_charge_that_is_less_than_its_children_is_added_to_them():
     assert charge(hourlyRecurringFee=1, children=children).per_hour == Decimal("4.5")
 
 
+def test_a_disk_counts_once_whether_it_is_a_child_an_associated_disk_or_both():
+    core, disk = {"id": 1, "hourlyRecurringFee": 3}, {"id": 2, "hourlyRecurringFee": ".56"}
+    only_associated = charge(hourlyRecurringFee=3.9, children=[core], activeAssociatedGuestDiskBillingItems=[disk])
+    both = charge(hourlyRecurringFee=4.46, children=[core, disk], activeAssociatedGuestDiskBillingItems=[disk])
+    assert (only_associated.per_hour, both.per_hour) == (Decimal("4.46"), Decimal("4.46"))
+
+
 @pytest.mark.parametrize(
     ("begun", "dollars"),
     [

@@ -88,11 +88,9 @@ KNOWN = [
     SoftLayer.SoftLayerAPIError("SoftLayer_Exception_Public", "Access Denied. "),
     SoftLayer.SoftLayerAPIError("SoftLayer_Exception_Public", "Invalid username/password"),
     SoftLayer.SoftLayerAPIError(500, "Access Denied. "),
-    SoftLayer.SoftLayerAPIError(404, "Unable to find object with id of '1'."),
     SoftLayer.SoftLayerAPIError(400, "no"),
     SoftLayer.exceptions.InvalidMethodParameters("-32602", "a parameter is missing"),
     SoftLayer.TransportError(403, "403 Client Error"),
-    GONE,
 ]
 UNKNOWN = [
     REFUSED,
@@ -100,6 +98,11 @@ UNKNOWN = [
     SoftLayer.SoftLayerAPIError("SoftLayer_Exception_Order_Unheard_Of", "no"),
     SoftLayer.SoftLayerAPIError(500, "no"),
     SoftLayer.TransportError(408, "408 Client Error"),
+    # The service says so of what an order has just made, too.
+    GONE,
+    SoftLayer.SoftLayerAPIError(404, "Unable to find object with id of '1'."),
+    SoftLayer.SoftLayerAPIError("SoftLayer_Exception_NotReady", "not ready"),
+    SoftLayer.SoftLayerAPIError("SoftLayer_Exception_NotImplemented", "not implemented"),
 ]
 
 

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from providers.softlayer import calls
+from providers.softlayer import calls, guest_order
 from providers.softlayer.account import Account, AccountError
 from providers.softlayer.calls import Api
 from providers.softlayer.credentials import Credentials
@@ -26,6 +26,7 @@ BREAKS = {
     "reset": reset,
     "half an answer": lambda connection: connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n<?xml"),
 }
+MADE = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 11\r\n\r\n" + b'{"id": 101}'
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n" + b'{"id": 7}'
 
 
@@ -84,8 +85,7 @@ def dribble(content: bytes):
     [ANSWER + b" " * 500, b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n<?xml version='1.0'?>" + b" " * 500],
     ids=["in its head", "in its body"],
 )
-def test_an_answer_that_comes_byte_by_byte_ends_with_the_time_of_its_call(tmp_path, monkeypatch, is_tls, content):
-    monkeypatch.setattr(calls, "LONGEST_CALL_S", 2.0)
+def test_an_answer_that_comes_byte_by_byte_ends_with_the_time_of_its_call(tmp_path, is_tls, content):
     head = content.index(b"\r\n\r\n") if b"close" in content else 0
 
     def act(connection) -> None:
@@ -95,13 +95,12 @@ def test_an_answer_that_comes_byte_by_byte_ends_with_the_time_of_its_call(tmp_pa
     with breaking_server(act, tmp_path if is_tls else None) as server:
         began = time.monotonic()
         with pytest.raises(ApiError, match="no whole answer within 2 s") as lost:
-            api(server).once("Virtual_Guest", "createObject", {})
+            api(server, timeout_s=2).once("Virtual_Guest", "createObject", {})
         assert time.monotonic() - began < 15, "the whole answer takes two minutes"
     assert not lost.value.is_refusal
 
 
 def test_nothing_is_sent_once_the_time_of_a_call_is_over(monkeypatch):
-    monkeypatch.setattr(calls, "LONGEST_CALL_S", 1.0)
     look_up = socket.getaddrinfo
 
     def slow(*args, **options):
@@ -110,8 +109,20 @@ def test_nothing_is_sent_once_the_time_of_a_call_is_over(monkeypatch):
 
     monkeypatch.setattr(socket, "getaddrinfo", slow)
     with breaking_server(lambda connection: connection.sendall(ANSWER)) as server, pytest.raises(ApiError):
-        api(server, PATHS[1]).once("Virtual_Guest", "createObject", {})
+        api(server, PATHS[1], timeout_s=1).once("Virtual_Guest", "createObject", {})
     assert server.requests == []
+
+
+def test_an_order_has_more_time_for_its_answer_than_a_read():
+    def answer_late(connection) -> None:
+        time.sleep(1.5)
+        connection.sendall(MADE)
+
+    with breaking_server(answer_late) as server:
+        client = api(server, PATHS[1], timeout_s=1)
+        assert guest_order.send(client, guest_order.Order("Virtual_Guest", "createObject", {})) == "101"
+        with pytest.raises(ApiError, match="no whole answer within 1 s"):
+            client.once("Virtual_Guest", "getObject", id=101)
 
 
 def test_a_call_that_gets_no_turn_in_time_is_not_sent_and_may_be_repeated(monkeypatch):

@@ -14,7 +14,7 @@ from tools.chaos.program import DOMAIN, MARK
 from tools.chaos.stage import Stage, Theatre
 
 SHARE = 0.25
-KINDS = ("error", "lost_call", "lost_reply", "malformed", "slow", "stale", "capacity")
+KINDS = ("error", "lost_call", "lost_reply", "malformed", "slow", "stale", "capacity", "held")
 TLS_KINDS = (*KINDS, "broken_tls")
 SLOW_S = 0.05
 BAD_WORDS = ("Traceback", "This is a bug", "Exception calling application")

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from emulator.softlayer import billing, invoices, users
+from emulator.softlayer import approval, billing, invoices, users
 from emulator.softlayer.account import USER_ID, Account
+from emulator.softlayer.catalog import DISK_CATEGORIES
 from emulator.softlayer.dates import iso
 from emulator.softlayer.objects import goods, guests, places
 from emulator.softlayer.records import BillingItem, Fee, Guest, Order
@@ -91,7 +92,7 @@ def order(account: Account, record: Order) -> View:
             "accountId": account.id,
             "createDate": iso(record.created),
             "modifyDate": iso(record.created),
-            "status": record.status,
+            "status": approval.status_of(account, record),
             "userRecordId": USER_ID,
         },
         {
@@ -192,6 +193,9 @@ def _item_relations(account: Account, item: BillingItem) -> dict[str, Any]:
     return _common_relations(account, item, None) | {
         "children": lambda: children(billing.to_the_end(item)),
         "activeChildren": lambda: children([fee for fee in item.fees if fee.closed is None]),
+        "activeAssociatedGuestDiskBillingItems": lambda: children(
+            [fee for fee in item.fees if fee.closed is None and fee.category in DISK_CATEGORIES[1:]]
+        ),
         # What was replaced is still on the next invoice.
         "nextInvoiceChildren": lambda: children(item.fees),
         "package": lambda: goods.package(account),
