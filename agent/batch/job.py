@@ -6,6 +6,7 @@ The supervisor is a child; this process bears no mark of the run, so that it can
 that nothing is left. It ends the run when the person asks for it (a file), when the queue does (TERM), and before the walltime ends.
 """
 
+import contextlib
 import json
 import os
 import shutil
@@ -15,8 +16,9 @@ import subprocess
 import sys
 import time
 
-from agent import kill_run
+from agent import kill_run, run_snapshot, walltime
 from agent.batch import BEGUN, CHOSEN, ENDED, REQUEST, SECRETS, STOP, commands, grant, records
+from agent.kill_run import STOP_FILE
 from agent.parallel import parallel
 from agent.whole_file import write_whole
 
@@ -30,7 +32,11 @@ REFUSED = 3
 
 
 class Ended(Exception):
-    """The queue ends the job."""
+    """The queue or a person ends the job."""
+
+
+class TimeOver(Exception):
+    """The walltime ends, and the supervisor has not ended the run in time: it was not training yet, or hangs."""
 
 
 def main(folder, life_path):
@@ -44,7 +50,7 @@ def main(folder, life_path):
     if not may_begin(folder, number):
         life.note(ended=time.time())
         return REFUSED
-    code, names = 1, []
+    code, names, is_over = 1, [], False
     try:
         signal.signal(signal.SIGTERM, on_term)
         if os.path.exists(os.path.join(folder, STOP)):
@@ -58,10 +64,14 @@ def main(folder, life_path):
         grant.write(folder, found)
         code = carry_out(folder, request["run"], found, life)
     except Ended:
-        write_whole(os.path.join(folder, "stopped"), "")
+        write_whole(os.path.join(folder, STOP_FILE), "")
+    except TimeOver:
+        is_over = True
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         left = end_everywhere(folder, request["run"], names)
+        if is_over:
+            out_of_time(folder)
         write_whole(os.path.join(folder, ENDED), json.dumps(left))
         remove_secrets(folder)
         life.note(ended=time.time())
@@ -99,8 +109,20 @@ def granted(folder, request, number, names, ends_at):
     return grant.Grant(number, names, [output.split()[-1] for _, output in answers], ends_at)
 
 
-def refuse(folder, sentence):
-    write_whole(os.path.join(folder, "failure.json"), json.dumps({"cause": "queue", "sentence": sentence, "lines": []}))
+def out_of_time(folder):
+    """Say why the run has ended, instead of the supervisor, which has just been ended and takes that for a wish to stop."""
+    with contextlib.suppress(FileNotFoundError):
+        os.remove(os.path.join(folder, STOP_FILE))
+    doing = run_snapshot.text_of(os.path.join(folder, "phase")) or "beginning"
+    refuse(
+        folder,
+        "the walltime ended while the run was in this phase: {}; ask for more time".format(doing),
+        walltime.CAUSE,
+    )
+
+
+def refuse(folder, sentence, cause="queue"):
+    write_whole(os.path.join(folder, "failure.json"), json.dumps({"cause": cause, "sentence": sentence, "lines": []}))
     write_whole(os.path.join(folder, "exit_code"), str(REFUSED) + "\n")
 
 
@@ -110,8 +132,10 @@ def carry_out(folder, run, found, life):
     environment = dict(os.environ, **{kill_run.RUN_VARIABLE: run})
     child = subprocess.Popen(argv, env=environment, stdin=subprocess.DEVNULL, cwd="/")
     while child.poll() is None:
-        if os.path.exists(os.path.join(folder, STOP)) or time.monotonic() > found.ends_at + RESERVE_S / 2:
+        if os.path.exists(os.path.join(folder, STOP)):
             raise Ended()
+        if time.monotonic() > found.ends_at + RESERVE_S / 2:
+            raise TimeOver()
         life.seen()
         time.sleep(LOOK_EVERY_S)
     return child.returncode

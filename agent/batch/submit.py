@@ -9,7 +9,7 @@ import contextlib
 import json
 import os
 
-from agent import run_snapshot
+from agent import run_snapshot, walltime
 from agent.batch import BEGUN, CACHE, CHOSEN, ENDED, GRANTED, REQUEST, STOP, asking, commands, records
 
 SCRIPT, LOG = "job.sh", "batch.log"
@@ -57,6 +57,7 @@ def find_or_submit(folder, lock):
         there = []
     is_new = not there
     if is_new:
+        refuse_in_vain(request, folder)
         for name in OF_AN_ATTEMPT:
             with contextlib.suppress(FileNotFoundError):
                 os.remove(os.path.join(folder, name))
@@ -75,6 +76,21 @@ def find_or_submit(folder, lock):
         if number != chosen:
             asking.asked(commands.delete(number), accept_any=True)
     return {"job": chosen, "new": is_new}
+
+
+def refuse_in_vain(request, folder):
+    """Refuse what has just ended with nothing saved, unless more is asked for: it would end so again."""
+    ended = run_snapshot.text_of(os.path.join(folder, "failure.json"))
+    if not ended or not walltime.saved_nothing(json.loads(ended)):
+        return
+    earlier = [each for each in records.everything() if each["folder"] == folder and each["id"]]
+    last = max(earlier, key=lambda each: each["submitted"]) if earlier else request
+    if request["walltime"] <= last["walltime"] and request["nodes"] <= last["nodes"]:
+        raise asking.QueueError(
+            "job {} of this run had {} nodes for {:.1f} h and nothing was saved in it, so the same again would be in vain; nothing was "
+            "submitted. Give cluster.walltime more (and cluster.queue, where this one grants no more), or let the program save more "
+            "often.".format(last["id"], last["nodes"], last["walltime"] / 3600.0)
+        )
 
 
 def living(request, folder):

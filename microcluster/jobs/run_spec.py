@@ -61,7 +61,7 @@ class RunFolder:
     def ssh(self) -> list[str]:
         """The words that, before an address and a line, run the line on another node."""
         if self.payload.queue:
-            return ["python3", *program(self.path, "batch.step", self.path)[1:]]
+            return program(self.path, "batch.step", self.path)
         return RSH_AGENT.split()
 
     @property

@@ -91,6 +91,7 @@ def _start_queued(login: Host, cluster: ClusterFacts, secrets: Mapping[str, str]
             _refuse_shared(login, cluster, job.number, record)
         elif job.name != name:  # A stack carries one run.
             queue.end(login, job)
+    queue.check_interpreters(login, cluster)
     send_data([login], cluster)
     folder = RunFolder(cluster, word=_ensure_word([login], cluster))
     request = json.dumps(queue.request_of(cluster), sort_keys=True)

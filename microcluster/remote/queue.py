@@ -31,6 +31,20 @@ LEAVE_LIMIT_S = LOCK_TIMEOUT_S + ASKED_S + GONE_S + 2 * ASK_TIMEOUT_S
 READ_RECORDS = (
     f'cd {FOLDER} 2>/dev/null && for file in */*.json; do [ ! -e "$file" ] || {{ cat "$file"; echo; }}; done; true'
 )
+# Prints one line of JSON. Python 2 has no venv: without requirements it needs none.
+INTERPRETERS = """
+lacks='' version=''
+lack() { lacks="$lacks${lacks:+, }\\"$1\\""; }
+python3 -c 'import sys; sys.exit(sys.version_info < (3, 5))' 2>/dev/null || lack 'there is no python3 of 3.5 or newer, which carries out every run'
+if version=$("$1" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null); then
+  case $version in
+    2.*) [ "$2" = none ] || lack "$1 is Python $version, for which job.requirements cannot be installed: leave them out" ;;
+    *) "$1" -c 'import venv' 2>/dev/null || lack "$1 has no module venv" ;;
+  esac
+else lack "there is no $1"
+fi
+echo "{\\"version\\": \\"$version\\", \\"lacks\\": [$lacks]}"
+"""
 WAIT_EVERY_S, LONGEST_WAIT_S = 5.0, 30 * 86400.0
 
 
@@ -69,6 +83,29 @@ def prepare(host: Host, cluster: ClusterFacts) -> None:
         raise RemoteError(
             f"asking {host.facts.name} for {count(queue.nodes, 'node')} of queue {queue.name}: {'; '.join(found)}. Such a job would wait "
             "for ever, so nothing was submitted. Change the cluster section of the stack file."
+        )
+
+
+def check_interpreters(host: Host, cluster: ClusterFacts) -> None:
+    """Refuse a run whose interpreter, or the agent's, is not there with the modules, before anything is submitted.
+
+    Raises:
+        RemoteError: with every reason.
+    """
+    job = cluster.job
+    assert job
+    python, needs = getattr(job, "python", None) or "python3", "pip" if getattr(job, "requirements", ()) else "none"
+    found = _answer(host, inside(host, ("sh", "-c", INTERPRETERS, "interpreters", python, needs)))
+    version, lacks = str(found["version"]), list(found["lacks"])
+    if version.startswith("2") and job.preflight == "run":
+        lacks.append(
+            f"{python} is Python {version}, with which the preflight on every rank cannot run: give job.preflight: 'skip: Python 2'"
+        )
+    if lacks:
+        modules = ", ".join(cluster.queue.modules if cluster.queue else ()) or "no module"
+        raise RemoteError(
+            f"asking {host.facts.name} for Python with {modules} loaded: {'; '.join(lacks)}. Nothing was submitted. Change job.python or "
+            "cluster.modules."
         )
 
 

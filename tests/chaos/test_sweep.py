@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from tools.chaos import cli, faults, kill, loss, paperspace, second
+from tools.chaos import cli, faults, kill, loss, paperspace, queue, second
 from tools.chaos.engine import Verb
 from tools.chaos.kill import Blow, Target
 from tools.chaos.wire import Moment
@@ -16,8 +16,8 @@ pytestmark = pytest.mark.timeout(840)  # The first test waits for all runs of th
 
 @pytest.mark.parametrize(
     "sweep",
-    [kill, loss, faults, cli, second, paperspace],
-    ids=["kill", "loss", "faults", "command line", "second account", "paperspace"],
+    [kill, loss, faults, cli, second, paperspace, queue],
+    ids=["kill", "loss", "faults", "command line", "second account", "paperspace", "queue"],
 )
 def test_whatever_happens_account_bill_and_state_are_as_wanted_in_the_end(runs, sweep):
     of_sweep = [run for run in runs if isinstance(run.case, sweep.Case)]

@@ -222,7 +222,8 @@ def test_the_receipt_counts_the_node_hours_of_every_submission(site):
 def test_gradients_are_compressed_by_the_older_mxnet_that_a_module_of_the_site_brings(site):
     compressed = {"mxnetVersion": "1.6.0", "gcType": "2bit", "lr": 0.02, "arguments": "--loss ce"}
     # The preflight ends a run that finds another version than the stack file's.
-    facts = facts_of(site.folder, "mxnet/1.6.0", **compressed, maxSteps=40, preflight="run")
+    short = facts_of(site.folder, "mxnet/1.6.0", **compressed, maxSteps=40, preflight="run")
+    facts = replace(short, queue=replace(short.queue, walltime_s=900))
     for verb in ("check-queue", "start-job"):
         code, output = site.step(verb, facts)
         assert code == 0, output

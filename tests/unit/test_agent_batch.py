@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -237,6 +238,28 @@ def test_a_number_that_the_site_gives_out_again_is_not_the_old_job(queue):
     assert records.record_of(commands.Job("100", MINE, "me", "Q", "gpu"), records.everything()) is None
 
 
+def ended_in_vain(queue: PlayedQueue, sentence: str) -> None:
+    submitted(queue)
+    queue.has(f"100 {MINE} C gpu")
+    (queue.folder / "failure.json").write_text(json.dumps({"cause": "walltime", "sentence": sentence, "lines": []}))
+
+
+def test_a_walltime_in_which_nothing_was_saved_is_not_asked_for_again(queue):
+    ended_in_vain(queue, Walltime(0.0, 0.0).verdict(1.0, None))
+    with pytest.raises(asking.QueueError, match="job 100 of this run had 2 nodes for 2.0 h and nothing was saved"):
+        submitted(queue)
+    (queue.folder / "request.json").write_text(json.dumps({**REQUEST, "walltime": 7201}))
+    assert submitted(queue)["new"]
+
+
+def test_a_walltime_in_which_a_checkpoint_was_saved_is_asked_for_again(queue):
+    earlier = Walltime(100.0, 0.0)
+    earlier.verdict(0.0, None)
+    earlier.verdict(70.0, 5)
+    ended_in_vain(queue, earlier.verdict(101.0, 5))
+    assert submitted(queue)["new"]
+
+
 def begun(queue: PlayedQueue, number: str) -> tuple[int, dict]:
     """Run the script of a job as the queue does; return its exit code and the last life that was written down."""
     environment = {**os.environ, "PBS_JOBID": f"{number}.master", "PBS_NODEFILE": "/nowhere"}
@@ -295,6 +318,24 @@ def test_a_step_of_the_clock_does_not_move_the_end_of_the_walltime(queue, monkey
     monkeypatch.setattr(job, "LOOK_EVERY_S", 0.01)
     monkeypatch.setattr(job.subprocess, "Popen", lambda *_, **__: Child())
     assert job.carry_out(str(queue.folder), "r", found, Alive()) == 0
+
+
+def test_a_walltime_that_ends_before_the_training_is_named_as_the_cause(with_agent, monkeypatch):
+    folder = with_agent.folder
+    (folder / "phase").write_text("preparing")
+    (folder / "life").write_text(json.dumps({"id": "100", "name": MINE, "started": time.time() - 7300}))
+    (folder / "nodes").write_text("sn01\nsn02\n")
+    monkeypatch.setenv("PBS_JOBID", "100.master")
+    monkeypatch.setenv("PBS_NODEFILE", str(folder / "nodes"))
+    monkeypatch.setattr(job, "on_node", lambda *words: (0, "10.0.0.1"))
+    monkeypatch.setattr(job.kill_run, "end", lambda *words: ([], []))
+    monkeypatch.setattr(job.subprocess, "Popen", lambda *_, **__: Child())
+    before = signal.getsignal(signal.SIGTERM)
+    job.main(str(folder), str(folder / "life"))
+    signal.signal(signal.SIGTERM, before)
+    failure = json.loads((folder / "failure.json").read_text())
+    assert (failure["cause"], "in this phase: preparing" in failure["sentence"]) == ("walltime", True)
+    assert not (folder / "stopped").exists()
 
 
 class Child:

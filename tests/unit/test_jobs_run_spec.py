@@ -254,7 +254,7 @@ def test_the_run_folder_holds_everything_the_supervisor_reads():
     assert resume["argv"][-1] == "--continue_learning"
     words = "/data/runs/abcdef012345/ranks_ended.jsonl"
     assert start["argv"][-9:-3] == [
-        "python",
+        "python3",
         "/data/runs/abcdef012345/agent",
         "rank_wrapper",
         words,

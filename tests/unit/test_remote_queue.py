@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -196,3 +197,52 @@ def test_a_node_that_ends_its_processes_does_not_mark_the_one_folder_of_the_run_
     assert values["shared"] == f"{folder.path}/logdir"
     assert values["ssh"][-2:] == ["batch.step", folder.path]
     assert values["addresses"] == ["{node-0}", "{node-1}"]
+
+
+class Here(Site):
+    """A login host whose shell is this computer's, with these programs first in its path."""
+
+    def __init__(self, folder: Path, **programs: str) -> None:
+        self.folder = folder
+        for name, text in programs.items():
+            (folder / name.replace("_", ".")).write_text(f"#!/bin/sh\n{text}\n")
+            (folder / name.replace("_", ".")).chmod(0o755)
+
+    def run(self, argv, **options) -> Completed:
+        environment = {"HOME": str(self.folder), "PATH": f"{self.folder}:/usr/bin:/bin"}
+        # Without -l, which would set the path anew.
+        words = [word for word in argv if word != "-l"]
+        done = subprocess.run(words, env=environment, capture_output=True, text=True, check=True)
+        return Completed(done.returncode, done.stdout, done.stderr)
+
+
+def of_python(python: str | None, **changed: object) -> ClusterFacts:
+    job = replace(job_of(parsed()), python=python, **changed)
+    return replace(facts(modules=("anaconda/2",)), job=job)
+
+
+OLD = "echo 2.7"
+
+
+@pytest.mark.parametrize(
+    ("programs", "wanted", "reason"),
+    [
+        ({"python3": "exit 1"}, of_python("python3"), "there is no python3 of 3.5 or newer.*there is no python3"),
+        ({}, of_python("python2.7"), "with anaconda/2 loaded: there is no python2.7"),
+        ({"python2_7": OLD}, of_python("python2.7"), "python2.7 is Python 2.7, with which the preflight"),
+        (
+            {"python2_7": OLD},
+            of_python("python2.7", requirements=("numpy==1.16.0",)),
+            "requirements cannot be installed",
+        ),
+    ],
+)
+def test_an_interpreter_that_cannot_do_what_a_run_needs_is_a_sentence_before_it_is_submitted(
+    tmp_path, programs, wanted, reason
+):
+    with pytest.raises(RemoteError, match=f"(?s){reason}.*Nothing was submitted"):
+        queue.check_interpreters(Here(tmp_path, **programs), wanted)
+
+
+def test_a_sites_python_2_is_accepted_without_requirements_and_without_the_preflight(tmp_path):
+    queue.check_interpreters(Here(tmp_path, python2_7=OLD), of_python("python2.7", preflight="skip: Python 2"))

@@ -21,6 +21,7 @@ from tools.chaos.wire import Wire
 from tools.chaos.zygote import Zygote
 
 HOUR_S = 3600
+QUEUE_COMMANDS = "tools.chaos.queue"
 READS = ("get", "is", "verify", "generateOrderTemplate", "find", "check")
 
 
@@ -32,12 +33,19 @@ class Theatre:
         self.server = AccountServer()
         self._folder = tempfile.TemporaryDirectory(prefix="microcluster-chaos-")
         self._copy: Copy | None = None
+        self._queue_commands: Zygote | None = None
 
     def copy(self) -> Copy:
         """Make a copy of the project, or return the one that is there."""
         if self._copy is None:
             self._copy = Copy(Path(self._folder.name))
         return self._copy
+
+    @property
+    def queue_commands(self) -> Zygote:
+        """The fork server of commands before a queue."""
+        self._queue_commands = self._queue_commands or Zygote(QUEUE_COMMANDS)
+        return self._queue_commands
 
     @contextmanager
     def stage(self, program: Program | None = None, **settings: Any) -> Iterator[Stage]:
@@ -52,7 +60,8 @@ class Theatre:
     def close(self) -> None:
         """End both."""
         self.server.close()
-        self.zygote.close()
+        for each in filter(None, (self.zygote, self._queue_commands)):
+            each.close()
         self._folder.cleanup()
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from random import Random
 
-from tools.chaos import cli, faults, kill, loss, paperspace, second
+from tools.chaos import cli, faults, kill, loss, paperspace, queue, second
 from tools.chaos.campaign import Case
 from tools.chaos.engine import Verb
 from tools.chaos.stage import Theatre
@@ -22,9 +22,10 @@ class Size:
     command_lines: int
     seconds: int
     of_paperspace: int
+    queued: int
 
 
-SAMPLE = Size(kills=110, losses=16, faulty=40, command_lines=5, seconds=80, of_paperspace=16)
+SAMPLE = Size(kills=110, losses=16, faulty=40, command_lines=5, seconds=80, of_paperspace=16, queued=8)
 FAULT_CASES = 500
 LIST = 100_000
 MANY = dict.fromkeys(Verb, 200)
@@ -44,11 +45,12 @@ class Sweep:
     """The second account's."""
     of_paperspace: dict[int, paperspace.Case]
     """Paperspace's."""
+    queued: dict[int, queue.Case]
 
     def whole(self) -> dict[int, Case]:
         """All cases; the slow ones come first, so that no worker is left alone with one at the end."""
         chance = Random(self.seed)
-        quick = {**self.kills, **self.losses, **self.faulty, **self.seconds, **self.of_paperspace}
+        quick = {**self.kills, **self.losses, **self.faulty, **self.seconds, **self.of_paperspace, **self.queued}
         return {**self.command_lines, **{number: quick[number] for number in chance.sample(list(quick), len(quick))}}
 
     def sample(self, size: Size = SAMPLE) -> dict[int, Case]:
@@ -62,6 +64,7 @@ class Sweep:
             (self.faulty, size.faulty),
             (self.seconds, size.seconds),
             (self.of_paperspace, size.of_paperspace),
+            (self.queued, size.queued),
         ):
             drawn |= {number: cases[number] for number in chance.sample(list(cases), count)}
         return drawn | {numbers[case]: case for case in kill.sample(list(self.kills.values()), self.seed, size.kills)}
@@ -88,6 +91,7 @@ def laid_out(seed: int, calls: Mapping[Verb, int] = MANY, calls_of_cli: Mapping[
         _numbered(3, [cli.cases(verb, count, seed) for verb, count in calls_of_cli.items()]),
         _numbered(4, [second.cases(seed)]),
         _numbered(5, [paperspace.cases(seed)]),
+        _numbered(6, [queue.cases(seed)]),
     )
 
 

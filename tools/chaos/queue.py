@@ -1,0 +1,276 @@
+"""The queue's sweep: submitting and leaving, killed before, during and after each command of a queue that takes its time.
+
+Real commands of microcluster and the real agent run on this computer as on a login host, with a queue of real processes
+(`played_queue.py`); only what a job's supervisor does is played, and who else uses the queue.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pwd
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from pathlib import Path
+from random import Random
+
+from agent.batch.records import SEEN_EVERY_S
+from agent.kill_run import find
+from microcluster.jobs.cluster_facts import ClusterFacts, Host
+from microcluster.jobs.torchrun import KIND
+from microcluster.jobs.values import Queue
+from microcluster.remote import job as remote_job
+from microcluster.remote import queue, steps
+from microcluster.remote.errors import CommandError, Completed
+from providers.pbs import backend
+from providers.rental.owner_mark import Owner
+from tools.chaos import played_queue
+from tools.chaos.checker import Verdict
+from tools.chaos.engine import Verb
+from tools.chaos.stage import Theatre
+
+STACK, MARK = "chaos", "1f3a9c42"
+CALLS = {Verb.UP: 6, Verb.DESTROY: 7}
+"""Commands of the queue in a clean command; a strike at a later one kills nobody."""
+QSUB = 4
+"""The call of an up that submits; the others list."""
+MOMENTS, WHO, FAULTS = ("before", "during", "after"), ("client", "both"), ("twice", "lost", "requeue", "forced")
+LIMIT_S, SETTLES_S, TOLERANCE_S = 120.0, 15.0, 5.0
+WALLTIME_S = 3600
+SUPERVISOR = """import os, sys, time
+from agent.whole_file import write_whole
+def main(verb, folder):
+    with open(os.path.join(folder, "carried_out"), "a") as file:
+        file.write(os.environ["PBS_JOBID"].split(".")[0] + "\\n")
+    write_whole(os.path.join(folder, "phase"), "training")
+    time.sleep(600)
+"""
+"""What stands for a training: it goes on until it is ended."""
+
+
+class Login:
+    """This computer as the login host of a site: what `Host` is elsewhere, without ssh."""
+
+    facts = Host("login", "", "127.0.0.1", "127.0.0.1", "")
+    address = "127.0.0.1"
+
+    def __init__(self, folder: Path) -> None:
+        self.user = pwd.getpwuid(os.getuid()).pw_name
+        self.environment = {
+            **{"HOME": str(folder / "home"), "PLAYED_QUEUE": str(folder / "queue")},
+            **{"PATH": f"{folder / 'queue' / 'bin'}:{os.environ['PATH']}"},
+        }
+
+    def __str__(self) -> str:
+        return "login"
+
+    def connect(self) -> None:
+        """There is nothing to connect."""
+
+    def run(
+        self, argv: Sequence[str], *, stdin: str = "", timeout_s: float = LIMIT_S, accept: Sequence[int] = (0,)
+    ) -> Completed:
+        """Run a command in a session of its own, which goes on when the caller is gone."""
+        child = subprocess.Popen(
+            argv, env=self.environment, text=True, start_new_session=True, stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+        out, errors = child.communicate(stdin, timeout_s)
+        done = Completed(child.returncode, out, errors)
+        if done.exit_code not in accept:
+            raise CommandError("login", argv, done)
+        return done
+
+
+def main(arguments: list[str]) -> int:
+    """Carry out one command in a process of its own; print why it failed, or an empty line."""
+    verb, folder = Verb(arguments[0]), Path(arguments[1])
+    (folder / "queue" / "client").write_text(str(os.getpid()))
+    login, cluster = Login(folder), ClusterFacts.from_json((folder / "facts.json").read_text())
+    queue.WAIT_EVERY_S, place = 0.2, remote_job.place
+    remote_job.SHIPPED = tuple(path for path in remote_job.SHIPPED if path.name != "supervisor.py")
+    remote_job.place = lambda host, where, texts: place(host, where, {"agent/supervisor.py": SUPERVISOR, **texts})
+    why = ""
+    try:
+        if verb is Verb.UP:
+            remote_job.start_job([login], cluster)
+        else:
+            with contextlib.suppress(Exception):  # As `fab step.stop-job`, which never blocks what comes after it.
+                remote_job.stop_job([login], cluster)
+            steps.leave_queue(login, cluster)
+    except Exception as error:  # noqa: BLE001 - the campaign judges
+        why = f"{type(error).__name__}: {error}"
+    print(why.replace("\n", " | "), flush=True)
+    return 0
+
+
+@dataclass(frozen=True)
+class Case:
+    """One run: a command that is killed at a call of the queue, then one that has to reach its goal."""
+
+    verb: Verb
+    number: int
+    moment: str
+    who: str
+    then: Verb
+    fault: str
+    seed: int
+
+    def play(self, theatre: Theatre) -> Verdict:
+        """Play it in a folder of its own."""
+        verdict = Verdict()
+        with tempfile.TemporaryDirectory(prefix="microcluster-chaos-") as folder:
+            site = _Site(self, theatre, Path(folder), verdict)
+            try:
+                site.play()
+            finally:
+                site.close()
+        return verdict
+
+    def __str__(self) -> str:
+        killed = f"killed {self.moment} call {self.number} of the queue ({self.who})"
+        return f"queue: {self.verb} {killed}; then {self.then}; fault {self.fault or 'none'}; seed {self.seed}"
+
+
+@dataclass
+class _Site:
+    case: Case
+    theatre: Theatre
+    folder: Path
+    verdict: Verdict
+    facts: ClusterFacts = field(init=False)
+
+    def __post_init__(self) -> None:
+        bin_folder, home = self.folder / "queue" / "bin", self.folder / "home"
+        for each in (bin_folder, home, self.folder / "queue" / "jobs"):
+            each.mkdir(parents=True)
+        for name in ("qstat", "qsub", "qdel", "pbsdsh"):
+            line = f'exec {sys.executable} -S -E {played_queue.__file__} {name} "$@"'
+            (bin_folder / name).write_text(f"#!/bin/sh\n{line}\n")
+            (bin_folder / name).chmod(0o755)
+        # A login shell forgets the path that it was given.
+        (home / ".bash_profile").write_text(f"export PATH={bin_folder}:{os.environ['PATH']}\n")
+        run = f"{Random(self.case.seed).randrange(16**12):012x}"
+        asked = Queue("gpu", 1, 1, WALLTIME_S, ())
+        job = KIND.facts(kind="torchrun", max_steps=10, script="train.py", checkpoints=r"(?P<step>\d+)")
+        self.facts = ClusterFacts(
+            *(STACK, MARK, (Host("gpu-0", "", "", "", ""),)),
+            **{"queue": asked, "mount_point": str(self.folder / "site"), "interface": "lo", "job": job, "run": run},
+        )
+        (self.folder / "facts.json").write_text(self.facts.to_json())
+
+    def play(self) -> None:
+        """Strike one command, run the next ones, and judge."""
+        case, stranger = self.case, self.folder / "queue" / "jobs" / "100"
+        stranger.mkdir()
+        name = queue.job_name(MARK, str(self.facts.run))
+        (stranger / "facts").write_text(json.dumps({"name": name, "user": played_queue.STRANGER}))
+        (stranger / "state").write_text("R")
+        if case.verb is Verb.DESTROY:
+            self._succeeds(Verb.UP)
+        (self.folder / "queue" / "fault").write_text(case.fault)
+        self._run(case.verb, strike=True)
+        self._succeeds(case.then)
+        (self.folder / "queue" / "fault").write_text("")
+        if case.then is Verb.UP:
+            self._succeeds(Verb.UP)
+            self._settles(1)
+            self._succeeds(Verb.DESTROY)
+        self._settles(0)
+        self._judge()
+        if (stranger / "state").read_text() != "R":
+            self.verdict.orphans.append("a stranger's job of the same name was deleted")
+
+    def close(self) -> None:
+        """End whatever a job has left."""
+        for job in self._jobs():
+            played_queue.signal_group(job, signal.SIGKILL)
+        for pid, _ in find("only", str(self.facts.run)):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+    def _run(self, verb: Verb, *, strike: bool = False) -> str:
+        case, place = self.case, self.folder / "queue"
+        (place / "calls").write_text("0")
+        blow = {"number": case.number, "moment": case.moment, "who": case.who} if strike else {}
+        (place / "strike").write_text(json.dumps(blow))
+        environment = {"HOME": str(self.folder / "home")}
+        process = self.theatre.queue_commands.fork([str(verb), str(self.folder)], environment, self.folder / "log")
+        try:
+            ended = process.ended(LIMIT_S)
+            return process.first_line(1).strip() if ended else f"{verb} did not end in {LIMIT_S:g} s"
+        finally:
+            process.signal(signal.SIGKILL)
+            process.release()
+
+    def _succeeds(self, verb: Verb) -> None:
+        failure = self._run(verb)
+        self.verdict.prompts += [f"{verb} failed: {failure}"] if failure else []
+
+    def _settles(self, wanted: int) -> None:
+        """Wait until so many jobs of ours live, and no more: one that came late ends itself."""
+        deadline = time.monotonic() + SETTLES_S
+        while len(found := self._living()) != wanted and time.monotonic() < deadline:
+            time.sleep(0.1)
+        if len(found) > wanted:
+            kind = self.verdict.duplicates if wanted else self.verdict.orphans
+            kind.append(f"jobs {found} live where {wanted} should")
+        elif len(found) < wanted and not self.case.fault:
+            self.verdict.orphans.append("no job lives after an up")
+
+    def _jobs(self) -> list[Path]:
+        return [job for job in (self.folder / "queue" / "jobs").iterdir() if job.name != "100"]
+
+    def _living(self) -> list[str]:
+        return [job.name for job in self._jobs() if played_queue.text(job / "state") in "QR"]
+
+    def _judge(self) -> None:
+        """Compare with what the queue itself has seen: who carried out the run, what is left, and every node hour."""
+        run_folder = Path(self.facts.mount_point) / "runs" / str(self.facts.run)
+        numbers = played_queue.text(run_folder / "carried_out").split()
+        self.verdict.duplicates += [
+            f"job {each} carried the run out twice" for each in set(numbers) if numbers.count(each) > 1
+        ]
+        self.verdict.orphans += [f"process {pid} of the run is left" for pid, _ in find("only", str(self.facts.run))]
+        used = {
+            job.name: [json.loads(line) for line in played_queue.text(job / "lives").splitlines()]
+            for job in self._jobs()
+        }
+        # A queue that accepts a job twice by itself lets the second one begin, which ends itself.
+        lives = sorted(life[:2] for each in used.values() for life in each) if self.case.fault != "twice" else []
+        for (_, ended), (began, _) in zip(lives, lives[1:], strict=False):
+            self.verdict.duplicates += ["two jobs of the run ran at once"] if began < ended else []
+        charges = backend.Queue(Login(self.folder)).charges(Owner(STACK, MARK))
+        for number, begun in used.items():
+            shown = [each for each in charges if each.id == number]
+            hours = sorted(float(each.so_far) * 3600 for each in shown)
+            real = sorted(ended - began for began, ended, _ in begun)
+            if any(each.is_open for each in shown):
+                self.verdict.wrong_dollars.append(f"job {number} is over and still open on the receipt")
+            # A life of an instant may end before its shell has written a word.
+            real = real[max(0, len([each for each in real if each < 1]) and len(real) - len(hours)) :]
+            killed = any(code < 0 or code > 128 for _, _, code in begun)
+            allowed = TOLERANCE_S + (SEEN_EVERY_S if killed else 0)
+            if len(hours) != len(real) or any(abs(a - b) > allowed for a, b in zip(hours, real, strict=True)):
+                self.verdict.wrong_dollars.append(f"job {number} used {real} s, the receipt says {hours} s")
+
+
+def cases(seed: int) -> Iterator[Case]:
+    """List each call of each command, struck at each moment; the qsub in every way; then what the queue does by itself."""
+    chance = Random(seed)
+    calls = [(verb, number) for verb, last in CALLS.items() for number in range(1, last + 1)]
+    every = [(*call, moment, chance.choice(WHO), chance.choice(list(Verb)), "") for call in calls for moment in MOMENTS]
+    every += [(Verb.UP, QSUB, *ways, "") for ways in product(MOMENTS, WHO, Verb)]
+    for fault, then in product(FAULTS, Verb):
+        every.append(
+            (Verb.UP, chance.randint(1, CALLS[Verb.UP]), chance.choice(MOMENTS), chance.choice(WHO), then, fault)
+        )
+    for place, case in enumerate(every):
+        yield Case(*case, seed * 1000 + place)
