@@ -24,7 +24,6 @@ def down(home: Home, stack: str) -> int:
     crash.repair(home, stack, "make down", stages)
     emulator = stacks.emulator_of(stack, home)
     with alone_on(stack, "make down", home):
-        pulumi_install.ensure_any(home, stages)
         held = pulumi_state.known(stack, home)
         account = emulated_account.rented(emulator, home) if emulator else None
         of = stacks.account_of(stack)
@@ -32,6 +31,12 @@ def down(home: Home, stack: str) -> int:
         billed = bool(held.held or (no_key is None if account is None else not account.nothing))
         if not (held.resources or billed or (account and account.running)):
             return _nothing_here(home, stack, no_key)
+        if no_key and held.held:
+            raise SetupError(
+                f"Nothing was canceled, and what stack {stack} holds ({count(len(held.held), 'resource')}) may be billed: {no_key} "
+                f"Then `make down STACK={stack}` again."
+            )
+        pulumi_install.ensure_any(home, stages)
         is_asked = billed or bool(held.resources and not no_key)  # A queue's job is a step of Pulumi's own.
         if emulator and is_asked:
             emulated_account.answer(emulator, home, stages)

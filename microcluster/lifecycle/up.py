@@ -6,10 +6,10 @@ import os
 
 from microcluster.accounts.registry import account_of
 from microcluster.home import Home
-from microcluster.lifecycle import commands, crash, emulated_account, pulumi_state, stacks, unsaved_work
+from microcluster.lifecycle import accounts, commands, crash, emulated_account, pulumi_state, stacks, unsaved_work
 from microcluster.lifecycle.locks import alone_on
 from microcluster.setup import pulumi_install
-from microcluster.setup.errors import INTERRUPTED, SetupError
+from microcluster.setup.errors import INTERRUPTED, MISTAKE, SetupError
 from microcluster.setup.progress import Stages, say
 
 UPDATE_INTERRUPTED = (
@@ -23,6 +23,7 @@ def up(home: Home, stack: str) -> int:
     """Bring ``stack`` up; it can be repeated and interrupted at any point."""
     stages = Stages()
     stacks.check(stack, ordering=True)
+    _check_key(home, stack)
     crash.repair(home, stack, "make up", stages)
     with alone_on(stack, "make up", home):
         prepare_account(home, stack, stages)
@@ -58,6 +59,14 @@ def preview(home: Home, stack: str) -> int:
         raise SetupError("The preview failed for the reason above; nothing was ordered.")
     say(f"Next: `make up STACK={stack}` rents this.")
     return 0
+
+
+def _check_key(home: Home, stack: str) -> None:
+    """Refuse before the engine starts where there is no key; an emulated account writes its own."""
+    of = stacks.account_of(stack)
+    missing = None if stacks.emulator_of(stack, home) else accounts.why_no_key(of.name, of.config_file)
+    if missing:
+        raise SetupError(f"Nothing was ordered: {missing} Then `make up STACK={stack}` again.", MISTAKE)
 
 
 def _update(home: Home, stack: str) -> int:

@@ -15,7 +15,7 @@ import pytest
 
 from microcluster import config
 from microcluster.home import Home
-from microcluster.lifecycle import crash, locks, stacks, up
+from microcluster.lifecycle import crash, down, locks, pulumi_state, stacks, up
 from microcluster.lifecycle.down import has_machines
 from microcluster.lifecycle.emulated_account import Emulated, Rented, parse_status
 from microcluster.lifecycle.locks import alone_on
@@ -51,6 +51,46 @@ def test_a_credentials_file_of_a_real_account_is_not_taken_for_an_emulator(tmp_p
     monkeypatch.setattr(config, "STACKS", tmp_path)
     (tmp_path / "Pulumi.team.yaml").write_text("config: {'softlayer:configFile': ~/.softlayer-team}")
     assert stacks.emulator_of("team", home(tmp_path)) is None
+
+
+@pytest.fixture
+def without_key(tmp_path: Path, monkeypatch) -> Home:
+    """Stacks of real accounts that could be ordered, no key of an account, and an engine that must not be asked for."""
+    (tmp_path / "stacks").mkdir()
+    for name in ("p100", "paperspace"):
+        text = (config.STACKS / f"Pulumi.{name}.yaml").read_text()
+        (tmp_path / "stacks" / f"Pulumi.{name}.yaml").write_text(text.replace("203.0.113.7", "11.0.0.7"))
+    monkeypatch.setattr(config, "STACKS", tmp_path / "stacks")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr("microcluster.setup.pulumi_install.ensure", None)
+    monkeypatch.setattr("microcluster.setup.pulumi_install.ensure_any", None)
+    return home(tmp_path / "home")
+
+
+@pytest.mark.parametrize(("stack", "variable"), [("p100", "SL_API_KEY"), ("paperspace", "PAPERSPACE_API_KEY")])
+def test_an_up_without_a_key_is_refused_before_the_engine_starts_and_leaves_nothing_behind(
+    without_key, stack, variable
+) -> None:
+    with pytest.raises(
+        SetupError, match=f"Nothing was ordered: .*{variable}.* Then `make up STACK={stack}` again"
+    ) as refused:
+        up.up(without_key, stack)
+    assert refused.value.exit_code == MISTAKE
+    assert not list(without_key.keys.glob("*")) and pulumi_state.known(stack, without_key) == NOTHING
+
+
+@pytest.mark.parametrize(
+    ("stack", "kind"), [("p100", "softlayer:index:VirtualGuest"), ("paperspace", "paperspace:index:Machine")]
+)
+def test_a_down_without_a_key_says_at_once_that_what_the_state_holds_may_be_billed(without_key, stack, kind) -> None:
+    machine = {"urn": f"urn:pulumi:{stack}::microcluster::{kind}::gpu-0", "type": kind, "custom": True, "id": "101"}
+    state = pulumi_state.path_of(stack, without_key)
+    state.parent.mkdir(parents=True)
+    state.write_text(json.dumps({"version": 3, "checkpoint": {"latest": {"resources": [machine]}}}))
+    before = state.read_text()
+    with pytest.raises(SetupError, match="Nothing was canceled, .*1 resource. may be billed: .*API_KEY.* `make down"):
+        down.down(without_key, stack)
+    assert state.read_text() == before
 
 
 def test_a_broken_stack_file_is_the_persons_mistake_also_where_only_its_account_is_looked_up(
