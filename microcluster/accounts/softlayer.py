@@ -46,7 +46,7 @@ class SoftLayer(AccountKind):
     key_setting = "configFile"
     key_setting_meaning = (
         "the client's usual sources",
-        "file with user, key and endpoint, in the official client's format",
+        "file with user, key and endpoint, in the official client's format, readable by you alone",
     )
     credentials = ("apiKey", "api_key", "key", "password", "username", "token", "secret")
     credentials_advice = (
