@@ -151,6 +151,18 @@ def test_an_interpreter_that_cannot_do_is_said_with_its_name(tmp_path: Path, pyt
     assert not (tmp_path / "environment/ready").exists()
 
 
+def test_python_2_is_taken_as_it_is_with_the_packages_that_it_brings(tmp_path: Path) -> None:
+    python = tmp_path / "python2.7"
+    python.write_text('#!/bin/sh\ncase "$2" in *"version_info[0] != 2"*) exit 0 ;; *) exit 1 ;; esac\n')
+    python.chmod(0o755)
+    job = replace(launched().payload.job, python="python2.7")
+    text = kind_of("mxnet").environment(job, str(tmp_path / "environment"), str(tmp_path / "program"))
+    path = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    subprocess.run(["sh", "-c", text], check=True, env=path)
+    assert (tmp_path / "environment/bin/python").resolve() == python
+    assert (tmp_path / "environment/ready").exists()
+
+
 def test_what_a_known_image_lacks_is_said_before_anything_is_ordered() -> None:
     with pytest.raises(config.ConfigError) as refused:
         launched(python="python3.9")
