@@ -50,13 +50,15 @@ class Verdict:
     """What is billed or left and not wanted, what is wanted and missing, what is another's and was touched."""
     duplicates: list[str] = field(default_factory=list)
     wrong_dollars: list[str] = field(default_factory=list)
+    wrong_hours: list[str] = field(default_factory=list)
+    """Node hours of a queue, where nothing is sold."""
     prompts: list[str] = field(default_factory=list)
     """Where a person was needed: a question, a command that never ends, or one that does not go on by itself."""
 
     @property
     def breaches(self) -> list[str]:
         """All of them."""
-        return self.orphans + self.duplicates + self.wrong_dollars + self.prompts
+        return self.orphans + self.duplicates + self.wrong_dollars + self.wrong_hours + self.prompts
 
     def add(self, other: Verdict) -> None:
         """Take over another verdict's breaches, each once."""

@@ -42,7 +42,7 @@ CALLS = {Verb.UP: 6, Verb.DESTROY: 7}
 QSUB = 4
 """The call of an up that submits; the others list."""
 MOMENTS, WHO, FAULTS = ("before", "during", "after"), ("client", "both"), ("twice", "lost", "requeue", "forced")
-LIMIT_S, SETTLES_S, TOLERANCE_S = 120.0, 15.0, 5.0
+LIMIT_S, SETTLES_S, TOLERANCE_S, INSTANT_S = 240.0, 60.0, 20.0, 3.0
 WALLTIME_S = 3600
 SUPERVISOR = """import os, sys, time
 from agent.whole_file import write_whole
@@ -253,13 +253,13 @@ class _Site:
             hours = sorted(float(each.so_far) * 3600 for each in shown)
             real = sorted(ended - began for began, ended, _ in begun)
             if any(each.is_open for each in shown):
-                self.verdict.wrong_dollars.append(f"job {number} is over and still open on the receipt")
-            # A life of an instant may end before its shell has written a word.
-            real = real[max(0, len([each for each in real if each < 1]) and len(real) - len(hours)) :]
+                self.verdict.wrong_hours.append(f"job {number} is over and still open on the receipt")
+            if len(hours) < len(real):  # A life of an instant may end before its shell has written a word.
+                real = [each for each in real if each > INSTANT_S]
             killed = any(code < 0 or code > 128 for _, _, code in begun)
             allowed = TOLERANCE_S + (SEEN_EVERY_S if killed else 0)
             if len(hours) != len(real) or any(abs(a - b) > allowed for a, b in zip(hours, real, strict=True)):
-                self.verdict.wrong_dollars.append(f"job {number} used {real} s, the receipt says {hours} s")
+                self.verdict.wrong_hours.append(f"job {number} used {real} s, the receipt says {hours} s")
 
 
 def cases(seed: int) -> Iterator[Case]:

@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass, field
 
 from tools.chaos.campaign import Played
+from tools.chaos.checker import Verdict
 
 FAILED = 1
 TELL_EVERY_S = 30.0
@@ -19,9 +20,7 @@ class Report:
     seed: int
     planned: int
     runs: int = 0
-    counts: dict[str, int] = field(
-        default_factory=lambda: dict.fromkeys(("orphans", "duplicates", "wrong_dollars", "prompts"), 0)
-    )
+    counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(vars(Verdict()), 0))
     broken: list[int] = field(default_factory=list)
     began: float = field(default_factory=time.monotonic)
     _told: float = field(default_factory=time.monotonic)
