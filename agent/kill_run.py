@@ -1,11 +1,13 @@
 """End every process of a run on this host and print which are left.
 
-A process belongs to a run when MICROCLUSTER_RUN in its environment says so, or when it runs in the run's container, which
-serves nothing else but tools that say so themselves (MICROCLUSTER_TOOL). It is signalled only while it still is the process
-that was found (same start time), and never by its name. Arguments: the runs' folder or `-`, "only" or "all-but", the run's id, the
+A process belongs to a run when MICROCLUSTER_RUN in its environment says so, when a process of the run has started it, or when it runs in
+the run's container, which serves nothing else but tools that say so themselves (MICROCLUSTER_TOOL). A process that gives itself another
+name writes over its environment, so that only the one that started it shows whose it is. It is signalled only while it still is the
+process that was found (same start time), and never by its name. Arguments: the runs' folder or `-`, "only" or "all-but", the run's id, the
 container's name where there is one, and the one role whose processes get TERM and no KILL, where another role's come later.
 """
 
+import contextlib
 import json
 import os
 import re
@@ -37,9 +39,33 @@ STOPPED = '[ ! -d "$0" ] || [ -e "$0/exit_code" ] || : > "$0/{}"'.format(STOP_FI
 
 
 def start_time(pid):
-    with open("/proc/" + pid + "/stat", "rb") as file:
-        fields = file.read().rpartition(b")")[2].split()
+    """Return when a process was started, and its state."""
+    fields = stat(pid)
     return fields[19], fields[0]
+
+
+def stat(pid):
+    """Return what /proc says of a process behind its name: state, parent and so on."""
+    with open("/proc/" + pid + "/stat", "rb") as file:
+        return file.read().rpartition(b")")[2].split()
+
+
+def parents():
+    """Return {pid: that of its parent} of all processes."""
+    found = {}
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            found[int(pid)] = int(stat(pid)[1])
+    return found
+
+
+def below(parent_of, root):
+    """Return every process that a process has started, and what those have started."""
+    found, new = set(), {root}
+    while new:
+        new = set(pid for pid, parent in parent_of.items() if parent in new) - found
+        found |= new
+    return found
 
 
 def environment(pid):
@@ -61,9 +87,8 @@ def has_memory(pid):
 
 def is_copy(pid):
     """Return whether it is a child of ours that has not begun its own program yet: until then it shows our words and environment."""
-    with open("/proc/" + pid + "/stat", "rb") as stat, open("/proc/" + pid + "/cmdline", "rb") as words:
-        parent = int(stat.read().rpartition(b")")[2].split()[1])
-        if parent != os.getpid():
+    with open("/proc/" + pid + "/cmdline", "rb") as words:
+        if int(stat(pid)[1]) != os.getpid():
             return False
         with open("/proc/self/cmdline", "rb") as ours:
             return words.read() == ours.read()
@@ -71,26 +96,32 @@ def is_copy(pid):
 
 def find(mode, run, container=None, role=""):
     """Return {(pid, start time): run} of the living processes that are meant."""
-    found = {}
-    for pid in os.listdir("/proc"):
-        if not pid.isdigit() or int(pid) == os.getpid():
-            continue
+    started, marks, parent_of = {}, {}, parents()
+    for pid in parent_of:
         try:
-            words = environment(pid)
-            started, state = start_time(pid)
-            inside = container and is_inside(pid, container)
-            if is_copy(pid):
+            words = environment(str(pid))
+            since, state = start_time(str(pid))
+            inside = container and is_inside(str(pid), container)
+            if pid == os.getpid() or is_copy(str(pid)):
+                marks[pid] = None
                 continue
         except OSError:
             continue
-        if role and (ROLE_VARIABLE + "=" + role).encode() not in words:
-            continue
-        marks = [word.split(b"=", 1) for word in words]
-        values = [mark[1].decode() for mark in marks if mark[0] == RUN_VARIABLE.encode() and mark[1:]]
-        if inside and not values and not any(mark[0] == TOOL_VARIABLE.encode() for mark in marks):
-            values = [run]
-        if values and state != b"Z" and (values[0] == run) == (mode == "only"):
-            found[(int(pid), started)] = values[0]
+        values = dict(word.split(b"=", 1) for word in words if b"=" in word)
+        if state != b"Z":
+            started[pid] = since
+        if RUN_VARIABLE.encode() in values:
+            marks[pid] = values[RUN_VARIABLE.encode()].decode(), values.get(ROLE_VARIABLE.encode(), b"").decode()
+        elif inside:
+            marks[pid] = None if TOOL_VARIABLE.encode() in values else (run, "")
+    found = {}
+    for pid, since in started.items():
+        owner = pid
+        while owner in parent_of and owner not in marks:
+            owner = parent_of[owner]
+        mark = marks.get(owner)
+        if mark and (mark[0] == run) == (mode == "only") and role in ("", mark[1]):
+            found[(pid, since)] = mark[0]
     return found
 
 
@@ -158,20 +189,31 @@ def is_killed(pid):
     return bool(int(waiting, 16) >> (signal.SIGKILL - 1) & 1)
 
 
+def is_still(pid, started):
+    """Return whether a process lives and is the one that was started then."""
+    try:
+        since, state = start_time(str(pid))
+    except OSError:
+        return False
+    return since == started and state != b"Z"
+
+
 def send(processes, number):
     for pid, started in processes:
-        try:
-            if start_time(str(pid))[0] == started:
+        if is_still(pid, started):
+            with contextlib.suppress(OSError):  # It has ended meanwhile.
                 os.kill(pid, number)
-        except OSError:
-            pass  # It has ended meanwhile.
 
 
 def end(mode, run, container=None, role=""):
     """Send TERM, wait, send KILL, wait, and look again; return what was there and what is left. One role gets no KILL."""
 
+    known = {}
+
     def look():
-        return find(mode, run, container, role)
+        # Of a process whose parent has ended meanwhile nothing else may show whose it is.
+        known.update(find(mode, run, container, role))
+        return dict((process, known[process]) for process in known if is_still(*process))
 
     def may_end(number):
         # Two looks: what was started while the first listed the processes shows in the second.

@@ -31,7 +31,7 @@ class Monitor:
 
     def __init__(self, run, reader):
         self.run, self.reader = run, reader
-        self.last_lines = {}
+        self.last_lines, self.names = {}, set(process.name for process in run.spec.processes)
         self.verdict = self.dead = None
         self.killed = False
         self.over, self.call = threading.Event(), threading.Event()
@@ -76,15 +76,19 @@ class Monitor:
     def observe(self, line, events):
         """Record one line of the log; return its events as they are written down."""
         speaker = speaker_of(line)
+        if speaker not in self.names and not isinstance(speaker, int):
+            speaker = None  # A program may begin each line with a word and a number of its own.
         with self.lock:
             if self.reader.shows_life(line):
                 self.rules.show_life(time.monotonic())
-            if self.reader.explains(line):
+            if not line.endswith("\r") and self.reader.explains(line):
                 self.last_lines.setdefault(speaker, deque(maxlen=LAST_LINES)).append(line[:LINE_SHOWN])
             events = [self._explained(event) for event in events]
             for event in events:
                 self.rules.observe(event, time.monotonic())
-        self.call.set()
+            ends = self.rules.final
+        if ends:
+            self.call.set()
         return events
 
     def judgement(self, ended=False):

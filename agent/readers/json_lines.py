@@ -11,29 +11,57 @@ import time
 
 from agent.readers.ranks import RankReader, number
 
-LONGEST_CHARACTERS = 10000
+REDRAWN_EVERY_S = 1.0
+"""A progress bar is drawn ten times a second; values that are no numbers are taken at once."""
+MOST_OBJECTS = 20
+"""Of a line, in which the output of several ranks may stand."""
+
+DECODER = json.JSONDecoder()
 
 
 class Reader(RankReader):
-    """Remembers when the last training step was read."""
+    """Remembers when the last training step was read, and the newest values of a line that is drawn again."""
 
     def __init__(self, options=None, clock=time.monotonic):
         super().__init__(options)
         self.clock, self.read_at = clock, None
+        self.newest, self.redrawn_at = {}, None
 
     def events_in(self, text):
-        return self.progress(self.values_in(text)) + super().events_in(text)
+        values = self.values_in(text.rstrip("\r"))
+        if text.endswith("\r"):
+            return self._redrawn(values)
+        values, self.newest = values or self.newest, {}
+        return self.progress(values) + super().events_in(text)
+
+    def _redrawn(self, values):
+        """Return the events of a line that will be drawn again; another rank's has no values."""
+        now = self.clock()
+        self.newest = values or self.newest
+        if not values or (
+            self.redrawn_at is not None
+            and now - self.redrawn_at < REDRAWN_EVERY_S
+            and all(map(math.isfinite, values.values()))
+        ):
+            return []
+        self.newest, self.redrawn_at = {}, now
+        return self.progress(values)
 
     def values_in(self, text):
         """Return the values of a line by name, or nothing where the line is none of ours."""
-        begin = text.find('{"')
-        if begin < 0 or len(text) > LONGEST_CHARACTERS:
-            return {}
-        try:
-            found, _ = json.JSONDecoder().raw_decode(text[begin:])
-        except (ValueError, RecursionError):
-            return {}
-        return dict((key, value) for key, value in found.items() if type(value) in (int, float))
+        begin = -1
+        for _ in range(MOST_OBJECTS):
+            begin = text.find('{"', begin + 1)
+            if begin < 0:
+                break
+            try:
+                found, _ = DECODER.raw_decode(text, begin)
+            except (ValueError, RecursionError):
+                continue
+            values = dict((key, value) for key, value in found.items() if type(value) in (int, float))
+            if "step" in values:
+                return values
+        return {}
 
     def progress(self, values):
         """Return the events of one line's values; without a step there are none."""

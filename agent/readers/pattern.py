@@ -1,8 +1,19 @@
 """Progress by a regular expression with named groups: ``step`` and ``loss``, ``validation_loss`` or any metric's name."""
 
 import re
+import signal
 
 from agent.readers import json_lines
+
+PART, OVERLAP = 10000, 1000
+"""Characters of a line that are searched at once: a search may take the square of them."""
+LONGEST_S, MOST_SLOW = 1.0, 3
+"""Of the processor, for one line; and how many lines may take longer until the expression is given up."""
+GIVEN_UP = "job.progress, the regular expression, takes more than a second for a line of the output; progress is not read any more"
+
+
+class TooSlow(Exception):
+    """A search has taken too long."""
 
 
 class Reader(json_lines.Reader):
@@ -10,11 +21,41 @@ class Reader(json_lines.Reader):
 
     def __init__(self, options, **clock):
         super().__init__(options, **clock)
-        self.pattern = re.compile(options["pattern"])
+        self.pattern, self.slow = re.compile(options["pattern"]), 0
+
+    def events_in(self, text):
+        before = self.slow
+        events = super().events_in(text)
+        if before < self.slow == MOST_SLOW:
+            events.append({"event": "alarm", "cause": "progress-unread", "text": GIVEN_UP})
+        return events
 
     def values_in(self, text):
-        match = self.pattern.search(text[: json_lines.LONGEST_CHARACTERS])
+        """Return the values of a match; in a long line of the last one."""
+        if self.slow >= MOST_SLOW:
+            return {}
+        try:
+            match = self._match(text)
+        except TooSlow:
+            self.slow += 1
+            return {}
         return dict(pair for pair in map(_number, match.groupdict().items()) if pair) if match else {}
+
+    def _match(self, text):
+        # A search asks for signals now and then, and this one counts the processor's time only.
+        signal.signal(signal.SIGVTALRM, _too_slow)
+        signal.setitimer(signal.ITIMER_VIRTUAL, LONGEST_S)
+        try:
+            found = None
+            for begin in range(0, max(len(text) - OVERLAP, 1), PART - OVERLAP):
+                found = self.pattern.search(text[begin : begin + PART]) or found
+            return found
+        finally:
+            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+
+
+def _too_slow(number, frame):
+    raise TooSlow()
 
 
 def _number(item):

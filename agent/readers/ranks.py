@@ -12,6 +12,8 @@ NAME = re.compile(r"\[([a-z]+ \d+)\] ")
 """In front of a line of a process that has a name; see `agent.processes.tag_of`."""
 COUNT = r"(\d{1,18})"
 NUMBER = r"([-+]?(?:[nN]a[nN]|inf|\d+(?:\.\d+)?(?:[eE][-+]?\d+)?))"
+DRAWING = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])|\x08")
+"""What a program writes for a terminal alone: colors, moves of the cursor, backspaces."""
 NO_LIST = -1
 MISSING = re.compile(r"Missing ranks:\s*$")
 MISSING_RANK = re.compile(r"\s*" + COUNT + r"!?: \[.*\]\s*$")
@@ -32,8 +34,11 @@ class RankReader:
         self.waited_for, self.list_of = set(), NO_LIST
 
     def read(self, line):
-        """Return the events of one line in their order, most often none; an event is a dict with the key "event"."""
-        text = TAG.sub("", line)
+        """Return the events of one line in their order, most often none; an event is a dict with the key "event".
+
+        A line that ends with a carriage return will be drawn again.
+        """
+        text = DRAWING.sub("", TAG.sub("", line))
         if self.list_of == rank_of(line):
             missing = MISSING_RANK.match(text)
             if missing:

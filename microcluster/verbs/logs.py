@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import codecs
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,6 +26,8 @@ LOOK_EVERY_S = 1.0
 RETRY_AFTER_S = 5.0
 LOST_LIMIT_S = 600.0
 ENDED = ("finished", "failed", "stopped")
+DRAWN_OVER = re.compile(r"[^\r\n]*\r(?=[^\n])")
+"""What a line has shown before it was drawn again, as progress bars are."""
 READ = """
 import base64, os, sys
 path, offset, lines, limit = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
@@ -32,13 +35,13 @@ size = os.path.getsize(path) if os.path.exists(path) else 0
 with open(path if size else os.devnull, "rb") as file:
     if offset < 0:  # Where the last lines begin.
         offset, found, end = size, 0, size
-        while offset and found <= lines:
+        while offset and found <= lines and end - offset < limit:
             offset = max(0, offset - 65536)
             file.seek(offset)
             found = file.read(end - offset).count(b"\\n")
         file.seek(offset)
         text = file.read(end - offset).split(b"\\n")
-        offset = end - len(b"\\n".join(text[-lines - 1:]))
+        offset = end - min(len(b"\\n".join(text[-lines - 1:])), limit)
     elif offset > size:  # The file is another one, as after the machine was replaced.
         offset = 0
     file.seek(offset)
@@ -84,7 +87,7 @@ def logs(context: invoke.Context, stack: str = STACK, lines: str = "100", follow
 
 
 def _write(text: str) -> None:
-    say(text, end="")
+    say(DRAWN_OVER.sub("", text), end="")
 
 
 def print_until_ended(

@@ -52,6 +52,29 @@ open(logdir + "/checkpoint", "w").write('model_checkpoint_path: "model.ckpt-{}"'
 """
 
 
+RENAMED = """
+import ctypes, os, sys, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        fields = open("/proc/self/stat").read().rpartition(")")[2].split()
+        start, end = int(fields[47]), int(fields[48])
+        ctypes.memset(start, 0, end - start)
+        assert b"MICROCLUSTER_RUN" not in open("/proc/self/environ", "rb").read()
+        os.closerange(0, 3)
+        with open(sys.argv[1] + ".new", "w") as file:
+            file.write(str(os.getpid()))
+        os.rename(sys.argv[1] + ".new", sys.argv[1])
+        time.sleep(300)
+    os._exit(0)
+while not os.path.exists(sys.argv[1]):
+    time.sleep(0.05)
+time.sleep(float(sys.argv[2]))
+"""
+"""A program that leaves a daemon behind, which has written over its environment as one does that gives itself another name. Arguments: the
+file for the daemon's number, how long the program itself goes on."""
+
+
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """Return the folder of a run of three steps, with the agent in it."""

@@ -10,11 +10,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from supervised_run import end_run, start, write_job
+from supervised_run import RENAMED, end_run, start, write_job
 
 from agent import kill_run as ending
 from agent import run_snapshot
 from microcluster.analysis.run_state import judge
+from microcluster.remote.job import AGENT
+from microcluster.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 
@@ -90,6 +92,19 @@ def test_stopping_ends_every_process_of_the_run_and_no_other(folder):
         stranger.wait()
         stubborn.stdout.close()
     assert judge(run_snapshot.observe(str(folder))).state == "stopped"
+
+
+@pytest.mark.parametrize("deaf", ["", "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)"])
+def test_stopping_ends_a_process_that_has_written_over_its_mark_too(folder, deaf):
+    daemon = folder / "daemon"
+    argv = (sys.executable, AGENT, "rank_wrapper", str(folder / "words"), sys.executable, "-c", deaf + RENAMED)
+    marked = {**os.environ, "MICROCLUSTER_RUN": folder.name}
+    rank = subprocess.Popen((*argv, str(daemon), "300"), env=marked)
+    wait_until("the daemon", daemon.exists, timeout_s=60, every_s=0.05)
+    answer = end_run(folder, patience_s=3)
+    assert answer["left"] == []
+    assert not Path("/proc", daemon.read_text()).exists()
+    rank.wait(60)
 
 
 def test_stopping_what_does_not_run_is_no_error(folder):

@@ -7,7 +7,11 @@ import sys
 import time
 
 from sample_spec import process
-from supervised_run import end_run, start, wait_for_end, write_job
+from supervised_run import end_run, events_of, start, wait_for_end, write_job
+
+from agent import processes, run_snapshot
+from microcluster.analysis.run_state import judge
+from microcluster.waiting import wait_until
 
 STEP = "echo '*** Global step 3: ***     Train loss: 3.5 '"
 
@@ -63,6 +67,76 @@ def test_a_process_that_does_not_matter_is_ended_when_those_that_matter_have_end
     outcome = carried_out(folder, waits, *workers)
     assert time.monotonic() - began < 250
     assert (folder / "over").read_text() == "0\n1\n", "the first that ends well does not end the run"
+    assert json.loads((folder / "exit_code").read_text()) == 0
+    assert outcome.reason.startswith("there is no checkpoint of step 3")
+    assert end_run(folder)["ended"] == 0
+
+
+BAR = r"Epoch (?P<step>\d+) on rank 0:.*loss=(?P<loss>nan|[\d.]+)"
+DRAW = """
+import sys, time
+def draw(text): sys.stdout.write("\\r" + text); sys.stdout.flush(); time.sleep(0.01)
+for epoch, end in ((0, 6.0), (1, 3.0)):
+    for n in range(1, 101):
+        draw("Epoch {} on rank 1: {}/100, loss=0.5".format(epoch, n))
+        draw("Epoch {} on rank 0: {}/100, loss={:.3f}".format(epoch, n, end + (100 - n) / 10))
+    print()
+"""
+
+
+def bar(folder, program, then=""):
+    """Let one process draw a progress bar."""
+    (folder / "draw.py").write_text(program + then)
+    draws = process(sys.executable, str(folder / "draw.py"))
+    reader = {"reader": "pattern", "reader_options": {"pattern": BAR}}
+    write_job(folder, processes=[draws], preflight_skipped="not needed here", end=["true"], **reader)
+    start(folder)
+
+
+def test_of_a_progress_bar_the_end_of_each_epoch_is_known_and_only_a_state_a_second_is_kept(folder):
+    bar(folder, DRAW)
+    wait_for_end(folder)
+    losses = [(event["step"], event["loss"]) for event in events_of(folder, "train")]
+    assert {(0, 6.0), (1, 3.0)} < set(losses)
+    assert losses[-1] == (1, 3.0)
+    log = (folder / "job.log").read_bytes()
+    # Two hundred were drawn in each of two epochs, and the machine may be slow.
+    assert len(losses) < 100
+    assert log.count(b"\r") < 100
+    assert log.count(b"100/100, loss=6.000\n") == 1
+
+
+def test_a_progress_bar_whose_loss_becomes_nan_ends_the_run_though_it_goes_on_drawing(folder):
+    then = "n = 0\nwhile n < 10000:\n    n += 1\n    draw('Epoch 2 on rank 0: 1/100, loss=nan')\n"
+    bar(folder, DRAW, then)
+    outcome = wait_for_end(folder)
+    assert (outcome.cause, outcome.reason) == ("nan", "the train loss became nan at step 2")
+
+
+def test_what_a_progress_bar_shows_while_nothing_moves_is_seen(folder):
+    bar(folder, "import time\nprint('\\rEpoch 7 on rank 0: 1/2, loss=1.5', end='', flush=True)\ntime.sleep(100)\n")
+    path = str(folder)
+    wait_until("the step", lambda: judge(run_snapshot.observe(path)).step == 7, timeout_s=60, every_s=0.2)
+    assert end_run(folder)["left"] == []
+
+
+def pieces(*given):
+    lines = processes.Lines()
+    return [line for one in given for line in (lines.take(one) if one else lines.waiting())]
+
+
+def test_output_is_split_where_a_line_ends_or_is_drawn_again_wherever_it_is_cut():
+    assert pieces(b"one\ntw", b"o\r", b"\nthree\r\n") == [b"one\n", b"two\r\n", b"three\r\n"]
+    assert pieces(b"\r10%\r2", b"0%\r30%\n") == [b"10%\r", b"20%\r", b"30%\n"]
+    assert pieces(b"1%\r", b"", b"2%\r", b"", b"") == [b"1%\r", b"1%\r", b"2%\r"]
+    assert pieces(b"no line yet", b"", b".\n") == [b"no line yet.\n"]
+
+
+def test_a_process_that_leaves_a_helper_behind_with_its_output_ends_when_it_ends_itself(folder):
+    helper = process("sh", "-c", f"{STEP}; sleep 300 & exit 0")
+    began = time.monotonic()
+    outcome = carried_out(folder, helper)
+    assert time.monotonic() - began < 120
     assert json.loads((folder / "exit_code").read_text()) == 0
     assert outcome.reason.startswith("there is no checkpoint of step 3")
     assert end_run(folder)["ended"] == 0

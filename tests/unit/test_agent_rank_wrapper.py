@@ -11,8 +11,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from supervised_run import RENAMED
 
 from microcluster.remote.job import AGENT
+from microcluster.waiting import wait_until
 
 
 def ended(folder: Path, *command: str) -> tuple[int, list[dict[str, object]]]:
@@ -65,3 +67,24 @@ def test_a_disk_without_room_does_not_change_how_a_rank_ended(tmp_path):
     argv = (sys.executable, AGENT, "rank_wrapper", "/dev/full", "sh", "-c", "exit 3")
     done = subprocess.run(argv, env={**os.environ, "OMPI_COMM_WORLD_RANK": "3"}, timeout=30, check=False)
     assert done.returncode == 3
+
+
+def is_gone(daemon):
+    return not Path("/proc", daemon.read_text()).exists()
+
+
+def test_what_a_rank_leaves_behind_ends_with_its_wrapper_which_still_ends_as_the_rank_did(tmp_path):
+    daemon = tmp_path / "daemon"
+    assert ended(tmp_path, sys.executable, "-c", RENAMED, str(daemon), "0") == (0, [])
+    assert is_gone(daemon)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=lambda number: number.name)
+def test_what_a_rank_leaves_behind_does_not_outlive_a_wrapper_that_was_ended(tmp_path, number):
+    daemon = tmp_path / "daemon"
+    argv = (sys.executable, AGENT, "rank_wrapper", str(tmp_path / "words"), sys.executable, "-c", RENAMED)
+    wrapper = subprocess.Popen((*argv, str(daemon), "300"), start_new_session=True)
+    wait_until("the daemon", daemon.exists, timeout_s=60, every_s=0.05)
+    os.killpg(wrapper.pid, number)
+    assert wrapper.wait(60) == -number
+    wait_until("the daemon's end", lambda: is_gone(daemon), timeout_s=60, every_s=0.05)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -86,6 +88,48 @@ def test_a_line_with_a_new_step_and_no_loss_counts_the_step_and_its_pace() -> No
 def test_what_horovod_repeats_of_a_run_that_stands_still_is_no_life_and_any_other_line_is() -> None:
     assert [reader().shows_life(line) for line in WAITS] == [False] * len(WAITS)
     assert reader().shows_life("[1,0]<stdout>:Epoch 3:  12%|#2        | 120/1000")
+
+
+def test_colors_and_backspaces_of_a_terminal_do_not_hide_a_number():
+    found = reader("pattern", pattern=r"step (?P<step>\d+)/\d+ .*loss: (?P<loss>\S+)")
+    line = "\b" * 30 + "\x1b[1mstep 7\x1b[0m/9 \x1b[32m" + "\u2501" * 20 + "\x1b[0m - loss: 0.\b\b\x1b[31m25\x1b[K"
+    assert found.read(line) == [{"event": "train", "step": 7, "loss": 0.25}]
+
+
+@pytest.mark.parametrize("filler", ["x", "loss ", "step "])
+def test_a_number_far_behind_in_a_long_line_is_found(filler):
+    found = reader("pattern", pattern=r"step (?P<step>\d+) loss (?P<loss>[\d.]+)")
+    for length in (9_990, 18_985, 500_000):
+        assert found.read(filler * (length // len(filler)) + " step 7 loss 0.123456")[0]["loss"] == 0.123456
+    (event,) = reader().read("{" + '"x" ' * 30_000 + '}{"note": "no step"} {"step": 7, "loss": 1}')
+    assert event == {"event": "train", "step": 7, "loss": 1.0}
+
+
+def test_a_pattern_that_takes_for_ever_is_given_up_and_the_run_says_so():
+    found = reader("pattern", pattern=r"(?P<step>\d+)|(a|a)+$")
+    events = [event for _ in range(5) for event in found.read("a" * 60 + "b")]
+    assert [(event["event"], event["cause"]) for event in events] == [("alarm", "progress-unread")]
+    assert found.read("7") == []
+
+
+def test_the_stack_with_a_published_trainer_reads_the_bar_of_its_first_rank_also_when_the_loss_is_no_number():
+    stack = yaml.safe_load((Path(__file__).parents[2] / "stacks" / "Pulumi.paperspace.yaml").read_text())
+    found = reader("pattern", pattern=stack["config"]["microcluster:job"]["progress"])
+    bar = "Processing Epoch 03 on rank {}:  10%|#         | 380/3638 [01:02<08:51,  6.13it/s, loss={}]"
+    assert found.read(bar.format(2, " 5.707")) == []
+    assert found.read(bar.format(0, " 5.707")) == [{"event": "train", "step": 3, "loss": 5.707}]
+    assert found.read(bar.format(0, "nan")) == [{"event": "train", "step": 3, "loss": "nan"}]
+
+
+def test_of_a_line_that_is_drawn_again_a_state_a_second_is_read_and_its_end():
+    times = iter([0.0, 0.0, 0.1, 0.5, 1.2, 1.2, 1.3])
+    found = json_lines.Reader(clock=lambda: next(times))
+    read = [found.read(json.dumps({"step": step, "loss": 1.0}) + "\r") for step in (10, 11, 12, 13, 14)]
+    assert [[event["step"] for event in events if event["event"] == "train"] for events in read] == [
+        *([10], [], [], [13], []),
+    ]
+    times = iter([2.0])
+    assert found.read("")[0] == {"event": "train", "step": 14, "loss": 1.0}
 
 
 @pytest.mark.parametrize("name", ["json_lines", "pattern"])

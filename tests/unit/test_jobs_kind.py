@@ -169,6 +169,8 @@ def test_a_repository_at_a_commit_is_part_of_the_image() -> None:
         ({"requirements": ["numpy==1; rm -rf /"]}, "job/requirements/0: 'numpy==1; rm -rf /' is not a pinned"),
         ({"checkpoints": "model.npz"}, "job/checkpoints: 'model.npz' has no group of the name step"),
         ({"progress": "("}, "job/progress: '(' is no regular expression"),
+        ({"progress": r"(a+)+ (?P<step>\d+)"}, "repeats what is repeated already, which can take for ever: (a+)+"),
+        ({"progress": r"(?P<step>\d*)*"}, "repeats what is repeated already"),
         ({"arguments": "'"}, 'job/arguments: "\'" cannot be split into words'),
         ({"source": "https://example.com/a/program"}, "job/commit: belongs to a repository"),
         ({"source": "https://user:key@example.com/a"}, "job/source: "),

@@ -89,3 +89,15 @@ def test_lost_connections_lose_and_repeat_nothing(log, monkeypatch):
     monkeypatch.setattr(logs.remote_job, "observe", state)
     logs.print_until_ended(end_of(log, lost=(2, 3, 6)), None, written.append, sleep)
     assert "".join(written) == "".join(wanted)
+
+
+def test_of_a_line_that_was_drawn_again_only_what_it_showed_last_is_printed(capsys):
+    logs._write("start\n\r1%\r2%\r3%\nnext\r\n\r10%\r11%\r")
+    assert capsys.readouterr().out == "start\n3%\nnext\n11%\n"
+
+
+def test_of_a_long_log_without_line_ends_the_end_is_shown(log):
+    log.write_bytes(b"".join(b"%07d\r" % n for n in range(400_000)))
+    text = end_of(log).read()
+    assert len(text) == logs.CHUNK_BYTES
+    assert text.endswith(b"0399999\r")

@@ -28,6 +28,10 @@ TAKEN = re.compile(
 """What finds the programs and places the ranks; another value would break the run or be ignored."""
 
 
+REPEATED_TWICE = re.compile(r"\((?:\?:|\?P<\w+>)?(?:\\.|\[[^\]]+\]|[^\\()\[])[+*]\)[+*]")
+"""What is repeated already, repeated as a whole: each further character of a line doubles the time of a search."""
+
+
 def _words(value: str) -> str:
     """Take words as a shell splits them; no shell ever sees them."""
     try:
@@ -44,6 +48,9 @@ def regular_expression(value: str) -> str:
         names = set(re.compile(value).groupindex)
     except re.error as error:
         raise ValueError(f"{value[:80]!r} is no regular expression: {error}") from error
+    twice = REPEATED_TWICE.search(value)
+    if twice:
+        raise ValueError(f"{value[:80]!r} repeats what is repeated already, which can take for ever: {twice.group()}")
     if "step" not in names:
         raise ValueError(f"{value[:80]!r} has no group of the name step: (?P<step>\\d+)")
     return value
