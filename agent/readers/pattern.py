@@ -9,6 +9,7 @@ PART, OVERLAP = 10000, 1000
 """Characters of a line that are searched at once: a search may take the square of them."""
 LONGEST_S, MOST_SLOW = 1.0, 3
 """Of the processor, for one line; and how many lines may take longer until the expression is given up."""
+UNREAD = "progress-unread"
 GIVEN_UP = "job.progress, the regular expression, takes more than a second for a line of the output; progress is not read any more"
 
 
@@ -27,7 +28,7 @@ class Reader(json_lines.Reader):
         before = self.slow
         events = super().events_in(text)
         if before < self.slow == MOST_SLOW:
-            events.append({"event": "alarm", "cause": "progress-unread", "text": GIVEN_UP})
+            events.append({"event": "alarm", "cause": UNREAD, "text": GIVEN_UP})
         return events
 
     def values_in(self, text):

@@ -103,8 +103,8 @@ def test_stopping_ends_a_process_that_has_written_over_its_mark_too(folder, deaf
     wait_until("the daemon", daemon.exists, timeout_s=60, every_s=0.05)
     answer = end_run(folder, patience_s=3)
     assert answer["left"] == []
-    assert not Path("/proc", daemon.read_text()).exists()
     rank.wait(60)
+    wait_until("the daemon's burial", lambda: not Path("/proc", daemon.read_text()).exists(), timeout_s=60)
 
 
 def test_stopping_what_does_not_run_is_no_error(folder):

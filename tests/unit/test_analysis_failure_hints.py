@@ -7,6 +7,7 @@ import re
 import pytest
 
 from agent import health_rules, walltime
+from agent.readers import pattern
 from microcluster.analysis.failure_hints import NEXT, next_for, next_step
 from microcluster.analysis.run_state import Outcome
 
@@ -15,6 +16,7 @@ OF_ALARMS = (
     health_rules.TOLD_TO_END,
     health_rules.DISK_LOW,
     health_rules.GPUS_AT_REST,
+    pattern.UNREAD,
     health_rules.SLOW,
     health_rules.NOT_COPIED,
 )
