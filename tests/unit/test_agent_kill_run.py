@@ -142,10 +142,10 @@ AGAIN = (
 
 
 def test_a_process_that_is_just_starting_another_program_is_found(tmp_path):
-    argv = [sys.executable, "-S", "-E", "-c", AGAIN, "100000"]
-    with subprocess.Popen(argv, env={**os.environ, "MICROCLUSTER_RUN": tmp_path.name}) as restless:
+    argv, run = [sys.executable, "-S", "-E", "-c", AGAIN, "100000"], str(tmp_path)
+    with subprocess.Popen(argv, env={**os.environ, "MICROCLUSTER_RUN": run}) as restless:
         try:
-            looks = [[pid for pid, _ in ending.find("only", tmp_path.name)] for _ in range(150)]
+            looks = [[pid for pid, _ in ending.find("only", run)] for _ in range(150)]
         finally:
             restless.kill()
     assert looks == [[restless.pid]] * 150

@@ -155,8 +155,6 @@ def test_a_supervisor_that_asks_the_machines_something_ends_as_soon_as_it_is_tol
         time.sleep(0.05)
     assert end_run(folder, patience_s=600)["left"] == []  # It would be killed only after that.
     assert wait_for_end(folder).state == "stopped"
-    for pid in asked.read_text().split():
-        os.kill(int(pid), signal.SIGKILL)
 
 
 @pytest.mark.parametrize("before", ["", '{"event": "first"}\n', '{"event": "cut'])
