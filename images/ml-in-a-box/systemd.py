@@ -42,11 +42,14 @@ def run(words):
     if os.fork():
         return
     os.setsid()
-    with open(f"/var/log/{unit.name}.log", "ab") as log:
-        streams = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}
+    with open(f"/var/log/{unit.name}.log", "ab") as log, open(os.devnull) as nothing:
+        for number, file in enumerate(
+            (nothing, log, log)
+        ):  # Whoever waits for the end of our output must not wait for the service.
+            os.dup2(file.fileno(), number)
         groups = os.getgrouplist(user.pw_name, user.pw_gid)
         who = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": groups}
-        ended = subprocess.run(given.command, cwd="/", env=environment, check=False, **streams, **who)
+        ended = subprocess.run(given.command, cwd="/", env=environment, check=False, **who)
     unit.write_text("failed\n") if ended.returncode else unit.unlink()
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import yaml
 
 from agent import torchrun
 from components.cluster import cluster_facts_of
@@ -168,6 +169,14 @@ def test_what_a_known_image_lacks_is_said_before_anything_is_ordered() -> None:
         launched(python="python3.9")
     assert "job/python: image r.test/microcluster/torch:local has no python3.9; it has" in str(refused.value)
     assert "python3.13" in str(refused.value)
+
+
+def test_the_published_trainers_packages_come_with_those_that_they_imported_in_their_time() -> None:
+    values = yaml.safe_load((ROOT / "stacks/Pulumi.paperspace.yaml").read_text())["config"]
+    pinned = dict(each.split("==") for each in values["microcluster:job"]["requirements"])
+    assert pinned["numpy"].startswith("1."), "wandb 0.15 and torch 2.0 cannot be imported with NumPy 2"
+    assert pinned["huggingface-hub"].startswith("0."), "datasets 2.15 imports what 1.0 has removed"
+    assert {"pandas", "pyarrow", "setuptools", "tqdm", "lightning-utilities"} <= set(pinned)
 
 
 def test_requirements_are_installed_for_the_interpreter_and_an_image_without_it_or_its_pip_ends_the_build() -> None:
