@@ -30,11 +30,12 @@ def reconcile(op: Operation, backend: Backend, request: OrderRequest, *, gives_u
     Raises:
         ProviderError: the account shows that something was ordered, and for too long not the machine itself.
     """
-    journal, began = op.journal(request.owner.mark), time.monotonic()
+    journal, scale = op.journal(request.owner.mark), op.deadline.time_scale
     earlier = journal.unresolved(backend.identity().account_id, op.name, request.kind)
+    ends = time.monotonic() + (unsettled_s(earlier, settled_s(backend), scale) + STANDING_S) * scale
 
     def look() -> tuple[Thing | None] | Pending:
-        is_settled = unsettled_s(earlier, settled_s(backend), op.deadline.time_scale) == 0
+        is_settled = unsettled_s(earlier, settled_s(backend), scale) == 0
         found = look_once(op, backend, request)
         if found is not None:
             return found if isinstance(found, Pending) else (found,)
@@ -45,7 +46,7 @@ def reconcile(op: Operation, backend: Backend, request: OrderRequest, *, gives_u
         trace = evidence(backend, request.owner, request.hostname, earlier)
         if trace is None:
             return (None,)
-        if time.monotonic() - began > STANDING_S * op.deadline.time_scale:
+        if time.monotonic() > ends:
             raise ProviderError(_standing(f"{request.kind} {request.name}", trace))
         return Pending(f"{trace}, and the account does not show what was ordered")
 
