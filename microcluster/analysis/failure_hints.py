@@ -18,7 +18,9 @@ NEXT = {
     "account, and continues once it does",
     "disk-full": "Make room where it is full, for example: fab ssh gpu-0 --stack {stack} -- df -h /data; then " + GO_ON,
     "disk-low": "Make room: fab ssh gpu-0 --stack {stack} -- du -xhd1 /data/runs",
-    "progress-unread": "The program goes on; see what it prints: " + LOOK + ", and correct job.progress in the stack file",
+    "progress-unread": "The program goes on; see what it prints: "
+    + LOOK
+    + ", and correct job.progress in the stack file",
     "gpus-at-rest": "Check whether it still trains: fab logs --follow --stack {stack}; stop it: fab stop --stack {stack}",
     "slow": "See where the time goes: fab report --stack {stack}; stop paying for it: make down STACK={stack} FETCH=1",
     "not-copied": "If the first machine is lost now, the run is lost; see whether the other one, or the drive, is full: "

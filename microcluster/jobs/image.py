@@ -17,6 +17,9 @@ LOCAL_REPOSITORY = "microcluster/training"
 OURS = "microcluster/"
 PYTHONS = {"training": "3.11", "torch": "3.13", "mxnet": "3.11"}
 """Of the images of the folder images/: the version of Python that their Debian has. Each has pip."""
+NVIDIAS_IMAGE = "nvcr.io/nvidia/tensorflow"
+PYTHON_3_5 = re.compile(r"18\.\d\d-py3|19\.0[1-5]-py3")
+"""The tags of NVIDIA's image with this Python."""
 TRAINER_FILE = "cache/images/trainer"
 """Below the home: what the local image of `make images` holds beside the stand-in; absent where there is nothing."""
 RECIPE_LABEL = "microcluster.recipe"
@@ -70,7 +73,10 @@ def is_ours(image: str) -> bool:
 
 def pythons(image: str) -> tuple[str, ...]:
     """Return the interpreters of an image that is known here; none of any other."""
+    name, _, tag = image.partition(":")
     version = PYTHONS.get(local_name(image) or "")
+    if name == NVIDIAS_IMAGE and PYTHON_3_5.fullmatch(tag):
+        version = "3.5"
     return ("python", "python3", f"python{version}") if version else ()
 
 

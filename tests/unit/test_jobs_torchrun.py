@@ -169,6 +169,8 @@ def test_what_a_known_image_lacks_is_said_before_anything_is_ordered() -> None:
         launched(python="python3.9")
     assert "job/python: image r.test/microcluster/torch:local has no python3.9; it has" in str(refused.value)
     assert "python3.13" in str(refused.value)
+    assert image.pythons("nvcr.io/nvidia/tensorflow:19.05-py3") == ("python", "python3", "python3.5")
+    assert image.pythons("nvcr.io/nvidia/tensorflow:21.05-tf1-py3") == (), "unknown here: the build says it"
 
 
 def test_the_published_trainers_packages_come_with_those_that_they_imported_in_their_time() -> None:

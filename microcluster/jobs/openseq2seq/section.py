@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Literal
 
 from pydantic import Field, StrictInt, StrictStr
 
-from microcluster.jobs.image import LOCAL_REPOSITORY, is_local, named_image
+from microcluster.jobs.image import LOCAL_REPOSITORY, NVIDIAS_IMAGE, PYTHON_3_5, is_local, named_image
 from microcluster.jobs.openseq2seq.image import TRAINER
 from microcluster.jobs.values import MOST_STEPS, Hardware, Origin, Section, Sections
 
 STAND_IN = "stand-in"
 ONLY_STAND_IN = "the local training image holds nothing else; OPENSEQ2SEQ_SOURCE=... make images brings OpenSeq2Seq"
-NVIDIAS_IMAGE = "nvcr.io/nvidia/tensorflow"
-PYTHON_3_5 = re.compile(r"18\.\d\d-py3|19\.0[1-5]-py3")
-"""The tags of NVIDIA's image with the Python for which the Dockerfile pins every package."""
 UNPLANNED_STEPS = 200
 """Between checkpoints of the large model on what nobody has timed: about what the slowest that was timed gets."""
 EVAL_STEPS = 4001
