@@ -91,7 +91,7 @@ def test_the_image_holds_the_requirement_and_a_machine_reaches_nothing_else_outs
     def there(command: str) -> subprocess.CompletedProcess[str]:
         return product.plain(f"fab ssh --stack {STACK} gpu-0 -- {shlex.quote(command)}", 60)
 
-    found = there("docker exec microcluster python -c 'import humanize; print(humanize.__version__)'")
+    found = there("docker exec torchrun python -c 'import humanize; print(humanize.__version__)'")
     assert found.stdout.strip() == "4.9.0", found.stderr
     other = there("curl -s -o /dev/null -w '%{http_code}' ${PIP_INDEX_URL%/*}/files/https/example.com/")
     assert other.stdout.strip() == "403"
