@@ -72,7 +72,8 @@ class Life:
 
     def live(self, intervals: int) -> None:
         """Go on until so many checkpoints are written, under the eyes of the product's replicator."""
-        replicator = Replicator(self, SimpleNamespace(checkpoint_bytes=0, not_copied=""), threading.Event())
+        rules = SimpleNamespace(checkpoint_bytes=0, not_copied="", show_life=lambda now: None)
+        replicator = Replicator(self, rules, threading.Event())
         self.now = self.chance.uniform(0, WATCH_EVERY_S)
         while self.next_step <= intervals * self.setting.interval:
             self.pass_to(self.now)
