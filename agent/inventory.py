@@ -151,12 +151,10 @@ def described(path, source, what):
         known = os.stat(source)
     except OSError:
         return None
-    whole = stat.S_ISREG(known.st_mode)
-    return (
-        {"path": path, "source": source, "size": known.st_size, "what": what, "written": int(known.st_mtime)}
-        if whole
-        else None
-    )
+    if not stat.S_ISREG(known.st_mode):
+        return None
+    facts = {"path": path, "source": source, "size": known.st_size, "sha256": "", "what": what}
+    return dict(facts, written=int(known.st_mtime))
 
 
 def inventory(folder, asked):
@@ -172,7 +170,8 @@ def inventory(folder, asked):
             left.append(one)
             continue
         with contextlib.suppress(FileNotFoundError):
-            one["sha256"] = digest(one["source"], one["size"]) if asked["hashed"] else ""
+            if asked["hashed"]:
+                one["sha256"] = digest(one["source"], one["size"])
             files.append(dict(one, step=newest) if one["what"] == NEWEST else one)
     path = itemgetter("path")
     return {

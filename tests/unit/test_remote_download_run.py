@@ -121,6 +121,8 @@ def test_large_files_are_left_and_named_until_everything_is_asked_for(tmp_path: 
     write(tmp_path, "logdir/one.bin", size=10**7 + 1)
     found = described(tmp_path, {"hashed": False}, **OWN)
     assert sorted(one["path"] for one in found["left"]) == ["logdir/9.bin", "logdir/one.bin"]
+    answered = inventory([Machine(json.dumps(found))], replace(CLUSTER, run="5bd3d71a0f02"))
+    assert [file.path for file in answered.left] == ["logdir/9.bin", "logdir/one.bin"]
     assert len(found["files"]) == 10
     everything = described(tmp_path, {"hashed": False, "everything": True}, **OWN)
     assert (len(everything["files"]), everything["left"]) == (12, [])
