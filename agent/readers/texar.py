@@ -83,8 +83,9 @@ OWN_PATTERNS = [
         (r"Epoch: " + COUNT + " Train Perplexity: " + NUMBER, Reader.trained_epoch),
         (r"Epoch: " + COUNT + " Valid Perplexity: " + NUMBER, Reader.validated),
         (r"Test Perplexity: " + NUMBER, Reader.tested),
-        # Of our own program alone.
+        # Of our own program, and of what runs Texar's locally.
         (r"Restored checkpoint from \S*?model\.ckpt-" + COUNT, Reader.restored),
         (r"(stand-in language model, not Texar(?: \(version [^)\s]*\))?)", event_with("trainer", "value", str)),
+        (r"\*\*\* (Texar .+ through our compatibility module)", event_with("trainer", "value", str)),
     )
 ]

@@ -196,8 +196,8 @@ def parse(stack: str, values: Mapping[str, Any], *, ordering: bool = False) -> S
     written = _sections(values, NAMESPACE)
     name = name_in(written.get("cluster")) or DEFAULT
     account = _sections(values, name)
-    local_program = _local_program()
-    completed, reasons = complete(written, local_program)
+    local_programs = _local_programs()
+    completed, reasons = complete(written, local_programs)
     problems = _strange_keys(values, name) + problems_of_cluster(written, ordering=ordering)
     problems += problems_of_account(name, account) + problems_of_runtime(written)
     problems += problems_of_job(completed, ordering=ordering) + problems_of_port(completed)
@@ -215,13 +215,9 @@ def parse(stack: str, values: Mapping[str, Any], *, ordering: bool = False) -> S
     sections = (parsed.cluster, parsed.container, parsed.job)
     named = getattr(parsed.job, "data", None)
     data = data_of(named) if named else None
-    chosen = (
-        parsed.container
-        and is_local(parsed.container.image)
-        and "trainer" in type(parsed.job).model_fields
-        and parsed.job.trainer is None
-    )
-    real = local_program if chosen else None
+    pinned = kind_of(parsed.job.kind).local_source
+    chosen = pinned and parsed.container and is_local(parsed.container.image) and parsed.job.trainer is None
+    real = pinned.among(local_programs) if chosen else None
     return Stack(stack, *sections, of.config_file, of.time_scale, origins, plan, data, trainer=real)
 
 
@@ -237,15 +233,15 @@ def _with_program(stack: Stack) -> Stack:
         raise _refusal(stack.name, [f"job/source: {problem}"]) from problem
 
 
-def _local_program() -> str | None:
-    """Return the trainer that the last `make images` put into the local image beside the stand-in, or None.
+def _local_programs() -> tuple[str, ...]:
+    """Return the trainers that the last `make images` put into the local image beside the stand-ins.
 
     A preview works offline, so it reads this record and does not ask Docker or a registry.
     """
     try:
-        return (Home.of().root / TRAINER_FILE).read_text(encoding="utf-8").strip()
+        return tuple((Home.of().root / TRAINER_FILE).read_text(encoding="utf-8").splitlines())
     except (OSError, ValueError):
-        return None
+        return ()
 
 
 def _account(name: str, written: Mapping[str, Any]) -> AccountSettings:

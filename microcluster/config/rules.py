@@ -23,11 +23,11 @@ HOST = "host"
 """The runtime of machines on which processes run without a container."""
 
 
-def complete(written: Mapping[str, Any], local_program: str | None) -> tuple[dict[str, Any], dict[str, str]]:
+def complete(written: Mapping[str, Any], local_programs: tuple[str, ...]) -> tuple[dict[str, Any], dict[str, str]]:
     """Fill in values that follow from others; return the sections and the reasons. Invalid values stay for the validation.
 
     Args:
-        local_program: the trainer in the local image beside the stand-in.
+        local_programs: the trainers in the local image beside the stand-ins.
     """
     sections = {name: dict(value) if isinstance(value, Mapping) else value for name, value in written.items()}
     found: dict[str, Origin] = {}
@@ -38,7 +38,7 @@ def complete(written: Mapping[str, Any], local_program: str | None) -> tuple[dic
     kind = kind_named(job)
     if kind:
         found["container.name"] = Origin(kind.name, "follows from job.kind")
-        found |= kind.defaults(sections, _hardware(cluster, local_program))
+        found |= kind.defaults(sections, _hardware(cluster, local_programs))
     reasons = {}
     for path, origin in found.items():
         section, _, key = path.partition(".")
@@ -52,15 +52,15 @@ def complete(written: Mapping[str, Any], local_program: str | None) -> tuple[dic
     return sections, reasons
 
 
-def _hardware(cluster: Any, local_program: str | None = None) -> Hardware:
+def _hardware(cluster: Any, local_programs: tuple[str, ...] = ()) -> Hardware:
     """Return what a kind may know of the machines: the fastest precision of their GPUs, and how many there are."""
     named = name_in(cluster)
     hardware = account_of(named).hardware(cluster) if named and isinstance(cluster, dict) else None
     if not hardware:
-        return Hardware(local_program=local_program)
+        return Hardware(local_programs=local_programs)
     gpu, nodes = GPUS.get(hardware.gpu), cluster.get("nodes", USUAL_NODES)
     ranks = hardware.gpus * nodes if isinstance(nodes, int) else None
-    return Hardware(gpu.precision if gpu else None, local_program, ranks)
+    return Hardware(gpu.precision if gpu else None, local_programs, ranks)
 
 
 def problems_of_cluster(written: Mapping[str, Any], *, ordering: bool) -> list[str]:

@@ -21,7 +21,9 @@ NVIDIAS_IMAGE = "nvcr.io/nvidia/tensorflow"
 PYTHON_3_5 = re.compile(r"18\.\d\d-py3|19\.0[1-5]-py3")
 """The tags of NVIDIA's image with this Python."""
 TRAINER_FILE = "cache/images/trainer"
-"""Below the home: what the local image of `make images` holds beside the stand-in; absent where there is nothing."""
+"""Below the home: what the local image of `make images` holds beside the stand-ins, a line each; absent where there is nothing."""
+LOCAL_PROGRAM_FOLDER = "/opt/microcluster/tensorflow_1"
+"""What runs those programs in the local image, beside their sources."""
 RECIPE_LABEL = "microcluster.recipe"
 """Of what the image was made: :func:`recipe`."""
 HASH_DIGITS = 12

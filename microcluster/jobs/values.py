@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
@@ -38,12 +38,12 @@ class Hardware:
 
     Attributes:
         precision: in which the cluster's GPUs compute fastest.
-        local_program: what the local training image holds beside the stand-in, as `make images` wrote it down.
+        local_programs: what the local training image holds beside the stand-ins, as `make images` wrote it down.
         ranks: one for each GPU of the cluster; None where its section says too little.
     """
 
     precision: str | None = None
-    local_program: str | None = None
+    local_programs: tuple[str, ...] = ()
     ranks: int | None = None
 
 
@@ -75,6 +75,7 @@ class PinnedSource:
     """A program's source for the local training image: where it comes from, and which commit it is.
 
     Attributes:
+        release: what people call the commit.
         variable: of the environment, which names another place, or `none`.
         folder: its name in the image's build context.
         content: the hash of the files ``parts`` at that commit, by `microcluster.setup.image_inputs.input_hash`.
@@ -85,7 +86,7 @@ class PinnedSource:
     variable: str
     repository: str
     commit: str
-    short_commit: str
+    release: str
     content: str
     parts: tuple[str, ...]
     folder: str
@@ -93,7 +94,18 @@ class PinnedSource:
     @property
     def name(self) -> str:
         """What the log, `fab status` and the report call it; the run's id depends on it."""
-        return f"{self.program} {self.short_commit}"
+        return f"{self.program} {self.release}"
+
+    def unknown(self, digest: str) -> str:
+        """Return the name of other files than those of the commit."""
+        return f"{self.program} of unknown commit, files {digest}"
+
+    def among(self, names: Iterable[str]) -> str | None:
+        """Return the name of this source among those that an image holds, or None."""
+        known = re.compile(
+            rf"{re.escape(self.program)} (?:{re.escape(self.release)}|of unknown commit, files [0-9a-f]{{12}})"
+        )
+        return next(filter(known.fullmatch, names), None)
 
 
 @dataclass(frozen=True)

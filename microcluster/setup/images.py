@@ -7,7 +7,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -52,10 +52,10 @@ def ensure(names: tuple[str, ...], home: Path, say: Callable[[str], None]) -> No
     client = _docker()
     with _alone(home, say):
         wanted = ancestry(names)
-        source = _source(home, say) if TRAINING in wanted else None
+        sources = _sources(home, say) if TRAINING in wanted else []
         made: dict[str, Image] = {}
         for name, parents in wanted.items():
-            added = inputs(source) if name == TRAINING else {}
+            added = inputs(sources) if name == TRAINING else {}
             image = made[name] = Image(name, tuple(made[parent] for parent in parents), added)
             if _missing(client, image.tag):
                 _build(client, image, home, say)
@@ -63,7 +63,7 @@ def ensure(names: tuple[str, ...], home: Path, say: Callable[[str], None]) -> No
                 say(f"    image {image.name} is there")
             client.images.get(image.tag).tag(image.current)
         if TRAINING in wanted:
-            _write_trainer(home / TRAINER_FILE, source)
+            _write_trainers(home / TRAINER_FILE, sources)
 
 
 def ancestry(names: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
@@ -75,21 +75,24 @@ def ancestry(names: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def _source(home: Path, say: Callable[[str], None]) -> Source | None:
-    kind, pinned = next((name, source) for name in KINDS if (source := kind_of(name).local_source))
-    source = find(pinned, os.environ, home / "cache" / kind, lambda line: say(f"    {line}"))
-    if source:
+def _sources(home: Path, say: Callable[[str], None]) -> list[Source]:
+    pinned = {name: source for name in KINDS if (source := kind_of(name).local_source)}
+    found = [
+        find(one, os.environ, home / "cache" / kind, lambda line: say(f"    {line}")) for kind, one in pinned.items()
+    ]
+    sources = [source for source in found if source]
+    for source in sources:
         say(f"    image training holds {source.name}")
-    return source
+    return sources
 
 
-def _write_trainer(file: Path, source: Source | None) -> None:
-    """Record the trainer in the image; a preview reads the record."""
-    if source is None:
+def _write_trainers(file: Path, sources: Sequence[Source]) -> None:
+    """Record the trainers in the image; a preview reads the record."""
+    if not sources:
         file.unlink(missing_ok=True)
         return
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(f"{source.name}\n", encoding="utf-8")
+    file.write_text("".join(f"{source.name}\n" for source in sources), encoding="utf-8")
 
 
 def _docker() -> docker.DockerClient:

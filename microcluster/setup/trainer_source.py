@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import tarfile
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,7 +47,7 @@ class Source:
         """What the log, `fab status` and the report call it; the run's id depends on it."""
         if self.digest == self.pinned.content:
             return self.pinned.name
-        return f"{self.pinned.program} of unknown commit, files {self.digest}"
+        return self.pinned.unknown(self.digest)
 
     def files(self) -> dict[str, bytes]:
         """Return the files by their names in the image's build context."""
@@ -86,10 +86,13 @@ def find(
         return None
 
 
-def inputs(source: Source | None) -> dict[str, bytes]:
-    """Return what the training image's build context gets: the files, and the name of what they are."""
-    name = source.name if source else NOWHERE
-    return {f"{CONTEXT}/TRAINER": f"{name}\n".encode(), **(source.files() if source else {})}
+def inputs(sources: Sequence[Source]) -> dict[str, bytes]:
+    """Return what the training image's build context gets: the files, and the names of what they are."""
+    names = [source.name for source in sources] or [NOWHERE]
+    added = {f"{CONTEXT}/TRAINER": "".join(f"{name}\n" for name in names).encode()}
+    for source in sources:
+        added |= source.files()
+    return added
 
 
 def _named(pinned: PinnedSource, path: Path, cache: Path) -> Source:

@@ -166,7 +166,12 @@ def install(folder: Path, networks: Networks = SHARED) -> Product:
         or f"{os.environ.get('MICROCLUSTER_HOME') or Path.home() / '.microcluster'}/cache"
     )
     env = {key: value for key, value in os.environ.items() if not key.startswith(("PULUMI_", "SL_"))}
-    own = {"MICROCLUSTER_HOME": str(home), "MICROCLUSTER_CACHE": cache, "OPENSEQ2SEQ_SOURCE": "none"}
+    own = {
+        "MICROCLUSTER_HOME": str(home),
+        "MICROCLUSTER_CACHE": cache,
+        "OPENSEQ2SEQ_SOURCE": "none",
+        "TEXAR_SOURCE": "none",
+    }
     product = Product(project, home, env | own)  # The stand-in trains everywhere, wherever the tests run.
     for stack in EMULATED:
         product.edit_stack("203.0.113.1/32", f"{networks.operator}/32", stack)

@@ -254,7 +254,7 @@ def test_in_the_local_image_trains_what_the_last_make_images_put_there(tmp_path,
     assert trained_by(written()) == (None, None, "not set: OpenSeq2Seq"), "NVIDIA's image gets it from its repository"
 
 
-@pytest.mark.parametrize("strange", ["OpenSeq2Seq '; rm -rf /", "", "OpenSeq2Seq 8681d381\nanother"])
+@pytest.mark.parametrize("strange", ["OpenSeq2Seq '; rm -rf /", "", "another OpenSeq2Seq 8681d381", "Texar 0.2.4\n"])
 def test_a_fact_that_make_images_did_not_write_counts_as_none(strange: str, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path))
     fact = tmp_path / image.TRAINER_FILE

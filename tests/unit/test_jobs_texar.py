@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -153,6 +154,48 @@ def test_the_image_has_texar_and_its_example_at_one_commit_or_is_the_local_one_w
     assert (image.of(real).program, image.of(local).program) == ("Texar 0.2.4", "stand-in 0.1.0")
 
 
+@pytest.fixture
+def held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Texar in the local image, as `make images` writes it down."""
+    monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path))
+    fact = tmp_path / image.TRAINER_FILE
+    fact.parent.mkdir(parents=True)
+    fact.write_text("OpenSeq2Seq 8681d381\nTexar 0.2.4\n")
+
+
+@pytest.mark.usefixtures("held")
+def test_texar_itself_trains_in_the_local_image_that_holds_it_on_a_text_of_as_many_words_as_it_insists_on() -> None:
+    folder = launched(stack())
+    assert (image.of(folder.payload.container).program, folder.values()["checkpoints"]) == ("Texar 0.2.4", "none")
+    assert folder.run.folder == image.LOCAL_PROGRAM_FOLDER
+    (process,) = folder.kind.processes(folder.run, resume=False)
+    assert " ".join(process.argv).endswith(
+        "python lm_ptb_distributed.py --config language_model --data_path /data/debian_en_10000"
+    )
+    made = staging_plan.plan(folder.payload.job, "/data")
+    assert made["words"] == ["ptb.train.txt", 10000]
+    assert made["archives"][0]["address"] == "file:///opt/microcluster/corpus/words-10000.tar"
+    assert "not set: Texar 0.2.4 in the local training image, which writes no" in origins(stack())["job.trainer"][1]
+
+
+@pytest.mark.usefixtures("held")
+def test_the_stand_in_trains_where_the_stack_file_says_so_and_is_another_run() -> None:
+    ours = launched(stack(trainer="stand-in"))
+    assert (image.of(ours.payload.container).program, ours.payload.job.dataset) == ("stand-in 0.1.0", "debian-en")
+    assert run_id(ours.payload) != run_id(launched(stack()).payload)
+    same_text = launched(stack(trainer="stand-in", dataset="debian-en-10000"))
+    assert run_id(same_text.payload) != run_id(launched(stack()).payload)
+
+
+@pytest.mark.usefixtures("held")
+def test_a_text_on_which_texar_itself_cannot_train_is_refused() -> None:
+    assert "job/dataset: Texar trains on exactly 10,000 different words, and debian-en has 1,000" in refusal(
+        dataset="debian-en"
+    )
+    assert "at most 234" in refusal(sequenceLength=235)
+    assert stack(sequenceLength=235, trainer="stand-in").job.sequence_length == 235
+
+
 def test_the_three_texts_are_placed_and_only_texar_itself_insists_on_ten_thousand_words() -> None:
     real, local = (staging_plan.plan(launched(stack(base)).payload.job, "/data") for base in (NGC, LOCAL))
     assert real["files"] == ["ptb.train.txt", "ptb.valid.txt", "ptb.test.txt"]
@@ -176,7 +219,8 @@ def test_explain_says_that_texar_itself_writes_no_checkpoint_and_that_a_step_is_
     assert "writes no checkpoint: a run that ends early starts over" in real["job.trainer"][1]
     assert local["job.trainer"] == (
         "stand-in",
-        "the local training image holds no Texar, but our own language model, which writes checkpoints",
+        "the local training image holds no Texar, but our own language model, which writes checkpoints; TEXAR_SOURCE=... make "
+        "images brings Texar",
     )
     assert real["job.maxSteps"] == ("13", "follows from job.config; a step is an epoch")
 

@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from microcluster.jobs.openseq2seq.image import COMMIT, SOURCE, TRAINER
+from microcluster.jobs.openseq2seq.image import COMMIT, SOURCE
+from microcluster.jobs.texar.image import SOURCE as TEXAR
 from microcluster.setup import trainer_source
 from microcluster.setup.image_inputs import input_hash
-from microcluster.setup.images import _write_trainer
+from microcluster.setup.images import _write_trainers
 from microcluster.setup.trainer_source import CONTEXT, Source, SourceError, find, inputs
 
 
@@ -85,7 +86,7 @@ def test_a_folder_with_the_pinned_files_is_that_commit_and_any_other_is_of_unkno
     (upstream / "run.py").write_text("changed\n")
     name = taken(pinned, said, tmp_path, **{SOURCE.variable: str(upstream)}).name
     assert name.startswith("OpenSeq2Seq of unknown commit, files ")
-    assert TRAINER.fullmatch(name)
+    assert SOURCE.among(["Texar 0.2.4", name]) == name
 
 
 def test_what_was_taken_once_is_used_again_without_the_variable_and_never_when_it_was_changed(
@@ -140,17 +141,19 @@ def test_a_source_that_a_person_named_and_that_is_none_is_an_error(made, pinned,
 
 
 def test_the_build_context_gets_the_files_and_the_name_of_what_they_are(upstream, pinned, said, tmp_path):
-    added = inputs(taken(pinned, said, tmp_path, **{SOURCE.variable: str(upstream)}))
+    added = inputs([taken(pinned, said, tmp_path, **{SOURCE.variable: str(upstream)})])
     assert added[f"{CONTEXT}/TRAINER"] == f"OpenSeq2Seq {COMMIT}\n".encode()
     assert added[f"{CONTEXT}/OpenSeq2Seq/open_seq2seq/models/model.py"] == b"open_seq2seq/models/model.py\n"
-    assert inputs(None) == {f"{CONTEXT}/TRAINER": b"none\n"}
+    assert inputs([]) == {f"{CONTEXT}/TRAINER": b"none\n"}
 
 
 def test_what_the_image_can_train_with_is_written_down_and_taken_back(tmp_path):
     file = tmp_path / "cache" / "images" / "trainer"
-    _write_trainer(file, Source(SOURCE, tmp_path, SOURCE.content))
-    assert file.read_text() == f"OpenSeq2Seq {COMMIT}\n"
-    _write_trainer(file, None)
+    sources = [Source(pinned, tmp_path, pinned.content) for pinned in (SOURCE, TEXAR)]
+    _write_trainers(file, sources)
+    assert file.read_text() == f"OpenSeq2Seq {COMMIT}\nTexar 0.2.4\n"
+    assert inputs(sources)[f"{CONTEXT}/TRAINER"] == file.read_bytes()
+    _write_trainers(file, [])
     assert not file.exists()
 
 

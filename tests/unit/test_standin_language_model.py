@@ -8,6 +8,7 @@ import numpy
 import pytest
 from lm.words import Texts, batches, updates
 from words import EVERY, KINDS, RARE, texts
+from words import SENTENCES as USED
 
 SENTENCES = [f"Open the file {number}, and close word{'abcdefghij'[number % 10]} again" for number in range(100)]
 
@@ -25,6 +26,16 @@ def test_no_sentence_is_in_two_texts_and_the_vocabulary_has_a_limit() -> None:
     assert len(made["valid"]) == len(made["test"]) == 5000 // EVERY
     many = texts([f"word{a}{b}{c}" for a in "abcdefghij" for b in "abcdefghij" for c in "klmnopqrstuvwxyz"])
     assert len({*many["train"].split(), "<EOS>"}) == KINDS
+
+
+def test_later_sentences_bring_the_training_text_to_as_many_different_words_as_are_wanted() -> None:
+    first = ["one sentence of few words"] * USED
+    later = [f"few words and {a}{b}{c}" for a in "abcdefghij" for b in "abcdefghij" for c in "abcdefghij"]
+    made = texts([*first, *later], 500)
+    assert len(set(made["train"].split(" ")) - {""}) == 500
+    assert made["train"].count("\n") < USED + 500, "not more of them than it takes"
+    assert made["valid"].count("\n") == USED // EVERY
+    assert texts([*first, *later], 5)["train"].count("\n") == USED - 2 * USED // EVERY
 
 
 @pytest.fixture

@@ -17,13 +17,14 @@ from pathlib import Path
 import sentencepiece
 from catalogs import Source, read_package
 from cleaning import Pair, clean, split
-from words import texts
+from words import KINDS, TREEBANK_KINDS, texts
 
 VOCABULARY_SIZE = 2048  # As many as the launcher learns; here they only measure lengths.
 MAX_PIECES = 30
 EVALUATION_PAIRS = 256
 LANGUAGES = ("en", "de")
-ARCHIVE, WORDS = "sentences.tar", "words.tar"
+ARCHIVE = "sentences.tar"
+WORDS = {"words.tar": KINDS, "words-10000.tar": TREEBANK_KINDS}
 
 
 def main(debs: Path, out: Path) -> None:
@@ -38,9 +39,14 @@ def main(debs: Path, out: Path) -> None:
         for name, part in (("train", training), ("eval", evaluation)):
             for side, language in enumerate(LANGUAGES):
                 _add(archive, f"{name}.{language}", "".join(f"{pair[side]}\n" for pair in part))
-    with tarfile.open(out / WORDS, "w", format=tarfile.USTAR_FORMAT) as archive:
-        for name, text in texts([english for english, _ in training]).items():
-            _add(archive, f"ptb.{name}.txt", text)
+    for file, kinds in WORDS.items():
+        made = texts([english for english, _ in training], kinds)
+        held = len(set(made["train"].split(" ")) - {""})
+        if held != kinds:
+            sys.exit(f"corpus: the training text of {file} has {held} different words and needs {kinds}: add packages")
+        with tarfile.open(out / file, "w", format=tarfile.USTAR_FORMAT) as archive:
+            for name, text in made.items():
+                _add(archive, f"ptb.{name}.txt", text)
     _write(out / "LICENSES.json", [json.dumps([_record(source) for source in sources], indent=1, ensure_ascii=False)])
     _write(out / "SHA256SUMS", [f"{_sha256(path)}  {path.name}" for path in sorted(out.iterdir())])
     print(f"corpus: {len(training)} training and {len(evaluation)} evaluation pairs from {len(sources)} packages")

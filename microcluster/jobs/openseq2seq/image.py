@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
-
 from microcluster.jobs.cluster_facts import Container
-from microcluster.jobs.image import is_local
+from microcluster.jobs.image import LOCAL_PROGRAM_FOLDER, is_local
 from microcluster.jobs.rendering import render
 from microcluster.jobs.values import Image, PinnedSource
 
@@ -17,17 +15,15 @@ SOURCE = PinnedSource(
     variable="OPENSEQ2SEQ_SOURCE",
     repository="https://github.com/NVIDIA/OpenSeq2Seq",
     commit="8681d381ed404fde516e2c1b823de5a213c59aba",
-    short_commit=COMMIT,
+    release=COMMIT,
     content="2035e93b06a9",
     parts=("LICENSE", "open_seq2seq", "run.py", "tokenizer_wrapper.py"),
     folder="OpenSeq2Seq",
 )
 FRAMEWORK = SOURCE.name
 STAND_IN_RELEASE = "stand-in 0.1.0"
-TRAINER = re.compile(r"OpenSeq2Seq (?:[0-9a-f]{8}|of unknown commit, files [0-9a-f]{12})")
 PROGRAM_FOLDER = "/opt/OpenSeq2Seq"
-LOCAL_PROGRAM_FOLDER, STAND_IN_FOLDER = "/opt/microcluster/openseq2seq", "/opt/microcluster/stand-in"
-"""The local image holds both trainers side by side."""
+STAND_IN_FOLDER = "/opt/microcluster/stand-in"
 
 
 def training_image(container: Container) -> Image:

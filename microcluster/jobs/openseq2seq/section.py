@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, StrictInt, StrictStr
 
 from microcluster.jobs.image import LOCAL_REPOSITORY, NVIDIAS_IMAGE, PYTHON_3_5, is_local, named_image
-from microcluster.jobs.openseq2seq.image import TRAINER
+from microcluster.jobs.openseq2seq.image import SOURCE
 from microcluster.jobs.values import MOST_STEPS, Hardware, Origin, Section, Sections
 
 STAND_IN = "stand-in"
@@ -36,15 +36,9 @@ class OpenSeq2SeqSection(Section):
     data: StrictStr | None = None
 
 
-def trainer_of(hardware: Hardware) -> str | None:
-    """Return the OpenSeq2Seq in the local training image; None where that holds the stand-in alone."""
-    name = hardware.local_program
-    return name if name and TRAINER.fullmatch(name) else None
-
-
 def defaults(sections: Sections, hardware: Hardware) -> dict[str, Origin]:
     """Return what follows from other values; what is invalid is left for the validation."""
-    job, local, trainer = sections["job"], _is_local(sections), trainer_of(hardware)
+    job, local, trainer = sections["job"], _is_local(sections), SOURCE.among(hardware.local_programs)
     found = {"job.model": Origin("transformer-tiny" if local else "transformer-base", IMAGE)}
     if local and trainer is None:
         found["job.trainer"] = Origin(STAND_IN, ONLY_STAND_IN)

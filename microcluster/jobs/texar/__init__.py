@@ -10,7 +10,7 @@ from microcluster.jobs.contract import JobKind
 from microcluster.jobs.launch.mpirun import WORLD, on_every_rank
 from microcluster.jobs.rendering import render
 from microcluster.jobs.texar import configurations, section
-from microcluster.jobs.texar.image import training_image
+from microcluster.jobs.texar.image import SOURCE, training_image
 from microcluster.jobs.texar.texts import FILES, LARGEST_BYTES, TEXTS, TRAIN
 from microcluster.jobs.values import (
     GRADIENT_BYTES,
@@ -72,6 +72,7 @@ class Texar(JobKind):
         Metric("words_per_second", "words per second", note="over all ranks"),
     )
     unit = "epoch"
+    local_source = SOURCE
     result = "test_perplexity"
     config_file = f"{MODULE}.py"
     checkpoint_files = (
@@ -80,7 +81,7 @@ class Texar(JobKind):
 
     def defaults(self, sections: Sections, hardware: Hardware) -> Mapping[str, Origin]:
         """Return what follows from the image and the configuration."""
-        return section.defaults(sections)
+        return section.defaults(sections, hardware)
 
     def problems(self, sections: Sections, hardware: Hardware, *, ordering: bool) -> list[str]:
         """Say what contradicts the number of ranks and the container's image."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, StrictInt, StrictStr
@@ -10,17 +11,22 @@ from pydantic.alias_generators import to_camel
 
 from microcluster.jobs.image import LOCAL_REPOSITORY, is_local, named_image, repository
 from microcluster.jobs.texar.configurations import CONFIGURATIONS
-from microcluster.jobs.texar.image import BASE
+from microcluster.jobs.texar.image import BASE, SOURCE
 from microcluster.jobs.values import Hardware, Origin, Section, Sections
 
 STAND_IN = "stand-in"
 IMAGE, CONFIG = "follows from container.image", "follows from job.config"
-ORIGINAL = "not set: Texar's lm_ptb_distributed.py, which writes no checkpoint: a run that ends early starts over"
-ONLY_STAND_IN = "the local training image holds no Texar, but our own language model, which writes checkpoints"
-LOCAL_TEXT = "debian-en"
-VALID_WORDS = 73_760
-"""Of the Penn Treebank, whose shortest text that is. Where it gives a step, the 929,589 words of an epoch give ten, and by a
-tenth of them lm_ptb_distributed.py divides."""
+NO_CHECKPOINT = "which writes no checkpoint: a run that ends early starts over"
+ORIGINAL = f"not set: Texar's lm_ptb_distributed.py, {NO_CHECKPOINT}"
+ONLY_STAND_IN = (
+    "the local training image holds no Texar, but our own language model, which writes checkpoints; TEXAR_SOURCE=... make images "
+    "brings Texar"
+)
+LOCAL_TEXTS = ("debian-en", "debian-en-10000")
+"""For our own program, and for Texar itself."""
+VALID_WORDS = {"ptb": 73_760, "debian-en-10000": 4_700}
+"""Of the shortest text of each. Where it gives a step, the words of an epoch, 929,589 and 68,723, give ten, and by a tenth of
+them lm_ptb_distributed.py divides."""
 EPOCHS = "epochs"
 
 
@@ -34,7 +40,7 @@ class TexarSection(Section):
     kind: Literal["texar"]
     config: Literal["tiny", "small", "medium", "large"]
     max_steps: Annotated[StrictInt, Field(ge=1, le=1000)]
-    dataset: Literal["ptb", "debian-en"]
+    dataset: Literal["ptb", "debian-en", "debian-en-10000"]
     global_batch: Annotated[StrictInt, Field(ge=1, le=4096)]
     sequence_length: Annotated[StrictInt, Field(ge=1, le=1000)]
     hidden_size: Annotated[StrictInt, Field(ge=1, le=8192)]
@@ -49,13 +55,16 @@ class TexarSection(Section):
     data: StrictStr | None = None
 
 
-def defaults(sections: Sections) -> dict[str, Origin]:
+def defaults(sections: Sections, hardware: Hardware) -> dict[str, Origin]:
     """Return what follows from the image and the configuration; what is invalid is left for the validation."""
     job, local = sections["job"], is_local(named_image(sections))
+    held = SOURCE.among(hardware.local_programs) if local else None
+    ours = job.get("trainer") == STAND_IN or not held
+    original = f"not set: {held} in the local training image, {NO_CHECKPOINT}" if held else ORIGINAL
     found = {
         "job.config": Origin("tiny" if local else "small", IMAGE),
-        "job.dataset": Origin(LOCAL_TEXT if local else "ptb", IMAGE),
-        "job.trainer": Origin(STAND_IN, ONLY_STAND_IN) if local else Origin(None, ORIGINAL),
+        "job.dataset": Origin(LOCAL_TEXTS[not ours], f"{IMAGE} and job.trainer") if local else Origin("ptb", IMAGE),
+        "job.trainer": Origin(STAND_IN, ONLY_STAND_IN) if local and not held else Origin(None, original),
     }
     config = CONFIGURATIONS.get(str(job.get("config", found["job.config"].value)))
     values = dataclasses.asdict(config) if config else {}
@@ -69,12 +78,12 @@ def problems(sections: Sections, hardware: Hardware, *, ordering: bool) -> list[
     job, image = sections["job"], named_image(sections)
     found = _problems_of_batch(job.get("globalBatch"), hardware.ranks)
     if is_local(image):
-        return found
-    found += _problems_of_text(job.get("globalBatch"), job.get("sequenceLength"))
+        return found if job.get("trainer") == STAND_IN else found + _problems_of_words(job) + _problems_of_text(job)
+    found += _problems_of_text(job)
     if job.get("trainer") == STAND_IN:
         found.append(f"job/trainer: only the local training image ({LOCAL_REPOSITORY}) holds it; leave trainer out")
-    if job.get("dataset") == LOCAL_TEXT:
-        found.append(f"job/dataset: only the local training image ({LOCAL_REPOSITORY}) holds {LOCAL_TEXT}; use ptb")
+    if job.get("dataset") in LOCAL_TEXTS:
+        found.append(f"job/dataset: only the local training image ({LOCAL_REPOSITORY}) holds {job['dataset']}; use ptb")
     base = BASE.partition(":")[0]
     if ordering and f"{base.partition('/')[0]}/{repository(image)}" == base and image != BASE and "@" not in image:
         found.append(
@@ -84,15 +93,27 @@ def problems(sections: Sections, hardware: Hardware, *, ordering: bool) -> list[
     return found
 
 
-def _problems_of_text(batch: Any, length: Any) -> list[str]:
-    """Refuse what leaves Texar's program without a step."""
-    if type(batch) is not int or type(length) is not int or batch < 1 or length < 1:
+def _problems_of_words(job: Mapping[str, Any]) -> list[str]:
+    """Texar itself asserts the number of different words."""
+    few, enough = LOCAL_TEXTS
+    if job.get("dataset") != few:
         return []
-    longest = VALID_WORDS // batch - 1
+    return [
+        f"job/dataset: Texar trains on exactly 10,000 different words, and {few} has 1,000; use {enough}, or trainer: stand-in"
+    ]
+
+
+def _problems_of_text(job: Mapping[str, Any]) -> list[str]:
+    """Refuse what leaves Texar's program without a step."""
+    batch, length = job.get("globalBatch"), job.get("sequenceLength")
+    words = VALID_WORDS.get(str(job.get("dataset")))
+    if not words or type(batch) is not int or type(length) is not int or batch < 1 or length < 1:
+        return []
+    longest = words // batch - 1
     if length <= longest:
         return []
     return [
-        f"job/sequenceLength: {length} words with globalBatch {batch} leave no step in the {VALID_WORDS} words by which Texar's "
+        f"job/sequenceLength: {length} words with globalBatch {batch} leave no step in the {words} words by which Texar's "
         f"program is evaluated; with this batch at most {longest}, or use a smaller batch"
     ]
 

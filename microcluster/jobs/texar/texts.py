@@ -12,6 +12,8 @@ FILES = (TRAIN, "ptb.valid.txt", "ptb.test.txt")
 ORIGINAL_VOCABULARY = 10_000
 """What the same program asserts of the training text, with the end of a line as a word."""
 LARGEST_BYTES = 10**9
+CORPUS = "file:///opt/microcluster/corpus"
+"""Of the local training image."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,12 @@ TEXTS = {
         recipe=_tar("simple-examples.tgz", "https://www.fit.vutbr.cz/~imikolov/rnnlm/simple-examples.tgz"),
     ),
     # The English side of the sentences of Debian's translations, which the local training image carries with their licences.
-    "debian-en": Text(
-        "debian_en", 1000, exactly=False, recipe=_tar("words.tar", "file:///opt/microcluster/corpus/words.tar")
+    "debian-en": Text("debian_en", 1000, exactly=False, recipe=_tar("words.tar", f"{CORPUS}/words.tar")),
+    # Of the same sentences, with as many different words as Texar itself insists on.
+    "debian-en-10000": Text(
+        "debian_en_10000",
+        ORIGINAL_VOCABULARY,
+        exactly=True,
+        recipe=_tar("words-10000.tar", f"{CORPUS}/words-10000.tar"),
     ),
 }

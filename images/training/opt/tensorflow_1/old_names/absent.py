@@ -3,6 +3,7 @@
 Who imports them: ``data/__init__.py`` and ``models/__init__.py`` load speech, pictures and language models
 (librosa, resampy, python_speech_features, pandas, scipy, matplotlib); ``parts/rnns/*.py``, ``parts/tacotron/*.py``,
 ``encoders/rnn_encoders.py`` and other files of recurrent models import from ``tensorflow.contrib`` while they are loaded.
+Texar loads all its modules likewise: tensorflow_probability and regex are for models that draw samples and for GPT-2.
 """
 
 import sys
@@ -11,7 +12,10 @@ from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from types import ModuleType
 
-PACKAGES = ("joblib", "librosa", "matplotlib", "pandas", "python_speech_features", "resampy", "sacrebleu", "scipy")
+PACKAGES = (
+    *("joblib", "librosa", "matplotlib", "pandas", "python_speech_features", "resampy", "sacrebleu", "scipy"),
+    *("regex", "tensorflow_probability"),
+)
 CONTRIB = "tensorflow.contrib."
 
 
@@ -29,8 +33,8 @@ class _Absent(type):
 
     def __call__(cls, *args, **kwargs):
         raise AbsentError(
-            f"OpenSeq2Seq asks for {cls.__name__}, which the local training image does not have. It runs the Transformer "
-            "that translates text; for other models use NVIDIA's image."
+            f"The program asks for {cls.__name__}, which the local training image does not have. It runs OpenSeq2Seq's Transformer "
+            "that translates text, and Texar's distributed language model; for other models use NVIDIA's image."
         )
 
 
@@ -57,6 +61,8 @@ class _Finder(MetaPathFinder, Loader):
         self.packages = packages
 
     def find_spec(self, fullname, path=None, target=None):
+        if fullname.rpartition(".")[2][:1].isupper():
+            return None  # A class: Texar tries a class's path as a module's (pydoc.locate).
         wanted = f"{fullname}.".startswith(CONTRIB) or fullname.partition(".")[0] in self.packages
         return ModuleSpec(fullname, self, is_package=True) if wanted else None
 
