@@ -7,7 +7,7 @@
   ``optimize_loss.py``);
 - ``nltk`` is BLEU alone, for ``models/text2text.py`` (``nltk_bleu.py``);
 - ``funcsigs``, for ``texar/tf/utils/utils.py``, is Python's own ``inspect``, which has had its function since Python 3.3;
-- packages for speech figures and other models, which are imported and not used here, are names only (``absent.py``).
+- packages for speech, figures and other models, which are imported and not used here, are names only (``absent.py``).
 
 NumPy is older than 1.24 and still has its old names; mpi4py, six and h5py are installed.
 """

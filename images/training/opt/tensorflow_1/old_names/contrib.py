@@ -48,7 +48,7 @@ def build(tf):
         "seq2seq.python.ops": {},
         "seq2seq.python.ops.decoder": {"_transpose_batch_time": rnn._transpose_batch_time},
     }
-    # The same equations in one operation for GPUs, whose gradient TensorFlow 2 does not know.
+    # LSTMBlockCell has the equations of BasicLSTMCell, as one operation, whose gradient TensorFlow 2 no longer has.
     names["rnn"]["LSTMBlockCell"] = cells.BasicLSTMCell
     for name, held in names.items():
         module = AbsentModule((CONTRIB + name).rstrip("."))
