@@ -1,4 +1,4 @@
-"""The names that OpenSeq2Seq lacks on TensorFlow 2, in the training image: TensorFlow and Horovod are there, its source need not be."""
+"""The names that OpenSeq2Seq and Texar lack on TensorFlow 2, in the training image: TensorFlow and Horovod are there, their sources need not be."""
 
 from __future__ import annotations
 
@@ -93,6 +93,32 @@ print(numpy.all(found[[1, 3]] == 1), numpy.all(found[[0, 2]] < 1))
     assert python(container, INSTALLED + LAZY_ADAM + script) == "True True"
 
 
+def test_a_class_is_found_by_its_path_as_texar_looks_for_it(container):
+    script = """
+from pydoc import locate
+import funcsigs
+cell = locate("tensorflow.contrib.rnn.LSTMBlockCell")(num_units=3, forget_bias=0.0)
+state = cell.zero_state(2, tf.float32)
+output, _ = cell(tf.ones([2, 5]), state)
+print(output.shape.as_list(), bool(tf.gradients(output, cell.trainable_weights)), *funcsigs.signature(locate).parameters)
+"""
+    assert python(container, INSTALLED + script).splitlines()[-1] == "[2, 3] True path forceload"
+
+
+def test_an_update_clips_the_gradients_and_leaves_the_step_to_its_caller(container):
+    script = """
+weight, step = tf.get_variable("weight", initializer=1.0), tf.get_variable("step", initializer=0, trainable=False)
+halved = lambda pairs: [(gradient / 2, variable) for gradient, variable in pairs]
+rates = dict(global_step=step, learning_rate=None, optimizer=tf.train.GradientDescentOptimizer(0.1), clip_gradients=halved)
+update = tf.contrib.layers.optimize_loss(4 * weight, increment_global_step=False, **rates)
+with tf.Session() as session:
+    session.run(tf.global_variables_initializer())
+    session.run(update)
+    print(round(float(session.run(weight)), 6), session.run(step))
+"""
+    assert python(container, INSTALLED + script).splitlines()[-1] == "0.8 0"
+
+
 def test_what_the_image_does_not_have_is_an_error_only_when_it_is_used(container):
     script = """
 import librosa, pandas, tensorflow.contrib.seq2seq.python.ops.helper
@@ -101,7 +127,7 @@ try:
 except NotImplementedError as told:
     print(told)
 """
-    assert "OpenSeq2Seq asks for tensorflow.contrib.opt.AdamWOptimizer" in python(container, INSTALLED + script)
+    assert "The program asks for tensorflow.contrib.opt.AdamWOptimizer" in python(container, INSTALLED + script)
 
 
 def test_ranks_gather_and_wait_for_each_other_through_mpi4py(container):
