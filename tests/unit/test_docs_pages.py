@@ -112,8 +112,8 @@ def test_a_walk_has_at_most_twelve_steps_and_each_begins_with_a_file(walk: str) 
     assert [file for _, file in steps if not (file and (ROOT / file).is_file())] == []
 
 
-def test_there_are_five_walks() -> None:
-    assert len(WALKS) == 5
+def test_there_are_four_walks() -> None:
+    assert len(WALKS) == 4
 
 
 def test_the_page_of_failures_has_every_cause_that_has_a_next_step() -> None:
