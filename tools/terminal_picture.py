@@ -23,11 +23,11 @@ LOOK_S = 25.0
 """A command that goes on, such as `fab watch`, is interrupted after this time; what it shows then is the picture."""
 REDRAW = re.compile(r"(?:\r?\x1b\[2K|\x1b\[1A|\x1b\[\?25[lh])+")
 """How rich takes back the lines of a live display."""
-FRAME = """<svg viewBox="0 0 {terminal_width} {terminal_height}" xmlns="http://www.w3.org/2000/svg"><style>
+FRAME = """<svg viewBox="-10 -10 {width} {height}" xmlns="http://www.w3.org/2000/svg"><style>
 .{unique_id}-matrix {{ font-family: Menlo, Consolas, "DejaVu Sans Mono", monospace; font-size: {char_height}px;
  line-height: {line_height}px; white-space: pre }} {styles}</style><defs><clipPath id="{unique_id}-clip-terminal">
 <rect x="0" y="0" width="{terminal_width}" height="{terminal_height}"/></clipPath>{lines}</defs>
-<rect width="{terminal_width}" height="{terminal_height}" rx="8" fill="#292929"/><g transform="translate(8, 8)">
+<rect x="-10" y="-10" width="{width}" height="{height}" rx="8" fill="#292929"/><g>
 {backgrounds}<g class="{unique_id}-matrix">{matrix}</g></g></svg>
 """
 """Rich's own frame without its title bar and without a font from the network."""
