@@ -84,6 +84,8 @@ class Reader(RankReader):
     def _pace(self, step):
         """Return the mean seconds of the steps since the last line, once there is one."""
         now, before, last = self.clock(), self.read_at, self.step
+        if step == last and before is not None:
+            return []
         self.read_at = now
         if before is None or last is None or step <= last:
             return []

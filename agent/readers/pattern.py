@@ -32,7 +32,7 @@ class Reader(json_lines.Reader):
         return events
 
     def values_in(self, text):
-        """Return the values of a match; in a long line of the last one."""
+        """Return the values of a match; in a long line of the last one. Without a step they belong to the last one seen."""
         if self.slow >= MOST_SLOW:
             return {}
         try:
@@ -40,7 +40,10 @@ class Reader(json_lines.Reader):
         except TooSlow:
             self.slow += 1
             return {}
-        return dict(pair for pair in map(_number, match.groupdict().items()) if pair) if match else {}
+        values = dict(pair for pair in map(_number, match.groupdict().items()) if pair) if match else {}
+        if values and "step" not in values:
+            values["step"] = self.newest.get("step", self.step)
+        return values
 
     def _match(self, text):
         # A search asks for signals now and then, and this one counts the processor's time only.

@@ -46,9 +46,7 @@ def main():
     dist.init_process_group("nccl" if cuda else "gloo")
     device = torch.device("cuda", int(os.environ["LOCAL_RANK"])) if cuda else torch.device("cpu")
     torch.manual_seed(0)
-    model = FSDP(
-        Model().to(device), auto_wrap_policy=ModuleWrapPolicy({nn.TransformerEncoderLayer}), device_id=device
-    )
+    model = FSDP(Model().to(device), auto_wrap_policy=ModuleWrapPolicy({nn.TransformerEncoderLayer}), device_id=device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     first = 0
     if args.resume:

@@ -34,7 +34,7 @@ else:
             tf.keras.layers.Dense(10, activation="softmax"),
         ]
     )
-    optimizer = hvd.DistributedOptimizer(tf.keras.optimizers.legacy.Adam(0.001 * hvd.size()))
+    optimizer = hvd.DistributedOptimizer(tf.keras.optimizers.Adam(0.001 * hvd.size()))
     model.compile(loss="sparse_categorical_crossentropy", optimizer=optimizer, metrics=["accuracy"])
 
 callbacks = [

@@ -46,4 +46,4 @@ if __name__ == "__main__":
     trainer = lightning.Trainer(
         devices=args.devices, num_nodes=args.num_nodes, max_epochs=args.max_epochs, default_root_dir=args.root
     )
-    trainer.fit(Classifier(), DataLoader(half_moons(40_000), batch_size=64, shuffle=True), ckpt_path=args.ckpt_path)
+    trainer.fit(Classifier(), DataLoader(half_moons(8_000), batch_size=64, shuffle=True), ckpt_path=args.ckpt_path)

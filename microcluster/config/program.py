@@ -15,8 +15,12 @@ def read_source(folder: Path, script: str) -> tuple[SourceFile, ...]:
     """Return the files below ``folder``, without hidden and compiled ones.
 
     Raises:
-        ValueError: the script is missing, a file is no text, or they are too many or too large.
+        ValueError: the folder or the script is missing, a file is no text, or they are too many or too large.
     """
+    if not folder.is_dir():
+        raise ValueError(
+            f"there is no folder {folder}; put the program there first, for example by git clone of its repository"
+        )
     if not (folder / script).is_file():
         raise ValueError(f"{folder} does not hold {script}")
     files: list[SourceFile] = []

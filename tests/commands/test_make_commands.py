@@ -124,7 +124,9 @@ def test_a_second_up_ends_within_five_seconds_and_names_the_first(home: Home) ->
     assert f"process {os.getpid()} is doing `make up`" in second.stderr
 
 
-def test_the_lock_of_a_killed_pulumi_is_released_without_a_question_and_without_an_account_nothing_more_is_done(home: Home) -> None:
+def test_the_lock_of_a_killed_pulumi_is_released_without_a_question_and_without_an_account_nothing_more_is_done(
+    home: Home,
+) -> None:
     folder = home.state / ".pulumi" / "locks" / "organization" / "microcluster" / "local"
     folder.mkdir(parents=True, exist_ok=True)
     dead = subprocess.Popen(["true"])

@@ -19,6 +19,7 @@ from microcluster.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 EMULATED = ("local", "horovod-local", "p100-local", "texar-local", "torchrun-local", "v100-local")
+GALLERY = ("lightning-local", "huggingface-local", "fsdp-local", "keras-local", "horovod-benchmark-local")
 COMMAND_LIMIT_S = 1200
 ASK_LIMIT_S = 120
 TRAINS_LIMIT_S = 1100
@@ -173,6 +174,6 @@ def install(folder: Path, networks: Networks = SHARED) -> Product:
         "TEXAR_SOURCE": "none",
     }
     product = Product(project, home, env | own)  # The stand-in trains everywhere, wherever the tests run.
-    for stack in EMULATED:
+    for stack in EMULATED + GALLERY:
         product.edit_stack("203.0.113.1/32", f"{networks.operator}/32", stack)
     return product

@@ -85,6 +85,21 @@ def test_a_line_with_a_new_step_and_no_loss_counts_the_step_and_its_pace() -> No
     ]
 
 
+def test_a_line_without_a_step_belongs_to_the_last_one_seen_also_of_a_bar_that_is_drawn_again() -> None:
+    found = reader("pattern", 0.0, 0.0, 0.3, 9.0, 9.0, pattern=r"\| (?P<step>\d+)/\d+ \[|'loss': '?(?P<loss>[\d.]+)")
+    assert found.read("{'loss': 4.2}") == []
+    assert found.read(" 10%|#  | 10/90 [00:01<00:09]\r") == [{"event": "train", "step": 10}]
+    assert found.read(" 11%|#  | 11/90 [00:01<00:09]\r") == [], "too soon to be drawn"
+    assert found.read("{'loss': '3.9', 'epoch': 0.1}")[0] == {"event": "train", "step": 11, "loss": 3.9}
+
+
+def test_a_loss_at_the_end_of_a_step_that_its_heading_named_leaves_the_pace_as_it_is() -> None:
+    found = reader("pattern", 0.0, 5.0, 6.0, pattern=r"Epoch (?P<step>\d+)/|loss: (?P<loss>[\d.]+)")
+    assert found.read("Epoch 1/10") == [{"event": "train", "step": 1}]
+    assert found.read("250/250 [==] - 5s - loss: 0.5") == [{"event": "train", "step": 1, "loss": 0.5}]
+    assert found.read("Epoch 2/10")[1] == {"event": "time", "step": 2, "seconds_per_step": 6.0}
+
+
 def test_what_horovod_repeats_of_a_run_that_stands_still_is_no_life_and_any_other_line_is() -> None:
     assert [reader().shows_life(line) for line in WAITS] == [False] * len(WAITS)
     assert reader().shows_life("[1,0]<stdout>:Epoch 3:  12%|#2        | 120/1000")

@@ -271,6 +271,10 @@ def test_progress_comes_from_json_lines_or_from_a_pattern(progress: str, module:
 def test_a_source_without_the_script_is_refused_before_anything_is_ordered(tmp_path: Path) -> None:
     with pytest.raises(config.ConfigError, match=f"job/source: {tmp_path} does not hold train.py"):
         config.with_files(own_program(source=str(tmp_path)))
+    with pytest.raises(
+        config.ConfigError, match="there is no folder .*/absent; put the program there first, .* git clone"
+    ):
+        config.with_files(own_program(source=str(tmp_path / "absent")))
 
 
 def test_a_source_that_is_too_large_or_no_text_is_refused(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def home(folder: Path) -> Home:
 def test_an_unknown_stack_is_refused_with_the_ones_there_are_and_the_nearest() -> None:
     with pytest.raises(
         SetupError,
-        match="no stack 'p10': .* Stacks: horovod-local, local, mxnet-local, p100, p100-local, paperspace, paperspace-local, seawulf, texar-local, texar-p100, torchrun-local, v100, v100-local. Did you mean 'p100'",
+        match="no stack 'p10': .* Stacks: fsdp-local, horovod-benchmark-local, horovod-local, huggingface-local, keras-local, lightning-local, local, mxnet-local, p100, p100-local, paperspace, paperspace-local, seawulf, texar-local, texar-p100, torchrun-local, v100, v100-local. Did you mean 'p100'",
     ) as refused:
         stacks.known("p10")
     assert refused.value.exit_code == MISTAKE
