@@ -13,6 +13,7 @@ from microcluster.remote.ssh_mesh import FOLDER
 from microcluster.waiting import wait_until
 
 COMMAND = ("sh", f"{FOLDER}/start.sh")  # By `sh`: Ubuntu mounts /run with noexec.
+OURS = ("docker", "ps", "-a", "--filter", f"volume={FOLDER}", "--format", "{{.Names}}")
 SSH_TIMEOUT_S = 300.0
 SHM_BYTES = 1 << 30
 LIMITS = {"memlock": -1, "stack": 64 << 20}
@@ -47,6 +48,8 @@ def ensure_container(host: Host, container: cluster_facts.Container, mount_point
         return False
     if found:
         host.run(("docker", "rm", "-f", container.name))
+    for other in host.run(OURS).stdout.split():  # Of another kind, which had these machines before; it holds the port.
+        host.run(("docker", "rm", "-f", other))
     host.run(docker_run(container, mount_point))
     _wait_for_sshd(host, container)
     return True

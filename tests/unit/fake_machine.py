@@ -210,6 +210,11 @@ class FakeMachine(Host):
         found = self.containers.get(words[-1])
         return (0, json.dumps([found])) if found else (1, "[]", f"Error: No such container: {words[-1]}\n")
 
+    def _docker_ps(self, words):
+        (mount,) = [word.partition("=")[2] for word in words if word.startswith("volume=")]
+        binds = {name: found["HostConfig"]["Binds"] for name, found in self.containers.items()}
+        return "".join(f"{name}\n" for name in binds if any(mount in bind.split(":") for bind in binds[name]))
+
     def _docker_rm(self, words):
         del self.containers[words[-1]]
         self.changes.append(f"remove {words[-1]}")

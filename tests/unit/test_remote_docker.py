@@ -79,6 +79,12 @@ def test_a_container_that_differs_or_does_not_run_is_made_again(machine, contain
     assert machine.changes[-2:] == ["remove openseq2seq", "run openseq2seq"]
 
 
+def test_the_container_of_another_kind_leaves_its_port_to_the_new_one(machine, container):
+    ensure_container(machine, Container("torchrun", IMAGE), "/data")
+    assert ensure_container(machine, container, "/data")
+    assert set(machine.containers) == {"openseq2seq"}
+
+
 def test_a_container_of_an_older_image_is_made_again(machine, container):
     ensure_container(machine, container, "/data")
     machine.images[BUILT] = "sha256:2"
