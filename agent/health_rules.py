@@ -63,7 +63,7 @@ class HealthRules:
         self.waited_for = []
         self.final = {}
         self.said_full = None
-        self.answered, self.busy, self.free = {}, {}, {}
+        self.answered, self.busy, self.worked, self.free = {}, {}, {}, {}
         self.drive_silent = {}
         self.not_copied = ""
 
@@ -111,10 +111,10 @@ class HealthRules:
         else:
             self.drive_silent.pop(node, None)
         used = [gpu["utilisation"] for gpu in facts["gpus"] if gpu.get("utilisation") is not None]
-        at_work = bool(used) and max(used) > REST_PERCENT
-        if at_work and not self.mixed:  # In mixed precision GPUs work on for ever when every update is skipped.
-            self.lived = now
-        if not used or at_work or node not in self.busy:
+        for number, percent in enumerate(used):
+            if percent > REST_PERCENT or (node, number) not in self.worked:
+                self.worked[node, number] = now
+        if not used or max(used) > REST_PERCENT or node not in self.busy:
             self.busy[node] = now
 
     def pause(self, now):
@@ -133,7 +133,7 @@ class HealthRules:
         cut_off = dict((node, why) for node, (since, why) in self.drive_silent.items() if now - since >= DRIVE_LOST_S)
         if cut_off:
             found[DRIVE_LOST] = drive_lost(cut_off) + ", for " + _seconds(DRIVE_LOST_S) + " and more"
-        silent = now - self.lived
+        silent = now - max(self.lived, self._all_worked())
         limit = max(self.stall_s, START_S if self.step is None else 0, STALL_GAPS * max([self._gap()] + self.gaps))
         if silent > limit:
             found[STALLED] = self._stalled(silent)
@@ -145,6 +145,13 @@ class HealthRules:
         if self.not_copied:
             found[NOT_COPIED] = self.not_copied
         return found
+
+    def _all_worked(self):
+        """Return since when not all GPUs have been seen at work: those of ranks that wait for a stopped one work on for ever.
+
+        In mixed precision all of them do when every update is skipped.
+        """
+        return min(self.worked.values()) if self.worked and not self.mixed else float("-inf")
 
     def _stalled(self, silent):
         where = "since the start" if self.step is None else "since step " + str(self.step)

@@ -69,12 +69,12 @@ def test_any_output_and_any_new_checkpoint_is_life():
     assert rules.active(1701.0)["stalled"] == "no sign of life for 15 minutes, since step 40"
 
 
-@pytest.mark.parametrize(("used", "lives"), [(90, True), (5, False), (None, False)])
-def test_gpus_at_work_are_life_and_gpus_at_rest_are_none(used, lives):
+@pytest.mark.parametrize(("used", "lives"), [(90, True), (5, False)])
+def test_gpus_at_work_are_life_unless_one_of_them_rests_for_which_the_others_wait(used, lives):
     rules = watched()
     rules.observe({"event": "train", "step": 40, "loss": 2.0}, 0.0)
     for t in range(0, 1020, 20):
-        rules.observe_sample("gpu-0", fact(used=0), float(t))
+        rules.observe_sample("gpu-0", fact(used=90), float(t))
         rules.observe_sample("gpu-1", fact(used=used), float(t))
     assert ("stalled" not in rules.active(1000.0)) is lives
 
