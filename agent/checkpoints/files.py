@@ -19,7 +19,9 @@ from agent.checkpoints import Checkpoints
 from agent.written_files import being_written
 
 ZIP, ZIPPED = b"PK\x03\x04", (".npz", ".zip", ".keras")
-"""How a zip begins, as torch.save writes it too, and endings of files that are always one."""
+"""How a zip begins, as torch.save writes it too, and endings of files that are one."""
+HDF5, END_AT = b"\x89HDF\r\n\x1a\n", {0: 40, 1: 44, 2: 28, 3: 28}
+"""How HDF5 begins, as Keras writes .h5, and .keras up to 2.12; and where each version of its head says the file's length."""
 WEIGHTS = ZIPPED + (".pt", ".pth", ".ckpt", ".bin", ".safetensors", ".distcp", ".metadata", ".h5")
 """Never empty; a folder may hold other files that are."""
 METADATA, SHARD, SHARDS = ".metadata", ".distcp", re.compile(rb"__\d+_\d+\.distcp")
@@ -31,7 +33,7 @@ BROKEN = (
     zipfile.BadZipFile,
     struct.error,
     ValueError,
-    KeyError,
+    LookupError,
     TypeError,
     AttributeError,
     EOFError,
@@ -114,7 +116,12 @@ def flaw(path, is_checkpoint):
         return "is empty" if is_checkpoint or ending in WEIGHTS else ""
     try:
         with open(path, "rb") as file:
-            if file.read(len(ZIP)) == ZIP or ending in ZIPPED:
+            head = file.read(64)
+            if head.startswith(HDF5):
+                end = struct.unpack_from("<Q", head, END_AT[head[8]])[0]
+                if size < end:
+                    return "is torn: it has {} bytes in place of {}".format(size, end)
+            elif head.startswith(ZIP) or ending in ZIPPED:
                 zipfile.ZipFile(path).close()
             if ending == ".safetensors" and size != end_of_tensors(file):
                 return "is torn: it has {} bytes in place of {}".format(size, end_of_tensors(file))

@@ -174,6 +174,18 @@ def test_tensors_that_are_cut_short_make_the_whole_folder_torn(folder):
     assert "model.safetensors is torn" in checkpoints(folder, FOLDERS).flaw_of("checkpoint-50")
 
 
+@pytest.mark.parametrize("name", ["model-7.keras", "model-7.h5"])
+def test_hdf5_that_keras_wrote_is_whole_under_each_name_and_torn_when_cut_short(folder, name):
+    found = checkpoints(folder, r"model-(?P<step>\d+)\.\w+")
+    content = (b"\x89HDF\r\n\x1a\n" + bytes(16) + struct.pack("<QQQ", 0, 2**64 - 1, 100)).ljust(100, b"\0")
+    save(folder, name, content)
+    assert found.newest_whole() == (7, name)
+    save(folder, name, content[:60])
+    assert found.flaw_of(name) == name + " is torn: it has 60 bytes in place of 100"
+    save(folder, name, content[:8])
+    assert "is torn" in found.flaw_of(name)
+
+
 @pytest.mark.parametrize("name", ["model-7.pt", "model-7.ckpt", "model-7.npz", "model-7.keras"])
 def test_a_zip_that_was_cut_short_is_torn_and_the_one_before_is_used(folder, name):
     zipped(folder, name.replace("7", "6"))
