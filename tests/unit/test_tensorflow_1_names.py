@@ -34,7 +34,7 @@ print(Cell.__mro__[1].__name__, psf.mfcc.__name__)
 def test_using_what_is_not_there_says_what_and_why():
     told = python("import librosa; librosa.load('a.wav')")
     assert told.startswith(
-        "old_names.absent.AbsentError: OpenSeq2Seq asks for librosa.load, which the local training image"
+        "old_names.absent.AbsentError: The program asks for librosa.load, which the local training image"
     )
 
 
