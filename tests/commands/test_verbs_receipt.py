@@ -125,7 +125,7 @@ def test_an_order_that_stands_makes_the_receipt_fail_and_is_named_however_old_it
     journalled(home, account_emulator, str(order))
     stands = fab(home, "receipt", "--stack", "local")
     assert stands.returncode == 1
-    assert f"to come: gpu-0: its order {order} is APPROVED, and the account shows nothing of it yet" in stands.stdout
+    assert f"to come: gpu-0: its order {order} is COMPLETED, and the account shows nothing of it yet" in stands.stdout
     cancel(account_emulator, guest)
 
 

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.timeout(240)
 RISK = """
 from microcluster.lifecycle import unsaved_work
 from microcluster.home import Home
-print(unsaved_work.why_machines_may_go(Home.of(), "local"))
+print(unsaved_work.why_something_ends(Home.of(), "local", None))
 """
 
 
