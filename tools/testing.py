@@ -55,7 +55,7 @@ QUICK = Suite(
 """The files that wait longest come first."""
 COMMANDS = Suite("commands", "whole commands and Pulumi's engine, without machines", 3, 15, ("-n", "2", *BY_FILE))
 CHAOS = Suite("chaos", "a provider that is killed at every call", 3, 15)
-E2E = Suite("e2e", "clusters of containers, up and down", 28, 60, ("-n", "2"))
+E2E = Suite("e2e", "clusters of containers, up and down", 40, 60, ("-n", "2"))
 """Machines are shared by the tests of one group, see tests/e2e/conftest.py."""
 
 
