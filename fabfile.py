@@ -7,7 +7,7 @@ secret_env.withhold()  # First of all: no child process of fab may inherit the a
 from fabric.main import program  # noqa: E402
 from invoke import Collection  # noqa: E402
 
-from microcluster.verbs import (  # noqa: E402
+from microcluster.commands import (  # noqa: E402
     command,
     explain,
     fetch,

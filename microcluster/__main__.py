@@ -1,7 +1,5 @@
 """The command behind the Makefile: ``python -m microcluster <verb> [--stack STACK]``."""
 
-from __future__ import annotations
-
 import argparse
 import signal
 import sys

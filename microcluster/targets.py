@@ -1,7 +1,5 @@
 """The verbs behind the Makefile's targets."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Mapping
 

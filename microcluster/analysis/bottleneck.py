@@ -1,7 +1,5 @@
 """Whether a run waited for its network: its exposed communication, measured, derived or expected."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

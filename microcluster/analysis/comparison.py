@@ -1,7 +1,5 @@
 """Runs beside each other, from what `fab report` wrote of each: results, time and dollars, and whether more machines paid. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise

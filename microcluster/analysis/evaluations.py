@@ -1,7 +1,5 @@
 """The step of each evaluation: the log does not name it, so it follows from the schedule and the lines around it. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any

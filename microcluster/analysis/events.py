@@ -1,7 +1,5 @@
 """The events of a run as its machines wrote them; malformed ones are dropped and counted. Pure."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """The next command after a failure, by its cause; agent/health_rules.py names the causes."""
 
-from __future__ import annotations
-
 from microcluster.analysis.run_state import Outcome
 
 GO_ON = "fab resume --stack {stack} continues from the newest whole checkpoint"

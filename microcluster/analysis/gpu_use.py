@@ -1,7 +1,5 @@
 """GPU use, from the machines' samples. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from microcluster.analysis.timeline import Event, attempts, log_of, samples_of, step_at

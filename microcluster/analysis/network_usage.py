@@ -1,7 +1,5 @@
 """Bytes of each network card in a step, from its counters in the machines' samples and the steps in the log."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """A run's curves, and answers to the questions that every report answers. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any

@@ -3,8 +3,6 @@
 Of a program of the user's own the exit code says whether it finished; of one that we know, neither that nor "Finished training" does.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The step of a moment of a run, from the times of the log's lines. Pure."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 

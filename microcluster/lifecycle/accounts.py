@@ -1,7 +1,5 @@
 """Opens the account of a stack, by its name in the registry; its provider's code is imported only then."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from types import ModuleType
 

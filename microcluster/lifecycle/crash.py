@@ -1,7 +1,5 @@
 """What a killed command left behind is repaired before the next one begins, where it is proven that nobody works on the stack."""
 
-from __future__ import annotations
-
 from microcluster.home import Home
 from microcluster.lifecycle import commands, emulated_account, pulumi_state, stacks
 from microcluster.lifecycle.locks import refuse_living_pulumi, refuse_unreadable_lock, stale_lock

@@ -1,7 +1,5 @@
 """``make down``: stop the job, cancel everything, check the account and print the receipt."""
 
-from __future__ import annotations
-
 import os
 
 from microcluster.accounts.registry import account_of

@@ -1,7 +1,5 @@
 """The emulated account on this machine: Docker, images, the emulator and the image in its registry."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass

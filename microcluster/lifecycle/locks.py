@@ -1,7 +1,5 @@
 """Locks of a stack: one make or recover at a time, and one pulumi, whose lock stays when it is killed."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

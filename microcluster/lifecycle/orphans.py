@@ -1,7 +1,5 @@
 """Processes that outlive a killed ``pulumi``: provider, language host, program and steps over ssh."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,11 +1,12 @@
-"""A stack's state file in Pulumi's file backend, and its backups.
+"""A stack's state file in Pulumi's file backend, its backups, and how a broken one is restored.
 
 It is read without `pulumi`, which lists no stack while one file is broken.
 """
 
-from __future__ import annotations
-
 import json
+import os
+import shutil
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -143,3 +144,45 @@ def _written(path: Path) -> int:
 def _held(resource: Mapping[str, Any]) -> Held:
     identity = resource.get("id")
     return Held(str(resource["type"]), str(resource["urn"]).rpartition("::")[2], str(identity) if identity else None)
+
+
+def repair(stack: str, home: Home) -> list[str]:
+    """Make the state of ``stack`` readable; return what was done, one sentence each."""
+    try:
+        if read(stack, home) is not None:
+            return []
+        why = "it is gone"
+    except BrokenStateError as broken:
+        why = str(broken)
+    path = path_of(stack, home)
+    done = [f"state of stack {stack}: {why}"]
+    if path.exists():
+        aside = path.with_name(f"{path.name}.broken-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}")
+        os.replace(path, aside)
+        done.append(f"set aside as {aside.name}")
+    copy = newest_readable(stack, home)
+    if copy:
+        _put(copy, path)
+        return [*done, f"restored from {copy.name}, which the refresh compares with the account"]
+    ensure((stack,), home)
+    return [*done, "no copy can be read; began an empty state: resources in the account are found by their mark"]
+
+
+def newest_readable(stack: str, home: Home) -> Path | None:
+    """Return the newest readable copy, or None."""
+    for copy in older_copies(stack, home):
+        try:
+            parse(copy.read_bytes())
+        except (OSError, BrokenStateError):
+            continue
+        return copy
+    return None
+
+
+def _put(copy: Path, path: Path) -> None:
+    """Copy the whole file or nothing; the backup stays."""
+    scratch = path.with_name(f".{path.name}.restored")
+    shutil.copyfile(copy, scratch)
+    with scratch.open("rb") as file:
+        os.fsync(file.fileno())
+    os.replace(scratch, path)

@@ -1,7 +1,5 @@
 """The stacks of this project: files, accounts, states and keys."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path

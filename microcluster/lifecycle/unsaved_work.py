@@ -1,7 +1,5 @@
 """Unsaved work: a run that is only on machines whose data disks end with them."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """``make up``: prepare this machine, rent the cluster, follow the job to its end, report."""
 
-from __future__ import annotations
-
 import os
 
 from microcluster.accounts.registry import account_of

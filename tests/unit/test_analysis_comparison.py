@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from microcluster.analysis.comparison import compared, table, verdicts
-from microcluster.verbs.command import UserMistake, each_with_its_option
-from microcluster.verbs.compare_runs import compare
+from microcluster.commands.command import UserMistake, each_with_its_option
+from microcluster.commands.compare_runs import compare
 
 
 def facts(run: str, machines: int, seconds: float | None, per_hour: str | None, **changes: Any) -> dict[str, Any]:

@@ -8,19 +8,19 @@ import sys
 from pathlib import Path
 
 import pytest
+from command_samples import CLUSTER, COST
 from fake_machine import FakeMachine
 from hypothesis import given
 from hypothesis import strategies as st
 from sampled_run import SampledRun
 from test_analysis_run_state import seen
-from verb_samples import CLUSTER, COST
 
 from microcluster.analysis import events, network_usage, run_questions
 from microcluster.analysis.run_state import judge
+from microcluster.commands import run_text
 from microcluster.jobs.openseq2seq import KIND
 from microcluster.remote import run_export
 from microcluster.remote.job import AGENT
-from microcluster.verbs import run_text
 
 RUN = SampledRun(steps=300).events()
 KINDS = sorted({*events.NEEDED, *events.MEASURES, *events.NAMES, "started", "finished", "evaluation"})

@@ -17,12 +17,12 @@ from microcluster import config
 from microcluster.analysis.failure_hints import next_step
 from microcluster.analysis.run_questions import curves
 from microcluster.analysis.run_state import judge
+from microcluster.commands import run_text
 from microcluster.jobs import image, staging_plan
 from microcluster.jobs.cluster_facts import ClusterFacts, Host
 from microcluster.jobs.kind import kind_of
 from microcluster.jobs.run_id import run_id
 from microcluster.jobs.run_spec import RunFolder
-from microcluster.verbs import run_text
 
 LOCAL, NGC = "r.test/microcluster/training:local", "nvcr.io/nvidia/tensorflow:19.09-py3"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from microcluster.lifecycle.pulumi_output import View
+from microcluster.lifecycle.commands import View
 
 WAITING = " +  softlayer:index:VirtualGuest cluster-gpu-{} creating ({}s) in transaction {}, {} s so far (this step usually takes 1 s)\n"
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from microcluster.home import Home
-from microcluster.lifecycle import pulumi_state, state_repair
+from microcluster.lifecycle import pulumi_state
 from microcluster.lifecycle.pulumi_state import BrokenStateError, Held, Snapshot
 from microcluster.setup.errors import SetupError
 
@@ -84,7 +84,7 @@ def test_what_is_no_state_is_known_to_be_none(text: bytes) -> None:
 
 def test_a_readable_state_is_left_as_it_is(home: Home) -> None:
     path = write(home, ONE)
-    assert state_repair.repair("local", home) == []
+    assert pulumi_state.repair("local", home) == []
     assert path.read_bytes() == ONE
 
 
@@ -93,7 +93,7 @@ def test_a_broken_state_is_set_aside_and_the_write_before_it_restored(home: Home
     path = write(home, broken)
     write(home, ONE, "local.json.bak")
     back_up(home, content(), 5)
-    assert "restored from local.json.bak" in state_repair.repair("local", home)[-1]
+    assert "restored from local.json.bak" in pulumi_state.repair("local", home)[-1]
     assert path.read_bytes() == ONE
     (aside,) = path.parent.glob("local.json.broken-*")
     assert aside.read_bytes() == broken
@@ -104,13 +104,13 @@ def test_the_newest_backup_stands_in_where_the_write_before_is_broken_too(home: 
     write(home, b"{", "local.json.bak")
     for at, text in ((999, content()), (1000, ONE), (1001, b"")):
         back_up(home, text, at)
-    state_repair.repair("local", home)
+    pulumi_state.repair("local", home)
     assert path.read_bytes() == ONE
 
 
 def test_a_state_that_is_gone_is_restored_as_well(home: Home) -> None:
     write(home, ONE, "local.json.bak")
-    assert state_repair.repair("local", home)[0].endswith("it is gone")
+    assert pulumi_state.repair("local", home)[0].endswith("it is gone")
     assert pulumi_state.read("local", home) == pulumi_state.parse(ONE)
 
 
@@ -118,7 +118,7 @@ def test_without_any_readable_copy_the_stack_begins_empty(home: Home, monkeypatc
     write(home, b"{")
     made: list[str] = []
     monkeypatch.setattr(pulumi_state, "run_logged", lambda step, environment: made.append(step.argv[3]))
-    assert "began an empty state" in state_repair.repair("local", home)[-1]
+    assert "began an empty state" in pulumi_state.repair("local", home)[-1]
     assert made == ["local"]
 
 

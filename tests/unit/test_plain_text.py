@@ -11,10 +11,10 @@ import pytest
 from rich.table import Table
 from rich.text import Text
 
+from microcluster.commands import command
+from microcluster.commands.screen import PlainConsole, show_table
 from microcluster.jobs import rendering
 from microcluster.plain_text import count, duration, lines, one_line, say
-from microcluster.verbs import command
-from microcluster.verbs.screen import PlainConsole, show_table
 from providers.grpc.servicer import EngineLog
 from providers.rental.errors import ProviderError
 from providers.rental.redaction import redacted
@@ -24,8 +24,8 @@ ROOT = Path(__file__).parents[2]
 NASTY = "old [/data] of run 7 \x1b[2J\x1b]0;title\x07\x9b31m\u202e\u2066\u200f\x7f\x00 :skull: \udc80end"
 CLEAN = "old [/data] of run 7  :skull: \ufffdend"
 PRINTERS = {"print", "Console", "Table"}
-MAY_PRINT = {"microcluster/plain_text.py", "microcluster/verbs/screen.py", "microcluster/verbs/command.py"}
-"""``microcluster/verbs/command.py`` prints JSON, whose own escapes stand for every control character."""
+MAY_PRINT = {"microcluster/plain_text.py", "microcluster/commands/screen.py", "microcluster/commands/command.py"}
+"""``microcluster/commands/command.py`` prints JSON, whose own escapes stand for every control character."""
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_the_engines_log_gets_plain_text(monkeypatch: pytest.MonkeyPatch) -> Non
     assert sent == [CLEAN]
 
 
-@pytest.mark.parametrize("folder", ["", "verbs", "setup", "lifecycle"])
+@pytest.mark.parametrize("folder", ["", "commands", "setup", "lifecycle"])
 def test_nothing_prints_but_through_the_functions_that_clean(folder: str) -> None:
     for file in (ROOT / "microcluster" / folder).glob("*.py"):
         if str(file.relative_to(ROOT)) in MAY_PRINT:
@@ -133,13 +133,13 @@ def test_nothing_prints_but_through_the_functions_that_clean(folder: str) -> Non
             if node.value.attr in ("stdout", "stderr")
         }
         assert not called & PRINTERS, (
-            f"{file} calls {called & PRINTERS}; say() and microcluster/verbs/screen.py clean what they print"
+            f"{file} calls {called & PRINTERS}; say() and microcluster/commands/screen.py clean what they print"
         )
         assert not streams, f"{file} writes to a standard stream by itself"
 
 
 def test_the_frame_prints_nothing_but_json() -> None:
-    tree = ast.parse((ROOT / "microcluster" / "verbs" / "command.py").read_text())
+    tree = ast.parse((ROOT / "microcluster" / "commands" / "command.py").read_text())
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "print"]
     assert [ast.unparse(call.args[0])[:10] for call in calls] == ["json.dumps"]
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 import sample_spec
+from command_samples import CLUSTER
 from fake_machine import FakeMachine
 from tiny_checkpoint import DATA, INDEX, save
-from verb_samples import CLUSTER
 
 from agent.readers import scalars
 from microcluster.jobs.run_spec import RunFolder

@@ -10,6 +10,8 @@ import paramiko
 import pytest
 from ssh_server import SshServer
 
+from microcluster.commands import command, stack_outputs
+from microcluster.commands.trust import confirm
 from microcluster.jobs import cluster_facts
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.remote import ssh_mesh
@@ -19,8 +21,6 @@ from microcluster.remote.host_key import fingerprint
 from microcluster.remote.ssh_client import ssh_argv
 from microcluster.remote.steps import open_hosts
 from microcluster.remote.trust import RECORD, trusted_key
-from microcluster.verbs import command, stack_outputs
-from microcluster.verbs.trust import confirm
 
 
 @pytest.fixture

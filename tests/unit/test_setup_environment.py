@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from emulator.vendors import default_state
+from microcluster.commands import stack_outputs
 from microcluster.home import Home
 from microcluster.setup import images
 from microcluster.setup.environment import PROJECT, VENV, child_environment
-from microcluster.verbs import stack_outputs
 
 SHELLS = [shell for shell in ("sh", "dash", "bash", "zsh") if shutil.which(shell)]
 PLAIN = {"PATH": "/usr/bin:/bin", "HOME": "/home/someone"}

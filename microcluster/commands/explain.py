@@ -1,0 +1,24 @@
+"""`fab explain`: every value of a stack and where it came from."""
+
+import invoke
+
+from microcluster import config
+from microcluster.commands.command import STACK, print_json, verb
+from microcluster.commands.screen import show_table
+from microcluster.plain_text import note
+
+
+@verb
+def explain(context: invoke.Context, stack: str = STACK, json: bool = False) -> int:
+    """Print every value of the stack with its source, and the expected time and cost of the run."""
+    known = config.read_file(stack)
+    origins = known.origins
+    if known.plan and known.plan.warning:
+        note(known.plan.warning)
+    if json:
+        print_json({path: {"value": value, "source": source} for path, value, source in origins})
+        return 0
+    columns = (("value", "left"), ("is", "left"), ("because", "left"))
+    rows = [(path, str(value), source) for path, value, source in origins]
+    show_table(columns, rows, width=160, box=None, pad_edge=False)
+    return 0

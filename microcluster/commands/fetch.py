@@ -1,0 +1,164 @@
+"""`fab fetch`: download a run, so that the machines can be cancelled."""
+
+import json as json_text
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import invoke
+from rich.filesize import decimal
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
+from agent.inventory import KEPT, LARGE, SMALL
+from microcluster.commands.command import FAILED, STACK, UserMistake, is_part_of_make, print_json, suggest, verb
+from microcluster.commands.screen import PlainConsole
+from microcluster.commands.stack_outputs import cluster_of
+from microcluster.jobs.cluster_facts import ClusterFacts
+from microcluster.jobs.kind import kind_of
+from microcluster.plain_text import count, note, say
+from microcluster.remote.download_run import Inventory, RemoteFile, download, inventory, results, runs_on
+from microcluster.remote.host import Host
+from microcluster.remote.steps import open_hosts
+from microcluster.setup.environment import fetched_folder
+
+MANIFEST = "manifest.json"
+PROGRESS = "progress.jsonl"
+"""It grows with every step, whatever the program saves."""
+LEFT_SHOWN = 20
+
+
+@verb
+def fetch(
+    context: invoke.Context, stack: str = STACK, json: bool = False, unfetched: bool = False, everything: bool = False
+) -> int:
+    """Download best model, newest checkpoint, small and kept files, configuration, logs and curves to artifacts/STACK/RUN-WORD."""
+    cluster = cluster_of(stack)
+    hosts = open_hosts(cluster)
+    runs = runs_on(hosts[0], cluster) if unfetched or everything else [str(cluster.run)]
+    note(f"reading the list of files of run {', '.join(runs)} on {hosts[0].facts.name} ...")
+    asked = [inventory(hosts, cluster, run, hashed=not unfetched, everything=everything) for run in runs]
+    found = [one for one in asked if one and (one.run == cluster.run or results(one))]
+    if unfetched:
+        return _list(stack, found, json=json)
+    if not found:
+        raise UserMistake(
+            f"Stack {stack} has no run {cluster.run} on its launcher yet. Start it: make up STACK={stack}"
+        )
+    brought = [_fetch(stack, hosts, cluster, one, json=json) for one in found]
+    if json:
+        print_json(brought[0] | {"earlier": brought[1:]})
+    translator = kind_of(cluster.job.kind if cluster.job else None).translator
+    use = f"`fab translate FILE --stack {stack}` translates with it, " if translator else ""
+    if not json:
+        suggest(f"{use}`make down STACK={stack}` stops the bill.")
+    return FAILED if any(one.silent for one in found) else 0
+
+
+def _fetch(stack: str, hosts: Sequence[Host], cluster: ClusterFacts, found: Inventory, *, json: bool) -> dict[str, Any]:
+    """Download one training; return where it is, and what is new of it."""
+    folder = fetched_folder(stack, found.run, found.word)
+    downloaded = _download_all({host.facts.name: host for host in hosts}, found.files, folder)
+    _write_manifest(stack, found, folder)
+    kind = kind_of(cluster.job.kind if cluster.job else None)
+    if kind.translator and found.run == cluster.run:
+        for name, text in kind.translator.board_files((folder / kind.config_file).read_text()).items():
+            (folder / name).write_text(text)
+    for why in found.silent:
+        note(f"What this machine alone has was not fetched: {why}")
+    if not json:
+        for file in () if is_part_of_make() else found.files:
+            say(f"  {file.what:<17} {decimal(file.size):>9}  {file.path}")
+        for file in found.left[:LEFT_SHOWN]:
+            say(f"  not fetched: {_shown(file)}")
+        if found.left:
+            all_left = f"{count(len(found.left), 'file')}, {decimal(sum(file.size for file in found.left))}"
+            say(
+                f"  `fab fetch --everything --stack {stack}` brings what was left ({all_left}); `job.keep` names what always comes"
+            )
+        new = f"{count(len(found.files), 'file')}, {len(downloaded)} of them new; all hashes agree"
+        say(f"run {found.run} is in {folder}: {new}")
+    return {"folder": folder, "brought": downloaded, "files": [asdict(file) for file in found.files]}
+
+
+def _list(stack: str, found: Sequence[Inventory], *, json: bool) -> int:
+    facts = [unfetched_of(one, manifest_in(fetched_folder(stack, one.run, one.word))) for one in found]
+    if json:
+        print_json(facts)
+        return 0
+    if not facts:
+        say(f"no run of stack {stack} has begun on its machines")
+    for one in facts:
+        lines = [f"  {what}" for what in (*one["unfetched"], *one["silent"])]
+        say("\n".join((f"run {one['run']}: {count(len(one['unfetched']), 'file')} not fetched yet", *lines)))
+    return 0
+
+
+def unfetched_of(found: Inventory, manifest: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Compare what the nodes have of a training with what was fetched of it.
+
+    ``gone_on`` says whether the run has written anything since, or a node did not answer then.
+    """
+    known = {_key(file, *pair) for file in (manifest or {}).get("files", ()) for pair in file["there"].items()}
+
+    def is_here(file: RemoteFile) -> bool:
+        return all(_key(asdict(file), *pair) in known for pair in file.there.items())
+
+    return {
+        "run": found.run,
+        "word": found.word,
+        "step": found.step,
+        "fetched": (manifest or {}).get("fetched"),
+        "fetched_step": (manifest or {}).get("step"),
+        "unfetched": [_shown(file) for file in results(found) if not is_here(file)],
+        "silent": list(found.silent),
+        "gone_on": bool((manifest or {}).get("silent"))
+        or not all(is_here(file) for file in found.files if file.path == PROGRESS),
+    }
+
+
+def _key(file: Mapping[str, Any], node: str, written: int) -> tuple[str, str, int, int]:
+    return file["path"].removeprefix(f"nodes/{node}/"), node, file["size"], written
+
+
+def _shown(file: RemoteFile) -> str:
+    return f"{file.path} ({decimal(file.size)}, {file.what} on {', '.join(file.there)})"
+
+
+def _download_all(hosts: Mapping[str, Host], files: Sequence[RemoteFile], folder: Path) -> list[str]:
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    with Progress(*columns, TimeRemainingColumn(), console=PlainConsole(stderr=True), transient=True) as progress:
+        whole = progress.add_task("fetching", total=sum(file.size for file in files))
+
+        def is_new(file: RemoteFile) -> bool:
+            return download(hosts[file.node], file, folder, lambda size: progress.advance(whole, size))
+
+        return [file.path for file in files if is_new(file)]
+
+
+def manifest_in(folder: Path) -> Mapping[str, Any] | None:
+    """Return what was fetched into a folder, or None."""
+    try:
+        return json_text.loads((folder / MANIFEST).read_text())
+    except (OSError, ValueError):
+        return None
+
+
+def _write_manifest(stack: str, found: Inventory, folder: Path) -> None:
+    paths = {file.path for file in found.files}
+    before = (manifest_in(folder) or {}).get("files", ())
+    still_here = [one for one in before if one["what"] in (KEPT, SMALL, LARGE) and one["path"] not in paths]
+    facts = {
+        "stack": stack,
+        "run": found.run,
+        "word": found.word,
+        "step": found.step,
+        "fetched": datetime.now(UTC).isoformat(timespec="seconds"),
+        "silent": found.silent,
+        "files": [{key: getattr(f, key) for key in ("path", "size", "sha256", "what", "there")} for f in found.files]
+        + still_here,
+    }
+    scratch = folder / f"{MANIFEST}.new"
+    scratch.write_text(json_text.dumps(facts, indent=1, sort_keys=True) + "\n")
+    scratch.replace(folder / MANIFEST)

@@ -1,0 +1,125 @@
+"""What a stack that is up costs, and the account and mark of any stack."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+from microcluster import config
+from microcluster.accounts.registry import DEFAULT
+from microcluster.commands.command import VerbError, sentence
+from microcluster.commands.stack_outputs import find_cluster
+from microcluster.jobs.cluster_facts import ClusterFacts, ClusterFactsError
+from microcluster.lifecycle.accounts import open_account
+from microcluster.plain_text import note
+from microcluster.planning.costs import next_started_hour
+from providers.rental.errors import ProviderError
+from providers.rental.opened_account import OpenedAccount
+from providers.rental.owner_mark import Owner
+from providers.rental.receipt import Charge
+
+CENT = Decimal("0.01")
+DOLLARS = "USD"
+FOR_EVER = datetime.max.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Cost per hour and so far, replaced machines included; None where the account cannot be read."""
+
+    per_hour: Decimal | None
+    so_far: Decimal | None
+    currency: str = DOLLARS
+    next_hour: datetime | None = None
+    """When the next hour of the oldest open charge begins. Assumption: a started hour is billed in full."""
+    emulated: bool = False
+    """Whether the account is emulated on this computer, so that nobody pays."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {
+            "per_hour": None if self.per_hour is None else str(self.per_hour),
+            "so_far": None if self.so_far is None else str(self.so_far.quantize(CENT)),
+            "currency": self.currency,
+            "emulated": self.emulated,
+            "next_hour": self.next_hour.isoformat() if self.next_hour else None,
+        }
+
+    def __str__(self) -> str:
+        """Return one short line."""
+        if self.per_hour is None or self.so_far is None:
+            return "unknown"
+        beginning = f", the next one begins at {self.next_hour:%H:%M} UTC" if self.next_hour else ""
+        label = " (emulated)" if self.emulated else ""
+        if self.currency != DOLLARS:
+            return f"{self.so_far.quantize(CENT)} {self.currency} so far{label}"
+        return f"${self.so_far.quantize(CENT)} so far, ${self.per_hour.normalize():f}/hour{beginning}{label}"
+
+
+@dataclass(frozen=True)
+class Bill:
+    """The charges of the last rental, and the earlier ones."""
+
+    shown: tuple[Charge, ...]
+    earlier: tuple[Charge, ...]
+
+    @property
+    def open(self) -> list[Charge]:
+        """The charges that are still billed; none of them is an earlier one."""
+        return [row for row in self.shown if row.is_open and not row.is_kept]
+
+    @property
+    def currency(self) -> str:
+        """In what they are counted: all of one account in the same."""
+        return next((row.currency for row in self.shown), DOLLARS)
+
+    @property
+    def kept(self) -> list[Charge]:
+        """What stays billed because the stack file says so."""
+        return [row for row in self.shown if row.is_open and row.is_kept]
+
+
+def last_rental(charges: Iterable[Charge]) -> Bill:
+    """Split the charges where the mark last held nothing; open charges are always in the last rental."""
+    rows = sorted(charges, key=lambda row: row.opened)
+    begun, held_until = 0, FOR_EVER
+    for index, row in enumerate(rows):
+        closed = row.closed or FOR_EVER
+        if row.opened > held_until:
+            begun = index
+        held_until = max(held_until, closed) if index else closed
+    return Bill(tuple(rows[begun:]), tuple(rows[:begun]))
+
+
+def cost_of(cluster: ClusterFacts, account: OpenedAccount | None = None, say: Callable[[str], None] = note) -> Cost:
+    """Return the cost of a stack that is up, as its account says."""
+    try:
+        account = account or account_of(cluster)
+        bill = last_rental(account.charges_listed(Owner(cluster.stack, cluster.mark)))
+    except ProviderError as error:
+        say(sentence(str(error)))
+        return Cost(None, None, emulated=bool(account and account.is_emulated))
+    billed = bill.open + bill.kept
+    per_hour = sum((row.per_hour for row in billed), Decimal(0))
+    so_far = sum((row.so_far for row in bill.shown), Decimal(0))
+    opened = min((row.opened for row in billed if row.hourly), default=None)
+    next_hour = next_started_hour(opened, datetime.now(UTC)).astimezone(UTC) if opened else None
+    return Cost(per_hour, so_far, bill.currency, next_hour=next_hour, emulated=account.is_emulated)
+
+
+def account_of(cluster: ClusterFacts) -> OpenedAccount:
+    """Open the account in which a stack that is up was ordered."""
+    return open_account(cluster.account or DEFAULT, cluster.account_config_file)
+
+
+def account_and_mark(stack: str) -> tuple[OpenedAccount, str]:
+    """Open the stack's account, which its outputs name, or its stack file where there are none."""
+    try:
+        cluster = find_cluster(stack)
+    except (VerbError, ClusterFactsError):  # The receipt matters most when the state is lost.
+        cluster = None
+    if cluster:
+        return account_of(cluster), cluster.mark
+    named = config.read_account(stack)
+    return open_account(named.name, named.config_file), config.owner(stack).mark

@@ -1,0 +1,129 @@
+"""`fab receipt`: what was rented under the stack's mark, read from the account; needs neither state nor journal."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+import invoke
+
+from microcluster import config
+from microcluster.commands.command import FAILED, STACK, print_json, verb
+from microcluster.commands.money import CENT, Bill, account_and_mark, last_rental
+from microcluster.commands.screen import show_table
+from microcluster.commands.state_diff import Compared, known_machines, with_state
+from microcluster.home import Home
+from microcluster.plain_text import count, note, say
+from providers.rental.backend import Belonging
+from providers.rental.opened_account import OpenedAccount
+from providers.rental.owner_mark import Owner
+from providers.rental.receipt import Charge
+from providers.rental.receipt import receipt as add_up
+from providers.rental.sweep import of_other_stacks
+
+COLUMNS = (
+    *(("item", "right"), ("host", "left"), ("what", "left"), ("from (UTC)", "left"), ("to (UTC)", "left")),
+    *(("price", "right"), ("cost", "right")),
+)
+
+
+@verb
+def receipt(context: invoke.Context, stack: str = STACK, json: bool = False, all: bool = False) -> int:
+    """Print what was last rented under the stack's mark and what is still billed; exit code 1 while anything is."""
+    account, mark = account_and_mark(stack)
+    home = Home.of()
+    owner = Owner(stack, mark)
+    charges = account.charges(owner, known_machines(stack, home))
+    bill = Bill(charges, ()) if all else last_rental(charges)
+    everything = account.everything()
+    found = [each for each in everything if owner.has(each.owner)]
+    compared = with_state(found, stack, home)
+    to_come = account.to_come(owner, found, config.read_account(stack).time_scale)
+    if json:
+        print_json({**facts(bill, compared, mark, account), "to_come": to_come})
+    else:
+        _print(bill, compared, mark, account, stack)
+        say("".join(f"to come: {each}\n" for each in to_come), end="")
+        say("".join(f"{each}\n" for each in of_other_stacks(everything, owner)), end="")
+        say("".join(f"to be cancelled by hand: {each}\n" for each in by_hand_only(found)), end="")
+    if bill.open or to_come:
+        note(f"{'Still billed' if bill.open else 'Ordered and not billed yet'}. Cancel it: make down STACK={stack}")
+    return FAILED if bill.open or to_come else 0
+
+
+def by_hand_only(found: Sequence[Belonging]) -> list[str]:
+    """Return how a person cancels what has the mark and was ordered by hand."""
+    return [f"{each}: {each.cancel_by_hand}" for each in found if each.cancel_by_hand]
+
+
+def facts(bill: Bill, compared: Compared, mark: str, account: OpenedAccount) -> dict[str, Any]:
+    """Return the contract of `fab receipt --json`."""
+    added, before = add_up(bill.shown), add_up(bill.earlier)
+    return {
+        "account": account.identity().account_id,
+        "mark": mark,
+        "items": [{**vars(row), "is_open": row.is_open} for row in bill.shown],
+        "total": added.total,
+        "open": added.open_count,
+        "kept": [{"id": row.id, "host": row.host, "per_month": row.per_month} for row in bill.kept],
+        "scheduled": [{"id": row.id, "host": row.host, "ends": row.ends} for row in bill.open if row.ends],
+        "earlier": {"items": len(before.rows), "total": before.total},
+        "state": f"broken: {compared.broken}" if compared.broken else "agrees" if compared.agrees else "differs",
+        "in_account_only": [{"kind": each.kind, "id": each.id, "name": each.name} for each in compared.account_only],
+        "in_state_only": [{"kind": each.kind, "id": each.id, "name": each.name} for each in compared.state_only],
+        "under_way": [each.name for each in compared.under_way],
+    }
+
+
+def _print(bill: Bill, compared: Compared, mark: str, account: OpenedAccount, stack: str) -> None:
+    identity = account.identity()
+    rows = [
+        (row.id, row.host, row.description, _when(row.opened), _until(row), price(row), _money(row.so_far))
+        for row in bill.shown
+    ]
+    payer = "; emulated, nobody pays" if account.is_emulated else ""
+    title = f"Receipt of account {identity.account_id} ({identity.username}), mark {mark}{payer}"
+    show_table(COLUMNS, rows, title, width=140)
+    say("\n".join([*_sums(bill, mark, stack), *state_differences(compared, stack)]))
+
+
+def _sums(bill: Bill, mark: str, stack: str) -> list[str]:
+    total, before = add_up(bill.shown).total, add_up(bill.earlier)
+    lines = [f"total: {_money(total)} {bill.currency}"]
+    if before.rows:
+        lines.append(
+            f"before that, under the same mark: {count(len(before.rows), 'item')} for {_money(before.total)} {bill.currency}, "
+            f"{_money(total + before.total)} {bill.currency} in all (fab receipt --all --stack {stack})"
+        )
+    lines += [f"ends later: item {row.id} ({row.host}) at {_when(row.ends)} UTC" for row in bill.open if row.ends]
+    lines += [f"kept: {row.description} ({row.host}), {price(row)}" for row in bill.kept]
+    return [*lines, f"open billing items with mark {mark}: {len(bill.open)}"]
+
+
+def state_differences(compared: Compared, stack: str) -> list[str]:
+    """Return the differences between Pulumi's state and the account, one line each."""
+    if compared.broken:
+        return [
+            f"Pulumi's state of stack {stack} cannot be read: {compared.broken}. Repair it: fab recover --stack {stack}"
+        ]
+    lines = [f"in the account, not in Pulumi's state: {each}" for each in compared.account_only]
+    lines += [f"in Pulumi's state, not in the account: {each.name} ({each.id})" for each in compared.state_only]
+    lines += [f"being ordered when Pulumi last stopped: {each.name}" for each in compared.under_way]
+    return lines or ["Pulumi's state and the account agree"]
+
+
+def price(row: Charge) -> str:
+    """Return an item's price by the hour or the month."""
+    return f"{row.per_hour.normalize():f} an hour" if row.hourly else f"{row.per_month.normalize():f} a month"
+
+
+def _until(row: Charge) -> str:
+    return "still billed" if row.is_open else _when(row.closed)
+
+
+def _money(amount: Decimal) -> str:
+    return str(amount.quantize(CENT))
+
+
+def _when(moment: datetime | None) -> str:
+    return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S") if moment else ""

@@ -1,0 +1,150 @@
+"""`fab recover`: repair a stack after a crash: no process, no lock, a readable state and no unfinished order are left."""
+
+import dataclasses
+import subprocess
+
+import invoke
+
+from microcluster import config
+from microcluster.commands import belongings_table
+from microcluster.commands.command import FAILED, STACK, VerbError, agrees, suggest, verb
+from microcluster.commands.money import account_and_mark
+from microcluster.commands.receipt import state_differences
+from microcluster.commands.state_diff import Compared, with_state
+from microcluster.home import Home
+from microcluster.lifecycle import locks, orphans, pulumi_state
+from microcluster.plain_text import count, note, say
+from microcluster.setup.environment import PROJECT, PULUMI, with_account
+from providers.rental.backend import Belonging
+from providers.rental.opened_account import OpenedAccount
+from providers.rental.owner_mark import Owner
+
+REFRESH_LIMIT_S = 1800
+QUICK_S = 60
+
+
+@verb
+def recover(context: invoke.Context, stack: str = STACK, yes: bool = False, cancel: bool = False) -> int:
+    """Repair a stack after a crash: processes, lock, state, unfinished orders; machines stay unless --cancel is given."""
+    config.read_account(stack)
+    home = Home.of()
+    with locks.alone_on(stack, "fab recover", home):
+        locks.refuse_living_pulumi(stack, "fab recover", home)
+        if not (yes or _agrees(stack, home, cancel=cancel)):
+            note(f"Nothing was changed. To skip this question: fab recover --stack {stack} --yes")
+            return FAILED
+        _end_orphans(stack, home)
+        _repair_state(stack, home)
+        account, mark = account_and_mark(stack)
+        _show(account, mark, stack, home)
+        if cancel:
+            _cancel(stack, mark, account)
+        _refresh(stack, home)
+        return _prove(account, mark, stack, home)
+
+
+def _agrees(stack: str, home: Home, *, cancel: bool) -> bool:
+    say(
+        f"This ends the processes that a killed command left on stack {stack}, releases its lock and refreshes the state."
+    )
+    for process in orphans.find(stack, home):
+        say(f"  still running: {process}")
+    if cancel:
+        say("  it also cancels everything in the account that has the stack's mark; this cannot be undone")
+    return agrees("Go on?")
+
+
+def _end_orphans(stack: str, home: Home) -> None:
+    found = orphans.find(stack, home)
+    killed = orphans.end(found)
+    for process in found:
+        say(f"ended: {process}" + (", which had to be killed" if process in killed else ""))
+    if left := orphans.find(stack, home):
+        raise VerbError(f"ending {', '.join(map(str, left))}: started meanwhile. Run the same command again.")
+    say("processes: none of a dead pulumi is left")
+
+
+def _repair_state(stack: str, home: Home) -> None:
+    for line in pulumi_state.repair(stack, home) or [f"state of stack {stack}: readable"]:
+        say(line)
+    held = locks.pulumi_locks(stack, home)
+    if held:
+        _pulumi(stack, home, "cancel", "--yes", stack, limit_s=QUICK_S)
+    if left := locks.pulumi_locks(stack, home):
+        raise VerbError(
+            f"releasing the lock of stack {stack}: process {left[0].pid} has taken it meanwhile. Wait for it."
+        )
+    was = f"; process {held[0].pid} had left it at {held[0].since}" if held else ""
+    say(f"lock: free{was}")
+
+
+def _show(account: OpenedAccount, mark: str, stack: str, home: Home) -> None:
+    found, compared = _compare(account, mark, stack, home)
+    unknown = {each.label: "not in the state" for each in compared.account_only}
+    if found:
+        belongings_table.show(found, f"In the account with mark {mark}: {belongings_table.per_hour(found)}", unknown)
+    else:
+        say(f"account: holds nothing with mark {mark}")
+    beside = dataclasses.replace(compared, account_only=())
+    say(f"unknown to Pulumi's state: {len(unknown)} of {len(found)}")
+    if not beside.agrees:
+        say("\n".join(state_differences(beside, stack)))
+
+
+def _compare(account: OpenedAccount, mark: str, stack: str, home: Home) -> tuple[list[Belonging], Compared]:
+    owner = Owner(stack, mark)
+    found = [each for each in account.everything() if owner.has(each.owner) and each.is_alive]
+    return found, with_state(found, stack, home)
+
+
+def _cancel(stack: str, mark: str, account: OpenedAccount) -> None:
+    bill = account.cancel_all(Owner(stack, mark), config.read_account(stack).time_scale, note)
+    say(f"cancelled, and proved by the account: {count(bill.open_count, 'open billing item')}")
+
+
+def _refresh(stack: str, home: Home) -> None:
+    """Refresh the state from the account, and drop unfinished orders, which the next up finds by their mark."""
+    state = pulumi_state.read(stack, home) or pulumi_state.NOTHING
+    if not (state.resources or state.pending_creates):
+        say("state: empty, nothing to refresh")
+        return
+    _pulumi(
+        stack,
+        home,
+        "refresh",
+        "--clear-pending-creates",
+        "--yes",
+        "--skip-preview",
+        "-s",
+        stack,
+        limit_s=REFRESH_LIMIT_S,
+    )
+    say(f"state: refreshed; unfinished orders forgotten: {state.pending_creates}")
+
+
+def _pulumi(stack: str, home: Home, *words: str, limit_s: float) -> None:
+    argv = (str(PULUMI), words[0], "--non-interactive", *words[1:])
+    options = {"cwd": PROJECT, "env": with_account(home), "timeout": limit_s, "stdin": subprocess.DEVNULL}
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, check=False, **options)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise VerbError(f"pulumi {words[0]} of stack {stack}: {error}. Run the same command again.") from error
+    if done.returncode:
+        reason = [line for line in (done.stderr + done.stdout).splitlines() if "error:" in line] or ["no reason given"]
+        raise VerbError(f"pulumi {words[0]} of stack {stack}: {reason[-1].strip()}. Run the same command again.")
+
+
+def _prove(account: OpenedAccount, mark: str, stack: str, home: Home) -> int:
+    found, compared = _compare(account, mark, stack, home)
+    if compared.broken or compared.under_way or locks.pulumi_locks(stack, home) or orphans.find(stack, home):
+        raise VerbError(f"recovering stack {stack}: another command is working on it. Run the same command again.")
+    say("proved: no process, no lock, a readable state, no unfinished order")
+    suggest(_next(found, compared, stack))
+    return 0
+
+
+def _next(found: list[Belonging], compared: Compared, stack: str) -> str:
+    if not found:
+        return f"`make up STACK={stack}` rents again."
+    taken = "adopts what the state does not know" if compared.account_only else "goes on"
+    return f"`make up STACK={stack}` {taken}, `make down STACK={stack}` cancels everything."

@@ -1,0 +1,201 @@
+"""`fab report`: machines, results and cost of the run; on the terminal, as JSON and as an HTML page."""
+
+import json as json_text
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import invoke
+from rich.filesize import decimal
+
+from agent import step_time_model
+from microcluster.analysis import bottleneck, gpu_use, network_usage, run_questions
+from microcluster.analysis.bottleneck import Link
+from microcluster.analysis.run_questions import Answer, Curves
+from microcluster.analysis.run_state import Outcome
+from microcluster.commands import compare_runs, run_text
+from microcluster.commands.command import FAILED, STACK, UserMistake, is_part_of_make, print_json, sentence, verb
+from microcluster.commands.job import status_facts
+from microcluster.commands.money import CENT, Cost, account_of, cost_of, last_rental
+from microcluster.commands.stack_outputs import cluster_of, launcher_of
+from microcluster.jobs.cluster_facts import ClusterFacts
+from microcluster.jobs.kind import kind_of
+from microcluster.jobs.values import GRADIENT_BYTES
+from microcluster.plain_text import note, say
+from microcluster.remote import job as remote_job
+from microcluster.remote import run_export
+from microcluster.remote.run_export import Records
+from microcluster.setup.environment import fetched_folder
+from providers.rental.errors import ProviderError
+from providers.rental.owner_mark import Owner
+from providers.rental.receipt import Charge
+
+PAGE, FACTS = "report.html", compare_runs.FACTS
+
+
+@verb
+def report(context: invoke.Context, stack: str = STACK, json: bool = False, runs: Sequence[str] | None = None) -> int:
+    """Report machines, results and cost of the run, also as a page, or compare runs; exit code 1 unless the run is finished."""
+    if runs:
+        return compare_runs.compare(runs, json=json)
+    from microcluster.commands.report_page import page  # noqa: PLC0415 - drawing takes a tenth of every verb's start
+
+    cluster = cluster_of(stack)
+    launcher = launcher_of(cluster)
+    outcome = remote_job.observe(launcher, cluster)
+    if outcome.state == "absent":
+        raise UserMistake(f"Stack {stack} has no run yet. Start it: make up STACK={stack}")
+    records, cost, bill = run_export.read(launcher, cluster), cost_of(cluster), _bill(cluster)
+    assert cluster.job
+    kind = kind_of(cluster.job.kind)
+    found = run_questions.curves(records.events, kind.schedule(cluster.job).eval_steps, kind.metrics)
+    answers = answers_of(cluster, outcome, records, found, emulated=cost.emulated)
+    facts = report_facts(stack, cluster, outcome, cost) | {
+        "answers": [asdict(answer) for answer in answers],
+        "curves": found.as_json(),
+        "learning_rate": run_questions.rewound(records.learning_rate),
+        "gpu_use": gpu_use.by_step(records.events),
+        "emulated": cost.emulated,
+        "checkpoint_files": [asdict(one) for one in records.checkpoints],
+        "files": dict(records.files),
+        "data": [asdict(file) for file in records.data],
+        "bill": bill,
+        "malformed": records.malformed,
+    }
+    folder = fetched_folder(stack, outcome.run, outcome.word)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / FACTS).write_text(json_text.dumps(facts, indent=1, sort_keys=True, default=str) + "\n")
+    link = link_of(cluster, outcome, records)
+    (folder / PAGE).write_text(page(cluster, outcome, records, found, answers, cost, bill, link))
+    if records.malformed:
+        note(run_text.left_out(records.malformed))
+    if json:
+        print_json(facts)
+    else:
+        say(run_text.report(cluster, outcome, cost))
+        say(f"  {'page:':<17}{_short(folder / PAGE)}")
+        if outcome.reason and not is_part_of_make():  # `make up` has printed it.
+            say("\n".join(run_text.trouble(outcome, stack)))
+    return 0 if outcome.state == "finished" else FAILED
+
+
+def answers_of(
+    cluster: ClusterFacts, outcome: Outcome, records: Records, found: Curves, *, emulated: bool = False
+) -> list[Answer]:
+    """Answer the questions of every report."""
+    assert cluster.job
+    kind, job = kind_of(cluster.job.kind), cluster.job
+    network = bottleneck.answer(network_usage.measured(records.events), link_of(cluster, outcome, records))
+    if emulated:
+        network = replace(network, answer=f"{network.answer} The network is emulated.")
+    return [
+        run_questions.how_long(records.events),
+        run_questions.trained_enough(found),
+        run_questions.overfitted(found),
+        run_questions.gpus_used(records.events, emulated=emulated),
+        network,
+        run_questions.rate(
+            partial(kind.learning_rate, job), kind.warmup_steps(job), outcome.step or 0, records.learning_rate
+        ),
+        _data_answer(records),
+        _checkpoint_answer(records, kind.checkpoint_files if outcome.saves else None),
+        _pace_answer(outcome),
+    ]
+
+
+def link_of(cluster: ClusterFacts, outcome: Outcome, records: Records) -> Link:
+    """Return the measured and the planned figures of the network between the ranks."""
+    nodes, expected = len(cluster.hosts), cluster.prediction
+    parameters = next((e["value"] for e in reversed(records.events) if e["event"] == "parameters"), None)
+    ring = step_time_model.ring_bytes(GRADIENT_BYTES * (parameters or 0), nodes * cluster.slots, nodes)
+    ordered, probed = (
+        cluster.port_speed_mbps or 0,
+        step_time_model.slowest_mbps(json_text.loads(records.preflight or "{}")),
+    )
+    return Link(
+        nodes,
+        outcome.seconds_per_step,
+        ordered,
+        carries_mbps=probed or step_time_model.TCP_SHARE * ordered,
+        probed_mbps=probed,
+        ring_bytes=ring or None,
+        compute_s=expected.compute_s if expected else None,
+        predicted_s=outcome.predicted_s,
+    )
+
+
+def report_facts(stack: str, cluster: ClusterFacts, outcome: Outcome, cost: Cost) -> dict[str, Any]:
+    """Return what the terminal shows, as plain values."""
+    return {
+        **status_facts(stack, cluster, outcome, cost),
+        **outcome.as_json(),
+        "flavor": cluster.flavor,
+        "gpu": cluster.gpu,
+        "model": getattr(cluster.job, "model", None),
+        "kind": cluster.job.kind if cluster.job else None,
+        "trains": kind_of(cluster.job.kind).describe(cluster.job) if cluster.job else None,
+        "world_size": len(cluster.hosts) * cluster.slots,
+        "image": cluster.container.image if cluster.container else None,
+    }
+
+
+def _bill(cluster: ClusterFacts) -> list[dict[str, Any]]:
+    try:
+        charges = account_of(cluster).charges(Owner(cluster.stack, cluster.mark))
+    except ProviderError as error:
+        note(sentence(str(error)))
+        return []
+    return [_bill_row(charge) for charge in last_rental(charges).shown]
+
+
+def _bill_row(charge: Charge) -> dict[str, Any]:
+    return {
+        "host": charge.host,
+        "what": charge.description,
+        "from": _utc(charge.opened),
+        "to": _utc(charge.closed) if charge.closed else "still billed",
+        "per_hour": f"{charge.per_hour:f} {charge.currency}",
+        "cost": f"{charge.so_far.quantize(CENT)} {charge.currency}",
+    }
+
+
+def _utc(moment: datetime) -> str:
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M}"
+
+
+def _data_answer(records: Records) -> Answer:
+    figures = {file.name: {"lines": file.lines, "bytes": file.size} for file in records.data}
+    parts = "; ".join(f"{file.name}: {file.lines:,} lines, {decimal(file.size)}" for file in records.data)
+    return Answer("How large is the data, in lines and bytes?", parts or "Unknown: there is none yet.", figures)
+
+
+def _checkpoint_answer(records: Records, kinds: str | None) -> Answer:
+    question = "Which files make a checkpoint, and how large is one?"
+    if kinds is None:
+        return Answer(question, "None: the program writes no checkpoints.", {})
+    newest = next((one for one in records.checkpoints if not one.flaw and not one.best), None)
+    if newest is None:
+        return Answer(question, f"{kinds}. There is no whole one yet.", {})
+    parts = " + ".join(f"{kind} {decimal(size)}" for kind, size in newest.sizes.items())
+    text = f"{kinds}. One of them, of step {newest.step}: {parts} = {decimal(newest.size)}."
+    return Answer(question, text, {"step": newest.step, "bytes": newest.size, **newest.sizes})
+
+
+def _pace_answer(outcome: Outcome) -> Answer:
+    pace, objects = outcome.seconds_per_step, outcome.objects_per_second
+    if pace is None:
+        return Answer(f"How long is an average {outcome.unit}?", "Unknown: no step was logged.", {})
+    text = f"{pace:.3f} s: the median of the last lines of the log, without start-up and evaluations."
+    if objects:
+        text += f" With evaluations and checkpoints: {objects:,.0f} objects (source and target pieces) a second over all ranks."
+    return Answer(
+        f"How long is an average {outcome.unit}?", text, {"seconds_per_step": pace, "objects_per_second": objects}
+    )
+
+
+def _short(path: Path) -> str:
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)

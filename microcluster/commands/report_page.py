@@ -1,0 +1,160 @@
+"""The report of a run as one HTML page: curves are inline SVG, without scripts, fonts or images from elsewhere."""
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+import pygal
+from pygal.style import CleanStyle
+from rich.filesize import decimal
+
+from microcluster.analysis import bottleneck, gpu_use, network_usage, run_questions
+from microcluster.analysis.bottleneck import Link
+from microcluster.analysis.run_questions import Answer, Curves
+from microcluster.analysis.run_state import Outcome
+from microcluster.commands import preflight_table, run_text
+from microcluster.commands.money import Cost
+from microcluster.jobs.cluster_facts import ClusterFacts
+from microcluster.jobs.kind import kind_of
+from microcluster.jobs.rendering import render_page
+from microcluster.remote.run_export import Checkpoint, Records
+
+BILL_HEAD = ("host", "what", "from (UTC)", "to (UTC)", "per hour", "cost")
+BILL_KEYS = ("host", "what", "from", "to", "per_hour", "cost")
+CHECKPOINT_HEAD = ("step", "name", "kind", "size", "written (UTC)", "state")
+Chart = tuple[str, str]
+STYLE = CleanStyle(
+    font_family="system-ui, sans-serif",
+    background="transparent",
+    plot_background="transparent",
+    foreground="var(--pale)",
+    foreground_strong="var(--ink)",
+    foreground_subtle="var(--pale)",
+    guide_stroke_color="var(--line)",
+    major_guide_stroke_color="var(--line)",
+    guide_stroke_dasharray="0",
+    major_guide_stroke_dasharray="0",
+    label_font_size=11,
+    major_label_font_size=11,
+    title_font_size=12,
+    legend_font_size=12,
+    colors=("var(--line-1)", "var(--line-2)"),
+)
+"""The colors are CSS variables of the page, which has a light and a dark scheme."""
+MOST_POINTS = 400
+"""The chart has no room for more; a curve of 50,000 steps has 500."""
+
+
+def page(  # noqa: PLR0913, PLR0917 - the parts of the page
+    cluster: ClusterFacts,
+    outcome: Outcome,
+    records: Records,
+    found: Curves,
+    answers: Sequence[Answer],
+    cost: Cost,
+    bill: Sequence[Mapping[str, Any]],
+    link: Link,
+) -> str:
+    """Return the page, which needs no network."""
+    return render_page(
+        "report.html.j2",
+        title=f"Run {outcome.run} of stack {cluster.stack}",
+        state=outcome.state,
+        read=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
+        trouble=run_text.trouble(outcome, cluster.stack) if outcome.reason else [],
+        facts=run_text.report_rows(cluster, outcome, cost),
+        answers=answers,
+        emulated=", emulated" if cost.emulated else "",
+        charts=_charts(cluster, outcome, records, found, emulated=cost.emulated),
+        network=bottleneck.rows(network_usage.measured(records.events), link),
+        bill=[BILL_HEAD, *([row[key] for key in BILL_KEYS] for row in bill)] if bill else [],
+        checkpoints=[CHECKPOINT_HEAD, *map(_checkpoint, records.checkpoints)] if records.checkpoints else [],
+        files=[(path, decimal(size)) for path, size in records.files],
+        checks=[preflight_table.HEAD, *preflight_table.rows(outcome.checks)] if outcome.checks else [],
+        config=records.config,
+    )
+
+
+def _charts(cluster: ClusterFacts, outcome: Outcome, records: Records, found: Curves, *, emulated: bool) -> list[Chart]:
+    """Draw the charts that have data; the captions of emulated figures say so."""
+    label = ", emulated" if emulated else ""
+    name = cluster.hosts[0].name
+    loss = {"training": found.train, "validation": found.validation}
+    used, rates = gpu_use.by_step(records.events), network_usage.rates(records.events, name)
+    unit = outcome.unit
+    drawn = [(f"Loss by {unit}", curve("loss", loss))]
+    known = {metric.name: metric for metric in kind_of(cluster.job.kind if cluster.job else None).metrics}
+    for metric, points in found.metrics.items():
+        title, note = (known[metric].label, known[metric].note) if metric in known else (metric, "")
+        caption = f"{title} by {unit}" + (f", {note}" if note else "")
+        drawn.append((caption, curve(title, {title: points}, from_zero=True)))
+    if rate := _rate(cluster, outcome, records):
+        drawn.append(rate)
+    pace = {f"seconds per {unit}": found.pace}
+    drawn.append((f"Seconds per {unit}", curve(f"s/{unit}", pace, from_zero=True)))
+    if any(used.values()):
+        drawn.append((f"GPU use by {unit}, percent{label}", curve("%", used, from_zero=True)))
+    if any(rates.values()):
+        caption = f"Private network of {name}, Mb/s by its counters{label}"
+        drawn.append((caption, curve("Mb/s", rates, from_zero=True)))
+    return drawn
+
+
+def _rate(cluster: ClusterFacts, outcome: Outcome, records: Records) -> Chart | None:
+    """Draw the learning rate as the trainer recorded it, else as its policy's formula gives it."""
+    recorded, source = run_questions.rewound(records.learning_rate), "as the trainer recorded it"
+    if not recorded and cluster.job and outcome.step:
+        policy = partial(kind_of(cluster.job.kind).learning_rate, cluster.job)
+        recorded = run_questions.planned_rates(policy, outcome.step)
+        source = "derived from its policy's formula"
+    if not recorded:
+        return None
+    return f"Learning rate by {outcome.unit}, {source}", curve(
+        "learning rate", {"learning rate": recorded}, from_zero=True
+    )
+
+
+def _checkpoint(one: Checkpoint) -> tuple[str, ...]:
+    written = f"{datetime.fromtimestamp(one.written, UTC):%Y-%m-%d %H:%M:%S}"
+    kind = "best model" if one.best else "regular"
+    return str(one.step), one.name, kind, decimal(one.size), written, f"torn: {one.flaw}" if one.flaw else "whole"
+
+
+def curve(name: str, lines: Mapping[str, Sequence[tuple[int, float]]], *, from_zero: bool = False) -> str:
+    """Draw named lines of (step, value) as SVG text; ``from_zero`` begins the axes at zero."""
+    chart = pygal.XY(
+        js=[],
+        disable_xml_declaration=True,
+        style=STYLE,
+        stroke_style={"width": 2},
+        width=720,
+        height=270,
+        show_dots=False,
+        max_scale=8,  # More labels on an axis would overlap.
+        include_x_axis=from_zero,
+        x_title="step",
+        y_title=name,
+        legend_at_bottom=len(lines) > 1,
+        show_legend=len(lines) > 1,
+        no_data_text="nothing yet",
+    )
+    for title, points in lines.items():
+        chart.add(title, list(thinned(points)))
+    # The library writes its settings into a script even where nothing reads them.
+    return re.sub(r"<script.*?</script>", "", chart.render(is_unicode=True), flags=re.DOTALL)
+
+
+def thinned(points: Sequence[tuple[int, float]]) -> Sequence[tuple[int, float]]:
+    """Keep both ends, and the lowest and highest point of each group, so that no peak is lost."""
+    if len(points) <= MOST_POINTS:
+        return points
+    every = -(-2 * len(points) // MOST_POINTS)
+    groups = (points[start : start + every] for start in range(0, len(points), every))
+    kept = [point for group in groups for point in sorted({min(group, key=_value), max(group, key=_value)})]
+    return [*dict.fromkeys((points[0], *kept, points[-1]))]
+
+
+def _value(point: tuple[int, float]) -> float:
+    return point[1]

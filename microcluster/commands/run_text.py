@@ -1,0 +1,201 @@
+"""A run as text for the terminal; pure."""
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from agent.readers.ranks import TAG
+from microcluster.accounts.registry import account_of
+from microcluster.analysis.failure_hints import next_for, next_step
+from microcluster.analysis.run_state import Outcome
+from microcluster.commands.money import Cost
+from microcluster.jobs.cluster_facts import ClusterFacts
+from microcluster.jobs.kind import kind_of
+from microcluster.plain_text import count, duration, one_line
+from microcluster.planning.costs import Bill
+from microcluster.planning.prediction import BAND
+
+RANK = r"rank \1: "
+"""In place of the tag that mpirun puts before each line of a rank."""
+EMULATED = "emulated on this computer: nobody pays; GPU use and network speed are not those of {}"
+
+
+def status(cluster: ClusterFacts, outcome: Outcome, cost: Cost) -> str:
+    """Return the state of the run in a few lines."""
+    lines = [f"run {outcome.run or cluster.run} of stack {cluster.stack}: {headline(outcome)}"]
+    if outcome.reason:
+        lines += [f"  {line}" for line in trouble(outcome, cluster.stack)]
+    for alarm in outcome.alarms:
+        lines += [
+            f"  alarm: {alarm_text(alarm, cost)} ({alarm['cause']})",
+            f"    {next_for(alarm['cause'], cluster.stack)}",
+        ]
+    lines += [f"  put aside: {text}" for text in outcome.put_aside]
+    lines += [f"  trained by {outcome.trainer}"] if outcome.trainer else []
+    lines += [f"  {copy(outcome)}"] if outcome.copied else []
+    lines += [f"  {left_out(outcome.malformed)}"] if outcome.malformed else []
+    lines += [f"  {host.name}  {host.public_address}  {host.private_address}".rstrip() for host in cluster.hosts]
+    return "\n".join([*lines, f"  cost: {cost}"])
+
+
+def alarm_text(alarm: Mapping[str, Any], cost: Cost) -> str:
+    """Return the alarm's text; dollars of an emulated account are marked as not paid."""
+    return alarm["text"] + (" (emulated, nobody pays)" if cost.emulated and "$" in alarm["text"] else "")
+
+
+def trouble(outcome: Outcome, stack: str) -> list[str]:
+    """Return the cause in one sentence, then the lines of the log that explain it, then the next command."""
+    how = {"stopped": "was stopped"}.get(outcome.state, outcome.state)
+    why = f": {outcome.reason.rstrip('.')}" if outcome.reason else ""
+    cause = f" ({outcome.cause})" if outcome.cause else ""
+    return [
+        f"The job {how}{why}{cause}.",
+        *(["Last lines of the log:"] if outcome.last_lines else []),
+        *(f"  {TAG.sub(RANK, one_line(line))}" for line in outcome.last_lines),
+        f"Next: {next_step(outcome, stack)}.",
+    ]
+
+
+def left_out(count: int) -> str:
+    """Return the sentence on records that could not be read."""
+    return f"lines of the run's records that could not be read, and are left out: {count}"
+
+
+def headline(outcome: Outcome) -> str:
+    """Return the state of the run in one line."""
+    so_far = "an unknown time" if outcome.phase_s is None else duration(outcome.phase_s)
+    if outcome.state == "preparing":
+        doing = f"; {outcome.doing}" if outcome.doing else ""
+        return f"{outcome.phase or 'preparing'} for {so_far}{doing}"
+    if outcome.state == "running" and outcome.step is None:
+        return f"running, no {outcome.unit} yet after {so_far}"
+    return ", ".join([outcome.state, *steps(outcome), *losses(outcome), *pace(outcome)])
+
+
+def steps(outcome: Outcome) -> list[str]:
+    """Return the steps done, if known."""
+    of = f" of {outcome.max_steps}" if outcome.max_steps else ""
+    return [] if outcome.step is None else [f"{outcome.unit} {outcome.step}{of}"]
+
+
+def losses(outcome: Outcome) -> list[str]:
+    """Return losses and metrics, as far as they are known."""
+    known = (("loss", outcome.train_loss), ("validation loss", outcome.validation_loss))
+    return [f"{name} {_loss(value)}" for name, value in known if value is not None] + _metrics(outcome)
+
+
+def _loss(value: float | str | None) -> str:
+    """Return a loss with the digits that a person compares; one that is no number is a word."""
+    return str(round(value, 4)) if isinstance(value, float) else str(value)
+
+
+def _metrics(outcome: Outcome) -> list[str]:
+    """Return the latest metrics."""
+    return [f"{one_line(name)} {value:.4g}" for name, value in outcome.metrics.items()]
+
+
+def pace(outcome: Outcome) -> list[str]:
+    """Return seconds per step and time left, as far as they are known."""
+    beside = "" if outcome.predicted_s is None else f" ({outcome.predicted_s:.3f} predicted)"
+    speed = [] if outcome.seconds_per_step is None else [f"{outcome.seconds_per_step:.3f} s/{outcome.unit}{beside}"]
+    return speed if outcome.eta_s is None else [*speed, f"{duration(outcome.eta_s)} left"]
+
+
+def copy(outcome: Outcome) -> str | None:
+    """Return what of the run is copied to another machine, or to the drive."""
+    found = outcome.copied
+    if not found:
+        return None
+    best = len(found["best"])
+    models = f" and {count(best, 'best model')}" if best else ""
+    return f"copied to {found['to']}: {outcome.unit} {found['step']}{models}, {duration(found['lag_s'])} after it was written"
+
+
+def report(cluster: ClusterFacts, outcome: Outcome, cost: Cost) -> str:
+    """Return the summary of a run."""
+    return "\n".join(f"  {name + ':':<17}{value}" for name, value in report_rows(cluster, outcome, cost))
+
+
+def report_rows(cluster: ClusterFacts, outcome: Outcome, cost: Cost) -> list[tuple[str, str]]:
+    """Return what is known of a run, by name."""
+    job = cluster.job
+    ranks = len(cluster.hosts) * cluster.slots
+    # The addresses of nodes that a queue grants are the run's own matter.
+    places = ", ".join(f"{h.name} ({h.private_address})" if h.private_address else h.name for h in cluster.hosts)
+    rows = [
+        (
+            "run",
+            f"{outcome.run} on stack {cluster.stack}: {outcome.state}"
+            + (f" ({outcome.reason})" if outcome.reason else ""),
+        ),
+        ("trained by", outcome.trainer),
+        ("model", kind_of(job.kind).describe(job) if job else None),
+        (
+            "where",
+            f"{count(ranks, 'rank')} on {places}; {cluster.slots}x {cluster.gpu} each"
+            if cluster.gpu
+            else f"{count(ranks, 'rank')} on {places}",
+        ),
+        ("hardware", EMULATED.format(account_of(cluster.account).title) if cost.emulated else None),
+        (f"{outcome.unit}s", _done(outcome)),
+        (
+            "validation loss",
+            f"{_loss(outcome.first_validation_loss)} at first, {_loss(outcome.validation_loss)} at last"
+            if outcome.validation_loss is not None
+            else None,
+        ),
+        ("evaluation", _evaluated(cluster, outcome)),
+        ("metrics", ", ".join(_metrics(outcome)) or None),
+        ("pace", f"{outcome.seconds_per_step:.3f} s/{outcome.unit}" if outcome.seconds_per_step is not None else None),
+        ("predicted", _predicted(outcome)),
+        ("planned", _planned(cluster)),
+        ("throughput", _throughput(outcome)),
+        ("checkpoints", ", ".join(str(step) for step in outcome.checkpoints) or ("none" if outcome.saves else None)),
+        ("note", outcome.remark),
+        ("best models", ", ".join(outcome.best) or None),
+        ("newest copy", copy(outcome)),
+        ("cost", str(cost)),
+    ]
+    return [(name, value) for name, value in rows if value]
+
+
+def _done(outcome: Outcome) -> str | None:
+    """Return the steps done; None of a program that says none and has no last one."""
+    of = f" of {outcome.max_steps}" if outcome.max_steps else ""
+    return f"{'none' if outcome.step is None else outcome.step}{of}" if outcome.step is not None or of else None
+
+
+def _predicted(outcome: Outcome) -> str | None:
+    if outcome.predicted_s is None:
+        return None
+    text = f"{outcome.predicted_s:.3f} s/step {outcome.predicted_source}"
+    if outcome.seconds_per_step is None:
+        return text
+    off = outcome.seconds_per_step / outcome.predicted_s - 1
+    return f"{text}; the run is {abs(off):.0%} {'slower' if off > 0 else 'faster'}"
+
+
+def _throughput(outcome: Outcome) -> str | None:
+    """Return objects per second; the program's own average includes evaluations and checkpoints."""
+    if not outcome.objects_per_second:
+        return None
+    return f"{outcome.objects_per_second:.0f} objects/s over all ranks, evaluations and checkpoints included"
+
+
+def _planned(cluster: ClusterFacts) -> str | None:
+    """Return the time and cost that were expected before renting."""
+    job, expected = cluster.job, cluster.prediction
+    if job is None or expected is None or cluster.per_hour is None:
+        return None
+    bill = Bill(job.max_steps * expected.seconds, Decimal(str(cluster.per_hour)))
+    return f"{bill.hours:.1f} h and ${bill.dollars:,.0f} for {count(job.max_steps, 'step')}, +-{BAND:.0%}, without preparation"
+
+
+def _evaluated(cluster: ClusterFacts, outcome: Outcome) -> str | None:
+    """Return the metrics of the last evaluations."""
+    said = []
+    for metric in kind_of(cluster.job.kind if cluster.job else None).metrics:
+        values = [one[metric.name] for one in outcome.evaluations if one.get(metric.name) is not None]
+        if values:
+            said.append(f"last {metric.label} {values[-1]}" + (f" ({metric.note})" if metric.note else ""))
+    return ", ".join([count(len(outcome.evaluations), "evaluation"), *said]) if said else None

@@ -1,0 +1,75 @@
+"""The facts of a cluster that is up, from Pulumi's outputs, and its hosts."""
+
+import json
+import os
+import shutil
+import subprocess
+
+from microcluster import config
+from microcluster.commands.command import UserMistake, VerbError
+from microcluster.home import Home
+from microcluster.jobs.cluster_facts import ClusterFacts
+from microcluster.remote.host import Host
+from microcluster.remote.steps import open_hosts
+from microcluster.setup.environment import PROJECT, settings
+
+OUTPUT = "microcluster"
+PULUMI_TIMEOUT_S = 60
+
+
+def find_cluster(stack: str) -> ClusterFacts | None:
+    """Return the cluster's facts from the stack's outputs, or None when it is not up."""
+    config.path_of(stack)  # Refuses a stack that does not exist. Its file may have changed since `up`.
+    outputs = _outputs(stack)
+    found = outputs.get(OUTPUT)
+    if not found:
+        return None
+    return ClusterFacts.from_json(found if isinstance(found, str) else json.dumps(found))
+
+
+def cluster_of(stack: str) -> ClusterFacts:
+    """Return the cluster of a stack that is up, or say how to bring it up."""
+    cluster = find_cluster(stack)
+    if cluster is None:
+        raise UserMistake(f"Stack {stack} is not up. Bring it up: make up STACK={stack}")
+    return cluster
+
+
+def launcher_of(cluster: ClusterFacts) -> Host:
+    """Return the host from which the job is started."""
+    return open_hosts(cluster)[0]
+
+
+def host_named(cluster: ClusterFacts, node: str) -> Host:
+    """Return one host by its name; before a queue there is the login host alone, as sites let nobody log in to a node."""
+    hosts = open_hosts(cluster)
+    for host in hosts:
+        if host.facts.name == node:
+            return host
+    names = ", ".join(host.facts.name for host in hosts)
+    raise UserMistake(f"Stack {cluster.stack} has no machine {node} to log in to; it has {names}.")
+
+
+def _outputs(stack: str) -> dict[str, object]:
+    pulumi = shutil.which("pulumi") or shutil.which("pulumi", path=str(PROJECT / ".venv" / "bin"))
+    if not pulumi:
+        raise VerbError("Reading the stack's outputs: there is no pulumi command. Run: make setup, then . ./env.sh")
+    argv = (pulumi, "stack", "output", "--json", "--non-interactive", "-s", stack)
+    options = {"cwd": PROJECT, "env": _environment(), "timeout": PULUMI_TIMEOUT_S}
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, check=False, **options)
+    except subprocess.TimeoutExpired as late:
+        raise VerbError(
+            f"reading the outputs of stack {stack} with pulumi: no answer after {PULUMI_TIMEOUT_S} s. Try again."
+        ) from late
+    if done.returncode == 0:
+        return json.loads(done.stdout or "{}")
+    if "no stack named" in done.stderr:
+        return {}
+    reason = done.stderr.strip().splitlines()[-1:] or ["no reason given"]
+    raise VerbError(f"Reading the outputs of stack {stack} with pulumi: {reason[0]}. Run: make setup, then try again.")
+
+
+def _environment() -> dict[str, str]:
+    """Return the environment of env.sh, which the user may not have sourced."""
+    return settings(Home.of()) | os.environ

@@ -1,0 +1,117 @@
+"""`fab sweep`: list and cancel what microcluster left in the account and no living stack of this user owns."""
+
+from collections.abc import Iterable, Sequence
+
+import invoke
+
+from microcluster import config
+from microcluster.commands import belongings_table
+from microcluster.commands.command import FAILED, STACK, UserMistake, VerbError, agrees, print_json, suggest, verb
+from microcluster.home import Home
+from microcluster.lifecycle import pulumi_state
+from microcluster.lifecycle.accounts import open_account
+from microcluster.lifecycle.pulumi_state import BrokenStateError
+from microcluster.plain_text import count, note, say
+from providers.rental.backend import Belonging
+from providers.rental.opened_account import OpenedAccount
+
+
+@verb
+def sweep(  # noqa: PLR0917 - Fabric makes an option of each
+    context: invoke.Context,
+    stack: str = STACK,
+    id: Sequence[str] | None = None,
+    mark: str = "",
+    yes: bool = False,
+    json: bool = False,
+) -> int:
+    """List what no living stack of yours owns in the account of STACK; cancel what --id or --mark names."""
+    named = config.read_account(stack)
+    account = open_account(named.name, named.config_file)
+    found = orphaned(account.everything(), living_marks(Home.of()))
+    if json:
+        print_json([_facts(each) for each in found])
+        return FAILED if found else 0
+    chosen = choose(found, id or (), mark)
+    if not chosen:
+        return _show(found, account, stack)
+    belongings_table.show(chosen, "To be cancelled; this cannot be undone:", {})
+    if not (yes or agrees(f"Cancel these {len(chosen)}?")):
+        note("Nothing was cancelled. To skip this question, add --yes.")
+        return FAILED
+    return _cancel(account, chosen)
+
+
+def living_marks(home: Home) -> frozenset[str]:
+    """Return the marks of the stacks whose key is here and whose state holds something or cannot be read."""
+    return frozenset(config.owner(name).mark for name in _with_key(home) if _lives(name, home))
+
+
+def orphaned(found: Iterable[Belonging], living: frozenset[str]) -> tuple[Belonging, ...]:
+    """Return what belongs to no living stack, without cancelled guests, which stay listed for a while."""
+    return tuple(each for each in found if each.is_alive and each.owner.mark not in living)
+
+
+def choose(found: Sequence[Belonging], ids: Sequence[str], mark: str) -> list[Belonging]:
+    """Return what --id and --mark name; refuse all when one of them is not in the list."""
+    by_mark = [each for each in found if mark and each.owner.mark == mark]
+    if mark and not by_mark:
+        raise UserMistake(f"Nothing in the list has the mark {mark}. See the list: fab sweep")
+    chosen = by_mark[:]
+    for each in (_named(found, word) for word in ids):
+        chosen += [] if each in chosen else [each]
+    return chosen
+
+
+def _named(found: Sequence[Belonging], word: str) -> Belonging:
+    meant = [each for each in found if word in (each.id, each.label)]
+    if len(meant) == 1:
+        return meant[0]
+    problem = f"is one of {', '.join(map(str, meant))}" if meant else "is not in the list"
+    raise UserMistake(f"--id {word} {problem}; nothing was cancelled. See the list: fab sweep")
+
+
+def _with_key(home: Home) -> list[str]:
+    return sorted(path.parent.name for path in home.keys.glob("*/id_ed25519.pub"))
+
+
+def _lives(stack: str, home: Home) -> bool:
+    try:
+        return bool((pulumi_state.read(stack, home) or pulumi_state.NOTHING).held)
+    except BrokenStateError:
+        return True  # Until `fab recover` has mended it nobody can say that it holds nothing.
+
+
+def _show(found: Sequence[Belonging], account: OpenedAccount, stack: str) -> int:
+    identity = account.identity()
+    if not found:
+        say(f"account {identity.account_id} ({identity.username}): nothing is left over")
+        return 0
+    belongings_table.show(found, f"Belonging to no living stack of yours, in account {identity.account_id}", {})
+    say(
+        f"{count(len(found), 'thing')}, {belongings_table.per_hour(found)}. Another person may own them: ask before you cancel."
+    )
+    suggest(
+        f"`fab sweep --stack {stack} --id {found[0].label}` or `fab sweep --stack {stack} --mark {found[0].owner.mark}` cancels."
+    )
+    return FAILED
+
+
+def _cancel(account: OpenedAccount, chosen: Sequence[Belonging]) -> int:
+    failures = account.remove(chosen, note)
+    if failures:
+        raise VerbError("\n".join(failures))
+    say(f"cancelled and proved: {', '.join(each.label for each in chosen)}")
+    return 0
+
+
+def _facts(each: Belonging) -> dict[str, object]:
+    return {
+        "id": each.label,
+        "name": each.name,
+        "stack": each.owner.stack,
+        "mark": each.owner.mark,
+        "since": each.since,
+        "per_hour": each.per_hour,
+        "billed": each.is_billed,
+    }

@@ -1,0 +1,94 @@
+"""`fab tensorboard`: TensorBoard on the launcher, behind an ssh tunnel; it ends with the tunnel."""
+
+import socket
+import subprocess
+from pathlib import Path
+
+import invoke
+
+import agent
+from microcluster.commands.command import FAILED, STACK, UserMistake, VerbError, verb
+from microcluster.commands.stack_outputs import cluster_of
+from microcluster.jobs.cluster_facts import ClusterFacts
+from microcluster.jobs.run_spec import ENVIRONMENT, RunFolder
+from microcluster.plain_text import note, say
+from microcluster.remote.host import Host
+from microcluster.remote.ssh_client import ssh_argv
+from microcluster.remote.steps import open_hosts
+
+PORT = 6006
+LOOPBACK = "127.0.0.1"
+TOOL = "MICROCLUSTER_TOOL=tensorboard"
+SERVER = Path(agent.__file__).with_name("tensorboard_server.py")
+END_TIMEOUT_S = 15
+USUAL = "usually 10 to 20 s"
+
+
+@verb
+def tensorboard(context: invoke.Context, stack: str = STACK, port: str = str(PORT)) -> int:
+    """Show the run's curves in a browser on this computer; Ctrl-C ends TensorBoard and the tunnel."""
+    local = free_port(port)
+    cluster = cluster_of(stack)
+    hosts = open_hosts(cluster)
+    hosts[0].connect()  # Raises our own error for a wrong host key, where ssh would print its own.
+    note(f"starting TensorBoard on {hosts[0].facts.name}, {USUAL} ...")
+    argv = tunnel_argv(hosts[0], hosts, cluster, local)
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as tunnel:
+        try:
+            return _serve(tunnel, f"http://{LOOPBACK}:{local}/", stack)
+        except KeyboardInterrupt:
+            say("\nTensorBoard and its tunnel have ended; the job keeps running.")
+            return 0
+        finally:
+            _end(tunnel)
+
+
+def tunnel_argv(launcher: Host, hosts: list[Host], cluster: ClusterFacts, local_port: int) -> tuple[str, ...]:
+    """Return the argv of the one ssh connection that is the tunnel and keeps the server alive."""
+    cluster.require("run")
+    folder = RunFolder(cluster).path
+    server = ("-c", SERVER.read_text(), f"{folder}/logdir", str(PORT))
+    if cluster.container:
+        inside = ("docker", "exec", "-i", "-e", TOOL, cluster.container.name, "python", *server)
+    else:
+        inside = ("env", TOOL, f"{folder}/{ENVIRONMENT}/bin/python", *server)
+    forward = f"{LOOPBACK}:{local_port}:{LOOPBACK}:{PORT}"
+    options = ("-T", "-o", "ExitOnForwardFailure=yes", "-L", forward)
+    return ssh_argv(launcher, hosts, inside, options)
+
+
+def free_port(wanted: str) -> int:
+    """Return the port if it is free on this computer's loopback."""
+    if not wanted.isdecimal() or not 0 < int(wanted) < 65536:
+        raise UserMistake(f"--port {wanted} is not a port; for example: fab tensorboard --port {PORT}")
+    with socket.socket() as probe:
+        try:
+            probe.bind((LOOPBACK, int(wanted)))
+        except OSError as error:
+            raise UserMistake(
+                f"Port {wanted} of this computer cannot be used ({error.strerror}). Choose another: fab tensorboard --port {int(wanted) + 1}"
+            ) from error
+    return int(wanted)
+
+
+def _serve(tunnel: subprocess.Popen[str], address: str, stack: str) -> int:
+    assert tunnel.stdout
+    answer = tunnel.stdout.readline().strip()
+    if answer != "ready":
+        reason = answer or "the connection was lost"
+        raise VerbError(f"starting TensorBoard for stack {stack}: {reason}. Try again: fab tensorboard --stack {stack}")
+    say(f"TensorBoard: {address}  (only from this computer; Ctrl-C ends it, not the job)")
+    tunnel.wait()
+    note(
+        f"The connection to the launcher was lost, and TensorBoard ended with it. Again: fab tensorboard --stack {stack}"
+    )
+    return FAILED
+
+
+def _end(tunnel: subprocess.Popen[str]) -> None:
+    assert tunnel.stdin
+    tunnel.stdin.close()
+    try:
+        tunnel.wait(END_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        tunnel.terminate()

@@ -1,0 +1,86 @@
+"""`fab translate`: translate a text with the run's model, and score the result."""
+
+from pathlib import Path
+
+import invoke
+
+from microcluster.commands.command import STACK, UserMistake, print_json, verb
+from microcluster.commands.stack_outputs import cluster_of, launcher_of
+from microcluster.jobs.cluster_facts import ClusterFacts
+from microcluster.jobs.contract import JobKind
+from microcluster.jobs.kind import kind_of
+from microcluster.plain_text import count, note, one_line, say
+from microcluster.remote import fetched_model
+from microcluster.remote import job as remote_job
+from microcluster.remote.download_run import inventory
+from microcluster.remote.host import Host
+from microcluster.remote.translation import Model, model_of
+from microcluster.remote.translation import translate as translate_lines
+
+MOST_LINES = 100_000
+
+
+@verb
+def translate(  # noqa: PLR0913, PLR0917 - each is an option of the command line
+    context: invoke.Context, file: str, stack: str = STACK, reference: str = "", model: str = "", json: bool = False
+) -> int:
+    """Translate the sentences of FILE with the run's best model; --reference scores them."""
+    sentences = lines_of(file)
+    right = lines_of(reference) if reference else []
+    if right and len(right) != len(sentences):
+        raise UserMistake(
+            f"{reference} has {count(len(right), 'line')} and {file} has {len(sentences)}; they must have the same number."
+        )
+    cluster = cluster_of(stack)
+    kind = kind_of(cluster.job.kind if cluster.job else None)
+    translator = kind.translator
+    if translator is None:
+        raise UserMistake(f"The job of stack {stack} trains a model that does not translate.")
+    launcher = launcher_of(cluster)
+    _refuse_busy(launcher, cluster)
+    chosen = _model(launcher, cluster, model, kind)
+    note(f"translating {count(len(sentences), 'line')} with {chosen.checkpoint} on {launcher.facts.name} ...")
+    done = translate_lines(launcher, cluster, chosen, sentences, translator)
+    if done.cut:
+        note(f"{count(done.cut, 'line')} cut to the length that the model takes.")
+    score = translator.score(done.lines, right) if right else None
+    if json:
+        facts = {"model": chosen.checkpoint, "lines": done.lines, "cut": done.cut}
+        print_json(facts | ({score.name: score.value, "signature": score.signature} if score else {}))
+        return 0
+    say("\n".join(map(one_line, done.lines)))
+    if score:
+        note(f"{score.text} ({score.signature})")
+    return 0
+
+
+def lines_of(path: str) -> list[str]:
+    """Read the sentences of a file; refuse empty lines, so that every line gets one translation."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserMistake(f"Reading {path}: {error}. Name a text in UTF-8 with one sentence a line.") from error
+    lines = [" ".join(line.split()) for line in text.split("\n")]
+    if lines and not lines[-1]:
+        lines.pop()
+    empty = [number for number, line in enumerate(lines, start=1) if not line]
+    if not lines or empty or len(lines) > MOST_LINES:
+        what = f"line {empty[0]} is empty" if empty else f"it has {count(len(lines), 'line')}"
+        raise UserMistake(f"Reading {path}: {what}. Name a text with 1 to {MOST_LINES} sentences, one a line.")
+    return lines
+
+
+def _refuse_busy(launcher: Host, cluster: ClusterFacts) -> None:
+    if remote_job.observe(launcher, cluster).state in remote_job.ALIVE:
+        raise UserMistake(
+            f"Run {cluster.run} of stack {cluster.stack} has not ended, and its GPUs have no room for a second model. "
+            f"Wait for its end: fab watch --stack {cluster.stack}. Or stop it: fab stop --stack {cluster.stack}"
+        )
+
+
+def _model(launcher: Host, cluster: ClusterFacts, fetched: str, kind: JobKind) -> Model:
+    if fetched:
+        note(f"copying the model in {fetched} to {launcher.facts.name} ...")
+        return model_of(fetched_model.place(launcher, Path(fetched), cluster.mount_point, kind.config_file), kind)
+    found = inventory([launcher], cluster)
+    return model_of(found.files if found else (), kind)

@@ -1,0 +1,185 @@
+"""`fab watch`: follow the job in a live panel, or as plain lines where there is no terminal; it only reads."""
+
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+import invoke
+from rich.console import Group
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.spinner import Spinner
+from rich.styled import Styled
+from rich.table import Table
+
+from microcluster.analysis.failure_hints import next_for
+from microcluster.analysis.run_state import Outcome
+from microcluster.commands import preflight_table, run_text
+from microcluster.commands.command import FAILED, INTERRUPTED, STACK, VerbError, verb
+from microcluster.commands.money import Cost, cost_of
+from microcluster.commands.screen import PlainConsole
+from microcluster.commands.stack_outputs import cluster_of, launcher_of
+from microcluster.jobs.cluster_facts import ClusterFacts
+from microcluster.plain_text import duration, note, say
+from microcluster.remote import job as remote_job
+from microcluster.remote.errors import UnreachableError
+from microcluster.remote.host import Host
+
+LOOK_EVERY_S = 1.5
+COST_EVERY_S = 15.0
+PLAIN_LINE_EVERY_S = 10.0
+UNCHANGED_LINE_EVERY_S = 30.0
+LOST_LIMIT_S = 600.0
+ABSENT_LIMIT_S = 60.0
+USUAL_PREPARING = "it usually takes less than a minute"
+
+
+class Screen(Protocol):
+    """Shows the job to a person."""
+
+    def show(self, outcome: Outcome, cost: Cost) -> None:
+        """Show the state of the job."""
+
+    def note(self, text: str) -> None:
+        """Show a message that stays on the screen."""
+
+
+@verb
+def watch(context: invoke.Context, stack: str = STACK) -> int:
+    """Follow the job until it ends; Ctrl-C stops following and leaves the job running."""
+    cluster = cluster_of(stack)
+    console = PlainConsole()
+    try:
+        if not console.is_terminal:
+            return ended(follow(cluster, PlainScreen(), launcher_of(cluster)), stack)
+        with Live(console=console, auto_refresh=True, transient=True) as live:
+            outcome = follow(cluster, LiveScreen(live), launcher_of(cluster))
+        say(run_text.headline(outcome))  # The live lines are gone.
+        return ended(outcome, stack)
+    except KeyboardInterrupt:
+        say(
+            f"\nStopped watching. The job keeps running, and the machines keep costing money. Watch again: fab watch "
+            f"--stack {stack}; stop the job: fab stop --stack {stack}"
+        )
+        return INTERRUPTED
+
+
+def follow(
+    cluster: ClusterFacts,
+    screen: Screen,
+    launcher: Host,
+    cost: Callable[..., Cost] = cost_of,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Outcome:
+    """Show the run until it ends and return its outcome; connect again after a lost connection."""
+    bill, billed, began, checks_shown = Cost(None, None), -COST_EVERY_S, time.monotonic(), False
+    answered, shown_alarms = began, set()
+    note_once = _once(screen.note)  # The bill is read four times a minute.
+    while True:
+        now = time.monotonic()
+        try:
+            outcome = remote_job.observe(launcher, cluster)
+            answered = now
+        except UnreachableError as error:
+            if now - answered > LOST_LIMIT_S:
+                raise
+            screen.note(f"{error} Trying again; the job keeps running.")
+            sleep(LOOK_EVERY_S * 3)
+            continue
+        if now - billed >= COST_EVERY_S:
+            bill, billed = cost(cluster, say=note_once), now
+        if outcome.checks and not checks_shown and (outcome.phase != "preflight" or outcome.state == "failed"):
+            screen.note(preflight_table.summary(outcome.checks, cluster.stack))
+            checks_shown = True
+        for text in outcome.put_aside:
+            note_once(f"put aside: {text}")
+        for alarm in outcome.alarms:
+            if alarm["cause"] not in shown_alarms:
+                screen.note(f"alarm: {run_text.alarm_text(alarm, bill)}. {next_for(alarm['cause'], cluster.stack)}")
+        shown_alarms = {alarm["cause"] for alarm in outcome.alarms}
+        screen.show(outcome, bill)
+        if outcome.state in ("finished", "failed", "stopped", "stalled"):
+            return outcome
+        if outcome.state == "absent" and now - began > ABSENT_LIMIT_S:
+            raise VerbError(
+                f"stack {cluster.stack} has no run {cluster.run} on its launcher. Start it: make up STACK={cluster.stack}"
+            )
+        sleep(LOOK_EVERY_S)
+
+
+def _once(note: Callable[[str], None]) -> Callable[[str], None]:
+    """Return a function that passes each text to ``note`` only once."""
+    noted: set[str] = set()
+
+    def once(text: str) -> None:
+        if text not in noted:
+            noted.add(text)
+            note(text)
+
+    return once
+
+
+def ended(outcome: Outcome, stack: str) -> int:
+    """Print what to do next unless the run finished; return the exit code."""
+    if outcome.state == "finished":
+        if outcome.remark:
+            note(f"note: {outcome.remark}")
+        return 0
+    note("\n".join(run_text.trouble(outcome, stack)))
+    return FAILED
+
+
+class PlainScreen:
+    """Lines for a file or a pipe: at each phase and evaluation, else every few seconds; the cost when it changes."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.clock = clock
+        self.phase: tuple[object, ...] = ()
+        self.line = self.printed = self.cost = ""
+        self.changed_at = self.printed_at = 0.0
+
+    def show(self, outcome: Outcome, cost: Cost) -> None:
+        now, phase, line = self.clock(), (outcome.state, outcome.phase, len(outcome.evaluations)), _plain_line(outcome)
+        if line != self.line:
+            self.line, self.changed_at = line, now
+        unchanged = line == self.printed
+        every_s = UNCHANGED_LINE_EVERY_S if unchanged else PLAIN_LINE_EVERY_S
+        if phase == self.phase and now - self.printed_at < every_s:
+            return
+        self.phase, self.printed, self.printed_at = phase, line, now
+        if str(cost) != self.cost:
+            self.cost = str(cost)
+            say(f"cost: {cost}")
+        say(f"{line} (no change for {duration(now - self.changed_at)})" if unchanged else line)
+
+    def note(self, text: str) -> None:
+        say(text)
+
+
+def _plain_line(outcome: Outcome) -> str:
+    usual = f" ({USUAL_PREPARING})" if outcome.state == "preparing" and not outcome.doing else ""
+    return f"{run_text.headline(outcome)}{usual}"
+
+
+class LiveScreen:
+    """Three lines that are redrawn: progress and pace; losses; cost."""
+
+    def __init__(self, live: Live) -> None:
+        self.live = live
+        self.spinner = Spinner("dots")
+
+    def show(self, outcome: Outcome, cost: Cost) -> None:
+        top = Table.grid(padding=(0, 1))
+        if outcome.state == "running" and outcome.step is not None and outcome.max_steps:
+            line = ", ".join([*run_text.steps(outcome), *run_text.pace(outcome)])
+            top.add_row(ProgressBar(outcome.max_steps, outcome.step, width=24), line)
+        else:
+            top.add_row(self.spinner, run_text.headline(outcome))
+        below = run_text.losses(outcome) or (
+            [USUAL_PREPARING] if outcome.state == "preparing" and not outcome.doing else []
+        )
+        lines = [", ".join(below), f"cost: {cost}"]
+        self.live.update(Group(top, *(Styled(f"  {line}", "dim") for line in lines if line)))
+
+    def note(self, text: str) -> None:
+        self.live.console.print(text)

@@ -1,0 +1,24 @@
+"""A stack, its bill and a running job, as the tests of the verbs see them."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from fake_machine import FACTS
+
+from microcluster.analysis.run_state import Outcome
+from microcluster.commands.money import Cost
+from microcluster.jobs.cluster_facts import ClusterFacts, Container
+from microcluster.jobs.openseq2seq.model import OpenSeq2SeqJob as Job
+
+CLUSTER = ClusterFacts(
+    *("local", "1f3a9c42", (FACTS,)),
+    key_file="/nowhere",
+    slots=2,
+    gpu="P100",
+    container=Container("openseq2seq", "r.test/i:t"),
+    job=Job("openseq2seq", "transformer-tiny", 30, "fp32", 16, 100, 100, "debian-en-de"),
+    run="abcdef012345",
+)
+COST = Cost(Decimal("8.99"), Decimal("1.5"))
+RUNNING = Outcome("running", "abcdef012345", "training", 70.0, 10, 30, 5.5, 6.5, 8.0, 0.5, eta_s=10.0)

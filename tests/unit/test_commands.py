@@ -1,0 +1,258 @@
+"""The operator's verbs: one sentence instead of a traceback, exit codes, and what reaches a machine."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+import os
+import subprocess
+import sys
+import time
+import types
+from pathlib import Path
+
+import pytest
+from command_samples import CLUSTER
+from fake_machine import FACTS, FakeMachine
+
+import fabfile
+from microcluster import config
+from microcluster.commands import command, explain, job, stack_outputs, step
+from microcluster.commands.job import words_after_dashes
+from microcluster.config import ConfigError
+from microcluster.remote import job as remote_job
+from microcluster.remote.errors import UnreachableError
+from microcluster.setup.environment import PART_OF_MAKE
+
+ROOT = Path(__file__).parents[2]
+ED25519 = "AAAAC3NzaC1lZDI1NTE5AAAAIP1m8HkPs2YX3BPDd4rXyDKzwKEhIGpyqUXoMzFzbNQa"
+
+
+def fab(*words: str) -> subprocess.CompletedProcess[str]:
+    """Run the real command; it takes a second to import everything."""
+    fabric = Path(sys.executable).parent / "fab"
+    return subprocess.run([fabric, *words], cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Return what runs a verb in this process and gives its exit code, output and errors."""
+
+    def end(name: str, stdin: str = "", **options: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
+        with pytest.raises(SystemExit) as ended:
+            fabfile.ns[name].body(command.invoke.Context(), **options)
+        said = capsys.readouterr()
+        assert "Traceback" not in said.err
+        return ended.value.code, said.out, said.err
+
+    return end
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (command.UserMistake("that is not there"), 2),
+        (ConfigError("stack nope: no such file"), 2),
+        (command.VerbError("it did not work"), 1),
+        (UnreachableError("connecting to gpu-0: refused."), 1),
+        (OSError(28, "No space left on device", "artifacts/local"), 1),
+        (KeyboardInterrupt(), 130),
+    ],
+)
+def test_every_expected_end_is_a_sentence_and_an_exit_code(error, code, capsys):
+    def fails(context):
+        raise error
+
+    with pytest.raises(SystemExit) as end:
+        command.verb(fails)(command.invoke.Context())
+    said = capsys.readouterr().err
+    assert end.value.code == code
+    assert said.strip()
+    assert "Traceback" not in said
+
+
+def test_an_interrupted_verb_says_what_still_goes_on_and_what_takes_it_up(capsys):
+    def stopped(context):
+        raise KeyboardInterrupt("`apt-get install` may still run on gpu-0 (guest 101, 198.51.100.7)")
+
+    with pytest.raises(SystemExit):
+        command.verb(stopped)(command.invoke.Context())
+    assert capsys.readouterr().err.strip() == (
+        "Interrupted; `apt-get install` may still run on gpu-0 (guest 101, 198.51.100.7). "
+        "To continue, run the same command again."
+    )
+
+
+def test_a_verb_prints_the_next_command_unless_make_runs_it(capsys, monkeypatch):
+    monkeypatch.setattr(job, "find_cluster", lambda stack: CLUSTER)
+    monkeypatch.setattr(remote_job, "stop_job", lambda hosts, cluster, *, graceful: {})
+    monkeypatch.delenv(PART_OF_MAKE, raising=False)
+    for advice in (True, False):
+        with pytest.raises(SystemExit):
+            job.stop(command.invoke.Context())
+        said = capsys.readouterr().out
+        assert "no process of it is left on any of its machines" in said
+        assert ("Next: `fab resume" in said) is advice
+        monkeypatch.setenv(PART_OF_MAKE, "1")
+
+
+def test_every_verb_has_a_line_in_the_list():
+    listed = fab("--list").stdout
+    for verb in (
+        "status",
+        "watch",
+        "logs",
+        "stop",
+        "resume",
+        "report",
+        "receipt",
+        "recover",
+        "sweep",
+        "explain",
+        "ssh",
+        "trust",
+        "step.start-job",
+    ):
+        line = next(line for line in listed.splitlines() if line.split()[:1] == [verb])
+        assert len(line.split()) > 3, line
+
+
+@pytest.mark.parametrize("verb", ["status", "explain", "receipt", "watch"])
+def test_an_unknown_stack_is_the_users_mistake(verb, run):
+    code, out, err = run(verb, stack="nope")
+    assert (code, out, "nope" in err) == (2, "", True)
+
+
+def test_the_command_ends_with_the_exit_code_of_its_verb():
+    done = fab("status", "--stack", "nope")
+    assert (done.returncode, done.stdout, "nope" in done.stderr, "Traceback" in done.stderr) == (2, "", True, False)
+
+
+def test_a_step_with_a_broken_cluster_fails_with_the_key_that_is_missing(run):
+    code, _, err = run("step.prepare-node", stdin='{"stack": "local"}')
+    assert (code, "mark: missing" in err) == (1, True)
+
+
+def test_a_step_that_a_person_starts_by_hand_does_not_wait_for_standard_input(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stdin", types.SimpleNamespace(isatty=lambda: True, read=lambda: pytest.fail("it waits")))
+    with pytest.raises(SystemExit) as end:
+        step.prepare_node(command.invoke.Context())
+    assert (end.value.code, "make up" in capsys.readouterr().err) == (2, True)
+
+
+def test_stopping_never_fails_and_says_one_line(run):
+    nobody = dataclasses.replace(CLUSTER, hosts=(dataclasses.replace(FACTS, public_address="127.0.0.1"),))
+    no_key = nobody.to_json()
+    for stdin in ("{}", no_key, no_key.replace("ssh-ed25519 AAAA", f"ssh-ed25519 {ED25519}")):
+        code, out, err = run("step.stop-job", stdin=stdin)
+        assert (code, len(out.splitlines())) == (0, 1), err
+
+
+def test_a_pulumi_that_hangs_is_a_sentence(monkeypatch, tmp_path):
+    slow = tmp_path / "pulumi"
+    slow.write_text("#!/bin/sh\nexec sleep 30\n")
+    slow.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(stack_outputs, "PULUMI_TIMEOUT_S", 0.2)
+    with pytest.raises(command.VerbError, match="no answer after 0.2 s"):
+        stack_outputs.find_cluster("local")
+
+
+def test_a_missing_ssh_client_is_a_sentence():
+    with pytest.raises(command.VerbError, match="there is no ssh-of-nobody"):
+        job._exec(("ssh-of-nobody", "gpu-0"))
+
+
+def test_the_words_after_the_dashes_are_for_the_machine():
+    assert words_after_dashes(["fab", "ssh", "gpu-0", "--", "ls", "--", "-l"]) == ("ls", "--", "-l")
+    assert words_after_dashes(["fab", "ssh", "gpu-0"]) == ()
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (("echo a; echo b",), ["echo a; echo b"]),
+        (("grep", "-c", "a b", "job.log"), ["grep -c a b job.log"]),
+        (("ls", "/data/*"), ["ls /data/*"]),
+        ((), []),
+    ],
+)
+def test_what_stands_after_the_dashes_reaches_the_machines_shell_as_with_ssh(words, line, monkeypatch, tmp_path):
+    up = dataclasses.replace(CLUSTER, key_file=str(tmp_path / "key"))
+    became = []
+    monkeypatch.setattr(stack_outputs, "_outputs", lambda stack: {stack_outputs.OUTPUT: up.to_json()})
+    monkeypatch.setattr(sys, "argv", ["fab", "ssh", "gpu-0", *(["--", *words] if words else [])])
+    monkeypatch.setattr(job.os, "execvp", lambda program, argv: became.extend(argv))
+    with pytest.raises(SystemExit):
+        job.ssh(command.invoke.Context(), "gpu-0")
+    assert became[became.index("root@198.51.100.7") + 1 :] == line
+
+
+def test_a_running_cluster_is_found_although_its_stack_file_has_changed(tmp_path, monkeypatch):
+    text = (ROOT / "stacks" / "Pulumi.local.yaml").read_text().replace("kind: openseq2seq", "kind: something")
+    (tmp_path / "Pulumi.local.yaml").write_text(text)
+    monkeypatch.setattr(config, "STACKS", tmp_path)
+    monkeypatch.setattr(stack_outputs, "_outputs", lambda stack: {stack_outputs.OUTPUT: CLUSTER.to_json()})
+    assert stack_outputs.find_cluster("local") == CLUSTER
+    assert config.read_account("local").config_file.endswith("/emulator/softlayer.conf")
+    with pytest.raises(ConfigError, match="job/kind"):
+        config.read_file("local")
+
+
+def test_explain_warns_of_an_interval_that_puts_much_more_at_risk(tmp_path, monkeypatch, capsys):
+    text = (ROOT / "stacks" / "Pulumi.v100.yaml").read_text()
+    (tmp_path / "Pulumi.dev.yaml").write_text(
+        text.replace("kind: openseq2seq", "kind: openseq2seq\n    checkpointSteps: 5000")
+    )
+    monkeypatch.setattr(config, "STACKS", tmp_path)
+    with pytest.raises(SystemExit):
+        explain.explain(command.invoke.Context(), stack="dev", json=True)
+    said = capsys.readouterr()
+    assert "36 times the default of 140 steps" in said.err
+    assert json.loads(said.out)["plan.atRisk"]["value"] == "2.4 h and $31.60"
+
+
+def test_stopping_gives_up_on_a_machine_that_does_not_answer_and_names_it(monkeypatch):
+    class Silent(FakeMachine):
+        def _python3(self, words, stdin):
+            time.sleep(3)
+
+    monkeypatch.setattr(remote_job, "STOP_ALL_S", 0.2)
+    assert remote_job.stop_job([Silent()], CLUSTER) == {"gpu-0": "no answer in time"}
+
+
+def test_stopping_takes_less_than_the_minute_that_a_cancellation_may_wait():
+    assert remote_job.STOP_ALL_S < 60
+
+
+def test_a_number_of_lines_that_is_none_is_the_users_mistake(run):
+    for lines in ("x", "0", "-3"):
+        code, _, err = run("logs", lines=lines)
+        assert (code, f"--lines {lines} is not a number of lines" in err) == (2, True)
+
+
+def test_stopping_what_is_not_up_also_answers_a_program(run, monkeypatch):
+    monkeypatch.setattr(stack_outputs, "_outputs", lambda stack: {})
+    code, out, _ = run("stop", json=True)
+    assert code == 0
+    assert json.loads(out) == {"stack": "local", "run": None, "stopped": True, "unclear": {}}
+
+
+def test_an_unreachable_machine_comes_with_what_to_look_at(capsys):
+    def fails(context):
+        raise UnreachableError("connecting to gpu-0 (guest 7, 198.51.100.7): No route to host.")
+
+    with pytest.raises(SystemExit):
+        command.verb(fails)(command.invoke.Context())
+    assert "guest 7" in (said := capsys.readouterr().err) and "adminCidrs" in said
+
+
+def test_stopping_says_which_machine_was_not_looked_at_because_docker_did_not_answer():
+    class Hanging(FakeMachine):
+        def _python3(self, words, stdin):
+            return json.dumps({"ended": 2, "left": [], "unseen": "Docker does not answer"})
+
+    (answer,) = remote_job.stop_job([Hanging()], CLUSTER).values()
+    assert answer.endswith(": Docker does not answer")

@@ -1,0 +1,102 @@
+"""What a living stack costs, and where that is read."""
+
+from __future__ import annotations
+
+import dataclasses
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from functools import partial
+
+import pytest
+from command_samples import CLUSTER, COST
+
+from microcluster.commands import command, money
+from microcluster.commands.money import Cost
+from microcluster.config import Owner
+from microcluster.jobs.cluster_facts import ClusterFactsError
+from providers.rental import owner_mark as marks
+from providers.rental.opened_account import OpenedAccount
+from providers.rental.operation import Identity
+from providers.rental.receipt import Charge
+from providers.softlayer.credentials import Credentials
+from providers.softlayer.errors import AccountError, ApiError, reading
+
+
+class Backend:
+    """An account whose API fails once it is open."""
+
+    machine = "VirtualGuest"
+
+    def __init__(self):
+        self.api = self
+        self.credentials = Credentials("somebody", "a-key-of-an-account", "https://api.test", 1.0)
+
+    def identity(self):
+        return Identity("1", "", "somebody", "https://api.test")
+
+    def charges(self, owner, known_ids=()):
+        raise ApiError("calling Account::getAllTopLevelBillingItems", "500", "a bad day")
+
+
+def opened(listed=None):
+    """Open such an account; ``listed`` are the charges that its lists show all the same."""
+    fails = Backend()
+    charges = fails.charges if listed is None else lambda owner: listed
+    return OpenedAccount(fails, False, partial(reading, fails), charges, lambda: None)
+
+
+def test_a_bill_that_cannot_be_read_is_a_sentence_and_does_not_end_the_watching(capsys):
+    with pytest.raises(AccountError, match="reading the bill at https://api.test as somebody: a bad day"):
+        opened().charges(marks.Owner("local", "1f3a9c42"))
+    assert money.cost_of(CLUSTER, opened()) == Cost(None, None)
+    assert "a bad day" in capsys.readouterr().err
+
+
+def test_the_cost_of_a_stack_is_read_from_the_account_in_which_it_was_ordered(monkeypatch):
+    there, asked = dataclasses.replace(CLUSTER, account_config_file="/ordered/there"), []
+    monkeypatch.setattr(money, "open_account", lambda name, file: asked.append((name, file)) or opened())
+    monkeypatch.setattr(money, "find_cluster", lambda stack: there)
+    money.cost_of(there)
+    assert money.account_and_mark("local")[1] == there.mark
+    assert asked == [("softlayer", "/ordered/there")] * 2
+
+
+@pytest.mark.parametrize("lost", [command.VerbError("no state"), ClusterFactsError("an older cluster"), None])
+def test_a_receipt_needs_no_state_but_the_stack_file_and_its_key(monkeypatch, lost):
+    def find(stack):
+        if lost:
+            raise lost
+
+    asked = []
+    monkeypatch.setattr(money, "find_cluster", find)
+    monkeypatch.setattr(money, "open_account", lambda name, file: asked.append((name, file)) or opened())
+    monkeypatch.setattr(money.config, "owner", lambda stack: Owner("0badcafe", "", "", ""))
+    assert money.account_and_mark("local")[1] == "0badcafe"
+    assert asked == [("softlayer", money.config.read_file("local").account_config_file)]
+
+
+def test_the_next_hour_is_that_of_what_has_been_billed_longest(monkeypatch):
+    begun = datetime.now(UTC) - timedelta(minutes=80)
+    charges = [
+        Charge("1", "", "", "", at, None, None, True, Decimal(4), Decimal(0), Decimal(8), "USD")
+        for at in (begun, begun + timedelta(minutes=30))
+    ]
+    cost = money.cost_of(CLUSTER, opened(charges))
+    assert (cost.per_hour, cost.so_far, cost.next_hour) == (8, 16, begun + timedelta(hours=2))
+
+
+def test_what_a_machine_has_cost_that_was_replaced_is_paid_too(monkeypatch):
+    begun = datetime.now(UTC) - timedelta(hours=5)
+    hours = {"kept": (0, None), "lost": (0, 2), "its place": (3, None), "of another day": (-9, -7)}
+    charges = [
+        Charge(name, "", "", "", begun + timedelta(hours=begin), None if end is None else begun + timedelta(hours=end),
+               None, True, Decimal(4), Decimal(0), Decimal(8), "USD")
+        for name, (begin, end) in hours.items()
+    ]  # fmt: skip
+    cost = money.cost_of(CLUSTER, opened(charges))
+    assert (cost.per_hour, cost.so_far) == (8, 24)
+
+
+def test_the_bill_shows_when_the_next_hour_begins_and_what_it_costs():
+    at = dataclasses.replace(COST, next_hour=datetime(2026, 11, 21, 18, 5, tzinfo=UTC))
+    assert str(at) == "$1.50 so far, $8.99/hour, the next one begins at 18:05 UTC"

@@ -1,0 +1,160 @@
+"""Every verb ends with a sentence and an exit code, however the account fails and whatever nobody foresaw."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+from pathlib import Path
+
+import pytest
+from command_samples import CLUSTER
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from failing_account import API_KEY, WAYS, failing
+from fake_machine import FACTS
+
+import fabfile
+from microcluster import __main__ as setup_main
+from microcluster.commands import command, job, logs, stack_outputs, watch
+from microcluster.remote import ssh_ready
+from microcluster.setup import keys, unforeseen
+from providers.rental.errors import ProviderError
+from providers.softlayer import calls
+from providers.softlayer.errors import ApiError
+
+pytestmark = pytest.mark.timeout(60)
+VERBS = sorted(fabfile.ns.task_names)
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("FIRST_PAUSE_S", "LONGEST_PAUSE_S"):
+        monkeypatch.setattr(calls, name, 0.001)
+    keys.ensure(tmp_path / "keys" / "local", "local")
+    return tmp_path
+
+
+@pytest.fixture
+def text(tmp_path):
+    file = tmp_path / "text"
+    file.write_text("one sentence\n")
+    return str(file)
+
+
+def stands(monkeypatch, account_file: Path, home: Path) -> None:
+    """Let the stack be up, with a machine that does not answer."""
+    key = Ed25519PrivateKey.generate().public_key()
+    line = key.public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH).decode()
+    here = dataclasses.replace(FACTS, public_address="127.0.0.1", host_key=line)
+    up = dataclasses.replace(
+        CLUSTER,
+        hosts=(here,),
+        key_file=str(home / "keys" / "local" / "id_ed25519"),
+        rank_key_file=str(home / "keys" / "local" / "rank_ed25519"),
+        account_config_file=str(account_file),
+    )
+    monkeypatch.setattr(stack_outputs, "_outputs", lambda stack: {stack_outputs.OUTPUT: up.to_json()})
+    monkeypatch.setattr(watch, "LOST_LIMIT_S", -1)
+    monkeypatch.setattr(logs, "LOST_LIMIT_S", -1)
+    monkeypatch.setattr(ssh_ready.wait_for_ssh, "__defaults__", (0.1,))
+    monkeypatch.setattr(job.os, "execvp", lambda *_: (_ for _ in ()).throw(FileNotFoundError(2, "ssh")))
+
+
+def run(name: str, text: str, **more: object) -> int:
+    task = fabfile.ns[name]
+    wanted = task.body.__wrapped__.__code__.co_varnames[: task.body.__wrapped__.__code__.co_argcount]
+    known = {"node": FACTS.name, "file": text, "yes": True, "cancel": True, "port": "16006", **more}
+    with pytest.raises(SystemExit) as end:
+        task.body(command.invoke.Context(), **{key: value for key, value in known.items() if key in wanted})
+    return end.value.code
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", ["receipt", "recover", "sweep", "status", "stop", "report", "watch"])
+def test_a_verb_that_asks_the_account_ends_with_a_sentence_however_that_fails(  # noqa: PLR0917
+    name, way, home, text, monkeypatch, capsys
+):
+    with failing(way, home / "emulator") as file:
+        if name not in ("receipt", "recover", "sweep"):
+            stands(monkeypatch, file, home)
+        else:
+            monkeypatch.setattr(stack_outputs, "_outputs", lambda stack: {})
+        code = run(name, text)
+    said = capsys.readouterr()
+    assert code in (1, 2), said
+    assert said.err.strip()
+    for bad in ("Traceback", API_KEY, "\x9b", "\u202e"):
+        assert bad not in said.out + said.err
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_every_verb_ends_with_a_sentence_when_account_and_machines_fail(name, home, text, monkeypatch, capsys):
+    monkeypatch.setattr("sys.stdin", io.StringIO("{}"))
+    with failing("answers with rows that lack everything", home / "emulator") as file:
+        stands(monkeypatch, file, home)
+        code = run(name, text)
+    said = capsys.readouterr()
+    assert code == 0 if name in ("explain", "step.stop-job") else code in (1, 2), said
+    assert "Traceback" not in said.out + said.err
+    assert (said.out + said.err).strip()
+
+
+@pytest.mark.parametrize("name", [name for name in VERBS if not name.startswith("step.") and name != "explain"])
+@pytest.mark.parametrize(
+    "error", [ProviderError("a refusal. Do this."), ApiError("calling X::y", "E", "no"), KeyError("id")]
+)
+def test_every_verb_ends_with_a_sentence_whatever_is_raised_in_it(  # noqa: PLR0917
+    name, error, home, text, monkeypatch, capsys
+):
+    def fails(*_, **__):
+        raise error
+
+    for module in {
+        stack_outputs,
+        *(__import__(f"microcluster.commands.{each}", fromlist=["x"]) for each in ("receipt", "recover", "sweep")),
+    }:
+        for entry in ("_outputs", "account_and_mark", "open_account"):
+            if hasattr(module, entry):
+                monkeypatch.setattr(module, entry, fails)
+    code = run(name, text)
+    said = capsys.readouterr().err
+    assert code == 1
+    assert "Traceback" not in said
+    assert ("mistake in the program" in said) is isinstance(error, KeyError)
+
+
+def test_an_unexpected_error_names_command_type_and_the_file_with_its_traceback(home, monkeypatch, capsys):
+    monkeypatch.setattr(unforeseen, "kept", lambda: {"SL_API_KEY": API_KEY})
+
+    def cancel_all(context):
+        raise TypeError(f"unsupported \x1b[2J {API_KEY}")
+
+    with pytest.raises(SystemExit) as end:
+        command.verb(cancel_all)(command.invoke.Context())
+    said, file = capsys.readouterr().err, home / "cache" / "logs" / "fab-cancel-all-error.log"
+    assert end.value.code == 1
+    assert said.startswith("fab cancel-all: TypeError: unsupported  (secret). This is a mistake in the program")
+    assert str(file) in said and "fab receipt" in said
+    kept = file.read_text()
+    assert "Traceback" in kept and API_KEY not in kept and "\x1b" not in kept
+
+
+def test_a_home_that_cannot_be_written_to_hides_no_error(home, monkeypatch):
+    (home / "cache").write_text("a file where a folder should be")
+    told = unforeseen.sentence("fab sweep", KeyError("id"))
+    assert "KeyError: 'id'" in told and "could not be written" in told
+
+
+def test_make_ends_with_a_sentence_whatever_is_raised_in_it(home, monkeypatch, capsys):
+    def fails(verb, stack):
+        raise AttributeError("nobody thought of this")
+
+    monkeypatch.setattr(setup_main, "_run", fails)
+    monkeypatch.setattr(setup_main.signal, "signal", lambda *_: None)
+    monkeypatch.setattr(setup_main.secret_env, "withhold", lambda: None)
+    assert setup_main.main(["down", "--stack", "p100"]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("make down: AttributeError: nobody thought of this.")
+    assert "Traceback" not in said

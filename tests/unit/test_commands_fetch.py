@@ -1,0 +1,96 @@
+"""What of a run is fetched already, by the list that the last fetch has left."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from microcluster.commands import fetch
+from microcluster.remote.download_run import Inventory, RemoteFile
+from microcluster.setup import environment
+
+FILES = {
+    "progress.jsonl": RemoteFile("/r/p", "progress.jsonl", 9, "a", "record", written=5, there={"gpu-0": 5}),
+    "logdir/step-9.pt": RemoteFile("/r/9", "logdir/step-9.pt", 3000, "b", "newest checkpoint", 9, 5, {"gpu-0": 5}),
+    "logdir/x.csv": RemoteFile(
+        "/r/x", "logdir/x.csv", 70, "c", "small file", written=5, there={"gpu-0": 5, "gpu-1": 6}
+    ),
+}
+LARGE = RemoteFile("/r/l", "logdir/all.bin", 5 * 10**8, "", "above the limits", written=5, there={"gpu-1": 5})
+FOUND = Inventory("abcdef012345", "0a1b2c", 9, tuple(FILES.values()))
+
+
+def after_fetching(folder: Path, found: Inventory, then: Inventory) -> dict[str, Any]:
+    fetch._write_manifest("v100", found, folder)
+    return fetch.unfetched_of(then, fetch.manifest_in(folder))
+
+
+def changed(path: str, /, **fields: Any) -> Inventory:
+    return replace(FOUND, files=tuple((FILES | {path: replace(FILES[path], **fields)}).values()))
+
+
+def test_nothing_is_missing_after_a_fetch(tmp_path: Path) -> None:
+    facts = after_fetching(tmp_path, FOUND, FOUND)
+    assert (facts["unfetched"], facts["gone_on"], facts["fetched_step"]) == ([], False, 9)
+
+
+def test_all_results_are_missing_before_one() -> None:
+    facts = fetch.unfetched_of(replace(FOUND, left=(LARGE,)), None)
+    assert facts["unfetched"] == [
+        "logdir/step-9.pt (3.0 kB, newest checkpoint on gpu-0)",
+        "logdir/x.csv (70 bytes, small file on gpu-0, gpu-1)",
+        "logdir/all.bin (500.0 MB, above the limits on gpu-1)",
+    ]
+    assert facts["gone_on"]
+
+
+@pytest.mark.parametrize(
+    ("path", "fields", "unfetched", "gone_on"),
+    [
+        ("progress.jsonl", {"size": 10, "there": {"gpu-0": 6}}, 0, True),
+        ("logdir/x.csv", {"there": {"gpu-0": 5, "gpu-1": 7}}, 1, False),
+        ("logdir/step-9.pt", {"path": "logdir/step-10.pt"}, 1, False),
+    ],
+    ids=["more steps", "written again on one node", "another checkpoint"],
+)
+def test_what_was_written_since_is_missing(
+    tmp_path: Path, path: str, fields: dict[str, Any], unfetched: int, gone_on: bool
+) -> None:
+    facts = after_fetching(tmp_path, FOUND, changed(path, **fields))
+    assert (len(facts["unfetched"]), facts["gone_on"]) == (unfetched, gone_on)
+
+
+def test_a_file_of_one_node_that_came_under_a_name_of_its_own_is_known_again(tmp_path: Path) -> None:
+    own = replace(LARGE, path="nodes/gpu-1/logdir/all.bin")
+    found = replace(FOUND, files=(*FOUND.files, own))
+    assert after_fetching(tmp_path, found, replace(FOUND, left=(LARGE,)))["unfetched"] == []
+
+
+def test_a_large_file_stays_known_after_a_fetch_that_did_not_ask_for_it(tmp_path: Path) -> None:
+    fetch._write_manifest("v100", replace(FOUND, files=(*FOUND.files, LARGE)), tmp_path)
+    assert after_fetching(tmp_path, FOUND, replace(FOUND, left=(LARGE,)))["unfetched"] == []
+
+
+def test_a_fetch_that_a_node_did_not_answer_is_not_taken_for_a_whole_one(tmp_path: Path) -> None:
+    silent = replace(FOUND, silent=("connecting to gpu-1: no answer.",))
+    assert after_fetching(tmp_path, silent, silent)["gone_on"]
+
+
+def test_two_trainings_of_one_run_have_two_folders_and_no_machine_chooses_where(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(environment, "ARTIFACTS", Path("/home/artifacts"))
+    first, again = (environment.fetched_folder("v100", "abcdef012345", word) for word in ("0a1b2c", "3d4e5f"))
+    assert first == Path("/home/artifacts/v100/abcdef012345-0a1b2c") != again
+    assert environment.fetched_folder("v100", "../../etc", "/../..") == Path("/home/artifacts/v100/ec-")
+
+
+def test_the_list_that_a_fetch_leaves_is_the_one_that_translating_reads(tmp_path: Path) -> None:
+    fetch._write_manifest("v100", FOUND, tmp_path)
+    manifest = json.loads((tmp_path / fetch.MANIFEST).read_text())
+    assert (manifest["run"], manifest["word"], manifest["step"]) == ("abcdef012345", "0a1b2c", 9)
+    assert {"path", "size", "sha256", "what", "there"} == set(manifest["files"][0])

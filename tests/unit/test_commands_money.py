@@ -1,0 +1,123 @@
+"""What receipt and sweep decide: where the last rental begins, what differs from the state, what belongs to nobody."""
+
+from __future__ import annotations
+
+import dataclasses
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+import pytest
+
+from microcluster.commands.command import UserMistake
+from microcluster.commands.money import last_rental
+from microcluster.commands.receipt import price, state_differences
+from microcluster.commands.state_diff import Compared, compare
+from microcluster.commands.sweep import choose, orphaned
+from microcluster.lifecycle.pulumi_state import Held, Snapshot
+from providers.rental.backend import Belonging
+from providers.rental.owner_mark import Owner, owner_in_domain, owner_in_notes, owner_in_tags
+from providers.rental.receipt import Charge
+
+DAY = datetime(2026, 11, 21, tzinfo=UTC)
+MINE, YOURS = Owner("local", "1f3a9c42"), Owner("v100", "0badcafe")
+
+
+def charge(id: str, opened: int, closed: int | None, *, hourly: bool = True) -> Charge:
+    until = None if closed is None else DAY + timedelta(hours=closed)
+    fees = (Decimal(3), Decimal(40), Decimal(6), "USD")
+    return Charge(id, "a guest", "gpu-0", "guest_core", DAY + timedelta(hours=opened), until, None, hourly, *fees)
+
+
+def thing(kind: str, id: str, owner: Owner = MINE, *, alive: bool = True) -> Belonging:
+    return Belonging(kind, id, f"{id}.{owner}", owner, DAY, Decimal(3), alive, alive)
+
+
+@pytest.mark.parametrize(
+    ("rows", "shown"),
+    [
+        ([], []),
+        ([charge("a", 0, 1)], ["a"]),
+        ([charge("a", 0, 1), charge("b", 2, 3)], ["b"]),
+        ([charge("a", 0, 9), charge("b", 1, 2), charge("c", 5, 6)], ["a", "b", "c"]),
+        ([charge("a", 0, 2), charge("b", 1, 4), charge("c", 3, 5), charge("d", 8, 9)], ["d"]),
+        ([charge("a", 0, None), charge("b", 5, 6), charge("c", 8, 9)], ["a", "b", "c"]),
+    ],
+)
+def test_the_last_rental_begins_where_the_mark_last_held_nothing(rows: list[Charge], shown: list[str]) -> None:
+    bill = last_rental(rows)
+    assert [row.id for row in bill.shown] == shown
+    assert [*bill.earlier, *bill.shown] == rows
+    assert not any(row.is_open for row in bill.earlier), "what is open is always shown"
+
+
+def test_what_is_kept_is_listed_apart_and_does_not_count_as_left_over() -> None:
+    drive = dataclasses.replace(charge("drive", 0, None), is_kept=True)
+    bill = last_rental([drive, charge("a", 0, 1)])
+    assert (bill.open, bill.kept) == ([], [drive])
+
+
+def test_a_monthly_item_has_a_monthly_price() -> None:
+    assert price(charge("a", 0, 1)) == "3 an hour"
+    assert price(charge("a", 0, 1, hourly=False)) == "40 a month"
+
+
+GUEST = "softlayer:index:VirtualGuest"
+
+
+def test_state_and_account_are_compared_by_kind_and_id() -> None:
+    held = (
+        Held(GUEST, "gpu-0", "1"),
+        Held(GUEST, "gpu-1", "2"),
+        Held(GUEST, "gpu-2", None),
+        Held("softlayer:index:Ledger", "l", "x"),
+    )
+    found = [thing("guest", "1"), thing("guest", "3"), thing("key", "2"), thing("guest", "4", alive=False)]
+    compared = compare(found, Snapshot(4, held))
+    assert [each.id for each in compared.account_only] == ["3", "2"]
+    assert [each.id for each in compared.state_only] == ["2"]
+    assert [each.name for each in compared.under_way] == ["gpu-2"]
+    assert len(state_differences(compared, "local")) == 4
+
+
+def test_what_has_no_resource_of_its_own_or_is_kept_is_no_difference() -> None:
+    kept = dataclasses.replace(thing("drive", "6"), is_kept=True)
+    assert compare([thing("script", "5"), kept], Snapshot(0, ())).agrees
+
+
+def test_a_state_that_cannot_be_read_is_one_line_with_the_command_that_mends_it() -> None:
+    (line,) = state_differences(Compared(broken="it is empty"), "local")
+    assert line.endswith("it is empty. Repair it: fab recover --stack local")
+
+
+def test_the_sweep_shows_what_belongs_to_no_living_stack() -> None:
+    found = [thing("guest", "1"), thing("guest", "2", YOURS), thing("guest", "3", YOURS, alive=False)]
+    assert [each.id for each in orphaned(found, frozenset({MINE.mark}))] == ["2"]
+
+
+def test_only_what_is_named_is_chosen() -> None:
+    found = [thing("guest", "1"), thing("key", "1"), thing("guest", "2", YOURS)]
+    assert choose(found, ["guest/1", "2"], "") == [found[0], found[2]]
+    assert choose(found, ["2"], YOURS.mark) == [found[2]]
+    assert choose(found, [], "") == []
+    assert choose(found, ["2", "guest/2", "2"], "") == [found[2]]
+    for ids, mark in ((["1"], ""), (["77"], ""), ([], "ffffffff")):
+        with pytest.raises(UserMistake, match="fab sweep"):
+            choose(found, ids, mark)
+
+
+@pytest.mark.parametrize(
+    "domain",
+    [None, "", "example.com", "microcluster", "local.microcluster", "local-1f3a9c4.microcluster", "local-1f3a9c42.microcluster.example.com",
+     "local-1F3A9C42.microcluster", "x.local-1f3a9c42xmicrocluster", "-1f3a9c42.microcluster", "local-1f3a9c42.microcluster\n"],
+)  # fmt: skip
+def test_a_foreign_domain_has_no_owner(domain: str | None) -> None:
+    assert owner_in_domain(domain) is None
+
+
+def test_the_owner_is_read_from_domain_notes_and_tags() -> None:
+    assert owner_in_domain("local-1f3a9c42.microcluster") == MINE
+    assert owner_in_notes("microcluster local-1f3a9c42: data") == MINE
+    assert owner_in_notes("microcluster local-1f3a9c42ab") is None
+    assert owner_in_notes("a microcluster local-1f3a9c42") is None
+    assert owner_in_tags(["microcluster", "mc-mark-1f3a9c42", "mc-stack-local"]) == MINE
+    assert owner_in_tags(["mc-mark-1f3a9c42"]) is None

@@ -1,0 +1,56 @@
+"""The preflight for a person: one line when all is well, and never a row hidden that warns or stops."""
+
+from __future__ import annotations
+
+import pytest
+from command_samples import CLUSTER, COST, RUNNING
+
+from microcluster.commands import command, job, preflight_table
+
+NODES = [f"gpu-{number}" for number in range(8)]
+
+
+def check(what, where, found="as wanted", verdict="ok"):
+    return {"check": what, "where": where, "found": found, "wanted": "x", "verdict": verdict}
+
+
+GOOD = [check("ssh", "every pair"), *(check("port", node) for node in NODES)]
+SLOW = check("bandwidth", "gpu-0 to gpu-1, 8 streams", "94 Mb/s", "stop")
+
+
+def test_a_preflight_in_which_all_is_as_ordered_is_one_line():
+    assert preflight_table.summary(GOOD, "local") == "preflight: 9 checks, all as ordered"
+
+
+def test_rows_that_warn_or_stop_are_always_shown():
+    said = preflight_table.summary([*GOOD, SLOW, check("clock", "gpu-3", "+4.0 s", "note")], "p100")
+    head, _, *rows = said.splitlines()
+    assert head == "preflight: 11 checks, 9 as ordered; all of them: fab status --preflight --stack p100"
+    assert [row.split()[0] for row in rows] == ["STOP", "NOTE"]
+
+
+def test_equal_rows_of_many_nodes_are_one_row_and_different_ones_are_not():
+    rows = preflight_table.rows([*GOOD, *(check("disk", node, f"{n % 2} GB") for n, node in enumerate(NODES[:4]))])
+    assert [row[1:4] for row in rows] == [
+        ("ssh", "every pair", "as wanted"),
+        ("port", "gpu-0 .. gpu-7", "as wanted"),
+        ("disk", "gpu-0, gpu-2", "0 GB"),
+        ("disk", "gpu-1, gpu-3", "1 GB"),
+    ]
+
+
+def test_equal_rows_of_which_some_stop_are_not_mixed():
+    rows = preflight_table.rows([check("port", "gpu-0"), check("port", "gpu-1", verdict="stop")])
+    assert [row[0] for row in rows] == ["ok", "STOP"]
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_status_shows_every_check_to_who_asks_for_it(asked, monkeypatch, capsys):
+    monkeypatch.setattr(job, "find_cluster", lambda stack: CLUSTER)
+    monkeypatch.setattr(job, "cost_of", lambda cluster: COST)
+    monkeypatch.setattr(job, "launcher_of", lambda cluster: None)
+    outcome = job.Outcome(**{**vars(RUNNING), "checks": tuple(GOOD)})
+    monkeypatch.setattr(job.remote_job, "observe", lambda launcher, cluster: outcome)
+    with pytest.raises(SystemExit):
+        job.status(command.invoke.Context(), preflight=asked)
+    assert ("gpu-0 .. gpu-7" in capsys.readouterr().out) is asked

@@ -1,0 +1,182 @@
+"""The page of a run opens from a file with no network, and shows what it was given and nothing else as markup."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
+from decimal import Decimal
+
+from fake_machine import FACTS
+from sampled_run import SampledRun
+
+from microcluster.analysis.run_questions import Answer, Curves
+from microcluster.analysis.run_state import Outcome
+from microcluster.commands import report_page, run_text
+from microcluster.commands.money import Cost
+from microcluster.commands.report import _bill_row, _checkpoint_answer, link_of
+from microcluster.commands.report_page import page
+from microcluster.jobs.cluster_facts import ClusterFacts, Container, Prediction
+from microcluster.jobs.openseq2seq import KIND
+from microcluster.jobs.openseq2seq.model import OpenSeq2SeqJob as Job
+from microcluster.remote.run_export import Checkpoint, Records
+from providers.rental.receipt import Charge
+
+JOB = Job("openseq2seq", "transformer-tiny", 300, "fp32", 16, 100, 100, "debian-en-de")
+CLUSTER = ClusterFacts(
+    "local", "1f3a9c42", (FACTS,), container=Container("c", "r.test/i:t"), job=JOB, run="0123456789ab"
+)
+PAIR = replace(
+    CLUSTER,
+    hosts=(FACTS, replace(FACTS, name="gpu-1")),
+    slots=2,
+    port_speed_mbps=1000,
+    prediction=Prediction(1.75, 0.5927, 365_285_376),
+)
+PREFLIGHT = json.dumps({"bandwidth": [{"from": "gpu-0", "to": "gpu-1", "streams": 8, "mbps": 1882.0}]})
+CHECKPOINTS = (
+    Checkpoint(
+        "model.ckpt-300", 300, False, {"data": 813_000_000, "meta": 15_000_000, "index": 20_000}, 1_795_330_377.0, ""
+    ),
+    Checkpoint("val_loss=2.0-step-299", 299, True, {"data": 1, "meta": 1, "index": 1}, 1_795_330_300.0, "lacks .meta"),
+)
+RATES = ((1, 1e-4), (101, 2e-4))
+POINTS = tuple((step, 8.0 - step / 100) for step in range(0, 300, 10))
+
+
+def written(
+    events: tuple[dict[str, object], ...] = (),
+    cluster: ClusterFacts = CLUSTER,
+    *,
+    emulated: bool = False,
+    **changes: object,
+) -> str:
+    files = (("logdir/model.ckpt-300.index", 1000),)
+    records = Records(events, "base_params = {'a': '<b>'}", PREFLIGHT, files, (), CHECKPOINTS, RATES)
+    done = Outcome(
+        **{
+            "state": "finished",
+            "run": "0123456789ab",
+            "step": 300,
+            "max_steps": 300,
+            "seconds_per_step": 0.1,
+            **changes,
+        }
+    )
+    answers = [Answer("Was there overfitting?", "No <script>alert(1)</script>", {})]
+    bill = [{"host": "gpu-0", "what": "AC1", "from": "a", "to": "b", "per_hour": "4.5 USD", "cost": "4.50 USD"}]
+    found = Curves(POINTS, POINTS[::10], POINTS, metrics={"bleu": ((0, 0.1), (100, 0.3))})
+    cost = Cost(Decimal("4.5"), Decimal("4.5"), emulated=emulated)
+    return page(cluster, done, records, found, answers, cost, bill, link_of(cluster, done, records))
+
+
+def test_the_page_needs_nothing_from_elsewhere() -> None:
+    text = written()
+    assert not re.search(r"""(src|href)\\s*=\\s*["'](https?:)?//""", text)
+    assert "<script" not in text and "@import" not in text and "url(http" not in text
+
+
+def test_what_was_written_by_others_is_text_and_no_markup() -> None:
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in written()
+    assert "&lt;b&gt;" in written()
+
+
+def test_the_page_shows_answers_curves_cost_files_and_configuration() -> None:
+    text = written()
+    for part in (
+        "Was there overfitting?",
+        "<svg",
+        "4.50 USD",
+        "logdir/model.ckpt-300.index",
+        "base_params",
+        "0123456789ab",
+    ):
+        assert part in text
+
+
+def test_the_page_labels_network_figures_as_measured_derived_or_expected() -> None:
+    run = [{"event": "parameters", "value": 60_880_896, "t": 990.0}, *SampledRun().events()]
+    text = written(tuple(run), PAIR, seconds_per_step=1.73, predicted_s=1.75, predicted_source="at 1882 Mb/s")
+    table = text.partition("<h2>Network</h2>")[2].partition("</table>")[0]
+    for part in (
+        "measured: counters of the cards",
+        "measured: preflight",
+        "derived: the measured step less",
+        "<td>365 MB</td>",
+    ):
+        assert part in table
+    assert "1.08 to 1.20 s (62% to 69%)" in table
+    assert "Private network of gpu-0" in text
+
+
+def test_a_run_on_one_machine_has_no_table_of_its_network() -> None:
+    assert "<h2>Network</h2>" not in written(tuple(SampledRun().events()))
+
+
+def test_the_page_lists_every_checkpoint_with_its_size_its_time_and_its_state() -> None:
+    rows = written().partition("<h2>Checkpoints")[2].partition("</table>")[0]
+    assert "<td>828.0 MB</td><td>2026-11-22 06:52:57</td><td>whole</td>" in rows
+    assert "<td>best model</td><td>3 bytes</td><td>2026-11-22 06:51:40</td><td>torn: lacks .meta</td>" in rows
+
+
+def test_the_size_of_a_checkpoint_is_that_of_one_whole_regular_one() -> None:
+    records = Records((), "", "", (("logdir/model.ckpt-300.index", 10**12),), (), CHECKPOINTS)
+    answer = _checkpoint_answer(records, KIND.checkpoint_files)
+    assert answer.answer.endswith("of step 300: data 813.0 MB + meta 15.0 MB + index 20.0 kB = 828.0 MB.")
+    assert (
+        "no whole one yet"
+        in _checkpoint_answer(replace(records, checkpoints=CHECKPOINTS[1:]), KIND.checkpoint_files).answer
+    )
+    assert _checkpoint_answer(records, None).answer == "None: the program writes no checkpoints."
+
+
+def test_learning_rate_bleu_and_gpu_use_are_drawn_and_what_is_emulated_says_so() -> None:
+    captions = re.findall("<figcaption>(.*?)</figcaption>", written(tuple(SampledRun().events())))
+    assert [caption.split(",")[0] for caption in captions][1:3] == ["BLEU by step", "Learning rate by step"]
+    assert "GPU use by step, percent" in captions
+    emulated = written(tuple(SampledRun().events()), emulated=True)
+    assert "GPU use by step, percent, emulated" in emulated
+    said = run_text.EMULATED.format("SoftLayer")
+    assert said in emulated and said not in written()
+    assert "$4.5/hour (emulated)" in emulated and "<h2>Cost, emulated</h2>" in emulated
+
+
+def test_a_learning_rate_that_was_not_recorded_is_labelled_as_derived(monkeypatch) -> None:
+    assert "Learning rate by step, as the trainer recorded it" in written()
+    monkeypatch.setattr(f"{__name__}.RATES", ())
+    assert "Learning rate by step, derived from its policy&#39;s formula" in written()
+
+
+def test_a_failed_run_has_its_cause_its_lines_and_the_next_command_on_top() -> None:
+    text = written(state="failed", reason="rank 2 on gpu-1 ended", cause="rank-died", last_lines=("its last words",))
+    top = text.partition('<table class="facts">')[0]
+    assert top.index("rank 2 on gpu-1 ended (rank-died)") < top.index("its last words") < top.index("Next: ")
+    assert "trouble" not in written().partition("</style>")[2]
+
+
+def test_the_bill_is_in_utc_whatever_the_offset_of_the_account() -> None:
+    there = timezone(timedelta(hours=-6))
+    opened = datetime(2026, 11, 21, 21, 52, tzinfo=there)
+    fees = (Decimal(3), Decimal(40), Decimal(6), "USD")
+    row = _bill_row(Charge("1", "a guest", "gpu-0", "guest_core", opened, None, None, True, *fees))
+    assert (row["from"], row["to"]) == ("2026-11-22 03:52", "still billed")
+    assert "<th>from (UTC)</th>" in written()
+
+
+def test_a_long_curve_keeps_its_ends_and_few_points() -> None:
+    points = [(step, 1.0) for step in range(50_000)]
+    kept = report_page.thinned(points)
+    assert len(kept) <= report_page.MOST_POINTS + 2
+    assert (kept[0], kept[-1]) == (points[0], points[-1])
+
+
+def test_a_long_curve_keeps_its_dips_and_its_peaks() -> None:
+    pauses = [(step, 0.0 if step % 4001 == 1 else 2000.0 if step == 777 else 1700.0) for step in range(50_000)]
+    kept = report_page.thinned(pauses)
+    assert {point for point in pauses if point[1] != 1700.0} <= set(kept)
+    assert [step for step, _ in kept] == sorted(step for step, _ in kept)
+
+
+def test_a_curve_without_points_is_drawn_as_empty() -> None:
+    assert "nothing yet" in report_page.curve("loss", {"training": []})

@@ -1,0 +1,114 @@
+"""A run in words: headlines, the report's rows, and the contract of `fab status --json`."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+from command_samples import CLUSTER, COST, RUNNING
+
+from microcluster.analysis.run_state import Outcome
+from microcluster.commands import run_text
+from microcluster.commands.job import status_facts
+from microcluster.commands.money import Cost
+from microcluster.jobs.cluster_facts import Prediction
+
+
+def test_the_facts_of_status_are_the_contract():
+    facts = json.loads(json.dumps(status_facts("local", CLUSTER, RUNNING, COST)))
+    assert facts | {"nodes": [], "phase": None} == {
+        "stack": "local",
+        "run": "abcdef012345",
+        "word": None,
+        "state": "running",
+        "step": 10,
+        "max_steps": 30,
+        "train_loss": 5.5,
+        "validation_loss": 6.5,
+        "seconds_per_step": 0.5,
+        "predicted_s": None,
+        "predicted_source": None,
+        "eta_s": 10.0,
+        "phase": None,
+        "reason": None,
+        "checkpoint": None,
+        "cause": None,
+        "alarms": [],
+        "nodes": [],
+        "cost": {"per_hour": "8.99", "so_far": "1.50", "currency": "USD", "next_hour": None, "emulated": False},
+    }
+    assert facts["nodes"][0]["name"] == "gpu-0"
+
+
+def test_the_prediction_stands_beside_the_actual_pace_and_slow_steps_beside_the_next_command():
+    slow = {"cause": "slow", "text": "2.500 s per step instead of 1.750 predicted"}
+    seen = dataclasses.replace(
+        RUNNING, seconds_per_step=2.5, predicted_s=1.75, predicted_source="at 1882 Mb/s", alarms=(slow,)
+    )
+    assert "2.500 s/step (1.750 predicted)" in run_text.headline(seen)
+    assert "fab report --stack local" in run_text.status(CLUSTER, seen, COST)
+
+
+def test_a_checkpoint_that_was_put_aside_is_named():
+    text = "model-3.pt is torn: File is not a zip file; it lies in /data/runs/x/torn"
+    assert f"  put aside: {text}" in run_text.status(CLUSTER, dataclasses.replace(RUNNING, put_aside=(text,)), COST)
+
+
+def test_dollars_in_an_alarm_of_an_emulated_account_say_that_nobody_pays_them():
+    slow = {"cause": "slow", "text": "2.5 s per step instead of 1.75: $1.20 of every hour's $4.00 buy no steps"}
+    assert run_text.alarm_text(slow, COST) == slow["text"]
+    emulated = dataclasses.replace(COST, emulated=True)
+    assert run_text.alarm_text(slow, emulated).endswith("buy no steps (emulated, nobody pays)")
+    assert run_text.alarm_text({"text": "gpu-0 is nearly full"}, emulated) == "gpu-0 is nearly full"
+
+
+def test_the_report_compares_the_pace_with_the_prediction():
+    seen = dataclasses.replace(RUNNING, seconds_per_step=2.5, predicted_s=1.75, predicted_source="at 1882 Mb/s")
+    assert "1.750 s/step at 1882 Mb/s; the run is 43% slower" in run_text.report(CLUSTER, seen, COST)
+
+
+def test_the_report_of_a_run_that_was_planned_says_what_was_expected_before_renting():
+    job = dataclasses.replace(CLUSTER.job, max_steps=50_000)
+    planned = dataclasses.replace(CLUSTER, job=job, prediction=Prediction(1.7503, 0.5927, 1), per_hour=13.0)
+    assert "24.3 h and $316 for 50000 steps, +-10%" in run_text.report(planned, RUNNING, COST)
+    assert "planned" not in run_text.report(CLUSTER, RUNNING, COST)
+
+
+def test_a_stack_that_is_not_up_is_absent():
+    assert status_facts("local", None, Outcome("absent"), Cost(None, None))["state"] == "absent"
+
+
+def test_a_running_job_is_one_line():
+    assert (
+        run_text.headline(RUNNING) == "running, step 10 of 30, loss 5.5, validation loss 6.5, 0.500 s/step, 10 s left"
+    )
+
+
+def test_the_report_names_what_ran_where_how_well_and_for_how_much():
+    done = dataclasses.replace(RUNNING, state="finished", checkpoints=(0, 30), best=("val_loss=6.5000-step-30",))
+    text = run_text.report(CLUSTER, done, COST)
+    for part in (
+        "finished",
+        "gpu-0 (10.112.7.2)",
+        "2x P100",
+        "8.0 at first, 6.5 at last",
+        "0, 30",
+        "$1.50 so far, $8.99/hour",
+    ):
+        assert part in text
+
+
+def test_the_copy_of_a_run_on_another_machine_is_shown():
+    copied = {"event": "copied", "to": "gpu-1", "step": 20, "best": ["val_loss=6.5000-step-11"], "lag_s": 7.2, "t": 0.0}
+    line = "copied to gpu-1: step 20 and 1 best model, 7 s after it was written"
+    assert line in run_text.status(CLUSTER, dataclasses.replace(RUNNING, copied=copied), COST)
+    assert "copied" not in run_text.status(CLUSTER, RUNNING, COST)
+
+
+def test_a_run_without_a_last_step_a_loss_or_checkpoints_shows_what_there_is():
+    bare = dataclasses.replace(RUNNING, max_steps=None, train_loss=None, validation_loss=None, eta_s=None, saves=False)
+    assert run_text.headline(bare) == "running, step 10, 0.500 s/step"
+    rows = dict(run_text.report_rows(CLUSTER, dataclasses.replace(bare, checkpoints=(), step=None), COST))
+    assert "steps" not in rows and "checkpoints" not in rows
+    finished = dataclasses.replace(bare, state="finished", remark="nothing was saved")
+    assert dict(run_text.report_rows(CLUSTER, finished, COST))["note"] == "nothing was saved"

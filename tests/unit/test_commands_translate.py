@@ -1,0 +1,150 @@
+"""Translating: which model, what goes in, and that as many sentences come out."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from config_lint import problems
+from fake_machine import FakeMachine
+
+from microcluster.commands.command import UserMistake
+from microcluster.commands.translate import lines_of
+from microcluster.jobs.kind import kind_of
+from microcluster.jobs.openseq2seq import model as openseq2seq
+from microcluster.jobs.openseq2seq import translation
+from microcluster.jobs.openseq2seq.model import OpenSeq2SeqJob as Job
+from microcluster.remote import fetched_model
+from microcluster.remote.download_run import RemoteFile
+from microcluster.remote.errors import RemoteError
+from microcluster.remote.translation import PIECES, model_of
+
+ROOT = Path(__file__).parents[2]
+KIND = kind_of("openseq2seq")
+
+
+def listed(*paths: tuple[str, str]) -> list[RemoteFile]:
+    return [RemoteFile(f"/data/runs/x/{path}", path, 1, "00", what) for path, what in paths]
+
+
+RECORDS = (("config.py", "record"), ("data/m_common.model", "vocabulary"), ("data/m_common.vocab", "vocabulary"))
+BEST = ("logdir/best_models/val_loss=1.5900-step-40.index", "best model")
+NEWEST = ("logdir/model.ckpt-50.index", "newest checkpoint")
+
+
+def test_the_best_model_translates_and_the_newest_checkpoint_where_there_is_none_better() -> None:
+    assert model_of(listed(*RECORDS, NEWEST, BEST), KIND).checkpoint.endswith("best_models/val_loss=1.5900-step-40")
+    assert model_of(listed(*RECORDS, NEWEST), KIND).checkpoint == "/data/runs/x/logdir/model.ckpt-50"
+
+
+def test_a_run_without_a_checkpoint_translates_nothing() -> None:
+    with pytest.raises(RemoteError, match="no whole checkpoint yet"):
+        model_of(listed(*RECORDS), KIND)
+
+
+def test_a_missing_part_is_named() -> None:
+    with pytest.raises(RemoteError, match=r"the pieces \(data/m_common.model\)"):
+        model_of(listed(RECORDS[0], RECORDS[2], BEST), KIND)
+
+
+def test_the_configuration_for_a_translation_is_the_runs_own_with_the_texts_added() -> None:
+    job = Job("openseq2seq", "transformer-base", 50_000, "fp32", 128, 4001, 2000, "wmt16-en-de")
+    added = translation.infer_params("/m/v", "/t/source")
+    text = openseq2seq.render_config(job, "/data", "/x") + added
+    assert problems(text) == []
+    tree = ast.parse(text, feature_version=(3, 5))
+    assert [node.targets[0].id for node in tree.body if isinstance(node, ast.Assign)][-1] == "infer_params"
+
+
+def test_inference_is_one_process_without_horovod() -> None:
+    argv = translation.inference("/t/config.py", "/t/model", "/t/translated")
+    assert "--use_horovod=False" in argv and "--mode=infer" in argv
+
+
+def test_what_travels_is_python_3_5() -> None:
+    ast.parse(PIECES.read_text(), feature_version=(3, 5))
+
+
+def test_blanks_around_and_inside_a_sentence_are_made_one(tmp_path: Path) -> None:
+    text = tmp_path / "text"
+    text.write_text("Open  the file.\r\n Print it.\u2028Now.\n")
+    assert lines_of(str(text)) == ["Open the file.", "Print it. Now."]
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"), [(b"", "it has 0 lines"), (b"a\n\nb\n", "line 2 is empty"), (b"\xff", "UTF-8")]
+)
+def test_a_text_that_cannot_be_translated_is_refused(tmp_path: Path, content: bytes, reason: str) -> None:
+    (tmp_path / "text").write_bytes(content)
+    with pytest.raises(UserMistake, match=reason):
+        lines_of(str(tmp_path / "text"))
+
+
+def test_a_folder_that_was_not_fetched_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RemoteError, match="no readable manifest.json"):
+        fetched_model.place(FakeMachine(), tmp_path, "/data", "config.py")
+
+
+def test_a_fetched_model_goes_up_without_the_logs(tmp_path: Path) -> None:
+    sent = []
+
+    class Machine(FakeMachine):
+        def _sha256sum(self, words: tuple[str, ...], stdin: str) -> tuple[int, str]:
+            return (0, f"00  {words[1]}") if words[1].endswith("vocab") else (1, "")
+
+        def send(self, local: Path, path: str) -> None:
+            sent.append((local.name, path))
+
+    files = [
+        {"path": path, "what": what, "size": 1, "sha256": "00"}
+        for path, what in (*RECORDS, BEST, ("job.log", "record"))
+    ]
+    (tmp_path / "manifest.json").write_text(json.dumps({"run": "0123", "files": files}))
+    placed = fetched_model.place(Machine(), tmp_path, "/data", "config.py")
+    assert {file.path for file in placed} == {path for path, _ in (*RECORDS, BEST)}
+    assert ("config.py", "/data/translate/models/0123/config.py") in sent
+    assert not any(path.endswith(("vocab", "job.log")) for _, path in sent)
+
+
+def jetson(tmp_path: Path, *, model: Path | None) -> subprocess.CompletedProcess[str]:
+    """Run the board's command with stand-ins for what the image holds; paths of the container lie below ``tmp_path``."""
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    script = (ROOT / "images/jetson/translate").read_text()
+    for place, here in (
+        ("/model", model or tmp_path / "nothing"),
+        ("/OpenSeq2Seq", tmp_path),
+        ("/tmp/source", tmp_path / "source"),
+    ):
+        script = re.sub(rf"(?<!work){place}", str(here), script)
+    stand_ins = {
+        "spm_encode": "sed 's/^/_/'",
+        "spm_decode": "sed 's/^_//'",
+        "python3": f'for word; do case $word in --infer_output_file=*) tr a-z A-Z < {tmp_path}/source > "${{word#*=}}";; esac; done',
+    }
+    for name, body in stand_ins.items():
+        (tools / name).write_text(f"#!/bin/sh\n{body}\n")
+        (tools / name).chmod(0o755)
+    env = {"PATH": f"{tools}:{os.environ['PATH']}"}
+    return subprocess.run(
+        ["sh", "-c", script], input="open\nclose\n", capture_output=True, text=True, env=env, check=False
+    )
+
+
+def test_the_board_translates_line_by_line_with_the_best_model(tmp_path: Path) -> None:
+    model = tmp_path / "run"
+    (model / "logdir/best_models").mkdir(parents=True)
+    (model / "logdir/best_models/val_loss=1.5900-step-40.index").touch()
+    (model / "translate.py").touch()
+    assert jetson(tmp_path, model=model).stdout == "OPEN\nCLOSE\n"
+
+
+def test_the_board_says_what_to_mount(tmp_path: Path) -> None:
+    done = jetson(tmp_path, model=None)
+    assert done.returncode == 2
+    assert "Mount the folder that 'fab fetch' made" in done.stderr

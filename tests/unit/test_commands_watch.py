@@ -1,0 +1,182 @@
+"""What watching shows: a lost connection, alarms, the end, and few lines where nobody looks on."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import pytest
+import sample_spec
+from command_samples import CLUSTER, COST, RUNNING
+from fake_machine import FakeMachine
+
+from agent import spec
+from microcluster.analysis.run_state import judge
+from microcluster.commands import logs, run_text, watch
+from microcluster.commands.money import Cost
+from microcluster.remote.errors import UnreachableError
+
+ROW = {"check": "ssh", "where": "every pair", "found": "2 of 2 answer", "wanted": "an answer", "verdict": "ok"}
+
+
+def observation(*, alive: bool, step: int, checkpoints: tuple[int, ...] = (0,)) -> str:
+    events = [{"event": "phase", "phase": "training", "t": 0.0}]
+    events += [{"event": "train", "step": s, "loss": 3.5, "t": float(s)} for s in range(0, step + 1, 10)]
+    return json.dumps(
+        {
+            **{
+                "now": 30.0,
+                "exists": True,
+                "alive": alive,
+                "phase": "training",
+                "stopped": False,
+                "failure": None,
+                "silent_s": 1.0,
+                "best": [],
+            },
+            **{
+                "exit_code": None if alive else 0,
+                "job": {**sample_spec.VALUES, "version": spec.VERSION, "max_steps": 30},
+                "events": events,
+            },
+            **{"checkpoints": list(checkpoints), "preflight": {"ranks": [], "rows": [ROW]}},
+        }
+    )
+
+
+class Launcher(FakeMachine):
+    """Answers each look with the next of its observations."""
+
+    def __init__(self, *observations: str | BaseException) -> None:
+        super().__init__()
+        self.observations = list(observations)
+
+    def _sh(self, words, stdin):
+        answer = self.observations.pop(0)
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+
+def test_watch_follows_to_the_end_over_a_lost_connection_and_shows_the_ranks_once(capsys):
+    launcher = Launcher(
+        observation(alive=True, step=10),
+        *[UnreachableError("connecting to gpu-0: lost.")] * 2,  # The first look tries a new connection by itself.
+        observation(alive=True, step=20),
+        observation(alive=False, step=29, checkpoints=(0, 30)),
+    )
+    outcome = watch.follow(CLUSTER, watch.PlainScreen(), launcher, lambda stack, say: COST, lambda seconds: None)
+    shown = capsys.readouterr().out
+    assert outcome.state == "finished"
+    assert shown.count("preflight:") == 1
+    assert "Trying again; the job keeps running" in shown
+    assert "step 10 of 30" in shown
+    assert watch.ended(outcome, "local") == 0
+
+
+def test_an_account_that_does_not_answer_is_reported_once(capsys, monkeypatch):
+    monkeypatch.setattr(watch, "COST_EVERY_S", 0.0)
+
+    def unknown(cluster, say):
+        say("Reading the bill: a bad day.")
+        return Cost(None, None)
+
+    looks = [observation(alive=True, step=step) for step in (0, 10, 20)]
+    launcher = Launcher(*looks, observation(alive=False, step=29, checkpoints=(0, 30)))
+    watch.follow(CLUSTER, watch.PlainScreen(), launcher, unknown, lambda seconds: None)
+    assert capsys.readouterr().out.count("a bad day") == 1
+
+
+def test_watch_ends_with_1_and_the_reason_when_the_job_failed(capsys):
+    outcome = judge(json.loads(observation(alive=False, step=10)))
+    assert watch.ended(outcome, "local") == 1
+    said = capsys.readouterr().err
+    assert "no checkpoint of step 30" in said
+    assert "fab logs" in said
+
+
+def test_watch_shows_an_alarm_once_with_what_to_do(capsys):
+    looks = [json.loads(observation(alive=True, step=10)) for _ in range(3)]
+    for look in looks:
+        look["events"].append({"event": "alarm", "cause": "disk-low", "text": "gpu-0 is nearly full", "t": 11.0})
+    texts = [*map(json.dumps, looks), observation(alive=False, step=29, checkpoints=(0, 30))]
+    watch.follow(CLUSTER, watch.PlainScreen(), Launcher(*texts), lambda stack, say: COST, lambda seconds: None)
+    shown = capsys.readouterr().out
+    assert shown.count("alarm: gpu-0 is nearly full. Make room: fab ssh gpu-0 --stack local") == 1
+
+
+def test_ctrl_c_ends_the_watching_and_says_that_the_job_goes_on_and_costs(monkeypatch, capsys):
+    monkeypatch.setattr(watch, "cluster_of", lambda stack: CLUSTER)
+    monkeypatch.setattr(watch, "launcher_of", lambda cluster: Launcher(KeyboardInterrupt()))
+    with pytest.raises(SystemExit) as ended:
+        watch.watch.body(None, "local")
+    assert ended.value.code == 130
+    said = capsys.readouterr().out
+    assert "The job keeps running, and the machines keep costing money" in said
+    assert "fab watch --stack local" in said and "fab stop --stack local" in said
+
+
+FAILED = dataclasses.replace(
+    RUNNING,
+    state="failed",
+    cause="rank-died",
+    reason="rank 2 on gpu-1 ended",
+    last_lines=("[1,2]<stderr>:its last words",),
+)
+
+
+def test_of_a_failed_run_the_cause_comes_first_then_the_lines_that_matter_then_the_next_command():
+    said = run_text.trouble(FAILED, "local")
+    assert said[:3] == [
+        "The job failed: rank 2 on gpu-1 ended (rank-died).",
+        "Last lines of the log:",
+        "  rank 2: its last words",
+    ]
+    assert said[3].startswith("Next: ") and "fab resume --stack local" in said[3]
+
+
+def test_status_watch_and_logs_say_the_same_of_a_failed_run(monkeypatch, capsys, tmp_path):
+    trouble = run_text.trouble(FAILED, "local")
+    watch.ended(FAILED, "local")
+    assert capsys.readouterr().err.splitlines() == trouble
+    assert "\n  ".join(trouble) in run_text.status(CLUSTER, FAILED, COST)
+    monkeypatch.setattr(logs, "cluster_of", lambda stack: CLUSTER)
+    monkeypatch.setattr(logs, "launcher_of", lambda cluster: FakeMachine())
+    monkeypatch.setattr(logs.LogEnd, "read", lambda end: b"a line\n")
+    monkeypatch.setattr(logs.remote_job, "observe", lambda launcher, cluster: FAILED)
+    with pytest.raises(SystemExit):
+        logs.logs.body(None, "local")
+    said = capsys.readouterr()
+    assert (said.out, said.err.splitlines()[1:]) == ("a line\n", trouble)
+
+
+def test_plain_lines_are_few(capsys):
+    now = [0.0]
+    screen = watch.PlainScreen(clock=lambda: now[0])
+    for second in range(20):
+        now[0] = float(second)
+        screen.show(dataclasses.replace(RUNNING, step=second), COST)
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["cost:", "running,", "running,"]
+
+
+def test_a_line_that_has_not_changed_is_printed_every_half_minute_with_how_long_it_has_not(capsys):
+    now = [1000.0]
+    screen = watch.PlainScreen(clock=lambda: now[0])
+    for second in range(0, 80, 2):
+        now[0] = 1000.0 + second
+        screen.show(dataclasses.replace(RUNNING, step=min(second, 14)), COST)
+    lines = capsys.readouterr().out.splitlines()[1:]
+    assert [line.partition(", loss")[0] for line in lines] == [
+        *(f"running, step {step} of 30" for step in (0, 10, 14, 14)),
+    ]
+    assert [line.partition(" (no change")[2] for line in lines] == ["", "", "", " for 36 s)"]
+
+
+def test_the_end_is_shown_once_and_the_cost_only_when_it_changes(capsys):
+    looks = [observation(alive=True, step=10), observation(alive=False, step=29, checkpoints=(0, 30))]
+    outcome = watch.follow(
+        CLUSTER, watch.PlainScreen(), Launcher(*looks), lambda stack, say: COST, lambda seconds: None
+    )
+    watch.ended(outcome, "local")
+    shown = capsys.readouterr().out
+    assert (shown.count("finished, step 30"), shown.count("$1.50 so far")) == (1, 1)
