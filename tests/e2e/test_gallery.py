@@ -37,20 +37,23 @@ class Program:
 
     Attributes:
         kill_at: the step at which a rank is killed.
+        last: the step at which it ends; the stack files train longer than a test has to.
         checkpoint: files of the checkpoint of {step}, which all nodes have once the run goes on from it.
     """
 
     stack: str
     kill_at: int
+    last: int
     checkpoint: tuple[str, ...]
     script: str = "train.py"
 
 
 PROGRAMS = [
-    Program(stack="lightning-local", kill_at=3, checkpoint=(r"epoch={step}-step=\d+\.ckpt",)),
+    Program(stack="lightning-local", kill_at=2, last=10, checkpoint=(r"epoch={step}-step=\d+\.ckpt",)),
     Program(
         stack="huggingface-local",
         kill_at=45,
+        last=150,
         checkpoint=tuple(
             rf"checkpoint-{{step}}/{name}"
             for name in (
@@ -64,10 +67,11 @@ PROGRAMS = [
     ),
     Program(
         stack="fsdp-local",
-        kill_at=50,
+        kill_at=45,
+        last=150,
         checkpoint=tuple(rf"step-{{step}}/{name}" for name in (r"\.metadata", r"__0_0\.distcp", r"__1_0\.distcp")),
     ),
-    Program(stack="keras-local", kill_at=4, checkpoint=(r"checkpoint-{step}\.keras",)),
+    Program(stack="keras-local", kill_at=3, last=8, checkpoint=(r"checkpoint-{step}\.keras",)),
 ]
 
 
@@ -77,13 +81,15 @@ def product(renter: Product) -> Iterator[Product]:
     renter.run(f"make down STACK={STACK} DISCARD=1", 600)
 
 
-def take(product: Product, stack: str) -> None:
-    """Give the rented stack the container and the job of another stack file, with one rank on each machine."""
+def take(product: Product, stack: str, last: int | None = None) -> None:
+    """Give the rented stack the container and the job of another stack file, with one rank on each machine, until step ``last``."""
     path = product.folder / "stacks" / f"Pulumi.{STACK}.yaml"
     salt = re.findall(r"^encryptionsalt: .*\n", path.read_text(), re.MULTILINE)
     text = (path.with_name(f"Pulumi.{stack}.yaml")).read_text() if stack != STACK else path.read_text()
     text = re.sub(r"^(encryptionsalt|    requirements): .*\n", "", text, flags=re.MULTILINE)
     text = text.replace("AC1_16X120X100", "AC1_8X60X100").replace("--devices 2", "--devices 1")
+    if last is not None:
+        text = re.sub(r"(maxSteps:) \d+", rf"\1 {last}", text)
     if "kind: torchrun" in text:
         text = text.replace("    script:", f"    requirements: {REQUIREMENTS}\n    script:")
     path.write_text(text + "".join(salt))
@@ -118,7 +124,7 @@ def finished(product: Product) -> dict[str, Any]:
 def test_a_program_loses_a_rank_and_goes_on_from_its_checkpoint_on_all_nodes(
     product: Product, program: Program
 ) -> None:
-    take(product, program.stack)
+    take(product, program.stack, program.last)
     with product.begun(f"make up STACK={STACK}") as up:
         product.wait_while(up, f"step {program.kill_at}", lambda: product.shown_step() >= program.kill_at)
         assert kill(product, program.script)
