@@ -1,0 +1,250 @@
+"""Defects that were there once, each as a small change that brings it back, and the test that has to catch it.
+
+An anchor is the heart of a guarantee. Whoever moves the guarantee moves the anchor with it; whoever removes it says here why.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True)
+class Defect:
+    """A change of one file.
+
+    Attributes:
+        why: what it does to the person who rents.
+        old: stands once in the file.
+        test: a file of tests and one of its functions, as pytest names them.
+    """
+
+    name: str
+    why: str
+    file: str
+    old: str
+    new: str
+    test: str
+
+    def flaw(self, root: Path = ROOT) -> str | None:
+        """Say why it does not apply to the files below ``root``."""
+        file, (tests, _, function) = root / self.file, self.test.partition("::")
+        if not file.is_file():
+            return f"{self.name}: there is no {self.file}"
+        count = file.read_text().count(self.old)
+        if count != 1:
+            return f"{self.name}: {self.file} has {count} times and not once: {self.old}"
+        if not (root / tests).is_file() or f"def {function}(" not in (root / tests).read_text():
+            return f"{self.name}: there is no test {self.test}"
+        return None
+
+    def plant(self, root: Path) -> None:
+        """Make the change in the files below ``root``."""
+        file = root / self.file
+        file.write_text(file.read_text().replace(self.old, self.new))
+
+
+MONEY = (
+    Defect(
+        "completed order counts as refused",
+        "a second order is placed beside a machine that is billed",
+        "providers/softlayer/order_status.py",
+        "return _status(order) in REFUSED",
+        'return not is_waiting(order) and _status(order) != "APPROVED"',
+        "tests/unit/test_provider_journal.py::"
+        "test_an_accepted_order_of_which_nothing_shows_is_never_taken_for_one_that_did_not_arrive",
+    ),
+    Defect(
+        "lost order sent again by the same command",
+        "two machines are billed where the account is slow",
+        "providers/rental/idempotent_order.py",
+        "is_lost = is_billed and _is_unresolved(op, backend, request)",
+        "is_lost = False",
+        "tests/integration/test_provider_faults.py::"
+        "test_an_order_that_never_arrived_is_sent_again_by_the_next_command_alone",
+    ),
+    Defect(
+        "only the list of machines decides",
+        "an order that the bill or the list of orders shows is placed again",
+        "providers/rental/reconcile.py",
+        "return backend.unshown(owner, hostname, oldest)",
+        "return None",
+        "tests/integration/test_provider_faults.py::"
+        "test_an_order_of_which_the_bill_or_the_list_of_orders_tells_is_waited_for_and_not_repeated",
+    ),
+    Defect(
+        "transaction's name makes a machine cancelled",
+        "nothing is cancelled, and the machine stays billed",
+        "providers/softlayer/guest_view.py",
+        'return is_reclaimed(guest) and bool(guest["billingItem"].get("cancellationDate"))',
+        "return is_reclaimed(guest)",
+        "tests/unit/test_provider_guests.py::"
+        "test_a_guest_whose_billing_item_has_no_end_is_alive_whatever_its_transaction_is_called",
+    ),
+    Defect(
+        "rights are asked by the ledger alone",
+        "a user orders a machine that this user cannot cancel",
+        "providers/softlayer/backend.py",
+        "check_to_order(self.account)",
+        "pass",
+        "tests/integration/test_provider_restricted.py::"
+        "test_a_right_that_is_taken_away_after_the_ledgers_check_is_missed_before_the_next_order",
+    ),
+    Defect(
+        "address of a deleted machine is forgotten",
+        "a static address stays billed, and nobody sees it",
+        "providers/paperspace/machine.py",
+        "            # A person who deletes a machine in the console leaves its address behind,",
+        "            return None\n            #",
+        "tests/unit/test_paperspace_orders.py::"
+        "test_the_static_address_of_a_machine_that_a_person_deleted_is_billed_no_more_after_the_next_look",
+    ),
+    Defect(
+        "journal that cannot be read counts as empty",
+        "the receipt is clean while an accepted order stands",
+        "providers/rental/journal.py",
+        "except FileNotFoundError:",
+        "except OSError:",
+        "tests/unit/test_provider_journal.py::test_a_journal_that_cannot_be_read_is_not_taken_for_an_empty_one",
+    ),
+    Defect(
+        "intent is not on the disk before the order",
+        "after a power cut nobody knows of the order, and it is placed again",
+        "providers/rental/journal.py",
+        "os.fsync(file)",
+        "pass",
+        "tests/unit/test_provider_journal.py::test_an_intent_is_on_the_disk_before_the_call_returns",
+    ),
+    Defect(
+        "firewall goes before the cancellation is accepted",
+        "a billed machine is open to everybody",
+        "providers/softlayer/backend.py",
+        "guest, api = thing.row, self.account.api",
+        'guest, api = thing.row, self.account.api\n        api.once("Network_SecurityGroup", "detachNetworkComponents", [4])',
+        "tests/unit/test_provider_cancel.py::test_a_guest_whose_cancellation_is_refused_keeps_its_firewall",
+    ),
+    Defect(
+        "id alone is believed",
+        "another stack's machine is cancelled",
+        "providers/rental/closing.py",
+        "if thing.owner != owner:",
+        "if False:",
+        "tests/unit/test_provider_cancel.py::test_a_guest_of_another_stack_is_not_cancelled_whatever_its_id",
+    ),
+)
+STOP = (
+    Defect(
+        "slow qsub does not hold the lock",
+        "two jobs carry out one run in one folder",
+        "agent/batch/asking.py",
+        "pass_fds=(lock.fileno(),)",
+        "pass_fds=()",
+        "tests/unit/test_agent_batch.py::"
+        "test_a_slow_qsub_keeps_the_next_command_waiting_although_its_caller_was_killed",
+    ),
+    Defect(
+        "queue may run the job again",
+        "node hours are used that nobody asked for and no receipt shows",
+        "agent/batch/commands.py",
+        '"n",',
+        '"y",',
+        "tests/unit/test_agent_batch.py::"
+        "test_a_run_is_submitted_with_everything_in_one_option_l_and_is_never_rerun_by_the_queue",
+    ),
+    Defect(
+        "stranger's job is taken for ours",
+        "qdel is sent to it",
+        "agent/batch/asking.py",
+        " and commands.is_of(job, user)",
+        "",
+        "tests/unit/test_agent_batch.py::test_a_strangers_job_of_the_same_name_is_neither_found_nor_deleted",
+    ),
+    Defect(
+        "renamed process is not ended",
+        "it goes on after `fab stop`, which says that none is left",
+        "agent/kill_run.py",
+        "while owner in parent_of and owner not in marks:",
+        "while False:",
+        "tests/unit/test_agent_kill_run.py::test_stopping_ends_a_process_that_has_written_over_its_mark_too",
+    ),
+    Defect(
+        "unit of systemd is asked for without sudo",
+        "no run starts on a Paperspace machine, which is billed",
+        "agent/detach.py",
+        '(["sudo", "-n"], ["--uid=" + user])',
+        "([], [])",
+        "tests/unit/test_agent_supervisor.py::test_a_user_who_is_not_root_has_sudo_start_the_unit_as_that_user",
+    ),
+    Defect(
+        "torchrun's output is buffered",
+        "a healthy run is ended as stalled",
+        "microcluster/jobs/launch/torchrun.py",
+        'UNBUFFERED = {"PYTHONUNBUFFERED": "1"}',
+        "UNBUFFERED = {}",
+        "tests/unit/test_jobs_torchrun.py::test_output_is_unbuffered_and_variables_reach_the_agents_of_all_nodes",
+    ),
+    Defect(
+        "only lines with steps are life",
+        "a healthy run that says its steps rarely is ended",
+        "agent/health_rules.py",
+        "silent = now - max(self.lived, self._all_worked())",
+        "silent = now - self.progressed",
+        "tests/unit/test_agent_health_rules.py::test_any_output_and_any_new_checkpoint_is_life",
+    ),
+)
+RESULTS = (
+    Defect(
+        "checkpoint is one file",
+        "parts of the newest checkpoint are deleted",
+        "agent/checkpoints/files.py",
+        "return sorted(self.by_step().get(self.part_of(name)[0], {}))",
+        "return [name]",
+        "tests/unit/test_agent_checkpoint_files.py::test_all_files_of_a_step_are_one_checkpoint_and_are_pruned_together",
+    ),
+    Defect(
+        "torn zip counts as whole",
+        "a run goes on from it again and again",
+        "agent/checkpoints/files.py",
+        "zipfile.ZipFile(path).close()",
+        "pass",
+        "tests/unit/test_agent_checkpoint_files.py::test_a_zip_that_was_cut_short_is_torn_and_the_one_before_is_used",
+    ),
+    Defect(
+        "silent machine has no copy",
+        "the run begins again and writes over the newest copy",
+        "agent/resume.py",
+        "    if silent:",
+        "    if False:",
+        "tests/unit/test_agent_resume.py::test_a_silent_machine_is_not_taken_for_one_without_a_copy",
+    ),
+    Defect(
+        "spoilt copy takes the place of the one before",
+        "the machine is lost, and the copy does not load",
+        "agent/replica_store.py",
+        "if digest(os.path.join(path, name)) != files[name][1]:",
+        "if False:",
+        "tests/unit/test_agent_replica_store.py::"
+        "test_what_was_cut_off_or_changed_on_the_way_leaves_the_copy_before_in_its_place",
+    ),
+    Defect(
+        "run without a step has nothing to lose",
+        "`make down` deletes it without a question",
+        "microcluster/lifecycle/unsaved_work.py",
+        'begun = own and (step is not None or checkpoint is not None or status["state"] in LIVING)',
+        "begun = own and step is not None",
+        "tests/unit/test_lifecycle_unsaved_work.py::"
+        "test_a_run_that_has_gone_on_and_has_no_whole_checkpoint_would_be_lost",
+    ),
+    Defect(
+        "another run ends the one at work",
+        "`make up` ends it without a question",
+        "microcluster/lifecycle/unsaved_work.py",
+        "if stakes or living else None",
+        "if stakes else None",
+        "tests/unit/test_lifecycle_unsaved_work.py::"
+        "test_a_run_at_work_is_not_ended_without_a_question_though_all_it_saved_was_fetched",
+    ),
+)
+DEFECTS = MONEY + STOP + RESULTS
