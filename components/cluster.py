@@ -1,7 +1,5 @@
 """What the clusters of all accounts have in common: their arguments, their outputs and their facts."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path

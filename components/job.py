@@ -1,7 +1,5 @@
 """The training job on a cluster."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, fields, replace
 
 import pulumi

@@ -1,7 +1,5 @@
 """A remote step as a Pulumi resource: one Fabric verb, run again when the facts that it reads change."""
 
-from __future__ import annotations
-
 import pulumi
 from pulumi_command import local
 

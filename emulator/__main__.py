@@ -1,7 +1,5 @@
 """Run, stop and show the emulated account on this computer: ``python -m emulator --help``."""
 
-from __future__ import annotations
-
 import sys
 
 from emulator.cli import main

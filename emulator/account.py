@@ -1,7 +1,5 @@
 """What every emulated account has: settings, records, clock, faults, and one lock around them."""
 
-from __future__ import annotations
-
 import contextlib
 import copy
 import threading

@@ -1,7 +1,5 @@
 """Scripted faults, jumps of the clock, and the guard of everything that only this computer may ask of an account."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Awaitable, Callable
 

@@ -1,7 +1,5 @@
 """The command line: serve, start, stop, status, reset, publish, and the vendor's own commands."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import logging

@@ -1,7 +1,5 @@
 """The account's own clock: it has a rate of its own, and goes on while the emulator is stopped."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable
@@ -35,7 +33,7 @@ class Clock:
             return math.inf
         return max(0.0, (moment - self.now()) / self.rate)
 
-    def with_rate(self, rate: float) -> Clock:
+    def with_rate(self, rate: float) -> "Clock":
         """The same time from now on at another rate."""
         return Clock(rate, self.real_time(), self.now(), self.real_time)
 

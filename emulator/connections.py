@@ -1,7 +1,5 @@
 """HTTP connections that the application can cut or break."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import socket

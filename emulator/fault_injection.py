@@ -1,7 +1,5 @@
 """Fault injection: the seed alone chooses what goes wrong with the n-th call of a method on an object."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

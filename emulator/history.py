@@ -1,7 +1,5 @@
 """The history in STATE/history.jsonl: one line for every call and for every event."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Background workers that boot, change and remove machines until they match the account."""
 
-from __future__ import annotations
-
 import logging
 import threading
 import time

@@ -1,7 +1,5 @@
 """The package index that this computer's pip is set to, handed on to the machines of an account; nothing else outside is."""
 
-from __future__ import annotations
-
 import ast
 import html
 import os
@@ -42,7 +40,7 @@ class PipSettings:
     trusted: tuple[str, ...] = ()
 
     @classmethod
-    def read(cls) -> PipSettings:
+    def read(cls) -> "PipSettings":
         """Ask pip itself, for its files, its environment, and its own default."""
         found = sorted(CONFIGURED.findall(_pip("config", "list")), key=lambda entry: PRIORITY.index(entry[0]))
         set_to: Mapping[str, str] = {name: ast.literal_eval(text) for _, name, text in found}

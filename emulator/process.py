@@ -1,7 +1,5 @@
 """The emulator's process from outside: start it, stop it, ask it, and find out who has its port."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import json

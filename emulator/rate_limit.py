@@ -1,7 +1,5 @@
 """The limit on calls per real second, for the whole account."""
 
-from __future__ import annotations
-
 import time
 from collections import deque
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The account's records as they were some time ago, for lists that lag behind."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """What an injected fault makes of a response that is ready to be sent."""
 
-from __future__ import annotations
-
 from starlette.responses import Response
 
 from emulator.fault_injection import BROKEN_TLS, DROP, EMPTY, HTML, TRUNCATED, InjectedFault

@@ -1,7 +1,5 @@
 """The emulator's HTTP server: its process, and how a response is sent with an injected fault."""
 
-from __future__ import annotations
-
 import asyncio
 import signal
 import socket

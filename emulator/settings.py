@@ -1,7 +1,5 @@
 """The settings of every account: defaults here, then DIR/settings.toml, then the command line."""
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import os

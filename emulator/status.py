@@ -1,7 +1,5 @@
 """What the emulator says about an account: machines, open billing items, the bill and the clock."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

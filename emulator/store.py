@@ -1,7 +1,5 @@
 """The account's records of every kind, by id: in memory, and in one SQLite file after each change."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections.abc import Callable, Mapping

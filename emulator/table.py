@@ -1,7 +1,5 @@
 """Records of one kind by id; those that were handed out are dirty, because only they can have changed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, MutableMapping, ValuesView
 from typing import TypeVar
 

@@ -1,7 +1,5 @@
 """The certificate of an account that is served over https."""
 
-from __future__ import annotations
-
 import ssl
 from pathlib import Path
 

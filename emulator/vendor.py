@@ -1,7 +1,5 @@
 """The contract between the emulator's commands and a vendor's emulated account."""
 
-from __future__ import annotations
-
 from argparse import Namespace
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

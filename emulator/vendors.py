@@ -1,7 +1,5 @@
 """The registry of emulated vendors: the only module here that knows which ones there are."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 Only the standard library: setup runs before any package is installed.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Mapping
@@ -23,7 +21,7 @@ class Home:
     cache: Path
 
     @classmethod
-    def of(cls, environment: Mapping[str, str] = os.environ) -> Home:
+    def of(cls, environment: Mapping[str, str] = os.environ) -> "Home":
         """Return the home that ``environment`` names, or the default one."""
         root = Path(environment.get("MICROCLUSTER_HOME") or "~/.microcluster").expanduser().absolute()
         cache = environment.get("MICROCLUSTER_CACHE")

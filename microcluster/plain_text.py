@@ -3,8 +3,6 @@
 Only the standard library: setup runs before any package is installed.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from typing import Any, TextIO

@@ -1,7 +1,5 @@
 """The one wait of microcluster: it has a limit, ends early on failure, reports progress, and raises."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from typing import TypeVar

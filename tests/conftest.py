@@ -1,7 +1,5 @@
 """For all tests: thousands of collected ones are not looked through for garbage again and again, which took a tenth of the time."""
 
-from __future__ import annotations
-
 import gc
 
 gc.disable()

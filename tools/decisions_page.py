@@ -1,7 +1,5 @@
 """Write the list of docs/decisions/README.md from the headings of its pages: ``python -m tools.decisions_page``."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

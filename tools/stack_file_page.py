@@ -1,7 +1,5 @@
 """Write the tables of docs/stack-file.md from the model of the stack file: ``python -m tools.stack_file_page``."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path

@@ -3,8 +3,6 @@
 The e2e tests leave what each of their files did in ``artifacts/e2e.json``. Without a new result the one on the page stays.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

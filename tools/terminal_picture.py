@@ -1,7 +1,5 @@
 """Write a picture of what a command shows in a terminal: ``python -m tools.terminal_picture panel.svg fab watch``."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import pty

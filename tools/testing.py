@@ -1,7 +1,5 @@
 """``make test``: say what will run and for how long, then run every suite of tests within its time limit."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace

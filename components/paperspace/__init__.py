@@ -1,7 +1,5 @@
 """A cluster at Paperspace: machines on one private network with a shared drive; the processes run on the machines."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import pulumi

@@ -1,7 +1,5 @@
 """A cluster before a site's queue: nothing is ordered; the queue is checked first, and left last."""
 
-from __future__ import annotations
-
 import pulumi
 
 from components.cluster import TrainingCluster, TrainingClusterArgs, cluster_facts_of, hostnames

@@ -1,7 +1,5 @@
 """A cluster at SoftLayer: guests on one private network, each with its container."""
 
-from __future__ import annotations
-
 import pulumi
 
 from components.cluster import (

@@ -1,7 +1,5 @@
 """The training container on one node."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import pulumi

@@ -1,7 +1,5 @@
 """The training image, the same on every node of a cluster."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """The private network of a cluster: one backend router or VLAN, and the security groups."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """A node: one GPU guest, prepared so that containers can run on it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import pulumi

@@ -1,7 +1,5 @@
 """The data volume of a node: formatted once and mounted; Docker and the runs store their data on it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import pulumi

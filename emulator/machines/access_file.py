@@ -1,7 +1,5 @@
 """Each machine's access rules on disk, so that they hold from its first start on."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict, replace
 from pathlib import Path

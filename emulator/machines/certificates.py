@@ -1,7 +1,5 @@
 """The certificate authority of an account and the certificate of its registry."""
 
-from __future__ import annotations
-
 import ipaddress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta

@@ -1,7 +1,5 @@
 """The container that is one machine: create, start, stop, remove."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Containers as machines: an account's networks, registry, disks and containers."""
 
-from __future__ import annotations
-
 import shutil
 import threading
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """SAN disks: sparse files on loop devices, known by the file behind them."""
 
-from __future__ import annotations
-
 import json
 import os
 import threading

@@ -1,7 +1,5 @@
 """Errors and silence of the Docker daemon, as one sentence."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 

@@ -1,7 +1,5 @@
 """Security groups as input of iptables-restore, which replaces all rules in one step."""
 
-from __future__ import annotations
-
 import ipaddress
 from collections.abc import Iterable, Iterator, Sequence
 

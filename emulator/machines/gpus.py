@@ -1,7 +1,5 @@
 """The GPUs that a machine's ``nvidia-smi`` shows."""
 
-from __future__ import annotations
-
 import json
 import uuid
 

@@ -1,7 +1,5 @@
 """The host's programs that machines need, and their Debian packages."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

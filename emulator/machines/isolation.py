@@ -1,7 +1,5 @@
 """The rights of a machine's container on its host."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

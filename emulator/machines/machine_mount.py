@@ -1,7 +1,5 @@
 """A machine's read-only folder ``/var/lib/machine``: its keys, disks, GPUs and gate."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Set a running machine's rules, routes and speeds from outside its network."""
 
-from __future__ import annotations
-
 import json
 import os
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The account's networks: one bridge for each backend router and a public one; none has a way out."""
 
-from __future__ import annotations
-
 import ipaddress
 from collections.abc import Mapping
 

@@ -1,7 +1,5 @@
 """Processes that outlive the emulator; a file with their id and start time finds them again."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -4,8 +4,6 @@ They go straight into the files of docker-registry (distribution's registry/stor
 they are: a push over loopback spends half a minute on compressing a gigabyte that the next machine unpacks again.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil

@@ -1,7 +1,5 @@
 """Whether machines reach the API and the registry: the host's firewall may prevent it."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """The emulated NGC: Debian's docker-registry with TLS, user `$oauthtoken`, the account's key."""
 
-from __future__ import annotations
-
 import secrets
 import ssl
 import urllib.error

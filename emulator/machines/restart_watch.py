@@ -1,7 +1,5 @@
 """Watch for machines that others start, such as `docker restart`, so that they get their rules."""
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What the emulated account asks of its machines, in plain values."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Protocol
 

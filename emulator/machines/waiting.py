@@ -1,7 +1,5 @@
 """The one way in which the emulator waits."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable

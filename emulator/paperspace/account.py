@@ -1,7 +1,5 @@
 """An emulated Paperspace account: what every account has, the catalog, and the ids that the API shows."""
 
-from __future__ import annotations
-
 import secrets
 from ipaddress import IPv4Network
 

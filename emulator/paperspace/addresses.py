@@ -1,7 +1,5 @@
 """Networks and public addresses of machines."""
 
-from __future__ import annotations
-
 from emulator.paperspace import billing
 from emulator.paperspace.account import Account
 from emulator.paperspace.errors import ApiError

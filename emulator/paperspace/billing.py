@@ -3,8 +3,6 @@
 The vendor's price page: hourly prices from create to destroy; everything without a GPU stops at the price of a month.
 """
 
-from __future__ import annotations
-
 import math
 from datetime import UTC, datetime
 from decimal import Decimal

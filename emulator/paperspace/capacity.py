@@ -1,7 +1,5 @@
 """Whether there is room for one more machine, at the vendor and in the team's limits."""
 
-from __future__ import annotations
-
 from emulator.paperspace.account import Account
 from emulator.paperspace.errors import ApiError
 from emulator.paperspace.settings import Settings

@@ -1,7 +1,5 @@
 """What is sold: regions, machine types, disks, drives and templates; facts and their sources are in catalog.toml."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass

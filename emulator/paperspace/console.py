@@ -1,7 +1,5 @@
 """What a person does in the vendor's console, because the API has no operation for it: put ssh keys on the account."""
 
-from __future__ import annotations
-
 import json
 
 from starlette.requests import Request

@@ -1,7 +1,5 @@
 """Carry out one call: check the key, do what is due, call the operation, save, and page a list."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from emulator.fault_injection import REORDERED, STALE, InjectedFault

@@ -4,8 +4,6 @@ The codes and their statuses are those that the vendor's command line client kno
 commit c7bdd42). The texts are ours: the vendor's are not known.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 STATUS = {

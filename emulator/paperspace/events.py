@@ -1,7 +1,5 @@
 """The events of the history: what a change of a record means, from the record before and after."""
 
-from __future__ import annotations
-
 from typing import Any
 
 

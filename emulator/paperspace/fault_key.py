@@ -1,7 +1,5 @@
 """The key by which fault injection counts calls: a name, because ids depend on the order of threads."""
 
-from __future__ import annotations
-
 import json
 
 from emulator.paperspace.account import Account

@@ -1,7 +1,5 @@
 """The input of an operation: which properties it takes, of which type; anything else is refused."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """The REST API v1 over HTTP, and what only this computer may ask of the account."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 from urllib.parse import unquote

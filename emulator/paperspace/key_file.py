@@ -1,7 +1,5 @@
 """The file with the API key of the account on this computer, and where the account is."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from emulator.machines.machine_mount import write_private

@@ -1,7 +1,5 @@
 """API keys: each belongs to one user in one team, who may do everything, or little, or nothing here."""
 
-from __future__ import annotations
-
 import enum
 import hmac
 from collections.abc import Callable

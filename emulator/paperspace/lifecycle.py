@@ -1,7 +1,5 @@
 """What happens to machines as the account's clock goes on: phases with a state, and the events that they belong to."""
 
-from __future__ import annotations
-
 from emulator.paperspace import addresses, billing
 from emulator.paperspace.account import Account
 from emulator.paperspace.records import Event, Machine, Phase, Upgrade

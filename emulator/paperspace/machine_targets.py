@@ -1,7 +1,5 @@
 """The machine behind each machine of the account, and the file server behind each shared drive."""
 
-from __future__ import annotations
-
 from emulator.machine_reconciler import Target
 from emulator.machines.spec import MachineSpec, Share
 from emulator.paperspace import lifecycle

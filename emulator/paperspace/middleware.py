@@ -1,7 +1,5 @@
 """What surrounds every call: the rate limit, the clock, fault injection, and the line in the history."""
 
-from __future__ import annotations
-
 import logging
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Order a machine: what has to fit together, and everything that the order makes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Lists: in the order that is asked for, page by page, each page with the cursor of the next one."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 import json

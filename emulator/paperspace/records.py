@@ -1,7 +1,5 @@
 """The records of a Paperspace account, by kind and id. ``ref`` is the id that the API shows."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from emulator.store import Store

@@ -1,7 +1,5 @@
 """Injected faults in the vendor's own shape."""
 
-from __future__ import annotations
-
 from starlette.responses import JSONResponse, Response
 
 from emulator.fault_injection import ERROR_OBJECT, InjectedFault

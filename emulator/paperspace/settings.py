@@ -1,7 +1,5 @@
 """The settings that only an emulated Paperspace account has; where the vendor is silent, they choose what it does."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """What a Paperspace account holds, for the emulator's status."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from emulator.paperspace.account import Account

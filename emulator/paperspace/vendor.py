@@ -1,7 +1,5 @@
 """The Paperspace account as the emulator's commands see it."""
 
-from __future__ import annotations
-
 from starlette.applications import Starlette
 
 from emulator.history import HISTORY_FILE, History

@@ -1,7 +1,5 @@
 """The records as the API shows them."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Any
 

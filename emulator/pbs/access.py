@@ -1,7 +1,5 @@
 """Who may log in to the site and how: the user's key, the login host's key, and the file for ssh that names both."""
 
-from __future__ import annotations
-
 import os
 import secrets
 from pathlib import Path

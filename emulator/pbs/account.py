@@ -1,7 +1,5 @@
 """An emulated site: it rents nothing out, so that it has no records beside what every account has."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """The settings that only an emulated site with a queue has."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """The machines of the site: one login host and its nodes, and the files that configure them."""
 
-from __future__ import annotations
-
 import base64
 from ipaddress import ip_network
 

@@ -1,7 +1,5 @@
 """What a site holds, for the emulator's status: its jobs count as what is rented, its machines are always there."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Any
 

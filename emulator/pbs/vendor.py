@@ -1,7 +1,5 @@
 """The site with a queue as the emulator's commands see it."""
 
-from __future__ import annotations
-
 from starlette.applications import Starlette
 
 from emulator import server

@@ -1,7 +1,5 @@
 """An emulated SoftLayer account: what every account has, and the catalog."""
 
-from __future__ import annotations
-
 from emulator.account import EmulatedAccount
 from emulator.softlayer.catalog import Catalog, Datacenter, Flavor
 from emulator.softlayer.price_list import load_catalog

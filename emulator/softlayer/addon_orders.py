@@ -3,8 +3,6 @@
 The emulated API cannot order them. Tests use them to see how the product treats things that no stack declares.
 """
 
-from __future__ import annotations
-
 from decimal import Decimal
 
 from emulator.softlayer import billing, networks

@@ -1,7 +1,5 @@
 """What people do outside the API: approve orders, and order in the vendor's portal."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from typing import Any

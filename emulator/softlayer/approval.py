@@ -1,7 +1,5 @@
 """Orders that wait for approval: until then nothing is built and nothing billed."""
 
-from __future__ import annotations
-
 from emulator.softlayer import networks, transactions
 from emulator.softlayer.account import Account
 from emulator.softlayer.faults import not_found, public

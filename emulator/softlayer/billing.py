@@ -4,8 +4,6 @@ A charge is made at the moment its hour or month begins, so what was charged up 
 the charges of two periods that follow each other are those of both together. Amounts are exact; only sums are shown in cents.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """One call as it came in, whichever protocol carried it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Cancelling billing items: at once, or when the paid month is over."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

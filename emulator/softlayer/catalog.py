@@ -1,7 +1,5 @@
 """The catalog: what is sold, where, and for how much per hour, as types; ``price_list.py`` reads it."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The file in the official client's format: where the account is, and how to log in."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from emulator.machines.machine_mount import write_private

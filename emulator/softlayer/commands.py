@@ -1,7 +1,5 @@
 """The commands that only a SoftLayer account has: invoice, approve, refuse, methods."""
 
-from __future__ import annotations
-
 import json
 from argparse import Namespace
 

@@ -1,7 +1,5 @@
 """Read a create template (``createObject``), and refuse what SoftLayer refuses."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """SoftLayer's dates: how they are written, and the months after which a monthly charge is due again."""
 
-from __future__ import annotations
-
 import calendar
 from datetime import datetime, timedelta, timezone
 

@@ -1,7 +1,5 @@
 """Carry out one call: log in, do what is due, call the method, then filter, page and mask its result."""
 
-from __future__ import annotations
-
 import hmac
 import logging
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Faults: the API's refusals, with SoftLayer's own codes and a text that names the object."""
 
-from __future__ import annotations
-
 PUBLIC = "SoftLayer_Exception_Public"
 NOT_FOUND = "SoftLayer_Exception_ObjectNotFound"
 INVALID_VALUE = "SoftLayer_Exception_InvalidValue"

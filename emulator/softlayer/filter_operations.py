@@ -1,7 +1,5 @@
 """The operations at the leaves of object filters: comparisons of text, numbers and dates."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """Object filters: which views match, and in which order."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +17,7 @@ class Narrowing:
     tree: Filter
     now: float
 
-    def below(self, name: str) -> Narrowing | None:
+    def below(self, name: str) -> "Narrowing | None":
         """The part of the filter for one relation."""
         deeper = self.tree.get(name)
         return Narrowing(deeper, self.now) if isinstance(deeper, dict) and "operation" not in deeper else None

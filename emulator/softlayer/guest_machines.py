@@ -1,7 +1,5 @@
 """The machine behind each guest: what it has to be like, with security groups resolved to addresses."""
 
-from __future__ import annotations
-
 from emulator.machine_reconciler import Target
 from emulator.machines.spec import Disk, MachineSpec, Rule
 from emulator.softlayer import transactions

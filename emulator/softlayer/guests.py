@@ -1,7 +1,5 @@
 """The life of a guest: ordered, built, changed, cancelled."""
 
-from __future__ import annotations
-
 from emulator.softlayer import approval, billing, cancellation, networks, transactions
 from emulator.softlayer.account import Account
 from emulator.softlayer.billing import Billed

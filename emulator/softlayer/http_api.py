@@ -1,7 +1,5 @@
 """SoftLayer's API over HTTP: XML-RPC and REST, and what only this computer may ask of the account."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 from types import ModuleType

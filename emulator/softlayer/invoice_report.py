@@ -1,7 +1,5 @@
 """The invoice on the command line: everything the account was charged up to a moment."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Invoices: the charges between two moments, line by line; the bill is the sum of all of them."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import dataclass
 from decimal import Decimal

@@ -1,7 +1,5 @@
 """Object masks: the text a caller sends, as a tree, and the part of a view that the tree names."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

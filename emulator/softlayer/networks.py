@@ -1,7 +1,5 @@
 """Routers, automatic VLANs and addresses of new guests."""
 
-from __future__ import annotations
-
 from ipaddress import IPv4Network
 
 from emulator.softlayer import faults

@@ -1,7 +1,5 @@
 """Order containers: ``generateOrderTemplate`` returns them, ``placeOrder`` takes them."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A guest order that was read and checked, whichever way it was sent."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """Reads ``catalog.toml``, the price list, into the types of the catalog."""
 
-from __future__ import annotations
-
 import functools
 import tomllib
 from decimal import Decimal

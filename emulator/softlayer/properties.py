@@ -3,8 +3,6 @@
 A mask may name them, because the official client's masks do; any other unknown property is refused by name.
 """
 
-from __future__ import annotations
-
 LEFT_OUT = frozenset(
     {
         "allocation",

@@ -1,7 +1,5 @@
 """Injected faults of SoftLayer's API: refusals, incomplete receipts, lists without their length."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from starlette.responses import Response

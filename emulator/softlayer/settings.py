@@ -1,7 +1,5 @@
 """The settings that only an emulated SoftLayer account has."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import ClassVar
 

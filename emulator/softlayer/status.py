@@ -1,7 +1,5 @@
 """What a SoftLayer account holds, for the emulator's status."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from emulator.softlayer.account import Account

@@ -1,7 +1,5 @@
 """Transactions: steps by name on the account's clock, and the effects of their end."""
 
-from __future__ import annotations
-
 from emulator.softlayer import cancellation, networks
 from emulator.softlayer.account import Account
 from emulator.softlayer.records import Guest, LaterWork, Transaction

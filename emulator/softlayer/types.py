@@ -1,7 +1,5 @@
 """SoftLayer's types with their properties; the data are in ``types.txt``."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass

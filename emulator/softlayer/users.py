@@ -1,7 +1,5 @@
 """Users: what each may do, and which part of the account each sees."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from emulator.softlayer.account import Account

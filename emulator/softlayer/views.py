@@ -1,7 +1,5 @@
 """Objects as the API shows them: local properties always, relations only if the mask names them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """VLANs: their names, their guests, and the cancellation of one that was ordered."""
 
-from __future__ import annotations
-
 from emulator.softlayer.account import Account
 from emulator.softlayer.faults import public
 from emulator.softlayer.records import BillingItem, Guest, Vlan

@@ -1,7 +1,5 @@
 """REST as SoftLayer speaks it, in the style of the Python client and in that of the Go client."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """SoftLayer's XML-RPC: request bodies to calls, answers and faults to response bodies."""
 
-from __future__ import annotations
-
 import re
 import xmlrpc.client
 from datetime import datetime

@@ -3,8 +3,6 @@
 An account is pure: it says what is rented there, and nothing outside the registry asks which account it is.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass

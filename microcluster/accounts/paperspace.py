@@ -1,7 +1,5 @@
 """Paperspace: machines on a private network with a shared drive, on which the processes run themselves."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from decimal import Decimal
 from types import MappingProxyType

@@ -1,7 +1,5 @@
 """A site with a queue: nodes that it grants for a time, to a person's own account on its login host; nothing is sold."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from types import MappingProxyType

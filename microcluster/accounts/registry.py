@@ -4,8 +4,6 @@ The name of an account is also that of its provider (``providers.NAME``), of its
 (``components.NAME``) and of its settings in the stack file (``NAME:...``). Only the standard library: setup reads it first.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
@@ -43,7 +41,7 @@ ACCOUNTS: Mapping[str, Registered] = {
 }
 
 
-def account_of(name: str | None) -> AccountKind:
+def account_of(name: str | None) -> "AccountKind":
     """Return the account of that name; the names are those of ACCOUNTS."""
     return import_module(ACCOUNTS[name or DEFAULT].module).ACCOUNT
 

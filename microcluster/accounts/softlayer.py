@@ -1,7 +1,5 @@
 """SoftLayer (IBM Cloud Classic): guests with a SAN disk, billed by the hour, in which a container runs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from decimal import Decimal
 from types import MappingProxyType

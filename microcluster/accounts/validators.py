@@ -1,7 +1,5 @@
 """Checks of single values of a ``cluster`` section."""
 
-from __future__ import annotations
-
 import difflib
 import ipaddress
 import re

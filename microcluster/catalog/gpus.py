@@ -1,7 +1,5 @@
 """The GPUs that can be rented, one row each; a new one is one row here and its flavors in the account's own module."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

@@ -4,8 +4,6 @@ Sources: the vendor's price page (docs.digitalocean.com/products/paperspace/pric
 pages on machine types (17 June 2025) and on regions (2026). The account itself is asked before the first order (`Ledger`).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from decimal import Decimal
 

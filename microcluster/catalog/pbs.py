@@ -4,8 +4,6 @@ Source of Seawulf's rows: the course's procedure for MXNet under PBS, and the qu
 4 Tesla K80 each and 28 processors; at most 2 nodes for a job).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

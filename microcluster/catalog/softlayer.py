@@ -5,8 +5,6 @@ recorded preset for the P100 price; the course procedure for the price of a pair
 with 2 TB each), from which the rest is derived, undated and without tax. The account itself is asked before the first order (`Ledger`).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from decimal import Decimal
 

@@ -1,7 +1,5 @@
 """The stack file as one typed, frozen object; reports all problems at once, before anything is ordered."""
 
-from __future__ import annotations
-
 import difflib
 import json
 import re

@@ -1,7 +1,5 @@
 """The user's finished data: the address of a tar, or a folder or tar on this computer, and their id."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Finished data on this computer: checks that every file exists, and caches the hashes."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """The problems of a stack file, by its keys."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """The sections of a stack file and the allowed values."""
 
-from __future__ import annotations
-
 from typing import Annotated, Generic, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt, StrictStr

@@ -1,7 +1,5 @@
 """The owner of a stack: its ssh keys and its mark."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from microcluster.config.errors import ConfigError

@@ -1,7 +1,5 @@
 """The plan of a stack file: step time, hours and dollars of the run, and the cost of a crash."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal

@@ -1,7 +1,5 @@
 """Reads the user's own program: the text files of a folder on this computer."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from microcluster.jobs.cluster_facts import SourceFile

@@ -1,7 +1,5 @@
 """Rules about several values of a stack file, and values that follow from others."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Reads a stack file as plain YAML: no tags, anchors or duplicate keys; limited depth and size."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """Checks of single values of a stack file."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The facts that a remote step needs, as frozen values and as one JSON document on its standard input."""
 
-from __future__ import annotations
-
 import dataclasses
 import difflib
 import hashlib
@@ -170,7 +168,7 @@ class ClusterFacts:
         return json.dumps(_without_none(dataclasses.asdict(self)), sort_keys=True, separators=(",", ":"))
 
     @classmethod
-    def from_json(cls, text: str) -> ClusterFacts:
+    def from_json(cls, text: str) -> "ClusterFacts":
         """Parse ``text``; unknown, missing and ill-typed keys are named in one ClusterFactsError."""
         try:
             raw = json.loads(text)

@@ -3,8 +3,6 @@
 A kind is pure: it says what a job consists of, and nothing outside this package asks which kind it is.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
@@ -68,7 +66,7 @@ class JobKind(ABC):
     """Those that it can run in; which one it is follows from what the account's machines have."""
     section: type[Section]
     """What the stack file may say."""
-    facts: type[Job]
+    facts: "type[Job]"
     """What steps and verbs know of the job; a field that the section has too is taken from there."""
     metrics: tuple[Metric, ...] = ()
     unit: str = "step"
@@ -108,14 +106,14 @@ class JobKind(ABC):
         return None
 
     @abstractmethod
-    def describe(self, job: Job) -> str:
+    def describe(self, job: "Job") -> str:
         """Say in a few words what is trained, for the report."""
 
     @abstractmethod
-    def image(self, container: Container) -> Image:
+    def image(self, container: "Container") -> Image:
         """Return the image on the container's base."""
 
-    def environment(self, job: Job, folder: str, program: str) -> str | None:
+    def environment(self, job: "Job", folder: str, program: str) -> str | None:
         """Return the shell program that makes ``folder`` the run's own environment on a machine without containers.
 
         None for a program that runs in its image only.
@@ -125,16 +123,16 @@ class JobKind(ABC):
         """
         return None
 
-    def secrets(self, job: Job) -> tuple[str, ...]:
+    def secrets(self, job: "Job") -> tuple[str, ...]:
         """Return the environment variables of the operator that the program may be given, never written down."""
         return ()
 
-    def data(self, job: Job, mount_point: str) -> DataPlan | None:
+    def data(self, job: "Job", mount_point: str) -> DataPlan | None:
         """Return the data, or None for a program that brings its own."""
         return None
 
     @abstractmethod
-    def identity(self, job: Job, mount_point: str) -> Mapping[str, object]:
+    def identity(self, job: "Job", mount_point: str) -> Mapping[str, object]:
         """Return what makes the run another one when it changes, without ``max_steps``, image and world."""
 
     @abstractmethod
@@ -154,14 +152,14 @@ class JobKind(ABC):
         """Return what starts ``argv`` as every rank, to prove in the preflight that each reaches every other."""
 
     @abstractmethod
-    def reader(self, job: Job) -> AgentModule:
+    def reader(self, job: "Job") -> AgentModule:
         """Return what turns lines of the log into events."""
 
     @abstractmethod
-    def checkpoints(self, job: Job) -> AgentModule:
+    def checkpoints(self, job: "Job") -> AgentModule:
         """Return what knows a whole checkpoint from a torn one."""
 
-    def not_shown(self, job: Job) -> Sequence[str]:
+    def not_shown(self, job: "Job") -> Sequence[str]:
         """Say which figures of the run status, watch and report will lack."""
         return ()
 
@@ -169,30 +167,30 @@ class JobKind(ABC):
         """Return the argv that imports what the program imports, where another one than ours trains."""
         return None
 
-    def stop_grace_s(self, job: Job) -> int:
+    def stop_grace_s(self, job: "Job") -> int:
         """Return how long `fab stop` waits for a program that ends once its run's folder holds STOP_FILE; 0 for any other."""
         return 0
 
-    def schedule(self, job: Job) -> Schedule:
+    def schedule(self, job: "Job") -> Schedule:
         """Return how often the program tells of itself, where it is known beforehand."""
         return Schedule()
 
-    def workload(self, job: Job | Section) -> Workload | None:
+    def workload(self, job: "Job | Section") -> Workload | None:
         """Return what a step computes and exchanges, or None for what nobody has measured."""
         return None
 
-    def model_bytes(self, job: Job) -> int:
+    def model_bytes(self, job: "Job") -> int:
         """Return what all ranks add up in a step, about; where nobody knows, enough to see the network work."""
         return DEFAULT_MODEL_BYTES
 
-    def checkpoint_bytes(self, job: Job) -> int:
+    def checkpoint_bytes(self, job: "Job") -> int:
         """Return the size of a checkpoint, about; 0 when nobody knows."""
         return 0
 
-    def learning_rate(self, job: Job, step: int) -> float | None:
+    def learning_rate(self, job: "Job", step: int) -> float | None:
         """Return the planned rate of a step, or None where only the program knows it."""
         return None
 
-    def warmup_steps(self, job: Job) -> int:
+    def warmup_steps(self, job: "Job") -> int:
         """Return in how many steps the learning rate rises; 0 where it never does, or nobody knows."""
         return 0

@@ -1,7 +1,5 @@
 """The kind ``horovod``: the user's own program, started as every rank by mpirun."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Literal
 

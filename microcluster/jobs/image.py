@@ -1,7 +1,5 @@
 """The image that the ranks run in: the Dockerfile that is built on the stack's base image, its name, and who hands it to whom."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Mapping

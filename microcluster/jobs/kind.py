@@ -1,7 +1,5 @@
 """The registry of job kinds, by the name that ``job.kind`` gives. See `microcluster.jobs.contract`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from importlib import import_module
 from typing import Annotated, Any

@@ -1,7 +1,5 @@
 """Filling in the templates: every input must be given, and quoting is a filter of the language that the file is in."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 

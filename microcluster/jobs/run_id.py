@@ -1,7 +1,5 @@
 """The name of a run, by which a second start finds the first one's checkpoints."""
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """What stands in a run's folder on the launcher before it starts: every file and every argv, from the payload alone."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """What the staging program on the launcher reads: how a job's data are made or unpacked, and what they have to be in the end."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from microcluster.jobs.cluster_facts import Job

@@ -1,7 +1,5 @@
 """The kind ``torchrun``: the user's own program on PyTorch, started by one agent of torchrun on every node."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Literal
 

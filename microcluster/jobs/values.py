@@ -1,7 +1,5 @@
 """What a kind of job says, and what it is told, as plain values."""
 
-from __future__ import annotations
-
 import ipaddress
 import re
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,5 @@
 """Hours and dollars of a run, the hour that is billed next, and how much a crash may cost."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from datetime import datetime, timedelta

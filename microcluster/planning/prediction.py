@@ -1,7 +1,5 @@
 """The step time of a training on so many GPUs, predicted from published runs."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from agent import step_time_model

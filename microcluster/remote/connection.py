@@ -1,7 +1,5 @@
 """Fabric's connection to one address, with one key, one pinned host key and time limits."""
 
-from __future__ import annotations
-
 import codecs
 import contextlib
 import io

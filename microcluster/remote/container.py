@@ -1,7 +1,5 @@
 """The training container: made again only if its image or options differ, or if it does not run."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The data disk: found by size and position, formatted only if it is proved empty, mounted by UUID."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from microcluster.remote.errors import RemoteError

@@ -1,7 +1,5 @@
 """The Docker daemon of a machine: status, configuration, restart."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

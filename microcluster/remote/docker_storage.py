@@ -1,7 +1,5 @@
 """Docker's storage on the data disk, configured before the first pull."""
 
-from __future__ import annotations
-
 from microcluster.remote.docker_daemon import (
     DAEMON_FILE,
     daemon_settings,

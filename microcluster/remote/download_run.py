@@ -1,7 +1,5 @@
 """Downloads a run's files from all of its nodes: only missing ones, each checked by its hash."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable, Sequence

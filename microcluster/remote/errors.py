@@ -1,7 +1,5 @@
 """What goes wrong on a host or on the way to it, and how a command ended."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Uploads a fetched model to a launcher, whose own run may be another one."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The NVIDIA driver and Docker with its ``nvidia`` runtime: installed on Ubuntu 18.04 if they are missing."""
 
-from __future__ import annotations
-
 from microcluster.jobs.rendering import render
 from microcluster.remote.docker_daemon import daemon_settings, restart_docker, write_daemon_settings
 from microcluster.remote.errors import LoginRefusedError, RemoteError, UnreachableError

@@ -1,7 +1,5 @@
 """Closes an SSH connection when its other end is silent."""
 
-from __future__ import annotations
-
 import contextlib
 import threading
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """One SSH address with commands: the only class that uses Fabric, and the only place where an argv is quoted."""
 
-from __future__ import annotations
-
 import contextlib
 import shlex
 from collections.abc import Iterator, Sequence
@@ -61,7 +59,7 @@ class Host:
     def __str__(self) -> str:
         return f"{self.facts.name} (guest {self.facts.guest_id}, {self.address})"
 
-    def as_root(self) -> Host:
+    def as_root(self) -> "Host":
         """Return the same machine with commands run by root: by sudo, where the login is another user's."""
         return self if self.user == ROOT else _ByRoot(self)
 

@@ -1,7 +1,5 @@
 """The firewall of a machine whose vendor has none: ssh from the operator, everything from the private network, nothing else."""
 
-from __future__ import annotations
-
 import ipaddress
 from collections.abc import Sequence
 

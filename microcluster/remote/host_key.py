@@ -1,7 +1,5 @@
 """Public host keys in OpenSSH's text formats."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 

@@ -1,7 +1,5 @@
 """Docker images on a host: inspecting them, and pulling the base without leaving the registry's key there."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

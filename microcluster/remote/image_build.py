@@ -1,7 +1,5 @@
 """Builds the training image on the launcher, again only if its Dockerfile or base has changed."""
 
-from __future__ import annotations
-
 from microcluster.jobs import image
 from microcluster.jobs.cluster_facts import Container
 from microcluster.plain_text import note

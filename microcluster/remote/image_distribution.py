@@ -3,8 +3,6 @@
 Only one host asks the registry, and a long chain takes hardly longer than one host.
 """
 
-from __future__ import annotations
-
 import json
 import shlex
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Starts, observes and stops a run; the supervisor on the launcher carries it out."""
 
-from __future__ import annotations
-
 import json
 import re
 import secrets as random

@@ -1,7 +1,5 @@
 """Logins by ssh key only: SoftLayer delivers machines that accept root's password."""
 
-from __future__ import annotations
-
 import re
 
 from microcluster.remote.errors import RemoteError, UnreachableError

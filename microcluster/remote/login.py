@@ -1,7 +1,5 @@
 """The login host of a site, as the person's own OpenSSH configuration names it: address, user, key and known host key."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

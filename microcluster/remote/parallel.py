@@ -1,7 +1,5 @@
 """Runs a function on many hosts in parallel, and raises once with all failures."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """Runs before a queue: checked, submitted, waited for, observed and ended on the site's login host."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any

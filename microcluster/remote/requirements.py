@@ -1,7 +1,5 @@
 """Checks in the first minute what a machine must have, and names all problems together."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import dataclass

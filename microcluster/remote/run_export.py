@@ -1,7 +1,5 @@
 """Reads a run's records from its launcher for a report: events, texts, sizes of files and data."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Files over an open SSH connection, in pieces."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The network drive of a cluster: mounted on every host over SMB, and proved to be the same one."""
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

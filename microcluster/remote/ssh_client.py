@@ -1,7 +1,5 @@
 """The argv of the ssh client for a host, with the pinned host key and the stack's key only."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Sequence
 from pathlib import Path

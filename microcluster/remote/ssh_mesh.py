@@ -1,7 +1,5 @@
 """The files for ssh between the ranks, in memory only: key, pinned host keys, ssh wrapper, sshd configuration."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

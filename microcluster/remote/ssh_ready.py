@@ -1,7 +1,5 @@
 """Waits until a host accepts our login; a wrong host key ends the wait."""
 
-from __future__ import annotations
-
 from microcluster.remote.errors import LoginRefusedError, UnreachableError
 from microcluster.remote.host import Host
 from microcluster.waiting import NotReadyError, wait_until

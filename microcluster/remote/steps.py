@@ -1,7 +1,5 @@
 """The steps of the verbs ``step.*`` in their order; each can be repeated."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from microcluster.catalog.gpus import GPUS

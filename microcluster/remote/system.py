@@ -1,7 +1,5 @@
 """Time and packages, which every later step needs."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Translating sentences with a run's model, in the training container of the launcher: pieces, the program, sentences."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

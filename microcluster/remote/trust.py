@@ -1,7 +1,5 @@
 """Host keys trusted by the user: stored beside the stack's keys, by guest id."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

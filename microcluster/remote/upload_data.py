@@ -1,7 +1,5 @@
 """Uploads finished data to the launcher; continues partial uploads and checks every file by its hash."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Installs and starts Docker, and installs the other programs of the local stack."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Provides the Pulumi engine: an installed one, the official one, or one built from Go modules; shared by all clones."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """The environment of every command of this project, as in ``env.sh``, and the folders of this clone."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """The error of set-up, and the exit codes."""
 
-from __future__ import annotations
-
 FAILED = 1
 MISTAKE = 2
 INTERRUPTED = 130

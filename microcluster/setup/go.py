@@ -1,7 +1,5 @@
 """Builds the Go modules under ``engine/``, once for all clones."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

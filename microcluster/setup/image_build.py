@@ -1,7 +1,5 @@
 """Builds one image: a Debian base from packages, or a Dockerfile on top of it. The output goes to a log."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import tempfile

@@ -1,7 +1,5 @@
 """The inputs of an image: the files of its folder, their hash, and the build context."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import tarfile
@@ -26,7 +24,7 @@ class Image:
     """
 
     name: str
-    parents: tuple[Image, ...] = ()
+    parents: "tuple[Image, ...]" = ()
     added: Mapping[str, bytes] = field(default_factory=dict)
 
     @property

@@ -1,7 +1,5 @@
 """Build the local stack's images from Debian and Python packages: ``python -m microcluster.setup.images [machine training torch mxnet]``."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys
@@ -157,7 +155,7 @@ class _Narrator:
     def at(self, step: str) -> None:
         self._step = f", {step}"
 
-    def __enter__(self) -> _Narrator:
+    def __enter__(self) -> "_Narrator":
         self._say(f"    building image {self._name} (usually {duration(USUAL_S[self._name])})")
         self._thread.start()
         return self

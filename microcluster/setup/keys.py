@@ -1,7 +1,5 @@
 """The ssh keys of each stack: made once by set-up, never overwritten, kept after a destroy."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from contextlib import suppress

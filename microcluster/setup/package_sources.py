@@ -1,7 +1,5 @@
 """This machine's package settings (apt sources, pip index, proxies, CA bundle), for image builds."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

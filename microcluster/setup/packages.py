@@ -1,7 +1,5 @@
 """Installs the Debian packages that the local stack needs on this machine."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """Runs other programs: into a log file with a progress line, or on the screen with signals forwarded."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """The progress on the screen: one line for each stage and step, with time so far and usual time."""
 
-from __future__ import annotations
-
 import os
 import sys
 import time

@@ -1,7 +1,5 @@
 """Installs Pulumi's engine and the command plugin."""
 
-from __future__ import annotations
-
 import os
 
 from microcluster.home import Home

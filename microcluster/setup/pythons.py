@@ -1,7 +1,5 @@
 """Other supported Pythons on this machine, with the locked packages, for the unit tests."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil

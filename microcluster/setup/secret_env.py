@@ -1,7 +1,5 @@
 """The variables with secrets, taken out of this process on its first line, so that what it starts does not inherit them."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 

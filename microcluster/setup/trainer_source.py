@@ -1,7 +1,5 @@
 """A program's source for the local training image: taken from a place that a person names, the cache or its repository."""
 
-from __future__ import annotations
-
 import io
 import os
 import shutil
@@ -39,7 +37,7 @@ class Source:
     digest: str
 
     @classmethod
-    def of(cls, pinned: PinnedSource, folder: Path) -> Source:
+    def of(cls, pinned: PinnedSource, folder: Path) -> "Source":
         return cls(pinned, folder, input_hash(folder, ""))
 
     @property

@@ -1,7 +1,5 @@
 """Turns an unexpected error into a sentence, and writes its traceback to a file."""
 
-from __future__ import annotations
-
 import traceback
 
 from microcluster.home import Home

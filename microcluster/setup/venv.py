@@ -1,7 +1,5 @@
 """Makes ``.venv`` from ``requirements.lock``, with the standard library only: make first runs ``python3 -m microcluster.setup.venv``."""
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import importlib.util
@@ -37,7 +35,7 @@ class Stamp:
     python: str
     place: str
 
-    def fits(self, want: Stamp) -> bool:
+    def fits(self, want: "Stamp") -> bool:
         """Whether it is as wanted; the Python's patch release may differ."""
         return (self.lock, self.place, self._series) == (want.lock, want.place, want._series)
 

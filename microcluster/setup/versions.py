@@ -1,7 +1,5 @@
 """The versions of Pulumi's engine, and the Go modules to build them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 PULUMI = "3.259.0"

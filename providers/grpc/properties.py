@@ -1,7 +1,5 @@
 """A resource's properties: as wire values, as typed inputs, and what is wrong or changed in them."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Self

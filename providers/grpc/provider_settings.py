@@ -1,7 +1,5 @@
 """A provider's settings in a stack file: which there are, and above all that no key is among them."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

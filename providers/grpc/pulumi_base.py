@@ -1,7 +1,5 @@
 """What the Pulumi classes of the provider's resources have in common: how their properties are named on the wire."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any

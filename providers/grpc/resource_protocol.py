@@ -1,7 +1,5 @@
 """What the servicer expects of a vendor: settings, a session, and one module with these names for each resource."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Starts the provider: prints its port, serves the engine, and leaves when the engine does."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

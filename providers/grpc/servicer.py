@@ -1,7 +1,5 @@
 """The engine's calls, handed to the resources; every failure leaves as a sentence, with the id if there is one."""
 
-from __future__ import annotations
-
 import functools
 import threading
 from collections.abc import Callable, Mapping
@@ -70,7 +68,7 @@ def truthful(method: Callable[..., Any]) -> Callable[..., Any]:
     """Turn whatever a call raises into what the engine prints or records; the engine redacts nothing itself."""
 
     @functools.wraps(method)
-    def answered(servicer: Provider, request: Any, context: grpc.ServicerContext) -> Any:
+    def answered(servicer: "Provider", request: Any, context: grpc.ServicerContext) -> Any:
         try:
             return method(servicer, request, context)
         except PartialFailure as error:

@@ -1,7 +1,5 @@
 """The provider for Paperspace: its settings, and what `pulumi-resource-paperspace` starts."""
 
-from __future__ import annotations
-
 import sys
 import threading
 from collections.abc import Mapping

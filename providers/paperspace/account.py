@@ -1,7 +1,5 @@
 """An account, read: who it is, what it lists under a mark, and whether its key's user sees all of it."""
 
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Mapping

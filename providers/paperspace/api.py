@@ -1,7 +1,5 @@
 """Calls to the REST API v1: a time limit on each, reads tried again after transient faults, everything else sent exactly once."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Mapping

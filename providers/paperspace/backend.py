@@ -1,7 +1,5 @@
 """Paperspace as the kernel sees it: what it lists and finds, how it takes orders, and what its answers mean."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -209,6 +207,6 @@ class Paperspace(Backend):
         """List what was and is billed."""
         return bills.charges(self.account, owner, known_ids)
 
-    def charged_names(self, owner: Owner) -> list[str]:
+    def charged_names(self, owner: Owner) -> "list[str]":
         """List the host name of each machine that was charged."""
         return [each.host for each in self.charges(owner) if each.category == machine.KIND]

@@ -3,8 +3,6 @@
 What lives is dated by the account; of what has ended the journal knows what was ordered, and a machine's events its dates.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta

@@ -4,8 +4,6 @@ It is a startup script that no machine runs. The oldest one counts, and only onc
 shows it also shows every older one, so that of two computers which begin at the same time one sees the other.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The account's key: from the one file that is named, else from the environment."""
 
-from __future__ import annotations
-
 import configparser
 import os
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Paperspace's answers to a call that failed: gone, transient, refused for certain, or nobody knows."""
 
-from __future__ import annotations
-
 from providers.rental.errors import NO_ANSWER, NOT_SENT, NOT_TRUSTED, CallError
 
 UNREADABLE = "unreadable answer"

@@ -3,8 +3,6 @@
 The account never shows a startup script again, so that nothing can be read back from it. See docs/decisions/account-and-orders.md.
 """
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 from dataclasses import dataclass, field

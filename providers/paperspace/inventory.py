@@ -1,7 +1,5 @@
 """Everything in an account that carries a mark of microcluster: found in the account's own lists, by its name."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal

@@ -1,7 +1,5 @@
 """The Ledger resource: the account is checked before the first order and proven clean after the last deletion."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -38,7 +36,7 @@ class LedgerSpec(InRegion):
     drive_gb: int | None = None
 
     @pydantic.model_validator(mode="after")
-    def _priced(self) -> LedgerSpec:
+    def _priced(self) -> "LedgerSpec":
         sold("machine type", self.machine_type, catalog.MACHINE_TYPES)
         sold("disk size", self.disk_gb, catalog.DISKS)
         if self.drive_gb is not None:

@@ -1,7 +1,5 @@
 """The Machine resource: adopted or ordered once with its startup script, running when it is returned, gone when it is deleted."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any

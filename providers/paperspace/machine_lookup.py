@@ -1,7 +1,5 @@
 """One machine by its id: there, certainly gone, or not to be known yet; and how it is ended."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A machine's inputs."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 import pydantic

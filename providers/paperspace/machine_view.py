@@ -1,7 +1,5 @@
 """A machine as the kernel sees it: what the account shows of it, and what that means."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any

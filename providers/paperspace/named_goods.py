@@ -1,7 +1,5 @@
 """What networks and drives do the same: adopted by name, kept by name, looked for until it is certain, removed with patience."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The owner mark in names: the only text that everything in a Paperspace account has."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from typing import Any

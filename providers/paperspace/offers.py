@@ -1,7 +1,5 @@
 """What the account offers at this moment: which types a template may have, and where there is room for one."""
 
-from __future__ import annotations
-
 from microcluster.catalog import paperspace as catalog
 from providers.paperspace.account import Account
 from providers.paperspace.errors import ApiError

@@ -1,7 +1,5 @@
 """Paperspace's account, opened by a person's command."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial

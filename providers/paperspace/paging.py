@@ -1,7 +1,5 @@
 """Whole lists, page by page: in a fixed order, and read anew when their pages do not fit together."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

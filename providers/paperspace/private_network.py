@@ -1,7 +1,5 @@
 """The PrivateNetwork resource: machines and drives of one region that reach each other."""
 
-from __future__ import annotations
-
 import ipaddress
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """The Pulumi classes of the provider's resources, for the program's side of the wire."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import pulumi

@@ -1,7 +1,5 @@
 """The SharedDrive resource: a network drive, whose password goes into no output and no state."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any

@@ -3,8 +3,6 @@
 A script is an object of its own. Its text is never shown again, so that its name carries a digest of what it does.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 import shlex

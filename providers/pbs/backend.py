@@ -1,7 +1,5 @@
 """What a queue says to the commands that list, delete and count: nothing is ordered here, a step submits."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal

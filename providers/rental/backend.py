@@ -3,8 +3,6 @@
 A vendor implements ``Backend`` once. Journal, adoption, closing, proof, receipt and sweep are written against it.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

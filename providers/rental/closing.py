@@ -1,7 +1,5 @@
 """Cancels a machine and proves that it is not billed any more."""
 
-from __future__ import annotations
-
 import time
 
 from providers.rental.backend import Backend, Tell, Thing

@@ -1,7 +1,5 @@
 """What can go wrong in an operation on a resource, as sentences a person can act on."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from microcluster.plain_text import lines

@@ -1,7 +1,5 @@
 """HTTP for accounts: a request is sent once and ends in time; a list is read once for all who wait."""
 
-from __future__ import annotations
-
 import socket
 import threading
 import time

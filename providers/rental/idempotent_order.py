@@ -6,8 +6,6 @@ The claim names the journal that orders for a stack, in the account itself. Anot
 journal that was lost: then nothing is ordered before all that was ordered is in the lists.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from typing import Any

@@ -4,8 +4,6 @@ It knows what no state and, for up to two minutes, no list of the account knows:
 answer nobody saw. It is a help, never a condition: with the journal lost, the owner mark still finds everything.
 """
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """The file of an account's key: who may read it, where it says the API is, and who signed its certificate."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from urllib.parse import urlsplit
 

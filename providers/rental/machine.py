@@ -3,8 +3,6 @@
 A vendor's resource writes an ``OrderRequest``, calls ``adopt_or_order``, and then these; see ``softlayer/virtual_guest.py``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any

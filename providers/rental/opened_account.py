@@ -1,7 +1,5 @@
 """An account that a person's command has opened: no engine is behind it, and it works with state and journal lost."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager

@@ -1,7 +1,5 @@
 """What the operations of one provider process share, and what each of them may use."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The owner mark: how everything that a stack rents is told from everything else in the account."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -28,7 +26,7 @@ class Owner:
         """Name both as they stand on what they own."""
         return owner(self.stack, self.mark)
 
-    def has(self, other: Owner) -> bool:
+    def has(self, other: "Owner") -> bool:
         """Tell whether what bears the other is this stack's; what has room for a mark alone is of any stack with it."""
         return self.mark == other.mark and other.stack in (self.stack, ANY_STACK)
 

@@ -1,7 +1,5 @@
 """A machine on its way from its order to ready, and everything that can stop it there."""
 
-from __future__ import annotations
-
 import time
 
 from providers.rental.backend import Backend, OrderStatus, Thing

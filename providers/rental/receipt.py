@@ -1,7 +1,5 @@
 """What was rented, what it has cost, and whether anything is left of it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """Find out what became of orders: by the account's things, and by the journal while lists lag."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping, Sequence
 from datetime import datetime

@@ -1,7 +1,5 @@
 """Texts without secrets: whatever comes from the wire may quote a key, plain or encoded."""
 
-from __future__ import annotations
-
 import base64
 import html
 import json

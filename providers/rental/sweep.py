@@ -1,7 +1,5 @@
 """The end of a stack: whatever still bears its mark is cancelled, and the account shows that nothing is billed."""
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping

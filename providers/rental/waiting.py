@@ -1,7 +1,5 @@
 """Time: the clock that nobody sets, deadlines, the one wait, and the turn to call."""
 
-from __future__ import annotations
-
 import math
 import threading
 import time
@@ -89,7 +87,7 @@ class Deadline:
         """Let some time go by between two attempts; a request to stop ends it."""
         self.stop.wait(min(seconds * self.time_scale, max(self.left_s, 0)))
 
-    def within(self, limit_s: float) -> Deadline:
+    def within(self, limit_s: float) -> "Deadline":
         """Be patient for ``limit_s`` from now, and never beyond this deadline."""
         mine = min(limit_s, max(self.left_s, 0) / self.time_scale)
         return Deadline(mine, self.stop, self.time_scale)

@@ -1,7 +1,5 @@
 """The provider for SoftLayer: its settings, and what `pulumi-resource-softlayer` starts."""
 
-from __future__ import annotations
-
 import sys
 import threading
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """An account: who it is, what the key's user may do and see, and its lists by stack and mark, shared by all who wait."""
 
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence

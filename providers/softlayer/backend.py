@@ -1,7 +1,5 @@
 """SoftLayer as the kernel sees it: what it lists and finds, how it takes orders, and what its answers mean."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -197,6 +195,6 @@ class SoftLayer(Backend):
         """List what was and is billed."""
         return billing.charges(self.account, owner, known_ids)
 
-    def charged_names(self, owner: Owner) -> list[str]:
+    def charged_names(self, owner: Owner) -> "list[str]":
         """List the host name of each charge that the account's list shows."""
         return [str(item.get("hostName")) for item in self.account.bill_list.under(owner)]

@@ -1,7 +1,5 @@
 """What is billed: from the list of billing items, which lags, and from each open item by its id."""
 
-from __future__ import annotations
-
 import math
 from calendar import monthrange
 from collections.abc import Iterable, Mapping

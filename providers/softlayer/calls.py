@@ -1,7 +1,5 @@
 """Calls to the API: each has a time limit; reads are repeated and read whole, the rest is sent once."""
 
-from __future__ import annotations
-
 import threading
 import xmlrpc.client
 from collections.abc import Callable, Mapping

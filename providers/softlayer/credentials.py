@@ -1,7 +1,5 @@
 """The account's key: from the one file that is named, else from where the official client looks."""
 
-from __future__ import annotations
-
 import configparser
 import os
 import re

@@ -1,7 +1,5 @@
 """SoftLayer's answers to a call that failed: gone, not ready, transient, refused for certain, or nobody knows."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """One guest by its id: there, certainly gone, or not to be known yet."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

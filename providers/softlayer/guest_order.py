@@ -1,7 +1,5 @@
 """The order of a guest: what may be asked for, and how SoftLayer takes it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Self

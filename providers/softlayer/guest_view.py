@@ -1,7 +1,5 @@
 """A guest as the account shows it: alive or not, ready or not, and how it differs from what was ordered."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

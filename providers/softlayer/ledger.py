@@ -1,7 +1,5 @@
 """The Ledger resource: the account is checked before the first order and proven clean after the last cancellation."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Annotated, Any

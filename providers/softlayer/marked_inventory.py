@@ -1,7 +1,5 @@
 """Everything in an account that carries a mark of microcluster: found in the account's own lists."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass

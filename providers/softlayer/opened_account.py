@@ -1,7 +1,5 @@
 """SoftLayer's account, opened by a person's command."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import partial
 

@@ -1,7 +1,5 @@
 """An order as the account shows it: waiting for a person, approved, or refused."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any

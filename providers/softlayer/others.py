@@ -1,7 +1,5 @@
 """Volumes and VLANs that bear an owner mark: no stack declares any, so they are reported and a person cancels them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The one backend router of a cluster: guests behind different routers cannot talk to each other."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

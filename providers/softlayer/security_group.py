@@ -1,7 +1,5 @@
 """The SecurityGroup resource: a group with exactly the rules that are asked for."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, Any
 

@@ -1,7 +1,5 @@
 """The security groups on a guest's two interfaces, changed while it runs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

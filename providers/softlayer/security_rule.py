@@ -1,7 +1,5 @@
 """One rule of a security group: as it is declared, as the API takes it, and as the API shows it."""
 
-from __future__ import annotations
-
 import ipaddress
 from collections.abc import Mapping
 from typing import Any, Literal, Self

@@ -1,7 +1,5 @@
 """The SshKey resource: the stack's own public key in the account."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 import hashlib

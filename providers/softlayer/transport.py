@@ -1,7 +1,5 @@
 """The official client's connection: a request is sent once, to the account alone, and ends in time."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """A guest's ssh host key: made here, sent with the order as cloud-init data, so that the first connection is already checked."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import yaml

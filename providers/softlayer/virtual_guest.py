@@ -1,7 +1,5 @@
 """The VirtualGuest resource: adopted or ordered once, ready when it is returned, not billed any more when it is deleted."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

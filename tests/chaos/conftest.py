@@ -1,7 +1,5 @@
 """One seeded sample of everything that `make chaos` plays, for all tests of this folder."""
 
-from __future__ import annotations
-
 import pytest
 
 from tools.chaos.campaign import Played, played

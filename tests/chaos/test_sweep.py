@@ -1,7 +1,5 @@
 """Commands killed at every call and while faults are injected: a seeded sample of what `make chaos` plays in full."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import pytest

@@ -1,7 +1,5 @@
 """The project as a person has it, with the paid part of its program alone: guests without the steps over ssh."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Hostile stack files through the real commands: refused with the key's path, no traceback, and nothing of them runs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

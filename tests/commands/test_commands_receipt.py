@@ -1,7 +1,5 @@
 """`fab receipt` against the emulated account: what is billed under the stack's mark, with no state of Pulumi at all."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

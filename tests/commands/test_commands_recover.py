@@ -1,7 +1,5 @@
 """What `make up` finds at risk, `fab recover` and `make down` after a crash, with the real engine and an account without machines."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

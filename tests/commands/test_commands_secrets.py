@@ -1,7 +1,5 @@
 """Canaries for every key: after an up, a failing up and a destroy at the highest log level none is found where it need not be."""
 
-from __future__ import annotations
-
 import base64
 import json
 import os

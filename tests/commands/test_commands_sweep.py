@@ -1,7 +1,5 @@
 """`fab sweep` against the emulated account: what bears a mark and belongs to no living stack, and never a stranger's."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

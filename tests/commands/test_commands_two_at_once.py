@@ -1,7 +1,5 @@
 """The same stack name from two clones: one home waits for itself and names the holder, two homes never meet."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """The commands of set-up with the real engine, in a home of their own, without an account, an emulator or a network."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

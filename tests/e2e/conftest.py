@@ -1,7 +1,5 @@
 """Tests with real machines: they need root, Docker and the machine image, and say in one line when they cannot run."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Ctrl-C as a person presses it: to all that the terminal has in front, at a moment that shows on the screen or in a machine."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

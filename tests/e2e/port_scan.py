@@ -1,7 +1,5 @@
 """What a stranger finds who knocks at an address."""
 
-from __future__ import annotations
-
 import select
 import socket
 import time

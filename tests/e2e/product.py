@@ -1,7 +1,5 @@
 """The product as a person has it: a copy of the project, a home and an account of its own, and the two commands."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Two machines of containers, brought up step by step; the tests of the steps and of what can happen to a run share them."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """The programs of the gallery, one after the other on one rented cluster: each loses a rank by kill -9 and comes to its end."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

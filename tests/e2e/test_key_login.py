@@ -1,7 +1,5 @@
 """A machine arrives as SoftLayer delivers it, with root's password, and takes keys only after the first step."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Containers that play guests: what a customer sees on them, what their rules let pass, and what is left of them."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import socket

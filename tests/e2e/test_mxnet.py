@@ -1,7 +1,5 @@
 """MXNet's parameter server on two emulated machines: it trains, loses a server, goes on, is stopped everywhere and reported."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A program of one's own on the emulated account: it trains, loses a rank, goes on, comes home and is reported."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

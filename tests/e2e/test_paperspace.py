@@ -1,7 +1,5 @@
 """A cluster at the emulated Paperspace: a killed up, a drive that hangs, a lost machine, a kept drive, and nothing else left to pay."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

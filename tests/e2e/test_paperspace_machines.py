@@ -3,8 +3,6 @@
 Their images are no part of `make images`; `make test` builds them, and so does `python -m microcluster.setup.images ml-in-a-box drive`.
 """
 
-from __future__ import annotations
-
 import json
 import shlex
 import subprocess

@@ -3,8 +3,6 @@
 The image is no part of `make images`; `make test` builds it, and so does `python -m microcluster.setup.images queue`.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

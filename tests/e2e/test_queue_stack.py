@@ -1,7 +1,5 @@
 """`make up STACK=mxnet-local`: the emulated site, a killed `up` whose job is found again, a training, a fetched model, node hours."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Iterator

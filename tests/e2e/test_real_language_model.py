@@ -1,7 +1,5 @@
 """Texar itself in the training image, on two ranks: where its source can be had, as TEXAR_SOURCE or from its repository."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """OpenSeq2Seq itself in the training image, on two ranks: where its source can be had, as OPENSEQ2SEQ_SOURCE or from its repository."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """The remote steps on machines of containers: repeated steps change nothing, and what must be refused is refused untouched."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

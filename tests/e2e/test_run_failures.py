@@ -1,7 +1,5 @@
 """What can happen to a run, once each on real machines. The tests share one run: each start goes on from what the last one left."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import json

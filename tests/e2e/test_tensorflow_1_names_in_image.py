@@ -1,7 +1,5 @@
 """The names that OpenSeq2Seq and Texar lack on TensorFlow 2, in the training image: TensorFlow and Horovod are there, their sources need not be."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import docker

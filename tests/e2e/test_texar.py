@@ -1,7 +1,5 @@
 """The language model on the emulated account: it trains on two machines, loses a rank, goes on, is stopped and is reported."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

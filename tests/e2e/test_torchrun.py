@@ -1,7 +1,5 @@
 """PyTorch over torchrun on the emulated SoftLayer account: account and kind know nothing of each other, and all else is as ever."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import subprocess

@@ -1,7 +1,5 @@
 """The training image as it is: the stand-in trainer under mpirun on its own corpus, in one container of two ranks."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

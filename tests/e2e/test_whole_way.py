@@ -1,7 +1,5 @@
 """From `make up` to `make down` as a newcomer goes it. The tests share one cluster and build on each other, in this order."""
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import json

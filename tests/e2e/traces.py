@@ -1,7 +1,5 @@
 """What the tests look at of a product: its account's containers, its machines' processes, its run's files."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """An emulated account on a free loopback port, for the tests that go over the wire."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """``python -m emulator`` in this process; what it starts in the background is a process of its own."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 from dataclasses import dataclass

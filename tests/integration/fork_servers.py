@@ -1,7 +1,5 @@
 """Fork servers of a test process: a program is imported once, and starts in ten milliseconds instead of a second."""
 
-from __future__ import annotations
-
 from functools import cache
 
 from tools.chaos.zygote import PROVIDER, Zygote

@@ -1,7 +1,5 @@
 """A wire between a client and the account that loses the answers of chosen calls after they were carried out."""
 
-from __future__ import annotations
-
 import threading
 import urllib.request
 import xmlrpc.client

@@ -1,7 +1,5 @@
 """The vendor's own client, unmodified: its managers over both protocols, and its command line in this process over the same wire."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """An emulated Paperspace account on a free loopback port."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import requests

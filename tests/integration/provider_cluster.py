@@ -1,7 +1,5 @@
 """A small cluster as the program would declare it, and the account as a person with the official client sees it."""
 
-from __future__ import annotations
-
 import contextlib
 import threading
 import time

@@ -1,7 +1,5 @@
 """A provider process, started and asked as the engine does it."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from pathlib import Path

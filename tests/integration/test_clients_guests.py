@@ -1,7 +1,5 @@
 """The official client orders, lists, shows, changes and cancels guests of the emulated account."""
 
-from __future__ import annotations
-
 import pytest
 import SoftLayer
 

@@ -1,7 +1,5 @@
 """The official client reads the emulated account's money: orders, billing items, invoices, cancellations, the summary."""
 
-from __future__ import annotations
-
 import json
 from decimal import Decimal
 from typing import Any

@@ -1,7 +1,5 @@
 """The official client's keys, security groups, VLANs, subnets and images in the emulated account."""
 
-from __future__ import annotations
-
 import pytest
 import SoftLayer
 

@@ -1,7 +1,5 @@
 """The emulated account through the official client, over XML-RPC and over REST."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """The emulator's own commands: start, stop, status, reset, and what they say when something is in the way."""
 
-from __future__ import annotations
-
 import json
 import os
 import socket

@@ -1,7 +1,5 @@
 """VLANs and images of the emulated account through the official client, unmodified."""
 
-from __future__ import annotations
-
 import pytest
 import SoftLayer
 

@@ -1,7 +1,5 @@
 """Injected faults over the wire, as the official client gets them."""
 
-from __future__ import annotations
-
 import json
 import time
 import urllib.error

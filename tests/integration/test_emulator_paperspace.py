@@ -1,7 +1,5 @@
 """The emulated Paperspace account over the wire: answers that get lost, streams that break, lists that lag, and the commands."""
 
-from __future__ import annotations
-
 import json
 import os
 import stat

@@ -1,7 +1,5 @@
 """Both protocols over the wire, as the Python client, the Go client and careless programs use them."""
 
-from __future__ import annotations
-
 import base64
 import http.client
 import json

@@ -4,8 +4,6 @@ The client needs modules from the internet's Deno registry and has no package, s
 tests/unit/test_emulator_paperspace_client.py sends what the client sends.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

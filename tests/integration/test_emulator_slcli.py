@@ -1,7 +1,5 @@
 """The vendor's own command line as a process of its own; the rest of its commands run in test_clients_*."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

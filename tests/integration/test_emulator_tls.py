@@ -1,7 +1,5 @@
 """The account over https: who may trust it, and what is left when its stream breaks after a call was carried out."""
 
-from __future__ import annotations
-
 import json
 import os
 import threading

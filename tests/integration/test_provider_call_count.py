@@ -1,7 +1,5 @@
 """How many calls a machine costs, whatever the size of the cluster."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

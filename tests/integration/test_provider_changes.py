@@ -1,7 +1,5 @@
 """What changes in place, what drift shows, and what may be imported."""
 
-from __future__ import annotations
-
 import pytest
 
 from providers.rental import owner_mark as marks

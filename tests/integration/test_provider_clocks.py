@@ -1,7 +1,5 @@
 """Clocks that are set, computers that sleep and start anew: one machine each, whatever the laptop's clocks say."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import signal

@@ -1,7 +1,5 @@
 """Things that vanish behind our back: before an operation, during it, and after it; and orders that wait for a person."""
 
-from __future__ import annotations
-
 import threading
 import time
 import urllib.request

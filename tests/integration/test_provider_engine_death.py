@@ -1,7 +1,5 @@
 """An engine that dies in the middle: nothing more is ordered, and what was ordered is written down."""
 
-from __future__ import annotations
-
 import os
 import select
 import signal

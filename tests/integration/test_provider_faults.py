@@ -1,7 +1,5 @@
 """Lost answers, other protocols and images: an order is never sent twice, a cancellation always arrives."""
 
-from __future__ import annotations
-
 import re
 import time
 

@@ -1,7 +1,5 @@
 """Other people's things in the same account: seen, and never adopted, changed or cancelled."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The provider against an account: order once, adopt, finish, cancel, prove."""
 
-from __future__ import annotations
-
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """Lists of more than one page, read from an account in which rows go while they are read."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest

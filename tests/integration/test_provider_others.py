@@ -1,7 +1,5 @@
 """Volumes and VLANs with our mark, which no stack declares: reported, never cancelled, and a person's command ends them."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.integration.official import Slcli

@@ -1,7 +1,5 @@
 """The provider's protocol, without an account: start, previews, refusals, Cancel, and an engine that dies."""
 
-from __future__ import annotations
-
 import time
 
 import grpc

@@ -1,7 +1,5 @@
 """A user who may order and does not see what was ordered: nothing is ordered twice, and nothing is called gone."""
 
-from __future__ import annotations
-
 import time
 import xmlrpc.client
 

@@ -1,7 +1,5 @@
 """A second computer with the same folder of keys, or a journal that is lost: one machine each."""
 
-from __future__ import annotations
-
 import contextlib
 import shutil
 import threading

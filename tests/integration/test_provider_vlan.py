@@ -1,7 +1,5 @@
 """Guests in a private VLAN that the stack file names."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Whose a guest is, read from the guest itself: an id in a state, or a mark alone, proves nothing."""
 
-from __future__ import annotations
-
 import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ed25519

@@ -1,7 +1,5 @@
 """Waiting for what the emulated account's clock brings about."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """A server on a real socket that reads every request to its end, counts it, and then does what a test wants."""
 
-from __future__ import annotations
-
 import socket
 import ssl
 import struct

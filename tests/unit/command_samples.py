@@ -1,7 +1,5 @@
 """A stack, its bill and a running job, as the tests of the verbs see them."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 
 from fake_machine import FACTS

@@ -3,8 +3,6 @@
 The facts are observed behaviour of ``run.py`` and its loader: many mistakes end a run early with exit code 0, or never.
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Which Python runs the programs of the machines, and where the training image's own code is, which no package installs."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """An emulated account without a wire, whose clock goes by calls."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

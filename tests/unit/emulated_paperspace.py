@@ -1,7 +1,5 @@
 """An emulated Paperspace account without a wire, whose clock goes by calls; every call is held against the vendor's description."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """An account on this machine that answers every call in one wrong way."""
 
-from __future__ import annotations
-
 import threading
 import xmlrpc.client
 from collections.abc import Iterator

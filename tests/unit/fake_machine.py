@@ -1,7 +1,5 @@
 """A machine in memory behind the interface of Host: files, disks, mounts, Docker and its containers."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -48,7 +46,7 @@ class FakeMachine(Host):
     changes: list[str] = field(default_factory=list)
     labels: dict[str, str] = field(default_factory=dict)
     facts: cluster_facts.Host = FACTS
-    network: dict[str, FakeMachine] = field(default_factory=dict)
+    network: "dict[str, FakeMachine]" = field(default_factory=dict)
     build_ends: tuple[int, str] = (0, "Successfully built")
     way_ends: int = 0
     chain_ends: str = ""
@@ -113,7 +111,7 @@ class FakeMachine(Host):
         self.changes.append(f"pull {words[5]}")
         return ""
 
-    def _hand_over(self, image: str, target: FakeMachine):
+    def _hand_over(self, image: str, target: "FakeMachine"):
         if self.way_ends == 255:
             return 255, "connect to host port 22: Connection timed out"
         door = target.files.pop("/root/.ssh/authorized_keys2", "")

@@ -1,7 +1,5 @@
 """The vendor's description of the Paperspace API (paperspace_contract.txt), and whether a call and its answer keep to it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

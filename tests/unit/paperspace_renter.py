@@ -1,7 +1,5 @@
 """A stack that rents from an emulated Paperspace account over a real socket, with the provider in this process."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """A queue's commands as scripts on the path: its jobs are lines of a file, `NUMBER NAME STATE QUEUE [USER]`, which a test may write."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Somebody who rents things of every kind in an emulated account, and ends them or not."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

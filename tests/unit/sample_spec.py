@@ -1,7 +1,5 @@
 """A run's specification in which every program is harmless."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

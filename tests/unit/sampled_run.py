@@ -1,7 +1,5 @@
 """The events of a run on two machines as its supervisor writes them: steps, evaluations, copies, and samples of the cards."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A relay between a client and a server on loopback that can go silent, as a NAT does that forgets a connection."""
 
-from __future__ import annotations
-
 import contextlib
 import socket
 import threading

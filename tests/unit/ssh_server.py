@@ -1,7 +1,5 @@
 """An ssh server on loopback that runs what it is told in a shell of this computer, for tests of Host."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import socket

@@ -1,7 +1,5 @@
 """A publisher of archives on the loopback, with every bad habit that a test asks for."""
 
-from __future__ import annotations
-
 import re
 import threading
 from collections.abc import Iterator

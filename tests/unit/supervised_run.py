@@ -1,7 +1,5 @@
 """A run on this computer under a real supervisor; `docker exec` is a script that runs its command here."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The registry of accounts, and that nothing outside it asks in which account a stack is rented."""
 
-from __future__ import annotations
-
 import re
 from importlib import import_module
 from pathlib import Path

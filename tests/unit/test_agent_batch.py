@@ -1,7 +1,5 @@
 """A run before a queue, on the login host and in the queue's job."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

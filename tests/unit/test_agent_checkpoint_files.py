@@ -1,7 +1,5 @@
 """Checkpoints of a program of the user's own: the files and folders that a pattern names."""
 
-from __future__ import annotations
-
 import json
 import os
 import pickle

@@ -1,7 +1,5 @@
 """A checkpoint of which two nodes write parts on disks of their own; ssh is a script that goes to the other folder."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

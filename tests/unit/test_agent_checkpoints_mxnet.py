@@ -1,7 +1,5 @@
 """MXNet's checkpoints on a disk: whole ones, torn ones, and those of several workers."""
 
-from __future__ import annotations
-
 import struct
 from pathlib import Path
 

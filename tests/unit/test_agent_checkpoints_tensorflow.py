@@ -1,7 +1,5 @@
 """Which checkpoint a run goes on from, on files as TensorFlow writes them."""
 
-from __future__ import annotations
-
 import struct
 
 import pytest

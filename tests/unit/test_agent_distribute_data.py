@@ -1,7 +1,5 @@
 """Data that go from machine to machine, with a folder for each machine; ssh is a script that goes to another folder."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """How the supervisor has a run's data: its own, those of another machine, or made anew in a container of its own."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

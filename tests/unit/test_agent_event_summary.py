@@ -1,7 +1,5 @@
 """The summary of a run's events: its size has a limit, and what the run's state follows from is never left out."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """What is wrong with a run, decided from what it says and shows."""
 
-from __future__ import annotations
-
 import pytest
 
 from agent.health_rules import HealthRules, ending

@@ -1,7 +1,5 @@
 """A preparation in which nothing moves is ended."""
 
-from __future__ import annotations
-
 import pytest
 from supervised_run import end_run, hurry, start, wait_for_end, write_job
 

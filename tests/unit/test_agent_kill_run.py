@@ -1,7 +1,5 @@
 """What ends a run on one machine: real processes of this computer."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

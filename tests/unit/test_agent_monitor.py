@@ -1,7 +1,5 @@
 """A run under its monitor, as real processes; what goes wrong ends it with a cause and the lines that matter."""
 
-from __future__ import annotations
-
 import json
 import threading
 import time

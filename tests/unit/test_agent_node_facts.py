@@ -1,7 +1,5 @@
 """What a machine says of itself, with an nvidia-smi of ours."""
 
-from __future__ import annotations
-
 import json
 import os
 import resource

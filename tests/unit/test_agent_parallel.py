@@ -1,7 +1,5 @@
 """The same for several things at the same time."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest

@@ -1,7 +1,5 @@
 """The files of a run's folder arrive in one go."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

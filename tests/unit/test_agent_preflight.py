@@ -1,7 +1,5 @@
 """The preflight: what was found, compared with what was ordered, and who is named."""
 
-from __future__ import annotations
-
 import json
 import socket
 import subprocess

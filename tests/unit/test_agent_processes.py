@@ -1,7 +1,5 @@
 """The processes of a run as real ones; ssh is a script that runs its words here."""
 
-from __future__ import annotations
-
 import json
 import sys
 import time

@@ -1,7 +1,5 @@
 """One rank in its wrapper, as real processes: mpirun sees the same end, and the machine keeps a word of it."""
 
-from __future__ import annotations
-
 import json
 import os
 import select

@@ -1,7 +1,5 @@
 """The port where the processes of all nodes meet: reached by every node before anything is started, or named."""
 
-from __future__ import annotations
-
 import socket
 import sys
 

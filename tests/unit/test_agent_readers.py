@@ -1,7 +1,5 @@
 """What a program of the user's own prints, as events."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """The log of MXNet's workers, line by line, in the words of 1.1 and of 1.9."""
 
-from __future__ import annotations
-
 import pytest
 
 from agent.readers.mxnet import Reader

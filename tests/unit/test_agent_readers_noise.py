@@ -1,7 +1,5 @@
 """The parser of the training log in bad company: ranks that merge, noise of NCCL, anything that a stream may carry."""
 
-from __future__ import annotations
-
 import json
 
 from hypothesis import given

@@ -1,7 +1,5 @@
 """The parser of the training log, on the lines as OpenSeq2Seq prints them."""
 
-from __future__ import annotations
-
 import pytest
 
 from agent.readers.openseq2seq import Reader

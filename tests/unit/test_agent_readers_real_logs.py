@@ -4,8 +4,6 @@
 ``best`` goes on for three steps after a best model of 300. When it saves one, OpenSeq2Seq prints nothing (utils/hooks.py).
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

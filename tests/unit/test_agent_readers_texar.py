@@ -1,7 +1,5 @@
 """The log of Texar's distributed language model, as mpirun passes it on."""
 
-from __future__ import annotations
-
 import math
 
 from agent.readers.texar import Reader

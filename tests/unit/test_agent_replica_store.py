@@ -1,7 +1,5 @@
 """The copy of a run on another machine, with two folders for two machines; ssh is a script that goes to the other folder."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

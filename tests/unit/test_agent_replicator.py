@@ -1,7 +1,5 @@
 """Checkpoints are copied to another machine while a run trains; real processes of this computer."""
 
-from __future__ import annotations
-
 import time
 
 from supervised_run import events_of, hold, hurry, shell_wait, start, wait_for_end, write_job

@@ -1,7 +1,5 @@
 """What a run goes on from, in a folder as on the launcher."""
 
-from __future__ import annotations
-
 import json
 import os
 import struct

@@ -1,7 +1,5 @@
 """What who looks at a run is told while a clock is set or the run ends: nothing wrong."""
 
-from __future__ import annotations
-
 import json
 import time
 

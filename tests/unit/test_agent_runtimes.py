@@ -1,7 +1,5 @@
 """How a run's commands start on its nodes: in the container, or on the machine in an environment of its own."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

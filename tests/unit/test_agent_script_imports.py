@@ -1,7 +1,5 @@
 """What a script imports is tried before the training; only what cannot be imported counts."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

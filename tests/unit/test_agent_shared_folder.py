@@ -1,7 +1,5 @@
 """A drive that every node mounts and that does not answer: told within a limit, named as the cause, and never taken for an empty one."""
 
-from __future__ import annotations
-
 import json
 import os
 

@@ -1,7 +1,5 @@
 """The whole staging of a data set on tiny archives of the real layout; the tool that knows sentence pieces is a stand-in."""
 
-from __future__ import annotations
-
 import copy
 import hashlib
 import json

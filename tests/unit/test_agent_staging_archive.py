@@ -1,7 +1,5 @@
 """Taking files out of tars that were made to do harm."""
 
-from __future__ import annotations
-
 import io
 import tarfile
 

@@ -1,7 +1,5 @@
 """Fetching archives from a publisher on the loopback that breaks off, lies and sends elsewhere."""
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import json

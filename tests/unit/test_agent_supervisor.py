@@ -1,7 +1,5 @@
 """The supervisor carries a run through its phases; real processes of this computer."""
 
-from __future__ import annotations
-
 import ast
 import fcntl
 import json

@@ -1,7 +1,5 @@
 """Raw texts into pairs, by the rules of Moses' script and of sacreBLEU."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

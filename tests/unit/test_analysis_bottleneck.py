@@ -1,7 +1,5 @@
 """Whether a run waited for its network: what is measured, what is derived, and what is only expected, kept apart."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

@@ -1,7 +1,5 @@
 """Runs beside each other: their table, and whether more machines paid."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The step of each evaluation, which the log itself does not say."""
 
-from __future__ import annotations
-
 from microcluster.analysis.evaluations import evaluations
 from microcluster.jobs.openseq2seq import KIND
 

@@ -1,7 +1,5 @@
 """Malformed lines in a run's records are left out and counted; nothing that reads them fails."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

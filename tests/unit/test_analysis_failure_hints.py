@@ -1,7 +1,5 @@
 """What a person is told to do next, for every cause."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

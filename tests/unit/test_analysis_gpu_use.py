@@ -1,7 +1,5 @@
 """How busy the GPUs were, step by step."""
 
-from __future__ import annotations
-
 from sampled_run import SampledRun
 
 from microcluster.analysis import gpu_use

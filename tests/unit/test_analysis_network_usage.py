@@ -1,7 +1,5 @@
 """What the cards carried for each step, told from their counters and from the times of the log's lines."""
 
-from __future__ import annotations
-
 import pytest
 from sampled_run import SampledRun
 

@@ -1,7 +1,5 @@
 """The questions that are asked of every run, answered from its events alone."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import pytest

@@ -1,7 +1,5 @@
 """Judging a run: exit code 0 alone proves nothing."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

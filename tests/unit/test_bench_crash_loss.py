@@ -1,7 +1,5 @@
 """The virtual crashes of the benchmark, where their cost is known."""
 
-from __future__ import annotations
-
 import statistics
 
 import pytest

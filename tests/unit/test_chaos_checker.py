@@ -1,7 +1,5 @@
 """The checker finds what it is there to find."""
 
-from __future__ import annotations
-
 import pytest
 
 from tools.chaos.checker import Expected, judge, wrong_receipts

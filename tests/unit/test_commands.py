@@ -1,7 +1,5 @@
 """The operator's verbs: one sentence instead of a traceback, exit codes, and what reaches a machine."""
 
-from __future__ import annotations
-
 import dataclasses
 import io
 import json

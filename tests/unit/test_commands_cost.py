@@ -1,7 +1,5 @@
 """What a living stack costs, and where that is read."""
 
-from __future__ import annotations
-
 import dataclasses
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal

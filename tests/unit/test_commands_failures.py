@@ -1,7 +1,5 @@
 """Every verb ends with a sentence and an exit code, however the account fails and whatever nobody foresaw."""
 
-from __future__ import annotations
-
 import dataclasses
 import io
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What of a run is fetched already, by the list that the last fetch has left."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Following a log: nothing is lost and nothing comes twice, whatever happens to the connection."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

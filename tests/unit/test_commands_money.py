@@ -1,7 +1,5 @@
 """What receipt and sweep decide: where the last rental begins, what differs from the state, what belongs to nobody."""
 
-from __future__ import annotations
-
 import dataclasses
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal

@@ -1,7 +1,5 @@
 """What a machine, a log or an account says reaches the terminal as plain text in every verb that shows it."""
 
-from __future__ import annotations
-
 import dataclasses
 import io
 from datetime import UTC, datetime

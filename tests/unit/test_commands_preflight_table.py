@@ -1,7 +1,5 @@
 """The preflight for a person: one line when all is well, and never a row hidden that warns or stops."""
 
-from __future__ import annotations
-
 import pytest
 from command_samples import CLUSTER, COST, RUNNING
 

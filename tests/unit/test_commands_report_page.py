@@ -1,7 +1,5 @@
 """The page of a run opens from a file with no network, and shows what it was given and nothing else as markup."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

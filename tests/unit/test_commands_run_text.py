@@ -1,7 +1,5 @@
 """A run in words: headlines, the report's rows, and the contract of `fab status --json`."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 

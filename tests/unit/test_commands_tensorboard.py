@@ -1,7 +1,5 @@
 """TensorBoard answers on the loopback alone, is reached through one tunnel, and lives no longer than it."""
 
-from __future__ import annotations
-
 import ast
 import socket
 import subprocess

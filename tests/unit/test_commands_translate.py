@@ -1,7 +1,5 @@
 """Translating: which model, what goes in, and that as many sentences come out."""
 
-from __future__ import annotations
-
 import ast
 import json
 import os

@@ -1,7 +1,5 @@
 """What watching shows: a lost connection, alarms, the end, and few lines where nobody looks on."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 

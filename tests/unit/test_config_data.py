@@ -1,7 +1,5 @@
 """``job.data``: finished data of an address or of this computer, and what is refused with its path before anything is ordered."""
 
-from __future__ import annotations
-
 import hashlib
 import tarfile
 

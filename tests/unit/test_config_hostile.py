@@ -1,7 +1,5 @@
 """Stack files that are malformed or malicious: each is refused with the key's path, in one sentence, and nothing of it runs."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

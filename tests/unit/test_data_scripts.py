@@ -1,7 +1,5 @@
 """The script that compares data and brings them from another host; hosts are folders of this computer, ssh runs its words here."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 

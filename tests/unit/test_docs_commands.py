@@ -1,7 +1,5 @@
 """Every command on a page for people exists with its options and has a row on the page of commands."""
 
-from __future__ import annotations
-
 import argparse
 import re
 import shlex

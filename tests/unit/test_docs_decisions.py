@@ -1,7 +1,5 @@
 """Every decision has a reason, and the list of them is that of their pages."""
 
-from __future__ import annotations
-
 import re
 
 from tools import decisions_page

@@ -1,7 +1,5 @@
 """The pages for people: short lines, links that lead somewhere, tables and figures that the code agrees with."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from pathlib import Path

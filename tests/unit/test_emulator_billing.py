@@ -1,7 +1,5 @@
 """What the emulated account charges."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from decimal import Decimal
 

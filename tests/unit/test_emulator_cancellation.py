@@ -1,7 +1,5 @@
 """How billing items end: at once, on the anniversary, never twice."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

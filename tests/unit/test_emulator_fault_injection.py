@@ -1,7 +1,5 @@
 """What goes wrong with a call is decided by the seed alone, and what went wrong is known afterwards."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 

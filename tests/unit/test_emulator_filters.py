@@ -1,7 +1,5 @@
 """Object filters: which objects a list call returns."""
 
-from __future__ import annotations
-
 import pytest
 
 from emulator.softlayer.filters import select

@@ -1,7 +1,5 @@
 """What the emulator writes down about itself, and the memory behind it."""
 
-from __future__ import annotations
-
 import sqlite3
 
 import pytest

@@ -1,7 +1,5 @@
 """What the invoices of the emulated account hold, and that they add up to its bill."""
 
-from __future__ import annotations
-
 import itertools
 from collections import Counter
 from dataclasses import dataclass

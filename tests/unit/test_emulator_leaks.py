@@ -1,7 +1,5 @@
 """Every way to leave something billed shows in the account's list of billing items: open, or with an end that lies ahead."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime

@@ -1,7 +1,5 @@
 """How the machines follow the account: booted, restricted, restarted and removed in the background."""
 
-from __future__ import annotations
-
 import logging
 import threading
 import time

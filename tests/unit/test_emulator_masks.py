@@ -1,7 +1,5 @@
 """Object masks: what a caller gets to see."""
 
-from __future__ import annotations
-
 import pytest
 
 from emulator.softlayer.faults import Fault

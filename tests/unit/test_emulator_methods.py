@@ -1,7 +1,5 @@
 """The list of emulated methods is what the code has."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

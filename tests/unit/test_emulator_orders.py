@@ -1,7 +1,5 @@
 """What becomes of an accepted order: built with a gap, held for a person, stuck, forgotten, changed late."""
 
-from __future__ import annotations
-
 import pytest
 
 from emulator.softlayer import approval

@@ -1,7 +1,5 @@
 """The package index that machines see: this computer's own, and the hosts to which it links, and nothing else."""
 
-from __future__ import annotations
-
 import base64
 import socket
 import subprocess

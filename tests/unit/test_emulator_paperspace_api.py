@@ -1,7 +1,5 @@
 """The emulated Paperspace API accepts and shows what the vendor describes, and refuses everything else in the vendor's shape."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

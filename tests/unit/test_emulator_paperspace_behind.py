@@ -1,7 +1,5 @@
 """What runs behind an emulated Paperspace account: machines with the user's keys and script, and file servers for the drives."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -8,8 +8,6 @@ Source: Paperspace/cli, commit c7bdd42 (8 February 2026), api/client.ts, api/*.t
 - a refusal may have code, message and issues with messages, and nothing else; the code has to be one that it knows.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Machines of the emulated Paperspace account: states, events, addresses and bills as the account's clock goes on."""
 
-from __future__ import annotations
-
 import json
 from decimal import Decimal
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Where the emulator listens."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 

@@ -1,7 +1,5 @@
 """The machines of an emulated site with a queue."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from emulator.pbs.account import Account, Records

@@ -1,7 +1,5 @@
 """A user with few rights: what may not be seen is not found, and what may not be done is denied."""
 
-from __future__ import annotations
-
 import pytest
 
 from emulator.softlayer import users

@@ -1,7 +1,5 @@
 """The two protocols: calls as clients really send them, and answers as they read them."""
 
-from __future__ import annotations
-
 import json
 import xmlrpc.client
 

@@ -1,7 +1,5 @@
 """The image's Dockerfile, its name, who hands it to whom, and what is told of a build that failed."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """The registry of job kinds, and that nothing outside it knows what is trained."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from dataclasses import fields, replace

@@ -1,7 +1,5 @@
 """The kind for MXNet: scheduler, servers and workers on their nodes, and the arguments of the image-classification example."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The rendered configuration is judged before it travels: each trap of OpenSeq2Seq is named with its reason."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

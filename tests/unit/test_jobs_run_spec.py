@@ -1,7 +1,5 @@
 """The plan of a run: cluster, rendered configuration, run id, argv, and the quoting of templates."""
 
-from __future__ import annotations
-
 import ast
 import dataclasses
 import json

@@ -1,7 +1,5 @@
 """The kind for Texar's distributed language model: its configuration, its batch, its texts, and that only ours has checkpoints."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

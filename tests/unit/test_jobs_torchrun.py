@@ -1,7 +1,5 @@
 """The kind for PyTorch: one agent of torchrun on each node, in a container or on the machine, and Weights & Biases beside it."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from dataclasses import replace

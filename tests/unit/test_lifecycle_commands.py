@@ -1,7 +1,5 @@
 """The verbs of Fabric as make runs them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What stands in the way of the account on this machine is told before anything is built or ordered."""
 
-from __future__ import annotations
-
 import os
 import socket
 import subprocess

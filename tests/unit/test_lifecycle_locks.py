@@ -1,7 +1,5 @@
 """The locks that a pulumi leaves beside its state."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

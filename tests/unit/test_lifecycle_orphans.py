@@ -1,7 +1,5 @@
 """What a killed pulumi leaves: told by its command line, its backend and the engine that no longer stands behind it."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Which of Pulumi's lines a person gets to see, and in which words."""
 
-from __future__ import annotations
-
 import pytest
 
 from microcluster.lifecycle.commands import View

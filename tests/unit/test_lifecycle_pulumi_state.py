@@ -1,7 +1,5 @@
 """Pulumi's state file as it may lie there after a crash: whole, cut off, empty, gone; and what stands in for it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

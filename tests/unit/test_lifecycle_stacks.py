@@ -1,7 +1,5 @@
 """What set-up knows of stacks: their names, their emulator, who works on them and what they hold."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

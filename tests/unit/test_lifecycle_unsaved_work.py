@@ -1,7 +1,5 @@
 """Machines do not go while a run lies only on them, unless a person says so."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Which way a machine takes to writable control groups, by what its host mounts: version 1 or version 2."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Security groups become the packet filter that the words of the rules promise."""
 
-from __future__ import annotations
-
 from emulator.machines.firewall import firewall_text
 from emulator.machines.spec import Rule
 

@@ -1,7 +1,5 @@
 """Limits that NCCL's containers ask for: given where this host may give them, lowered to what it has where it may not."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import resource

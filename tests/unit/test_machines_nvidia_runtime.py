@@ -1,7 +1,5 @@
 """The machines' nvidia runtime brings the GPU tool into a container and becomes runc."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The stub of nvidia-smi answers in the words of the real tool."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os

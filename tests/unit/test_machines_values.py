@@ -1,7 +1,5 @@
 """What the machines read and write as plain text."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil

@@ -1,7 +1,5 @@
 """The Makefile's own decisions: what `make down` needs and what it leaves alone."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """How the Paperspace provider calls: once, with its key to nobody else, and with nothing of what it is told believed."""
 
-from __future__ import annotations
-
 import json
 import socket
 import threading

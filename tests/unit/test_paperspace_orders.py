@@ -1,7 +1,5 @@
 """What the Paperspace provider orders, adopts, refuses and removes, over a socket and against an emulated account."""
 
-from __future__ import annotations
-
 import json
 import time
 from pathlib import Path

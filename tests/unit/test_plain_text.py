@@ -1,7 +1,5 @@
 """Text from outside reaches a screen, a log or a page without control characters, and is never taken for markup."""
 
-from __future__ import annotations
-
 import ast
 import io
 import sys

@@ -1,7 +1,5 @@
 """What a run takes and costs, against runs that were published and against the shaped links of the pilot."""
 
-from __future__ import annotations
-
 import dataclasses
 from datetime import UTC, datetime
 from decimal import Decimal

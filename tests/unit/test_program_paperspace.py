@@ -1,7 +1,5 @@
 """What the program declares for a stack at Paperspace."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from typing import Any

@@ -1,7 +1,5 @@
 """Money, as the account shows it."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 

@@ -1,7 +1,5 @@
 """A guest on its way to ready: what is waited for, and what ends the wait."""
 
-from __future__ import annotations
-
 import threading
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """Calls: what is repeated, what never is, and what a message may show."""
 
-from __future__ import annotations
-
 import base64
 import html
 import json

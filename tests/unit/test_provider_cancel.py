@@ -1,7 +1,5 @@
 """A cancellation that the API refuses: waited for where work has to end first, told at once where nothing helps."""
 
-from __future__ import annotations
-
 import threading
 from types import SimpleNamespace
 

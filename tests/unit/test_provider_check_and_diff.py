@@ -1,7 +1,5 @@
 """What the provider refuses before it calls anybody, and what a change costs."""
 
-from __future__ import annotations
-
 import pytest
 
 from providers.grpc.properties import UNKNOWN, difference

@@ -1,7 +1,5 @@
 """Where the key comes from, and that no file of keys is ever quoted, whatever stands in it."""
 
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """What the account's record of a guest means."""
 
-from __future__ import annotations
-
 import pytest
 
 from providers.rental.waiting import Pending

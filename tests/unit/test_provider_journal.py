@@ -1,7 +1,5 @@
 """The journal: on the disk before the order, readable after any crash."""
 
-from __future__ import annotations
-
 import json
 import os
 import stat

@@ -1,7 +1,5 @@
 """The owner mark: what is ours, and what only looks like it."""
 
-from __future__ import annotations
-
 import pytest
 
 from providers.rental import owner_mark

@@ -1,7 +1,5 @@
 """Every mask and filter of the provider names only what SoftLayer's types have."""
 
-from __future__ import annotations
-
 import pytest
 
 from emulator.softlayer.filters import check as check_filter

@@ -1,7 +1,5 @@
 """Opening an account on this computer, where nobody may listen and a connection may break."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest

@@ -1,7 +1,5 @@
 """What stands in an order."""
 
-from __future__ import annotations
-
 import pytest
 
 from providers.rental.errors import ProviderError

@@ -1,7 +1,5 @@
 """The way of one guest's order: how many modules of the provider a reader has to open to follow it."""
 
-from __future__ import annotations
-
 import sys
 import threading
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Whole lists: whatever the account does between two pages, every row that stays is there once, or it is an error."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

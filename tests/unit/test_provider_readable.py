@@ -1,7 +1,5 @@
 """Answers with characters that no parser takes: what a person wrote into one name must not hide a list."""
 
-from __future__ import annotations
-
 import json
 import threading
 import xmlrpc.client

@@ -1,7 +1,5 @@
 """What the key's user has to be allowed before anything is ordered, and before an absence is believed."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

@@ -1,7 +1,5 @@
 """When nothing may be ordered any more."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest
@@ -98,7 +96,7 @@ class Broken:
     secrets = ("a-long-secret-key",)
 
     @property
-    def account(self) -> Broken:
+    def account(self) -> "Broken":
         return self
 
     def identity(self) -> Identity:

@@ -1,7 +1,5 @@
 """What it means that the account does not show a guest."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

@@ -1,7 +1,5 @@
 """What a call does on a real socket: how often it is sent, for how long it lasts, and whom it asks."""
 
-from __future__ import annotations
-
 import socket
 import ssl
 import threading

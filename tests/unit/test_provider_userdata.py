@@ -1,7 +1,5 @@
 """The host key on its way into the order and back."""
 
-from __future__ import annotations
-
 import pytest
 
 from providers.softlayer.userdata import cloud_config, make_host_key, public_part

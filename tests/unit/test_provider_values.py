@@ -1,7 +1,5 @@
 """Pulumi's wire values: numbers, nulls, unknowns, secrets."""
 
-from __future__ import annotations
-
 import pytest
 from google.protobuf import struct_pb2
 

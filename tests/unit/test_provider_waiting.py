@@ -1,7 +1,5 @@
 """The one wait."""
 
-from __future__ import annotations
-
 import threading
 import time
 

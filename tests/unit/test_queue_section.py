@@ -1,7 +1,5 @@
 """The `cluster` section before a site's queue: what can never run is refused before anybody is asked."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """The data disk: only an empty one is formatted, and a second run changes nothing."""
 
-from __future__ import annotations
-
 import pytest
 from fake_machine import GIB, Disk, FakeMachine
 

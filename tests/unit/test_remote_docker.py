@@ -1,7 +1,5 @@
 """Docker's storage and the training container on a machine in memory."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """What of a run is brought home, and that it arrives whole or not at all."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Driver, container runtime, time and packages: used where present, installed only where we know how."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import subprocess

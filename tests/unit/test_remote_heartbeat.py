@@ -1,7 +1,5 @@
 """A connection that goes silent is given up and named, whatever was running on it; quiet work on a living one goes on."""
 
-from __future__ import annotations
-
 import subprocess
 import threading
 

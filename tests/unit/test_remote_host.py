@@ -1,7 +1,5 @@
 """Host against an ssh server on loopback: pinned host keys, the stack's key only, quoting, files put at once."""
 
-from __future__ import annotations
-
 import subprocess
 import threading
 import time

@@ -1,7 +1,5 @@
 """The firewall of a machine whose vendor has none."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

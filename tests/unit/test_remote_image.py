@@ -1,7 +1,5 @@
 """The training image on machines in memory: one asks the registry and builds, the others get it from there."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from dataclasses import replace

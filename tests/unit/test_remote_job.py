@@ -1,7 +1,5 @@
 """Looking at a run over a connection that gets lost."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import os

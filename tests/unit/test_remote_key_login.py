@@ -1,7 +1,5 @@
 """Logins by key only: what is written into sshd's configuration, and what its own words prove."""
 
-from __future__ import annotations
-
 import pytest
 from fake_machine import FakeMachine
 

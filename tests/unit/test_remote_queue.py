@@ -1,7 +1,5 @@
 """Runs before a queue from this computer: the login host, the refusals by the live queue, the place in it, the node hours."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What a report reads on the launcher, with the programs that run there and a folder of this computer."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import shutil

@@ -1,7 +1,5 @@
 """The shared drive: how it is mounted, what of its password is seen, and how it is proved to be one drive."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

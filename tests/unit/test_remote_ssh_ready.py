@@ -1,7 +1,5 @@
 """The one wait, and doing the same on all hosts."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

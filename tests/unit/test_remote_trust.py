@@ -1,7 +1,5 @@
 """`fab trust` against an ssh server on loopback that shows another host key than the ordered one."""
 
-from __future__ import annotations
-
 import io
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Finished data of this computer on their way to the launcher, which is a folder here."""
 
-from __future__ import annotations
-
 import hashlib
 import subprocess
 

@@ -1,7 +1,5 @@
 """Docker and the packages beside it: what is installed when, and what is said when it cannot be."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Where the Pulumi engine comes from, and what is said when it can come from nowhere."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path

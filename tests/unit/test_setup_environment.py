@@ -1,7 +1,5 @@
 """The environment of every command: the same for a person who sourced env.sh and for what make runs."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import stat

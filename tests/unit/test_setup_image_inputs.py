@@ -1,7 +1,5 @@
 """What an image's hash and build context depend on."""
 
-from __future__ import annotations
-
 import io
 import tarfile
 

@@ -1,7 +1,5 @@
 """The ssh keys of a stack."""
 
-from __future__ import annotations
-
 import stat
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What is taken over from the building machine's own package settings."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Programs that set-up runs: their logs, their limits, and who gets a Ctrl-C."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -1,7 +1,5 @@
 """What a person sees while set-up works."""
 
-from __future__ import annotations
-
 import io
 
 import pytest

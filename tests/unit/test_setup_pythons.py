@@ -1,7 +1,5 @@
 """Unit tests run on every supported Python that is installed here."""
 
-from __future__ import annotations
-
 import sys
 import tomllib
 from pathlib import Path

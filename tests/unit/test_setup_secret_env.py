@@ -1,7 +1,5 @@
 """The account's variables do not reach what fab starts, nor can they be read of fab itself while it runs."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """OpenSeq2Seq's source: out of a git directory, a folder or the public repository, and what is said without one."""
 
-from __future__ import annotations
-
 import subprocess
 from dataclasses import replace
 

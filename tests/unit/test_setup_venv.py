@@ -1,7 +1,5 @@
 """The virtual environment: made once, made again only for a reason, never left half, and the old one stays until then."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from dataclasses import replace

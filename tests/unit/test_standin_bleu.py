@@ -1,7 +1,5 @@
 """BLEU as counts that ranks can add up."""
 
-from __future__ import annotations
-
 import pytest
 from standin.bleu import COUNTS, counts, score
 

@@ -1,7 +1,5 @@
 """The stand-in trainer's arguments, configuration file and checks."""
 
-from __future__ import annotations
-
 import copy
 
 import pytest

@@ -1,7 +1,5 @@
 """How translation catalogs become sentence pairs."""
 
-from __future__ import annotations
-
 import struct
 
 import pytest

@@ -1,7 +1,5 @@
 """The texts of our own language model: how they are made, and how the ranks share their rows."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy

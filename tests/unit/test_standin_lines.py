@@ -1,7 +1,5 @@
 """The stand-in trainer's log lines, learning rate, BLEU and beam search."""
 
-from __future__ import annotations
-
 import pytest
 from open_seq2seq.optimizers.lr_policies import transformer_policy
 from standin import lines

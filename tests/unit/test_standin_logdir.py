@@ -1,7 +1,5 @@
 """What the stand-in trainer makes of the state of its log folder, as upstream does."""
 
-from __future__ import annotations
-
 import pytest
 from standin.logdir import check_logdir, forgiven, latest_checkpoint
 

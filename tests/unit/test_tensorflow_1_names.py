@@ -1,7 +1,5 @@
 """The names that OpenSeq2Seq lacks on TensorFlow 2, as far as they need no TensorFlow; the rest is tested in the training image."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

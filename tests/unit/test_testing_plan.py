@@ -1,7 +1,5 @@
 """What `make test` chooses and says before it begins."""
 
-from __future__ import annotations
-
 import pytest
 
 from microcluster.home import Home

@@ -1,7 +1,5 @@
 """A whole checkpoint of a few bytes, as TensorFlow wrote it: three floats and a global step."""
 
-from __future__ import annotations
-
 import base64
 from pathlib import Path
 

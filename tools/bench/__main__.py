@@ -6,8 +6,6 @@
 `make up` runs twice, in a home of its own. The second one follows a `make down`, so everything but the machines is warm.
 """
 
-from __future__ import annotations
-
 import os
 import tempfile
 from pathlib import Path

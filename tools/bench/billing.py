@@ -1,7 +1,5 @@
 """A month of an account's life on its own clock: guests and volumes come and go, the bill is read daily, an invoice ends it."""
 
-from __future__ import annotations
-
 import tempfile
 import time
 from dataclasses import dataclass

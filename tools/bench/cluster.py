@@ -1,7 +1,5 @@
 """Machines of containers with ports of a chosen speed, in an account of their own, of which nothing is left afterwards."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import tempfile

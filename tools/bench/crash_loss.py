@@ -5,8 +5,6 @@ its real folder and decides what is copied when; only the clock, the bytes and t
 come at random moments. Lost is the time since the last moment of training from which a checkpoint is left.
 """
 
-from __future__ import annotations
-
 import random
 import statistics
 import sys

@@ -5,8 +5,6 @@ cores that encrypt for all machines. Each time stands beside what the same bytes
 showed a moment before; "host by host" is what the product does after a chain broke, and did before there was one.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Resident memory of processes, sampled."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -3,8 +3,6 @@
 Every figure is read from the run's own records, whose clock is this computer's.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable, Sequence

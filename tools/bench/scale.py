@@ -6,8 +6,6 @@
 The account's clock goes as fast as ours and its limit of 50 calls a second holds, so that the provider's own waits and pace count.
 """
 
-from __future__ import annotations
-
 import statistics
 import sys
 import tempfile

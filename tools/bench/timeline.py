@@ -1,7 +1,5 @@
 """What happened when in one `make up`: its stages, the account's provisioning and the first training step."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

@@ -6,8 +6,6 @@ Both train the small model of the local stack on its own data, without evaluatio
 same cores a moment apart.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Play the campaigns of one seed: `make chaos`, `make chaos SEED=7`, `make chaos SEED=7 CASE=12`."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from random import SystemRandom

@@ -1,7 +1,5 @@
 """One emulated account after the other, behind the wire, in this process; each over http or over https."""
 
-from __future__ import annotations
-
 import json
 import logging
 import shutil

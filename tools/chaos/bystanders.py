@@ -1,7 +1,5 @@
 """Somebody else's things in the account, with names like ours: a machine, a key and a group of another stack, and a stranger's machine."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from emulator.softlayer.calls import Call, Credentials

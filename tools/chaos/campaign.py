@@ -1,7 +1,5 @@
 """Plays many runs on several worker processes."""
 
-from __future__ import annotations
-
 import multiprocessing
 import time
 import traceback

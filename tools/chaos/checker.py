@@ -3,8 +3,6 @@
 It reads the account's own history and knows nothing of the provider: no line of code is shared with it.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable, Mapping
@@ -60,7 +58,7 @@ class Verdict:
         """All of them."""
         return self.orphans + self.duplicates + self.wrong_dollars + self.wrong_hours + self.prompts
 
-    def add(self, other: Verdict) -> None:
+    def add(self, other: "Verdict") -> None:
         """Take over another verdict's breaches, each once."""
         for mine, its in zip(vars(self).values(), vars(other).values(), strict=True):
             mine += [each for each in its if each not in mine]

@@ -1,7 +1,5 @@
 """The kill sweep through the real command line: one case for each call, recovered by `fab recover` and `make down`."""
 
-from __future__ import annotations
-
 import signal
 import tempfile
 import time

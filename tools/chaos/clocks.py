@@ -1,7 +1,5 @@
 """What happens to a computer's clocks between two commands, as the journal shows it: set, or begun anew with the computer."""
 
-from __future__ import annotations
-
 import enum
 import json
 from collections.abc import Callable

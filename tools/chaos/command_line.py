@@ -1,7 +1,5 @@
 """The product's own command line in a copy of the project, against an account of this process."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re
@@ -76,13 +74,13 @@ class Running:
         with contextlib.suppress(ProcessLookupError):
             self._process.send_signal(number)
 
-    def signal_tree(self, number: signal.Signals) -> None:
+    def signal_tree(self, number: "signal.Signals") -> None:
         """Strike the command and all that it has started."""
         for pid in [self._process.pid, *_below(self._process.pid)]:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, number)
 
-    def signal_provider(self, number: signal.Signals) -> None:
+    def signal_provider(self, number: "signal.Signals") -> None:
         """Strike the provider alone."""
         for pid in _below(self._process.pid):
             with contextlib.suppress(ProcessLookupError):
@@ -117,7 +115,7 @@ class Copy:
         self._nodes = nodes
 
     @contextmanager
-    def home(self, server: AccountServer, folder: Path, **settings: Any) -> Iterator[CommandLine]:
+    def home(self, server: AccountServer, folder: Path, **settings: Any) -> "Iterator[CommandLine]":
         """Open a fresh home with a fresh account."""
         shutil.copytree(self._product.home, folder, symlinks=True)
         with server.opened(folder / ACCOUNT, **settings) as rented:

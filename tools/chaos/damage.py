@@ -1,7 +1,5 @@
 """What can become of a state file: cut off, emptied, an older one, gone."""
 
-from __future__ import annotations
-
 import enum
 from pathlib import Path
 from random import Random

@@ -1,7 +1,5 @@
 """A model of Pulumi's engine: what one `up` or `destroy` does with the provider and the state, also when it is interrupted or killed."""
 
-from __future__ import annotations
-
 import enum
 import threading
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The fault sweep: a quarter of all calls goes wrong; a command reaches its goal or says truthfully that it did not."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random

@@ -1,7 +1,5 @@
 """The kill sweep: a command is struck at one call, another command follows, and the account is judged."""
 
-from __future__ import annotations
-
 import enum
 import signal
 import time

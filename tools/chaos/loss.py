@@ -1,7 +1,5 @@
 """The loss sweep: a killed command leaves a damaged state behind, perhaps no journal either, and the account is put in order all the same."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What the second account has and remembers while processes come and go, and what goes wrong with a call."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable
@@ -70,7 +68,7 @@ class Market:
         self.pages.append((self.now, dict(self.things)))
         return thing
 
-    def answer(self, method: str, epoch: int, act: Callable[[Market], Any]) -> Any:
+    def answer(self, method: str, epoch: int, act: "Callable[[Market], Any]") -> Any:
         """Carry a call out, unless something is to go wrong with it or its process is dead since another epoch."""
         with self.lock:
             self.calls.append(method)

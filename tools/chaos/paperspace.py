@@ -1,7 +1,5 @@
 """Paperspace's sweep: the provider's own resources over its emulated account, killed at every call, with faults, lags and TLS."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """An emulated Paperspace account of one run, with things of other people in it, and a process that can be killed at a call."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Callable, Iterator

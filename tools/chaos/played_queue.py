@@ -5,8 +5,6 @@ does on purpose. It behaves as Torque and Slurm do: a qsub goes on when its call
 otherwise, and a qdel sends TERM and later KILL. Only the standard library: it starts often.
 """
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import json

@@ -1,7 +1,5 @@
 """One provider process: signals that cannot hit another process, its end, its pipes."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import select
@@ -25,7 +23,7 @@ class Process:
         self._lock = threading.Lock()
 
     @classmethod
-    def start(cls, argv: Sequence[str], environment: Mapping[str, str]) -> Process:
+    def start(cls, argv: Sequence[str], environment: Mapping[str, str]) -> "Process":
         """Start a program as the engine does: with a process group of its own, and pipes at both ends."""
         stdin, stdout = os.pipe(), os.pipe()
         child = subprocess.Popen(argv, stdin=stdin[0], stdout=stdout[1], env=environment, start_new_session=True)

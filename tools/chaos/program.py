@@ -1,7 +1,5 @@
 """The stack that the campaigns bring up: a ledger, a key, a security group and some guests, in the order of their dependencies."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """One provider process with its gRPC end: started, configured, asked and left as the engine does it."""
 
-from __future__ import annotations
-
 import contextlib
 import signal
 from collections.abc import Callable, Mapping

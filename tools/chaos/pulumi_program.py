@@ -1,7 +1,5 @@
 """The program that the command line runs: the project's cluster without its steps over ssh, which need machines behind the guests."""
 
-from __future__ import annotations
-
 import pulumi
 
 from components.cluster import hostnames

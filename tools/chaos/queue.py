@@ -4,8 +4,6 @@ Real commands of microcluster and the real agent run on this computer as on a lo
 (`played_queue.py`); only what a job's supervisor does is played, and who else uses the queue.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """What a campaign ends with: every breach as it comes, then one line of JSON."""
 
-from __future__ import annotations
-
 import json
 import time
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The second account's sweep: the kernel's own up and destroy, killed at every call, with lagging lists and lost answers."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 import threading

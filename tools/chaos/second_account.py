@@ -1,7 +1,5 @@
 """A second account, in memory, as a ``Backend``: it has nothing of SoftLayer, and faults of its own."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -56,7 +54,7 @@ class Second(Backend):
     def cancel(self, thing: Thing) -> None:
         self._call("cancel", lambda market: market.put(replace(thing, is_alive=False, is_billed=False)))
 
-    def everything(self) -> list[Belonging]:
+    def everything(self) -> "list[Belonging]":
         return [
             Belonging(each.kind, each.id, each.name, each.owner) for each in self._call("everything", Market.listed)
         ]
@@ -66,7 +64,7 @@ class Second(Backend):
         if thing is not None and thing.owner == owner:
             self._call("remove", lambda market: market.put(replace(thing, is_alive=False)))
 
-    def charges(self, owner: Owner, known_ids: Iterable[str] = ()) -> list[Charge]:
+    def charges(self, owner: Owner, known_ids: Iterable[str] = ()) -> "list[Charge]":
         ids = {*known_ids, *(each.id for each in self.list(MACHINE, owner))}
         return self._call("charges", lambda market: [market.charges[each] for each in sorted(ids)])
 

@@ -1,7 +1,5 @@
 """What one run plays on: an account of its own, a state of its own, and providers that come and go."""
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -48,7 +46,7 @@ class Theatre:
         return self._queue_commands
 
     @contextmanager
-    def stage(self, program: Program | None = None, **settings: Any) -> Iterator[Stage]:
+    def stage(self, program: Program | None = None, **settings: Any) -> "Iterator[Stage]":
         """Open an account and a home for one run."""
         folder = Path(tempfile.mkdtemp(prefix="microcluster-chaos-"))
         try:

@@ -1,7 +1,5 @@
 """What the engine knows: resources with what was asked and what came, intents before each step; on disk as one file."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import threading
@@ -41,7 +39,7 @@ class State:
         return self.path.with_suffix(".json.bak")
 
     @classmethod
-    def load(cls, path: Path) -> State:
+    def load(cls, path: Path) -> "State":
         """Read the file; one that was never written is an empty state, a torn one is refused."""
         state = cls(path)
         if not path.exists():

@@ -1,7 +1,5 @@
 """Everything that one seed plays: the same seed gives the same cases under the same numbers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from random import Random

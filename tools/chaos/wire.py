@@ -1,7 +1,5 @@
 """The wire between the provider and the account: it numbers the calls and lets something happen at a chosen moment of one."""
 
-from __future__ import annotations
-
 import enum
 import re
 import threading

@@ -1,7 +1,5 @@
 """A process that has imported a program and forks one real process of it for each start: an import costs a second, a fork ten milliseconds."""
 
-from __future__ import annotations
-
 import array
 import importlib
 import json

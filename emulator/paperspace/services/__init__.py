@@ -1,7 +1,5 @@
 """Every operation that is emulated, and the paths of the vendor's that are not."""
 
-from __future__ import annotations
-
 import re
 
 from emulator.paperspace.operations import Operation

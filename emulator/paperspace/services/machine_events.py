@@ -1,7 +1,5 @@
 """The events of machines; those of a machine that is gone stay."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from emulator.paperspace import views

@@ -1,7 +1,5 @@
 """Machines: create, read, change, start, stop, restart, delete."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from emulator.paperspace import addresses, lifecycle, orders, views

@@ -1,7 +1,5 @@
 """What can be ordered: templates with their machine types, and whether there is room for a type."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from emulator.paperspace import capacity, views

@@ -1,7 +1,5 @@
 """Private networks: one /24 in one region, chosen by the service."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from emulator.paperspace import addresses, billing, views

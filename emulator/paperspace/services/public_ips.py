@@ -1,7 +1,5 @@
 """Public addresses that stay until they are released."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from emulator.paperspace import addresses, billing, views

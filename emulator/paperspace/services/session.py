@@ -1,7 +1,5 @@
 """Who calls, and whether the team pays."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from emulator.paperspace.account import Account

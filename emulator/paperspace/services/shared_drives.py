@@ -1,7 +1,5 @@
 """Shared drives: a share in a private network; every answer shows its password."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from emulator.paperspace import billing, views

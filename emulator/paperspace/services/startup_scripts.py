@@ -1,7 +1,5 @@
 """Startup scripts: root runs them at the first boot, or at every boot; their text is never shown."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from emulator.paperspace import views

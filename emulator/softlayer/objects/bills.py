@@ -3,8 +3,6 @@
 The fees of a top-level item are those of the whole: its ``hourlyRecurringFee`` and ``currentHourlyCharge`` contain those of its children.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any

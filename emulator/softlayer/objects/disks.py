@@ -1,7 +1,5 @@
 """The disks of guests as the API shows them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from emulator.softlayer.account import Account

@@ -1,7 +1,5 @@
 """What is sold as the API shows it: packages, presets, items, prices, images, operating systems."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from emulator.softlayer.account import Account

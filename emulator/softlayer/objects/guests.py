@@ -1,7 +1,5 @@
 """Virtual guests as the API shows them, with their interfaces and transactions."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from emulator.softlayer import transactions

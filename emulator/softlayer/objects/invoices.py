@@ -1,7 +1,5 @@
 """Invoices and their lines as the API shows them."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 from typing import Any
 

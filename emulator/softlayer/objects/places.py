@@ -1,7 +1,5 @@
 """Datacenters, routers, pods, VLANs and subnets as the API shows them."""
 
-from __future__ import annotations
-
 from ipaddress import IPv4Network
 from typing import Any
 

@@ -1,7 +1,5 @@
 """SSH keys, security groups and tags as the API shows them."""
 
-from __future__ import annotations
-
 import hashlib
 from typing import Any
 

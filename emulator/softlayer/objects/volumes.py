@@ -1,7 +1,5 @@
 """Volumes as the API shows them."""
 
-from __future__ import annotations
-
 from emulator.softlayer.account import Account
 from emulator.softlayer.dates import iso
 from emulator.softlayer.objects import bills, places

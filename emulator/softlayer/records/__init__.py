@@ -1,7 +1,5 @@
 """The records of a SoftLayer account, by kind and id."""
 
-from __future__ import annotations
-
 from emulator.softlayer.records.billing import BillingItem, Fee, Order, OrderLine
 from emulator.softlayer.records.guests import Component, Guest, GuestDisk, LaterWork, Transaction
 from emulator.softlayer.records.networks import GroupRule, SecurityGroup, SshKey, Vlan, Volume

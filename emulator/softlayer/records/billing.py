@@ -1,7 +1,5 @@
 """Orders and what is billed for them, as they are kept on disk."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 

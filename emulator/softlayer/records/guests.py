@@ -1,7 +1,5 @@
 """A guest with everything that belongs to it, as it is kept on disk."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 

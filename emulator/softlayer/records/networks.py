@@ -1,7 +1,5 @@
 """Keys, security groups, VLANs and volumes, as they are kept on disk."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 

@@ -1,7 +1,5 @@
 """The services of the API: one table of methods for each; what is in none is not emulated."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """SoftLayer_Account: the lists of everything the account holds."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any

@@ -1,7 +1,5 @@
 """SoftLayer_Billing_*: reading what is billed and ordered, and cancelling through the billing item."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

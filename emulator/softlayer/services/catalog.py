@@ -1,7 +1,5 @@
 """What is sold: packages, presets, images and locations."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from emulator.softlayer.account import Account

@@ -1,7 +1,5 @@
 """The object that a call names (by number, by digits, or by GUID), and the changes that it asks for."""
 
-from __future__ import annotations
-
 from typing import Any, TypeVar
 
 from emulator.softlayer.account import Account

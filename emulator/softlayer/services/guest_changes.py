@@ -1,7 +1,5 @@
 """What can be changed on a living guest without an order: names, tags, user data, speeds, power."""
 
-from __future__ import annotations
-
 from emulator.softlayer import guests as life
 from emulator.softlayer import transactions
 from emulator.softlayer.account import Account

@@ -1,7 +1,5 @@
 """VLANs, subnets, pods and routers: reading and naming them; billing items cancel what was ordered."""
 
-from __future__ import annotations
-
 from emulator.softlayer import vlans
 from emulator.softlayer.account import Account
 from emulator.softlayer.calls import Call

@@ -1,7 +1,5 @@
 """SoftLayer_Product_Order: verify and place order containers for new guests."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 from typing import Any
 

@@ -1,7 +1,5 @@
 """SoftLayer_Search: guests by their type, which is all that the official client asks for."""
 
-from __future__ import annotations
-
 from emulator.softlayer.account import Account
 from emulator.softlayer.calls import Call
 from emulator.softlayer.faults import public

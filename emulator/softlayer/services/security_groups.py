@@ -1,7 +1,5 @@
 """SoftLayer_Network_SecurityGroup: groups, their rules, and the interfaces that they are attached to."""
 
-from __future__ import annotations
-
 from ipaddress import ip_network
 from typing import Any
 

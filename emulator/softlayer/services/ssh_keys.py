@@ -1,7 +1,5 @@
 """SoftLayer_Security_Ssh_Key: the account's public keys, each fingerprint once."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 import hashlib

@@ -1,7 +1,5 @@
 """SoftLayer_Network_Storage: volumes and their notes; billing items cancel them."""
 
-from __future__ import annotations
-
 from emulator.softlayer.account import Account
 from emulator.softlayer.calls import Call
 from emulator.softlayer.objects import volumes

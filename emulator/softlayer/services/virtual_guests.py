@@ -1,7 +1,5 @@
 """SoftLayer_Virtual_Guest: ordering, reading and cancelling guests."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from emulator.softlayer import guests as life

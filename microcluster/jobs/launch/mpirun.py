@@ -1,7 +1,5 @@
 """Ranks over Open MPI: the argv that starts one command on every slot, held to the private network."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 

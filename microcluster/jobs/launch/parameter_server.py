@@ -4,8 +4,6 @@ Every process runs the same command; its role comes from the environment, and a 
 code. When one of them dies the others hang without a word, so any end but a good one ends the run.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ Nothing is restarted by torchrun, whose restarts hang: an attempt ends with its 
 on from a checkpoint.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from agent import program, spec

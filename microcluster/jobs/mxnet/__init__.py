@@ -1,7 +1,5 @@
 """The kind ``mxnet``: MXNet over a parameter server, with its image-classification example or the user's own program."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

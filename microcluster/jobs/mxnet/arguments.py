@@ -3,8 +3,6 @@
 Names and meaning: example/image-classification/common/fit.py and data.py of apache/mxnet 1.1.0 to 1.9.1.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -27,7 +25,7 @@ def version_of(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in text.split("."))
 
 
-def trainer(job: MxnetJob, prefix: str, gpus: Sequence[int], *, resume: bool) -> tuple[str, ...]:
+def trainer(job: "MxnetJob", prefix: str, gpus: Sequence[int], *, resume: bool) -> tuple[str, ...]:
     """Return the arguments of one worker; a model prefix stands there always, because nothing is saved without it."""
     known = ((name.replace("_", "-"), getattr(job, name)) for name in OF_THE_KEYS)
     words = [word for name, value in known if value is not None for word in (f"--{name}", str(value))]

@@ -1,7 +1,5 @@
 """The ``job`` section of a stack file for MXNet."""
 
-from __future__ import annotations
-
 import re
 from typing import Annotated, Literal
 

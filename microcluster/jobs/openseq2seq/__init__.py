@@ -1,7 +1,5 @@
 """The kind ``openseq2seq``: NVIDIA's en-de Transformer, trained by OpenSeq2Seq over Horovod and Open MPI."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from microcluster.jobs.cluster_facts import Container

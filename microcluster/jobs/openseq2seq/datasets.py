@@ -1,7 +1,5 @@
 """The data sets: where each lies, the files that a job reads of it, and the recipe by which the launcher makes them."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping

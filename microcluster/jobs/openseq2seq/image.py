@@ -1,7 +1,5 @@
 """The training image: OpenSeq2Seq on NVIDIA's TensorFlow, or the local image with the stand-in and perhaps OpenSeq2Seq."""
 
-from __future__ import annotations
-
 from microcluster.jobs.cluster_facts import Container
 from microcluster.jobs.image import LOCAL_PROGRAM_FOLDER, is_local
 from microcluster.jobs.rendering import render

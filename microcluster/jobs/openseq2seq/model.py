@@ -1,7 +1,5 @@
 """The en-de Transformer: its sizes, its configuration as ``run.py`` reads it, and how a rank is started."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from microcluster.jobs.cluster_facts import Data

@@ -1,7 +1,5 @@
 """The ``job`` section of a stack file: its keys, what follows from others, and what contradicts them."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import Field, StrictInt, StrictStr

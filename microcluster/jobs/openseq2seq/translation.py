@@ -1,7 +1,5 @@
 """Translating with a run's model: the argv, the configuration's additional part, and the score of the result."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import sacrebleu

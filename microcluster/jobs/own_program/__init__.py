@@ -1,7 +1,5 @@
 """The user's own program: what its kinds have in common, whatever starts its ranks."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import re

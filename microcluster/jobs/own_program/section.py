@@ -1,7 +1,5 @@
 """The ``job`` section of a stack file that brings its own program."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from typing import Annotated, Any

@@ -4,8 +4,6 @@ The run there has our run's id and word, so that an attempt that goes on continu
 starts it on each node would claim one run twice.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

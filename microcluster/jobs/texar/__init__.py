@@ -1,7 +1,5 @@
 """The kind ``texar``: the distributed language model of Texar's examples, over Horovod and Open MPI."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The configurations of the language model: the three that Texar's example has, and a small one for processors."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

@@ -1,7 +1,5 @@
 """The image: Texar and its example on NVIDIA's TensorFlow, or the local image with our own language model and perhaps Texar."""
 
-from __future__ import annotations
-
 from microcluster.jobs.cluster_facts import Container
 from microcluster.jobs.image import LOCAL_PROGRAM_FOLDER, is_local
 from microcluster.jobs.rendering import render

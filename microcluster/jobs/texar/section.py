@@ -1,7 +1,5 @@
 """The ``job`` section of a stack file: its keys, what follows from others, and what contradicts them."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal

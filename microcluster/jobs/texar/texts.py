@@ -1,7 +1,5 @@
 """The texts that the language model learns: the three files of each, and where they come from."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
