@@ -3,8 +3,6 @@
 Arguments: names of defects, or parts of names; without any, all of them. Ends with 1 if one was not caught.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -3,8 +3,6 @@
 An anchor is the heart of a guarantee. Whoever moves the guarantee moves the anchor with it; whoever removes it says here why.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The changes of `python -m tests.planted`, which takes minutes and is no part of `make test`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from tests.planted.defects import DEFECTS, Defect
