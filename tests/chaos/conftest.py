@@ -1,18 +1,27 @@
 """One seeded sample of everything that `make chaos` plays, for all tests of this folder."""
 
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+
 import pytest
 
-from tools.chaos.campaign import Played, played
+from tools.chaos.campaign import Played, played, workers
 from tools.chaos.sweep import Sweep, counted
 
 SEED = 4
 
 
 @pytest.fixture(scope="session")
-def everything() -> Sweep:
-    return counted(SEED)
+def pool() -> Iterator[ProcessPoolExecutor]:
+    with workers() as pool:
+        yield pool
 
 
 @pytest.fixture(scope="session")
-def runs(everything: Sweep) -> list[Played]:
-    return list(played(everything.sample().items()))
+def everything(pool: ProcessPoolExecutor) -> Sweep:
+    return counted(SEED, pool)
+
+
+@pytest.fixture(scope="session")
+def runs(pool: ProcessPoolExecutor, everything: Sweep) -> list[Played]:
+    return list(played(pool, everything.sample().items()))

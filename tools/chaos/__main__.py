@@ -2,9 +2,10 @@
 
 import argparse
 import sys
+from concurrent.futures import ProcessPoolExecutor
 from random import SystemRandom
 
-from tools.chaos.campaign import WORKERS, Case, played
+from tools.chaos.campaign import WORKERS, Case, played, workers
 from tools.chaos.report import Report
 from tools.chaos.sweep import counted, laid_out
 
@@ -17,20 +18,21 @@ def main(argv: list[str]) -> int:
     arguments = _parser().parse_args(argv)
     seed = SystemRandom().randrange(SEEDS) if arguments.seed is None else arguments.seed
     print(f"seed {seed}", flush=True)
-    cases = _chosen(seed, arguments)
-    report = Report(seed, len(cases))
-    try:
-        for run in played(cases.items(), arguments.workers):
-            report.take(run)
-    except KeyboardInterrupt:
-        report.close("it was stopped")
-        return INTERRUPTED
+    with workers(arguments.workers) as pool:
+        cases = _chosen(seed, arguments, pool)
+        report = Report(seed, len(cases))
+        try:
+            for run in played(pool, cases.items()):
+                report.take(run)
+        except KeyboardInterrupt:
+            report.close("it was stopped")
+            return INTERRUPTED
     return report.close()
 
 
-def _chosen(seed: int, arguments: argparse.Namespace) -> dict[int, Case]:
+def _chosen(seed: int, arguments: argparse.Namespace, pool: ProcessPoolExecutor) -> dict[int, Case]:
     if arguments.case is None:
-        every = counted(seed)
+        every = counted(seed, pool)
         return every.sample() if arguments.sample else every.whole()
     found = laid_out(seed).whole()
     if arguments.case not in found:

@@ -23,7 +23,6 @@ NAMES = frozenset(f"{hostname}.{DOMAIN}" for hostname in HOSTNAMES)
 LISTS_LAG_S = 120.0
 TLS_EVERY = 5
 BROKEN_SHARE = 0.05
-COUNTS = 3
 LONGEST_LIFE_S = 60.0
 """An orphaned provider notices within five seconds and has another four for what is under way; the rest is for a busy computer."""
 
@@ -137,12 +136,7 @@ def _combination(case: Case) -> tuple:
 
 
 def count_calls(theatre: Theatre) -> dict[Verb, int]:
-    """Count the calls of a clean ``up`` and a clean ``destroy``; of several runs the fewest, as waits ask more or less often."""
-    runs = [_count_once(theatre) for _ in range(COUNTS)]
-    return {verb: min(counts[verb] for counts in runs) for verb in Verb}
-
-
-def _count_once(theatre: Theatre) -> dict[Verb, int]:
+    """Count the calls of a clean ``up`` and a clean ``destroy``."""
     counts = {}
     with theatre.stage() as stage:
         for verb in (Verb.UP, Verb.DESTROY):
