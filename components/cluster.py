@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pulumi
 
+from core.home import Home
 from microcluster.accounts.registry import account_of
 from microcluster.config import Container, Owner, Stack
-from microcluster.home import Home
 from microcluster.jobs.cluster_facts import ClusterFacts, Host
 from microcluster.jobs.cluster_facts import Container as JobContainer
 from microcluster.jobs.kind import kind_of

@@ -5,10 +5,10 @@ import signal
 import sys
 from types import FrameType
 
-from microcluster.plain_text import note
+from core.plain_text import note
+from core.waiting import NotReadyError
 from microcluster.setup import secret_env
 from microcluster.setup.errors import FAILED, INTERRUPTED, SetupError, of_the_system
-from microcluster.waiting import NotReadyError
 
 
 def main(arguments: list[str] | None = None) -> int:

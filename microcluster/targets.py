@@ -3,8 +3,8 @@
 import os
 from collections.abc import Callable, Mapping
 
+from core.home import Home
 from microcluster import config
-from microcluster.home import Home
 from microcluster.lifecycle import emulated_account, stacks
 from microcluster.lifecycle.down import down
 from microcluster.lifecycle.up import preview, up

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from core.home import Home
 from microcluster import config
 from microcluster.accounts.registry import account_of
 from microcluster.config import Stack
-from microcluster.home import Home
 from microcluster.jobs.kind import KINDS
 from microcluster.lifecycle.stacks import emulator_of
 

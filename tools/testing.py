@@ -5,9 +5,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from microcluster.home import Home
+from core.home import Home
+from core.plain_text import duration, say
 from microcluster.lifecycle import emulated_account
-from microcluster.plain_text import duration, say
 from microcluster.setup import docker, images, pulumi_install, pythons
 from microcluster.setup.environment import PYTHON, child_environment
 from microcluster.setup.errors import SetupError

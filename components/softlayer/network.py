@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pulumi
 
-from microcluster.catalog import softlayer as catalog
+from core.catalog import softlayer as catalog
 from providers.softlayer.pulumi_resources import RuleArgs, SecurityGroup, SecurityGroupArgs
 
 

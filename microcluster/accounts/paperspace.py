@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StrictBool, StrictInt, StrictStr
 
+from core.catalog import paperspace as catalog
 from microcluster.accounts.account import AccountKind, ClusterSection, Hardware
 from microcluster.accounts.validators import AdminCidrs, Nodes, known, one_of, problem_of_example
-from microcluster.catalog import paperspace as catalog
 from microcluster.jobs.values import Origin
 
 WITH_GPUS = {label: kind for label, kind in catalog.MACHINE_TYPES.items() if kind.gpu}

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, StrictInt, StrictStr
 
-from microcluster.plain_text import printable, shown
+from core.plain_text import printable, shown
 
 MAX_NODES = 64
 MOST_ADMIN_CIDRS = 40

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from core.plain_text import count
 from microcluster.jobs.kind import kind_of
-from microcluster.plain_text import count
 
 HOUR_S = 3600
 UNKNOWN = "unknown"

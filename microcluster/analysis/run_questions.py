@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from core.plain_text import count, duration
 from microcluster.analysis.evaluations import evaluations
 from microcluster.analysis.events import Event
 from microcluster.jobs.values import Metric
-from microcluster.plain_text import count, duration
 
 Point = tuple[int, float]
 Policy = Callable[[int], float | None]

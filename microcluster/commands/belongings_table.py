@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from decimal import Decimal
 
+from core.plain_text import duration
 from microcluster.commands.screen import show_table
-from microcluster.plain_text import duration
 from providers.rental.backend import Belonging
 
 COLUMNS = (("id", "left"), ("name", "left"), ("owner", "left"), ("since", "left"), ("per hour", "right"), ("", "left"))

@@ -9,14 +9,14 @@ from typing import Any
 
 import invoke
 
+from core.plain_text import note, one_line, say
+from core.waiting import NotReadyError
 from microcluster.config import ConfigError
 from microcluster.jobs.cluster_facts import ClusterFactsError
-from microcluster.plain_text import note, one_line, say
 from microcluster.remote.errors import RemoteError, UnreachableError
 from microcluster.setup import unforeseen
 from microcluster.setup.environment import PART_OF_MAKE
 from microcluster.setup.errors import SetupError, of_the_system
-from microcluster.waiting import NotReadyError
 from providers.rental.errors import ProviderError
 
 FAILED, MISTAKE, INTERRUPTED = 1, 2, 130

@@ -6,10 +6,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from core.plain_text import printable, say
 from microcluster.analysis import comparison
 from microcluster.commands.command import UserMistake, print_json
 from microcluster.commands.screen import show_table
-from microcluster.plain_text import printable, say
 from microcluster.setup.environment import ARTIFACTS
 
 FACTS = "report.json"

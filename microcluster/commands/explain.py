@@ -2,10 +2,10 @@
 
 import invoke
 
+from core.plain_text import note
 from microcluster import config
 from microcluster.commands.command import STACK, print_json, verb
 from microcluster.commands.screen import show_table
-from microcluster.plain_text import note
 
 
 @verb

@@ -12,12 +12,12 @@ from rich.filesize import decimal
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
 from agent.inventory import KEPT, LARGE, SMALL
+from core.plain_text import count, note, say
 from microcluster.commands.command import FAILED, STACK, UserMistake, is_part_of_make, print_json, suggest, verb
 from microcluster.commands.screen import PlainConsole
 from microcluster.commands.stack_outputs import cluster_of
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.kind import kind_of
-from microcluster.plain_text import count, note, say
 from microcluster.remote.download_run import Inventory, RemoteFile, download, inventory, results, runs_on
 from microcluster.remote.host import Host
 from microcluster.remote.steps import open_hosts

@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 
 import invoke
 
+from core.plain_text import note, say
 from microcluster.analysis.run_state import Outcome
 from microcluster.commands import preflight_table, run_text
 from microcluster.commands.command import FAILED, STACK, VerbError, print_json, suggest, verb
@@ -14,7 +15,6 @@ from microcluster.commands.money import Cost, cost_of
 from microcluster.commands.program_secrets import secrets_for
 from microcluster.commands.stack_outputs import cluster_of, find_cluster, host_named, launcher_of
 from microcluster.jobs.cluster_facts import ClusterFacts
-from microcluster.plain_text import note, say
 from microcluster.remote import job as remote_job
 from microcluster.remote.parallel import on_all
 from microcluster.remote.ssh_client import ssh_argv

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 import invoke
 
+from core.plain_text import note, say
 from microcluster.commands import run_text
 from microcluster.commands.command import STACK, UserMistake, VerbError, verb
 from microcluster.commands.stack_outputs import cluster_of, launcher_of
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.run_spec import RunFolder
-from microcluster.plain_text import note, say
 from microcluster.remote import job as remote_job
 from microcluster.remote.errors import UnreachableError
 from microcluster.remote.host import Host

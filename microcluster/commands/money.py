@@ -6,13 +6,13 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
+from core.plain_text import note
 from microcluster import config
 from microcluster.accounts.registry import DEFAULT
 from microcluster.commands.command import VerbError, sentence
 from microcluster.commands.stack_outputs import find_cluster
 from microcluster.jobs.cluster_facts import ClusterFacts, ClusterFactsError
 from microcluster.lifecycle.accounts import open_account
-from microcluster.plain_text import note
 from microcluster.planning.costs import next_started_hour
 from providers.rental.errors import ProviderError
 from providers.rental.opened_account import OpenedAccount

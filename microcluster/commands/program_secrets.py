@@ -1,7 +1,7 @@
 """Secrets for the user's program: environment variables, else files that only their owner can read."""
 
+from core.home import Home
 from microcluster.commands.command import UserMistake
-from microcluster.home import Home
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.kind import kind_of
 from microcluster.setup.secret_env import kept

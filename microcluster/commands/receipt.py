@@ -7,13 +7,13 @@ from typing import Any
 
 import invoke
 
+from core.home import Home
+from core.plain_text import count, note, say
 from microcluster import config
 from microcluster.commands.command import FAILED, STACK, print_json, verb
 from microcluster.commands.money import CENT, Bill, account_and_mark, last_rental
 from microcluster.commands.screen import show_table
 from microcluster.commands.state_diff import Compared, known_machines, with_state
-from microcluster.home import Home
-from microcluster.plain_text import count, note, say
 from providers.rental.backend import Belonging
 from providers.rental.opened_account import OpenedAccount
 from providers.rental.owner_mark import Owner

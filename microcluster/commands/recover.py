@@ -5,15 +5,15 @@ import subprocess
 
 import invoke
 
+from core.home import Home
+from core.plain_text import count, note, say
 from microcluster import config
 from microcluster.commands import belongings_table
 from microcluster.commands.command import FAILED, STACK, VerbError, agrees, suggest, verb
 from microcluster.commands.money import account_and_mark
 from microcluster.commands.receipt import state_differences
 from microcluster.commands.state_diff import Compared, with_state
-from microcluster.home import Home
 from microcluster.lifecycle import locks, orphans, pulumi_state
-from microcluster.plain_text import count, note, say
 from microcluster.setup.environment import PROJECT, PULUMI, with_account
 from providers.rental.backend import Belonging
 from providers.rental.opened_account import OpenedAccount

@@ -12,6 +12,7 @@ import invoke
 from rich.filesize import decimal
 
 from agent import step_time_model
+from core.plain_text import note, say
 from microcluster.analysis import bottleneck, gpu_use, network_usage, run_questions
 from microcluster.analysis.bottleneck import Link
 from microcluster.analysis.run_questions import Answer, Curves
@@ -24,7 +25,6 @@ from microcluster.commands.stack_outputs import cluster_of, launcher_of
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.kind import kind_of
 from microcluster.jobs.values import GRADIENT_BYTES
-from microcluster.plain_text import note, say
 from microcluster.remote import job as remote_job
 from microcluster.remote import run_export
 from microcluster.remote.run_export import Records

@@ -5,13 +5,13 @@ from decimal import Decimal
 from typing import Any
 
 from agent.readers.ranks import TAG
+from core.plain_text import count, duration, one_line
 from microcluster.accounts.registry import account_of
 from microcluster.analysis.failure_hints import next_for, next_step
 from microcluster.analysis.run_state import Outcome
 from microcluster.commands.money import Cost
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.kind import kind_of
-from microcluster.plain_text import count, duration, one_line
 from microcluster.planning.costs import Bill
 from microcluster.planning.prediction import BAND
 

@@ -9,7 +9,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from microcluster.plain_text import lines, one_line
+from core.plain_text import lines, one_line
 
 
 class PlainConsole(Console):

@@ -5,9 +5,9 @@ import os
 import shutil
 import subprocess
 
+from core.home import Home
 from microcluster import config
 from microcluster.commands.command import UserMistake, VerbError
-from microcluster.home import Home
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.remote.host import Host
 from microcluster.remote.steps import open_hosts

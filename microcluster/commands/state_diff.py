@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from core.home import Home
 from microcluster.accounts.registry import attached_kinds, resource_types
-from microcluster.home import Home
 from microcluster.lifecycle import pulumi_state
 from microcluster.lifecycle.pulumi_state import BrokenStateError, Held, Snapshot
 from providers.rental.backend import Belonging

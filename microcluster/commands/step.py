@@ -5,11 +5,11 @@ from collections.abc import Callable
 
 import invoke
 
+from core.plain_text import note, say
 from microcluster.commands.command import UserMistake, verb
 from microcluster.commands.program_secrets import secrets_for
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.lifecycle.accounts import drive_password
-from microcluster.plain_text import note, say
 from microcluster.remote import steps
 from microcluster.remote.host import Host
 from microcluster.remote.job import start_job as start

@@ -4,14 +4,14 @@ from collections.abc import Iterable, Sequence
 
 import invoke
 
+from core.home import Home
+from core.plain_text import count, note, say
 from microcluster import config
 from microcluster.commands import belongings_table
 from microcluster.commands.command import FAILED, STACK, UserMistake, VerbError, agrees, print_json, suggest, verb
-from microcluster.home import Home
 from microcluster.lifecycle import pulumi_state
 from microcluster.lifecycle.accounts import open_account
 from microcluster.lifecycle.pulumi_state import BrokenStateError
-from microcluster.plain_text import count, note, say
 from providers.rental.backend import Belonging
 from providers.rental.opened_account import OpenedAccount
 

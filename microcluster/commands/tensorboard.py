@@ -7,11 +7,11 @@ from pathlib import Path
 import invoke
 
 import agent
+from core.plain_text import note, say
 from microcluster.commands.command import FAILED, STACK, UserMistake, VerbError, verb
 from microcluster.commands.stack_outputs import cluster_of
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.run_spec import ENVIRONMENT, RunFolder
-from microcluster.plain_text import note, say
 from microcluster.remote.host import Host
 from microcluster.remote.ssh_client import ssh_argv
 from microcluster.remote.steps import open_hosts

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import invoke
 
+from core.plain_text import count, note, one_line, say
 from microcluster.commands.command import STACK, UserMistake, print_json, verb
 from microcluster.commands.stack_outputs import cluster_of, launcher_of
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.contract import JobKind
 from microcluster.jobs.kind import kind_of
-from microcluster.plain_text import count, note, one_line, say
 from microcluster.remote import fetched_model
 from microcluster.remote import job as remote_job
 from microcluster.remote.download_run import inventory

@@ -2,9 +2,9 @@
 
 import invoke
 
+from core.plain_text import note, say
 from microcluster.commands.command import FAILED, STACK, agrees, verb
 from microcluster.commands.stack_outputs import cluster_of, host_named
-from microcluster.plain_text import note, say
 from microcluster.remote.host import Host
 from microcluster.remote.host_key import fingerprint
 from microcluster.remote.trust import trust as record

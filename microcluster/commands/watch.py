@@ -12,6 +12,7 @@ from rich.spinner import Spinner
 from rich.styled import Styled
 from rich.table import Table
 
+from core.plain_text import duration, note, say
 from microcluster.analysis.failure_hints import next_for
 from microcluster.analysis.run_state import Outcome
 from microcluster.commands import preflight_table, run_text
@@ -20,7 +21,6 @@ from microcluster.commands.money import Cost, cost_of
 from microcluster.commands.screen import PlainConsole
 from microcluster.commands.stack_outputs import cluster_of, launcher_of
 from microcluster.jobs.cluster_facts import ClusterFacts
-from microcluster.plain_text import duration, note, say
 from microcluster.remote import job as remote_job
 from microcluster.remote.errors import UnreachableError
 from microcluster.remote.host import Host

@@ -11,6 +11,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from core.home import Home
+from core.plain_text import count, printable, shown
 from microcluster.accounts.account import ClusterSection
 from microcluster.accounts.registry import ACCOUNTS, DEFAULT, account_of, name_in
 from microcluster.config.data import Data, data_of
@@ -29,12 +31,10 @@ from microcluster.config.rules import (
     problems_of_runtime,
 )
 from microcluster.config.safe_yaml import TextProblem, read
-from microcluster.home import Home
 from microcluster.jobs.cluster_facts import SourceFile
 from microcluster.jobs.image import TRAINER_FILE, is_local, local_name
 from microcluster.jobs.kind import kind_of
 from microcluster.jobs.values import Section
-from microcluster.plain_text import count, printable, shown
 
 __all__ = ["Owner", "owner"]
 """What is only passed on; everything else without an underscore is public too."""

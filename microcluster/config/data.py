@@ -5,10 +5,10 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from core.home import Home
+from core.plain_text import shown
 from microcluster.config.validators import problem_of_path
-from microcluster.home import Home
 from microcluster.jobs.cluster_facts import SentFile
-from microcluster.plain_text import shown
 
 EXAMPLE = "https://example.com/wmt16.tar#sha256=<64 hex digits>, or ~/wmt16"
 LONGEST = 1024

@@ -4,8 +4,8 @@ import difflib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from core.plain_text import printable, shown
 from microcluster.jobs.image import EXAMPLE
-from microcluster.plain_text import printable, shown
 
 EXAMPLES = {"container/image": EXAMPLE, "job/maxSteps": "50000"}
 """Of values that every stack file has; the account has those of ``cluster``."""

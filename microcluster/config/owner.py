@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
+from core.home import Home, owner_mark
 from microcluster.config.errors import ConfigError
-from microcluster.home import Home, owner_mark
 
 
 @dataclass(frozen=True)

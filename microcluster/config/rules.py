@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 from typing import Any
 
+from core.catalog.gpus import GPUS
+from core.plain_text import shown
 from microcluster.accounts.registry import account_of, name_in
-from microcluster.catalog.gpus import GPUS
 from microcluster.config.data import data as finished_data
 from microcluster.config.errors import unknown_key
 from microcluster.config.validators import problem_of_path, run_or_reason
 from microcluster.jobs.kind import KINDS, kind_named, kind_of
 from microcluster.jobs.values import Hardware, Origin
-from microcluster.plain_text import shown
 
 TIME_SCALE = "timeScale"
 """The setting of every account: the unit of all waits of its provider."""

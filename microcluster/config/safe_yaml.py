@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from microcluster.plain_text import printable, shown
+from core.plain_text import printable, shown
 
 LARGEST_BYTES = 64 * 1024
 DEEPEST = 8

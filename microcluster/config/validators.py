@@ -3,8 +3,8 @@
 import re
 from pathlib import Path
 
+from core.plain_text import shown
 from microcluster.jobs.image import EXAMPLE
-from microcluster.plain_text import shown
 
 COMPONENT = r"[a-z0-9]+(?:(?:\.|__?|-+)[a-z0-9]+)*"
 IMAGE = re.compile(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import jinja2
 
-from microcluster.plain_text import lines
+from core.plain_text import lines
 
 TEMPLATES = Path(__file__).parents[2] / "templates"
 

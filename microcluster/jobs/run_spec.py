@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from agent import batch, program, spec
 from agent.batch import grant
 from agent.kill_run import NO_RUNS, RUN_VARIABLE, STAGING_LABEL
-from microcluster.catalog.gpus import GPUS
+from core.catalog.gpus import GPUS
 from microcluster.jobs import image, staging_plan
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.contract import JobKind

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from microcluster.home import Home
+from core.home import Home
 from microcluster.setup.environment import FAB, PART_OF_MAKE, PULUMI, with_account
 from microcluster.setup.process import output_of, run_filtered, run_in_view
 

@@ -1,6 +1,6 @@
 """What a killed command left behind is repaired before the next one begins, where it is proven that nobody works on the stack."""
 
-from microcluster.home import Home
+from core.home import Home
 from microcluster.lifecycle import commands, emulated_account, pulumi_state, stacks
 from microcluster.lifecycle.locks import refuse_living_pulumi, refuse_unreadable_lock, stale_lock
 from microcluster.setup import pulumi_install

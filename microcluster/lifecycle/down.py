@@ -2,16 +2,16 @@
 
 import os
 
+from core.home import Home
+from core.plain_text import count
+from core.waiting import NotReadyError
 from microcluster.accounts.registry import account_of
-from microcluster.home import Home
 from microcluster.lifecycle import accounts, commands, crash, emulated_account, pulumi_state, stacks, unsaved_work
 from microcluster.lifecycle.emulated_account import Emulated
 from microcluster.lifecycle.locks import alone_on
-from microcluster.plain_text import count
 from microcluster.setup import pulumi_install
 from microcluster.setup.errors import FAILED, SetupError
 from microcluster.setup.progress import Stages, say
-from microcluster.waiting import NotReadyError
 
 STOP_LIMIT_S = 120
 

@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from core.home import Home
+from core.waiting import wait_until
 from emulator.process import port_owner
 from emulator.settings import SETTINGS_FILE, Settings, SettingsError
 from emulator.vendors import load_settings
 from microcluster.accounts.registry import account_of
-from microcluster.home import Home
 from microcluster.setup import docker
 from microcluster.setup.environment import PYTHON, child_environment
 from microcluster.setup.errors import MISTAKE, SetupError
 from microcluster.setup.process import Step, output_of, run_in_view, run_logged
 from microcluster.setup.progress import Stages
-from microcluster.waiting import wait_until
 
 QUICK_S = 60
 RECLAIM_LIMIT_S = 90

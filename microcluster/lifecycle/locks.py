@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from microcluster.home import Home
+from core.home import Home
 from microcluster.lifecycle.pulumi_state import PROJECT_NAME
 from microcluster.setup.environment import PROJECT
 from microcluster.setup.errors import SetupError

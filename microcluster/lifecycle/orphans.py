@@ -7,10 +7,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from core.home import Home
+from core.waiting import NotReadyError, wait_until
 from microcluster.accounts.registry import ACCOUNTS
-from microcluster.home import Home
 from microcluster.setup.environment import child_environment
-from microcluster.waiting import NotReadyError, wait_until
 
 ENGINE = "pulumi"
 HOSTS = ("pulumi-language-python", "pulumi-language-python-exec", "pulumi-resource-command")

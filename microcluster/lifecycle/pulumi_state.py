@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from core.home import Home
 from microcluster.accounts.registry import ACCOUNTS, machine_types
-from microcluster.home import Home
 from microcluster.setup.environment import PULUMI, child_environment
 from microcluster.setup.errors import SetupError
 from microcluster.setup.process import Step, run_logged

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from core.home import Home
 from emulator.vendors import VENDORS
 from microcluster import config
-from microcluster.home import Home
 from microcluster.lifecycle import pulumi_state
 from microcluster.lifecycle.emulated_account import Emulated
 from microcluster.setup import keys

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from core.home import Home
+from core.plain_text import one_line
 from microcluster.accounts.registry import machine_types
-from microcluster.home import Home
 from microcluster.lifecycle import commands
-from microcluster.plain_text import one_line
 from microcluster.setup.environment import PROJECT, PULUMI, with_account
 from microcluster.setup.errors import MISTAKE, SetupError
 from microcluster.setup.progress import Stages, moment, say

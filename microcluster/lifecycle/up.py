@@ -2,8 +2,8 @@
 
 import os
 
+from core.home import Home
 from microcluster.accounts.registry import account_of
-from microcluster.home import Home
 from microcluster.lifecycle import accounts, commands, crash, emulated_account, pulumi_state, stacks, unsaved_work
 from microcluster.lifecycle.locks import alone_on
 from microcluster.setup import pulumi_install

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from agent import step_time_model
-from microcluster.catalog.gpus import GPUS, MEASURED_UNITS
+from core.catalog.gpus import GPUS, MEASURED_UNITS
 
 BAND = 0.10
 """Predictions are right within this share: the backtest's runs are within 7 %, the constants of the GPUs within 10 %."""

@@ -3,12 +3,12 @@
 import json
 from typing import Any
 
+from core.waiting import wait_until
 from microcluster.jobs import cluster_facts, image
 from microcluster.remote.errors import RemoteError
 from microcluster.remote.host import Host
 from microcluster.remote.image import image_id, inspected
 from microcluster.remote.ssh_mesh import FOLDER
-from microcluster.waiting import wait_until
 
 COMMAND = ("sh", f"{FOLDER}/start.sh")  # By `sh`: Ubuntu mounts /run with noexec.
 OURS = ("docker", "ps", "-a", "--filter", f"volume={FOLDER}", "--format", "{{.Names}}")

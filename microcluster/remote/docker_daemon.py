@@ -3,10 +3,10 @@
 import json
 from typing import Any
 
+from core.waiting import wait_until
 from microcluster.remote.errors import RemoteError
 from microcluster.remote.host import Host
 from microcluster.remote.system import has_systemd
-from microcluster.waiting import wait_until
 
 DAEMON_FILE = "/etc/docker/daemon.json"
 RESTART_TIMEOUT_S = 120.0

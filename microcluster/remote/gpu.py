@@ -1,5 +1,6 @@
 """The NVIDIA driver and Docker with its ``nvidia`` runtime: installed on Ubuntu 18.04 if they are missing."""
 
+from core.waiting import wait_until
 from microcluster.jobs.rendering import render
 from microcluster.remote.docker_daemon import daemon_settings, restart_docker, write_daemon_settings
 from microcluster.remote.errors import LoginRefusedError, RemoteError, UnreachableError
@@ -7,7 +8,6 @@ from microcluster.remote.host import Host
 from microcluster.remote.requirements import RUNTIME, provided
 from microcluster.remote.ssh_ready import wait_for_ssh
 from microcluster.remote.system import apt_get
-from microcluster.waiting import wait_until
 
 INSTALL_TIMEOUT_S = 1800.0
 REBOOT_TIMEOUT_S = 300.0

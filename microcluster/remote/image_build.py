@@ -1,8 +1,8 @@
 """Builds the training image on the launcher, again only if its Dockerfile or base has changed."""
 
+from core.plain_text import note
 from microcluster.jobs import image
 from microcluster.jobs.cluster_facts import Container
-from microcluster.plain_text import note
 from microcluster.remote.errors import RemoteError
 from microcluster.remote.host import Host
 from microcluster.remote.image import image_id, image_label, pull_base, room_hint

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from agent import chain_copy
+from core.plain_text import note
 from microcluster.jobs import image
 from microcluster.jobs.cluster_facts import Container
 from microcluster.jobs.rendering import render
-from microcluster.plain_text import note
 from microcluster.remote.errors import RemoteError
 from microcluster.remote.host import Host
 from microcluster.remote.image import DISK_FULL, image_id, room_hint

@@ -14,12 +14,13 @@ import agent
 from agent import spec
 from agent.batch import REQUEST
 from agent.kill_run import NO_CONTAINER, STOPPED
+from core.plain_text import count, note
+from core.waiting import NotReadyError, wait_until
 from microcluster.analysis.run_state import Outcome, judge
 from microcluster.jobs import image
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.kind import kind_of
 from microcluster.jobs.run_spec import RunFolder
-from microcluster.plain_text import count, note
 from microcluster.remote import queue
 from microcluster.remote.errors import RemoteError, UnreachableError
 from microcluster.remote.host import Host
@@ -28,7 +29,6 @@ from microcluster.remote.parallel import on_all
 from microcluster.remote.ssh_mesh import ensure_ranks_reach
 from microcluster.remote.ssh_ready import wait_for_ssh
 from microcluster.remote.upload_data import send_data
-from microcluster.waiting import NotReadyError, wait_until
 
 AGENT = Path(agent.__file__).parent
 PLACE = AGENT / "place_files.py"

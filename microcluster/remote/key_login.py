@@ -2,9 +2,9 @@
 
 import re
 
+from core.waiting import NotReadyError, wait_until
 from microcluster.remote.errors import RemoteError, UnreachableError
 from microcluster.remote.host import Host
-from microcluster.waiting import NotReadyError, wait_until
 
 CONFIG = "/etc/ssh/sshd_config"
 BEGIN, END = "# microcluster: logins by key only", "# microcluster: end"

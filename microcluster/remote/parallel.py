@@ -5,9 +5,9 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from core.waiting import NotReadyError
 from microcluster.remote.errors import RemoteError
 from microcluster.remote.host import Host
-from microcluster.waiting import NotReadyError
 
 T = TypeVar("T")
 LIMIT_S = 7200.0

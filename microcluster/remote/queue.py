@@ -8,13 +8,13 @@ from agent.batch import SECRETS, commands
 from agent.batch.asking import LOCK_TIMEOUT_S, SUBMIT_TIMEOUT_S
 from agent.batch.leave import ASKED_S, GONE_S
 from agent.batch.records import FOLDER, owner_of, record_of
+from core.plain_text import count, duration, note
+from core.waiting import wait_until
 from microcluster.analysis.run_state import place_in_queue
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.run_spec import RunFolder
-from microcluster.plain_text import count, duration, note
 from microcluster.remote.errors import CommandError, Completed, RemoteError
 from microcluster.remote.host import Host
-from microcluster.waiting import wait_until
 
 PRELUDE_FILE = ".microcluster/prelude"
 INSIDE = f'[ ! -r ~/{PRELUDE_FILE} ] || . ~/{PRELUDE_FILE}; exec "$@"'

@@ -4,10 +4,10 @@ import json
 import re
 from dataclasses import dataclass
 
+from core.waiting import NotReadyError, wait_until
 from microcluster.remote.errors import RemoteError
 from microcluster.remote.host import Host
 from microcluster.remote.system import COMMANDS
-from microcluster.waiting import NotReadyError, wait_until
 
 RUNTIME = "nvidia"
 INSTALLABLE = ("ubuntu", "18.04")

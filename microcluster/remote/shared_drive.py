@@ -4,11 +4,11 @@ import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from core.waiting import NotReadyError, wait_until
 from microcluster.jobs.cluster_facts import Drive
 from microcluster.remote.errors import Completed, RemoteError
 from microcluster.remote.host import Host
 from microcluster.remote.system import apt_get, has_command
-from microcluster.waiting import NotReadyError, wait_until
 
 CREDENTIALS = "/etc/microcluster/drive.credentials"
 RCLONE = "/etc/microcluster/rclone.conf"

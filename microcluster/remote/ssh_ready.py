@@ -1,8 +1,8 @@
 """Waits until a host accepts our login; a wrong host key ends the wait."""
 
+from core.waiting import NotReadyError, wait_until
 from microcluster.remote.errors import LoginRefusedError, UnreachableError
 from microcluster.remote.host import Host
-from microcluster.waiting import NotReadyError, wait_until
 
 READY_TIMEOUT_S = 600.0
 USUAL_S = 20.0

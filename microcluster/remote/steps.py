@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Sequence
 
-from microcluster.catalog.gpus import GPUS
+from core.catalog.gpus import GPUS
+from core.plain_text import note
 from microcluster.jobs import image
 from microcluster.jobs.cluster_facts import ClusterFacts
-from microcluster.plain_text import note
 from microcluster.remote import queue
 from microcluster.remote.container import ensure_container
 from microcluster.remote.data_disk import DataDisk, ensure_data_disk

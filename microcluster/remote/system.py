@@ -3,9 +3,9 @@
 import time
 from collections.abc import Callable
 
+from core.waiting import NotReadyError, wait_until
 from microcluster.remote.errors import CommandError, RemoteError
 from microcluster.remote.host import Host
-from microcluster.waiting import NotReadyError, wait_until
 
 COMMANDS = {"python3": "python3", "curl": "curl", "mkfs.ext4": "e2fsprogs", "cmp": "diffutils", "ip": "iproute2",
             "update-ca-certificates": "ca-certificates", "mount": "mount",

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import agent
+from core.plain_text import count
 from microcluster.jobs import image
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.contract import JobKind, Translator
-from microcluster.plain_text import count
 from microcluster.remote.download_run import RemoteFile
 from microcluster.remote.errors import CommandError, RemoteError
 from microcluster.remote.host import Host

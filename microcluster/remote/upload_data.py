@@ -4,13 +4,13 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from core.plain_text import note
+from core.waiting import SAY_EVERY_S
 from microcluster.jobs import staging_plan
 from microcluster.jobs.cluster_facts import ClusterFacts, SentFile
-from microcluster.plain_text import note
 from microcluster.remote.errors import RemoteError
 from microcluster.remote.host import Host
 from microcluster.remote.parallel import on_all
-from microcluster.waiting import SAY_EVERY_S
 
 HASH_TIMEOUT_S = 900.0
 """Reading 2 GB takes seconds, longer on a busy disk."""

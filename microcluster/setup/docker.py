@@ -9,11 +9,11 @@ import docker
 import docker.errors
 import requests.exceptions
 
-from microcluster.home import Home
+from core.home import Home
+from core.waiting import wait_until
 from microcluster.setup.errors import SetupError
 from microcluster.setup.packages import DOCKER_PACKAGE, install, missing_packages, system_path
 from microcluster.setup.process import Step, run_logged, tail
-from microcluster.waiting import wait_until
 
 PING_TIMEOUT_S = 5
 START_LIMIT_S, USUAL_S = 60, 5

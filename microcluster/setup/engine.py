@@ -9,7 +9,7 @@ import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
 
-from microcluster.home import Home
+from core.home import Home
 from microcluster.setup import versions
 from microcluster.setup.environment import PULUMI, VENV, child_environment
 from microcluster.setup.errors import SetupError

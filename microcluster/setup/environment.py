@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from string import Template
 
-from microcluster.home import Home
+from core.home import Home
 from microcluster.setup.secret_env import kept
 
 PROJECT = Path(__file__).resolve().parents[2]

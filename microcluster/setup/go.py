@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from microcluster.home import Home
+from core.home import Home
 from microcluster.setup import versions
 from microcluster.setup.environment import PROJECT
 from microcluster.setup.errors import SetupError

@@ -10,7 +10,7 @@ from typing import IO, Any
 import docker
 import docker.errors
 
-from microcluster.plain_text import duration
+from core.plain_text import duration
 from microcluster.setup.image_inputs import FOLDER, HOST_FOLDER, Image, write_context
 from microcluster.setup.package_sources import apt_options, apt_sources, builder_files, proxies
 from microcluster.setup.process import stop_group

@@ -14,10 +14,10 @@ import docker.errors
 import requests.exceptions
 from filelock import FileLock, Timeout
 
-from microcluster.home import Home
+from core.home import Home
+from core.plain_text import duration, say
 from microcluster.jobs.image import TRAINER_FILE
 from microcluster.jobs.kind import KINDS, kind_of
-from microcluster.plain_text import duration, say
 from microcluster.setup.image_build import ImageError, build_base, build_dockerfile
 from microcluster.setup.image_inputs import Image
 from microcluster.setup.package_sources import HostSettingsError

@@ -8,7 +8,7 @@ from pathlib import Path
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from microcluster.home import PRIVATE_DIR
+from core.home import PRIVATE_DIR
 from microcluster.setup.errors import SetupError
 
 ADMIN = "id_ed25519"

@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from microcluster.home import Home
+from core.home import Home
 from microcluster.setup.errors import SetupError
 from microcluster.setup.process import Step, run_logged
 

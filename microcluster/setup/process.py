@@ -11,7 +11,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from microcluster.plain_text import duration, say
+from core.plain_text import duration, say
 from microcluster.setup.environment import PROJECT
 from microcluster.setup.errors import SetupError
 from microcluster.setup.progress import DONE, Ticker

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TextIO
 
-from microcluster.plain_text import duration, one_line, say
+from core.plain_text import duration, one_line, say
 
 REPEAT_S = 30
 """Between two progress lines where the output is no terminal."""

@@ -2,7 +2,7 @@
 
 import os
 
-from microcluster.home import Home
+from core.home import Home
 from microcluster.setup import engine, versions
 from microcluster.setup.engine import AGAIN, DOWNLOAD_LIMIT_S, fetch_installer
 from microcluster.setup.environment import PULUMI, child_environment

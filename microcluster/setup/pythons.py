@@ -9,7 +9,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from microcluster.home import Home
+from core.home import Home
 from microcluster.setup import venv
 from microcluster.setup.process import output_of
 

@@ -2,7 +2,7 @@
 
 import traceback
 
-from microcluster.home import Home
+from core.home import Home
 from microcluster.setup.errors import of_the_system
 from microcluster.setup.secret_env import kept
 from providers.rental.redaction import redacted, without_secrets

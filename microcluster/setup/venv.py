@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from microcluster.home import Home
+from core.home import Home
 from microcluster.setup import packages, secret_env
 from microcluster.setup.environment import PROJECT, VENV
 from microcluster.setup.errors import FAILED, INTERRUPTED, SetupError, of_the_system

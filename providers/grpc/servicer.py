@@ -11,7 +11,7 @@ from google.protobuf import any_pb2, empty_pb2
 from pulumi.runtime._grpc_settings import _GRPC_CHANNEL_OPTIONS
 from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc, plugin_pb2, provider_pb2, provider_pb2_grpc, status_pb2
 
-from microcluster.plain_text import lines
+from core.plain_text import lines
 from providers.grpc.properties import Problem, difference, has_unknown, to_python, to_struct
 from providers.grpc.resource_protocol import Resource, Vendor
 from providers.rental.errors import CallError, PartialFailure, ProviderError

@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from microcluster.catalog import paperspace as catalog
-from microcluster.catalog.paperspace import Rate
+from core.catalog import paperspace as catalog
+from core.catalog.paperspace import Rate
 from providers.paperspace import machine_lookup, machine_view, names, private_network, shared_drive
 from providers.paperspace.account import DRIVES, MACHINES, NETWORKS, Account
 from providers.rental.journal import Intent, Journal

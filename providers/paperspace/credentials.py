@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from microcluster.home import Home
+from core.home import Home
 from providers.rental.key_file import CredentialsError, authority, check_private, endpoint
 
 VENDOR = "https://api.paperspace.com/v1"

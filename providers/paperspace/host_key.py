@@ -12,7 +12,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from microcluster.home import Home
+from core.home import Home
 from providers.rental.errors import ProviderError
 from providers.rental.owner_mark import Owner
 

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from typing import Any
 
-from microcluster.catalog import paperspace as catalog
+from core.catalog import paperspace as catalog
 from providers.paperspace import claim, machine_view, names, private_network, shared_drive, startup_script
 from providers.paperspace.account import DRIVES, MACHINES, NETWORKS, SCRIPTS, Account
 from providers.rental.backend import Belonging

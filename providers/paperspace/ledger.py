@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import pydantic
 
-from microcluster.catalog import paperspace as catalog
+from core.catalog import paperspace as catalog
 from providers.grpc.properties import Problem, other_mark, problems
 from providers.grpc.resource_protocol import Created, Live
 from providers.paperspace import offers

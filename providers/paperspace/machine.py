@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from microcluster.catalog import paperspace as catalog
+from core.catalog import paperspace as catalog
 from providers.grpc.properties import Problem, problems
 from providers.grpc.resource_protocol import Created, Live
 from providers.paperspace import host_key, machine_lookup, machine_view, named_goods, names, startup_script

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 import pydantic
 
-from microcluster.catalog import paperspace as catalog
+from core.catalog import paperspace as catalog
 from providers.grpc.properties import MARK_PATTERN, Spec
 from providers.paperspace.names import KEPT
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from microcluster.catalog import paperspace as catalog
+from core.catalog import paperspace as catalog
 from providers.paperspace import names
 from providers.rental.backend import OrderStatus, Thing
 from providers.rental.waiting import Pending

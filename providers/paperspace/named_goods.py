@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from microcluster.catalog import paperspace as catalog
+from core.catalog import paperspace as catalog
 from providers.grpc.properties import Problem, Spec, problems
 from providers.grpc.resource_protocol import Created, Live, Values
 from providers.paperspace import claim, names

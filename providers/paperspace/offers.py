@@ -1,6 +1,6 @@
 """What the account offers at this moment: which types a template may have, and where there is room for one."""
 
-from microcluster.catalog import paperspace as catalog
+from core.catalog import paperspace as catalog
 from providers.paperspace.account import Account
 from providers.paperspace.errors import ApiError
 from providers.rental.errors import ProviderError

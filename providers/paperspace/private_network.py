@@ -4,7 +4,7 @@ import ipaddress
 from collections.abc import Mapping
 from typing import Any
 
-from microcluster.catalog import paperspace as catalog
+from core.catalog import paperspace as catalog
 from providers.paperspace import named_goods, names
 from providers.paperspace.account import NETWORKS
 from providers.paperspace.machine_spec import InRegion, Name

@@ -6,7 +6,7 @@ from typing import Any
 
 import pydantic
 
-from microcluster.catalog import paperspace as catalog
+from core.catalog import paperspace as catalog
 from providers.paperspace import named_goods, names
 from providers.paperspace.account import DRIVES
 from providers.paperspace.machine_spec import InRegion, Name, ObjectId, sold

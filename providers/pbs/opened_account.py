@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from microcluster.home import Home
+from core.home import Home
+from core.waiting import NotReadyError
 from microcluster.remote.errors import RemoteError
 from microcluster.remote.login import login_host
-from microcluster.waiting import NotReadyError
 from providers.pbs.backend import Queue
 from providers.rental.errors import ProviderError
 from providers.rental.opened_account import OpenedAccount

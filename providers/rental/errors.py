@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from microcluster.plain_text import lines
+from core.plain_text import lines
 
 NOT_SENT = "not sent"
 """The code of a call that never left."""

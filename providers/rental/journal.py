@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from microcluster.home import Home
+from core.home import Home
 from providers.rental import owner_mark as marks
 from providers.rental import waiting
 from providers.rental.errors import ProviderError

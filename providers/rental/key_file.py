@@ -3,7 +3,7 @@
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from microcluster.home import Home
+from core.home import Home
 from providers.rental.errors import ProviderError
 
 OTHERS = 0o077

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from microcluster.home import Home
-from microcluster.home import owner_mark as mark_of_key
+from core.home import Home
+from core.home import owner_mark as mark_of_key
 from providers.rental.errors import ProviderError
 
 ZONE = "microcluster"

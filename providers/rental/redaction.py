@@ -6,7 +6,7 @@ import json
 import re
 from urllib.parse import quote, quote_plus
 
-from microcluster.plain_text import lines
+from core.plain_text import lines
 
 SHORTEST_SECRET = 12
 LONGEST_TEXT = 400

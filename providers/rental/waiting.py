@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from microcluster.plain_text import duration
+from core.plain_text import duration
 from providers.rental.errors import WaitError
 
 Found = TypeVar("Found")

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import SoftLayer
 
-from microcluster.home import Home
+from core.home import Home
 from providers.rental.key_file import CredentialsError, authority, check_private, endpoint
 
 CALL_TIMEOUT_S = 60.0

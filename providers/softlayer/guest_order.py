@@ -6,7 +6,7 @@ from typing import Annotated, Any, Self
 
 import pydantic
 
-from microcluster.catalog import softlayer as catalog
+from core.catalog import softlayer as catalog
 from providers.grpc.properties import MARK_PATTERN, ObjectId, Spec
 from providers.rental import owner_mark as marks
 from providers.rental.errors import OrderWithoutId, ProviderError

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import pydantic
 
-from microcluster.catalog import softlayer as catalog
+from core.catalog import softlayer as catalog
 from providers.grpc.properties import MARK_PATTERN, Problem, other_mark, problems
 from providers.grpc.resource_protocol import Created, Live
 from providers.rental import owner_mark as marks

@@ -6,7 +6,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from microcluster.home import Home
+from core.home import Home
 from microcluster.setup.environment import child_environment
 from tests.integration.conftest import AccountEmulator
 

@@ -17,7 +17,7 @@ from tests.integration.until import until
 pytestmark = pytest.mark.timeout(240)
 RISK = """
 from microcluster.lifecycle import unsaved_work
-from microcluster.home import Home
+from core.home import Home
 print(unsaved_work.why_something_ends(Home.of(), "local", None))
 """
 

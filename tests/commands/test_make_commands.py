@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from microcluster.home import Home
+from core.home import Home
 from microcluster.lifecycle import pulumi_state
 from microcluster.lifecycle.locks import alone_on, pulumi_locks
 from microcluster.setup.environment import PROJECT, PYTHON, child_environment

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from microcluster.waiting import wait_until
+from core.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 EMULATED = ("local", "horovod-local", "p100-local", "texar-local", "torchrun-local", "v100-local")

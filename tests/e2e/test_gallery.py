@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from product import Product
 
-from microcluster.waiting import wait_until
+from core.waiting import wait_until
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(1800)]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from product import SHARED, Product
 
-from microcluster.waiting import wait_until
+from core.waiting import wait_until
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(1800)]
 

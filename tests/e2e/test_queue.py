@@ -18,12 +18,12 @@ import pytest
 
 from components.cluster import cluster_facts_of, hostnames
 from components.job import job_of, run_of
+from core.home import Home
 from emulator.machines.waiting import wait_until
 from emulator.pbs.settings import QUEUE_IMAGE
 from microcluster import config
 from microcluster.analysis.run_state import Outcome
 from microcluster.config import Owner
-from microcluster.home import Home
 from microcluster.jobs.cluster_facts import ClusterFacts, Host
 from microcluster.remote import job as remote_job
 from microcluster.remote.login import login_host

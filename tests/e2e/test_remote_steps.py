@@ -5,6 +5,7 @@ import dataclasses
 import pytest
 from remote_cluster import NAME, PLAIN, PORT, REGISTRY, STATE, facts, machine, processes_of, shell
 
+from core.waiting import wait_until
 from emulator.machines.registry import key_of
 from microcluster.remote import job, steps
 from microcluster.remote.data_disk import DiskRefusedError
@@ -13,7 +14,6 @@ from microcluster.remote.host import Host
 from microcluster.remote.image_build import ensure_built
 from microcluster.remote.image_distribution import distribute
 from microcluster.remote.parallel import on_all
-from microcluster.waiting import wait_until
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(420)]
 

@@ -12,6 +12,7 @@ import docker
 import pytest
 from remote_cluster import ACCOUNT, machine, processes_of, shell
 
+from core.waiting import wait_until
 from microcluster import config
 from microcluster.analysis.failure_hints import next_step
 from microcluster.analysis.run_state import Outcome
@@ -22,7 +23,6 @@ from microcluster.jobs.openseq2seq import model as openseq2seq
 from microcluster.jobs.run_id import run_id
 from microcluster.remote import job, steps
 from microcluster.remote.host import Host
-from microcluster.waiting import wait_until
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(600)]
 

@@ -10,12 +10,12 @@ import uvicorn
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from core.home import owner_mark
 from emulator.machine_reconciler import MachineReconciler
 from emulator.machines.spec import NoMachines
 from emulator.paperspace.settings import Settings
 from emulator.paperspace.vendor import PAPERSPACE as EMULATED
 from emulator.process import listen
-from microcluster.home import owner_mark
 from providers.grpc.resource_protocol import Created, Live
 from providers.paperspace.__main__ import PAPERSPACE
 from providers.rental.operation import Operation

@@ -6,8 +6,8 @@ import pytest
 from supervised_run import hurry, start, wait_for_end, write_job
 
 from agent import run_snapshot
+from core.waiting import wait_until
 from microcluster.analysis.run_state import judge
-from microcluster.waiting import wait_until
 
 DATA = """
 here={folder}/here; there={folder}/there

@@ -12,9 +12,9 @@ from supervised_run import RENAMED, end_run, start, write_job
 
 from agent import kill_run as ending
 from agent import run_snapshot
+from core.waiting import wait_until
 from microcluster.analysis.run_state import judge
 from microcluster.remote.job import AGENT
-from microcluster.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 

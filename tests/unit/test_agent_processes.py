@@ -8,8 +8,8 @@ from sample_spec import process
 from supervised_run import end_run, events_of, start, wait_for_end, write_job
 
 from agent import processes, run_snapshot
+from core.waiting import wait_until
 from microcluster.analysis.run_state import judge
-from microcluster.waiting import wait_until
 
 STEP = "echo '*** Global step 3: ***     Train loss: 3.5 '"
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from supervised_run import RENAMED
 
+from core.waiting import wait_until
 from microcluster.remote.job import AGENT
-from microcluster.waiting import wait_until
 
 
 def ended(folder: Path, *command: str) -> tuple[int, list[dict[str, object]]]:

@@ -6,9 +6,9 @@ from supervised_run import events_of, hold, hurry, shell_wait, start, wait_for_e
 from tiny_checkpoint import save
 
 from agent import run_snapshot
+from core.waiting import wait_until
 from microcluster.analysis import run_state as judging
 from microcluster.analysis.run_state import judge
-from microcluster.waiting import wait_until
 
 
 def files_of(name):

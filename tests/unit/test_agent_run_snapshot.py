@@ -7,8 +7,8 @@ import pytest
 from supervised_run import hold, hurry, start, wait_for_end, write_job
 
 from agent import run_snapshot
+from core.waiting import wait_until
 from microcluster.analysis.run_state import judge
-from microcluster.waiting import wait_until
 
 STEPPED = """
 import time

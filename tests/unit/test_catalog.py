@@ -2,7 +2,7 @@ from decimal import Decimal
 
 import pytest
 
-from microcluster.catalog import softlayer as catalog
+from core.catalog import softlayer as catalog
 
 
 @pytest.mark.parametrize(("flavor", "dollars"), [("AC1_16X120X100", 9), ("AC2_16X120X100", 13)])

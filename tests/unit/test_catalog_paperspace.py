@@ -2,9 +2,9 @@ from decimal import Decimal
 
 import pytest
 
-from microcluster.catalog import paperspace as catalog
-from microcluster.catalog.gpus import GPUS
-from microcluster.catalog.paperspace import Cluster
+from core.catalog import paperspace as catalog
+from core.catalog.gpus import GPUS
+from core.catalog.paperspace import Cluster
 
 
 def test_the_published_example_costs_what_its_parts_cost_together() -> None:

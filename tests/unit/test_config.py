@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from core.home import Home, owner_mark
 from microcluster import config
-from microcluster.home import Home, owner_mark
 from microcluster.jobs import image
 
 V100 = {

@@ -8,8 +8,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from core.home import Home
 from microcluster import config
-from microcluster.home import Home
 
 ROOT = Path(__file__).parents[2]
 GOOD = {

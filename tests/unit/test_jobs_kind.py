@@ -23,7 +23,7 @@ from microcluster.jobs.run_spec import RunFolder
 ROOT = Path(__file__).parents[2]
 PROGRAMS = re.compile(r"openseq2seq|texar|horovod|tensorflow|bleu", re.IGNORECASE)
 PRODUCT = (
-    *("microcluster", "agent", "components", "providers", "emulator", "engine", "templates"),
+    *("core", "microcluster", "agent", "components", "providers", "emulator", "engine", "templates"),
     *("__main__.py", "fabfile.py", "env.sh", "Makefile"),
 )
 KINDS_OWN = (

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from microcluster.home import Home
+from core.home import Home
 from microcluster.lifecycle import commands
 from microcluster.setup.environment import PART_OF_MAKE
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from core.home import Home
 from emulator.machines.reachability import remedy
 from emulator.process import port_owner
-from microcluster.home import Home
 from microcluster.lifecycle import emulated_account
 from microcluster.lifecycle.emulated_account import Emulated
 from microcluster.setup.errors import SetupError

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from microcluster.home import Home
+from core.home import Home
 from microcluster.lifecycle import locks
 from microcluster.setup.errors import SetupError
 

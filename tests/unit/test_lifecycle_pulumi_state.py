@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from microcluster.home import Home
+from core.home import Home
 from microcluster.lifecycle import pulumi_state
 from microcluster.lifecycle.pulumi_state import BrokenStateError, Held, Snapshot
 from microcluster.setup.errors import SetupError

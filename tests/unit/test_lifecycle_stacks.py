@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from core.home import Home
 from microcluster import config
-from microcluster.home import Home
 from microcluster.lifecycle import crash, down, locks, pulumi_state, stacks, up
 from microcluster.lifecycle.down import has_machines
 from microcluster.lifecycle.emulated_account import Emulated, Rented, parse_status
@@ -129,7 +129,7 @@ def test_a_make_that_was_killed_holds_no_lock(tmp_path: Path) -> None:
     script = f"""
 import os
 from pathlib import Path
-from microcluster.home import Home
+from core.home import Home
 from microcluster.lifecycle.locks import alone_on
 with alone_on("local", "make up", Home(Path({str(tmp_path)!r}), Path({str(tmp_path)!r}))):
     os.kill(os.getpid(), 9)

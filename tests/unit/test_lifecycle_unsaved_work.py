@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from microcluster.home import Home
+from core.home import Home
 from microcluster.lifecycle import unsaved_work
 from microcluster.lifecycle.unsaved_work import Stake, judge, machines_taken, save_before_destroy, save_before_update
 from microcluster.setup.errors import MISTAKE, SetupError

@@ -9,10 +9,10 @@ import pytest
 from rich.table import Table
 from rich.text import Text
 
+from core.plain_text import count, duration, lines, one_line, say
 from microcluster.commands import command
 from microcluster.commands.screen import PlainConsole, show_table
 from microcluster.jobs import rendering
-from microcluster.plain_text import count, duration, lines, one_line, say
 from providers.grpc.servicer import EngineLog
 from providers.rental.errors import ProviderError
 from providers.rental.redaction import redacted
@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 NASTY = "old [/data] of run 7 \x1b[2J\x1b]0;title\x07\x9b31m\u202e\u2066\u200f\x7f\x00 :skull: \udc80end"
 CLEAN = "old [/data] of run 7  :skull: \ufffdend"
 PRINTERS = {"print", "Console", "Table"}
-MAY_PRINT = {"microcluster/plain_text.py", "microcluster/commands/screen.py", "microcluster/commands/command.py"}
+MAY_PRINT = {"core/plain_text.py", "microcluster/commands/screen.py", "microcluster/commands/command.py"}
 """``microcluster/commands/command.py`` prints JSON, whose own escapes stand for every control character."""
 
 

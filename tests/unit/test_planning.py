@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent import step_time_model
-from microcluster.catalog import softlayer as catalog
+from core.catalog import softlayer as catalog
 from microcluster.planning.costs import Bill, at_risk, interval, next_started_hour
 from microcluster.planning.prediction import BAND, TrainingSetup, predict
 

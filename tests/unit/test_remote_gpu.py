@@ -8,13 +8,13 @@ import sys
 import pytest
 from fake_machine import FakeMachine
 
+from core.waiting import NotReadyError, wait_until
 from microcluster.remote import requirements, system
 from microcluster.remote.docker_daemon import DAEMON_FILE
 from microcluster.remote.errors import CommandError, Completed, RemoteError
 from microcluster.remote.gpu import ensure_gpu
 from microcluster.remote.requirements import ensure_requirements
 from microcluster.remote.system import APT_IS_FREE, ensure_system
-from microcluster.waiting import NotReadyError, wait_until
 
 UBUNTU, XENIAL, DEBIAN = "ubuntu 18.04", "ubuntu 16.04", "debian 12"
 DOCKER_PACKAGES = ["docker-ce", "docker-ce-cli", "containerd.io", "nvidia-docker2"]

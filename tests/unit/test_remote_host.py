@@ -14,13 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ssh_server import Opened, Server, SshServer
 
+from core.waiting import wait_until
 from microcluster.jobs import cluster_facts
 from microcluster.remote import connection, sftp
 from microcluster.remote import parallel as on_all_hosts
 from microcluster.remote.errors import CommandError, HostKeyError, LoginRefusedError, RemoteError, UnreachableError
 from microcluster.remote.host import Host
 from microcluster.remote.ssh_client import ssh_argv
-from microcluster.waiting import wait_until
 
 WORD = st.text(st.characters(blacklist_characters="\0", blacklist_categories=["Cs"]), max_size=30)
 

@@ -65,7 +65,7 @@ class Box(FakeMachine):
 
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch):
-    monkeypatch.setattr("microcluster.waiting.time.sleep", lambda _: None)
+    monkeypatch.setattr("core.waiting.time.sleep", lambda _: None)
 
 
 def test_the_kernel_mounts_where_it_can_and_its_table_brings_the_drive_back_after_a_boot():

@@ -5,10 +5,10 @@ import time
 import pytest
 from fake_machine import FakeMachine
 
+from core.waiting import NotReadyError, wait_until
 from microcluster.remote.errors import HostKeyError, LoginRefusedError, RemoteError, UnreachableError
 from microcluster.remote.parallel import on_all
 from microcluster.remote.ssh_ready import wait_for_ssh
-from microcluster.waiting import NotReadyError, wait_until
 
 
 class Clock:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from microcluster.home import Home
+from core.home import Home
 from microcluster.setup import docker, packages
 from microcluster.setup.errors import SetupError
 

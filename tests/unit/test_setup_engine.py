@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from microcluster.home import Home
+from core.home import Home
 from microcluster.setup import engine, go, pulumi_install, versions
 from microcluster.setup.environment import PROJECT
 from microcluster.setup.errors import SetupError

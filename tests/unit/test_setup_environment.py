@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from core.home import Home
 from emulator.vendors import default_state
 from microcluster.commands import stack_outputs
-from microcluster.home import Home
 from microcluster.setup import images
 from microcluster.setup.environment import PROJECT, VENV, child_environment
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from core.waiting import wait_until
 from microcluster.setup import process
 from microcluster.setup.errors import SetupError
 from microcluster.setup.process import STOPPED_BY_LIMIT, Step, run_in_view, run_logged
-from microcluster.waiting import wait_until
 
 COUNTING = """
 import signal, sys, time

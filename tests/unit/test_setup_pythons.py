@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from microcluster.home import Home
+from core.home import Home
 from microcluster.setup import pythons, venv
 from microcluster.setup.environment import PROJECT
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from microcluster.home import Home
+from core.home import Home
 from microcluster.setup.errors import SetupError
 from tools import testing
 from tools.testing import plan_text, planned

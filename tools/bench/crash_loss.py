@@ -21,8 +21,8 @@ from rich.table import Table
 
 from agent.checkpoints.tensorflow import Format
 from agent.replicator import Replicator
+from core.catalog import softlayer as catalog
 from microcluster import config
-from microcluster.catalog import softlayer as catalog
 from microcluster.jobs.openseq2seq import model as openseq2seq
 from microcluster.jobs.run_spec import WATCH_EVERY_S
 from microcluster.planning.costs import WRITE_S

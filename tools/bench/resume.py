@@ -12,6 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from core.waiting import wait_until
 from microcluster.analysis.run_state import Outcome
 from microcluster.jobs import cluster_facts
 from microcluster.jobs.openseq2seq.model import OpenSeq2SeqJob
@@ -19,7 +20,6 @@ from microcluster.jobs.run_id import run_id
 from microcluster.remote import job, steps
 from microcluster.remote.host import Host
 from microcluster.remote.parallel import on_all
-from microcluster.waiting import wait_until
 from tools.bench.cluster import cluster, shell
 
 PORT_MBPS = 1000

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from microcluster.home import owner_mark
+from core.home import owner_mark
 from tests.e2e.product import install
 from tools.chaos.account import CLOCK_RATE, AccountServer, Rented
 

@@ -12,7 +12,7 @@ from typing import Any
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from microcluster.home import Home, owner_mark
+from core.home import Home, owner_mark
 from providers.paperspace.__main__ import PAPERSPACE
 from providers.rental.errors import PartialFailure, ProviderError
 from providers.rental.operation import Operation

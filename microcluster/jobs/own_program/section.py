@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, StrictInt, StrictStr
 
+from core.plain_text import shown
 from microcluster.jobs.values import MOST_STEPS, Section, matching
-from microcluster.plain_text import shown
 
 LONGEST = 1000
 SOURCE = re.compile(r"https://[A-Za-z0-9.-]+(/[A-Za-z0-9_.~-]+)+|(~|\.{1,2}|\$MICROCLUSTER_HOME)?/?[A-Za-z0-9_./ -]*")

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from microcluster.plain_text import duration, note
+from core.plain_text import duration, note
 
 T = TypeVar("T")
 SAY_EVERY_S = 5.0
