@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from providers.paperspace import credentials, names
-from providers.paperspace.api import READ_ATTEMPTS, Api
-from providers.paperspace.errors import ApiError
+from providers.paperspace.api import Api, ApiError
 from providers.rental.errors import AccountError, ProviderError, why_unreadable
-from providers.rental.http_once import SharedList
 from providers.rental.operation import Identity
 from providers.rental.owner_mark import Owner
+from providers.rental.wire import READ_ATTEMPTS, SharedList
 
 MACHINES, NETWORKS, DRIVES = "/machines", "/private-networks", "/shared-drives"
 SCRIPTS, ADDRESSES, EVENTS = "/startup-scripts", "/public-ips", "/machine-events"

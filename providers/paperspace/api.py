@@ -2,22 +2,17 @@
 
 import json
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 from urllib.parse import quote
 
 import requests
-import tenacity
 
 from providers.paperspace.credentials import Credentials
-from providers.paperspace.errors import UNREADABLE, ApiError
-from providers.paperspace.paging import read_whole
-from providers.rental import waiting
-from providers.rental.errors import NO_ANSWER, NOT_SENT, NOT_TRUSTED
-from providers.rental.http_once import CallTimer, OnceAdapter, retry_after_s
-from providers.rental.redaction import redacted
-from providers.rental.waiting import RateLimiter
+from providers.rental.errors import NO_ANSWER, NOT_SENT, NOT_TRUSTED, UNREADABLE, CallError
+from providers.rental.http_once import OnceAdapter, retry_after_s
+from providers.rental.wire import READ_ATTEMPTS, Moved, Row, Wire
 
 CALLS_PER_SECOND = 10
 """The vendor documents no limit, only that there is one (code TOO_MANY_REQUESTS)."""
@@ -25,15 +20,53 @@ LONGEST_CALL_S = 60.0
 """So long after ``Api.once`` was called, at the latest, nothing of the call is on its way to the account any more."""
 LISTS_LAG_S = 60.0
 """No document says that lists lag; clients of the live service have read what they made at once. A guess on the safe side."""
-LONGEST_TURN_S = 20.0
 CONNECT_TIMEOUT_S = 10.0
-READ_ATTEMPTS = 8
-FIRST_PAUSE_S = 0.5
-LONGEST_PAUSE_S = 15.0
-RATE_LIMIT_PAUSE_S = 1.0
+PAGE_SIZE = 100
+MOST_PAGES = 200
 ERROR_KEYS = {"code", "message", "details", "issues"}
+REFUSING = {400, 401, 403, 404, 405, 409, 412, 413, 422, 429}
+"""After these a request was not carried out: RFC 9110, section 15.5, with the vendor's own table of codes (errors.ts of its client)."""
+OPEN_CODES = {"TIMEOUT", "CLIENT_CLOSED_REQUEST", "INTERNAL_SERVER_ERROR"}
+"""The service's own codes that leave open whether the call was carried out."""
 
-Row = dict[str, Any]
+ReadPage = Callable[..., dict[str, Any]]
+
+
+class ApiError(CallError):
+    """The API refused a call or did not answer it."""
+
+    @property
+    def is_gone(self) -> bool:
+        """Tell whether the object does not exist, or is none of this team's."""
+        return self.status == 404
+
+    @property
+    def is_rate_limit(self) -> bool:
+        """Tell whether there were too many calls; the call was turned away before it did anything."""
+        return self.status == 429 or self.code in ("TOO_MANY_REQUESTS", NOT_SENT)
+
+    @property
+    def is_transient(self) -> bool:
+        """Tell whether the same call may work in a moment."""
+        is_lost = self.code in (NO_ANSWER, UNREADABLE, *OPEN_CODES)
+        return self.is_rate_limit or is_lost or self.status >= 500 or self.status in (408, 499)
+
+    @property
+    def is_refusal(self) -> bool:
+        """Tell whether the call was certainly not carried out; a fault that nobody knows is none."""
+        if self.is_rate_limit or self.code == NOT_TRUSTED:
+            return True
+        return self.status in REFUSING and self.code not in OPEN_CODES
+
+    @property
+    def is_forbidden(self) -> bool:
+        """Tell whether this user may not do it: no repetition helps."""
+        return self.status == 403
+
+    @property
+    def is_unauthorised(self) -> bool:
+        """Tell whether the API refused the key itself."""
+        return self.status == 401
 
 
 class _Bearer(requests.auth.AuthBase):
@@ -47,58 +80,57 @@ class _Bearer(requests.auth.AuthBase):
         return request
 
 
-class Api:
-    """One account's API, callable from every thread: each has a session of its own, and all share one rate limit."""
+class Api(Wire):
+    """One account's API."""
+
+    fault = ApiError
 
     def __init__(self, credentials: Credentials, stop: threading.Event, time_scale: float = 1.0) -> None:
-        self.credentials = credentials
-        self._stop, self._time_scale = stop, time_scale
-        self._local = threading.local()
-        self._limiter = RateLimiter(CALLS_PER_SECOND / time_scale)
+        super().__init__(credentials, stop, time_scale, CALLS_PER_SECOND)
 
-    def read(self, path: str, *, attempts: int = READ_ATTEMPTS, expect: type | None = dict, **query: Any) -> Any:
+    def connect(self) -> requests.Session:
+        """Make the session of one thread."""
+        session = requests.Session()
+        for scheme in ("http://", "https://"):
+            session.mount(scheme, OnceAdapter())
+        session.auth = _Bearer(self.credentials.api_key)
+        session.trust_env = not self.credentials.is_local
+        session.verify = self.credentials.authority or True
+        return session
+
+    def read(self, path: str, *, attempts: int = READ_ATTEMPTS, expect: Any = dict, **query: Any) -> Any:
         """Read something; transient faults are tried again.
 
         Args:
-            expect: what the answer has to be; anything else is transient too. None: whatever it is.
+            expect: what the answer has to be; anything else is transient too.
         """
-        return self._repeated(partial(self.once, "GET", path, **query), attempts, expect)
+        return self.repeated(f"GET {path}", partial(self.once, "GET", path, **query), expect, attempts)
 
     def find(self, path: str, object_id: str) -> Row | None:
         """Read one object; None when it does not exist (404, or ``null`` for networks) or is shown as deleted."""
-        try:
-            found = self.read(f"{path}/{quote(object_id, safe='')}", expect=dict | None)
-        except ApiError as error:
-            if error.is_gone:
-                return None
-            raise
+        found = self.found(lambda: self.read(f"{path}/{quote(object_id, safe='')}", expect=dict | None))
         return found if found and not found.get("dtDeleted") else None
 
     def list(self, path: str, *, order_by: str = "dtCreated", **filters: str) -> list[Row]:
         """Read a whole list, without what it shows as deleted; a filter may be ignored."""
-        rows = read_whole(lambda **query: self.read(path, **filters, **query), path, order_by, self._pause)
-        return [row for row in rows if not row.get("dtDeleted")]
+        agreed = Agreed(lambda **query: self.read(path, **filters, **query), path, order_by)
+        return [row for row in self.whole(f"GET {path}", agreed.read) if not row.get("dtDeleted")]
 
     def ensure(self, method: str, path: str, body: Mapping[str, Any]) -> Row:
         """Bring about a state that the call itself describes (a name, a switch): sending it twice does no harm."""
-        return self._repeated(partial(self.once, method, path, body))
+        return self.repeated(f"{method} {path}", partial(self.once, method, path, body), dict)
 
     def remove(self, path: str, object_id: str) -> None:
         """Delete something that answers at once; what is gone already is fine."""
-        try:
-            self._repeated(partial(self.once, "DELETE", f"{path}/{quote(object_id, safe='')}"), expect=None)
-        except ApiError as error:
-            if not error.is_gone:
-                raise
+        place = f"{path}/{quote(object_id, safe='')}"
+        self.found(lambda: self.repeated(f"DELETE {path}", partial(self.once, "DELETE", place)))
 
     def once(self, method: str, path: str, body: Mapping[str, Any] | None = None, **query: Any) -> Any:
         """Send a call exactly once: orders and cancellations, whose lost answers are resolved by looking."""
-        call, began = f"{method} {path}", waiting.now().seconds
-        if not self._limiter.take(self._stop, LONGEST_TURN_S):
-            raise ApiError(call, NOT_SENT, f"no turn within {LONGEST_TURN_S:g} s, as the account asks for pauses")
+        call = f"{method} {path}"
         try:
-            with CallTimer(LONGEST_CALL_S - (waiting.now().seconds - began)):
-                answer = self._session().request(
+            with self.sending(call, LONGEST_CALL_S) as session:
+                answer = session.request(
                     method,
                     self.credentials.endpoint + path,
                     json=body,
@@ -109,28 +141,11 @@ class Api:
                 )
         except requests.exceptions.SSLError as error:
             code = NOT_TRUSTED if "CERTIFICATE_VERIFY_FAILED" in str(error) else NO_ANSWER
-            raise self._error(call, code, str(error)) from None
-        except (requests.RequestException, TimeoutError, OSError) as error:
-            raise self._error(call, NO_ANSWER, str(error) or type(error).__name__) from None
+            raise self.error(call, code, str(error)) from None
+        except (requests.RequestException, OSError) as error:
+            raise self.error(call, NO_ANSWER, str(error) or type(error).__name__) from None
         self._limiter.back_off(retry_after_s(answer.headers))
         return self._read_answer(call, answer)
-
-    def _repeated(self, call: partial[Any], attempts: int = READ_ATTEMPTS, expect: Any = dict) -> Any:
-        retrying = tenacity.Retrying(
-            retry=tenacity.retry_if_exception(lambda error: isinstance(error, ApiError) and error.is_transient),
-            stop=tenacity.stop_after_attempt(attempts) | tenacity.stop_when_event_set(self._stop),
-            wait=tenacity.wait_exponential_jitter(multiplier=FIRST_PAUSE_S, max=LONGEST_PAUSE_S, jitter=FIRST_PAUSE_S),
-            sleep=lambda seconds: self._stop.wait(seconds * self._time_scale),
-            reraise=True,
-        )
-
-        def shaped() -> Any:
-            answer = call()
-            if expect is not None and not isinstance(answer, expect):
-                raise self._error(" ".join(call.args[:2]), UNREADABLE, f"it is {type(answer).__name__}")
-            return answer
-
-        return retrying(shaped)
 
     def _read_answer(self, call: str, answer: requests.Response) -> Any:
         try:
@@ -139,7 +154,7 @@ class Api:
             found = json.loads(json.dumps(json.loads(text), ensure_ascii=False).encode("utf-8", "replace"))
         except (ValueError, RecursionError):
             code = UNREADABLE if answer.status_code == 200 else f"HTTP {answer.status_code}"
-            raise self._error(call, code, "the answer is no JSON", answer.status_code) from None
+            raise self.error(call, code, "the answer is no JSON", answer.status_code) from None
         is_error = isinstance(found, dict) and {"code", "message"} <= found.keys() <= ERROR_KEYS
         if answer.status_code == 200 and not is_error:
             return found
@@ -148,28 +163,59 @@ class Api:
             issues = found.get("issues") if isinstance(found.get("issues"), list) else []
             details = [str(each.get("message")) for each in issues if isinstance(each, dict)]
             code, said = str(found["code"]), "; ".join([str(found["message"]), *details])
-        raise self._error(call, code, said or "no text", answer.status_code)
+        raise self.error(call, code, said or "no text", answer.status_code)
 
-    def _pause(self) -> None:
-        self._stop.wait(FIRST_PAUSE_S * self._time_scale)
 
-    def _error(self, call: str, code: str, text: str, status: int = 0) -> ApiError:
-        key = self.credentials.api_key
-        error = ApiError(redacted(call, key), redacted(code, key), redacted(text, key), status)
-        if error.is_rate_limit:
-            self._limiter.back_off(RATE_LIMIT_PAUSE_S)
-        return error
+class Agreed:
+    """Reads a list; one of several pages counts once two readings of it name the same things.
 
-    def _session(self) -> requests.Session:
-        session = getattr(self._local, "session", None)
-        if session is None:
-            session = self._local.session = requests.Session()
-            for scheme in ("http://", "https://"):
-                session.mount(scheme, OnceAdapter())
-            session.auth = _Bearer(self.credentials.api_key)
-            session.trust_env = not self.credentials.is_local
-            session.verify = self.credentials.authority or True
-        return session
+    The API gives no total, so that a row which slips out between two pages is noticed only in this way.
+    """
+
+    def __init__(self, page: ReadPage, path: str, order_by: str) -> None:
+        self._page, self._path, self._order_by = page, path, order_by
+        self._before: set[str] | None = None
+
+    def read(self) -> list[Row]:
+        """Read it once.
+
+        Raises:
+            Moved: nobody can know yet whether that was all.
+        """
+        rows, pages = _read_pages(self._page, self._path, self._order_by)
+        names = {_key(row) for row in rows}
+        if pages > 1 and names != self._before:
+            self._before = names
+            raise Moved("two readings differ")
+        return rows
+
+
+def _read_pages(read: ReadPage, path: str, order_by: str) -> tuple[list[Row], int]:
+    rows: list[Row] = []
+    query: dict[str, Any] = {"limit": PAGE_SIZE, "orderBy": order_by, "order": "asc"}
+    pages = 0
+    while pages < MOST_PAGES:
+        page = read(**query)
+        items = page.get("items")
+        if not isinstance(items, list) or not all(isinstance(row, dict) and _key(row) for row in items):
+            raise ApiError(f"GET {path}", UNREADABLE, "it is no page of a list")
+        rows, pages = [*rows, *items], pages + 1
+        if not page.get("hasMore"):
+            break
+        cursor = page.get("nextPage")
+        if not isinstance(cursor, str) or not cursor or cursor == query.get("after") or not items:
+            raise Moved("a page names no next one")
+        query = {**query, "after": cursor}
+    else:
+        raise ApiError(f"GET {path}", "truncated list", f"it has more than {MOST_PAGES} pages")
+    places = [str(row.get(order_by) or "") for row in rows]
+    if len({_key(row) for row in rows}) < len(rows) or (pages > 1 and places != sorted(places)):
+        raise Moved("its pages do not continue each other")
+    return rows, pages
+
+
+def _key(row: Row) -> str:
+    return str(row.get("id") or row.get("ip") or "")
 
 
 def made_id(answer: Any, call: str) -> str:

@@ -21,8 +21,7 @@ from providers.paperspace import (
     startup_script,
 )
 from providers.paperspace.account import ADMIN, DRIVES, MACHINES, NETWORKS, SCRIPTS, Account
-from providers.paperspace.api import LISTS_LAG_S, LONGEST_CALL_S, made_id
-from providers.paperspace.errors import ApiError
+from providers.paperspace.api import LISTS_LAG_S, LONGEST_CALL_S, ApiError, made_id
 from providers.rental import closing
 from providers.rental.backend import Backend, Belonging, Claim, Found, OrderRequest, OrderStatus, Tell, Thing
 from providers.rental.errors import CallError, ProviderError

@@ -9,7 +9,7 @@ from providers.grpc.properties import Problem, problems
 from providers.grpc.resource_protocol import Created, Live
 from providers.paperspace import host_key, machine_lookup, machine_view, named_goods, names, startup_script
 from providers.paperspace.account import MACHINES, SCRIPTS, Account
-from providers.paperspace.errors import ApiError
+from providers.paperspace.api import ApiError
 from providers.paperspace.machine_spec import MachineSpec
 from providers.paperspace.startup_script import KIND as SCRIPT
 from providers.rental import machine

@@ -5,7 +5,7 @@ from typing import Any
 
 from providers.paperspace import machine_view
 from providers.paperspace.account import ADDRESSES, EVENTS, MACHINES, Account
-from providers.paperspace.errors import ApiError
+from providers.paperspace.api import ApiError
 from providers.rental.backend import Thing
 from providers.rental.owner_mark import Owner
 from providers.rental.waiting import Pending

@@ -9,7 +9,7 @@ from core.catalog import paperspace as catalog
 from providers.grpc.properties import Problem, Spec, problems
 from providers.grpc.resource_protocol import Created, Live, Values
 from providers.paperspace import claim, names
-from providers.paperspace.errors import ApiError
+from providers.paperspace.api import ApiError
 from providers.rental import owner_mark as marks
 from providers.rental.backend import Backend, OrderRequest, Tell, Thing
 from providers.rental.closing import check_ours

@@ -2,7 +2,7 @@
 
 from core.catalog import paperspace as catalog
 from providers.paperspace.account import Account
-from providers.paperspace.errors import ApiError
+from providers.paperspace.api import ApiError
 from providers.rental.errors import ProviderError
 
 

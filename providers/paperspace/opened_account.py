@@ -7,8 +7,8 @@ from functools import partial
 from providers.paperspace import account as accounts
 from providers.paperspace import bills, credentials, names
 from providers.paperspace.account import DRIVES, Account
+from providers.paperspace.api import ApiError
 from providers.paperspace.backend import Paperspace
-from providers.paperspace.errors import ApiError
 from providers.rental.errors import AccountError, ProviderError
 from providers.rental.opened_account import OpenedAccount
 from providers.rental.owner_mark import Owner

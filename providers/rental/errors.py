@@ -9,6 +9,7 @@ NOT_SENT = "not sent"
 NOT_TRUSTED = "not trusted"
 """The code of a call that never left because nobody whom we trust has signed the endpoint's certificate."""
 NO_ANSWER = "no answer"
+UNREADABLE = "unreadable answer"
 
 
 class ProviderError(Exception):
@@ -53,11 +54,17 @@ class CallError(ProviderError):
     """Whether the same call may work in a moment."""
     is_forbidden = False
     """Whether this user may not do it."""
+    is_rate_limit = False
+    """Whether there were too many calls; the call was turned away before it did anything."""
+    is_unauthorised = False
+    """Whether the account refused the key itself."""
 
-    def __init__(self, call: str, code: str, text: str) -> None:
+    def __init__(self, call: str, code: str, text: str, status: int = 0) -> None:
+        """Args:
+        status: of the HTTP answer; 0 where there was none, or it says nothing.
+        """
         super().__init__(f"{call}: {text} ({code})")
-        self.code = code
-        self.text = text
+        self.code, self.text, self.status = code, text, status
 
     @property
     def next_step(self) -> str:
@@ -69,7 +76,7 @@ class OrderWithoutId(CallError):
     """An order was accepted: its receipt has its number, and does not name what it makes."""
 
     def __init__(self, call: str, order_id: str) -> None:
-        super().__init__(call, "unreadable answer", f"order {order_id} was accepted, its receipt names nothing else")
+        super().__init__(call, UNREADABLE, f"order {order_id} was accepted, its receipt names nothing else")
         self.order_id = order_id
 
 

@@ -1,9 +1,8 @@
-"""HTTP for accounts: a request is sent once and ends in time; a list is read once for all who wait."""
+"""HTTP for accounts: a request is sent once and ends in time."""
 
 import socket
 import threading
-import time
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Self
 
@@ -15,7 +14,6 @@ from providers.rental import waiting
 
 LONGEST_RETRY_AFTER_S = 15.0
 
-Row = dict[str, Any]
 _of_thread = threading.local()
 
 
@@ -118,22 +116,3 @@ def retry_after_s(headers: Mapping[str, str]) -> float:
     """Read for how long an answer asks not to be called again; a date instead of seconds is passed over."""
     asked = str(headers.get("Retry-After") or "")
     return min(float(asked), LONGEST_RETRY_AFTER_S) if asked.isdigit() else 0.0
-
-
-class SharedList:
-    """A list by owner; simultaneous askers share one request, and nobody gets an answer older than asked for."""
-
-    def __init__(self, fetch: Callable[[Any], list[Row]]) -> None:
-        self._fetch = fetch
-        self._lock = threading.Lock()
-        self._read: dict[Hashable, tuple[float, list[Row]]] = {}
-
-    def under(self, owner: Hashable, max_age_s: float = 0.0) -> list[Row]:
-        """List what carries exactly this stack and mark, cancelled things included."""
-        not_before = time.monotonic() - max_age_s
-        with self._lock:
-            began, rows = self._read.get(owner, (float("-inf"), []))
-            if began < not_before:
-                began, rows = time.monotonic(), self._fetch(owner)
-                self._read[owner] = (began, rows)
-        return rows

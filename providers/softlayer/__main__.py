@@ -11,8 +11,8 @@ from providers.grpc.resource_protocol import Vendor
 from providers.rental.operation import Session
 from providers.softlayer import credentials, ledger, security_group, ssh_key, virtual_guest
 from providers.softlayer.account import Account
+from providers.softlayer.api import Api
 from providers.softlayer.backend import SoftLayer
-from providers.softlayer.calls import Api
 
 SETTINGS = ProviderSettings(
     "softlayer",

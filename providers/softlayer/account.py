@@ -7,10 +7,10 @@ from typing import Any
 
 from providers.rental import owner_mark
 from providers.rental.errors import AccountError, ProviderError
-from providers.rental.http_once import SharedList
 from providers.rental.operation import Identity
+from providers.rental.wire import READ_ATTEMPTS, SharedList
 from providers.softlayer import credentials
-from providers.softlayer.calls import READ_ATTEMPTS, Api
+from providers.softlayer.api import Api
 from providers.softlayer.errors import ApiError, unreadable
 
 LOCAL_ATTEMPTS = 3

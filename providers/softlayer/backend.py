@@ -30,10 +30,9 @@ from providers.softlayer.account import (
     claim_notes,
     stack_key,
 )
-from providers.softlayer.calls import LISTS_LAG_S
+from providers.softlayer.api import LISTS_LAG_S, LONGEST_ORDER_S
 from providers.softlayer.errors import ApiError
 from providers.softlayer.guest_order import Order
-from providers.softlayer.transport import LONGEST_ORDER_S
 
 CANCEL_NOTES = ("No longer needed", "cancelled by microcluster")
 """The reason, and the note."""

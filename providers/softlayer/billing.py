@@ -12,7 +12,7 @@ from typing import Any
 from providers.rental import owner_mark, receipt
 from providers.rental.receipt import Charge
 from providers.softlayer import others
-from providers.softlayer.calls import Api
+from providers.softlayer.api import Api
 from providers.softlayer.errors import ApiError
 
 WORKERS = 16

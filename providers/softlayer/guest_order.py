@@ -10,9 +10,8 @@ from core.catalog import softlayer as catalog
 from providers.grpc.properties import MARK_PATTERN, ObjectId, Spec
 from providers.rental import owner_mark as marks
 from providers.rental.errors import OrderWithoutId, ProviderError
-from providers.softlayer.calls import Api, made_id
+from providers.softlayer.api import LONGEST_ORDER_S, Api, made_id
 from providers.softlayer.errors import ApiError
-from providers.softlayer.transport import LONGEST_ORDER_S
 
 GROUPS_PER_INTERFACE = 5
 _Name = Annotated[str, pydantic.StringConstraints(pattern=r"^[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?$", max_length=63)]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from providers.rental import owner_mark as marks
-from providers.softlayer.calls import Api
+from providers.softlayer.api import Api
 
 VOLUME, VLAN = "volume", "vlan"
 BILLING_MASK = (

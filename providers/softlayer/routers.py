@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from providers.rental.errors import ProviderError
-from providers.softlayer.calls import Api
+from providers.softlayer.api import Api
 from providers.softlayer.guest_view import Guest, live_inputs
 
 CLOSING = "CLOSURE_ANNOUNCED"

@@ -13,7 +13,7 @@ from providers.rental.owner_mark import Owner
 from providers.rental.receipt import receipt
 from providers.softlayer import billing, credentials
 from providers.softlayer.account import Account
-from providers.softlayer.calls import Api, new_client
+from providers.softlayer.api import Api, new_client
 from tests.integration.provider_driver import Driver, Resource
 from tools.chaos.program import DOMAIN, MARK, PUBLIC_KEY, RULES, SIZE, STACK, TAGS
 

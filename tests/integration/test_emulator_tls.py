@@ -10,7 +10,7 @@ import pytest
 import SoftLayer
 
 from providers.softlayer import account as accounts
-from providers.softlayer.calls import Api
+from providers.softlayer.api import Api
 from providers.softlayer.credentials import load
 from providers.softlayer.errors import ApiError
 from tests.integration.conftest import AccountEmulator

@@ -21,12 +21,14 @@ from providers.rental.operation import Operation
 from providers.rental.waiting import Deadline
 from providers.softlayer import __main__ as plugin
 from providers.softlayer import virtual_guest
-from providers.softlayer.calls import SETTLED_S
+from providers.softlayer.api import LISTS_LAG_S, LONGEST_ORDER_S
 from providers.softlayer.guest_order import GuestSpec
 from providers.softlayer.userdata import make_host_key
 from tests.integration.lossy_wire import LossyWire, lossy_wire
 from tests.integration.provider_cluster import MARK, STACK, guest
 from tests.integration.provider_driver import Driver, Failed
+
+SETTLED_S = LISTS_LAG_S + LONGEST_ORDER_S
 
 CLOCK_RATE = 60
 TIME_SCALE = 0.02

@@ -5,10 +5,13 @@ import time
 
 import pytest
 
-from providers.softlayer.calls import READ_ATTEMPTS, SETTLED_S
+from providers.rental.wire import READ_ATTEMPTS
+from providers.softlayer.api import LISTS_LAG_S, LONGEST_ORDER_S
 from tests.integration.lossy_wire import lossy_wire
 from tests.integration.provider_cluster import KEY, LEDGER, Cluster, Onlooker, group, guest
 from tests.integration.provider_driver import Driver, Failed
+
+SETTLED_S = LISTS_LAG_S + LONGEST_ORDER_S
 
 
 @pytest.fixture

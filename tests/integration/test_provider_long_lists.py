@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from providers.softlayer.calls import Api
+from providers.softlayer.api import Api
 from providers.softlayer.credentials import load
 from tests.integration.official import client_of
 

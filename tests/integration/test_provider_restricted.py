@@ -6,10 +6,12 @@ import xmlrpc.client
 import pytest
 
 from providers.softlayer import account as rights
-from providers.softlayer.calls import SETTLED_S
+from providers.softlayer.api import LISTS_LAG_S, LONGEST_ORDER_S
 from tests.integration.lossy_wire import lossy_wire
 from tests.integration.provider_cluster import LEDGER, Cluster, Onlooker, guest
 from tests.integration.provider_driver import Driver, Failed, Resource
+
+SETTLED_S = LISTS_LAG_S + LONGEST_ORDER_S
 
 TIME_SCALE = 0.02
 UNSEEN = xmlrpc.client.Fault("SoftLayer_Exception_ObjectNotFound", "Unable to find object with id of '101'.")

@@ -11,9 +11,11 @@ from typing import Any
 
 import pytest
 
-from providers.softlayer.calls import SETTLED_S
+from providers.softlayer.api import LISTS_LAG_S, LONGEST_ORDER_S
 from tests.integration.provider_cluster import KEY, guest
 from tests.integration.provider_driver import Driver, Failed
+
+SETTLED_S = LISTS_LAG_S + LONGEST_ORDER_S
 
 CLOCK_RATE = 60
 TIME_SCALE = 0.02

@@ -16,8 +16,8 @@ from microcluster import __main__ as setup_main
 from microcluster.commands import command, job, logs, stack_outputs, watch
 from microcluster.remote import ssh_ready
 from microcluster.setup import keys, unforeseen
+from providers.rental import wire
 from providers.rental.errors import ProviderError
-from providers.softlayer import calls
 from providers.softlayer.errors import ApiError
 
 pytestmark = pytest.mark.timeout(60)
@@ -29,7 +29,7 @@ def home(tmp_path, monkeypatch):
     monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path))
     monkeypatch.setenv("HOME", str(tmp_path))
     for name in ("FIRST_PAUSE_S", "LONGEST_PAUSE_S"):
-        monkeypatch.setattr(calls, name, 0.001)
+        monkeypatch.setattr(wire, name, 0.001)
     keys.ensure(tmp_path / "keys" / "local", "local")
     return tmp_path
 

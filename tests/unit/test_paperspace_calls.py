@@ -11,10 +11,9 @@ import pytest
 
 from providers.paperspace import shared_drive
 from providers.paperspace.account import Account, AccountError
-from providers.paperspace.api import Api
+from providers.paperspace.api import Agreed, Api, ApiError
 from providers.paperspace.credentials import Credentials, CredentialsError, load
-from providers.paperspace.errors import ApiError
-from providers.paperspace.paging import read_whole
+from providers.rental.wire import read_whole
 from tests.unit.breaking_server import ALERT, breaking_server, write_plainly
 
 KEY = "0123456789abcdef0123456789abcdef"
@@ -129,12 +128,13 @@ def page(*names: str, more: str | None = None) -> dict[str, Any]:
     ids=["one page", "two alike", "a row slipped out", "another order"],
 )
 def test_a_list_of_several_pages_counts_once_two_readings_agree(answers, names):
-    assert "".join(row["id"] for row in read_whole(pages(*answers), "/x", "dtCreated", lambda: None)) == names
+    found = read_whole("GET /x", Agreed(pages(*answers), "/x", "dtCreated").read, ApiError, lambda: None)
+    assert "".join(row["id"] for row in found) == names
 
 
 def test_a_list_whose_pages_never_end_is_an_error_and_not_an_empty_one():
     with pytest.raises(ApiError, match="truncated list"):
-        read_whole(pages(page("1", more="a")), "/x", "dtCreated", lambda: None)
+        read_whole("GET /x", Agreed(pages(page("1", more="a")), "/x", "dtCreated").read, ApiError, lambda: None)
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,12 @@ from providers.rental.owner_mark import Owner
 from providers.rental.readiness import GoneError, Readiness
 from providers.rental.waiting import Deadline, Pending
 from providers.softlayer import order_status
+from providers.softlayer.api import LISTS_LAG_S, LONGEST_ORDER_S
 from providers.softlayer.backend import SoftLayer
-from providers.softlayer.calls import SETTLED_S
 from providers.softlayer.guest_lookup import open_without_guest
 from tests.unit.test_provider_guests import READY, transaction
+
+SETTLED_S = LISTS_LAG_S + LONGEST_ORDER_S
 
 UNBILLED = {key: value for key, value in READY.items() if key not in ("billingItem", "provisionDate")}
 OWNER = Owner("local", "1f3a9c42")

@@ -12,12 +12,14 @@ from xml.parsers.expat import ExpatError
 import pytest
 import SoftLayer
 
-from providers.rental import http_once, waiting
+from providers.rental import http_once
+from providers.rental import wire as shared
 from providers.rental.errors import WaitError
 from providers.rental.redaction import redacted
-from providers.rental.waiting import RateLimiter
-from providers.softlayer import calls, errors
-from providers.softlayer.calls import Api
+from providers.rental.wire import RateLimiter
+from providers.softlayer import api as calls
+from providers.softlayer import errors
+from providers.softlayer.api import Api
 from providers.softlayer.credentials import Credentials, CredentialsError, load
 from providers.softlayer.errors import ApiError
 
@@ -144,7 +146,7 @@ def test_a_crowd_calls_no_faster_than_the_limit():
     limiter = RateLimiter(50)
     began = time.monotonic()
     assert crowd(limiter, threading.Event(), 40) == 40
-    assert time.monotonic() - began >= 40 / 50 - waiting.BURST_S - 0.05
+    assert time.monotonic() - began >= 40 / 50 - shared.BURST_S - 0.05
 
 
 def test_a_turn_that_does_not_come_in_time_is_not_taken():
@@ -182,7 +184,7 @@ def test_an_order_above_the_rate_limit_was_not_accepted_and_everybody_pauses(api
         client.once("Virtual_Guest", "createObject", {})
     assert error.value.is_rate_limit and error.value.is_refusal
     client.once("Account", "getObject")
-    assert time.monotonic() - began > calls.RATE_LIMIT_PAUSE_S / 2
+    assert time.monotonic() - began > shared.RATE_LIMIT_PAUSE_S / 2
 
 
 @pytest.mark.parametrize(
@@ -211,7 +213,7 @@ def test_a_read_gives_up_after_a_bounded_number_of_attempts(api):
     client, wire = api(*[DROPPED] * 50)
     with pytest.raises(ApiError):
         client.read("Account", "getObject")
-    assert wire.sent == calls.READ_ATTEMPTS
+    assert wire.sent == shared.READ_ATTEMPTS
 
 
 def test_an_order_is_sent_once_whatever_happens(api):

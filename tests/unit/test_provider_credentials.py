@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from providers.softlayer.account import open_account
-from providers.softlayer.calls import Api
+from providers.softlayer.api import Api
 from providers.softlayer.credentials import Credentials, CredentialsError, load
 from providers.softlayer.errors import AccountError, ApiError
 from tests.unit.breaking_server import breaking_server

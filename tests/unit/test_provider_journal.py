@@ -15,8 +15,10 @@ from providers.rental.errors import ProviderError
 from providers.rental.journal import Intent, Journal
 from providers.rental.waiting import Instant
 from providers.softlayer import order_status
+from providers.softlayer.api import LISTS_LAG_S, LONGEST_ORDER_S
 from providers.softlayer.backend import SoftLayer
-from providers.softlayer.calls import SETTLED_S
+
+SETTLED_S = LISTS_LAG_S + LONGEST_ORDER_S
 
 MARK = "1f3a9c42"
 INTENT = Intent("278444", MARK, "gpu-0", "VirtualGuest", "digest", "gpu-0")

@@ -4,8 +4,9 @@ import threading
 
 import pytest
 
+from providers.rental.wire import READ_ATTEMPTS
 from providers.softlayer.account import LOCAL_ATTEMPTS, Account, AccountError
-from providers.softlayer.calls import READ_ATTEMPTS, Api
+from providers.softlayer.api import Api
 from providers.softlayer.credentials import Credentials
 from providers.softlayer.errors import ApiError
 

@@ -1,15 +1,16 @@
 """Whole lists: whatever the account does between two pages, every row that stays is there once, or it is an error."""
 
 import itertools
+from functools import partial
 
 import pytest
 import SoftLayer
 
-from providers.softlayer import calls
-from providers.softlayer.calls import PAGE_SIZE, in_order, read_whole
+from providers.rental.wire import read_whole
+from providers.softlayer.api import ASCENDING, PAGE_SIZE, in_order, read_pages
 from providers.softlayer.errors import ApiError
 
-ORDER_BY_ID = {"id": calls.ASCENDING}
+ORDER_BY_ID = {"id": ASCENDING}
 
 
 class Shelf:
@@ -63,7 +64,10 @@ class Short(Shelf):
 
 
 def ids(shelf: Shelf) -> list[int]:
-    return [row["id"] for row in read_whole(shelf.read, "Account", "getSshKeys", lambda: None)]
+    def page(offset):
+        return shelf.read("Account", "getSshKeys", limit=PAGE_SIZE, offset=offset)
+
+    return [row["id"] for row in read_whole("listing", partial(read_pages, page, "id"), ApiError, lambda: None)]
 
 
 @pytest.mark.parametrize("total", [True, False])

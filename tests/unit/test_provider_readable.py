@@ -9,9 +9,8 @@ import pytest
 from emulator.softlayer import wire_rest, wire_xmlrpc
 from emulator.softlayer.calls import Answer
 from emulator.softlayer.faults import Fault
-from providers.softlayer.calls import Api
+from providers.softlayer.api import Api, readable_json, readable_xml
 from providers.softlayer.credentials import Credentials
-from providers.softlayer.transport import readable_json, readable_xml
 from tests.unit.breaking_server import breaking_server
 
 HEAD = b"<?xml version='1.0'?><methodResponse><params><param><value><string>"

@@ -13,7 +13,7 @@ from providers.rental.operation import Identity, Operation, Session
 from providers.rental.waiting import Deadline
 from providers.softlayer import virtual_guest
 from providers.softlayer.__main__ import SOFTLAYER
-from providers.softlayer.calls import Api
+from providers.softlayer.api import Api
 
 URN = "urn:pulumi:v100::microcluster::softlayer:index:VirtualGuest::gpu-0"
 

@@ -8,9 +8,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from providers.softlayer import calls, guest_order
+from providers.rental import wire
+from providers.softlayer import guest_order
 from providers.softlayer.account import Account, AccountError
-from providers.softlayer.calls import Api
+from providers.softlayer.api import Api
 from providers.softlayer.credentials import Credentials
 from providers.softlayer.errors import ApiError
 from tests.unit.breaking_server import ALERT, breaking_server, reset, write_plainly
@@ -124,7 +125,7 @@ def test_an_order_has_more_time_for_its_answer_than_a_read():
 
 
 def test_a_call_that_gets_no_turn_in_time_is_not_sent_and_may_be_repeated(monkeypatch):
-    monkeypatch.setattr(calls, "LONGEST_TURN_S", 0.3)
+    monkeypatch.setattr(wire, "LONGEST_TURN_S", 0.3)
     with breaking_server(lambda connection: connection.sendall(ANSWER)) as server:
         client = api(server, PATHS[1])
         client._limiter.back_off(1.5)

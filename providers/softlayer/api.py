@@ -1,0 +1,225 @@
+"""Calls to the API by its official client: each is sent once, to the account alone, and ends in time; lists are read whole."""
+
+import json
+import os
+import re
+import threading
+import xmlrpc.client
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+from xml.parsers.expat import ExpatError
+
+import SoftLayer
+from requests import Response
+
+from providers.rental.errors import UNREADABLE
+from providers.rental.http_once import OnceAdapter, retry_after_s
+from providers.rental.wire import READ_ATTEMPTS, Moved, Row, Wire
+from providers.softlayer.credentials import Credentials
+from providers.softlayer.errors import ApiError, fault_code
+
+CALLS_PER_SECOND = 40
+"""The service refuses more than 50 a second for a whole account, and we are not alone in it."""
+LISTS_LAG_S = 120.0
+"""Lists may lag this far behind an accepted order."""
+CONNECT_TIMEOUT_S = 10.0
+LONGEST_ORDER_S = 300.0
+"""An order's answer is awaited for so long, and by then the service has carried the order out, whether or not its caller waits.
+
+Users of the vendor's clients saw placeOrder take more than one minute, and orders that were cut off after 60 s carried out
+all the same (softlayer/softlayer-go issue 47, IBM-Cloud/terraform-provider-ibm issue 547).
+"""
+FORBIDDEN_BYTES = re.compile(
+    rb"[\x00-\x08\x0b\x0c\x0e-\x1f]|\xef\xbf[\xbe\xbf]|\xed[\xa0-\xbf][\x80-\xbf]"  # C0, U+FFFE, U+FFFF, surrogates
+    rb"|&#(?:x([0-9a-fA-F]{1,9})|([0-9]{1,9}));"
+)
+INSTEAD = b"&#xFFFD;"
+OTHER_ENCODING = re.compile(rb"""<\?xml[^>]*encoding=["'](?!utf-8)""", re.IGNORECASE)
+PAGE_SIZE = 100
+ASCENDING = {"operation": "orderBy", "options": [{"name": "sort", "value": ["ASC"]}]}
+KEYS = {"Network_Pod": "name"}
+"""What tells the rows of a service apart, where it is not the id (SoftLayer_Network_Pod has none)."""
+
+
+class Api(Wire):
+    """One account's API."""
+
+    fault = ApiError
+
+    def __init__(self, credentials: Credentials, stop: threading.Event, time_scale: float = 1.0) -> None:
+        super().__init__(credentials, stop, time_scale, CALLS_PER_SECOND)
+
+    def connect(self) -> SoftLayer.BaseClient:
+        """Make the client of one thread."""
+        return new_client(self.credentials, self._limiter.back_off)
+
+    def read(
+        self,
+        service: str,
+        method: str,
+        *args: Any,
+        attempts: int = READ_ATTEMPTS,
+        expect: type = object,
+        **options: Any,
+    ) -> Any:
+        """Call something that changes nothing; transient faults are tried again.
+
+        Args:
+            expect: what the answer has to be; anything else is transient too.
+            options: ``id``, ``mask``, ``filter``, ``limit`` and ``offset`` of the official client.
+        """
+        send = partial(self.once, service, method, *args, **options)
+        return self.repeated(f"calling {service}::{method}", send, expect, attempts)
+
+    def ensure(self, service: str, method: str, *args: Any, **options: Any) -> Any:
+        """Bring about a state that the call itself describes (tags, notes, rules): sending it twice does no harm."""
+        return self.read(service, method, *args, **options)
+
+    def read_all(self, service: str, method: str, **options: Any) -> list[Row]:
+        """Read a whole list; one that ends before its own total, or whose pages do not fit together, is an ApiError."""
+        key = KEYS.get(service, "id")
+        options["filter"] = in_order(service, method, key, options.get("filter"))
+
+        def page(offset: int) -> list[Row]:
+            return self.read(service, method, expect=list, limit=PAGE_SIZE, offset=offset, **options)
+
+        return self.whole(f"listing {service}::{method}", partial(read_pages, page, key))
+
+    def find(self, service: str, object_id: str, mask: str) -> Row | None:
+        """Read one object; None when it does not exist."""
+        return self.found(lambda: self.read(service, "getObject", id=int(object_id), mask=mask, expect=dict))
+
+    def once(self, service: str, method: str, *args: Any, limit_s: float | None = None, **options: Any) -> Any:
+        """Send a call exactly once: orders and cancellations, whose lost answers are resolved by looking.
+
+        Args:
+            limit_s: the longest time for it; by default the account's for every call.
+        """
+        call = f"calling {service}::{method}" + (f" of {options['id']}" if options.get("id") else "")
+        try:
+            with self.sending(call, limit_s or self.credentials.timeout_s) as client:
+                answer = client.call(service, method, *args, **options)
+        except SoftLayer.SoftLayerAPIError as error:
+            text = str(error.faultString)
+            raise self.error(call, fault_code(error, text), text) from None
+        except (ExpatError, xmlrpc.client.Error, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise self.error(call, UNREADABLE, f"{type(error).__name__}: {error}") from None
+        if isinstance(answer, dict) and set(answer) >= {"error", "code"}:
+            # REST hands an error with status 200 back as a result.
+            raise self.error(call, str(answer["code"]), str(answer["error"]))
+        return answer
+
+
+def made_id(answer: Any, call: str) -> str:
+    """Read the id of what a call made.
+
+    Raises:
+        ApiError: the answer names none; the call may have been carried out all the same.
+    """
+    if isinstance(answer, Mapping) and str(answer.get("id") or "").isdigit():
+        return str(answer["id"])
+    raise ApiError(f"calling {call}", UNREADABLE, "the answer names no id")
+
+
+def in_order(service: str, method: str, key: str, tree: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Add an order to a filter: without one the service may list in another order each time.
+
+    The relations of the account are filtered under their own names; `getAllObjects` has no root.
+    """
+    tree = dict(tree or {})
+    if service != "Account":
+        return {key: ASCENDING, **tree}
+    root = method.removeprefix("get")
+    root = root[0].lower() + root[1:]
+    return {**tree, root: {key: ASCENDING, **tree.get(root, {})}}
+
+
+def read_pages(read: Callable[[int], list[Row]], key: str) -> list[Row]:
+    """Read from the first page to the last; each page begins with the last row of the one before.
+
+    If that row has kept its place, the rows before it were all read: new ones have higher ids and come at the end.
+    """
+    rows: list[Row] = []
+    while True:
+        page = read(max(len(rows) - 1, 0))
+        total = getattr(page, "total_count", 0)
+        if rows and (not page or key not in page[0] or page[0][key] != rows[-1].get(key)):
+            raise Moved("its pages do not continue each other")
+        rows += page[1:] if rows else page
+        names = [row[key] for row in rows if key in row]
+        if len(set(names)) < len(names):
+            raise Moved("it names something twice")
+        # A longer page than was asked for is everything: the method knows no pages.
+        if len(page) != PAGE_SIZE or len(rows) == total:
+            break
+    if len(rows) < total:
+        raise Moved(f"{len(rows)} of {total} came")
+    return rows
+
+
+def new_client(credentials: Credentials, hold: Callable[[float], None] = lambda _: None) -> SoftLayer.BaseClient:
+    """Build an official client from these settings alone: it reads no file and, for a local account, no environment.
+
+    Args:
+        hold: called with the seconds for which an answer asks not to be called again.
+    """
+    is_rest = "/rest" in credentials.endpoint
+    make = SoftLayer.RestTransport if is_rest else SoftLayer.XmlRpcTransport
+    transport = make(
+        endpoint_url=credentials.endpoint,
+        # How long a whole call may take depends on the call, and ``Api.once`` sees to it.
+        timeout=(min(CONNECT_TIMEOUT_S, credentials.timeout_s), LONGEST_ORDER_S),
+        proxy=None if credentials.is_local else credentials.proxy,
+        verify=credentials.authority or True,
+    )
+    session = transport.client
+    for scheme in ("http://", "https://"):
+        session.mount(scheme, OnceAdapter())
+    # A redirected order would be sent twice, with the key, to whatever address an answer names.
+    session.max_redirects = 0
+    session.trust_env = not credentials.is_local
+
+    readable = readable_json if is_rest else readable_xml
+
+    def prepare(response: Response, *_: Any, **__: Any) -> None:
+        hold(retry_after_s(response.headers))
+        response._content = readable(response.content)  # The client parses it in the call that has read it.
+
+    session.hooks["response"].append(prepare)
+    sign = SoftLayer.BasicHTTPAuthentication if is_rest else SoftLayer.BasicAuthentication
+    # The client reads ~/.softlayer unless it is given another file.
+    auth = sign(credentials.username, credentials.api_key)
+    return SoftLayer.BaseClient(auth=auth, transport=transport, config_file=os.devnull)
+
+
+def readable_xml(body: bytes) -> bytes:
+    """Put U+FFFD where a text holds what XML 1.0 forbids (its section 2.2), so that one name does not hide a whole list."""
+    body = FORBIDDEN_BYTES.sub(_allowed, body)
+    if OTHER_ENCODING.match(body):
+        return body
+    return body.decode("utf-8", "replace").encode()
+
+
+def readable_json(body: bytes) -> bytes:
+    """Put a question mark where a text holds half a surrogate pair, which nothing can write again."""
+    if b"\\ud" not in body.lower():
+        return body
+    try:
+        return json.dumps(json.loads(body), ensure_ascii=False).encode("utf-8", "replace")
+    except ValueError:
+        return body
+
+
+def _allowed(found: re.Match[bytes]) -> bytes:
+    digits, base = (found[1], 16) if found[1] else (found[2], 10)
+    return found[0] if digits and _is_character(int(digits, base)) else INSTEAD
+
+
+def _is_character(number: int) -> bool:
+    return (
+        number in (0x9, 0xA, 0xD)
+        or 0x20 <= number <= 0xD7FF
+        or 0xE000 <= number <= 0xFFFD
+        or 0x10000 <= number <= 0x10FFFF
+    )
