@@ -5,9 +5,9 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from product import SHARED, Product
 
 from core.waiting import wait_until
+from tools.product import SHARED, Product
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(1800)]
 

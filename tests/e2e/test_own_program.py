@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from product import Product
+
+from tools.product import Product
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(1800)]
 

@@ -15,7 +15,6 @@ import pytest
 import SoftLayer
 from interrupting import Interrupted, interrupt
 from port_scan import answers, open_ports
-from product import OF_THE_WHOLE_WAY, Product, free_port, install
 from traces import (
     account_of,
     best_models,
@@ -28,6 +27,8 @@ from traces import (
     supervisor_of,
     to_be_kept,
 )
+
+from tools.product import OF_THE_WHOLE_WAY, Product, free_port, install
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(1800)]
 

@@ -10,13 +10,13 @@ import time
 import pytest
 import sample_spec
 from sample_spec import process
-from tiny_checkpoint import DATA, INDEX
 
 from agent import preflight, run_snapshot
 from agent.replica_store import MARK
 from agent.replica_transfer import NONE
 from microcluster.analysis.run_state import judge
 from microcluster.remote import job as remote_job
+from tools.tiny_checkpoint import DATA, INDEX
 
 RANKS = [
     {"rank": n, "address": f"10.0.0.{n // 2}", "config": "c", "allreduce_s": 0.1, "host": f"gpu-{n // 2}"}

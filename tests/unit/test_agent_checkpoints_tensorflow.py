@@ -3,10 +3,10 @@
 import struct
 
 import pytest
-from tiny_checkpoint import DATA, INDEX, save
 
 from agent.checkpoints import tf_index
 from agent.checkpoints.tensorflow import Format
+from tools.tiny_checkpoint import DATA, INDEX, save
 
 
 @pytest.fixture

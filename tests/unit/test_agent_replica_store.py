@@ -8,10 +8,10 @@ import sys
 
 import pytest
 import sample_spec
-from tiny_checkpoint import DATA, save
 
 from agent import event_summary, replica_store, replica_transfer
 from microcluster.remote.job import AGENT
+from tools.tiny_checkpoint import DATA, save
 
 BEST_POINTER = "logdir/best_models/checkpoint"
 CURVES = "logdir/events.out.tfevents.1560000000.gpu-0"

@@ -3,12 +3,12 @@
 import time
 
 from supervised_run import events_of, hold, hurry, shell_wait, start, wait_for_end, write_job
-from tiny_checkpoint import save
 
 from agent import run_snapshot
 from core.waiting import wait_until
 from microcluster.analysis import run_state as judging
 from microcluster.analysis.run_state import judge
+from tools.tiny_checkpoint import save
 
 
 def files_of(name):

@@ -9,10 +9,10 @@ import types
 
 import pytest
 from supervised_run import hurry, start, wait_for_end, write_job
-from tiny_checkpoint import DATA, save
 
 from agent import resume, run_context
 from agent.checkpoints import verify_tensors
+from tools.tiny_checkpoint import DATA, save
 
 
 def test_every_rank_gets_the_pointer_and_the_index_of_what_was_chosen(folder):

@@ -19,7 +19,7 @@ from emulator.softlayer.records import BillingItem, Fee
 from emulator.table import Table
 from providers.softlayer import billing as charges
 from tests.unit.emulated import Emulated
-from tools.bench.billing import month
+from tests.unit.emulated_month import month
 
 HOUR = 3600.0
 DAY = 24 * HOUR

@@ -16,12 +16,12 @@ import sample_spec
 from fake_machine import FakeMachine
 from test_jobs_run_spec import CLUSTER
 from test_remote_job import Losing
-from tiny_checkpoint import DATA, INDEX
 
 from agent.inventory import is_kept
 from microcluster.remote.download_run import Inventory, RemoteFile, download, inventory, results, runs_on
 from microcluster.remote.errors import RemoteError, UnreachableError
 from microcluster.remote.job import AGENT, place
+from tools.tiny_checkpoint import DATA, INDEX
 
 CONTENT = b"0123456789" * 100
 FILE = RemoteFile("/data/runs/x/model", "logdir/model", len(CONTENT), hashlib.sha256(CONTENT).hexdigest(), "best model")

@@ -11,13 +11,13 @@ import pytest
 import sample_spec
 from command_samples import CLUSTER
 from fake_machine import FakeMachine
-from tiny_checkpoint import DATA, INDEX, save
 
 from agent.readers import scalars
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote import run_export
 from microcluster.remote.errors import CommandError, Completed
 from microcluster.remote.job import AGENT
+from tools.tiny_checkpoint import DATA, INDEX, save
 
 
 class Launcher(FakeMachine):

@@ -13,10 +13,10 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from tests.e2e.product import Product, install
 from tools.bench import crash_loss, fan_out, resume, scale
 from tools.bench.memory import Peak, resident_mb, sampled, with_words
 from tools.bench.timeline import Up, first_step, provisioning_s, timed_up
+from tools.product import Product, install
 
 AIM_S = 60.0
 """From `pulumi up` to the first training step, beyond what the account itself takes."""

@@ -26,7 +26,7 @@ from microcluster import config
 from microcluster.jobs.openseq2seq import model as openseq2seq
 from microcluster.jobs.run_spec import WATCH_EVERY_S
 from microcluster.planning.costs import WRITE_S
-from tests.unit.tiny_checkpoint import save
+from tools.tiny_checkpoint import save
 
 STACKS = ("p100", "v100", "local")
 SEEDS, INTERVALS, CRASHES = 20, 5, 500

@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 from datetime import datetime
 
-from tests.e2e.product import Product
+from tools.product import Product
 
 STAGE = re.compile(r"==> (\w+):")
 LIMIT_S = 3600

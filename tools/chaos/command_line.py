@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from core.home import owner_mark
-from tests.e2e.product import install
 from tools.chaos.account import CLOCK_RATE, AccountServer, Rented
+from tools.product import install
 
 STACK = "local"
 ACCOUNT = "account"

@@ -1,6 +1,5 @@
 """A month of an account's life on its own clock: guests and volumes come and go, the bill is read daily, an invoice ends it."""
 
-import tempfile
 import time
 from dataclasses import dataclass
 from decimal import Decimal
@@ -81,17 +80,3 @@ GUEST = {
     "networkComponents": [{"maxSpeed": 1000}],
     "blockDevices": [{"device": "2", "diskImage": {"capacity": 2000}}],
 }
-
-
-def main() -> None:
-    """Print the figure."""
-    for rate in (1, 2, 4):
-        with tempfile.TemporaryDirectory(prefix="microcluster-bench-") as folder:
-            lived = month(Path(folder), guests_per_hour=rate)
-        print(
-            f"{HOURS} h, {lived.items} guests and volumes, {lived.lines} lines, {lived.total:.2f} $: {lived.cpu_s:.2f} s of a processor"
-        )
-
-
-if __name__ == "__main__":
-    main()

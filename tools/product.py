@@ -15,7 +15,7 @@ from typing import Any
 
 from core.waiting import wait_until
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 EMULATED = ("local", "horovod-local", "p100-local", "texar-local", "torchrun-local", "v100-local")
 GALLERY = ("lightning-local", "huggingface-local", "fsdp-local", "keras-local", "horovod-benchmark-local")
 COMMAND_LIMIT_S = 1200
