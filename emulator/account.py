@@ -2,27 +2,80 @@
 
 import contextlib
 import copy
+import math
 import threading
+import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
 from random import Random
 from types import SimpleNamespace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
-from emulator.clock import resumed_clock
 from emulator.fault_injection import FaultInjector
 from emulator.settings import Settings
-from emulator.store import Store
-from emulator.table import Table
+from emulator.store import Store, Table
+
+
+@dataclass
+class Clock:
+    """Virtual seconds since the epoch: ``virtual0`` at real time ``real0``, then ``rate`` per second.
+
+    At rate 0 only ``step`` moves it, so that a run does not depend on the speed of this computer.
+    """
+
+    rate: float
+    real0: float = field(default_factory=time.time)
+    virtual0: float = field(default_factory=time.time)
+    real_time: Callable[[], float] = time.time
+
+    def now(self) -> float:
+        """The account's time in seconds since the epoch."""
+        return self.virtual0 + (self.real_time() - self.real0) * self.rate
+
+    def step(self, seconds: float) -> None:
+        """Go on at once by some seconds of the account's time."""
+        self.virtual0 += seconds
+
+    def real_seconds_until(self, moment: float) -> float:
+        """Real seconds until the account's clock shows ``moment``; infinite when only steps move it."""
+        if not self.rate:
+            return math.inf
+        return max(0.0, (moment - self.now()) / self.rate)
+
+    def with_rate(self, rate: float) -> "Clock":
+        """The same time from now on at another rate."""
+        return Clock(rate, self.real_time(), self.now(), self.real_time)
+
+
+def resumed_clock(facts: dict[str, str], clock_rate: float, step_s: float, start: str) -> Clock:
+    """The clock of the last run, kept in ``facts``; it went on while the emulator was stopped."""
+    rate = 0.0 if step_s else clock_rate
+    if "clock_rate" in facts:
+        last = Clock(float(facts["clock_rate"]), float(facts["clock_real0"]), float(facts["clock_virtual0"]))
+        clock = last if last.rate == rate else last.with_rate(rate)
+    elif start:
+        clock = Clock(rate, virtual0=datetime.fromisoformat(start).timestamp())
+    else:
+        clock = Clock(rate)
+    facts |= {
+        "clock_rate": repr(clock.rate),
+        "clock_real0": repr(clock.real0),
+        "clock_virtual0": repr(clock.virtual0),
+    }
+    return clock
 
 
 class EmulatedAccount:
     """One account of a vendor; whoever reads or changes it holds ``lock``."""
 
-    def __init__(self, settings: Settings, store: Store) -> None:
+    RECORDS: ClassVar[type[Store]]
+
+    def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.store = store
+        self.store = store = self.RECORDS(settings.state)
         self.clock = resumed_clock(store.facts, settings.clock_rate, settings.clock_step_s, settings.clock_start)
         self.lock = threading.RLock()
         self.changed: Callable[[], None] = lambda: None  # called after every change, so that machines can follow

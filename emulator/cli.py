@@ -16,7 +16,7 @@ from emulator.machines.publishing import publish
 from emulator.machines.spec import MachineError, Machines, NoMachines
 from emulator.package_index import PAGES, pip_configuration
 from emulator.process import ProcessError
-from emulator.server import serve
+from emulator.server import application, serve
 from emulator.settings import LOOPBACK, SETTINGS_FILE, Settings, UsageError
 from emulator.store import DATABASE_FILE, StoreError
 from emulator.tls import write_identity
@@ -58,13 +58,14 @@ def run_serve(settings: Settings, arguments: argparse.Namespace) -> int:
         identity = write_identity(settings.state) if settings.tls else None
         process.write_address(settings)
         client_file = vendor.write_client_file(settings)
-        account = vendor.open_account(settings)
+        account = vendor.account(settings)
         account.store.flush()
         follows = account.waits_for_machines
         reconciler = MachineReconciler(account, vendor.machine_source(account), machines) if follows else None
         print(f"The account is at {settings.address}; clients read {client_file}.", flush=True)
         try:
-            serve(vendor.application(account, settings.port), sockets, reconciler, identity)
+            app = application(account, vendor.routes(account), vendor.holdings, settings.port)
+            serve(app, sockets, reconciler, identity)
         finally:
             machines.close()
             for each in machines.alive() if vendor.machines_end_with_server else ():
@@ -164,7 +165,7 @@ def _status(settings: Settings, arguments: argparse.Namespace) -> dict[str, Any]
     if not (settings.state / DATABASE_FILE).exists():
         return status.status_without_account(settings)
     vendor = _vendor(arguments)
-    return status.status_of(vendor.open_account(settings), vendor.holdings, port=settings.port, running=False)
+    return status.status_of(vendor.account(settings), vendor.holdings, port=settings.port, running=False)
 
 
 def _same_options(settings: Settings, arguments: argparse.Namespace) -> list[str]:

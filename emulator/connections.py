@@ -1,4 +1,4 @@
-"""HTTP connections that the application can cut or break."""
+"""How a response is sent with an injected fault: late, changed, cut off, or in a stream that breaks."""
 
 import asyncio
 import os
@@ -7,7 +7,10 @@ import struct
 from typing import Any
 
 from starlette.requests import Request
+from starlette.responses import Response
 from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from emulator.fault_injection import BROKEN_TLS, DROP, EMPTY, HTML, TRUNCATED, InjectedFault
 
 CONNECTION = "emulator.connection"
 # Bytes that do not belong into a TLS stream.
@@ -16,6 +19,15 @@ FOREIGN_BYTES = {
     "alert": b"\x15\x03\x03\x00\x02\x02\x28",  # fatal: handshake failure
 }
 NO_LINGER = struct.pack("ii", 1, 0)
+PAGE = "<html><head><title>{0}</title></head><body><center><h1>{0}</h1></center><hr>nginx</body></html>"
+REASONS = {
+    429: "429 Too Many Requests",
+    500: "500 Internal Server Error",
+    502: "502 Bad Gateway",
+    503: "503 Service Temporarily Unavailable",
+    504: "504 Gateway Time-out",
+}
+RETRY_AFTER_S = 1
 
 
 class BreakableProtocol(H11Protocol):
@@ -31,6 +43,40 @@ class BreakableProtocol(H11Protocol):
             await inner(scope, receive, send)
 
         self.app = with_connection
+
+
+async def send(request: Request, response: Response, fault: InjectedFault) -> Response:
+    """Send a response with its fault: late, changed, or not at all."""
+    if fault.kind == "slow":
+        await asyncio.sleep(fault.seconds)
+    changed = with_fault(response, fault)
+    if fault.kind == BROKEN_TLS:
+        await break_stream(request, fault.way)
+    elif changed is None:
+        await cut(request)
+    return changed or response
+
+
+def with_fault(response: Response, fault: InjectedFault) -> Response | None:
+    """The response that the caller gets instead; None when the connection is cut."""
+    if fault.way == DROP or fault.kind == BROKEN_TLS:
+        return None
+    if fault.way.startswith("http_"):
+        return _error_page(int(fault.way.removeprefix("http_")))
+    bodies = {EMPTY: b"", TRUNCATED: response.body[: len(response.body) // 2]}
+    if fault.way in bodies:
+        return Response(bodies[fault.way], media_type=response.media_type)
+    return html_page("Welcome to the hotel's network") if fault.way == HTML else response
+
+
+def html_page(title: str) -> Response:
+    """A page where an answer was expected, with status 200."""
+    return Response(PAGE.format(title), media_type="text/html")
+
+
+def _error_page(status: int) -> Response:
+    headers = {"Retry-After": str(RETRY_AFTER_S)} if status in (429, 503) else {}
+    return Response(PAGE.format(REASONS[status]), status, headers, media_type="text/html")
 
 
 async def cut(request: Request) -> None:

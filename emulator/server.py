@@ -1,9 +1,9 @@
-"""The emulator's HTTP server: its process, and how a response is sent with an injected fault."""
+"""The HTTP server of one account: status, scripted faults, jumps of the clock, and the vendor's API beside them."""
 
-import asyncio
+import json
 import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -14,14 +14,15 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from emulator import admin
 from emulator.account import EmulatedAccount
-from emulator.connections import BreakableProtocol, break_stream, cut
-from emulator.fault_injection import BROKEN_TLS, InjectedFault
+from emulator.connections import BreakableProtocol
+from emulator.fault_injection import BROKEN_TLS, FaultInjectionError
 from emulator.package_index import PackageIndex
-from emulator.response_faults import with_fault
+from emulator.settings import LOOPBACK
+from emulator.status import Holdings, status_of
 
 GRACEFUL_SHUTDOWN_S = 3
+Handler = Callable[[Request], Awaitable[Response]]
 
 
 class Background(Protocol):
@@ -32,14 +33,13 @@ class Background(Protocol):
     def stop(self) -> None: ...
 
 
-def application(account: EmulatedAccount, api: list[Route], status: Callable[[], dict[str, Any]]) -> Starlette:
+def application(account: EmulatedAccount, api: list[Route], holdings: Holdings, port: int) -> Starlette:
     """The HTTP application of one account: its status, its scripted faults, the vendor's API, and the package index."""
 
     async def read_status(request: Request) -> Response:
-        return JSONResponse(await run_in_threadpool(status))
+        return JSONResponse(await run_in_threadpool(lambda: status_of(account, holdings, port=port)))
 
-    routes = [Route("/status", read_status), *admin.routes(account), *PackageIndex().routes(), *api]
-    return Starlette(routes=routes)
+    return Starlette(routes=[Route("/status", read_status), *control_routes(account), *PackageIndex().routes(), *api])
 
 
 def serve(app: Any, sockets: list[socket.socket], background: Background | None, identity: Path | None = None) -> None:
@@ -67,13 +67,49 @@ def serve(app: Any, sockets: list[socket.socket], background: Background | None,
             background.stop()
 
 
-async def send(request: Request, response: Response, fault: InjectedFault) -> Response:
-    """Send a response with its fault: late, changed, or not at all."""
-    if fault.kind == "slow":
-        await asyncio.sleep(fault.seconds)
-    changed = with_fault(response, fault)
-    if fault.kind == BROKEN_TLS:
-        await break_stream(request, fault.way)
-    elif changed is None:
-        await cut(request)
-    return changed or response
+def control_routes(account: EmulatedAccount) -> list[Route]:
+    """The paths with which tests script faults and move the clock."""
+
+    async def add_fault(request: Request) -> Response:
+        try:
+            scripted = account.fault_injector.model.read_scripted(json.loads(await request.body()))
+            if scripted.fault.kind == BROKEN_TLS and not account.settings.tls:
+                raise FaultInjectionError(f"The fault {BROKEN_TLS} needs an account that is served over TLS.")
+        except (FaultInjectionError, ValueError, TypeError, AttributeError) as wrong:
+            return JSONResponse({"error": str(wrong)}, 400)
+        with account.lock:
+            account.fault_injector.scripted.append(scripted)
+        return JSONResponse({"faults": len(account.fault_injector.scripted)})
+
+    async def clear_faults(request: Request) -> Response:
+        with account.lock:
+            account.fault_injector.scripted.clear()
+        return JSONResponse({"faults": 0})
+
+    async def move_clock(request: Request) -> Response:
+        try:
+            seconds = float(json.loads(await request.body())["seconds"])
+        except (ValueError, TypeError, KeyError):
+            return JSONResponse({"error": 'Send {"seconds": SECONDS}; below 0 the clock goes back.'}, 400)
+        with account.lock:
+            account.move_clock(seconds)
+            account.store.flush()
+        account.changed()
+        return JSONResponse({"seconds": seconds})
+
+    return [
+        Route("/clock", from_this_computer(move_clock), methods=["POST"]),
+        Route("/faults", from_this_computer(add_fault), methods=["POST"]),
+        Route("/faults", from_this_computer(clear_faults), methods=["DELETE"]),
+    ]
+
+
+def from_this_computer(handler: Handler) -> Handler:
+    """Answer only what came in over loopback: the account also listens on the network of its machines."""
+
+    async def guarded(request: Request) -> Response:
+        if (request.scope.get("server") or ("",))[0] != LOOPBACK:
+            return JSONResponse({"error": "This can only be asked on the computer of the emulator."}, 403)
+        return await handler(request)
+
+    return guarded

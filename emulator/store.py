@@ -1,18 +1,20 @@
-"""The account's records of every kind, by id: in memory, and in one SQLite file after each change."""
+"""The account's records of every kind, by id: in memory, in one SQLite file after each change, and as they were before."""
 
 import json
 import sqlite3
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, ValuesView
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from emulator.table import Table
+from emulator.settings import LONGEST_LAG_S
 
 DATABASE_FILE = "account.sqlite"
 FIRST_ID = 1001
+ALWAYS = float("-inf")
+Record = TypeVar("Record")
 
 
 class StoreError(Exception):
@@ -27,6 +29,64 @@ class Change:
     id: int
     before: bytes | None
     after: bytes | None
+
+
+class Table(MutableMapping[int, Record]):
+    """Records of one kind by id; those that were handed out are dirty, because only they can have changed."""
+
+    def __init__(self) -> None:
+        self._records: dict[int, Record] = {}
+        self._living: dict[int, None] = {}  # in the order in which they came
+        self.dirty: set[int] = set()
+
+    def read_all(self) -> ValuesView[Record]:
+        """Every record, for reading only: changes of these are not written."""
+        return self._records.values()
+
+    def read(self, number: int) -> Record | None:
+        """One record, for reading only."""
+        return self._records.get(number)
+
+    def living(self) -> list[Record]:
+        """The records that are not retired, for reading only."""
+        return [self._records[number] for number in self._living]
+
+    def retire(self, number: int) -> None:
+        """Take a record out of ``living``; it stays readable."""
+        self._living.pop(number, None)
+
+    def restore(self, number: int, record: Record | None) -> None:
+        """Set one record to an earlier state; None removes it."""
+        if record is None:
+            self._records.pop(number, None)
+            self._living.pop(number, None)
+        else:
+            self._records[number] = record
+            self._living.setdefault(number)
+
+    def __getitem__(self, number: int) -> Record:
+        record = self._records[number]
+        self.dirty.add(number)
+        return record
+
+    def __setitem__(self, number: int, record: Record) -> None:
+        self.dirty.add(number)
+        self._records[number] = record
+        self._living.setdefault(number)
+
+    def __delitem__(self, number: int) -> None:
+        self.dirty.add(number)
+        del self._records[number]
+        self._living.pop(number, None)
+
+    def __contains__(self, number: object) -> bool:
+        return number in self._records
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._records)
+
+    def __len__(self) -> int:
+        return len(self._records)
 
 
 class Store:
@@ -147,3 +207,52 @@ class Store:
         table = self.tables[kind]
         if getattr(table.read(number), "closed", None) is not None:
             table.retire(number)
+
+
+@dataclass
+class _Version:
+    """A record as it was from a moment on; without a body it was not there."""
+
+    since: float
+    body: bytes | None
+    record: Any = None  # decoded when it is first read
+
+
+class RecordVersions:
+    """The account's records as they were some time ago, for lists that lag behind."""
+
+    def __init__(self, store: Store, now: Callable[[], float]) -> None:
+        self._store, self._now = store, now
+        self._versions: dict[str, dict[int, list[_Version]]] = {kind: {} for kind in store.KINDS}
+        for each in store.written():
+            self._versions[each.kind][each.id] = [_Version(ALWAYS, each.after)]
+        store.watchers.append(self._changed)
+
+    def created_at(self, number: int) -> float | None:
+        """When the object with this id was created; None when that is long ago or it never was."""
+        for versions in self._versions.values():
+            if number in versions:
+                first = versions[number][0].since
+                return None if first == ALWAYS else first
+        return None
+
+    def tables_at(self, moment: float) -> dict[str, Table[Any]]:
+        """The tables as they were at a moment, for reading."""
+        tables: dict[str, Table[Any]] = {}
+        for kind, records in self._versions.items():
+            tables[kind] = Table()
+            for number, versions in records.items():
+                shown = next((each for each in reversed(versions) if each.since <= moment), None)
+                if shown and shown.body is not None:
+                    shown.record = shown.record or self._store.decode(kind, shown.body)
+                    tables[kind].restore(number, shown.record)
+        return tables
+
+    def _changed(self, changes: list[Change]) -> None:
+        """Keep what was written, and drop what no list shows any more."""
+        now = self._now()
+        for change in changes:
+            versions = self._versions[change.kind].setdefault(change.id, [])
+            versions.append(_Version(now, change.after))
+            while len(versions) > 1 and versions[1].since <= now - LONGEST_LAG_S:
+                del versions[0]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from starlette.applications import Starlette
+from starlette.routing import Route
 
 from emulator.account import EmulatedAccount
 from emulator.machine_reconciler import MachineSource
@@ -28,8 +28,8 @@ class Vendor:
 
     settings: type[Settings]
     folder: str  # of the account, in the user's folder, when no other one is named
-    open_account: Callable[[Any], EmulatedAccount]
-    application: Callable[[Any, int], Starlette]  # of an account, listening on this port
+    account: Callable[[Any], EmulatedAccount]  # of the settings
+    routes: Callable[[Any], list[Route]]  # of an account: its API
     machine_source: Callable[[Any], MachineSource]
     holdings: Holdings
     client_file: str  # in the state folder: what the vendor's client reads to find the account

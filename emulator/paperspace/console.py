@@ -6,9 +6,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from emulator.admin import from_this_computer
 from emulator.paperspace.account import Account
 from emulator.paperspace.records import SshKey
+from emulator.server import from_this_computer
 
 
 def routes(account: Account) -> list[Route]:

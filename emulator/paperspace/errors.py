@@ -6,6 +6,8 @@ commit c7bdd42). The texts are ours: the vendor's are not known.
 
 from collections.abc import Sequence
 
+from emulator.api import Refusal
+
 STATUS = {
     "BAD_REQUEST": 400,
     "UNAUTHORIZED": 401,
@@ -23,7 +25,7 @@ INVALID_INPUT = "Input validation failed"
 NOT_IMPLEMENTED_STATUS = 501
 
 
-class ApiError(Exception):
+class ApiError(Refusal):
     """A call that is refused."""
 
     def __init__(self, code: str, message: str, issues: Sequence[str] = (), status: int | None = None) -> None:
@@ -45,7 +47,7 @@ class NotEmulated(ApiError):
         super().__init__(
             "METHOD_NOT_SUPPORTED", f"The emulator does not emulate {what}.", status=NOT_IMPLEMENTED_STATUS
         )
-        self.what = what
+        self.not_emulated = what
 
 
 def invalid(*issues: str) -> ApiError:

@@ -10,7 +10,7 @@ from emulator.paperspace.errors import ApiError, NotEmulated, not_found
 from emulator.paperspace.operations import Call
 from emulator.paperspace.records import Machine
 from emulator.paperspace.settings import Settings
-from emulator.table import Table
+from emulator.store import Table
 
 
 class Role(enum.Enum):

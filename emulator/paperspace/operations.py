@@ -1,5 +1,6 @@
 """An operation of the API, and one call of it."""
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -40,6 +41,15 @@ class Call:
     @property
     def name(self) -> str:
         return self.operation.name
+
+    @property
+    def identifier(self) -> str | None:
+        return next(iter(self.path.values()), None)
+
+    @property
+    def detail(self) -> str:
+        """The input: what tells calls apart that are about nothing with a name."""
+        return json.dumps(dict(self.input), sort_keys=True, default=str)
 
     @property
     def is_read(self) -> bool:

@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from emulator.store import Store
-from emulator.table import Table
+from emulator.store import Store, Table
 
 
 @dataclass

@@ -19,7 +19,8 @@ class Account(EmulatedAccount):
     """The site, and what was wrong with each of its machines when that was last looked at."""
 
     settings: Settings
+    RECORDS = Records
 
-    def __init__(self, settings: Settings, store: Records) -> None:
-        super().__init__(settings, store)
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
         self.machines: dict[int, str] = {}

@@ -15,9 +15,10 @@ class Account(EmulatedAccount):
 
     settings: Settings
     store: Records
+    RECORDS = Records
 
-    def __init__(self, settings: Settings, store: Records) -> None:
-        super().__init__(settings, store)
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
         self.catalog: Catalog = load_catalog()
 
     @property

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from emulator.admin import from_this_computer
+from emulator.server import from_this_computer
 from emulator.softlayer import addon_orders, approval
 from emulator.softlayer.account import Account
 from emulator.softlayer.faults import Fault

@@ -1,5 +1,6 @@
 """One call as it came in, whichever protocol carried it."""
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,6 +41,11 @@ class Call:
         return f"{self.service.removeprefix(SERVICE_PREFIX)}::{self.method}"
 
     @property
+    def detail(self) -> str:
+        """The id or the filter: what tells calls apart that are about nothing with a name."""
+        return str(self.identifier or "") or json.dumps(self.filter or "", sort_keys=True, default=str)
+
+    @property
     def is_read(self) -> bool:
         """Whether the call changes nothing."""
         return self.method.startswith(READS)
@@ -61,6 +67,11 @@ class Call:
         if default is ...:
             raise Fault(INVALID_PARAMETERS, f"{self.service}::{self.method}: parameter {position + 1} is missing.")
         return default
+
+
+def full_name(service: str) -> str:
+    """The name of a service with the prefix, which clients may leave out."""
+    return service if service.startswith(SERVICE_PREFIX) else SERVICE_PREFIX + service
 
 
 @dataclass(frozen=True)

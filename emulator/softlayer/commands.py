@@ -7,7 +7,6 @@ from emulator import process
 from emulator.process import ProcessError
 from emulator.softlayer.account import Account
 from emulator.softlayer.invoice_report import as_text, report
-from emulator.softlayer.records import Records
 from emulator.softlayer.services import SERVICES, Method
 from emulator.softlayer.settings import Settings
 from emulator.store import DATABASE_FILE
@@ -24,7 +23,7 @@ def run_invoice(settings: Settings, arguments: Namespace) -> int:
     """Show what the account has been charged up to now, or up to --at, line by line."""
     if not (settings.state / DATABASE_FILE).exists():
         raise ProcessError(f"There is no account in {settings.state}. Start one: python -m emulator start")
-    invoice = report(Account(settings, Records(settings.state)), arguments.at)
+    invoice = report(Account(settings), arguments.at)
     print(json.dumps(invoice, indent=2) if arguments.json else as_text(invoice))
     return 0
 

@@ -1,5 +1,7 @@
 """Faults: the API's refusals, with SoftLayer's own codes and a text that names the object."""
 
+from emulator.api import Refusal
+
 PUBLIC = "SoftLayer_Exception_Public"
 NOT_FOUND = "SoftLayer_Exception_ObjectNotFound"
 INVALID_VALUE = "SoftLayer_Exception_InvalidValue"
@@ -28,14 +30,15 @@ HTTP_STATUS = {
 }
 
 
-class Fault(Exception):
+class Fault(Refusal):
     """A refusal, as SoftLayer words it."""
 
-    def __init__(self, code: str, text: str, status: int | None = None) -> None:
+    def __init__(self, code: str, text: str, status: int | None = None, *, not_emulated: str = "") -> None:
         super().__init__(f"{code}: {text}")
         self.code = code
         self.text = text
         self.status = status or HTTP_STATUS.get(code, 500)
+        self.not_emulated = not_emulated
 
 
 def public(text: str) -> Fault:
@@ -76,7 +79,8 @@ def no_such_property(name: str, owner: str) -> Fault:
 
 def not_modelled(name: str, owner: str | None) -> Fault:
     """A mask names a real property that the emulator does not have; SoftLayer would answer it."""
-    return Fault(METHOD_NOT_FOUND, f"The emulator does not emulate property '{name}' of SoftLayer_{owner}.")
+    text = f"The emulator does not emulate property '{name}' of SoftLayer_{owner}."
+    return Fault(METHOD_NOT_FOUND, text, not_emulated=f"{owner}.{name}")
 
 
 def not_real(name: str, owner: str) -> Fault:
@@ -106,4 +110,5 @@ def unauthorized() -> Fault:
 
 def not_emulated(service: str, method: str) -> Fault:
     """A call that the emulator does not have; SoftLayer may answer it."""
-    return Fault(METHOD_NOT_FOUND, f"The emulator does not emulate {service}::{method}.")
+    name = f"{service.removeprefix('SoftLayer_')}::{method}"
+    return Fault(METHOD_NOT_FOUND, f"The emulator does not emulate {service}::{method}.", not_emulated=name)

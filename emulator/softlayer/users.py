@@ -6,7 +6,7 @@ from emulator.softlayer.account import Account
 from emulator.softlayer.calls import Call, Credentials
 from emulator.softlayer.faults import not_found, public
 from emulator.softlayer.settings import Settings
-from emulator.table import Table
+from emulator.store import Table
 
 ALL_GUESTS, VIEW, ADD, CANCEL = "ACCESS_ALL_GUEST", "VIRTUAL_GUEST_VIEW", "SERVER_ADD", "SERVER_CANCEL"
 BILLING = "ACCOUNT_SUMMARY_VIEW"

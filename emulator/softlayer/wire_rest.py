@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from emulator.softlayer.calls import Answer, Call, Credentials
+from emulator.softlayer.calls import Answer, Call, Credentials, full_name
 from emulator.softlayer.faults import BAD_REQUEST, Fault
 
 _GUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
@@ -18,7 +18,7 @@ def read_call(verb: str, path: str, query: Mapping[str, str], body: bytes, crede
     service, identifier, method = _route(verb, path)
     limit, offset = _limits(query.get("resultLimit"))
     return Call(
-        service=service,
+        service=full_name(service),
         method=method,
         arguments=_arguments(body),
         identifier=identifier,

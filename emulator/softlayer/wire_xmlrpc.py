@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 from xml.parsers.expat import ExpatError
 
-from emulator.softlayer.calls import Answer, Call, Credentials
+from emulator.softlayer.calls import Answer, Call, Credentials, full_name
 from emulator.softlayer.faults import NOT_WELL_FORMED, Fault
 
 # The prolog declares iso-8859-1 although clients send UTF-8; a parser that used it would break every umlaut.
@@ -27,7 +27,7 @@ def read_call(service: str, body: bytes, basic: Credentials | None) -> Call:
     limit = headers.get("resultLimit") or {}
     parameter = _by_suffix(headers, "InitParameters") or {}
     return Call(
-        service=service,
+        service=full_name(service),
         method=method or "",
         arguments=tuple(_plain(each) for each in parameters[1:]),
         identifier=parameter.get("id"),

@@ -13,7 +13,6 @@ import SoftLayer
 
 from emulator import cli, process, status
 from emulator.softlayer.account import Account
-from emulator.softlayer.records import Records
 from emulator.softlayer.settings import Settings
 from tests.integration.emulator_commands import Commands
 from tests.unit.emulated import template
@@ -140,7 +139,7 @@ def test_a_server_that_does_not_end_is_named_with_its_log(tmp_path, monkeypatch)
 
 def test_two_accounts_have_two_numbers_and_each_keeps_its_own(emulator, tmp_path):
     folders = (emulator.state, tmp_path / "another", emulator.state)
-    numbers = [Account(Settings(state=folder), Records(folder)).id for folder in folders]
+    numbers = [Account(Settings(state=folder)).id for folder in folders]
     assert numbers[0] == numbers[2] != numbers[1]
 
 

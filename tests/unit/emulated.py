@@ -4,18 +4,17 @@ import json
 from pathlib import Path
 from typing import Any
 
-from emulator.history import HISTORY_FILE, History
+from emulator.api import HISTORY_FILE, Reply
 from emulator.softlayer.account import Account
+from emulator.softlayer.api import SoftLayer
 from emulator.softlayer.calls import Call, Credentials
-from emulator.softlayer.events import events_of
 from emulator.softlayer.faults import Fault
-from emulator.softlayer.middleware import Middleware, Reply
-from emulator.softlayer.records import Records
 from emulator.softlayer.settings import Settings
 
 LOCAL = Credentials("local", "local")
 SETTINGS = {
     "machines": "none",
+    "history": True,
     "clock_step_s": 1.0,
     "clock_start": "2026-01-01T00:00:00+00:00",
     "provisioning_s": 10.0,
@@ -31,9 +30,9 @@ class Emulated:
 
     def __init__(self, state: Path, **settings: Any) -> None:
         self.state = state
-        self.account = Account(Settings(state, **(SETTINGS | settings)), Records(state))
+        self.account = Account(Settings(state, **(SETTINGS | settings)))
         self.account.store.flush()
-        self.middleware = Middleware(self.account, History(self.account, state / HISTORY_FILE, events_of))
+        self.api = SoftLayer(self.account)
 
     def call(self, service: str, method: str, *arguments: Any, identifier: Any = None, mask: str = "") -> Any:
         result = self.reply(service, method, *arguments, identifier=identifier, mask=mask).result
@@ -43,7 +42,7 @@ class Emulated:
 
     def reply(self, service: str, method: str, *arguments: Any, identifier: Any = None, mask: str = "") -> Reply:
         call = Call(f"SoftLayer_{service}", method, arguments, identifier, mask or None, credentials=LOCAL)
-        return self.middleware.reply(call)
+        return self.api.reply(call)
 
     def order(self, hostname: str = "gpu-0", **changes: Any) -> int:
         return self.call("Virtual_Guest", "createObject", template(hostname) | changes)["id"]

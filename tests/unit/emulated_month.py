@@ -9,7 +9,7 @@ from emulator.softlayer import addon_orders, cancellation, guests, invoices, tra
 from emulator.softlayer.account import Account
 from emulator.softlayer.billing import bill
 from emulator.softlayer.create_template import read_template
-from emulator.softlayer.records import BillingItem, Records
+from emulator.softlayer.records import BillingItem
 from emulator.softlayer.settings import Settings
 
 HOURS = 730
@@ -68,7 +68,7 @@ def _account(state: Path) -> Account:
         public_subnet="198.18.0.0/16",
         private_subnets=("10.112.0.0/16", "10.113.0.0/16"),
     )
-    return Account(settings, Records(state))
+    return Account(settings)
 
 
 GUEST = {

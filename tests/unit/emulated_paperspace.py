@@ -3,11 +3,10 @@
 from pathlib import Path
 from typing import Any
 
+from emulator.api import Reply
 from emulator.paperspace.account import Account
+from emulator.paperspace.api import Paperspace, read_call
 from emulator.paperspace.errors import ApiError
-from emulator.paperspace.http_api import read_call
-from emulator.paperspace.middleware import Middleware, Reply
-from emulator.paperspace.records import Records
 from emulator.paperspace.settings import Settings
 from tests.unit.paperspace_contract import contract, problems_of_answer, problems_of_request
 
@@ -28,9 +27,9 @@ class EmulatedPaperspace:
     """One account and what a client does with it."""
 
     def __init__(self, state: Path, **settings: Any) -> None:
-        self.account = Account(Settings(state, **(SETTINGS | settings)), Records(state))
+        self.account = Account(Settings(state, **(SETTINGS | settings)))
         self.account.store.flush()
-        self.middleware = Middleware(self.account)
+        self.api = Paperspace(self.account)
         self.called: set[str] = set()
 
     def call(self, method: str, path: str, key: str | None = "local", **given: Any) -> Any:
@@ -43,7 +42,7 @@ class EmulatedPaperspace:
         query = {name: _text(value) for name, value in given.items()} if method == "GET" else {}
         try:
             call = read_call(method, path, query, key, {} if method == "GET" else given)
-            result = self.middleware.reply(call).result
+            result = self.api.reply(call).result
         except ApiError as refused:
             result = refused
         status, body = (result.status, result.body) if isinstance(result, ApiError) else (200, result)
@@ -51,7 +50,7 @@ class EmulatedPaperspace:
         return status, body
 
     def reply(self, method: str, path: str, **given: Any) -> Reply:
-        return self.middleware.reply(read_call(method, path, {}, "local", given))
+        return self.api.reply(read_call(method, path, {}, "local", given))
 
     def order(self, name: str = "node-0", **changes: Any) -> str:
         return self.call("POST", "/machines", **(order(name) | changes))["data"]["id"]

@@ -7,14 +7,13 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import Response
 
-from emulator import admin
+from emulator import server
+from emulator.api import RateLimit
+from emulator.connections import with_fault
 from emulator.fault_injection import NO_FAULT, FaultInjectionError, FaultInjector, FaultRates, InjectedFault
-from emulator.rate_limit import RateLimit
-from emulator.response_faults import with_fault
 from emulator.settings import SETTINGS_FILE, SettingsError
 from emulator.softlayer.calls import Answer, Call
 from emulator.softlayer.faults import Fault
-from emulator.softlayer.response_faults import with_softlayer_fault
 from emulator.softlayer.settings import Settings
 from emulator.vendors import load_settings
 from tests.unit.emulated import LOCAL, Emulated, template
@@ -119,10 +118,12 @@ def test_an_old_name_of_a_setting_is_refused_with_its_new_name(tmp_path, old, ne
 @pytest.mark.parametrize(
     ("way", "body"), [("html", b"<html>"), ("empty", b""), ("truncated", b"[1, 2"), ("error_object", b'{"error"')]
 )
-def test_a_malformed_body_is_what_its_way_says(way, body):
+def test_a_malformed_body_is_what_its_way_says(tmp_path, way, body):
     fault = InjectedFault("malformed", way)
     response = Response(b"[1, 2, 3]x", media_type="application/json")
-    changed = with_fault(with_softlayer_fault(response, fault), fault)
+    if way == "error_object":
+        response = Emulated(tmp_path).api.error_object(response)
+    changed = with_fault(response, fault)
     assert changed.status_code == 200
     assert changed.body.startswith(body)
 
@@ -222,7 +223,7 @@ def test_only_this_computer_scripts_faults_and_no_guest(tmp_path, address, statu
     async def receive() -> dict:
         return {"type": "http.request", "body": b"{}", "more_body": False}
 
-    path = next(route for route in admin.routes(Emulated(tmp_path).account) if route.path == "/faults")
+    path = next(route for route in server.control_routes(Emulated(tmp_path).account) if route.path == "/faults")
     request = Request({"type": "http", "method": "POST", "headers": [], "server": (address, 8170)}, receive)
     assert asyncio.run(path.endpoint(request)).status_code == status
 
@@ -255,5 +256,5 @@ def test_a_list_comes_in_the_order_that_is_asked_for(tmp_path):
     tree = {"name": {"operation": "orderBy", "options": [{"name": "sort", "value": ["ASC"]}]}}
     call = Call("SoftLayer_Network_Pod", "getAllObjects", filter=tree, credentials=LOCAL)
     for _ in range(5):
-        names = [each["name"] for each in emulated.middleware.reply(call).result.value]
+        names = [each["name"] for each in emulated.api.reply(call).result.value]
         assert names == sorted(names) and len(names) > 2

@@ -51,7 +51,7 @@ def test_every_call_is_written_down_with_its_outcome_and_whom_it_is_about(tmp_pa
     ordered, refused = emulated.history("call")
     assert (ordered["n"], ordered["method"], ordered["about"]) == (
         1,
-        "createObject",
+        "Virtual_Guest::createObject",
         "gpu-0.test-1f3a9c42.microcluster",
     )
     assert (refused["n"], refused["outcome"], refused["code"]) == (2, "fault", "SoftLayer_Exception_Public")

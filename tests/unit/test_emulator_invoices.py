@@ -16,7 +16,7 @@ from emulator.softlayer.billing import CENT
 from emulator.softlayer.dates import iso
 from emulator.softlayer.price_list import load_catalog
 from emulator.softlayer.records import BillingItem, Fee
-from emulator.table import Table
+from emulator.store import Table
 from providers.softlayer import billing as charges
 from tests.unit.emulated import Emulated
 from tests.unit.emulated_month import month

@@ -15,11 +15,11 @@ from emulator.machine_reconciler import MachineReconciler
 from emulator.machines.spec import MachineError, MachineSpec, NoMachines, Rule
 from emulator.softlayer import transactions
 from emulator.softlayer.account import Account
+from emulator.softlayer.api import SoftLayer
 from emulator.softlayer.calls import Call, Credentials
-from emulator.softlayer.dispatch import Dispatcher
 from emulator.softlayer.faults import Fault
 from emulator.softlayer.guest_machines import GuestMachines
-from emulator.softlayer.records import Guest, Records
+from emulator.softlayer.records import Guest
 from emulator.softlayer.settings import Settings
 from emulator.softlayer.status import holdings
 
@@ -72,15 +72,15 @@ class Bench:
             provisioning_s=60,
             public_subnet="198.51.100.0/24",
         )
-        self.account = Account(replace(settings, private_subnets=("10.113.7.0/24",)), Records(state))
+        self.account = Account(replace(settings, private_subnets=("10.113.7.0/24",)))
         self.account.store.flush()
         self.reconciler = MachineReconciler(self.account, GuestMachines(self.account), self.machines)
         self.reconciler.start()
-        self.dispatcher = Dispatcher(self.account)
+        self.api = SoftLayer(self.account)
 
     def call(self, service: str, method: str, *arguments: Any, identifier: int | None = None, mask: str = "") -> Any:
         call = Call(f"SoftLayer_{service}", method, arguments, identifier, mask or None, credentials=LOCAL)
-        return self.dispatcher.answer(call).value
+        return self.api.answer(call).value
 
     def order(self, hostname: str, groups: tuple[int, ...] = ()) -> int:
         return self.call("Virtual_Guest", "createObject", self.template(hostname, groups))["id"]

@@ -4,7 +4,6 @@ import pytest
 
 from emulator.softlayer import users
 from emulator.softlayer.calls import Call, Credentials
-from emulator.softlayer.dispatch import Dispatcher
 from emulator.softlayer.faults import Fault
 from tests.unit.emulated import Emulated, template
 
@@ -15,12 +14,12 @@ def limited(tmp_path, *missing: str):
     """An account with one guest, and a function that calls as a user who lacks some rights."""
     rights = tuple(sorted(users.PERMISSIONS - set(missing)))
     emulated = Emulated(tmp_path, restricted_user="limited", restricted_permissions=rights)
-    dispatcher, guest_id = Dispatcher(emulated.account), emulated.ready()
+    guest_id = emulated.ready()
     who = Credentials("limited", emulated.account.settings.api_key)
 
     def call(service: str, method: str, *arguments, identifier=None, mask=None):
         name = f"SoftLayer_{service}"
-        return dispatcher.answer(Call(name, method, arguments, identifier, mask, credentials=who)).value
+        return emulated.api.answer(Call(name, method, arguments, identifier, mask, credentials=who)).value
 
     return emulated, guest_id, call
 

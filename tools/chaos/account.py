@@ -13,20 +13,19 @@ from typing import Any
 
 import uvicorn
 
+from emulator.api import HISTORY_FILE
 from emulator.connections import BreakableProtocol
 from emulator.fault_injection import FaultInjector, FaultRates
-from emulator.history import HISTORY_FILE, History
 from emulator.machine_reconciler import MachineReconciler
 from emulator.machines.spec import NoMachines
 from emulator.process import listen
+from emulator.server import application
 from emulator.settings import SETTINGS_FILE
 from emulator.softlayer.account import Account
+from emulator.softlayer.api import SoftLayer
 from emulator.softlayer.client_file import CONFIG_FILE, write_client_file
-from emulator.softlayer.events import events_of
 from emulator.softlayer.guest_machines import GuestMachines
-from emulator.softlayer.http_api import application
-from emulator.softlayer.middleware import Middleware
-from emulator.softlayer.records import Records
+from emulator.softlayer.status import holdings
 from emulator.tls import AUTHORITY_FILE, write_identity
 from emulator.vendors import load_settings
 from tools.chaos.bystanders import settle
@@ -35,6 +34,7 @@ from tools.chaos.wire import Wire
 CLOCK_RATE = 100
 """Virtual seconds in a real one; slow enough that a stalled computer does not look like an account that never answers."""
 SETTINGS = {
+    "history": True,
     "clock_rate": CLOCK_RATE,
     "provisioning_s": 5.0,
     "reclaim_s": 1.0,
@@ -112,23 +112,22 @@ class AccountServer:
         chosen = load_settings(folder, {"port": door.port, "machines": "none"})
         shutil.copy(self._authority, chosen.state)
         write_client_file(chosen)
-        account = Account(chosen, Records(chosen.state))
+        account = Account(chosen)
         account.store.flush()
-        history = History(account, chosen.state / HISTORY_FILE, events_of)
         reconciler = MachineReconciler(account, GuestMachines(account), NoMachines())
         reconciler.start()
-        middleware = Middleware(account, history)
+        api = SoftLayer(account)
         injector, account.fault_injector = account.fault_injector, no_faults(account)
-        settle(middleware)
+        settle(api)
         account.fault_injector = injector
-        self.wire.lead_to(application(middleware, door.port))
+        self.wire.lead_to(application(account, api.routes(), holdings, door.port))
         try:
             yield Rented(account, chosen.state)
         finally:
             reconciler.stop()
             with account.lock:
                 account.store.close()
-                history.close()
+                api.history.close()
 
     def close(self) -> None:
         """Stop listening."""

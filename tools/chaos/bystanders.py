@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from emulator.softlayer.api import SoftLayer
 from emulator.softlayer.calls import Call, Credentials
 from emulator.softlayer.faults import Fault
-from emulator.softlayer.middleware import Middleware
 from tools.chaos.program import MARK, PUBLIC_KEY, RULES, SIZE, STACK, TAGS
 
 OTHER_MARK = MARK[:-1] + ("0" if MARK[-1] != "0" else "1")
@@ -13,20 +13,16 @@ OWNER = Credentials("local", "local")
 OTHER_KEY = PUBLIC_KEY[:-4] + "AAAA"
 
 
-def settle(middleware: Middleware) -> None:
+def settle(api: SoftLayer) -> None:
     """Order and make them, as their owners would."""
     for domain in DOMAINS:
-        guest = _asked(middleware, "Virtual_Guest", "createObject", _guest(domain))
-        _asked(middleware, "Virtual_Guest", "setTags", ",".join(TAGS), identifier=guest["id"])
+        guest = _asked(api, "Virtual_Guest", "createObject", _guest(domain))
+        _asked(api, "Virtual_Guest", "setTags", ",".join(TAGS), identifier=guest["id"])
     notes = f"microcluster {STACK}-{OTHER_MARK}"
-    _asked(
-        middleware, "Security_Ssh_Key", "createObject", {"key": OTHER_KEY, "label": f"{STACK}-{MARK}", "notes": notes}
-    )
+    _asked(api, "Security_Ssh_Key", "createObject", {"key": OTHER_KEY, "label": f"{STACK}-{MARK}", "notes": notes})
     group = {"name": f"{STACK}-{OTHER_MARK}-members", "description": f"{notes}: members"}
-    made = _asked(middleware, "Network_SecurityGroup", "createObject", group)
-    _asked(
-        middleware, "Network_SecurityGroup", "addRules", [{"direction": RULES[0]["direction"]}], identifier=made["id"]
-    )
+    made = _asked(api, "Network_SecurityGroup", "createObject", group)
+    _asked(api, "Network_SecurityGroup", "addRules", [{"direction": RULES[0]["direction"]}], identifier=made["id"])
 
 
 def _guest(domain: str) -> dict[str, Any]:
@@ -43,9 +39,9 @@ def _guest(domain: str) -> dict[str, Any]:
     }
 
 
-def _asked(middleware: Middleware, service: str, method: str, *arguments: Any, identifier: int | None = None) -> Any:
+def _asked(api: SoftLayer, service: str, method: str, *arguments: Any, identifier: int | None = None) -> Any:
     call = Call(f"SoftLayer_{service}", method, arguments, identifier, credentials=OWNER)
-    result = middleware.reply(call).result
+    result = api.reply(call).result
     if isinstance(result, Fault):
         raise result
     return result.value

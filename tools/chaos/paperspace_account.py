@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from emulator.api import HISTORY_FILE
 from emulator.fault_injection import FaultInjector
-from emulator.history import HISTORY_FILE, History
 from emulator.machine_reconciler import MachineReconciler
 from emulator.machines.spec import NoMachines
-from emulator.paperspace.events import events_of
-from emulator.paperspace.http_api import application, read_call
-from emulator.paperspace.middleware import Middleware
+from emulator.paperspace.api import Paperspace as EmulatedApi
+from emulator.paperspace.api import read_call
 from emulator.paperspace.settings import Settings
 from emulator.paperspace.vendor import PAPERSPACE as EMULATED
+from emulator.server import application
 from emulator.tls import AUTHORITY_FILE, write_identity
 from providers.paperspace.account import Account
 from providers.paperspace.api import Api
@@ -98,16 +98,15 @@ def opened(folder: Path, stack: str, **settings: Any) -> Iterator[Team]:
     folder.mkdir(parents=True)
     faults = settings.pop("faults", {})
     identity = write_identity(folder) if settings.get("tls") else None
-    chosen = Settings(folder, machines="none", clock_rate=CLOCK_RATE, provisioning_s=5.0, **settings)
-    account = EMULATED.open_account(chosen)
+    chosen = Settings(folder, machines="none", clock_rate=CLOCK_RATE, provisioning_s=5.0, history=True, **settings)
+    account = EMULATED.account(chosen)
     account.store.flush()
-    history = History(account, folder / HISTORY_FILE, events_of)
-    middleware = Middleware(account, history)
+    emulated = EmulatedApi(account)
     reconciler = MachineReconciler(account, EMULATED.machine_source(account), NoMachines())
     reconciler.start()
-    _settle(middleware, stack)
+    _settle(emulated, stack)
     account.fault_injector = FaultInjector(chosen.seed, chosen.FAULT_MODEL, chosen.FAULT_MODEL.read_rates(faults))
-    door = Door(application(middleware, 0), identity)
+    door = Door(application(account, emulated.routes(), EMULATED.holdings, 0), identity)
     try:
         yield Team(account, folder, _key_file(folder, door.port, tls=identity is not None))
     finally:
@@ -115,7 +114,7 @@ def opened(folder: Path, stack: str, **settings: Any) -> Iterator[Team]:
         reconciler.stop()
         with account.lock:
             account.store.close()
-            history.close()
+            emulated.history.close()
 
 
 def _key_file(folder: Path, port: int, *, tls: bool) -> Path:
@@ -126,17 +125,17 @@ def _key_file(folder: Path, port: int, *, tls: bool) -> Path:
     return path
 
 
-def _settle(middleware: Middleware, stack: str) -> None:
+def _settle(emulated: EmulatedApi, stack: str) -> None:
     """Order things with names like ours, as their owners would."""
     for domain in [each.format(stack=stack) for each in OTHERS]:
-        net = _asked(middleware, "/private-networks", name=f"net.{domain}", region="ny2")["id"]
-        _asked(middleware, "/machines", name=f"gpu-0.{domain}", networkId=net, publicIpType="dynamic", **PLACE)
-        _asked(middleware, "/shared-drives", name=f"data.{domain}", region="ny2", size=250, networkId=net)
-        _asked(middleware, "/startup-scripts", name=f"claim-00000000.{domain}", script="true")
+        net = _asked(emulated, "/private-networks", name=f"net.{domain}", region="ny2")["id"]
+        _asked(emulated, "/machines", name=f"gpu-0.{domain}", networkId=net, publicIpType="dynamic", **PLACE)
+        _asked(emulated, "/shared-drives", name=f"data.{domain}", region="ny2", size=250, networkId=net)
+        _asked(emulated, "/startup-scripts", name=f"claim-00000000.{domain}", script="true")
 
 
-def _asked(middleware: Middleware, path: str, **given: Any) -> Any:
-    result = middleware.reply(read_call("POST", path, {}, "local", given)).result
+def _asked(emulated: EmulatedApi, path: str, **given: Any) -> Any:
+    result = emulated.reply(read_call("POST", path, {}, "local", given)).result
     if isinstance(result, Exception):
         raise result
     return result

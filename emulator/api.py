@@ -1,0 +1,281 @@
+"""How an account answers calls: one at a time, within the rate limit, with injected faults, lags and a history."""
+
+import json
+import logging
+import time
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from emulator.account import EmulatedAccount
+from emulator.connections import send
+from emulator.fault_injection import ERROR_OBJECT, HELD, NO_FAULT, STALE, InjectedFault
+from emulator.store import Change, RecordVersions
+
+HISTORY_FILE = "history.jsonl"
+WINDOW_S = 1.0
+LOG = logging.getLogger(__name__)
+
+
+class Call(Protocol):
+    """What is known of a call of any vendor."""
+
+    name: str
+    is_read: bool
+    is_list: bool
+    identifier: Any  # of the object that it is about
+    detail: str  # what tells calls of one method apart that are about no object with a name
+
+
+class Refusal(Exception):
+    """A call that is refused, with the vendor's code."""
+
+    code: str
+    not_emulated: str = ""  # what the vendor has and the emulator has not
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What became of a call, and the fault with which its answer is sent."""
+
+    result: Any
+    injected: InjectedFault = NO_FAULT
+
+
+class RateLimit:
+    """The limit on calls per real second, as a sliding second; a refused call does not count."""
+
+    def __init__(self, calls_per_second: int, seconds: Callable[[], float] = time.monotonic) -> None:
+        self._limit = calls_per_second
+        self._seconds = seconds
+        self._passed: deque[float] = deque()
+
+    def exceeded(self) -> bool:
+        """Count one more call; return whether it is over the limit."""
+        if not self._limit:
+            return False
+        now = self._seconds()
+        while self._passed and self._passed[0] <= now - WINDOW_S:
+            self._passed.popleft()
+        if len(self._passed) >= self._limit:
+            return True
+        self._passed.append(now)
+        return False
+
+
+class History:
+    """One line for every call and for every event; the account's lock keeps them in the order of what happened."""
+
+    def __init__(self, path: Path) -> None:
+        self._calls = _calls_in(path)
+        self._file = path.open("a", buffering=1)
+
+    def call(self, at: float, **facts: Any) -> None:
+        """Record a call and what became of it."""
+        self._calls += 1
+        self._write({"kind": "call", "n": self._calls, "at": at, **facts})
+
+    def event(self, at: float, **facts: Any) -> None:
+        """Record what a change of a record means."""
+        self._write({"kind": "event", "at": at, **facts})
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def _write(self, line: dict[str, Any]) -> None:
+        self._file.write(json.dumps(line) + "\n")
+
+
+def _calls_in(path: Path) -> int:
+    if not path.exists():
+        return 0
+    with path.open() as lines:
+        return sum('"kind": "call"' in line for line in lines)
+
+
+class Api(ABC):
+    """The calls of one account; a vendor says who may call, what a call does, and how an answer looks on the wire."""
+
+    def __init__(self, account: Any) -> None:
+        self.account: Any = account
+        settings = account.settings
+        self.history = History(settings.state / HISTORY_FILE) if settings.history else None
+        if self.history:
+            account.store.watchers.append(self._record_events)
+        self._limit = RateLimit(settings.calls_per_second)
+        self._versions = RecordVersions(account.store, lambda: account.now)
+        self._held: list[tuple[float, Call]] = []
+
+    @abstractmethod
+    def routes(self) -> list[Route]:
+        """The vendor's paths, and those for what people do outside the API."""
+
+    @abstractmethod
+    def check(self, call: Any) -> Any:
+        """Return the caller, or refuse the call."""
+
+    @abstractmethod
+    def advance(self) -> bool:
+        """Do what is due on the account's clock; return whether anything was."""
+
+    @abstractmethod
+    def seen_by(self, account: Any, caller: Any) -> EmulatedAccount:
+        """The account without what the caller is not shown, for reading."""
+
+    @abstractmethod
+    def carry_out(self, account: Any, call: Any, injected: InjectedFault) -> Any:
+        """Carry out the call; lists are filtered and paged."""
+
+    @abstractmethod
+    def record_id(self, call: Any) -> int | None:
+        """The id of the record that a call is about."""
+
+    @abstractmethod
+    def about(self, call: Any) -> str | None:
+        """The name of what a call is about: faults are counted by it, because ids depend on the order of threads."""
+
+    @abstractmethod
+    def events_of(self, kind: str, before: Any, after: Any) -> list[dict[str, Any]]:
+        """The events that lead from one state of a record to the next; None where it was not there."""
+
+    @abstractmethod
+    def too_new(self, call: Any) -> Refusal:
+        """The object is too new to be read."""
+
+    @abstractmethod
+    def rate_limited(self) -> Refusal:
+        """More calls than the account may send."""
+
+    @abstractmethod
+    def refusal(self, fault: InjectedFault) -> Refusal:
+        """The answer to a call that an injected fault prevents."""
+
+    @abstractmethod
+    def error_object(self, response: Response) -> Response:
+        """An error where an answer was expected, with status 200."""
+
+    async def respond(
+        self, request: Request, read: Callable[[Request, bytes], Call], write: Callable[[Reply], Response]
+    ) -> Response:
+        """Answer an HTTP request, as ``read`` understands it and ``write`` words the reply."""
+        body = await request.body()
+        reply = await run_in_threadpool(self._reply_to, request, body, read)
+        response = write(reply)
+        if reply.injected.way == ERROR_OBJECT:
+            response = self.error_object(response)
+        return await send(request, response, reply.injected)
+
+    def reply(self, call: Any) -> Reply:
+        """Carry out a call unless the rate limit or a fault prevents it, and record the outcome."""
+        with self.account.lock:
+            self._carry_out_held()
+            reply = self._limited(call)
+            refused = reply.result if isinstance(reply.result, Refusal) else None
+            if refused:
+                LOG.info("%s(%s): %s", call.name, call.identifier or "", refused)
+                self._count(refused)
+            self._record(call, refused, reply.injected)
+            return reply
+
+    def answer(self, call: Any, injected: InjectedFault = NO_FAULT) -> Any:
+        """Answer a call, or raise the refusal; a write that is refused changes nothing."""
+        account = self.account
+        with account.lock:
+            caller = self.check(call)
+            if self.advance():
+                account.changed()
+            if not call.is_read:
+                with account.change():
+                    return self.carry_out(account, call, injected)
+            self._check_age(call)
+            try:
+                return self.carry_out(self.seen_by(self._lagging(call, injected), caller), call, injected)
+            finally:
+                account.store.unmark()
+
+    def fault_key(self, call: Any) -> str:
+        """What tells the calls of one method apart: the object that they are about, or the filter of a list."""
+        return self.about(call) or call.detail
+
+    def _reply_to(self, request: Request, body: bytes, read: Callable[[Request, bytes], Call]) -> Reply:
+        try:
+            call = read(request, body)
+        except Refusal as unreadable:
+            with self.account.lock:
+                self._count(unreadable)
+            return Reply(unreadable)
+        return self.reply(call)
+
+    def _count(self, refused: Refusal) -> None:
+        """Remember for the status what somebody needed and did not get."""
+        if refused.not_emulated:
+            self.account.not_emulated[refused.not_emulated] += 1
+
+    def _limited(self, call: Any) -> Reply:
+        if self._limit.exceeded():
+            return Reply(self.rate_limited())
+        account = self.account
+        account.step()
+        injected = account.fault_injector.next_fault(call, self.fault_key(call))
+        if injected.kind == HELD:
+            self._held.append((account.now + injected.seconds, call))
+        if injected.prevents_call:
+            return Reply(self.refusal(injected), injected)
+        try:
+            return Reply(self.answer(call, injected), injected)
+        except Refusal as refused:
+            return Reply(refused, injected)
+
+    def _carry_out_held(self) -> None:
+        """Carry out the calls whose callers were sent away, once their time has come."""
+        now, waiting = self.account.now, self._held
+        self._held = [(at, call) for at, call in waiting if at > now]
+        for call in [call for at, call in waiting if at <= now]:
+            try:
+                self.answer(call)
+                self._record(call, None, NO_FAULT)
+            except Refusal as refused:
+                self._record(call, refused, NO_FAULT)
+
+    def _lagging(self, call: Any, injected: InjectedFault) -> EmulatedAccount:
+        """The account as the call sees it: lists lag, and a stale one lags further."""
+        account = self.account
+        behind_s = injected.seconds if injected.kind == STALE else 0.0
+        lag = max(account.settings.list_lag_s, behind_s)
+        return account.with_tables(self._versions.tables_at(account.now - lag)) if lag and call.is_list else account
+
+    def _check_age(self, call: Any) -> None:
+        """Refuse to read an object that is too new."""
+        fresh_s = self.account.settings.read_lag_s
+        number = self.record_id(call) if fresh_s else None
+        created = None if number is None else self._versions.created_at(number)
+        if created is not None and self.account.now - created < fresh_s:
+            raise self.too_new(call)
+
+    def _record(self, call: Any, refused: Refusal | None, injected: InjectedFault) -> None:
+        if self.history:
+            self.history.call(
+                self.account.now,
+                method=call.name,
+                id=None if call.identifier is None else str(call.identifier),
+                about=self.about(call),
+                outcome="fault" if refused else "ok",
+                code=refused.code if refused else None,
+                injected=injected.kind,
+            )
+
+    def _record_events(self, changes: list[Change]) -> None:
+        decode = self.account.store.decode
+        for change in changes:
+            before, after = (body and decode(change.kind, body) for body in (change.before, change.after))
+            for event in self.events_of(change.kind, before, after):
+                self.history.event(self.account.now, id=change.id, **event)

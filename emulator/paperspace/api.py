@@ -1,0 +1,163 @@
+"""Paperspace's REST API v1: who may call, the form of a call, lists in pages, answers on the wire."""
+
+import json
+from typing import Any
+from urllib.parse import unquote
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from emulator import api
+from emulator.api import Reply
+from emulator.connections import RETRY_AFTER_S
+from emulator.fault_injection import REORDERED, InjectedFault
+from emulator.paperspace import capacity, console, fields, keys, lifecycle, paging, services
+from emulator.paperspace.account import Account
+from emulator.paperspace.errors import ApiError, NotEmulated, not_found, refused
+from emulator.paperspace.keys import Role
+from emulator.paperspace.operations import Call
+
+METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
+WITH_BODY = ("POST", "PUT", "PATCH")
+JSON = "application/json"
+VENDOR_CODES = ("TIMEOUT", "INTERNAL_SERVER_ERROR")
+
+
+class Paperspace(api.Api):
+    """The calls of one Paperspace team."""
+
+    account: Account
+
+    def routes(self) -> list[Route]:
+        """The API, and what a person does in the console."""
+
+        async def v1(request: Request) -> Response:
+            return await self.respond(request, _read, _write)
+
+        return [*console.routes(self.account), Route("/v1/{path:path}", v1, methods=METHODS)]
+
+    def check(self, call: Call) -> Role | None:
+        """The role of the key, which may do this."""
+        return keys.check(self.account, call)
+
+    def advance(self) -> bool:
+        """Do what is due."""
+        return lifecycle.advance(self.account)
+
+    def seen_by(self, account: Account, caller: Role | None) -> Account:
+        """The account without what the role is not shown."""
+        return keys.seen_by(account, caller)
+
+    def carry_out(self, account: Account, call: Call, injected: InjectedFault) -> Any:
+        """Call the operation; a list comes in pages, where the fault asks for it each out of another order."""
+        found = call.operation.handler(account, call)
+        if not call.is_list:
+            return found
+        reordered = injected.kind == REORDERED
+        shuffle = self.account.fault_injector.random_for("order", call.name) if reordered else None
+        return paging.page(found, call, self.account.settings.page_size, shuffle)
+
+    def record_id(self, call: Call) -> int | None:
+        """The number of the record with the id that the API shows."""
+        record = self._record_of(call)
+        return record.id if record else None
+
+    def about(self, call: Call) -> str | None:
+        """The name of the object that a call is about, as far as it has one."""
+        if "id" not in call.path:
+            return call.input.get("name") if call.is_create else call.path.get("ip")
+        return getattr(self._record_of(call), "name", None)
+
+    def events_of(self, kind: str, before: Any, after: Any) -> list[dict[str, Any]]:
+        """The events, in order, with name and id of the object."""
+        record = before if after is None else after
+        names = _changes(before, after)
+        bills = {"bills": record.kind, "per_hour": record.per_hour} if kind == "billing_items" else {}
+        facts = {"name": getattr(record, "name", None), "ref": getattr(record, "ref", getattr(record, "ip", None))}
+        return [{"event": name, "what": kind.removesuffix("s"), **facts, **bills} for name in names]
+
+    def too_new(self, call: Call) -> ApiError:
+        """The object is not found yet."""
+        return not_found("Object", call.path["id"])
+
+    def rate_limited(self) -> ApiError:
+        """More calls than the account may send."""
+        return ApiError("TOO_MANY_REQUESTS", "Too many requests.")
+
+    def refusal(self, fault: InjectedFault) -> ApiError:
+        """The answer to a call that an injected fault prevents."""
+        settings, code = self.account.settings, fault.way.upper()
+        if fault.kind == "capacity":
+            text = "A fault that the emulator injects leaves no room for this machine."
+            return ApiError(settings.capacity_code, text)
+        if fault.kind == "quota":
+            return capacity.over_quota(settings)
+        if code == "TOO_MANY_REQUESTS":
+            return self.rate_limited()
+        code = code if code in VENDOR_CODES else "INTERNAL_SERVER_ERROR"
+        return ApiError(code, f"A fault that the emulator injects ({fault.kind}) prevented this call.")
+
+    def error_object(self, response: Response) -> Response:
+        """An error where an answer was expected, with status 200."""
+        return JSONResponse({"message": "Internal Server Error", "code": "INTERNAL_SERVER_ERROR"})
+
+    def _record_of(self, call: Call) -> Any:
+        """The record with the call's id, if there is one."""
+        ref = call.path.get("id")
+        records = (each for table in self.account.store.tables.values() for each in table.read_all())
+        named = (each for each in records if getattr(each, "ref", None) == ref and hasattr(each, "name"))
+        return None if ref is None else next(named, None)
+
+
+def read_call(method: str, path: str, query: dict[str, str], key: str | None, body: dict[str, Any]) -> Call:
+    """A call with the form of its operation; raise the refusal of any other one."""
+    operation, given, known_path = services.find(method, path)
+    if operation is None:
+        raise NotEmulated(f"{method} {path}" + (" (the path has other methods)" if known_path else ""))
+    return Call(operation, given, fields.checked(operation.fields, given, query, body), key)
+
+
+def _changes(before: Any, after: Any) -> list[str]:
+    names = ["made"] if before is None else []
+    if after is not None and (state := getattr(after, "state", None)) and state != getattr(before, "state", None):
+        names.append(state)
+    if before is not None and after is not None and before.__dict__.get("closed") != after.__dict__.get("closed"):
+        names.append("closed")
+    if after is None:
+        names.append("gone")
+    return names
+
+
+def _read(request: Request, body: bytes) -> Call:
+    path = "/" + unquote(request.path_params["path"]).rstrip("/")
+    given = _read_body(request, body)
+    return read_call(request.method, path, dict(request.query_params), _key(request), given)
+
+
+def _read_body(request: Request, body: bytes) -> dict[str, Any]:
+    """The body as it counts: of other methods and other types it is ignored; announced as JSON it has to be some."""
+    if request.method not in WITH_BODY and not body:
+        return {}
+    if JSON not in request.headers.get("content-type", ""):
+        return {}
+    try:
+        given = json.loads(body)
+    except ValueError as wrong:
+        raise refused("Failed to parse the request body.") from wrong
+    if not isinstance(given, dict):
+        raise refused("The request body is not an object.")
+    return given
+
+
+def _write(reply: Reply) -> Response:
+    result = reply.result
+    if not isinstance(result, ApiError):
+        return JSONResponse(result)
+    headers = {"Retry-After": str(RETRY_AFTER_S)} if result.code == "TOO_MANY_REQUESTS" else {}
+    return JSONResponse(result.body, result.status, headers)
+
+
+def _key(request: Request) -> str | None:
+    scheme, _, key = request.headers.get("authorization", "").partition(" ")
+    return key.strip() if scheme.lower() == "bearer" and key.strip() else None

@@ -1,0 +1,272 @@
+"""SoftLayer's API over XML-RPC and REST: who may call, lists filtered, ordered, paged and masked, answers on the wire."""
+
+import base64
+import binascii
+import hmac
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from types import ModuleType
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from emulator import api
+from emulator.api import Reply
+from emulator.connections import html_page
+from emulator.fault_injection import NO_FAULT, InjectedFault
+from emulator.softlayer import admin, filters, masks, transactions, types, users, wire_rest, wire_xmlrpc
+from emulator.softlayer.account import Account
+from emulator.softlayer.billing import per_hour
+from emulator.softlayer.calls import TOTAL_HEADER, Answer, Call, Credentials
+from emulator.softlayer.faults import (
+    BAD_REQUEST,
+    PUBLIC,
+    Fault,
+    insufficient_capacity,
+    not_emulated,
+    not_found,
+    not_ready_to_read,
+    rate_limited,
+    unauthorized,
+)
+from emulator.softlayer.records import BillingItem
+from emulator.softlayer.services import SERVICES
+from emulator.softlayer.users import User
+from emulator.softlayer.views import Listing, View
+
+API_VERSIONS = ("v3.1", "v3")
+XML, JSON = "text/xml", "application/json"
+OK = 200
+ANY_USER = "apikey"  # the user name that goes with an IBM Cloud key, which identifies its user
+ORDERS = ("createObject", "createObjects", "placeOrder", "verifyOrder", "generateOrderTemplate")
+SERVICE_FAULTS = {
+    "internal_error": ("-32603", "Internal Error"),
+    "application_error": ("-32500", "Application Error"),
+    "system_error": ("-32400", "Remote System Error"),
+    "public_error": (PUBLIC, "Internal Error"),
+}
+FIRST = {"guests": "ordered", "orders": "ordered", "volumes": "ordered", "billing_items": "opened"}
+LAST = {"guests": "gone", "volumes": "gone"}
+MOMENTS = ("provisioned", "cancelled", "closed")  # fields that are None until the event of the same name
+LOG = logging.getLogger(__name__)
+
+
+class SoftLayer(api.Api):
+    """The calls of one SoftLayer account."""
+
+    account: Account
+
+    def routes(self) -> list[Route]:
+        """XML-RPC and REST, and what people do outside the API."""
+
+        async def xmlrpc(request: Request) -> Response:
+            return await self.respond(request, _read_xmlrpc, _write_xmlrpc)
+
+        async def rest(request: Request) -> Response:
+            return await self.respond(request, _read_rest, _write_rest)
+
+        routes = admin.routes(self.account)
+        for version in API_VERSIONS:
+            routes.append(Route(f"/xmlrpc/{version}/{{service}}", xmlrpc, methods=["POST"]))
+            routes.append(Route(f"/rest/{version}/{{path:path}}", rest, methods=["GET", "POST", "PUT", "DELETE"]))
+        return routes
+
+    def answer(self, call: Call, injected: InjectedFault = NO_FAULT) -> Answer:
+        """Answer a call, or raise the fault that refuses it."""
+        try:
+            return super().answer(call, injected)
+        except (AttributeError, KeyError, TypeError, ValueError, IndexError) as broken:
+            # The emulator itself failed, or an argument has an unexpected shape: a fault in both cases.
+            LOG.exception("%s could not be carried out", call.name)
+            text = f"{call.name}: the arguments could not be read ({type(broken).__name__}: {broken})."
+            raise Fault(BAD_REQUEST, text) from broken
+
+    def check(self, call: Call) -> User:
+        """The user, whose credentials and rights are good for the call."""
+        settings = self.account.settings
+        given = (call.credentials.username, call.credentials.api_key) if call.credentials else ("", "")
+        by_key_alone = given[0] == ANY_USER
+        known = given[0] if given[0] and given[0] == settings.restricted_user else settings.username
+        wanted = (ANY_USER if by_key_alone else known, settings.api_key)
+        if not all(hmac.compare_digest(a.encode(), b.encode()) for a, b in zip(given, wanted, strict=True)):
+            raise unauthorized()
+        user = users.of(settings, call.credentials)
+        users.check(user, call)
+        if find_method(call) is None:
+            raise not_emulated(call.service, call.method)
+        return user
+
+    def advance(self) -> bool:
+        """Do what is due."""
+        return transactions.advance(self.account)
+
+    def seen_by(self, account: Account, caller: User) -> Account:
+        """The account without guests and billing items that the user may not see."""
+        return users.seen_by(account, caller)
+
+    def carry_out(self, account: Account, call: Call, injected: InjectedFault) -> Answer:
+        """Call the method; then filter, order, page and mask its result."""
+        answer = self._shaped(find_method(call)(account, call), call)
+        return _without_guests(answer) if injected.kind == "bare_receipt" else answer
+
+    def record_id(self, call: Call) -> int | None:
+        """The id, which is the one of the API."""
+        return int(call.identifier) if str(call.identifier).isdigit() else None
+
+    def about(self, call: Call) -> str | None:
+        """The name of the guest, or the label of the object, that a call is about."""
+        if call.identifier not in (None, ""):
+            return self._named(call)
+        if call.method not in ORDERS or not call.arguments:
+            return None
+        return self._ordered(call.arguments[0])
+
+    def events_of(self, kind: str, before: Any, after: Any) -> list[dict[str, Any]]:
+        """The events, in order, with what identifies the object to its owner."""
+        names = [FIRST.get(kind, "made")] if before is None else []
+        names += [LAST.get(kind, "removed")] if after is None else _changes(before, after)
+        record = before if after is None else after
+        texts = (getattr(record, name, None) for name in ("notes", "label", "description", "name"))
+        facts = {
+            "what": kind.removesuffix("s"),
+            "host": getattr(record, "hostname", None),
+            "domain": getattr(record, "domain", None),
+            "per_hour": str(per_hour(record)) if isinstance(record, BillingItem) else None,
+            "notes": next((text for text in texts if text), None),
+        }
+        return [{"event": name, **facts} for name in names]
+
+    def too_new(self, call: Call) -> Fault:
+        """One of two faults that the vendor has for it."""
+        random = self.account.fault_injector.random_for("fresh", self.fault_key(call))
+        return random.choice((not_found(call.identifier), not_ready_to_read(call.name)))
+
+    def rate_limited(self) -> Fault:
+        """More calls in one second than the account may send."""
+        return rate_limited()
+
+    def refusal(self, fault: InjectedFault) -> Fault:
+        """The answer to a call that an injected fault prevents."""
+        if fault.kind == "capacity":
+            text = "A fault that the emulator injects leaves no room for this order."
+            return insufficient_capacity(text, self.account.settings.capacity_code)
+        if fault.way == "rate_limit":
+            return rate_limited()
+        if fault.way in SERVICE_FAULTS:
+            return Fault(*SERVICE_FAULTS[fault.way])
+        return Fault(fault.way, f"A fault that the emulator injects ({fault.kind}) prevented this call.")
+
+    def error_object(self, response: Response) -> Response:
+        """REST has been seen to answer an error with status 200; XML-RPC has no such form and shows a page instead."""
+        if response.media_type != JSON:
+            return html_page("Internal Error")
+        body = b'{"error": "Internal Error", "code": "SoftLayer_Exception_Public"}'
+        return Response(body, media_type=response.media_type)
+
+    def _shaped(self, result: Any, call: Call) -> Answer:
+        declared, now = types.result_of(call.service, call.method), self.account.now
+        mask = masks.read_mask(call.mask, declared)
+        if isinstance(result, Listing):
+            tree = filters.rooted(call.filter, result.root)
+            filters.check(tree, declared)
+            chosen = filters.select(result.views, call.filter, result.root, now)
+            if not filters.is_ordered(tree):
+                chosen = self._shuffled(chosen, call)
+        else:
+            chosen, tree = result, filters.rooted(call.filter, None)
+        narrowing = filters.Narrowing(tree, now) if masks.is_filtered(call.mask) else None
+        if not isinstance(chosen, list):
+            return Answer(masks.project(chosen, mask, narrowing, declared))
+        page = chosen[call.offset : call.offset + call.limit] if call.limit else chosen
+        return Answer(masks.project(page, mask, narrowing, declared), len(chosen))
+
+    def _shuffled(self, views: list[View], call: Call) -> list[View]:
+        """A list whose filter asks for no order: the vendor documents that its order may change."""
+        return self.account.fault_injector.random_for("order", call.name).sample(views, len(views))
+
+    def _named(self, call: Call) -> str | None:
+        number = self.record_id(call)
+        if number is None:
+            return None
+        if call.service == "SoftLayer_Billing_Item":
+            item = self.account.store.billing_items.read(number)
+            return f"{item.hostname}.{item.domain}" if item else None
+        guest = self.account.store.guests.read(number) if call.service == "SoftLayer_Virtual_Guest" else None
+        return guest.name if guest else None
+
+    def _ordered(self, wanted: Any) -> str | None:
+        """The first thing of an order; the shape is whatever the caller sent."""
+        if isinstance(wanted, list):
+            return self._ordered(wanted[0]) if wanted else None
+        if not isinstance(wanted, dict):
+            return None
+        for inner in ("orderContainers", "virtualGuests"):
+            if isinstance(wanted.get(inner), list):
+                return self._ordered(wanted[inner])
+        if wanted.get("hostname") and wanted.get("domain"):
+            return f"{wanted['hostname']}.{wanted['domain']}"
+        guest = self.account.store.guests.read(wanted["id"]) if isinstance(wanted.get("id"), int) else None
+        label = wanted.get("label") or wanted.get("name") or (guest.name if guest else None)
+        return str(label) if label else None
+
+
+def find_method(call: Call) -> Callable[[Account, Call], Any] | None:
+    """The function behind a service's method, if it is emulated."""
+    return SERVICES.get(call.service, {}).get(call.method)
+
+
+def _changes(before: Any, after: Any) -> list[str]:
+    names = [name for name in MOMENTS if getattr(after, name, None) is not None and getattr(before, name, None) is None]
+    status = getattr(after, "status", None)
+    if before is not None and isinstance(status, str) and status != before.status:
+        names.append(status.lower())
+    return names
+
+
+def _without_guests(answer: Answer) -> Answer:
+    """A receipt without the guests that were ordered: only lists show them."""
+    details = answer.value["orderDetails"]
+    containers = [{**each, "virtualGuests": []} for each in details.get("orderContainers", [])]
+    bare = {**details, "virtualGuests": []} if not containers else {**details, "orderContainers": containers}
+    return replace(answer, value={**answer.value, "orderDetails": bare})
+
+
+def _read_xmlrpc(request: Request, body: bytes) -> Call:
+    return wire_xmlrpc.read_call(request.path_params["service"], body, _basic(request))
+
+
+def _read_rest(request: Request, body: bytes) -> Call:
+    path = request.path_params["path"]
+    return wire_rest.read_call(request.method, path, request.query_params, body, _basic(request))
+
+
+def _write_xmlrpc(reply: Reply) -> Response:
+    """An answer or a fault; only with status 200 does a client read a fault's code."""
+    return _response(wire_xmlrpc, XML, reply, OK)
+
+
+def _write_rest(reply: Reply) -> Response:
+    return _response(wire_rest, JSON, reply, getattr(reply.result, "status", OK))
+
+
+def _response(wire: ModuleType, media_type: str, reply: Reply, fault_status: int) -> Response:
+    result = reply.result
+    if isinstance(result, Fault):
+        return Response(wire.write_fault(result), fault_status, media_type=media_type)
+    has_total = result.total is not None and reply.injected.kind != "no_total"
+    headers = {TOTAL_HEADER: str(result.total)} if has_total else {}
+    return Response(wire.write_answer(result), media_type=media_type, headers=headers)
+
+
+def _basic(request: Request) -> Credentials | None:
+    scheme, _, value = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() != "basic":
+        return None
+    try:
+        username, _, key = base64.b64decode(value).decode().partition(":")
+    except (binascii.Error, UnicodeDecodeError):
+        return None
+    return Credentials(username, key)

@@ -1,0 +1,262 @@
+"""The records of a SoftLayer account, by kind and id, as they are kept on disk."""
+
+from dataclasses import dataclass, field
+
+from emulator.store import Store, Table
+
+
+@dataclass
+class Fee:
+    """One billed part of a billing item, for as long as it is open."""
+
+    id: int
+    category: str
+    description: str
+    hourly: str  # dollars per hour, a decimal
+    opened: float
+    closed: float | None = None
+
+
+@dataclass
+class BillingItem:
+    """A top-level billing item: a rented resource with a fee for each part; never deleted."""
+
+    id: int
+    order_id: int
+    order_item_id: int
+    resource_id: int
+    hostname: str
+    domain: str
+    datacenter: str
+    flavor: str
+    hourly: bool
+    opened: float
+    fees: list[Fee]
+    closed: float | None = None
+    notes: str = ""
+    kind: str = "guest"  # what the resource is
+    category: str = "guest_core"  # of the part that names the whole; the other parts are its children
+    ends: float | None = None  # cancelled, but paid and usable until then
+
+
+@dataclass
+class OrderLine:
+    """One price of an order, and the guest it was ordered for."""
+
+    description: str
+    category: str
+    hostname: str = ""
+    domain: str = ""
+
+
+@dataclass
+class Order:
+    """A placed order and what it made."""
+
+    id: int
+    created: float
+    total: str  # dollars per hour or per month, a decimal
+    hourly: bool
+    lines: list[OrderLine]
+    guest_ids: list[int]
+    kind: str = "new"
+    status: str = "APPROVED"
+    approved: float | None = None  # when a person approved it; None when no approval was needed
+    held: list[BillingItem] = field(default_factory=list)  # billed from the approval on
+
+
+@dataclass
+class Transaction:
+    """Pending work on a guest; the clock determines its current step."""
+
+    id: int
+    group: str
+    started: float
+    duration_s: float
+    ended: float | None = None
+    stalls_s: float = 0.0  # how long it stays in one step, half-way, beyond its time
+
+
+@dataclass
+class LaterWork:
+    """A transaction that begins at a later moment; until then it is not shown."""
+
+    group: str
+    starts: float
+    duration_s: float
+
+
+@dataclass
+class Component:
+    """One network interface of a guest: port 0 is private (eth0), port 1 public (eth1)."""
+
+    id: int
+    port: int
+    mac: str
+    address: str
+    vlan_id: int
+    max_speed: int
+    groups: list[int] = field(default_factory=list)
+
+
+@dataclass
+class GuestDisk:
+    """One disk of a guest under its device number; swap and metadata are shown, not kept."""
+
+    id: int
+    block_device_id: int
+    device: int
+    capacity_gb: int
+
+
+@dataclass
+class Guest:
+    """One virtual guest from its order to the end of its reclaim."""
+
+    id: int
+    uuid: str
+    hostname: str
+    domain: str
+    datacenter: str
+    flavor: str
+    created: float
+    order_id: int
+    billing_item_id: int
+    components: list[Component]
+    disks: list[GuestDisk]
+    hourly: bool = True
+    system: str | None = None
+    image_id: int | None = None
+    ssh_key_ids: list[int] = field(default_factory=list)
+    ssh_keys: list[str] = field(default_factory=list)
+    user_data: str = ""
+    post_install_uri: str = ""
+    notes: str = ""
+    tags: list[str] = field(default_factory=list)
+    password: str = ""
+    powered: bool = True
+    provisioned: float | None = None
+    modified: float | None = None
+    cancelled: float | None = None
+    transaction: Transaction | None = None
+    last_transaction: Transaction | None = None
+    reload_transaction_id: int | None = None
+    later: LaterWork | None = None
+    # The machine behind the guest: it has to be started ``boots_wanted`` times and has been ``boots_done`` times.
+    boots_wanted: int = 1
+    boots_done: int = 0
+    machine_gone: bool = False
+    machine_error: str | None = None
+
+    @property
+    def private(self) -> Component:
+        """The interface on the private network."""
+        return self.components[0]
+
+    @property
+    def public(self) -> Component | None:
+        """The interface on the public network, unless the guest is private only."""
+        return self.components[1] if len(self.components) > 1 else None
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether its building has begun: its order may wait for approval, or never be carried out."""
+        return any((self.provisioned, self.transaction, self.last_transaction))
+
+    @property
+    def name(self) -> str:
+        """The fully qualified name."""
+        return f"{self.hostname}.{self.domain}"
+
+
+@dataclass
+class SshKey:
+    """A public key of the account."""
+
+    id: int
+    label: str
+    key: str
+    fingerprint: str
+    notes: str
+    created: float
+    modified: float | None = None
+
+
+@dataclass
+class GroupRule:
+    """One rule of a security group; its remote is a network, another group, or anything."""
+
+    id: int
+    direction: str
+    ethertype: str = "IPv4"
+    protocol: str | None = None
+    port_min: int | None = None
+    port_max: int | None = None
+    remote_ip: str | None = None
+    remote_group_id: int | None = None
+    created: float = 0.0
+    modified: float | None = None
+
+
+@dataclass
+class SecurityGroup:
+    """A security group with its rules."""
+
+    id: int
+    name: str
+    description: str
+    created: float
+    modified: float | None = None
+    rules: list[GroupRule] = field(default_factory=list)
+
+
+@dataclass
+class Vlan:
+    """A VLAN with one subnet; an automatic one exists while guests are behind its router."""
+
+    id: int
+    number: int
+    router_id: int
+    private: bool
+    subnet_id: int
+    cidr: str
+    network: int  # which of the settings' private subnets; 0 for the public one
+    name: str = ""
+    tags: list[str] = field(default_factory=list)
+    billing_item_id: int | None = None  # only of an ordered VLAN, which stays until it is cancelled
+
+
+@dataclass
+class Volume:
+    """A block volume."""
+
+    id: int
+    billing_item_id: int
+    username: str
+    datacenter: str
+    capacity_gb: int
+    created: float
+    notes: str = ""
+
+
+class Records(Store):
+    """Everything that the account holds."""
+
+    KINDS = {
+        "guests": Guest,
+        "billing_items": BillingItem,
+        "orders": Order,
+        "ssh_keys": SshKey,
+        "security_groups": SecurityGroup,
+        "vlans": Vlan,
+        "volumes": Volume,
+    }
+    RENAMED = {"flavour": "flavor"}
+
+    guests: Table[Guest]
+    billing_items: Table[BillingItem]
+    orders: Table[Order]
+    ssh_keys: Table[SshKey]
+    security_groups: Table[SecurityGroup]
+    vlans: Table[Vlan]
+    volumes: Table[Volume]
