@@ -13,7 +13,7 @@ import urllib.request
 from pathlib import Path
 from typing import IO, Any
 
-from emulator.machines.waiting import wait_until
+from emulator.machines.host_tools import wait_until
 from emulator.settings import Settings
 from emulator.tls import trusting
 

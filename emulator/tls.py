@@ -4,7 +4,7 @@ import ssl
 from pathlib import Path
 
 from emulator.machines.certificates import server_identity
-from emulator.machines.machine_mount import write_private
+from emulator.machines.host_tools import write_private
 from emulator.settings import LOOPBACK, Settings
 
 AUTHORITY_FILE, IDENTITY_FILE = "authority.pem", "server.pem"

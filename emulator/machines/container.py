@@ -1,29 +1,37 @@
-"""The container that is one machine: create, start, stop, remove."""
+"""The containers that are an account's machines: their rights, create, start, stop, remove, and watch for starts by others."""
 
+import json
+import logging
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 import docker
-from docker.errors import APIError, NotFound
+from docker.errors import APIError, DockerException, NotFound
 from docker.models.containers import Container
-from docker.types import EndpointConfig
+from docker.types import EndpointConfig, LogConfig, Ulimit
+from requests.exceptions import RequestException
 
 from emulator.machines.docker_errors import docker_doing
-from emulator.machines.firewall import PRIVATE, PUBLIC
-from emulator.machines.isolation import isolation, may_raise_limits
-from emulator.machines.network_access import Attachment
+from emulator.machines.host_tools import wait_until
+from emulator.machines.network_access import PRIVATE, PUBLIC, Attachment
 from emulator.machines.networks import Networks
 from emulator.machines.spec import MachineError, MachineSpec
-from emulator.machines.waiting import wait_until
 
 ACCOUNT_LABEL, GUEST_LABEL = "microcluster.emulator", "microcluster.guest"
 MACHINE_MOUNT = "/var/lib/machine"
 DOCKER_MOUNT, SHARE_MOUNT = "/var/lib/docker", "/srv/share"
 STOP_S = 5  # Then it is killed, which its file systems survive.
 REMOVAL_S = 60
+AGAIN_S = 1  # After Docker has gone away.
+CLOSE_S = 60
 IFNAME = "com.docker.network.endpoint.ifname"  # Honoured by Docker 28; older daemons go by the networks' names.
+# Enough for mounts, a nested Docker daemon and MPI. --privileged fails on hosts that lack a right themselves.
+CAPABILITIES = ("SYS_ADMIN", "NET_ADMIN", "SYS_PTRACE", "MKNOD", "NET_RAW", "DAC_READ_SEARCH", "IPC_LOCK", "SYS_NICE")
+AF_NETLINK, NETLINK_NETFILTER, SOL_IP, IPT_SO_SET_REPLACE = 16, 12, 0, 64  # linux/{socket,netlink,in,ip_tables}.h
+CAP_SYS_RESOURCE = 24  # linux/capability.h
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -191,3 +199,96 @@ def _remove(container: Container) -> None:
     except APIError as refused:
         if refused.status_code != 409:  # Somebody else is removing it already.
             raise
+
+
+class StartWatch:
+    """A thread that calls ``missed`` when it begins, and ``started`` for every container that starts."""
+
+    def __init__(
+        self, client: docker.DockerClient, label: str, missed: Callable[[], None], started: Callable[[int], None]
+    ) -> None:
+        self._client, self._label = client, label
+        self._missed, self._started = missed, started
+        self._closed = threading.Event()
+        self._events = None
+        self._thread = threading.Thread(target=self._run, name="machine-starts", daemon=True)
+
+    def open(self) -> None:
+        """Begin to watch."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop watching; once this returns, no gate is being opened."""
+        self._closed.set()
+        if self._events is not None:
+            self._events.close()
+        self._thread.join(CLOSE_S)
+
+    def _run(self) -> None:
+        while not self._closed.is_set():
+            try:
+                self._watch()
+            except (DockerException, RequestException, OSError, ValueError) as gone:  # ValueError: closed while read.
+                if not self._closed.is_set():
+                    logger.warning("Watching for starting machines: %s. Trying again.", gone)
+            self._closed.wait(AGAIN_S)
+
+    def _watch(self) -> None:
+        filters = {"label": self._label, "type": "container", "event": "start"}
+        self._events = self._client.events(decode=True, filters=filters)
+        if self._closed.is_set():  # Meanwhile, and whoever closed it could not see what to close.
+            self._events.close()
+            return
+        self._guarded(self._missed)  # After the subscription, so that no start falls in between.
+        for event in self._events:
+            self._guarded(self._started, int(event["Actor"]["Attributes"][GUEST_LABEL]))
+
+    def _guarded(self, action: Callable[..., None], *arguments: int) -> None:
+        try:
+            action(*arguments)
+        except MachineError as failed:
+            logger.warning("A machine was started by others and stays without network: %s", failed)
+
+
+def isolation(*, raises_limits: bool, filters_packets: bool) -> dict[str, object]:
+    """The options of every machine; cores and memory are not limited.
+
+    Args:
+        raises_limits: whether this host may give more locked memory than it has itself, as NCCL's containers ask for.
+        filters_packets: whether the machine's root may set rules of its own, as where no security group guards a machine.
+    """
+    return {
+        "ulimits": [Ulimit(name="memlock", soft=-1, hard=-1)] if raises_limits else [],
+        "cap_add": list(CAPABILITIES),
+        "security_opt": [f"seccomp={json.dumps(_system_calls(filters_packets))}", "apparmor=unconfined"],
+        "device_cgroup_rules": ["b 7:* rwm", "c *:* rwm"],
+        "cgroupns": "private",
+        "shm_size": "1g",
+        "tmpfs": {"/run": "mode=755"},
+        "dns": ["127.0.0.1"],  # Nothing answers there, so that no name is looked up outside.
+        "log_config": LogConfig(type="json-file", config={"max-size": "1m", "max-file": "1"}),
+    }
+
+
+def may_raise_limits(status: str = "/proc/self/status") -> bool:
+    """Whether this host's root may raise limits; in some sandboxes it may not."""
+    lines = dict(line.partition(":")[::2] for line in Path(status).read_text().splitlines())
+    return bool(int(lines["CapEff"], 16) >> CAP_SYS_RESOURCE & 1)
+
+
+def _system_calls(filters_packets: bool) -> dict[str, object]:
+    """Without ``filters_packets`` block both ways to the kernel's packet filter: nftables' netlink family and the older option.
+
+    A Docker daemon needs NET_ADMIN for containers on the machine's own network; with it alone the machine's root could
+    lift its security groups.
+    """
+    refused = [
+        _refuse("socket", {0: AF_NETLINK, 2: NETLINK_NETFILTER}),
+        _refuse("setsockopt", {1: SOL_IP, 2: IPT_SO_SET_REPLACE}),
+    ]
+    return {"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [] if filters_packets else refused}
+
+
+def _refuse(call: str, arguments: dict[int, int]) -> dict[str, object]:
+    equal = [{"index": index, "value": value, "op": "SCMP_CMP_EQ"} for index, value in arguments.items()]
+    return {"names": [call], "action": "SCMP_ACT_ERRNO", "args": equal}

@@ -9,18 +9,14 @@ from pathlib import Path
 
 import docker
 
-from emulator.machines import host_tools, machine_mount, network_access, reachability
-from emulator.machines.access_file import AccessFile
-from emulator.machines.container import Containers, Machine
+from emulator.machines import host_tools, machine_mount, network_access
+from emulator.machines.container import Containers, Machine, StartWatch
 from emulator.machines.disks import DiskFolder
 from emulator.machines.docker_errors import connect
-from emulator.machines.firewall import firewall_text
-from emulator.machines.network_access import Attachment
+from emulator.machines.network_access import AccessFile, Attachment
 from emulator.machines.networks import Networks
 from emulator.machines.registry import KEY_FILE, Registry
-from emulator.machines.restart_watch import StartWatch
 from emulator.machines.spec import MACHINE_IMAGE, MachineError, MachineSpec, Rule
-from emulator.machines.waiting import wait_until
 
 AT_THE_SAME_TIME = 8  # Machines that boot beyond this only make one another slower.
 BOOT_S = 120
@@ -68,9 +64,8 @@ class ContainerMachines:
 
     def require_way_to(self, port: int) -> None:
         """Fail if this host's firewall keeps machines from the API on ``port``, or from the registry."""
-        network = self._networks.private_name(next(iter(self._subnets)))
         ports = (port, self._registry_port) if self._registry_name else (port,)
-        reachability.require(self._docker, self._images[0], network, self._networks.services, ports)
+        self._networks.require_way_here(self._images[0], ports)
 
     def boot(self, spec: MachineSpec) -> None:
         """Create or start the machine and return once its service listens; may be repeated."""
@@ -85,7 +80,7 @@ class ContainerMachines:
             self._open_gate(spec.guest_id)
             look = f"`docker logs {self._account}-{spec.guest_id}`"
             what = f"port {spec.service_port} of {spec.hostname} ({spec.guest_id})"
-            wait_until(what, lambda: self._is_up(spec), BOOT_S, look=look)
+            host_tools.wait_until(what, lambda: self._is_up(spec), BOOT_S, look=look)
             if not spec.share:
                 self._containers.run_inside(spec.guest_id, ("/usr/local/lib/machine/devices",))
 
@@ -105,7 +100,7 @@ class ContainerMachines:
         """Let only what the rules name pass; called before the first boot as well."""
         with self._lock(guest_id):
             access = AccessFile(self._folder(guest_id))
-            access.write(replace(access.read(), firewall=firewall_text(private, public)))
+            access.write(replace(access.read(), firewall=network_access.firewall_text(private, public)))
             self._refresh(guest_id)
 
     def set_port_speed(self, guest_id: int, private_mbps: int, public_mbps: int) -> None:
@@ -176,7 +171,7 @@ class ContainerMachines:
             if machine is None or (gate.exists() and gate.read_text() == network_access.this_start(machine.pid)):
                 return
             self._apply(machine)
-            machine_mount.write_private(gate, network_access.this_start(machine.pid))
+            host_tools.write_private(gate, network_access.this_start(machine.pid))
 
     def _refresh(self, guest_id: int) -> None:
         if machine := self._containers.attachment(guest_id):

@@ -1,9 +1,13 @@
-"""The host's programs that machines need, and their Debian packages."""
+"""What machines need of this host: its programs with their Debian packages, files for root alone, and the one wait."""
 
 import os
 import shutil
 import subprocess
-from collections.abc import Sequence
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
 
 from emulator.machines.spec import MachineError
 
@@ -17,6 +21,8 @@ PACKAGES = {
 }
 SYSTEM_PATH = "/usr/sbin:/sbin:/usr/local/sbin"  # Some users' PATH lacks these.
 LIMIT_S = 60
+POLL_S = 0.05
+T = TypeVar("T")
 
 
 def find(tool: str) -> str:
@@ -54,3 +60,29 @@ def in_network_of(pid: int, doing: str, argv: Sequence[str], *, stdin: str = "")
     """Run a host program inside the network of process ``pid``."""
     find(argv[0])
     return run(doing, ("nsenter", "-t", str(pid), "-n", *argv), stdin=stdin)
+
+
+def write_private(path: Path, content: str) -> None:
+    """Replace a file in one step; nobody but root reads it."""
+    part = path.with_name(f".{path.name}.part")
+    with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        file.write(content)
+    part.replace(path)
+
+
+def wait_until(
+    what: str,
+    probe: Callable[[], T | None],
+    timeout_s: float,
+    *,
+    look: str = "the emulator's log",
+    error: type[Exception] = MachineError,
+) -> T:
+    """Return the first true answer of ``probe``, which raises when waiting is useless."""
+    end = time.monotonic() + timeout_s
+    pause = threading.Event()
+    while not (answer := probe()):
+        if time.monotonic() > end:
+            raise error(f"Waiting for {what}: not there after {timeout_s:g} s. Look into {look}.")
+        pause.wait(POLL_S)
+    return answer

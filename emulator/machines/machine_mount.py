@@ -1,16 +1,19 @@
 """A machine's read-only folder ``/var/lib/machine``: its keys, disks, GPUs and gate."""
 
-import os
+import json
+import uuid
 from collections.abc import Mapping
 from pathlib import Path
 
 import yaml
 
-from emulator.machines.gpus import gpus_json
-from emulator.machines.spec import MachineSpec, Share
+from emulator.machines.host_tools import write_private
+from emulator.machines.spec import MachineError, MachineSpec, Share
 
 GATE = "gate"
 CLOUD_CONFIG = "#cloud-config"
+MEMORY_MIB = {"Tesla P100-PCIE-16GB": 16280, "Tesla V100-PCIE-16GB": 16160}
+DRIVER, CUDA = "440.118.02", "10.2"
 
 
 def files(spec: MachineSpec, disk_lines: str, registry: str, authority: str, pip_conf: str = "") -> dict[str, str]:
@@ -53,9 +56,22 @@ def write(folder: Path, contents: Mapping[str, str]) -> None:
         write_private(folder / name, content)
 
 
-def write_private(path: Path, content: str) -> None:
-    """Replace a file in one step; nobody but root reads it."""
-    part = path.with_name(f".{path.name}.part")
-    with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-        file.write(content)
-    part.replace(path)
+def gpus_json(spec: MachineSpec) -> str:
+    """The GPUs of the guest's flavor, named as emulated; a GPU keeps its identity over reboots."""
+    return json.dumps([_gpu(spec, index) for index in range(spec.gpu_count if spec.gpu_model else 0)], indent=1)
+
+
+def _gpu(spec: MachineSpec, index: int) -> dict[str, object]:
+    memory_mib = MEMORY_MIB.get(spec.gpu_model, spec.gpu_memory_mib)
+    if not memory_mib:
+        known = ", ".join(MEMORY_MIB)
+        raise MachineError(f"Preparing machine {spec.guest_id}: no GPU '{spec.gpu_model}' is emulated. Use {known}.")
+    return {
+        "index": index,
+        "name": f"{spec.gpu_model} (emulated)",
+        "uuid": f"GPU-{uuid.uuid5(uuid.NAMESPACE_OID, f'{spec.guest_id}/{index}')}",
+        "memory_mib": memory_mib,
+        "driver_version": DRIVER,
+        "cuda_version": CUDA,
+        "bus_id": f"00000000:{0xAF + index:02X}:00.0",
+    }

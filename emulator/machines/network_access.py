@@ -1,14 +1,19 @@
-"""Set a running machine's rules, routes and speeds from outside its network."""
+"""A machine's rules, routes and speeds: kept on disk, and set from outside its network once it runs.
 
+Security groups become input of iptables-restore, which replaces all rules in one step.
+"""
+
+import ipaddress
 import json
 import os
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from emulator.machines.firewall import PRIVATE, PUBLIC
-from emulator.machines.host_tools import in_network_of
-from emulator.machines.spec import MachineError
+from emulator.machines.host_tools import in_network_of, write_private
+from emulator.machines.spec import MachineError, Rule
 
+PRIVATE, PUBLIC = "eth0", "eth1"
 LISTENING = "0A"  # The state column of /proc/net/tcp.
 LEAST_BURST_BYTES = 64 * 1024  # At least one segment that the kernel has not yet split.
 BURST_S = 0.002
@@ -82,3 +87,64 @@ def _check_names(machine: Attachment) -> None:
                 f"Setting up the network of machine {machine.guest_id}: Docker did not make {name} the interface of"
                 f" {address}. Use Debian's docker.io (20.10) or a Docker of version 28 or newer."
             )
+
+
+class AccessFile:
+    """One machine's access rules on disk, so that they hold from its first start on."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = folder / "access.json"
+
+    def read(self, otherwise_mbps: int = 0) -> Access:
+        """The rules that were written last; by default everything is open."""
+        if not self._file.exists():
+            return Access(firewall_text(None, None), otherwise_mbps, otherwise_mbps)
+        kept = Access(**json.loads(self._file.read_text()))
+        return replace(
+            kept,
+            private_mbps=kept.private_mbps or otherwise_mbps,
+            public_mbps=kept.public_mbps or otherwise_mbps,
+        )
+
+    def write(self, access: Access) -> None:
+        """Keep it."""
+        self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_private(self._file, json.dumps(asdict(access)))
+
+
+def firewall_text(private: Sequence[Rule] | None, public: Sequence[Rule] | None) -> str:
+    """The whole filter table; None leaves an interface open, an empty sequence closes it both ways."""
+    lines = ["*filter", ":INPUT ACCEPT [0:0]", ":FORWARD ACCEPT [0:0]", ":OUTPUT ACCEPT [0:0]"]
+    for chain in ("INPUT", "OUTPUT"):
+        lines.append(f"-A {chain} -m conntrack --ctstate ESTABLISHED,RELATED -j ACCEPT")
+    for interface, rules in ((PRIVATE, private), (PUBLIC, public)):
+        if rules is not None:
+            lines += _interface(interface, rules)
+    return "\n".join([*lines, "COMMIT", ""])
+
+
+def _interface(interface: str, rules: Iterable[Rule]) -> Iterator[str]:
+    for rule in rules:
+        for remote in _remotes(rule):
+            chain, side, address = ("INPUT", "-i", "-s") if rule.direction == "ingress" else ("OUTPUT", "-o", "-d")
+            yield " ".join(("-A", chain, side, interface, address, remote, *_protocol(rule), "-j", "ACCEPT"))
+    yield f"-A INPUT -i {interface} -j DROP"
+    yield f"-A OUTPUT -o {interface} -j DROP"
+
+
+def _remotes(rule: Rule) -> tuple[str, ...]:
+    """The IPv4 ranges; the machines have no IPv6, so a rule for IPv6 alone lets nothing pass."""
+    ranges = (ipaddress.ip_network(remote, strict=False) for remote in rule.remote)
+    return tuple(str(each) for each in ranges if each.version == 4) if rule.remote else ("0.0.0.0/0",)
+
+
+def _protocol(rule: Rule) -> tuple[str, ...]:
+    if rule.protocol is None:
+        return ()
+    if rule.port_min is None:
+        return ("-p", rule.protocol)
+    if rule.protocol == "icmp":  # SoftLayer puts type and code in the fields of the ports.
+        code = "" if rule.port_max is None else f"/{rule.port_max}"
+        return ("-p", "icmp", "--icmp-type", f"{rule.port_min}{code}")
+    last = rule.port_min if rule.port_max is None else rule.port_max
+    return ("-p", rule.protocol, "--dport", f"{rule.port_min}:{last}")

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from emulator.machines.machine_mount import write_private
+from emulator.machines.host_tools import write_private
 from emulator.paperspace.settings import Settings
 from emulator.tls import AUTHORITY_FILE
 

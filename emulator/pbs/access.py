@@ -8,8 +8,9 @@ import yaml
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from emulator.machines.machine_mount import CLOUD_CONFIG, write_private
-from emulator.pbs.settings import Settings
+from emulator.machines.host_tools import write_private
+from emulator.machines.machine_mount import CLOUD_CONFIG
+from emulator.pbs.settings import LOGIN, LOGIN_ID, Settings
 
 CLIENT_FILE = "ssh_config"
 USER, USER_KEY, HOST_KEY, MUNGE_KEY = "researcher", "researcher_ed25519", "login_host_ed25519", "munge.key"
@@ -22,19 +23,17 @@ SSH_CONFIG = """Host {alias}
     UserKnownHostsFile {known}
     IdentitiesOnly yes
 """
-KNOWN_HOSTS, ALIAS = "known_hosts", "login"
+KNOWN_HOSTS = "known_hosts"
 
 
 def write_client_file(settings: Settings) -> Path:
     """Write the file for ssh, with everything that it names."""
-    from emulator.pbs.site import LOGIN_ID, address_of  # noqa: PLC0415 - it reads the keys of this module
-
-    address = address_of(settings, LOGIN_ID)
+    address = settings.address_of(LOGIN_ID)
     write_private(settings.state / KNOWN_HOSTS, f"{address} {_public(_private(settings, HOST_KEY))}\n")
     named = {"key": settings.state / USER_KEY, "known": settings.state / KNOWN_HOSTS}
     _private(settings, USER_KEY)
     path = settings.state / CLIENT_FILE
-    write_private(path, SSH_CONFIG.format(alias=ALIAS, address=address, user=USER, **named))
+    write_private(path, SSH_CONFIG.format(alias=LOGIN, address=address, user=USER, **named))
     return path
 
 

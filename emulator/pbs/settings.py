@@ -1,12 +1,14 @@
-"""The settings that only an emulated site with a queue has."""
+"""The settings that only an emulated site with a queue has, and what follows from them: its machines and their addresses."""
 
 from dataclasses import dataclass
+from ipaddress import ip_network
 from typing import ClassVar
 
 from emulator import settings
 from emulator.settings import SettingsError
 
 QUEUE_IMAGE = "microcluster/queue:current"
+LOGIN, LOGIN_ID, FIRST_NODE_ID = "login", 1, 2
 MOST_NODES = 20
 
 
@@ -25,6 +27,15 @@ class Settings(settings.Settings):
     processors: int = 8  # that each node says it has
     limit_minutes: int = 480  # of the queue `gpu`; the queue `gpu-long` takes six times as long
     kill_wait_s: int = 5  # between the TERM and the KILL of a job that is deleted or over its time
+
+    @property
+    def names(self) -> dict[int, str]:
+        """The names of all machines by their number: one login host, then the nodes."""
+        return {LOGIN_ID: LOGIN} | {FIRST_NODE_ID + index: f"sn{index + 1:02}" for index in range(self.nodes)}
+
+    def address_of(self, number: int) -> str:
+        """A machine's address; the network's first one is the bridge."""
+        return str(ip_network(self.private_subnets[0])[number + 1])
 
     def check(self) -> None:
         """Raise a SettingsError for the first setting that cannot be used."""

@@ -1,16 +1,17 @@
-"""The machines of the site: one login host and its nodes, and the files that configure them."""
+"""An emulated site: an account without records, its login host and its nodes, and the files that configure them."""
 
 import base64
-from ipaddress import ip_network
+from collections.abc import Mapping
+from typing import ClassVar
 
+from emulator.account import EmulatedAccount
 from emulator.machine_reconciler import Target
 from emulator.machines.spec import MachineSpec
 from emulator.pbs.access import authorized_key, login_host_key, munge_key
-from emulator.pbs.account import Account
-from emulator.pbs.settings import QUEUE_IMAGE, Settings
+from emulator.pbs.settings import LOGIN, LOGIN_ID, QUEUE_IMAGE, Settings
+from emulator.store import Store
 
-LOGIN, DOMAIN = "login", "site.internal"
-LOGIN_ID, FIRST_NODE_ID = 1, 2
+DOMAIN = "site.internal"
 PRIVATE_MBPS = 10_000
 # Slurm's ids of nodes; `config_overrides` lets a small computer pretend to have the processors that the site has.
 # The controller's own file has the number of the first job too (images/queue/site), so the files differ: NO_CONF_HASH.
@@ -51,6 +52,24 @@ echo 'AllowUsers {users}' >/etc/ssh/sshd_config.d/users.conf
 """
 
 
+class Records(Store):
+    """No records: jobs and nodes are Slurm's."""
+
+    KINDS: ClassVar[Mapping[str, type]] = {}
+    RESET: ClassVar[str] = "python -m emulator reset pbs"
+
+
+class Account(EmulatedAccount):
+    """The site, and what was wrong with each of its machines when that was last looked at."""
+
+    settings: Settings
+    RECORDS = Records
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        self.machines: dict[int, str] = {}
+
+
 class Site:
     """What the machine reconciler asks of a site: all of its machines are always there."""
 
@@ -67,7 +86,7 @@ class Site:
 
     def ids(self) -> list[int]:
         """The login host and the nodes."""
-        return list(names(self._account.settings))
+        return list(self._account.settings.names)
 
     def target(self, number: int) -> Target:
         """A machine that is up."""
@@ -78,19 +97,9 @@ class Site:
         self._account.machines[number] = error or ""
 
 
-def names(settings: Settings) -> dict[int, str]:
-    """The names of all machines by their number."""
-    return {LOGIN_ID: LOGIN} | {FIRST_NODE_ID + index: f"sn{index + 1:02}" for index in range(settings.nodes)}
-
-
-def address_of(settings: Settings, number: int) -> str:
-    """A machine's address; the network's first one is the bridge."""
-    return str(ip_network(settings.private_subnets[0])[number + 1])
-
-
 def slurm_conf(settings: Settings) -> str:
     """The configuration of Slurm on every machine."""
-    nodes = [name for name in names(settings).values() if name != LOGIN]
+    nodes = [name for name in settings.names.values() if name != LOGIN]
     limit = settings.limit_minutes
     values = {"processors": settings.processors, "kill_wait_s": settings.kill_wait_s, "limit": limit, "long": 6 * limit}
     return SLURM_CONF.format(login=LOGIN, nodes=",".join(nodes), **values)
@@ -98,15 +107,15 @@ def slurm_conf(settings: Settings) -> str:
 
 def _spec(settings: Settings, number: int) -> MachineSpec:
     is_login = number == LOGIN_ID
-    hosts = ["127.0.0.1 localhost", *(f"{address_of(settings, each)} {name}" for each, name in names(settings).items())]
+    hosts = ["127.0.0.1 localhost", *(f"{settings.address_of(each)} {name}" for each, name in settings.names.items())]
     texts = {"hosts": "\n".join([*hosts, ""]), "conf": slurm_conf(settings), "munge": munge_key(settings)}
     encoded = {name: base64.b64encode(text.encode()).decode() for name, text in texts.items()}
     return MachineSpec(
         guest_id=number,
-        hostname=names(settings)[number],
+        hostname=settings.names[number],
         domain=DOMAIN,
         router_id=1,
-        private_address=address_of(settings, number),
+        private_address=settings.address_of(number),
         ssh_keys=(authorized_key(settings),) if is_login else (),
         user_data=login_host_key(settings) if is_login else "",
         port_speed_mbps=PRIVATE_MBPS,

@@ -14,12 +14,12 @@ import docker
 import pytest
 import yaml
 
+from emulator.machines.container import StartWatch
 from emulator.machines.container_machines import ContainerMachines
+from emulator.machines.host_tools import wait_until
 from emulator.machines.publishing import publish
 from emulator.machines.registry import key_of
-from emulator.machines.restart_watch import StartWatch
 from emulator.machines.spec import Disk, MachineError, MachineSpec, Rule
-from emulator.machines.waiting import wait_until
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(180)]
 

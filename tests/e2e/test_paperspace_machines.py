@@ -16,7 +16,7 @@ import docker
 import pytest
 import requests
 
-from emulator.machines.waiting import wait_until
+from emulator.machines.host_tools import wait_until
 from emulator.paperspace.settings import BOX_IMAGE, DRIVE_IMAGE
 from tests.integration.conftest import ROOT, free_port
 from tests.unit.emulated_paperspace import order

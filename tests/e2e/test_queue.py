@@ -19,7 +19,7 @@ import pytest
 from components.cluster import cluster_facts_of, hostnames
 from components.job import job_of, run_of
 from core.home import Home
-from emulator.machines.waiting import wait_until
+from emulator.machines.host_tools import wait_until
 from emulator.pbs.settings import QUEUE_IMAGE
 from microcluster import config
 from microcluster.analysis.run_state import Outcome

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from core.home import Home
-from emulator.machines.reachability import remedy
+from emulator.machines.networks import remedy
 from emulator.process import port_owner
 from microcluster.lifecycle import emulated_account
 from microcluster.lifecycle.emulated_account import Emulated

@@ -1,6 +1,6 @@
 """Security groups become the packet filter that the words of the rules promise."""
 
-from emulator.machines.firewall import firewall_text
+from emulator.machines.network_access import firewall_text
 from emulator.machines.spec import Rule
 
 SSH = Rule("ingress", "tcp", 22, 22, ("203.0.113.1/32",))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from emulator.machines.isolation import isolation, may_raise_limits
+from emulator.machines.container import isolation, may_raise_limits
 
 RUNTIME = Path(__file__).parents[2] / "images" / "machine" / "nvidia_container_runtime.py"
 UNLIMITED = 2**64 - 1

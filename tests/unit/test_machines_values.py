@@ -9,17 +9,15 @@ import pytest
 import yaml
 
 from emulator.machines import host_tools
-from emulator.machines.access_file import OPEN, AccessFile
 from emulator.machines.disks import Loop, device_name, parse_loops
 from emulator.machines.docker_errors import connect
-from emulator.machines.gpus import gpus_json
-from emulator.machines.machine_mount import files, host_key, write
-from emulator.machines.network_access import Access, shaping_argv
+from emulator.machines.host_tools import wait_until
+from emulator.machines.machine_mount import files, gpus_json, host_key, write
+from emulator.machines.network_access import Access, AccessFile, firewall_text, shaping_argv
 from emulator.machines.networks import gateway
-from emulator.machines.processes import KeptProcess
 from emulator.machines.publishing import Repository
+from emulator.machines.registry import KeptProcess
 from emulator.machines.spec import Disk, MachineError, MachineSpec
-from emulator.machines.waiting import wait_until
 
 
 def spec(**changes) -> MachineSpec:
@@ -104,7 +102,7 @@ def test_rules_that_come_before_the_first_boot_are_kept_and_take_the_ordered_spe
 
 
 def test_a_machine_without_rules_is_open(tmp_path):
-    assert AccessFile(tmp_path).read(otherwise_mbps=100) == Access(OPEN, 100, 100)
+    assert AccessFile(tmp_path).read(otherwise_mbps=100) == Access(firewall_text(None, None), 100, 100)
 
 
 def test_a_slow_port_still_lets_a_whole_segment_through():
