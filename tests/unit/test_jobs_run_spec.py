@@ -7,12 +7,12 @@ import runpy
 import shlex
 import sys
 import types
-from pathlib import Path
 
 import jinja2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from standin import VERSION
 
 from microcluster.jobs import image, rendering, staging_plan
 from microcluster.jobs.cluster_facts import ClusterFacts, ClusterFactsError, Container, Data, Host, Prediction, SentFile
@@ -183,12 +183,7 @@ def test_the_data_are_made_without_a_gpu_in_a_container_that_ends_with_the_run()
 def test_the_stand_ins_version_is_that_of_the_image_and_makes_another_run(monkeypatch):
     base = "ngc.microcluster.internal:5000/microcluster/training:standin"
     standin = dataclasses.replace(CLUSTER, container=Container("openseq2seq", base))
-    version = Path(__file__).parents[2] / "images/training/opt/OpenSeq2Seq/STANDIN_VERSION"
-    assert (
-        f"stand-in {version.read_text().strip()}"
-        == trainer_image.STAND_IN_RELEASE
-        == image.of(standin.container).program
-    )
+    assert f"stand-in {VERSION}" == trainer_image.STAND_IN_RELEASE == image.of(standin.container).program
     before, other = run_id(standin), run_id(CLUSTER)
     monkeypatch.setattr(trainer_image, "STAND_IN_RELEASE", "stand-in 9")
     assert run_id(standin) != before

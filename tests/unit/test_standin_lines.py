@@ -1,9 +1,8 @@
-"""The stand-in trainer's log lines, learning rate, BLEU and beam search."""
+"""The stand-in trainer's log lines and learning rate."""
 
 import pytest
-from open_seq2seq.optimizers.lr_policies import transformer_policy
 from standin import lines
-from standin.schedule import Every
+from standin.upstream_names import transformer_policy
 
 
 def test_loss_and_time_are_two_lines_with_upstreams_blanks():
@@ -12,18 +11,17 @@ def test_loss_and_time_are_two_lines_with_upstreams_blanks():
     )
 
 
-def test_an_epoch_stands_before_the_step():
-    assert lines.train_loss(70, 0.7376, 1.0, epoch=1).startswith(
-        "*** Epoch 1, global step 70: ***     Train loss: 0.7376 \n"
-    )
+def test_the_progress_is_said_after_the_first_and_the_last_batch_and_about_ten_times_more():
+    assert [number for number in range(1, 26) if lines.is_told(number, 25)] == [1, *range(2, 26, 2), 25]
+    assert [number for number in range(1, 4) if lines.is_told(number, 3)] == [1, 2, 3]
+
+
+def test_long_times_have_hours_and_minutes_and_unpadded_seconds():
+    assert lines.train_loss(0, 1.0, 3723.5).endswith("time per step = 1:02:3.500")
 
 
 def test_a_diverged_loss_is_written_as_nan():
     assert "Train loss: nan \n" in lines.train_loss(10, float("nan"), 1.0)
-
-
-def test_long_times_have_hours_and_minutes_and_unpadded_seconds():
-    assert lines.clock(3723.5) == "1:02:3.500"
 
 
 def test_the_results_of_an_evaluation():
@@ -33,24 +31,6 @@ def test_the_results_of_an_evaluation():
 def test_sample_lines_name_their_kind():
     assert lines.samples("Train ", {"Source": "a b"}) == "***     Train Source[0]:     a b"
     assert lines.samples("*****EVAL ", {"Target": "c"}) == "***     *****EVAL Target[0]:     c"
-
-
-def test_the_progress_names_the_worker_only_under_horovod():
-    assert lines.processed(1, 3, 0) == "*** Processed 1/3 batches on worker 0"
-    assert lines.processed(1, 3, None) == "*** Processed 1/3 batches"
-
-
-def test_the_progress_is_printed_after_the_first_batch_and_about_ten_times_more():
-    assert [number for number in range(1, 4) if lines.is_told(number, 3)] == [1]
-    assert [number for number in range(1, 26) if lines.is_told(number, 25)] == [1, *range(2, 26, 2)]
-
-
-def test_the_speed_of_an_evaluation_of_its_own_names_the_worker():
-    assert lines.finished_reading(-7, 1.0, 5, 1) == "*** Not enough steps for benchmarking on worker 1"
-    assert lines.finished_reading(10, 0.271, 271, 0).splitlines() == [
-        "*** Avg time per step on worker 0: 0.0271s",
-        "*** Avg objects per second on worker 0: 1000.000",
-    ]
 
 
 def test_the_closing_lines_of_a_run_and_of_one_that_was_too_short():
@@ -74,9 +54,3 @@ def test_the_learning_rate_rises_falls_and_matches_the_published_peak():
 def test_a_wrong_learning_rate_parameter_is_a_type_error():
     with pytest.raises(TypeError):
         transformer_policy(0, learning_rate=2.0, d_model=512, warmup_steps=8000, decay=1)
-
-
-def test_something_periodic_is_due_at_the_first_step_seen_and_counts_from_there():
-    every = Every(10)
-    assert [step for step in range(43, 70) if every.due(step)] == [43, 53, 63]
-    assert not Every(None).due(0)

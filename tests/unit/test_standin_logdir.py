@@ -1,7 +1,7 @@
 """What the stand-in trainer makes of the state of its log folder, as upstream does."""
 
 import pytest
-from standin.logdir import check_logdir, forgiven, latest_checkpoint
+from standin.main import check_logdir, latest_checkpoint
 
 
 @pytest.fixture(params=["missing", "empty"])
@@ -31,7 +31,7 @@ def littered(tmp_path):
 
 
 def checked(folder: str, mode: str = "train_eval", *, resume: bool = False) -> str | None:
-    return check_logdir(folder, mode, resume=resume, checkpoints=folder)
+    return check_logdir(folder, mode, resume=resume)
 
 
 def test_a_bare_folder_starts_from_scratch(bare):
@@ -76,13 +76,3 @@ def test_a_best_model_named_by_hand_is_resumed(trained, tmp_path):
     (best / "val_loss=1.5-step-41.index").touch()
     (tmp_path / "logdir" / "checkpoint").write_text('model_checkpoint_path: "best_models/val_loss=1.5-step-41"\n')
     assert checked(trained, resume=True) == f"{best}/val_loss=1.5-step-41"
-
-
-@pytest.mark.parametrize(("resume", "filled"), [(False, True), (True, False)])
-def test_without_the_check_a_refusal_becomes_a_crash(resume, filled):
-    with pytest.raises(UnboundLocalError):
-        forgiven(OSError("x"), "train", resume=resume, filled=filled)
-
-
-def test_without_the_check_a_resume_without_checkpoint_starts_from_scratch():
-    assert forgiven(OSError("x"), "train", resume=True, filled=True) is None

@@ -3,8 +3,6 @@
 A launcher makes a job's files of them, as it does with archives from the internet.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

@@ -1,7 +1,5 @@
 """Read the German catalogs and the licence out of one Debian package file, without installing it."""
 
-from __future__ import annotations
-
 import gettext
 import hashlib
 import io

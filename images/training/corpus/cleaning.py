@@ -1,7 +1,5 @@
 """Turn catalog messages into sentence pairs: plain words in both languages, of comparable length, each once."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """The English sentences as the three texts of a language model, in the form of the Penn Treebank's: lower case, a sentence a line."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Sequence

@@ -11,6 +11,6 @@ if __name__ == "__main__":
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
 
-    from lm.command_line import run
+    from lm.training import run
 
     run()

@@ -1,7 +1,5 @@
 """The parallel text files of a data layer as padded batches of numbers, one share for each rank."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,10 +11,6 @@ import numpy
 PAD, END, START, UNKNOWN = 0, 1, 2, 3
 MARKERS = 2  # Start and end of a sentence.
 EIGHT = 8  # Tensor cores like multiples of eight; the contract demands them of the vocabulary.
-
-
-class EndOfDataError(Exception):
-    """A data layer that does not repeat its files has come to their end."""
 
 
 @dataclass(frozen=True)
@@ -37,16 +31,16 @@ class ParallelText:
 
     def __init__(self, layer: Mapping[str, Any], batch_size: int, rank: int, size: int, seed: int) -> None:
         self._layer, self._batch_size = layer, batch_size
+        self._delimiter = layer.get("delimiter", " ")
         self._random = numpy.random.default_rng(seed)
-        self.pieces = read_vocabulary(layer["src_vocab_file"])
-        self.vocabulary_size = _padded(len(self.pieces)) if layer.get("pad_vocab_to_eight") else len(self.pieces)
-        sources, targets = (self._numbers(layer[name]) for name in ("source_file", "target_file"))
+        vocabulary = Path(layer["src_vocab_file"]).read_text(encoding="utf-8").split("\n")
+        self.pieces = [line.split("\t")[0] for line in vocabulary if line]  # A line is a piece, a tab and its score.
+        room = EIGHT if layer.get("pad_vocab_to_eight") else 1
+        self.vocabulary_size = math.ceil(len(self.pieces) / room) * room
+        sources, targets = self._numbers(layer["source_file"]), self._numbers(layer["target_file"])
         self.lines = len(sources)
+        self.batches_of_file = math.ceil(self.lines / batch_size)
         self._pairs = list(zip(sources, targets, strict=True))[rank::size]
-
-    def batches_of(self, ranks: int, *, whole_file: bool) -> int:
-        """How many batches make up one pass; ``whole_file`` counts every rank's lines, as upstream's evaluation does."""
-        return math.ceil(self.lines / self._batch_size) if whole_file else self.lines // self._batch_size // ranks
 
     def batches(self) -> Iterator[Batch]:
         """Batches without end, or until the lines are used up where the layer does not repeat."""
@@ -57,7 +51,7 @@ class ParallelText:
             for start in range(0, len(order), self._batch_size):
                 yield self._batch([self._pairs[index] for index in order[start : start + self._batch_size]])
             if not self._layer["repeat"]:
-                raise EndOfDataError
+                return
 
     def in_batches(self) -> Iterator[list[Batch]]:
         """This rank's lines once, in batches of single pairs."""
@@ -71,10 +65,6 @@ class ParallelText:
         known = (self.pieces[number] if number < len(self.pieces) else "<pad>" for number in numbers[:end])
         return self._delimiter.join(known)
 
-    @property
-    def _delimiter(self) -> str:
-        return self._layer.get("delimiter", " ")
-
     def _numbers(self, path: str) -> list[list[int]]:
         number_of = {piece: number for number, piece in enumerate(self.pieces)}
         room = self._layer["max_length"] - MARKERS
@@ -85,21 +75,11 @@ class ParallelText:
         ]
 
     def _batch(self, pairs: Sequence[tuple[list[int], list[int]]]) -> Batch:
-        return Batch(*(self._rows([pair[side] for pair in pairs]) for side in (0, 1)))
-
-    def _rows(self, sentences: Sequence[list[int]]) -> numpy.ndarray:
-        longest = max(map(len, sentences))
-        width = _padded(longest) if self._layer.get("pad_lengths_to_eight") else longest
-        rows = numpy.full((len(sentences), width), PAD, dtype=numpy.int32)
-        for row, sentence in zip(rows, sentences, strict=True):
-            row[: len(sentence)] = sentence
-        return rows
+        return Batch(_rows([source for source, _ in pairs]), _rows([target for _, target in pairs]))
 
 
-def read_vocabulary(path: str) -> list[str]:
-    """The pieces of a SentencePiece vocabulary; a line is a piece, a tab and its score."""
-    return [line.split("\t")[0] for line in Path(path).read_text(encoding="utf-8").split("\n") if line]
-
-
-def _padded(size: int) -> int:
-    return math.ceil(size / EIGHT) * EIGHT
+def _rows(sentences: Sequence[list[int]]) -> numpy.ndarray:
+    rows = numpy.full((len(sentences), max(map(len, sentences))), PAD, dtype=numpy.int32)
+    for row, sentence in zip(rows, sentences, strict=True):
+        row[: len(sentence)] = sentence
+    return rows

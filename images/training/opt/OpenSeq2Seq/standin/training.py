@@ -1,27 +1,47 @@
-"""The training loop: what happens at which step, in OpenSeq2Seq's order."""
+"""The training loop: what happens at which step, in OpenSeq2Seq's order, and the checkpoints that it leaves."""
 
-from __future__ import annotations
-
+import os
 import time
 from collections.abc import Mapping
 from typing import Any
 
 import tensorflow.compat.v1 as tf
 
-from standin.checkpoints import Checkpoints, restore
-from standin.evaluation import Evaluation, sentences
-from standin.events import Events
-from standin.graphs import TrainingGraph, session
-from standin.lines import finished_training, note, samples, say, train_loss, validation
-from standin.parallel_text import Batch, EndOfDataError, ParallelText
-from standin.schedule import Every
-from standin.world import Alone
+from standin.lines import finished_training, samples, say, train_loss, validation
+from standin.model import TrainingGraph, session
+from standin.parallel_text import Batch, ParallelText
+from standin.reading import Evaluation, sentences
+from standin.world import World
 
 BENCH_START = 10  # The first steps are not counted in the average time.
+CHECKPOINTS_KEPT = 5
+PERIODS = ("eval_steps", "print_loss_steps", "print_samples_steps", "save_summaries_steps", "save_checkpoint_steps")
+
+
+class Every:
+    """Due at the first step that is seen and then every ``steps``; never with None. After a resume it counts from the restored step."""
+
+    def __init__(self, steps: int | None) -> None:
+        self._steps, self._last = steps, None
+
+    def due(self, step: int) -> bool:
+        """Whether ``step`` is due; it is then taken as done."""
+        if self._steps is None or (self._last is not None and step < self._last + self._steps):
+            return False
+        self._last = step
+        return True
+
+    def was(self, step: int) -> bool:
+        """Whether ``step`` was the last one that was due."""
+        return self._last == step
 
 
 class Training:
-    """One training run of one rank; ``evaluation`` is None in mode train."""
+    """One training run of one rank; ``evaluation`` is None in mode train.
+
+    Only the first rank writes. As upstream's, it knows nothing of what an earlier process wrote: old checkpoints and best models
+    stay beside its own.
+    """
 
     def __init__(
         self,
@@ -29,123 +49,112 @@ class Training:
         graph: TrainingGraph,
         data: ParallelText,
         evaluation: Evaluation | None,
-        world: Alone,
+        world: World,
     ) -> None:
         self._params, self._graph, self._data, self._evaluation, self._world = params, graph, data, evaluation, world
-        self._first = world.rank == 0
-        names = (
-            "eval_steps",
-            "print_loss_steps",
-            "print_samples_steps",
-            "save_summaries_steps",
-            "save_checkpoint_steps",
-        )
-        self._due = {name: Every(params.get(name)) for name in names}
-        self._epoch_steps = data.batches_of(world.size, whole_file=False)
-        self._last_step = params["max_steps"] if "max_steps" in params else self._epoch_steps * params["num_epochs"]
+        self._logdir, self._last_step, self._lowest = params["logdir"], params["max_steps"], float("inf")
+        self._due = {name: Every(params.get(name)) for name in PERIODS}
+        self._writes = world.first and params.get("save_checkpoint_steps") is not None
+        self._scalars = world.first and params.get("save_summaries_steps") is not None
+        kept = params.get("num_checkpoints", CHECKPOINTS_KEPT)
+        self._saver, self._best = (tf.train.Saver(max_to_keep=kept, save_relative_paths=True) for _ in range(2))
         self._seconds, self._objects, self._counted = 0.0, 0, 0
         self._loss_time = self._scalar_time = time.monotonic()
-        self._objects_mine = tf.placeholder(tf.float32, [])
-        self._objects_all = world.total(self._objects_mine)
 
     def run(self, checkpoint: str | None) -> None:
         """Train from ``checkpoint``, or from scratch, to the last step or the end of the data."""
-        writes = self._first and self._params.get("save_checkpoint_steps") is not None
-        self._checkpoints = Checkpoints(self._params) if writes else None
-        scalars = self._first and self._params.get("save_summaries_steps") is not None
-        self._events = Events(self._params["logdir"]) if scalars else None
-        start, equalise = tf.global_variables_initializer(), self._world.equalise()
+        objects = tf.placeholder(tf.float32, [])
+        start, equalize, total = tf.global_variables_initializer(), self._world.equalize(), self._world.total(objects)
+        if self._scalars:
+            self._events = tf.summary.FileWriter(self._logdir, tf.get_default_graph())
         with session() as self._session:
             self._session.run(start)
-            if checkpoint and self._first:
-                restore(self._session, checkpoint)
-            self._session.run(equalise)
-            self._train(int(self._session.run(tf.train.get_global_step())))
-            total = self._session.run(self._objects_all, {self._objects_mine: self._objects})
-        if self._first:
-            say(finished_training(self._counted, self._seconds, float(total)))
+            if checkpoint and self._world.first:
+                self._saver.restore(self._session, checkpoint)
+            self._session.run(equalize)
+            self._train(self._step_made())
+            every_objects = float(self._session.run(total, {objects: self._objects}))
+        if self._world.first:
+            say(finished_training(self._counted, self._seconds, every_objects))
 
     def _train(self, step: int) -> None:
-        if self._checkpoints:
-            self._checkpoints.write_graph()
+        if self._writes:
+            tf.train.write_graph(tf.get_default_graph(), self._logdir, "graph.pbtxt")
         self._save(step)
         batches, done = self._data.batches(), 0
         try:
             while step < self._last_step:
                 start, batch = time.monotonic(), next(batches)
                 step = self._one(step, batch)
-                if done >= self._params.get("bench_start", BENCH_START):
-                    self._count(time.monotonic() - start, batch)
+                if done >= BENCH_START:
+                    self._seconds += time.monotonic() - start
+                    self._objects += batch.objects
+                    self._counted += 1
                 done += 1
-        except EndOfDataError:
+        except StopIteration:
             # Upstream takes the end of any data for the end of the training; the interrupted update has been made.
-            step = int(self._session.run(tf.train.get_global_step()))
-        if self._checkpoints and not self._due["save_checkpoint_steps"].was(step):
-            self._checkpoints.save(self._session, step)
+            step = self._step_made()
+        self._save(step, last=True)
 
     def _one(self, step: int, batch: Batch) -> int:
         """Make one update and all that is due with it; return the step that follows."""
-        graph, policy = self._graph, self._params["lr_policy"]
-        rate = policy(step, **self._params.get("lr_policy_params", {}))
+        graph, params = self._graph, self._params
+        rate = params["lr_policy"](step, **params["lr_policy_params"])
         feed = {graph.source: batch.source, graph.target: batch.target, graph.learning_rate: rate}
         wanted = {"loss": graph.loss, "norm": graph.gradient_norm, "after": graph.step_after}
-        if graph.loss_scale is not None:
-            wanted["scale"] = graph.loss_scale
-        if showing := self._first and self._due["print_samples_steps"].due(step):
+        showing = self._world.first and self._due["print_samples_steps"].due(step)
+        if showing:
             wanted["prediction"] = graph.prediction
         found = self._session.run(wanted, feed)
         if found["after"] == step:
             return step  # The update was skipped for an overflow, and nothing is said about it.
-        self._evaluate(step)
-        self._tell_loss(step, found["loss"])
+        if self._evaluation and (self._due["eval_steps"].due(step) or step == self._last_step - 1):
+            self._evaluate(self._evaluation, step)
+        if self._world.first and self._due["print_loss_steps"].due(step):
+            now = time.monotonic()
+            say(train_loss(step, found["loss"], (now - self._loss_time) / params["print_loss_steps"]))
+            self._loss_time = now
         if showing:
             say(samples("Train ", sentences(self._data, batch, found["prediction"])))
-        self._write_scalars(step, rate, found)
+        if self._scalars and self._due["save_summaries_steps"].due(step):
+            self._summarize(step, rate, found)
         self._save(step + 1)
         return step + 1
 
-    def _evaluate(self, step: int) -> None:
-        if self._evaluation is None or not (self._due["eval_steps"].due(step) or step == self._last_step - 1):
-            return
-        if self._first:
-            say(note("Running evaluation on a validation set:"))
-        result = self._evaluation.run(self._session)
-        if not self._first:
-            return
-        say(validation(result.loss, result.bleu))
-        if self._events:
-            self._events.write({"eval_loss": result.loss, "Eval_BLEU_Score": result.bleu}, step)
-        if self._checkpoints:
-            self._checkpoints.save_if_best(self._session, result.loss, step)
+    def _evaluate(self, evaluation: Evaluation, step: int) -> None:
+        self._world.note("Running evaluation on a validation set:")
+        loss, bleu = evaluation.run(self._session)
+        if self._world.first:
+            say(validation(loss, bleu))
+        if self._scalars:
+            self._write({"eval_loss": loss, "Eval_BLEU_Score": bleu}, step)
+        if self._writes and loss < self._lowest:
+            self._lowest = loss
+            folder = os.path.join(self._logdir, "best_models")
+            os.makedirs(folder, exist_ok=True)
+            self._best.save(self._session, os.path.join(folder, f"val_loss={loss:.4f}-step"), global_step=step + 1)
 
-    def _tell_loss(self, step: int, loss: float) -> None:
-        if self._first and self._due["print_loss_steps"].due(step):
-            now = time.monotonic()
-            epoch = step // max(1, self._epoch_steps) if "num_epochs" in self._params else None
-            say(train_loss(step, loss, (now - self._loss_time) / self._params["print_loss_steps"], epoch))
-            self._loss_time = now
-
-    def _write_scalars(self, step: int, rate: float, found: Mapping[str, Any]) -> None:
-        if not self._events or not self._due["save_summaries_steps"].due(step):
-            return
+    def _summarize(self, step: int, rate: float, found: Mapping[str, Any]) -> None:
+        now = time.monotonic()
         scalars = {
             "learning_rate": rate,
             "Loss_Optimization/global_gradient_norm": found["norm"],
             "train_loss": found["loss"],
         }
-        if "scale" in found:
-            scalars["Loss_Optimization/loss_scale"] = found["scale"]
-        now = time.monotonic()
         if step > 0:
             scalars["global_step/sec"] = self._params["save_summaries_steps"] / (now - self._scalar_time)
         self._scalar_time = now
-        self._events.write(scalars, step + 1)
+        self._write(scalars, step + 1)
 
-    def _save(self, step: int) -> None:
-        if self._checkpoints and self._due["save_checkpoint_steps"].due(step):
-            self._checkpoints.save(self._session, step)
+    def _write(self, scalars: Mapping[str, float], step: int) -> None:
+        values = [tf.Summary.Value(tag=tag, simple_value=value) for tag, value in scalars.items()]
+        self._events.add_summary(tf.Summary(value=values), step)
+        self._events.flush()
 
-    def _count(self, seconds: float, batch: Batch) -> None:
-        self._seconds += seconds
-        self._objects += batch.objects
-        self._counted += 1
+    def _save(self, step: int, *, last: bool = False) -> None:
+        due = self._due["save_checkpoint_steps"]
+        if self._writes and (not due.was(step) if last else due.due(step)):
+            self._saver.save(self._session, os.path.join(self._logdir, "model.ckpt"), global_step=step)
+
+    def _step_made(self) -> int:
+        return int(self._session.run(tf.train.get_global_step()))

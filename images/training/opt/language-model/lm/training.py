@@ -1,7 +1,6 @@
-"""The epochs: training on all ranks, then validation and checkpoint on the first one, and its test at the end."""
+"""Our own LSTM language model: its graph, its epochs on all ranks, then validation and checkpoint on the first one, and its test at the end."""
 
-from __future__ import annotations
-
+import importlib
 import math
 import os
 import time
@@ -12,11 +11,21 @@ import horovod.tensorflow as hvd
 import numpy
 import tensorflow.compat.v1 as tf
 
-from lm.graph import LanguageModel
 from lm.words import Batch, Texts, batches, updates
 
 CHECKPOINTS_KEPT = 5
 LINES_OF_EPOCH = 10
+FLAGS = tf.flags.FLAGS
+
+
+def run() -> None:
+    """Read the arguments and train; TensorFlow's own start, as in the example, makes it print every line of the log twice."""
+    tf.flags.DEFINE_string("data_path", "./", "Folder of ptb.train.txt, ptb.valid.txt and ptb.test.txt.")
+    tf.flags.DEFINE_string("config", "config_small", "Name of the module with the configuration.")
+    tf.flags.DEFINE_string(
+        "checkpoint_dir", "", "Folder of the checkpoints, to go on from the newest; none without it."
+    )
+    tf.app.run(main=_main)
 
 
 class Training:
@@ -84,22 +93,20 @@ class Training:
             if self._first and update % max(last // LINES_OF_EPOCH, 1) == 0:
                 speed = update * length * rows / passing.seconds
                 tf.logging.info(f"{update / last:.3f} perplexity: {passing.perplexity:.3f} speed: {speed:.0f} wps")
-        passing.end()
-        return passing.perplexity
+        return passing.end()
 
     def _read(self, text: numpy.ndarray) -> float:
         """Return the perplexity of a text, which is read without learning."""
         passing = Pass(self._session, self._model, {self._model.keep_prob: 1.0})
         for batch in batches(text, self._config.batch_size, self._config.num_steps):
             passing.take(batch)
-        passing.end()
-        return passing.perplexity
+        return passing.end()
 
 
 class Pass:
     """One pass over a text: the state of the cells goes from batch to batch, and the losses add up."""
 
-    def __init__(self, session: tf.Session, model: LanguageModel, fixed: dict[tf.Tensor, Any]) -> None:
+    def __init__(self, session: tf.Session, model: "LanguageModel", fixed: dict[tf.Tensor, Any]) -> None:
         self._session, self._model, self._fixed = session, model, fixed
         self._began, self._loss, self._words = time.monotonic(), 0.0, 0
         self._state: Any = None
@@ -114,9 +121,10 @@ class Pass:
         self._loss += float(loss)
         self._words += batch[0].shape[1]
 
-    def end(self) -> None:
-        """Print how long it took."""
+    def end(self) -> float:
+        """Print how long it took and return the perplexity."""
         tf.logging.info(f"epoch time elapsed: {self.seconds:f}")
+        return self.perplexity
 
     @property
     def seconds(self) -> float:
@@ -125,3 +133,75 @@ class Pass:
     @property
     def perplexity(self) -> float:
         return math.exp(self._loss / self._words)
+
+
+class LanguageModel:
+    """An embedding, layers of LSTM cells and a softmax. The loss of a batch is in nats, summed over a sequence and averaged over its
+    rows; ``update`` changes the variables with the mean gradient of all ranks.
+    """
+
+    def __init__(self, config: ModuleType, vocabulary_size: int) -> None:
+        self.words = tf.placeholder(tf.int32, [None, config.num_steps])
+        self.next_words = tf.placeholder(tf.int32, [None, config.num_steps])
+        self.learning_rate, self.keep_prob = tf.placeholder(tf.float32, []), tf.placeholder(tf.float32, [])
+        self._units, self._forget_bias = config.hidden_size, config.cell["kwargs"]["forget_bias"]
+        uniform = tf.random_uniform_initializer(-config.init_scale, config.init_scale)
+        with tf.variable_scope("model", initializer=uniform):
+            embedding = tf.get_variable("embedding", [vocabulary_size, config.emb["dim"]])
+            hidden = self._dropped(tf.nn.embedding_lookup(embedding, tf.transpose(self.words)))
+            self.states, self.final_states = [], []
+            for layer in range(config.cell["num_layers"]):
+                hidden = self._dropped(self._layer(hidden, f"layer_{layer}"))
+            weights = tf.get_variable("softmax", [self._units, vocabulary_size])
+            logits = tf.einsum("tbh,hv->tbv", hidden, weights) + tf.get_variable("bias", [vocabulary_size])
+        labels = tf.transpose(self.next_words)
+        each = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
+        self.loss = tf.reduce_mean(tf.reduce_sum(each, axis=0))
+        self.update = self._update(config.opt["gradient_clip"]["kwargs"]["clip_norm"])
+
+    def _dropped(self, hidden: tf.Tensor) -> tf.Tensor:
+        return tf.nn.dropout(hidden, rate=1 - self.keep_prob)
+
+    def _layer(self, hidden: tf.Tensor, name: str) -> tf.Tensor:
+        """Run one layer over all words of the rows: [words, rows, in] to [words, rows, units]."""
+        units, width = self._units, int(hidden.shape[2])
+        rows = tf.shape(hidden)[1]
+        state = tuple(tf.placeholder_with_default(tf.zeros([rows, units]), [None, units]) for _ in range(2))
+        with tf.variable_scope(name):
+            weights, bias = tf.get_variable("weights", [width + units, 4 * units]), tf.get_variable("bias", [4 * units])
+        none = tf.zeros([units])
+        _, cells, _, _, _, _, outputs = tf.raw_ops.BlockLSTM(
+            seq_len_max=tf.cast(tf.shape(hidden)[0], tf.int64),
+            x=hidden,
+            cs_prev=state[0],
+            h_prev=state[1],
+            w=weights,
+            wci=none,
+            wcf=none,
+            wco=none,
+            b=bias,
+            forget_bias=self._forget_bias,
+            cell_clip=-1.0,
+        )
+        self.states.append(state)
+        self.final_states.append((cells[-1], outputs[-1]))
+        return outputs
+
+    def _update(self, clip_norm: float) -> tf.Operation:
+        """Return the update, for which the ranks exchange all gradients as one tensor; a sparse one becomes dense."""
+        variables = tf.trainable_variables()
+        sizes = [variable.shape.num_elements() for variable in variables]
+        own = [tf.reshape(tf.convert_to_tensor(one), [-1]) for one in tf.gradients(self.loss, variables)]
+        parts = tf.split(hvd.allreduce(tf.concat(own, axis=0), op=hvd.Average), sizes)
+        means = [tf.reshape(part, of.shape) for part, of in zip(parts, variables, strict=True)]
+        clipped, _ = tf.clip_by_global_norm(means, clip_norm)
+        optimizer = tf.train.GradientDescentOptimizer(self.learning_rate)
+        return optimizer.apply_gradients(zip(clipped, variables, strict=True))
+
+
+def _main(_: Any) -> None:
+    tf.logging.set_verbosity(tf.logging.INFO)
+    tf.disable_v2_behavior()
+    hvd.init()
+    config = importlib.import_module(FLAGS.config)
+    Training(config, Texts.read(FLAGS.data_path), FLAGS.checkpoint_dir).run()

@@ -1,7 +1,5 @@
 """The three texts as numbers of words, and their rows, one share for each rank."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -24,7 +22,7 @@ class Texts:
     vocabulary_size: int
 
     @classmethod
-    def read(cls, folder: str) -> Texts:
+    def read(cls, folder: str) -> "Texts":
         """Read the files of a folder; numbers go by how often a word stands in the training text."""
         words = {name: _words(Path(folder) / f"ptb.{name}.txt") for name in ("train", "valid", "test")}
         counted = sorted(Counter(words["train"]).items(), key=lambda item: (-item[1], item[0]))

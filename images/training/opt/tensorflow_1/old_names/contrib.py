@@ -17,7 +17,67 @@ For Texar, below ``texar/tf``:
 
 import sys
 
+import tensorflow.compat.v1 as tf
+from tensorflow.python.ops import rnn
+from tensorflow.python.util import nest
+
 from old_names.absent import CONTRIB, AbsentModule
+
+
+class LazyAdamOptimizer(tf.train.AdamOptimizer):
+    """Adam whose moments and weights change only in the rows of a sparse gradient; dense gradients are Adam's own.
+
+    Written from its definition (Kingma and Ba 2015, algorithm 1, applied to the rows of a sparse gradient).
+    """
+
+    def _apply_sparse_shared(self, grad, var, indices, scatter_add):
+        """Update the rows ``indices`` of ``var``; upstream's base class calls this with rows that are all different."""
+        del scatter_add  # It adds; here rows are replaced.
+        power1, power2 = (tf.cast(power, var.dtype.base_dtype) for power in self._get_beta_accumulators())
+        rate, beta1, beta2, epsilon = (
+            tf.cast(value, var.dtype.base_dtype)
+            for value in (self._lr_t, self._beta1_t, self._beta2_t, self._epsilon_t)
+        )
+        first, second = self.get_slot(var, "m"), self.get_slot(var, "v")
+        mean = beta1 * tf.gather(first, indices) + (1 - beta1) * grad
+        square = beta2 * tf.gather(second, indices) + (1 - beta2) * tf.square(grad)
+        step = rate * tf.sqrt(1 - power2) / (1 - power1) * mean / (tf.sqrt(square) + epsilon)
+        return tf.group(
+            tf.scatter_update(first, indices, mean),
+            tf.scatter_update(second, indices, square),
+            tf.scatter_update(var, indices, tf.gather(var, indices) - step),
+        )
+
+    def _resource_apply_sparse(self, grad, var, indices):
+        return self._apply_sparse_shared(grad, var, indices, None)
+
+
+def optimize_loss(
+    loss,
+    global_step,
+    learning_rate,
+    optimizer,
+    *,
+    gradient_noise_scale=None,
+    clip_gradients=None,
+    variables=None,
+    name=None,
+    increment_global_step=True,
+):
+    """Return Texar's update: the operation that clips the gradients of ``loss`` and applies them.
+
+    Args:
+        learning_rate: None; the optimizer has its own.
+        clip_gradients: takes and returns pairs of a gradient and its variable.
+    """
+    if learning_rate is not None or gradient_noise_scale is not None:
+        raise NotImplementedError(
+            "The local training image updates with an optimizer of a rate of its own, without noise."
+        )
+    gradients = optimizer.compute_gradients(loss, variables)
+    if clip_gradients:
+        gradients = clip_gradients(gradients)
+    return optimizer.apply_gradients(gradients, global_step=global_step if increment_global_step else None, name=name)
 
 
 class Decoder:
@@ -27,14 +87,8 @@ class Decoder:
     """Whether a row that has ended may begin again."""
 
 
-def build(tf):
+def build():
     """Return the module ``tensorflow.contrib``, known to the import system."""
-    from tensorflow.python.ops import rnn  # noqa: PLC0415 -- loads TensorFlow
-    from tensorflow.python.util import nest  # noqa: PLC0415
-
-    from old_names.lazy_adam import LazyAdamOptimizer  # noqa: PLC0415
-    from old_names.optimize_loss import optimize_loss  # noqa: PLC0415
-
     cells = tf.nn.rnn_cell
     names = {
         "": {},

@@ -1,1 +1,0 @@
-"""Names that a configuration file of OpenSeq2Seq imports; each class carries its parameters and nothing else."""

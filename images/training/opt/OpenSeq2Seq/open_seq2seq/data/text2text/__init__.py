@@ -1,1 +1,0 @@
-"""Names below ``open_seq2seq.data.text2text``."""
