@@ -1,5 +1,6 @@
 """Have a run's data on the launcher: its own, else those of a node that has them whole, else made anew."""
 
+from agent import kill_run
 from agent.parallel import parallel
 from agent.staging_log import MARK
 
@@ -38,7 +39,7 @@ def is_whole(run):
 def answer(run, words, what):
     """Return whether the data are whole where ``words`` look for them; raise when that cannot be told."""
     run.doing = what
-    code, output = run.ask_again(run.spec.data + words, ASK_TIMEOUT_S, (WHOLE, LACKING))
+    code, output = run.ask_again(["sh", run.path("data.sh")] + words, ASK_TIMEOUT_S, (WHOLE, LACKING))
     if code not in (WHOLE, LACKING):
         raise NotKnown(what + last_line(output.splitlines()), code, output.splitlines()[-20:])
     return code == WHOLE
@@ -77,7 +78,7 @@ def arrived(run, address):
     for _ in range(TRIES):
         note(run, "bringing the data from " + name + ", which has them whole")
         run.doing = "bringing the data from " + name
-        code = run.do(run.spec.data + ["bring", address], lines.append)
+        code = run.do(["sh", run.path("data.sh"), "bring", address], lines.append)
         if code == 0 and is_whole(run):
             note(run, "the data of " + name + " are here")
             return True
@@ -100,11 +101,11 @@ def stage(run, lines):
             run.emit({"event": "staging", "text": line[len(MARK) :]})
 
     run.doing = "preparing the data set"
-    run.do_outside(run.spec.unstage)  # A killed launcher may have left one.
+    kill_run.remove_staging()  # A killed launcher may have left one.
     try:
         return run.do_outside(run.spec.stage, show)
     finally:
-        run.do_outside(run.spec.unstage)
+        kill_run.remove_staging()
 
 
 def note(run, text):

@@ -15,7 +15,7 @@ import subprocess
 import sys
 from operator import itemgetter
 
-from agent import kill_run, shared_folder, spec
+from agent import kill_run, program, shared_folder, spec
 from agent.checkpoint_parts import OVER
 from agent.checkpoints import checkpoints_of
 from agent.replicator import LIMITED
@@ -75,7 +75,9 @@ def gather(folder):
     run = spec.read(os.path.join(folder, spec.FILE))
     others = run.addresses[1:]
     if others and not run.shared and checkpoints_of(run, "").any_node_writes and not is_alive(folder):
-        argv = runtime_of(run).here(LIMITED + run.gather + [OVER] + others, False)
+        argv = runtime_of(run).here(
+            LIMITED + program(folder, "checkpoint_parts", folder, "gather", OVER, *others), False
+        )
         options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
         done = subprocess.run(argv, check=False, **options)
         if done.returncode:

@@ -234,9 +234,10 @@ def mark_stopped(runs, names):
         asked(["sh", "-c", STOPPED, os.path.join(runs, name)], MARK_TIMEOUT_S)
 
 
-def remove_staging(run):
-    """Remove the container in which a run's data are made, which may just be starting; what is left shows in the processes."""
-    _, names = asked(["docker", "ps", "-aq", "--filter", "label=" + STAGING_LABEL + "=" + run], DOCKER_TIMEOUT_S)
+def remove_staging(run=""):
+    """Remove the container in which a run's data are made, or any run's; it may just be starting, and what is left shows in the processes."""
+    label = STAGING_LABEL + ("=" + run if run else "")
+    _, names = asked(["docker", "ps", "-aq", "--filter", "label=" + label], DOCKER_TIMEOUT_S)
     if names and re.match(r"[0-9a-f\s]+$", names):
         asked(["docker", "rm", "-f"] + names.split(), DOCKER_TIMEOUT_S)
 

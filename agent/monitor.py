@@ -7,7 +7,7 @@ import threading
 import time
 from collections import deque
 
-from agent import health_rules, predicted_step, shared_folder, walltime
+from agent import health_rules, node_facts, predicted_step, walltime
 from agent.batch import grant
 from agent.parallel import parallel
 from agent.processes import end_all
@@ -111,7 +111,7 @@ class Monitor:
 
         A broken connection may end the ranks before the machine has been missed for long enough.
         """
-        answers = self._ask_all("facts")
+        answers = self._ask_all(node_facts.argv_of(self.run))
         lost = sorted(self.run.name_of(address) for address, (code, _) in answers if code)
         if not lost:
             return None
@@ -119,7 +119,10 @@ class Monitor:
 
     def drive_lost(self):
         """Return (cause, sentence, lines) when a machine cannot use the drive with the checkpoints, else None: ranks end over it."""
-        answers = [(self.run.name_of(address), words_in(out)) for address, (code, out) in self._ask_all("facts")]
+        answers = [
+            (self.run.name_of(address), words_in(out))
+            for address, (code, out) in self._ask_all(node_facts.argv_of(self.run))
+        ]
         reasons = dict((name, found[-1]["drive"]) for name, found in answers if found and found[-1].get("drive"))
         return (health_rules.DRIVE_LOST, health_rules.drive_lost(reasons), self.lines()) if reasons else None
 
@@ -135,7 +138,7 @@ class Monitor:
         event = self._explained(
             # In one folder for all nodes each of them shows the words of all.
             dict(first, event=health_rules.RANK_DIED),
-            None if shared_folder.holds_the_run(self.run) else name,
+            None if self.run.is_shared else name,
         )
         self.run.emit(event)
         return health_rules.RANK_DIED, event["text"], self.lines(health_rules.RANK_DIED)
@@ -155,13 +158,17 @@ class Monitor:
 
     def _first_note(self, told):
         """Return (name of the machine, its first note of a rank that had been told to end, or had not), or None."""
-        answers = [(self.run.name_of(address), out) for address, (code, out) in self._ask_all("ended") if code == 0]
+        answers = [
+            (self.run.name_of(address), out)
+            for address, (code, out) in self._ask_all(["cat", self.run.path("ranks_ended.jsonl")])
+            if code == 0
+        ]
         notes = [(name, note) for name, out in answers for note in words_in(out) if ("told" in note) == told]
         return min(notes, key=lambda note: note[1]["t"]) if notes else None
 
-    def _ask_all(self, what):
-        """Run one program of the specification on every node; return [(address, (exit code, output))]."""
-        addresses, argv = self.run.spec.addresses, getattr(self.run.spec, what)
+    def _ask_all(self, argv):
+        """Run ``argv`` on every node; return [(address, (exit code, output))]."""
+        addresses = self.run.spec.addresses
 
         def ask(address):
             return self.run.ask(argv, SAMPLE_TIMEOUT_S, address, marked=False)
@@ -252,7 +259,7 @@ class Monitor:
         self.raised = found
 
     def _sample(self):
-        for address, (code, out) in self._ask_all("facts"):
+        for address, (code, out) in self._ask_all(node_facts.argv_of(self.run)):
             name, facts = self.run.name_of(address), None if code else (words_in(out) or [None])[-1]
             with self.lock:
                 self.rules.observe_sample(name, facts, time.monotonic())

@@ -93,6 +93,14 @@ def traffic(interface):
     return counts
 
 
+def argv_of(run):
+    """Return the words that print the facts of a node of a run."""
+    known = run.spec
+    return run.program(
+        "node_facts", known.interface, run.folder, known.data or "", str(known.probe_port), known.shared or ""
+    )
+
+
 def main(interface, folder, data, port, shared=""):
     address = address_or_none(interface)
     facts = {
@@ -103,7 +111,7 @@ def main(interface, folder, data, port, shared=""):
         "free_bytes": free_bytes(folder),
         "shm_free_bytes": free_bytes("/dev/shm"),
         "memlock_bytes": memlock_bytes(),
-        "data": digest(os.path.join(data, "SHA256SUMS")),
+        "data": digest(os.path.join(data, "SHA256SUMS")) if data else None,
         "port": why_not_free(address, int(port)) if address else "",
         "drive": shared_folder.why_silent(shared) if shared else "",
         "time": time.time(),

@@ -5,7 +5,7 @@ import threading
 import time
 from types import SimpleNamespace
 
-from agent import preflight_rules
+from agent import node_facts, preflight_rules
 from agent.parallel import parallel
 from agent.preflight import MARK
 from agent.processes import run_all
@@ -88,7 +88,7 @@ def nodes(run):
 
     def look(address):
         asked = time.time()
-        code, output = run.ask(run.spec.facts, FACTS_TIMEOUT_S, address, marked=False)
+        code, output = run.ask(node_facts.argv_of(run), FACTS_TIMEOUT_S, address, marked=False)
         answered = time.time()
         if code:
             return None
@@ -105,7 +105,7 @@ def bandwidth(run, streams):
     pairs = list(zip(addresses, addresses[1:] + addresses[:1])) if len(addresses) > 1 else []
 
     def words(verb, address):
-        return run.spec.bandwidth + [verb, address, port, str(streams)]
+        return run.program("bandwidth", verb, address, port, str(streams))
 
     def measure(pair):
         sender, receiver = pair
@@ -131,14 +131,14 @@ def meeting(run):
 
     def listen():
         said.append(
-            run.ask(run.spec.reach + ["listen"] + words + [str(len(others))], SSH_TIMEOUT_S, host, marked=False)
+            run.ask(run.program("reach", "listen", *words, str(len(others))), SSH_TIMEOUT_S, host, marked=False)
         )
 
     listening = threading.Thread(target=listen, daemon=True)
     listening.start()
 
     def connect(address):
-        return run.ask(run.spec.reach + ["connect"] + words, SSH_TIMEOUT_S, address, marked=False)
+        return run.ask(run.program("reach", "connect", *words), SSH_TIMEOUT_S, address, marked=False)
 
     answers = list(zip(others, parallel(connect, others)))
     listening.join()

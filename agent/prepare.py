@@ -49,7 +49,7 @@ def make_environment(run):
         lines = []
         return run.do_outside(run.outside(address, run.spec.make_environment), lines.append), lines
 
-    addresses = run.spec.addresses[:1] if shared_folder.holds_the_run(run) else run.spec.addresses
+    addresses = run.spec.addresses[:1] if run.is_shared else run.spec.addresses
     for address, (code, lines) in zip(addresses, parallel(make, addresses)):
         if code:
             what = "{} on {} ended with exit code {}".format(run.doing, run.name_of(address), code)
@@ -69,13 +69,14 @@ def try_imports(run):
 
 def place(run, checkpoint):
     """Bring configuration, programs and data to the other machines; the data go from each to the next."""
-    others = [] if shared_folder.holds_the_run(run) else run.spec.addresses[1:]
+    others = [] if run.is_shared else run.spec.addresses[1:]
     for address in others:
         run.doing = "bringing the configuration to " + run.name_of(address)
-        must(run, "placing", run.doing, run.spec.place + [address] + checkpoint)
+        must(run, "placing", run.doing, ["sh", run.path("place.sh"), address] + checkpoint)
     lines = []
     run.doing = "bringing the data to " + " and ".join(run.name_of(address) for address in others)
-    code = run.do(run.spec.spread + others, lines.append) if others and run.spec.data else 0
+    words = [run.spec.data, json.dumps(run.spec.ssh)] + others
+    code = run.do(run.program("distribute_data", *words), lines.append) if others and run.spec.data else 0
     for event in (
         json.loads(line[len(distribute_data.MARK) :]) for line in lines if line.startswith(distribute_data.MARK)
     ):

@@ -166,8 +166,10 @@ def end_on(run, address, role=""):
     if address == run.spec.addresses[0]:  # In this process, which bears the run's mark too and has to go on.
         _, left = kill_run.end("only", run.spec.run, role=role)
         return still_there(sorted(pid for pid, _ in left))
-    words = [kill_run.NO_CONTAINER, role] if role else []
-    code, output = run.ask(run.spec.end + words, END_TIMEOUT_S, address, marked=False)
+    # In one folder for all nodes the word that it was stopped is the launcher's to leave.
+    runs = kill_run.NO_RUNS if run.is_shared else os.path.dirname(run.folder)
+    argv = run.program("kill_run", runs, "only", run.spec.run, kill_run.NO_CONTAINER, role)
+    code, output = run.ask(argv, END_TIMEOUT_S, address, marked=False)
     last = (output.splitlines() or ["exit code " + str(code)])[-1]
     if code or not last.startswith("{"):
         return "no answer: " + last[-300:]

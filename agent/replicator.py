@@ -64,7 +64,8 @@ class Replicator:
         is_due = last or is_new or time.monotonic() - self.gathered_at >= GATHER_S
         if self.keepers and self.run.checkpoints.any_node_writes and is_due:
             self.gathered_at = time.monotonic()
-            argv = LIMITED + self.run.spec.gather + [OVER if last else str(kept)] + self.run.spec.addresses[1:]
+            words = [self.run.folder, "gather", OVER if last else str(kept)] + self.run.spec.addresses[1:]
+            argv = LIMITED + self.run.program("checkpoint_parts", *words)
             code, output = self.run.ask(argv, COPY_TIMEOUT_S + 2 * KILL_AFTER_S, marked=False)
             self.not_gathered = output[-300:] if code else ""
 
@@ -116,7 +117,8 @@ class Replicator:
         before, refused = self._as_they_are(files), []
         for address in list(self.keepers):
             began, node = time.monotonic(), self.run.name_of(address)
-            argv = LIMITED + self.run.spec.copy + [address, str(step)] + ["logdir/" + file for file in files]
+            words = [self.run.folder, "copy", address, str(step)] + ["logdir/" + file for file in files]
+            argv = LIMITED + self.run.program("replica_transfer", *words)
             code, output = self.run.ask(argv, COPY_TIMEOUT_S + 2 * KILL_AFTER_S, marked=False)
             if not code:
                 self.keepers.remove(address)

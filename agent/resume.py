@@ -59,7 +59,9 @@ def gather(run):
     others = run.spec.addresses[1:]
     if others and run.checkpoints.any_node_writes:
         run.doing = "asking the other machines for their parts of the checkpoints"
-        code, output = run.ask_again(run.spec.gather + [OVER] + others, BRING_TIMEOUT_S, (0, TOO_SLOW))
+        code, output = run.ask_again(
+            run.program("checkpoint_parts", run.folder, "gather", OVER, *others), BRING_TIMEOUT_S, (0, TOO_SLOW)
+        )
         if code:
             raise NotBroughtBack("{}: {}".format(run.doing, output[-300:]))
 
@@ -75,7 +77,9 @@ def brought(run, step, address, refused):
     """Return whether the copy is here now; one that is spoilt there is added to ``refused``, anything else raises."""
     name = run.name_of(address)
     run.doing = "fetching the copy of step {} from {}".format(step, name)
-    code, output = run.ask_again(run.spec.bring + [address], BRING_TIMEOUT_S, (0, SPOILT, TOO_SLOW))
+    code, output = run.ask_again(
+        run.program("replica_transfer", run.folder, "fetch", address), BRING_TIMEOUT_S, (0, SPOILT, TOO_SLOW)
+    )
     run.emit(
         {"event": "not_brought_back" if code else "brought_back", "step": step, "from": name, "text": output[-300:]}
     )
@@ -88,7 +92,7 @@ def brought(run, step, address, refused):
 
 def asked(run, address):
     """Return the step of the checkpoint that a machine has the copy of, None when it says that it has none, or a NoAnswer."""
-    code, output = run.ask_again(run.spec.copied + [address], ASK_TIMEOUT_S, (0,))
+    code, output = run.ask_again(run.program("replica_transfer", run.folder, "copied", address), ASK_TIMEOUT_S, (0,))
     word = (output.partition(MARK)[2].split() or [""])[0]
     if code == 0 and word == NONE:
         return None
@@ -158,6 +162,6 @@ def not_loaded(run):
 
 def is_readable(run, name):
     """Return whether the framework can read the checkpoint; a failure of another kind is no verdict on it."""
-    argv = run.spec.read + [run.path("logdir", name)]
+    argv = run.program("checkpoints." + run.spec.checkpoints, run.path("logdir", name))
     run.doing = "reading checkpoint " + name + " back"
     return run.ask(argv, READ_TIMEOUT_S)[0] != UNREADABLE

@@ -7,7 +7,7 @@ import subprocess
 import threading
 import time
 
-from agent import event_summary, spec
+from agent import event_summary, program, spec
 from agent.checkpoints import checkpoints_of
 from agent.kill_run import RUN_VARIABLE
 from agent.processes import LINE_BYTES
@@ -42,8 +42,17 @@ class Run:
     def checkpoints(self):
         return checkpoints_of(self.spec, self.path("logdir"))
 
+    @property
+    def is_shared(self):
+        """Whether every node sees the run's whole folder, and not its checkpoints alone."""
+        return self.spec.shared == self.path("logdir")
+
     def path(self, *names):
         return os.path.join(self.folder, *names)
+
+    def program(self, module, *arguments):
+        """Return the words that run one module of the agent, wherever the run's folder is."""
+        return program(self.folder, module, *arguments)
 
     def write(self, name, text):
         """Replace a file at once."""

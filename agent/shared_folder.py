@@ -18,18 +18,13 @@ LIST_TIMEOUT_S = 8
 """Less than the time in which a node has to say how it is; a list over the network takes a few milliseconds."""
 
 
-def holds_the_run(run):
-    """Whether every node sees the run's whole folder, and not its checkpoints alone."""
-    return run.spec.shared == run.path("logdir")
-
-
 def use(run):
     """Let the launcher's log folder be the run's folder on the drive."""
     run.doing = "opening the shared folder " + run.spec.shared
     logdir = run.path("logdir")
     try:
         os.makedirs(run.spec.shared, exist_ok=True)
-        if not holds_the_run(run) and not os.path.islink(logdir):
+        if not run.is_shared and not os.path.islink(logdir):
             if os.path.isdir(logdir):
                 os.rmdir(logdir)
             os.symlink(run.spec.shared, logdir)

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 from agent.batch import grant
 
-VERSION = 5
+VERSION = 6
 """Raised whenever a field changes; version 1 had none."""
 FILE = "job.json"
 CHECKPOINT = "{checkpoint}"
@@ -90,22 +90,9 @@ FIELDS = {
     "preflight_skipped": str,
     "watch_every_s": NUMBER,
     "sample_every_s": NUMBER,
-    # What the supervisor starts beside the training.
-    "data": (ARGV, None),  # A program may bring its own.
+    # What the supervisor has made before the training.
+    "data": (str, None),  # The folder of the data; a program may bring its own.
     "stage": ARGV,
-    "unstage": ARGV,
-    "place": ARGV,
-    "spread": ARGV,
-    "facts": ARGV,
-    "bandwidth": ARGV,
-    "reach": ARGV,
-    "end": ARGV,
-    "ended": ARGV,
-    "read": ARGV,
-    "copy": ARGV,
-    "copied": ARGV,
-    "bring": ARGV,
-    "gather": ARGV,
 }
 
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 
 from agent import batch, program, spec
 from agent.batch import grant
-from agent.kill_run import NO_RUNS, RUN_VARIABLE, STAGING_LABEL
+from agent.kill_run import RUN_VARIABLE, STAGING_LABEL
 from core.catalog.gpus import GPUS
 from microcluster.jobs import image, staging_plan
 from microcluster.jobs.cluster_facts import ClusterFacts
@@ -20,8 +20,6 @@ from microcluster.jobs.values import Process, Run, World
 WATCH_EVERY_S, SAMPLE_EVERY_S = 5, 20
 """How often the supervisor looks for checkpoints and alarms, and how often it asks every machine how it is."""
 
-UNSTAGE = f"docker ps -aq --filter label={STAGING_LABEL} | xargs -r docker rm -f"
-"""A launcher carries one run, so whatever container of this label is there was left behind."""
 SECRETS = "/run/microcluster/secrets"
 """In memory, and readable by nobody but its owner."""
 ENVIRONMENT, OWN = "environment", "the user's own program"
@@ -61,11 +59,6 @@ class RunFolder:
         if self.payload.queue:
             return program(self.path, "batch.step", self.path)
         return RSH_AGENT.split()
-
-    @property
-    def marked_runs(self) -> str:
-        """The folder in which a node marks a run as stopped when it ends its processes; none where that would be the run's only one."""
-        return NO_RUNS if self.payload.queue else f"{self.payload.mount_point}/runs"
 
     @property
     def secrets(self) -> str:
@@ -153,11 +146,9 @@ class RunFolder:
         gpu = GPUS.get(payload.gpu or "")
         reader, checkpoints = kind.reader(payload.job), kind.checkpoints(payload.job)
         plan = staging_plan.data_of(payload.job, payload.mount_point)
-        data = plan.folder if plan else payload.mount_point
         port, model_bytes = (container.ssh_port if container else SSH_PORT) - 1, kind.model_bytes(payload.job)
         config = f"{self.path}/{kind.config_file}"
         every_rank = [self.python, *program(self.path, "preflight", payload.interface, config, str(model_bytes))[1:]]
-        copies = program(self.path, "replica_transfer", self.path)
         return {
             "run": payload.run,
             "word": self.word,
@@ -183,15 +174,9 @@ class RunFolder:
             "sample_every_s": SAMPLE_EVERY_S,
             "slots": payload.slots,
             "ranks": list(kind.ranks(self.run)),
-            "data": ["sh", f"{self.path}/data.sh"] if plan else None,
+            "data": plan.folder if plan else None,
             "stage": list(self._stage()) if plan else [],
-            "unstage": ["sh", "-c", UNSTAGE],
-            "place": ["sh", f"{self.path}/place.sh"],
-            "spread": program(self.path, "distribute_data", data, json.dumps(self.ssh)),
             "ssh": self.ssh,
-            "facts": program(self.path, "node_facts", payload.interface, self.path, data, str(port), self.shared or ""),
-            "bandwidth": program(self.path, "bandwidth"),
-            "reach": program(self.path, "reach"),
             "meeting_port": kind.meeting_port,
             "preflight_skipped": payload.job.preflight.removeprefix("run").removeprefix("skip: "),
             "interface": payload.interface,
@@ -203,13 +188,6 @@ class RunFolder:
             "images": list(self.image_ids) or [self.image_digest] * len(payload.hosts),
             "model_bytes": model_bytes,
             "disk_bytes": SPARE_BYTES + CHECKPOINTS_KEPT * kind.checkpoint_bytes(payload.job),
-            "end": program(self.path, "kill_run", self.marked_runs, "only", payload.run),
-            "read": program(self.path, f"checkpoints.{checkpoints.name}"),
-            "copy": [*copies, "copy"],
-            "copied": [*copies, "copied"],
-            "bring": [*copies, "fetch"],
-            "gather": program(self.path, "checkpoint_parts", self.path, "gather"),
-            "ended": ["cat", f"{self.path}/ranks_ended.jsonl"],
             "collective": _plain(kind.collective(self.run, every_rank)),
             "processes": _plain(kind.processes(self.run, resume=False)),
             "resume_processes": _plain(kind.processes(self.run, resume=True)),

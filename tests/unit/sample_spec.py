@@ -11,7 +11,7 @@ VALUES: dict[str, Any] = {
     **{name: NOTHING for name, kind in spec.FIELDS.items() if kind is spec.ARGV},
     **{name: None for name, kind in spec.FIELDS.items() if isinstance(kind, tuple)},
     **{
-        "data": NOTHING,
+        "data": "/data",
         "run": "abcdef012345",
         "word": "0a1b2c",
         "kind": "openseq2seq",

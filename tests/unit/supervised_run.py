@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -18,6 +19,18 @@ from microcluster.analysis.run_state import judge
 from microcluster.remote import job as remote_job
 from tools.tiny_checkpoint import DATA, INDEX
 
+PROGRAMS = {
+    "facts": ("node_facts", ""),
+    "bandwidth": ("bandwidth", ""),
+    "copy": ("replica_transfer", "copy"),
+    "copied": ("replica_transfer", "copied"),
+    "bring": ("replica_transfer", "fetch"),
+    "gather": ("checkpoint_parts", "gather"),
+    "read": ("checkpoints.tensorflow", ""),
+    "spread": ("distribute_data", ""),
+    "end": ("kill_run", ""),
+}
+SCRIPTS = ("data", "place")
 RANKS = [
     {"rank": n, "address": f"10.0.0.{n // 2}", "config": "c", "allreduce_s": 0.1, "host": f"gpu-{n // 2}"}
     for n in range(4)
@@ -100,17 +113,48 @@ def write_job(folder, last=3, pace=0.0, **changes):
     programs = {
         "facts": ["sh", "-c", f"cat {folder}/facts.json"],
         "bandwidth": ["sh", "-c", "echo 940.0"],
-        "ended": ["sh", "-c", f"cat {folder}/ended-${{AT:-10.0.0.0}}"],
         "copy": ["sh", "-c", f'echo "$@" >> {folder}/copies; echo \'{MARK}{{"bytes": 7}}\'', "copy"],
         "copied": ["echo", f"{MARK}{NONE}"],
+        "bring": ["true"],
+        "gather": ["true"],
+        "read": ["true"],
+        "spread": ["true"],
+        "end": ["true"],
+        "data": ["true"],
         "place": ["sh", "-c", f'echo "$@" >> {folder}/placed', "place"],
     }
+    for name, usual in programs.items():
+        let_run(folder, name, changes.pop(name, usual))
     address = f"sed s/10.0.0.0/$1/ {folder}/facts.json"
     changes.setdefault(
-        "ssh", ["sh", "-c", f'export AT=$1; case $2 in *facts*) {address} ;; *) eval "$2" ;; esac', "ssh"]
+        "ssh",
+        [
+            *("sh", "-c"),
+            f"""export AT=$1; case $2 in
+            *facts*) {address} ;; *ranks_ended*) cat {folder}/ended-$1 ;; *) eval "$2" ;; esac""",
+            "ssh",
+        ],
     )
     (folder / "facts.json").write_text(json.dumps({**FACTS, "time": time.time()}))
-    sample_spec.write(folder, **{"run": folder.name, "max_steps": last, **started, **programs, **changes})
+    sample_spec.write(folder, **{"run": folder.name, "max_steps": last, **started, **changes})
+
+
+def let_run(folder, name, argv):
+    """Let ``argv`` run where the run's agent starts one of its own programs, or one of the run's scripts."""
+    if name in SCRIPTS:
+        (folder / f"{name}.sh").write_text(f'exec {shlex.join(argv)} "$@"\n')
+        return
+    module, verb = PROGRAMS[name]
+    file, given = folder / "agent" / f"{module.replace('.', '/')}.py", [str(folder), verb] if verb else []
+    file.write_text(f"""{file.read_text()}
+
+def main(*words, usual=main):
+    import os, sys
+    if list(words[:{len(given)}]) != {given}:
+        return usual(*words)
+    sys.stdout.flush()
+    os.execvp({argv[0]!r}, [*{argv!r}, *words[{len(given)}:]])
+""")
 
 
 def hurry(folder, name, usual, short):

@@ -166,8 +166,7 @@ def test_a_replica_of_which_one_part_is_spoilt_is_not_brought_in_part(nodes):
 def test_after_the_end_a_fetch_lists_the_files_of_all_nodes(nodes, tmp_path):
     here, _ = nodes
     spec = json.loads((here / "job.json").read_text())
-    argv = ["python", str(here / "agent"), "checkpoint_parts", str(here), "gather"]
-    local = {"runtime": "host", "environment": "/usr", "gather": argv, "addresses": ["10.0.0.0", "node"]}
+    local = {"runtime": "host", "environment": "/usr", "addresses": ["10.0.0.0", "node"]}
     (here / "job.json").write_text(json.dumps({**spec, **local}))
     argv = (sys.executable, here / "agent", "inventory", here, json.dumps(ASKED))
     listed = json.loads(subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60).stdout)["files"]

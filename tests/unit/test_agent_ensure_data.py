@@ -24,10 +24,12 @@ def with_data(folder, stage="exit 9", trouble=":", way=":"):
 
     ``trouble`` comes before another machine's answer, ``way`` before its data.
     """
-    script = folder / "data.sh"
+    script = folder / "data-of-test.sh"
     script.write_text(DATA.format(folder=folder, trouble=trouble, way=way))
-    unstage = ["sh", "-c", f"echo removed >> {folder}/stagings"]
-    write_job(folder, data=["sh", str(script)], stage=["sh", "-c", f"cd {folder}; {stage}"], unstage=unstage)
+    docker = folder.parents[1] / "bin" / "docker"
+    removed = f"[ $1 != ps ] || {{ echo removed >> {folder}/stagings; exit; }}"
+    docker.write_text(docker.read_text().replace("#!/bin/sh\n", f"#!/bin/sh\n{removed}\n"))
+    write_job(folder, data=["sh", str(script)], stage=["sh", "-c", f"cd {folder}; {stage}"])
 
 
 def staging_texts(folder):

@@ -4,10 +4,11 @@ import json
 import sys
 import time
 
+import pytest
 from sample_spec import process
 from supervised_run import end_run, events_of, start, wait_for_end, write_job
 
-from agent import processes, run_snapshot
+from agent import processes, run_context, run_snapshot
 from core.waiting import wait_until
 from microcluster.analysis.run_state import judge
 
@@ -40,16 +41,13 @@ def test_a_process_that_fails_ends_all_and_is_named_with_its_node(folder):
 
 
 def test_a_process_with_a_name_is_named_in_each_of_its_lines_and_when_it_dies(folder):
-    wrapper = [sys.executable, str(folder / "agent"), "rank_wrapper", str(folder / "notes")]
-    (folder / "note").write_text(f"cat {folder}/notes")
+    wrapper = [sys.executable, str(folder / "agent"), "rank_wrapper", str(folder / "ended-10.0.0.1")]
     waits = process("sh", "-c", "echo hello; exec sleep 300", role="worker", name="worker 0")
     dies = process(*wrapper, "sh", "-c", "sleep 1; kill -9 $$", role="server", name="server 1", node=1)
     write_job(
         folder,
         processes=[waits, dies],
         preflight_skipped="not needed here",
-        end=["true"],
-        ended=["sh", str(folder / "note")],
     )
     start(folder)
     outcome = wait_for_end(folder)
@@ -138,3 +136,12 @@ def test_a_process_that_leaves_a_helper_behind_with_its_output_ends_when_it_ends
     assert json.loads((folder / "exit_code").read_text()) == 0
     assert outcome.reason.startswith("there is no checkpoint of step 3")
     assert end_run(folder)["ended"] == 0
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_node_that_ends_its_processes_does_not_mark_the_one_folder_of_the_run_as_stopped(folder, shared):
+    write_job(folder, shared=f"{folder}/logdir" if shared else None)
+    run, asked = run_context.Run(str(folder)), []
+    run.ask = lambda argv, *rest, **options: asked.append(argv) or (0, '{"left": []}')
+    assert processes.end_on(run, "10.0.0.1") == ""
+    assert asked[0][3:] == ["-" if shared else str(folder.parent), "only", folder.name, "", ""]

@@ -1,7 +1,6 @@
 """The port where the processes of all nodes meet: reached by every node before anything is started, or named."""
 
 import socket
-import sys
 
 from supervised_run import start, wait_for_end, write_job
 
@@ -13,8 +12,7 @@ def port() -> int:
 
 
 def rows_of(folder, **changes):
-    reach = [sys.executable, str(folder / "agent"), "reach"]
-    here = {"addresses": ["127.0.0.1", "127.0.0.2"], "reach": reach, "meeting_port": port()}
+    here = {"addresses": ["127.0.0.1", "127.0.0.2"], "meeting_port": port()}
     write_job(folder, **{**here, **changes})
     start(folder)
     outcome = wait_for_end(folder)

@@ -8,7 +8,7 @@ import time
 import types
 
 import pytest
-from supervised_run import hurry, start, wait_for_end, write_job
+from supervised_run import hurry, let_run, start, wait_for_end, write_job
 
 from agent import resume, run_context
 from agent.checkpoints import verify_tensors
@@ -251,10 +251,8 @@ def own_program(folder, how='"exit_code": 1'):
         (folder / "logdir" / f"model-{step}.pt").write_bytes(b"weights")
     resumed = ["sh", "-c", TRIES.format(folder=folder), "{checkpoint}"]
     options = {"checkpoints": "files", "checkpoint_options": {"pattern": r"model-(?P<step>\d+)\.pt"}}
-    ended = ["echo", f'{{"rank": 0, {how}, "t": 1.0}}']
-    write_job(
-        folder, last=9, train=["false"], resume=resumed, reader="json_lines", gather=["true"], ended=ended, **options
-    )
+    (folder / "ended-10.0.0.1").write_text(f'{{"rank": 0, {how}, "t": 1.0}}\n')
+    write_job(folder, last=9, train=["false"], resume=resumed, reader="json_lines", **options)
 
 
 def reason(folder):
@@ -284,9 +282,7 @@ def test_a_checkpoint_from_which_a_program_goes_on_in_vain_is_put_aside_and_the_
 
 def test_what_only_another_machine_has_written_is_gone_on_from_and_brought_to_all(folder):
     own_program(folder)
-    spec = json.loads((folder / "job.json").read_text())
-    gather = ["sh", "-c", f'echo "$@" > {folder}/gathered; echo w > {folder}/logdir/model-4.pt', "gather"]
-    (folder / "job.json").write_text(json.dumps({**spec, "gather": gather}))
+    let_run(folder, "gather", ["sh", "-c", f"echo w > {folder}/logdir/model-4.pt"])
     assert attempts(folder, 1) == ["model-4.pt"]
     assert (folder / "placed").read_text() == "10.0.0.1 logdir/model-4.pt\n"
 
@@ -318,7 +314,6 @@ def test_after_a_fetch_that_was_killed_the_copy_is_fetched_again(folder, run):
 
 def test_without_the_parts_of_a_silent_machine_a_run_does_not_go_on(folder, run):
     own_program(folder)
-    spec = json.loads((folder / "job.json").read_text())
-    (folder / "job.json").write_text(json.dumps({**spec, "gather": ["sh", "-c", "echo no route to host; exit 1"]}))
+    let_run(folder, "gather", ["sh", "-c", "echo no route to host; exit 1"])
     with pytest.raises(resume.NotBroughtBack, match="their parts of the checkpoints: no route to host"):
         resume.gather(run())

@@ -184,14 +184,13 @@ def test_a_job_without_a_record_is_deleted_and_nothing_is_claimed_of_its_process
     }
 
 
-def test_a_node_that_ends_its_processes_does_not_mark_the_one_folder_of_the_run_as_stopped():
+def test_a_queued_run_has_one_folder_and_nodes_whose_addresses_nobody_knows_yet():
     stack = parsed()
     owner = Owner("1f3a9c42", "", "/key", "/rank")
     hosts = tuple(Host(name, "", "", "", "") for name in ("gpu-0", "gpu-1"))
     job = job_of(stack)
     folder = RunFolder(replace(cluster_facts_of(stack, owner, hosts), job=job, run="00e11aabbccd"))
     values = folder.values()
-    assert values["end"][-3:] == ["-", "only", "00e11aabbccd"]
     assert values["shared"] == f"{folder.path}/logdir"
     assert values["ssh"][-2:] == ["batch.step", folder.path]
     assert values["addresses"] == ["{node-0}", "{node-1}"]
