@@ -18,9 +18,9 @@ from microcluster.commands.screen import PlainConsole
 from microcluster.commands.stack_outputs import cluster_of
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.kind import kind_of
-from microcluster.remote.download_run import Inventory, RemoteFile, download, inventory, results, runs_on
 from microcluster.remote.host import Host
 from microcluster.remote.steps import open_hosts
+from microcluster.remote.transfer import Inventory, RemoteFile, download, inventory, results, runs_on
 from microcluster.setup.environment import fetched_folder
 
 MANIFEST = "manifest.json"

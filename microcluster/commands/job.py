@@ -16,8 +16,8 @@ from microcluster.commands.program_secrets import secrets_for
 from microcluster.commands.stack_outputs import cluster_of, find_cluster, host_named, launcher_of
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.remote import job as remote_job
+from microcluster.remote.openssh import ssh_argv
 from microcluster.remote.parallel import on_all
-from microcluster.remote.ssh_client import ssh_argv
 from microcluster.remote.steps import bring_image, open_hosts, start_container
 from microcluster.setup.secret_env import REGISTRY_KEY, kept
 

@@ -13,7 +13,7 @@ from microcluster.commands.stack_outputs import cluster_of
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.run_spec import ENVIRONMENT, RunFolder
 from microcluster.remote.host import Host
-from microcluster.remote.ssh_client import ssh_argv
+from microcluster.remote.openssh import ssh_argv
 from microcluster.remote.steps import open_hosts
 
 PORT = 6006

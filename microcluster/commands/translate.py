@@ -10,11 +10,10 @@ from microcluster.commands.stack_outputs import cluster_of, launcher_of
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.contract import JobKind
 from microcluster.jobs.kind import kind_of
-from microcluster.remote import fetched_model
 from microcluster.remote import job as remote_job
-from microcluster.remote.download_run import inventory
 from microcluster.remote.host import Host
-from microcluster.remote.translation import Model, model_of
+from microcluster.remote.transfer import inventory
+from microcluster.remote.translation import Model, model_of, place_fetched
 from microcluster.remote.translation import translate as translate_lines
 
 MOST_LINES = 100_000
@@ -81,6 +80,6 @@ def _refuse_busy(launcher: Host, cluster: ClusterFacts) -> None:
 def _model(launcher: Host, cluster: ClusterFacts, fetched: str, kind: JobKind) -> Model:
     if fetched:
         note(f"copying the model in {fetched} to {launcher.facts.name} ...")
-        return model_of(fetched_model.place(launcher, Path(fetched), cluster.mount_point, kind.config_file), kind)
+        return model_of(place_fetched(launcher, Path(fetched), cluster.mount_point, kind.config_file), kind)
     found = inventory([launcher], cluster)
     return model_of(found.files if found else (), kind)

@@ -7,7 +7,7 @@ from microcluster.commands.command import FAILED, STACK, agrees, verb
 from microcluster.commands.stack_outputs import cluster_of, host_named
 from microcluster.remote.host import Host
 from microcluster.remote.host_key import fingerprint
-from microcluster.remote.trust import trust as record
+from microcluster.remote.host_key import trust as record
 
 
 @verb
@@ -26,6 +26,6 @@ def confirm(host: Host, *, yes: bool) -> int:
     if not yes and not agrees("Is the shown key this machine's own?"):
         note(f"Nothing was recorded. To skip this question: fab trust {host.facts.name} --yes")
         return FAILED
-    record(host, shown)
+    record(host.key_file, host.facts.guest_id, shown)
     say(f"recorded for guest {host.facts.guest_id}. Go on with the command that was refused.")
     return 0

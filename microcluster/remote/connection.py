@@ -33,7 +33,7 @@ def pinned_connection(address: str, user: str, port: int, key_file: str, pinned_
         forward_agent=False,
     )
     key = host_key.parse(pinned_key)
-    connection.client.get_host_keys().add(address if port == 22 else f"[{address}]:{port}", key.get_name(), key)
+    connection.client.get_host_keys().add(host_key.known_name(address, port), key.get_name(), key)
     connection.client.set_missing_host_key_policy(paramiko.RejectPolicy())
     return connection
 

@@ -7,8 +7,8 @@ from core.waiting import wait_until
 from microcluster.jobs import cluster_facts, image
 from microcluster.remote.errors import RemoteError
 from microcluster.remote.host import Host
-from microcluster.remote.image import image_id, inspected
 from microcluster.remote.ssh_mesh import FOLDER
+from microcluster.remote.training_image import image_id, inspected
 
 COMMAND = ("sh", f"{FOLDER}/start.sh")  # By `sh`: Ubuntu mounts /run with noexec.
 OURS = ("docker", "ps", "-a", "--filter", f"volume={FOLDER}", "--format", "{{.Names}}")

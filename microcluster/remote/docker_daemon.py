@@ -1,4 +1,4 @@
-"""The Docker daemon of a machine: status, configuration, restart."""
+"""The Docker daemon of a machine: status, configuration, restart, and its storage on the data disk."""
 
 import json
 from typing import Any
@@ -10,6 +10,7 @@ from microcluster.remote.system import has_systemd
 
 DAEMON_FILE = "/etc/docker/daemon.json"
 RESTART_TIMEOUT_S = 120.0
+DROP_IN = "/etc/systemd/system/docker.service.d/microcluster.conf"
 
 
 def docker_answers(host: Host) -> bool:
@@ -43,3 +44,30 @@ def restart_docker(host: Host) -> None:
     argv = ("systemctl", "restart", "docker") if has_systemd(host) else ("service", "docker", "restart")
     host.run(argv, timeout_s=RESTART_TIMEOUT_S)
     wait_until(f"Docker on {host}", lambda: docker_answers(host), timeout_s=RESTART_TIMEOUT_S, usual_s=5)
+
+
+def ensure_docker_storage(host: Host, mount_point: str) -> bool:
+    """Move Docker's storage below ``mount_point``; return whether anything changed."""
+    changed = _ensure_after_mount(host, mount_point) if has_systemd(host) else False
+    wanted = f"{mount_point}/docker"
+    settings = daemon_settings(host)
+    if settings.get("data-root") != wanted:
+        write_daemon_settings(host, {**settings, "data-root": wanted})
+        changed = True
+    if not docker_answers(host) or docker_root(host) != wanted:
+        restart_docker(host)
+        changed = True
+    if docker_root(host) != wanted:
+        raise RemoteError(
+            f"moving Docker's storage of {host} to {wanted}: it still uses {docker_root(host)}. See {DAEMON_FILE} there."
+        )
+    return changed
+
+
+def _ensure_after_mount(host: Host, mount_point: str) -> bool:
+    """Let Docker wait for the disk, so that it never uses the small system disk."""
+    host.run(("mkdir", "-p", DROP_IN.rpartition("/")[0]))
+    changed = host.put(DROP_IN, f"[Unit]\nRequiresMountsFor={mount_point}\n")
+    if changed:
+        host.run(("systemctl", "daemon-reload"))
+    return changed

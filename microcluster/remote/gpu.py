@@ -1,19 +1,134 @@
-"""The NVIDIA driver and Docker with its ``nvidia`` runtime: installed on Ubuntu 18.04 if they are missing."""
+"""What a machine needs for containers on its GPUs: all that is missing named together, and installed on Ubuntu 18.04."""
 
-from core.waiting import wait_until
+import json
+import re
+from dataclasses import dataclass
+
+from core.waiting import NotReadyError, wait_until
 from microcluster.jobs.rendering import render
 from microcluster.remote.docker_daemon import daemon_settings, restart_docker, write_daemon_settings
 from microcluster.remote.errors import LoginRefusedError, RemoteError, UnreachableError
 from microcluster.remote.host import Host
-from microcluster.remote.requirements import RUNTIME, provided
 from microcluster.remote.ssh_ready import wait_for_ssh
-from microcluster.remote.system import apt_get
+from microcluster.remote.system import COMMANDS, apt_get
 
+RUNTIME = "nvidia"
+INSTALLABLE = ("ubuntu", "18.04")
+"""The system on which we can install Docker and the driver."""
+OLDEST_PYTHON = "3.5"
+OLDEST_DOCKER = "17.09"
+"""The first with `docker login --password-stdin` and a build on the host's network."""
+DOCKER_TIMEOUT_S = 60.0
+# It must run on Ubuntu 16.04. systemd is not asked for, as every step has a way without. A missing program is an empty value.
+FACTS = """. /etc/os-release 2>/dev/null; echo "system=$ID $VERSION_ID"
+echo "python=$(python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)"
+echo "apt=$(command -v apt-get)"
+echo "absent=$(for each; do command -v "$each" >/dev/null || printf '%s ' "$each"; done)"
+echo "docker=$(docker --version 2>/dev/null)"
+echo "runtimes=$(docker info --format '{{json .Runtimes}}' 2>/dev/null)"
+echo "driver=$(nvidia-smi >/dev/null 2>&1 && echo works)"
+"""
 INSTALL_TIMEOUT_S = 1800.0
 REBOOT_TIMEOUT_S = 300.0
 FOR_SOURCES = ("apt-transport-https", "ca-certificates", "curl", "gnupg")
 DOCKER = ("docker-ce", "docker-ce-cli", "containerd.io", "nvidia-docker2")
 INSTALL = ("install", "--no-install-recommends")
+
+
+@dataclass(frozen=True)
+class Provided:
+    """What a machine has; an empty text for a missing part."""
+
+    system: str
+    python: str
+    apt: str
+    absent: str
+    docker: str
+    runtimes: str
+    driver: str
+
+    @property
+    def has_runtime(self) -> bool:
+        return RUNTIME in (json.loads(self.runtimes or "null") or {})
+
+    @property
+    def has_driver(self) -> bool:
+        return bool(self.driver)
+
+
+def ensure_requirements(host: Host) -> bool:
+    """Raise with everything that is missing and that we cannot install; changes nothing."""
+    lacking = lacks(_provided_with_docker(host))
+    if lacking:
+        raise RemoteError(
+            f"checking the requirements on {host}: {'; '.join(lacking)}. Choose cluster.os UBUNTU_18_64, where we can "
+            "install it, or a cluster.image that has it."
+        )
+    return False
+
+
+def lacks(provided: Provided) -> list[str]:
+    """Return what is missing or too old and cannot be installed."""
+    found = []
+    if provided.python and _version(provided.python) < _version(OLDEST_PYTHON):
+        found.append(f"Python {provided.python} instead of {OLDEST_PYTHON} or newer")
+    absent = provided.absent.split()
+    if absent and not provided.apt:
+        packages = sorted({COMMANDS[each] for each in absent})
+        found.append(f"no {', '.join(absent)} (of {', '.join(packages)}), and no apt-get to install them")
+    if provided.docker and _version(provided.docker) < _version(OLDEST_DOCKER):
+        found.append(f"{provided.docker.partition(',')[0]} instead of {OLDEST_DOCKER} or newer")
+    if _is_installable(provided):
+        return found
+    missing = []
+    if not provided.docker:
+        missing.append("no Docker")
+    elif not provided.has_runtime:
+        missing.append(f"no {RUNTIME} runtime in Docker")
+    if not provided.has_driver:
+        missing.append("no NVIDIA driver that works")
+    if missing:
+        found.append(
+            f"{' and '.join(missing)}, which we can install on Ubuntu {INSTALLABLE[1]} only, not on {provided.system}"
+        )
+    return found
+
+
+def provided(host: Host) -> Provided:
+    """Return what a machine has."""
+    lines = host.run(("sh", "-c", FACTS, "provided", *COMMANDS)).stdout.splitlines()
+    return Provided(**{name: value.strip() for name, _, value in (line.partition("=") for line in lines)})
+
+
+def _provided_with_docker(host: Host) -> Provided:
+    """Wait for an installed Docker, which may still start after a boot.
+
+    Where we can install, a Docker that never answers was installed incompletely; installing completes it.
+    """
+
+    def answered() -> Provided | None:
+        found = provided(host)
+        return found if found.runtimes not in ("", "null") or not found.docker else None
+
+    try:
+        return wait_until(f"Docker on {host}", answered, timeout_s=DOCKER_TIMEOUT_S, usual_s=5)
+    except NotReadyError as late:
+        found = provided(host)
+        if _is_installable(found):
+            return found
+        raise RemoteError(
+            f"{late} Docker is installed there but does not run; see its log: fab ssh {host.facts.name} -- journalctl -u docker, "
+            "then run the same command again."
+        ) from late
+
+
+def _is_installable(found: Provided) -> bool:
+    return tuple(found.system.split()) == INSTALLABLE
+
+
+def _version(text: str) -> tuple[int, ...]:
+    found = re.search(r"(\d+)\.(\d+)", text)
+    return tuple(map(int, found.groups())) if found else (0, 0)
 
 
 def ensure_gpu(host: Host, slots: int, driver: str) -> bool:

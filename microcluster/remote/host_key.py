@@ -1,9 +1,17 @@
-"""Public host keys in OpenSSH's text formats."""
+"""Public host keys: OpenSSH's text formats, and those that the user trusts, stored beside the stack's keys by guest id."""
 
 import base64
 import hashlib
+import json
+import os
+from pathlib import Path
 
 import paramiko
+
+from microcluster.remote.errors import RemoteError
+
+SSH_PORT = 22
+RECORD = "trusted_hosts.json"
 
 
 def parse(line: str) -> paramiko.PKey:
@@ -17,8 +25,43 @@ def line(key: paramiko.PKey) -> str:
     return f"{key.get_name()} {key.get_base64()}"
 
 
+def known_name(address: str, port: int) -> str:
+    """Return an address as files of known hosts name it: the usual port stands without brackets."""
+    return address if port == SSH_PORT else f"[{address}]:{port}"
+
+
 def fingerprint(line: str) -> str:
     """Return type and SHA-256 of a key, as OpenSSH prints them."""
     kind, encoded = line.split()[:2]
     digest = hashlib.sha256(base64.b64decode(encoded)).digest()
     return f"{kind} SHA256:{base64.b64encode(digest).decode().rstrip('=')}"
+
+
+def trusted_key(key_file: str, guest_id: str) -> str | None:
+    """Return the recorded host key of a guest, "ssh-ed25519 AAAA...", or None."""
+    return _read(_record_beside(key_file)).get(guest_id)
+
+
+def trust(key_file: str, guest_id: str, key: str) -> None:
+    """Record ``key`` for a guest; from now on it is pinned instead of the ordered one."""
+    path = _record_beside(key_file)
+    known = {**_read(path), guest_id: key}
+    new = path.with_name(f"{path.name}.{os.getpid()}")
+    new.touch(mode=0o600)
+    new.write_text(json.dumps(known, indent=2, sort_keys=True) + "\n")
+    new.replace(path)
+
+
+def _record_beside(key_file: str) -> Path:
+    return Path(key_file).parent / RECORD
+
+
+def _read(path: Path) -> dict[str, str]:
+    try:
+        return dict(json.loads(path.read_text()))
+    except FileNotFoundError:
+        return {}
+    except (ValueError, TypeError) as error:
+        raise RemoteError(
+            f"reading the trusted host keys in {path}: {error}. Remove it, then fab trust again."
+        ) from error

@@ -24,11 +24,11 @@ from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote import queue
 from microcluster.remote.errors import RemoteError, UnreachableError
 from microcluster.remote.host import Host
-from microcluster.remote.image import image_id
 from microcluster.remote.parallel import on_all
 from microcluster.remote.ssh_mesh import ensure_ranks_reach
 from microcluster.remote.ssh_ready import wait_for_ssh
-from microcluster.remote.upload_data import send_data
+from microcluster.remote.training_image import image_id
+from microcluster.remote.transfer import send_data
 
 AGENT = Path(agent.__file__).parent
 PLACE = AGENT / "place_files.py"

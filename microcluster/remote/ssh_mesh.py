@@ -7,9 +7,9 @@ from microcluster.jobs import cluster_facts
 from microcluster.jobs.rendering import render
 from microcluster.remote.errors import RemoteError
 from microcluster.remote.host import ROOT, Host
+from microcluster.remote.host_key import SSH_PORT, known_name
 
 FOLDER = "/run/microcluster"
-SSH_PORT = 22
 AUTHORIZE = """umask 077; mkdir -p ~/.ssh; touch ~/.ssh/authorized_keys
 grep -qxF -- "$1" ~/.ssh/authorized_keys || printf '%s\\n' "$1" >> ~/.ssh/authorized_keys"""
 """Takes the ranks' key for logins to the machine itself."""
@@ -53,9 +53,7 @@ def ensure_ranks_reach(host: Host, members: Sequence[Host], facts: cluster_facts
 def ensure_known_hosts(host: Host, members: Sequence[Host], port: int) -> bool:
     """Pin the host key that every member shows on a port; return whether anything changed."""
     host.run(("mkdir", "-p", "-m", "700", FOLDER))
-    lines = (f"[{member.facts.private_address}]:{port} {member.pinned_key}" for member in members)
-    if port == SSH_PORT:  # OpenSSH looks for its usual port without brackets.
-        lines = (f"{member.facts.private_address} {member.pinned_key}" for member in members)
+    lines = (f"{known_name(member.facts.private_address, port)} {member.pinned_key}" for member in members)
     return host.put(f"{FOLDER}/known_hosts", "\n".join(lines) + "\n", "0600")
 
 

@@ -7,25 +7,20 @@ from core.plain_text import note
 from microcluster.jobs import image
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.remote import queue
+from microcluster.remote.access import ensure_firewall, ensure_key_login
 from microcluster.remote.container import ensure_container
-from microcluster.remote.data_disk import DataDisk, ensure_data_disk
-from microcluster.remote.docker_storage import ensure_docker_storage
+from microcluster.remote.docker_daemon import ensure_docker_storage
 from microcluster.remote.errors import RemoteError
-from microcluster.remote.gpu import count_gpus, ensure_gpu
+from microcluster.remote.gpu import count_gpus, ensure_gpu, ensure_requirements
 from microcluster.remote.host import SUDO, Host
-from microcluster.remote.host_firewall import ensure_firewall
-from microcluster.remote.image import image_id
-from microcluster.remote.image_build import ensure_built
-from microcluster.remote.image_distribution import distribute
-from microcluster.remote.key_login import ensure_key_login
-from microcluster.remote.login import login_host
+from microcluster.remote.host_key import trusted_key
+from microcluster.remote.openssh import login_host
 from microcluster.remote.parallel import on_all
-from microcluster.remote.requirements import ensure_requirements
-from microcluster.remote.shared_drive import Mount, ensure_mounted, prove_same
 from microcluster.remote.ssh_mesh import ensure_rank_files
 from microcluster.remote.ssh_ready import wait_for_ssh
+from microcluster.remote.storage import DataDisk, Mount, ensure_data_disk, ensure_mounted, prove_same
 from microcluster.remote.system import ensure_system
-from microcluster.remote.trust import trusted_key
+from microcluster.remote.training_image import distribute, ensure_built, image_id
 
 
 def open_hosts(cluster: ClusterFacts) -> list[Host]:

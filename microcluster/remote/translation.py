@@ -1,22 +1,26 @@
-"""Translating sentences with a run's model, in the training container of the launcher: pieces, the program, sentences."""
+"""Translating sentences with a model of a run, or of a fetched one, in the training container of the launcher: pieces, the program, sentences."""
 
 import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import agent
 from core.plain_text import count
 from microcluster.jobs import image
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.contract import JobKind, Translator
-from microcluster.remote.download_run import RemoteFile
 from microcluster.remote.errors import CommandError, RemoteError
 from microcluster.remote.host import Host
+from microcluster.remote.transfer import RemoteFile
 
 PIECES = Path(agent.__file__).with_name("pieces.py")
 TIMEOUT_S = 4 * 3600.0
 MODELS = ("best model", "newest checkpoint")
+MANIFEST = "manifest.json"
+NEEDED = (*MODELS, "vocabulary")
 
 
 @dataclass(frozen=True)
@@ -119,3 +123,33 @@ def _in_container(  # noqa: PLR0913 - one call of docker exec
     assert cluster.container
     marked = ("docker", "exec", "-i", "-e", "LC_ALL=C.UTF-8", "-e", "MICROCLUSTER_TOOL=translate", "-w", folder)
     return launcher.run((*marked, cluster.container.name, *argv), stdin=stdin, timeout_s=timeout_s).stdout
+
+
+def place_fetched(launcher: Host, folder: Path, mount_point: str, config_file: str) -> tuple[RemoteFile, ...]:
+    """Upload the files of a fetched run that translating needs, and return them.
+
+    Raises:
+        RemoteError: the folder is no fetched run.
+    """
+    manifest = _manifest(folder)
+    there = f"{mount_point}/translate/models/{manifest['run']}"
+    chosen = [file for file in manifest["files"] if file["what"] in NEEDED or file["path"] == config_file]
+    files = tuple(
+        RemoteFile(f"{there}/{file['path']}", *(file[key] for key in ("path", "size", "sha256", "what")))
+        for file in chosen
+    )
+    for file in files:
+        found = launcher.run(("sha256sum", file.source), accept=(0, 1)).stdout
+        if found.split(" ")[0] != file.sha256:
+            launcher.send(folder / file.path, file.source)
+    return files
+
+
+def _manifest(folder: Path) -> dict[str, Any]:
+    try:
+        return json.loads((folder / MANIFEST).read_text())
+    except (OSError, ValueError) as error:
+        raise RemoteError(
+            f"reading the fetched run in {folder}: it has no readable {MANIFEST}. Name a folder that `fab fetch` made, for "
+            "example artifacts/local/<run>."
+        ) from error

@@ -7,7 +7,7 @@ from pathlib import Path
 from core.home import Home
 from core.waiting import NotReadyError
 from microcluster.remote.errors import RemoteError
-from microcluster.remote.login import login_host
+from microcluster.remote.openssh import login_host
 from providers.pbs.backend import Queue
 from providers.rental.errors import ProviderError
 from providers.rental.opened_account import OpenedAccount

@@ -29,7 +29,7 @@ def cloud_config(key: HostKey, owner: str, hostname: str) -> str:
     """Write the user data: the mark first, then the host key.
 
     ``disable_root`` off, because the order's ssh keys are meant for root. No image has to obey ``ssh_pwauth``:
-    microcluster/remote/key_login.py turns passwords off and proves it.
+    microcluster/remote/access.py turns passwords off and proves it.
     """
     settings = {
         "ssh_deletekeys": True,

@@ -20,8 +20,8 @@ from microcluster.jobs.openseq2seq.model import OpenSeq2SeqJob
 from microcluster.jobs.run_id import run_id
 from microcluster.remote import steps
 from microcluster.remote.host import Host
-from microcluster.remote.image_build import ensure_built
 from microcluster.remote.parallel import on_all
+from microcluster.remote.training_image import ensure_built
 
 ACCOUNT, STATE = "acct-test-remote", Path(tempfile.gettempdir()) / "microcluster-test-remote"
 SUBNET, PUBLIC = "10.113.20.0/26", "198.51.100.192/26"

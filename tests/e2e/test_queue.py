@@ -26,7 +26,7 @@ from microcluster.analysis.run_state import Outcome
 from microcluster.config import Owner
 from microcluster.jobs.cluster_facts import ClusterFacts, Host
 from microcluster.remote import job as remote_job
-from microcluster.remote.login import login_host
+from microcluster.remote.openssh import login_host
 from microcluster.setup import keys
 from providers.pbs.opened_account import open_account
 from providers.rental import owner_mark

@@ -8,12 +8,11 @@ from remote_cluster import NAME, PLAIN, PORT, REGISTRY, STATE, facts, machine, p
 from core.waiting import wait_until
 from emulator.machines.registry import key_of
 from microcluster.remote import job, steps
-from microcluster.remote.data_disk import DiskRefusedError
 from microcluster.remote.errors import HostKeyError, RemoteError
 from microcluster.remote.host import Host
-from microcluster.remote.image_build import ensure_built
-from microcluster.remote.image_distribution import distribute
 from microcluster.remote.parallel import on_all
+from microcluster.remote.storage import DiskRefusedError
+from microcluster.remote.training_image import distribute, ensure_built
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(420)]
 

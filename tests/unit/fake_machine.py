@@ -9,7 +9,7 @@ from agent.chain_copy import MARK
 from microcluster.jobs import cluster_facts
 from microcluster.remote.errors import CommandError, Completed
 from microcluster.remote.host import Host
-from microcluster.remote.image_distribution import RECEIVE
+from microcluster.remote.training_image import RECEIVE
 
 FACTS = cluster_facts.Host("gpu-0", "101", "198.51.100.7", "10.112.7.2", "ssh-ed25519 AAAA")
 GIB = 1024**3

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from microcluster.commands import fetch
-from microcluster.remote.download_run import Inventory, RemoteFile
+from microcluster.remote.transfer import Inventory, RemoteFile
 from microcluster.setup import environment
 
 FILES = {

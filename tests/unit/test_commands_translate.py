@@ -17,10 +17,9 @@ from microcluster.jobs.kind import kind_of
 from microcluster.jobs.openseq2seq import model as openseq2seq
 from microcluster.jobs.openseq2seq import translation
 from microcluster.jobs.openseq2seq.model import OpenSeq2SeqJob as Job
-from microcluster.remote import fetched_model
-from microcluster.remote.download_run import RemoteFile
 from microcluster.remote.errors import RemoteError
-from microcluster.remote.translation import PIECES, model_of
+from microcluster.remote.transfer import RemoteFile
+from microcluster.remote.translation import PIECES, model_of, place_fetched
 
 ROOT = Path(__file__).parents[2]
 KIND = kind_of("openseq2seq")
@@ -85,7 +84,7 @@ def test_a_text_that_cannot_be_translated_is_refused(tmp_path: Path, content: by
 
 def test_a_folder_that_was_not_fetched_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RemoteError, match="no readable manifest.json"):
-        fetched_model.place(FakeMachine(), tmp_path, "/data", "config.py")
+        place_fetched(FakeMachine(), tmp_path, "/data", "config.py")
 
 
 def test_a_fetched_model_goes_up_without_the_logs(tmp_path: Path) -> None:
@@ -103,7 +102,7 @@ def test_a_fetched_model_goes_up_without_the_logs(tmp_path: Path) -> None:
         for path, what in (*RECORDS, BEST, ("job.log", "record"))
     ]
     (tmp_path / "manifest.json").write_text(json.dumps({"run": "0123", "files": files}))
-    placed = fetched_model.place(Machine(), tmp_path, "/data", "config.py")
+    placed = place_fetched(Machine(), tmp_path, "/data", "config.py")
     assert {file.path for file in placed} == {path for path, _ in (*RECORDS, BEST)}
     assert ("config.py", "/data/translate/models/0123/config.py") in sent
     assert not any(path.endswith(("vocab", "job.log")) for _, path in sent)

@@ -3,7 +3,7 @@
 import pytest
 from fake_machine import GIB, Disk, FakeMachine
 
-from microcluster.remote.data_disk import RECORD, DataDisk, DiskRefusedError, ensure_data_disk
+from microcluster.remote.storage import RECORD, DataDisk, DiskRefusedError, ensure_data_disk
 
 WANTED = DataDisk(2000, "/data", "1f3a9c42")
 

@@ -8,7 +8,7 @@ from fake_machine import FakeMachine
 from microcluster.jobs import image
 from microcluster.jobs.cluster_facts import Container
 from microcluster.remote.container import ensure_container
-from microcluster.remote.docker_storage import ensure_docker_storage
+from microcluster.remote.docker_daemon import ensure_docker_storage
 from microcluster.remote.errors import RemoteError
 
 IMAGE = "ngc.test:5000/training:standin"

@@ -18,9 +18,9 @@ from test_jobs_run_spec import CLUSTER
 from test_remote_job import Losing
 
 from agent.inventory import is_kept
-from microcluster.remote.download_run import Inventory, RemoteFile, download, inventory, results, runs_on
 from microcluster.remote.errors import RemoteError, UnreachableError
 from microcluster.remote.job import AGENT, place
+from microcluster.remote.transfer import Inventory, RemoteFile, download, inventory, results, runs_on
 from tools.tiny_checkpoint import DATA, INDEX
 
 CONTENT = b"0123456789" * 100

@@ -9,11 +9,10 @@ import pytest
 from fake_machine import FakeMachine
 
 from core.waiting import NotReadyError, wait_until
-from microcluster.remote import requirements, system
+from microcluster.remote import gpu, system
 from microcluster.remote.docker_daemon import DAEMON_FILE
 from microcluster.remote.errors import CommandError, Completed, RemoteError
-from microcluster.remote.gpu import ensure_gpu
-from microcluster.remote.requirements import ensure_requirements
+from microcluster.remote.gpu import ensure_gpu, ensure_requirements
 from microcluster.remote.system import APT_IS_FREE, ensure_system
 
 UBUNTU, XENIAL, DEBIAN = "ubuntu 18.04", "ubuntu 16.04", "debian 12"
@@ -182,7 +181,7 @@ def test_a_machine_without_apt_is_refused_with_every_command_that_it_lacks_and_i
 def test_the_question_what_a_machine_brings_names_the_commands_that_it_lacks(tmp_path):
     for name in {*system.COMMANDS, "python3"} - {"wipefs", "cmp"}:
         (tmp_path / name).symlink_to("/bin/true")
-    argv = ("/bin/sh", "-c", requirements.FACTS, "provided", *system.COMMANDS)
+    argv = ("/bin/sh", "-c", gpu.FACTS, "provided", *system.COMMANDS)
     asked = subprocess.run(argv, env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=False)
     lines = dict(line.split("=", 1) for line in asked.stdout.splitlines())
     assert (sorted(lines["absent"].split()), lines["apt"]) == (["cmp", "wipefs"], "")
@@ -217,7 +216,7 @@ def _without_daemon(brought):
 
 
 def test_an_interrupted_installation_of_docker_is_continued(monkeypatch):
-    monkeypatch.setattr(requirements, "DOCKER_TIMEOUT_S", 0)
+    monkeypatch.setattr(gpu, "DOCKER_TIMEOUT_S", 0)
     machine = halfway(Bare())
     assert not ensure_requirements(machine)
     assert ensure_gpu(machine, 2, "418")
@@ -225,7 +224,7 @@ def test_an_interrupted_installation_of_docker_is_continued(monkeypatch):
 
 
 def test_where_we_cannot_install_it_a_docker_that_never_answers_is_refused_with_where_to_look(monkeypatch):
-    monkeypatch.setattr(requirements, "DOCKER_TIMEOUT_S", 0)
+    monkeypatch.setattr(gpu, "DOCKER_TIMEOUT_S", 0)
     with pytest.raises(RemoteError, match="fab ssh gpu-0 -- journalctl -u docker"):
         ensure_requirements(halfway(Bare(system=DEBIAN)))
 

@@ -20,7 +20,7 @@ from microcluster.remote import connection, sftp
 from microcluster.remote import parallel as on_all_hosts
 from microcluster.remote.errors import CommandError, HostKeyError, LoginRefusedError, RemoteError, UnreachableError
 from microcluster.remote.host import Host
-from microcluster.remote.ssh_client import ssh_argv
+from microcluster.remote.openssh import ssh_argv
 
 WORD = st.text(st.characters(blacklist_characters="\0", blacklist_categories=["Cs"]), max_size=30)
 

@@ -5,8 +5,8 @@ import dataclasses
 import pytest
 from fake_machine import FakeMachine
 
+from microcluster.remote.access import SCRIPT, ensure_firewall
 from microcluster.remote.errors import RemoteError
-from microcluster.remote.host_firewall import SCRIPT, ensure_firewall
 
 SUBNET = "10.64.21.0/24"
 

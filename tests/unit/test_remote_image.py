@@ -12,9 +12,15 @@ from microcluster.jobs.cluster_facts import ClusterFacts, Container
 from microcluster.jobs.rendering import render
 from microcluster.remote import steps
 from microcluster.remote.errors import Completed, RemoteError
-from microcluster.remote.image import _login_hint, pull_base
-from microcluster.remote.image_build import ensure_built
-from microcluster.remote.image_distribution import KEYS, RECEIVE, distribute, one_use_key
+from microcluster.remote.training_image import (
+    KEYS,
+    RECEIVE,
+    _login_hint,
+    distribute,
+    ensure_built,
+    one_use_key,
+    pull_base,
+)
 
 BASE = "ngc.test:5000/microcluster/training:standin"
 

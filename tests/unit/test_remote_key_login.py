@@ -3,8 +3,8 @@
 import pytest
 from fake_machine import FakeMachine
 
+from microcluster.remote.access import BLOCK, CONFIG, ensure_key_login, with_block, wrong_settings
 from microcluster.remote.errors import RemoteError, UnreachableError
-from microcluster.remote.key_login import BLOCK, CONFIG, ensure_key_login, with_block, wrong_settings
 
 PROVED = """authorizedkeyscommanduser none
 passwordauthentication no
@@ -62,7 +62,7 @@ def test_a_setting_that_does_not_hold_is_named_with_its_user():
 
 
 def test_a_running_sshd_that_still_offers_passwords_is_no_proof(monkeypatch):
-    monkeypatch.setattr("microcluster.remote.key_login.RELOAD_TIMEOUT_S", 0)
+    monkeypatch.setattr("microcluster.remote.access.RELOAD_TIMEOUT_S", 0)
     with pytest.raises(RemoteError, match="running sshd has not read it"):
         ensure_key_login(Delivered(reloads=False))
 

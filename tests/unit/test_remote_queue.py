@@ -18,7 +18,7 @@ from microcluster.config import Owner
 from microcluster.jobs.cluster_facts import ClusterFacts, Host
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.jobs.values import Queue, World
-from microcluster.remote import login, queue
+from microcluster.remote import openssh, queue
 from microcluster.remote.errors import Completed, RemoteError
 from providers.pbs.backend import Queue as Queue_
 from providers.pbs.backend import charge
@@ -57,8 +57,8 @@ def config_file(tmp_path: Path, text: str) -> str:
 
 def test_the_first_host_of_an_ssh_configuration_is_the_login_host(tmp_path):
     text = "Host *\n  Port 22\nHost site\n  HostName 192.0.2.9\n  User me\n  UserKnownHostsFile {known}\n  IdentityFile /k\n"
-    found = login.read_login(config_file(tmp_path, text))
-    assert found == login.Login("site", "192.0.2.9", 22, "me", "/k", f"ssh-ed25519 {KEY}")
+    found = openssh.read_login(config_file(tmp_path, text))
+    assert found == openssh.Login("site", "192.0.2.9", 22, "me", "/k", f"ssh-ed25519 {KEY}")
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_the_first_host_of_an_ssh_configuration_is_the_login_host(tmp_path):
 )
 def test_what_a_login_lacks_is_named_before_anybody_connects(tmp_path, text, wanted):
     with pytest.raises(RemoteError, match=wanted):
-        login.read_login(config_file(tmp_path, text))
+        openssh.read_login(config_file(tmp_path, text))
 
 
 @pytest.mark.parametrize(

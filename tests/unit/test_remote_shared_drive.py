@@ -6,10 +6,10 @@ import pytest
 from fake_machine import FakeMachine
 
 from microcluster.jobs.cluster_facts import Drive
-from microcluster.remote import shared_drive
+from microcluster.remote import storage
 from microcluster.remote.errors import RemoteError
 from microcluster.remote.host import SUDO
-from microcluster.remote.shared_drive import CREDENTIALS, FSTAB, RCLONE, Mount, ensure_mounted, prove_same
+from microcluster.remote.storage import CREDENTIALS, FSTAB, RCLONE, Mount, ensure_mounted, prove_same
 
 PASSWORD = "s3cret, of the drive"
 POINT = "/mnt/training-data"
@@ -70,15 +70,15 @@ def _at_once(monkeypatch):
 
 def test_the_kernel_mounts_where_it_can_and_its_table_brings_the_drive_back_after_a_boot():
     box = Box()
-    assert ensure_mounted(box.as_root(), MOUNT, PASSWORD) == (True, shared_drive.KERNEL)
+    assert ensure_mounted(box.as_root(), MOUNT, PASSWORD) == (True, storage.KERNEL)
     assert "//10.64.21.9/sdshare /mnt/training-data cifs credentials=" in box.files[FSTAB]
     assert "uid=1000,gid=1000" in box.files[FSTAB]
-    assert ensure_mounted(box.as_root(), MOUNT, PASSWORD) == (False, shared_drive.KERNEL)
+    assert ensure_mounted(box.as_root(), MOUNT, PASSWORD) == (False, storage.KERNEL)
 
 
 def test_without_cifs_in_the_kernel_rclone_mounts_and_that_is_said():
     box = Box(kernel=False)
-    assert ensure_mounted(box.as_root(), MOUNT, PASSWORD) == (True, shared_drive.USER_SPACE)
+    assert ensure_mounted(box.as_root(), MOUNT, PASSWORD) == (True, storage.USER_SPACE)
     assert "host = 10.64.21.9" in box.files[RCLONE]
     assert box.modes[RCLONE] == 0o600
 
@@ -128,6 +128,6 @@ def test_two_machines_on_one_drive_read_what_the_first_wrote_and_nothing_is_left
 
 @pytest.mark.parametrize("there", [{}, {f"{POINT}/microcluster/1f3a9c42/.same-drive": "a word of another time"}])
 def test_a_machine_on_another_drive_is_named(there, monkeypatch):
-    monkeypatch.setattr(shared_drive, "SEEN_TIMEOUT_S", 0.0)
+    monkeypatch.setattr(storage, "SEEN_TIMEOUT_S", 0.0)
     with pytest.raises(RemoteError, match="comparing the drive at /mnt/training-data: gpu-0 .*mounts another one"):
         prove_same([OnDrive(files={}), OnDrive(files=there)], POINT, "1f3a9c42")

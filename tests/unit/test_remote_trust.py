@@ -15,10 +15,9 @@ from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.remote import ssh_mesh
 from microcluster.remote.errors import HostKeyError, RemoteError, UnreachableError
 from microcluster.remote.host import Host
-from microcluster.remote.host_key import fingerprint
-from microcluster.remote.ssh_client import ssh_argv
+from microcluster.remote.host_key import RECORD, fingerprint, trusted_key
+from microcluster.remote.openssh import ssh_argv
 from microcluster.remote.steps import open_hosts
-from microcluster.remote.trust import RECORD, trusted_key
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from fake_machine import FakeMachine
 from microcluster.jobs.cluster_facts import ClusterFacts, Data, SentFile
 from microcluster.jobs.openseq2seq.model import OpenSeq2SeqJob as Job
 from microcluster.remote.errors import Completed, RemoteError, UnreachableError
-from microcluster.remote.upload_data import send_data
+from microcluster.remote.transfer import send_data
 
 CONTENT = bytes(range(256)) * 4000
 

@@ -17,9 +17,9 @@ from microcluster.jobs import image
 from microcluster.jobs.launch.mpirun import RSH_AGENT
 from microcluster.remote import job
 from microcluster.remote.host import Host
-from microcluster.remote.image_distribution import distribute
 from microcluster.remote.parallel import on_all
 from microcluster.remote.ssh_mesh import ensure_known_hosts, ensure_rank_files
+from microcluster.remote.training_image import distribute
 from tools.bench.cluster import Cluster, cluster, shell
 
 PORT_MBPS = 100

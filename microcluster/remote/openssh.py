@@ -1,5 +1,7 @@
-"""The login host of a site, as the person's own OpenSSH configuration names it: address, user, key and known host key."""
+"""OpenSSH on this computer: the login host that the person's own configuration names, and the argv of its client."""
 
+import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -72,7 +74,7 @@ def login_host(config_file: str, stack_key_file: str | None) -> Host:
 
 
 def _host_key(address: str, port: int, files: list[Path], doing: str) -> str:
-    name = address if port == paramiko.config.SSH_PORT else f"[{address}]:{port}"
+    name = host_key.known_name(address, port)
     for file in filter(Path.is_file, files):
         keys = paramiko.HostKeys(str(file)).lookup(name) or {}
         for kind in KEYS:
@@ -80,4 +82,44 @@ def _host_key(address: str, port: int, files: list[Path], doing: str) -> str:
                 return host_key.line(keys[kind])
     raise RemoteError(
         f"{doing}: no host key of {name} is known. Log in once by hand, compare its fingerprint with the site's page, and it is kept."
+    )
+
+
+def ssh_argv(
+    host: Host, hosts: Sequence[Host], command: Sequence[str] = (), more: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """Return the argv; writes the pinned keys of all ``hosts`` beside the stack's keys.
+
+    Args:
+        more: further options.
+    """
+    # Not ssh's own name for it: before a queue the key is the person's own, and beside it lie the hosts that they know.
+    known_hosts = Path(host.key_file).parent / "pinned_hosts"
+    lines = "".join(f"{host_key.known_name(one.address, one.port)} {one.pinned_key}\n" for one in hosts)
+    if not known_hosts.exists() or known_hosts.read_text() != lines:  # Another client may read it.
+        known_hosts.write_text(lines)
+    options = {
+        "IdentitiesOnly": "yes",
+        "IdentityAgent": "none",
+        "UserKnownHostsFile": str(known_hosts),
+        "GlobalKnownHostsFile": "/dev/null",
+        "StrictHostKeyChecking": "yes",
+        "ConnectTimeout": "10",
+        "ServerAliveInterval": "15",
+        "ServerAliveCountMax": "4",
+    }
+    settings = [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
+    port = ("-p", str(host.port)) if host.port != host_key.SSH_PORT else ()
+    line = (shlex.join(command),) if command else ()
+    return (
+        "ssh",
+        "-F",
+        "/dev/null",
+        "-i",
+        host.key_file,
+        *settings,
+        *more,
+        *port,
+        f"{host.user}@{host.address}",
+        *line,
     )
