@@ -6,7 +6,7 @@ from concurrent.futures import ProcessPoolExecutor
 import pytest
 
 from tools.chaos.campaign import Played, played, workers
-from tools.chaos.sweep import Sweep, counted
+from tools.chaos.cases import Sweeps, counted, sample
 
 SEED = 4
 
@@ -18,10 +18,10 @@ def pool() -> Iterator[ProcessPoolExecutor]:
 
 
 @pytest.fixture(scope="session")
-def everything(pool: ProcessPoolExecutor) -> Sweep:
+def sweeps(pool: ProcessPoolExecutor) -> Sweeps:
     return counted(SEED, pool)
 
 
 @pytest.fixture(scope="session")
-def runs(pool: ProcessPoolExecutor, everything: Sweep) -> list[Played]:
-    return list(played(pool, everything.sample().items()))
+def runs(pool: ProcessPoolExecutor, sweeps: Sweeps) -> list[Played]:
+    return list(played(pool, sample(sweeps, SEED).items()))

@@ -4,41 +4,37 @@ from itertools import product
 
 import pytest
 
-from tools.chaos import cli, faults, kill, loss, paperspace, queue, second
+from tools.chaos.cases import SIZES
 from tools.chaos.engine import Verb
-from tools.chaos.kill import Blow, Target
+from tools.chaos.stage import Blow, Target
 from tools.chaos.wire import Moment
 
 pytestmark = pytest.mark.timeout(840)  # The first test waits for all runs of the sample, which takes minutes.
 
 
-@pytest.mark.parametrize(
-    "sweep",
-    [kill, loss, faults, cli, second, paperspace, queue],
-    ids=["kill", "loss", "faults", "command line", "second account", "paperspace", "queue"],
-)
-def test_whatever_happens_account_bill_and_state_are_as_wanted_in_the_end(runs, sweep):
-    of_sweep = [run for run in runs if isinstance(run.case, sweep.Case)]
+@pytest.mark.parametrize("sweep", SIZES)
+def test_whatever_happens_account_bill_and_state_are_as_wanted_in_the_end(sweeps, runs, sweep):
+    of_sweep = [run for run in runs if run.number in sweeps[sweep]]
     assert of_sweep
     assert {f"case {run.number}: {run.case}": run.verdict.breaches for run in of_sweep if run.verdict.breaches} == {}
 
 
-def test_the_sample_strikes_every_call_and_in_every_way(everything, runs):
-    struck = [run.case for run in runs if isinstance(run.case, kill.Case)]
-    ways = {(case.target, case.blow, case.moment, case.then) for case in struck}
+def test_the_sample_strikes_every_call_and_in_every_way(sweeps, runs):
+    struck = [(run.case.attack, run.case.then) for run in runs if run.number in sweeps["kill"]]
+    ways = {(attack.target, attack.blow, attack.moment, then) for attack, then in struck}
     assert ways == set(product(Target, Blow, Moment, Verb))
-    calls = {(case.verb, case.number) for case in everything.kills.values()}
-    assert {(case.verb, case.number) for case in struck} == calls
+    calls = {(case.attack.verb, case.attack.number) for case in sweeps["kill"].values()}
+    assert {(attack.verb, attack.number) for attack, _ in struck} == calls
 
 
-def test_a_part_of_the_runs_is_over_tls_that_breaks(everything, runs):
-    played = [[run.case for run in runs if isinstance(run.case, sweep.Case)] for sweep in (kill, faults)]
-    for cases in (*played, everything.command_lines.values()):
+def test_a_part_of_the_runs_is_over_tls_that_breaks(sweeps, runs):
+    sampled = [[run.case for run in runs if run.number in sweeps[name]] for name in ("kill", "faults")]
+    for cases in (*sampled, sweeps["command line"].values()):
         secure = [case.settings for case in cases if case.settings.get("tls")]
         assert any(each["faults"]["broken_tls"] > 0 for each in secure)
 
 
-def test_most_strikes_come_in_time(runs):
-    struck = [run.was_struck for run in runs if isinstance(run.case, kill.Case)]
+def test_most_strikes_come_in_time(sweeps, runs):
+    struck = [run.was_struck for run in runs if run.number in sweeps["kill"]]
     # A busy computer asks less often than the count's, so that a command may end before its last numbers.
     assert struck.count(False) <= len(struck) // 4

@@ -17,7 +17,7 @@ import pytest
 
 from tests.integration import fork_servers
 from tests.integration.provider_cluster import Onlooker
-from tools.chaos.process import Process
+from tools.chaos.fork_server import Process
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 READY_TIMEOUT_S = 60

@@ -2,15 +2,15 @@
 
 from functools import cache
 
-from tools.chaos.zygote import PROVIDER, Zygote
+from tools.chaos.fork_server import PROVIDER, ForkServer
 
-_open: list[Zygote] = []
+_open: list[ForkServer] = []
 
 
 @cache
-def fork_server(module: str = PROVIDER) -> Zygote:
+def fork_server(module: str = PROVIDER) -> ForkServer:
     """Return the fork server of a program, started when it is first asked for."""
-    _open.append(Zygote(module))
+    _open.append(ForkServer(module))
     return _open[-1]
 
 

@@ -15,7 +15,8 @@ from providers.softlayer import billing, credentials
 from providers.softlayer.account import Account
 from providers.softlayer.api import Api, new_client
 from tests.integration.provider_driver import Driver, Resource
-from tools.chaos.program import DOMAIN, MARK, PUBLIC_KEY, RULES, SIZE, STACK, TAGS
+from tools.chaos.provider import STACK
+from tools.chaos.softlayer import DOMAIN, MARK, PUBLIC_KEY, RULES, SIZE, TAGS
 
 CLEAN_TIMEOUT_S = 30
 OTHERS = ("getNetworkStorage", "getNetworkVlans")

@@ -5,9 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tests.integration.fork_servers import fork_server
-from tools.chaos.process import Process
-from tools.chaos.provider import Failed, Provider
-from tools.chaos.state import Resource
+from tools.chaos.fork_server import Process
+from tools.chaos.provider import Failed, Provider, Resource
 
 __all__ = ["Driver", "Failed", "Resource"]
 EXECUTABLE = Path(__file__).parents[2] / "providers" / "pulumi-resource-softlayer"
@@ -34,4 +33,4 @@ class Driver(Provider):
                 return Process.start([*started_by, str(EXECUTABLE), engine_address], variables)
             return fork_server().fork([engine_address], variables, Path("/dev/stderr"))
 
-        super().__init__(start, config_file, time_scale, **settings)
+        super().__init__(start, time_scale, configFile=str(config_file), **settings)

@@ -14,10 +14,9 @@ from providers.grpc.properties import to_python, to_struct
 from providers.grpc.servicer import Provider
 from providers.rental import idempotent_order
 from providers.softlayer.__main__ import SOFTLAYER
-from tools.chaos.account import CLOCK_RATE, AccountServer
-from tools.chaos.program import STACK, cluster
-from tools.chaos.provider import named
-from tools.chaos.state import Resource
+from tools.chaos.accounts import CLOCK_RATE, AccountServer
+from tools.chaos.provider import STACK, Resource, named
+from tools.chaos.softlayer import cluster
 
 FOLDER = f"{Path(providers.__file__).parent}/"
 UNTIL_ORDERED, UNTIL_READY = 16, 26

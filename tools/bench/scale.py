@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tools.bench.memory import Peak, sampled, with_words
-from tools.chaos.account import AccountServer
+from tools.chaos.accounts import AccountServer
 from tools.chaos.command_line import DESTROY, PROVIDER, UP, CommandLine, Copy
 
 SIZES = (1, 2, 4, 8, 16, 32, 64)

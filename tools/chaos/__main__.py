@@ -1,16 +1,19 @@
 """Play the campaigns of one seed: `make chaos`, `make chaos SEED=7`, `make chaos SEED=7 CASE=12`."""
 
 import argparse
+import json
 import sys
+import time
 from concurrent.futures import ProcessPoolExecutor
 from random import SystemRandom
 
 from tools.chaos.campaign import WORKERS, Case, played, workers
-from tools.chaos.report import Report
-from tools.chaos.sweep import counted, laid_out
+from tools.chaos.cases import counted, laid_out, sample, whole
+from tools.chaos.checker import Verdict
 
 SEEDS = 1_000_000
-INTERRUPTED = 130
+FAILED, INTERRUPTED = 1, 130
+TELL_EVERY_S = 30.0
 
 
 def main(argv: list[str]) -> int:
@@ -20,21 +23,41 @@ def main(argv: list[str]) -> int:
     print(f"seed {seed}", flush=True)
     with workers(arguments.workers) as pool:
         cases = _chosen(seed, arguments, pool)
-        report = Report(seed, len(cases))
-        try:
-            for run in played(pool, cases.items()):
-                report.take(run)
-        except KeyboardInterrupt:
-            report.close("it was stopped")
-            return INTERRUPTED
-    return report.close()
+        return play(pool, seed, cases)
+
+
+def play(pool: ProcessPoolExecutor, seed: int, cases: dict[int, Case]) -> int:
+    """Play, print every breach as it comes, end with one line of JSON, and return the exit code."""
+    began = told = time.monotonic()
+    runs, counts, broken, why = 0, dict.fromkeys(vars(Verdict()), 0), [], "the hour was over"
+    try:
+        for run in played(pool, cases.items()):
+            runs += 1
+            for kind, breaches in vars(run.verdict).items():
+                counts[kind] += len(breaches)
+            if run.verdict.breaches:
+                broken.append(run.number)
+                print(f"case {run.number}: {run.case}\n  " + "\n  ".join(run.verdict.breaches), flush=True)
+            if time.monotonic() - told > TELL_EVERY_S:
+                told = time.monotonic()
+                print(f"{runs} of {len(cases)} runs in {told - began:.0f} s", flush=True)
+    except KeyboardInterrupt:
+        why = "it was stopped"
+    left = f"; {why} before the other {len(cases) - runs}" if runs < len(cases) else ""
+    print(f"{runs} runs in {time.monotonic() - began:.0f} s{left}")
+    if broken:
+        print(f"Replay one: make chaos SEED={seed} CASE={broken[0]}")
+    print(json.dumps({"seed": seed, "runs": runs, **counts}))
+    if why == "it was stopped":
+        return INTERRUPTED
+    return FAILED if any(counts.values()) or not runs else 0
 
 
 def _chosen(seed: int, arguments: argparse.Namespace, pool: ProcessPoolExecutor) -> dict[int, Case]:
     if arguments.case is None:
-        every = counted(seed, pool)
-        return every.sample() if arguments.sample else every.whole()
-    found = laid_out(seed).whole()
+        sweeps = counted(seed, pool)
+        return sample(sweeps, seed) if arguments.sample else whole(sweeps, seed)
+    found = whole(laid_out(seed), seed)
     if arguments.case not in found:
         raise SystemExit(f"There is no case {arguments.case}. Take a number that a campaign has printed.")
     return {arguments.case: found[arguments.case]}

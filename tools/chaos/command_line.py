@@ -1,4 +1,4 @@
-"""The product's own command line in a copy of the project, against an account of this process."""
+"""The product's own command line in a copy of the project: real `kill -9`, recovered by `fab recover` and `make down`."""
 
 import contextlib
 import os
@@ -10,11 +10,17 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from core.home import owner_mark
-from tools.chaos.account import CLOCK_RATE, AccountServer, Rented
+from tools.chaos.accounts import CLOCK_RATE, AccountServer, Rented
+from tools.chaos.disturbances import Damage
+from tools.chaos.engine import Outcome, Verb
+from tools.chaos.stage import Attack, Stage, Target
+from tools.chaos.wire import Strike, Wire
 from tools.product import install
 
 STACK = "local"
@@ -25,6 +31,10 @@ COMMAND_LIMIT_S = 600.0
 QUESTION = re.compile(r"\[y/N\]|\(y/n\)|Please (choose|confirm|enter)|Do you want to|\? \[Use arrows", re.IGNORECASE)
 UP = "pulumi up --yes --skip-preview --non-interactive -s local"
 DESTROY = "pulumi destroy --yes --skip-preview --non-interactive -s local"
+RECOVER = f"fab recover --stack {STACK} --yes"
+RECEIPT = f"fab receipt --stack {STACK}"
+DOWN = f"python -m microcluster down --stack {STACK}"
+SHORT_S = 0.2
 
 
 @dataclass(frozen=True)
@@ -33,11 +43,6 @@ class Said:
 
     exit_code: int
     output: str
-
-    @property
-    def asks(self) -> bool:
-        """Whether it asked a person something."""
-        return bool(QUESTION.search(self.output))
 
 
 class Running:
@@ -63,29 +68,21 @@ class Running:
         try:
             code = self._process.wait(COMMAND_LIMIT_S)
         except subprocess.TimeoutExpired:
-            self.signal_tree(signal.SIGKILL)
+            self.signal(Target.TREE, signal.SIGKILL)
             code = self._process.wait()
             lines.append(f"stopped after {COMMAND_LIMIT_S:g} s\n")
         reader.join(1.0)
         return Said(code, "".join(lines))
 
-    def signal(self, number: signal.Signals) -> None:
-        """Strike the command alone, as a terminal does."""
-        with contextlib.suppress(ProcessLookupError):
-            self._process.send_signal(number)
-
-    def signal_tree(self, number: "signal.Signals") -> None:
-        """Strike the command and all that it has started."""
-        for pid in [self._process.pid, *_below(self._process.pid)]:
+    def signal(self, target: Target, number: "signal.Signals") -> None:
+        """Strike the command alone, as a terminal does, or all that it has started as well, or its provider alone."""
+        pids = [self._process.pid] if target is not Target.PROVIDER else []
+        if target is not Target.ENGINE:
+            below = _below(self._process.pid)
+            pids += below if target is Target.TREE else [pid for pid in below if PROVIDER in _words(pid)]
+        for pid in pids:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, number)
-
-    def signal_provider(self, number: "signal.Signals") -> None:
-        """Strike the provider alone."""
-        for pid in _below(self._process.pid):
-            with contextlib.suppress(ProcessLookupError):
-                if PROVIDER in _words(pid):
-                    os.kill(pid, number)
 
 
 class Copy:
@@ -132,22 +129,6 @@ class CommandLine:
     environment: Mapping[str, str]
     rented: Rented
 
-    @property
-    def mark(self) -> str:
-        """The stack's owner mark."""
-        key = (self.home / "keys" / STACK / "id_ed25519.pub").read_text()
-        return owner_mark(key)
-
-    @property
-    def state_file(self) -> Path:
-        """Where Pulumi keeps the state."""
-        return self.home / "state" / ".pulumi" / "stacks" / "microcluster" / f"{STACK}.json"
-
-    @property
-    def backup_file(self) -> Path:
-        """The write before the last."""
-        return self.state_file.with_name(f"{self.state_file.name}.bak")
-
     def start(self, line: str) -> Running:
         """Start a command as a person does who has sourced env.sh."""
         return Running(line, self.project, self.environment)
@@ -155,6 +136,55 @@ class CommandLine:
     def run(self, line: str) -> Said:
         """Run a command to its end."""
         return self.start(line).said()
+
+
+class CommandLineStage(Stage):
+    """The commands as a person types them, with Pulumi's own engine."""
+
+    def __init__(self, wire: Wire, line: CommandLine) -> None:
+        key = (line.home / "keys" / STACK / "id_ed25519.pub").read_text()
+        state = line.home / "state" / ".pulumi" / "stacks" / "microcluster" / f"{STACK}.json"
+        super().__init__(wire, line.rented, line.home, state, f"{STACK}-{owner_mark(key)}.microcluster")
+        self._line = line
+        self._is_damaged = False
+
+    def run(self, verb: Verb, *, refresh: bool = False, is_settled: bool = False) -> Outcome:
+        if verb is Verb.UP:
+            return self._type(f"{UP} --expect-no-changes" if is_settled else UP)
+        ended = self._type(DOWN if self._is_damaged else DESTROY)
+        return ended if ended.exit_code else self._type(RECEIPT)
+
+    def strike(self, attack: Attack, chance: Random) -> None:
+        running: list[Running] = []
+
+        def act() -> None:
+            attack.carry_out(partial(running[0].signal, attack.target), chance.uniform(0, SHORT_S))
+
+        self.wire.arm(Strike(attack.number, attack.moment, act))
+        running.append(self._line.start(UP if attack.verb is Verb.UP else DESTROY))
+        self._refuse_questions(running[0].said())
+
+    def damage(self, damage: Damage, chance: Random) -> None:
+        self._is_damaged = True
+        super().damage(damage, chance)
+
+    def recover(self) -> None:
+        if not self._is_damaged:
+            ended = self._type(RECOVER)
+            self.verdict.prompts += [f"recover failed: {each}" for each in ended.failures]
+
+    def _type(self, line: str) -> Outcome:
+        self.wire.arm(None)
+        said = self._line.run(line)
+        self._refuse_questions(said)
+        self.compare_receipts([said.output])
+        last = [text.strip() for text in said.output.splitlines()[-12:] if text.strip()]
+        failures = [f"`{line}`: {' | '.join(last)}"] if said.exit_code else []
+        return Outcome(said.exit_code, failures=failures, said=[said.output])
+
+    def _refuse_questions(self, said: Said) -> None:
+        if QUESTION.search(said.output):
+            self.verdict.prompts.append(f"a question: {said.output[-500:]}")
 
 
 def _below(pid: int) -> list[int]:

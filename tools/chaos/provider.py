@@ -4,7 +4,7 @@ import contextlib
 import signal
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import grpc
@@ -12,12 +12,23 @@ from google.protobuf import empty_pb2
 from pulumi.runtime.proto import engine_pb2_grpc, provider_pb2, provider_pb2_grpc, status_pb2
 
 from providers.grpc.properties import to_python, to_struct
-from tools.chaos.process import Process
-from tools.chaos.program import STACK
-from tools.chaos.state import Resource
+from tools.chaos.fork_server import Process
 
+STACK = "test"
 CANCEL_BUDGET_S = 5
 KILL_AFTER_S = 5
+
+
+@dataclass(frozen=True)
+class Resource:
+    """A resource as the state holds it."""
+
+    kind: str
+    name: str
+    id: str
+    inputs: dict[str, Any]
+    outputs: dict[str, Any]
+    init_errors: list[str] = field(default_factory=list)
 
 
 class Failed(Exception):
@@ -43,14 +54,14 @@ class Provider:
     """A provider process under this engine."""
 
     def __init__(
-        self, start: Callable[[str], Process], config_file: Path | str, time_scale: float, **settings: str
+        self, start: Callable[[str], Process], time_scale: float, vendor: str = "softlayer", **settings: str
     ) -> None:
         """Start and configure it.
 
         Args:
             start: starts the process, given the engine's address.
         """
-        self.time_scale = time_scale
+        self.time_scale, self._vendor = time_scale, vendor
         self.ears = Ears()
         self._engine = grpc.server(ThreadPoolExecutor(8))
         engine_pb2_grpc.add_EngineServicer_to_server(self.ears, self._engine)
@@ -60,13 +71,13 @@ class Provider:
         self._channel = grpc.insecure_channel(f"127.0.0.1:{int(self.process.first_line())}")
         self.stub = provider_pb2_grpc.ResourceProviderStub(self._channel)
         self.stub.Handshake(provider_pb2.ProviderHandshakeRequest(engine_address=address))
-        arguments = to_struct({"configFile": str(config_file), "timeScale": str(time_scale), **settings})
+        arguments = to_struct({"timeScale": str(time_scale), **settings})
         self.stub.Configure(provider_pb2.ConfigureRequest(args=arguments))
 
     def check(self, kind: str, name: str, old: Resource | None, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """Have the inputs judged, and return those that are stored."""
-        olds = to_struct(old.inputs if old else {})
-        request = provider_pb2.CheckRequest(**named(kind, name), olds=olds, news=to_struct(inputs))
+        olds, news = to_struct(old.inputs if old else {}), to_struct(inputs)
+        request = provider_pb2.CheckRequest(**named(kind, name, self._vendor), olds=olds, news=news)
         answer = _answered(self.stub.Check, request)
         if answer.failures:
             raise Failed(f"{name}: {'; '.join(f'{each.property}: {each.reason}' for each in answer.failures)}")
@@ -74,22 +85,15 @@ class Provider:
 
     def diff(self, old: Resource, inputs: Mapping[str, Any]) -> provider_pb2.DiffResponse:
         """Have old and new inputs compared."""
-        request = provider_pb2.DiffRequest(
-            **named(old.kind, old.name),
-            id=old.id,
-            olds=to_struct(old.outputs),
-            old_inputs=to_struct(old.inputs),
-            news=to_struct(inputs),
-        )
+        request = provider_pb2.DiffRequest(**self._compared(old, inputs))
         return _answered(self.stub.Diff, request)
 
     def create(
         self, kind: str, name: str, inputs: Mapping[str, Any], *, preview: bool = False, timeout: float = 0
     ) -> Resource:
         """Have it made."""
-        request = provider_pb2.CreateRequest(
-            **named(kind, name), properties=to_struct(inputs), preview=preview, timeout=timeout
-        )
+        words = named(kind, name, self._vendor)
+        request = provider_pb2.CreateRequest(**words, properties=to_struct(inputs), preview=preview, timeout=timeout)
         answer = _answered(self.stub.Create, request)
         return Resource(kind, name, answer.id, dict(inputs), to_python(answer.properties))
 
@@ -97,37 +101,24 @@ class Provider:
         self, old: Resource, inputs: Mapping[str, Any], *, preview: bool = False, timeout: float = 0
     ) -> Resource:
         """Have it finished or changed."""
-        request = provider_pb2.UpdateRequest(
-            **named(old.kind, old.name),
-            id=old.id,
-            olds=to_struct(old.outputs),
-            old_inputs=to_struct(old.inputs),
-            news=to_struct(inputs),
-            preview=preview,
-            timeout=timeout,
-        )
+        request = provider_pb2.UpdateRequest(**self._compared(old, inputs), preview=preview, timeout=timeout)
         answer = _answered(self.stub.Update, request)
         return Resource(old.kind, old.name, old.id, dict(inputs), to_python(answer.properties))
 
     def read(self, old: Resource) -> Resource | None:
         """Have it looked at; None when it is gone. What has neither inputs nor outputs is imported."""
-        request = provider_pb2.ReadRequest(
-            **named(old.kind, old.name), id=old.id, inputs=to_struct(old.inputs), properties=to_struct(old.outputs)
+        inputs, outputs = to_struct(old.inputs), to_struct(old.outputs)
+        answer = _answered(
+            self.stub.Read, provider_pb2.ReadRequest(**self._known(old), inputs=inputs, properties=outputs)
         )
-        answer = _answered(self.stub.Read, request)
         if not answer.id:
             return None
         return Resource(old.kind, old.name, answer.id, to_python(answer.inputs), to_python(answer.properties))
 
     def delete(self, old: Resource, *, timeout: float = 0) -> None:
         """Have it removed."""
-        request = provider_pb2.DeleteRequest(
-            **named(old.kind, old.name),
-            id=old.id,
-            properties=to_struct(old.outputs),
-            old_inputs=to_struct(old.inputs),
-            timeout=timeout,
-        )
+        inputs, outputs = to_struct(old.inputs), to_struct(old.outputs)
+        request = provider_pb2.DeleteRequest(**self._known(old), properties=outputs, old_inputs=inputs, timeout=timeout)
         _answered(self.stub.Delete, request)
 
     def cancel(self) -> None:
@@ -170,10 +161,17 @@ class Provider:
     def __exit__(self, *_: object) -> None:
         self.leave()
 
+    def _known(self, old: Resource) -> dict[str, Any]:
+        return {**named(old.kind, old.name, self._vendor), "id": old.id}
 
-def named(kind: str, name: str) -> dict[str, str]:
+    def _compared(self, old: Resource, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        values = {"olds": to_struct(old.outputs), "old_inputs": to_struct(old.inputs), "news": to_struct(inputs)}
+        return {**self._known(old), **values}
+
+
+def named(kind: str, name: str, vendor: str = "softlayer") -> dict[str, str]:
     """Name a resource as the engine does."""
-    token = f"softlayer:index:{kind}"
+    token = f"{vendor}:index:{kind}"
     return {"urn": f"urn:pulumi:{STACK}::microcluster::{token}::{name}", "type": token, "name": name}
 
 
@@ -192,7 +190,7 @@ def _recorded(request: Any, error: Any) -> Resource | None:
         if key == "grpc-status-details-bin":
             failed = provider_pb2.ErrorResourceInitFailed()
             if status_pb2.Status.FromString(value).details[0].Unpack(failed):
+                kind = request.type.rpartition(":")[2]
                 inputs, outputs = to_python(failed.inputs), to_python(failed.properties)
-                kind = request.type.removeprefix("softlayer:index:")
                 return Resource(kind, request.name, failed.id, inputs, outputs, list(failed.reasons))
     return None

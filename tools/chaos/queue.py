@@ -30,10 +30,11 @@ from microcluster.remote.errors import CommandError, Completed
 from providers.pbs import backend
 from providers.rental.owner_mark import Owner
 from tools.chaos import played_queue
+from tools.chaos.campaign import Theatre
 from tools.chaos.checker import Verdict
 from tools.chaos.engine import Verb
-from tools.chaos.stage import Theatre
 
+COMMANDS = "tools.chaos.queue"
 STACK, MARK = "chaos", "1f3a9c42"
 CALLS = {Verb.UP: 6, Verb.DESTROY: 7}
 """Commands of the queue in a clean command; a strike at a later one kills nobody."""
@@ -200,7 +201,9 @@ class _Site:
         blow = {"number": case.number, "moment": case.moment, "who": case.who} if strike else {}
         (place / "strike").write_text(json.dumps(blow))
         environment = {"HOME": str(self.folder / "home")}
-        process = self.theatre.queue_commands.fork([str(verb), str(self.folder)], environment, self.folder / "log")
+        process = self.theatre.fork_server(COMMANDS).fork(
+            [str(verb), str(self.folder)], environment, self.folder / "log"
+        )
         try:
             ended = process.ended(LIMIT_S)
             return process.first_line(1).strip() if ended else f"{verb} did not end in {LIMIT_S:g} s"

@@ -1,132 +1,196 @@
-"""What one run plays on: an account of its own, a state of its own, and providers that come and go."""
+"""What one run plays on: an account, a state and a home of its own, and commands that come, are struck and go."""
 
-import shutil
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+import enum
+import signal
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from random import Random
 
-from tools.chaos.account import CLOCK_RATE, AccountServer, Rented
+from tools.chaos.accounts import CLOCK_RATE, Rented
 from tools.chaos.checker import Expected, Verdict, judge, wrong_receipts
-from tools.chaos.command_line import Copy
-from tools.chaos.engine import Command, Outcome, Verb
-from tools.chaos.process import Process
-from tools.chaos.program import MARK, Program, cluster
+from tools.chaos.disturbances import Damage, inflict
+from tools.chaos.engine import Command, Outcome, State, StateError, Verb, backup_of
+from tools.chaos.fork_server import ForkServer, Process
+from tools.chaos.market import HOSTNAMES, Program
 from tools.chaos.provider import Provider
-from tools.chaos.state import State
-from tools.chaos.wire import Wire
-from tools.chaos.zygote import Zygote
+from tools.chaos.wire import Moment, Strike, Wire
 
-HOUR_S = 3600
-QUEUE_COMMANDS = "tools.chaos.queue"
-READS = ("get", "is", "verify", "generateOrderTemplate", "find", "check")
+LONGEST_LIFE_S = 60.0
+"""An orphaned provider notices within five seconds and has another four for what is under way; the rest is for a busy computer."""
 
 
-class Theatre:
-    """What one worker process keeps for all its runs: the fork server and the account's port."""
+class Target(enum.StrEnum):
+    """Who is struck."""
 
-    def __init__(self) -> None:
-        self.zygote = Zygote()
-        self.server = AccountServer()
-        self._folder = tempfile.TemporaryDirectory(prefix="microcluster-chaos-")
-        self._copy: Copy | None = None
-        self._queue_commands: Zygote | None = None
+    PROVIDER = "provider"
+    TREE = "tree"
+    ENGINE = "engine"
 
-    def copy(self) -> Copy:
-        """Make a copy of the project, or return the one that is there."""
-        if self._copy is None:
-            self._copy = Copy(Path(self._folder.name))
-        return self._copy
+
+class Blow(enum.StrEnum):
+    """With what: one signal, or two."""
+
+    KILL = "KILL"
+    TERM = "TERM"
+    INT = "INT"
+    INT_INT = "INT-INT"
 
     @property
-    def queue_commands(self) -> Zygote:
-        """The fork server of commands before a queue."""
-        self._queue_commands = self._queue_commands or Zygote(QUEUE_COMMANDS)
-        return self._queue_commands
-
-    @contextmanager
-    def stage(self, program: Program | None = None, **settings: Any) -> "Iterator[Stage]":
-        """Open an account and a home for one run."""
-        folder = Path(tempfile.mkdtemp(prefix="microcluster-chaos-"))
-        try:
-            with self.server.opened(folder / "account", **settings) as rented:
-                yield Stage(self, rented, folder, program or cluster())
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
-
-    def close(self) -> None:
-        """End both."""
-        self.server.close()
-        for each in filter(None, (self.zygote, self._queue_commands)):
-            each.close()
-        self._folder.cleanup()
+    def signals(self) -> list[signal.Signals]:
+        """The signals, one after the other."""
+        return [signal.Signals[f"SIG{name}"] for name in self.split("-")]
 
 
-class Stage:
-    """One run's account, state and home."""
+@dataclass(frozen=True)
+class Attack:
+    """Which command is struck at which moment of which call, and how."""
 
-    def __init__(self, theatre: Theatre, rented: Rented, folder: Path, program: Program) -> None:
-        self._theatre = theatre
+    verb: Verb
+    number: int
+    target: Target
+    blow: Blow
+    moment: Moment
+
+    def carry_out(self, send: Callable[[signal.Signals], None], pause_s: float) -> None:
+        """Strike; a blow after the reply comes a little later, so that it meets the command at different places."""
+        if self.moment is Moment.REPLIED:
+            time.sleep(pause_s)
+        first, *others = self.blow.signals
+        send(first)
+        for number in others:
+            time.sleep(pause_s)
+            send(number)
+
+    def __str__(self) -> str:
+        return f"{self.verb} struck with {self.blow} ({self.target}) at call {self.number}, {self.moment.name}"
+
+
+class Stage(ABC):
+    """One run's account and home, the commands that are run there, and what went wrong."""
+
+    def __init__(self, wire: Wire, rented: Rented, home: Path, state_file: Path, domain: str) -> None:
+        self.wire = wire
         self.rented = rented
-        self.program = program
-        self.state_file = folder / "state.json"
-        self.backup_file = State(self.state_file).backup
-        self.home = folder / "home"
-        self.home.mkdir()
-        self._wrong_dollars: list[str] = []
+        self.home = home
+        self.state_file = state_file
+        self.domain = domain
+        self.names = frozenset(f"{hostname}.{domain}" for hostname in HOSTNAMES)
+        self.verdict = Verdict()
 
     @property
-    def wire(self) -> Wire:
-        """The wire to the account."""
-        return self._theatre.server.wire
+    def mark(self) -> str:
+        """The stack's owner mark."""
+        return self.domain.removesuffix(".microcluster").rpartition("-")[2]
 
-    def start(self) -> Provider:
-        """Start a provider."""
-        return Provider(self._fork, self.rented.config_file, 1 / CLOCK_RATE)
+    @abstractmethod
+    def run(self, verb: Verb, *, refresh: bool = False, is_settled: bool = False) -> Outcome:
+        """Run a command that nobody disturbs; one after which all is settled has nothing to change."""
 
-    def command(self, provider: Provider, *, refresh: bool = False, only_ledger: bool = False) -> Command:
-        """Begin a command with what the state file holds."""
-        program = self.program[:1] if only_ledger else self.program
-        return Command(provider, State.load(self.state_file), program, refresh=refresh)
+    @abstractmethod
+    def strike(self, attack: Attack, chance: Random) -> None:
+        """Run a command and strike it at a call."""
 
-    def run(self, verb: Verb, **options: bool) -> Outcome:
-        """Run a command that nobody disturbs."""
-        provider = self.start()
+    @abstractmethod
+    def recover(self) -> None:
+        """Do what a person does after a command that was struck."""
+
+    def damage(self, damage: Damage, chance: Random) -> None:
+        """Damage the state file."""
+        inflict(damage, self.state_file, backup_of(self.state_file), chance)
+
+    def succeeds(self, verb: Verb, *, refresh: bool = False, is_settled: bool = False) -> None:
+        """Run a command that has to succeed; where it does not, a person would be needed."""
         self.wire.arm(None)
+        outcome = self.run(verb, refresh=refresh, is_settled=is_settled)
+        if outcome.exit_code:
+            self.verdict.prompts.append(f"{verb} exited with {outcome.exit_code}: {' | '.join(outcome.failures)}")
+        if is_settled and (outcome.changed or self.wire.writes()):
+            self.verdict.prompts.append(f"a second up changed {outcome.changed} with the calls {self.wire.writes()}")
+
+    def judge(self, names: frozenset[str], orders: int | None) -> None:
+        """Judge what the account has lived through; ``names`` are the machines that have to be there."""
+        self.verdict.add(judge(self.rented.history(), Expected(self.mark, names, orders)))
+
+    def compare_receipts(self, said: list[str]) -> None:
+        """Compare the receipts in what was said with the account's charges until now."""
+        self.verdict.wrong_dollars += wrong_receipts(self.rented.history(), self.mark, said)
+
+
+class EngineStage(Stage):
+    """Real provider processes under the model of the engine."""
+
+    def __init__(self, wire: Wire, rented: Rented, folder: Path, providers: ForkServer) -> None:
+        market = rented.market
+        super().__init__(wire, rented, folder / "home", folder / "state.json", market.domain)
+        self._market = market
+        self._providers = providers
+        self.home.mkdir()
+        market.prepare(self.home)
+
+    def run(self, verb: Verb, *, refresh: bool = False, is_settled: bool = False) -> Outcome:
+        if verb is Verb.DESTROY and "ledger" not in State(self.state_file).resources:
+            # Down without a state: a ledger alone is made anew, and its end cancels what bears the mark.
+            made = self._run(Verb.UP, self._market.program[:1])
+            if made.exit_code:
+                return made
+        return self._run(verb, self._market.program, refresh=refresh)
+
+    def strike(self, attack: Attack, chance: Random) -> None:
+        provider = self._provider()
+        command = Command(provider, State(self.state_file), self._market.program)
+        act = partial(self._blow, command, attack, chance.uniform(0, 0.02))
+        is_cut = partial(provider.process.ended, 0)
+        self.wire.arm(Strike(attack.number, attack.moment, act, command.hold, is_cut))
+        outcome = command.run(attack.verb)
+        if outcome.exit_code == Command.KILLED:
+            self._check_end(provider)
+        else:
+            provider.leave()
+
+    def recover(self) -> None:
         try:
-            outcome = self.command(provider, **options).run(verb)
+            State(self.state_file)
+        except StateError:
+            self.state_file.unlink()
+
+    def _run(self, verb: Verb, program: Program, *, refresh: bool = False) -> Outcome:
+        provider = self._provider()
+        try:
+            outcome = Command(provider, State(self.state_file), program, refresh=refresh).run(verb)
         finally:
             provider.leave()
-        self._wrong_dollars += wrong_receipts(self.rented.history(), MARK, outcome.said)
+        self.compare_receipts(outcome.said)
         return outcome
 
-    def succeeds(self, verb: Verb, verdict: Verdict, **options: bool) -> Outcome:
-        """Run a command that has to succeed; where it does not, a person would be needed."""
-        outcome = self.run(verb, **options)
-        if outcome.exit_code:
-            verdict.prompts.append(f"{verb} exited with {outcome.exit_code}: {' | '.join(outcome.failures)}")
-        return outcome
-
-    def is_settled(self, verdict: Verdict, expected: Expected) -> None:
-        """Run ``up`` once more: it changes nothing, and the account is as expected."""
-        outcome = self.succeeds(Verb.UP, verdict)
-        writes = [call for call in self.wire.calls if not call.split("::")[-1].startswith(READS)]
-        if outcome.changed or writes:
-            verdict.prompts.append(f"a second up changed {outcome.changed} with the calls {writes}")
-        verdict.add(self.judge(expected))
-
-    def pass_hours(self, hours: float) -> None:
-        """Let the account's clock go on, so that a charge grows."""
-        with self.rented.account.lock:
-            self.rented.account.clock.step(hours * HOUR_S)
-
-    def judge(self, expected: Expected) -> Verdict:
-        """Judge what the account has lived through."""
-        verdict = judge(self.rented.history(), expected)
-        verdict.wrong_dollars += self._wrong_dollars
-        return verdict
+    def _provider(self) -> Provider:
+        place = {self._market.key_setting: str(self.rented.config_file)}
+        return Provider(self._fork, 1 / CLOCK_RATE, self._market.vendor, **place)
 
     def _fork(self, engine_address: str) -> Process:
         user = {"MICROCLUSTER_HOME": str(self.home), "HOME": str(self.home), "NO_PROXY": "127.0.0.1"}
-        return self._theatre.zygote.fork([engine_address], user, self.home / "provider.log")
+        return self._providers.fork([engine_address], user, self.home / "provider.log")
+
+    def _blow(self, command: Command, attack: Attack, pause_s: float) -> None:
+        def send(number: signal.Signals) -> None:
+            is_kill = number is signal.SIGKILL
+            if attack.target is not Target.PROVIDER:
+                (command.kill if is_kill else command.interrupt)()
+            if attack.target is not Target.ENGINE:
+                command.provider.process.signal(number)
+                command.provider.process.ended(LONGEST_LIFE_S if is_kill else 0)
+
+        try:
+            attack.carry_out(send, pause_s)
+        finally:
+            command.release()
+
+    def _check_end(self, provider: Provider) -> None:
+        """Wait for the end of a provider whose engine was killed."""
+        if not provider.process.ended(LONGEST_LIFE_S):
+            self.verdict.prompts.append(f"the provider outlived its engine by {LONGEST_LIFE_S:g} s")
+            provider.kill()
+        provider.process.release()

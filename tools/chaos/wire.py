@@ -11,8 +11,9 @@ from starlette.concurrency import run_in_threadpool
 
 Message = dict[str, Any]
 Application = Callable[..., Awaitable[None]]
+API = re.compile(r"/v\d")
 METHOD_NAME = re.compile(rb"<methodName>\s*(\w+)\s*</methodName>")
-REST_VERBS = {"GET": "getObject", "POST": "createObject", "PUT": "editObject", "DELETE": "deleteObject"}
+READS = ("get", "is", "verify", "generateOrderTemplate", "find", "check", "GET ")
 
 
 class Moment(enum.StrEnum):
@@ -37,7 +38,7 @@ class Strike:
 
 
 class Wire:
-    """Passes every call of both protocols on to the account behind it."""
+    """Passes every call of every protocol on to the account behind it."""
 
     def __init__(self) -> None:
         self.account: Application | None = None
@@ -48,7 +49,8 @@ class Wire:
 
     def lead_to(self, account: Application) -> None:
         """Begin anew with another account."""
-        self.account, self.calls, self.strike = account, [], None
+        self.account = account
+        self.arm(None)
         self.struck.clear()
 
     def arm(self, strike: Strike | None) -> None:
@@ -58,8 +60,12 @@ class Wire:
             if strike:
                 self.struck.clear()
 
+    def writes(self) -> list[str]:
+        """List the calls that may have changed something."""
+        return [call for call in self.calls if not call.split("::")[-1].startswith(READS)]
+
     async def __call__(self, scope: Message, receive: Application, send: Application) -> None:
-        if scope["type"] != "http" or "/v3" not in scope["path"]:
+        if scope["type"] != "http" or not API.search(scope["path"]):
             await self.account(scope, receive, send)
             return
         body = await _whole(receive)
@@ -91,12 +97,9 @@ class Wire:
 
 def _method(scope: Message, body: bytes) -> str:
     """Name the method, as far as the name is there to see."""
-    found = METHOD_NAME.search(body)
-    if found:
+    if found := METHOD_NAME.search(body):
         return f"{scope['path'].rsplit('/', 1)[-1]}::{found[1].decode()}"
-    words = scope["path"].split("/rest/", 1)[-1].split("/", 1)[-1].removesuffix(".json").split("/")
-    last = words[-1] if not words[-1].isdigit() and len(words) > 1 else REST_VERBS.get(scope["method"], "")
-    return f"{words[0]}::{last}"
+    return f"{scope['method']} {scope['path']}"
 
 
 async def _whole(receive: Application) -> bytes:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import requests
 import uvicorn
 
 from emulator.api import HISTORY_FILE
@@ -21,56 +22,52 @@ from emulator.machines.spec import NoMachines
 from emulator.process import listen
 from emulator.server import application
 from emulator.settings import SETTINGS_FILE
-from emulator.softlayer.account import Account
-from emulator.softlayer.api import SoftLayer
-from emulator.softlayer.client_file import CONFIG_FILE, write_client_file
-from emulator.softlayer.guest_machines import GuestMachines
-from emulator.softlayer.status import holdings
 from emulator.tls import AUTHORITY_FILE, write_identity
-from emulator.vendors import load_settings
-from tools.chaos.bystanders import settle
+from emulator.vendors import VENDORS, load_settings
+from tools.chaos.market import Line, Market
+from tools.chaos.softlayer import SOFTLAYER
 from tools.chaos.wire import Wire
 
 CLOCK_RATE = 100
 """Virtual seconds in a real one; slow enough that a stalled computer does not look like an account that never answers."""
-SETTINGS = {
-    "history": True,
-    "clock_rate": CLOCK_RATE,
-    "provisioning_s": 5.0,
-    "reclaim_s": 1.0,
-    "instance_limit": 200,
-    "calls_per_second": 0,
-    "public_subnet": "198.51.100.0/24",
-}
+SETTINGS = {"clock_rate": CLOCK_RATE, "provisioning_s": 5.0, "calls_per_second": 0}
+HOUR_S = 3600
 
 
 @dataclass(frozen=True)
 class Rented:
     """An account of one run alone."""
 
-    account: Account
+    market: Market
+    account: Any
     folder: Path
 
     @property
     def config_file(self) -> Path:
-        """The official client's file."""
-        return self.folder / CONFIG_FILE
+        """The file that says where the account is, and how to log in."""
+        return self.folder / VENDORS[self.market.vendor].client_file
 
     def stop_faults(self) -> None:
         """Let nothing go wrong any more; lists that lag behind go on lagging."""
         with self.account.lock:
-            self.account.fault_injector = no_faults(self.account)
+            self.account.fault_injector = _no_faults(self.account)
 
-    def history(self) -> list[dict[str, Any]]:
-        """Read what has happened in it until now."""
+    def pass_hours(self, hours: float) -> None:
+        """Let the account's clock go on, so that a charge grows."""
         with self.account.lock:
-            return [json.loads(line) for line in (self.folder / HISTORY_FILE).read_text().splitlines()]
+            self.account.clock.step(hours * HOUR_S)
+
+    def history(self) -> list[Line]:
+        """Read what has happened in it until now, in the words of the checker."""
+        with self.account.lock:
+            lines = (self.folder / HISTORY_FILE).read_text().splitlines()
+        return [told for line in lines for told in self.market.in_checkers_words(json.loads(line))]
 
 
 class Door:
     """One port that leads to the wire."""
 
-    def __init__(self, wire: Any, identity: Path | None = None) -> None:
+    def __init__(self, wire: Wire, identity: Path | None = None) -> None:
         self._socket = listen("127.0.0.1", 0)
         self.port: int = self._socket.getsockname()[1]
         config = uvicorn.Config(
@@ -103,31 +100,30 @@ class AccountServer:
         self._plain, self._secure = Door(self.wire), Door(self.wire, identity)
 
     @contextmanager
-    def opened(self, folder: Path, **settings: Any) -> Iterator[Rented]:
+    def opened(self, folder: Path, market: Market = SOFTLAYER, **settings: Any) -> Iterator[Rented]:
         """Open an account in a folder, in which only somebody else's things are, and close it at the end."""
         folder.mkdir(parents=True)
-        values = {**SETTINGS, **settings}
+        values = {**SETTINGS, **market.settings, **settings, "history": True}
         (folder / SETTINGS_FILE).write_text("".join(f"{key} = {_toml(value)}\n" for key, value in values.items()))
         door = self._secure if values.get("tls") else self._plain
-        chosen = load_settings(folder, {"port": door.port, "machines": "none"})
+        vendor = VENDORS[market.vendor]
+        chosen = load_settings(folder, {"port": door.port, "machines": "none"}, market.vendor)
         shutil.copy(self._authority, chosen.state)
-        write_client_file(chosen)
-        account = Account(chosen)
+        vendor.write_client_file(chosen)
+        account = vendor.account(chosen)
         account.store.flush()
-        reconciler = MachineReconciler(account, GuestMachines(account), NoMachines())
+        reconciler = MachineReconciler(account, vendor.machine_source(account), NoMachines())
         reconciler.start()
-        api = SoftLayer(account)
-        injector, account.fault_injector = account.fault_injector, no_faults(account)
-        settle(api)
+        injector, account.fault_injector = account.fault_injector, _no_faults(account)
+        self.wire.lead_to(application(account, vendor.routes(account), vendor.holdings, door.port))
+        market.settle(lambda path, body: self._post(market, path, body))
         account.fault_injector = injector
-        self.wire.lead_to(application(account, api.routes(), holdings, door.port))
         try:
-            yield Rented(account, chosen.state)
+            yield Rented(market, account, chosen.state)
         finally:
             reconciler.stop()
             with account.lock:
                 account.store.close()
-                api.history.close()
 
     def close(self) -> None:
         """Stop listening."""
@@ -135,9 +131,16 @@ class AccountServer:
         self._secure.close()
         self._folder.cleanup()
 
+    def _post(self, market: Market, path: str, body: Any) -> Any:
+        with requests.Session() as session:
+            session.trust_env = False
+            headers = {"Authorization": market.authorization}
+            answer = session.post(f"http://127.0.0.1:{self._plain.port}{path}", json=body, headers=headers, timeout=60)
+        assert answer.ok, answer.text
+        return answer.json()
 
-def no_faults(account: Any) -> FaultInjector:
-    """Return what injects nothing into an account, whichever it is."""
+
+def _no_faults(account: Any) -> FaultInjector:
     return FaultInjector(0, account.settings.FAULT_MODEL, FaultRates())
 
 

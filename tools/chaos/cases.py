@@ -1,0 +1,274 @@
+"""Everything that one seed plays: the same seed gives the same cases under the same numbers."""
+
+import enum
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from itertools import product
+from random import Random
+from typing import Any
+
+from tools.chaos import campaign, queue
+from tools.chaos.campaign import WORKERS, Theatre, submit
+from tools.chaos.checker import Verdict, billed
+from tools.chaos.disturbances import Damage, disturb_clocks
+from tools.chaos.engine import Outcome, Verb
+from tools.chaos.market import HOSTNAMES, Market
+from tools.chaos.paperspace import PAPERSPACE
+from tools.chaos.softlayer import SOFTLAYER
+from tools.chaos.stage import Attack, Blow, Stage, Target
+from tools.chaos.wire import Moment
+
+TLS_EVERY, BROKEN_SHARE = 5, 0.05
+SOFTER = tuple(blow for blow in Blow if blow is not Blow.KILL)
+"""After these a provider may still write its state."""
+SLOW_S = 0.05
+BAD_WORDS = ("Traceback", "This is a bug", "Exception calling application")
+LONGEST_STORM = 3
+"""Commands while faults are injected, before they end."""
+STORMS = {"softlayer": 500, "paperspace": 60}
+SIZES = {"kill": 110, "loss": 16, "faults": 40, "command line": 5, "paperspace": 24, "queue": 8}
+"""How many cases of each sweep a sample has; of the kills at least as many as it takes to strike everything once."""
+LIST = 100_000
+COUNTS = 2 * WORKERS
+MANY = 200
+"""More calls than any command makes, to find a case by its number without counting."""
+FEWEST_CALLS = 20
+"""Every command makes more."""
+
+
+class Place(enum.StrEnum):
+    """Where commands are run: under the model of the engine at one of the vendors, or by the command line."""
+
+    SOFTLAYER = "softlayer"
+    PAPERSPACE = "paperspace"
+    COMMAND_LINE = "command line"
+
+    @property
+    def market(self) -> Market | None:
+        """The account of the model of the engine."""
+        return {Place.SOFTLAYER: SOFTLAYER, Place.PAPERSPACE: PAPERSPACE}.get(self)
+
+
+Sweeps = Mapping[str, Mapping[int, campaign.Case]]
+Calls = Mapping[tuple[Place, Verb], int]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One run: a command that is struck, or some commands while faults are injected; then one that has to reach its goal."""
+
+    place: Place
+    attack: Attack | None
+    then: Verb
+    seed: int
+    damage: Damage | None = None
+    is_journal_lost: bool = False
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """In a third of the runs the account's lists lag behind; others are over TLS, which breaks now and then."""
+        chance, market = Random(self.seed), self.place.market
+        lag_s = chance.uniform(-2, 1) * market.longest_lag_s if market else 0.0
+        if self.attack is None:
+            return {"seed": self.seed, "list_lag_s": max(lag_s, 0.0), **_fault_rates(market, self.seed, chance)}
+        broken = {"tls": True, "faults": {"broken_tls": BROKEN_SHARE}} if self.seed % TLS_EVERY == 0 else {}
+        # Lost states with lists that lag are played in tests/integration/test_provider_two_computers.py: the wait is long.
+        return {"seed": self.seed, "list_lag_s": 0.0 if self.damage else max(lag_s, 0.0), **broken}
+
+    def play(self, theatre: Theatre) -> Verdict:
+        """Strike or inject faults, recover, reach the goal, and judge; after an ``up`` a second one must find nothing to do."""
+        chance = Random(self.seed)
+        with theatre.stage(self.place.market, **self.settings) as stage:
+            orders = self._strike(stage, self.attack, chance) if self.attack else _storm(stage, chance)
+            stage.recover()
+            if self.then is Verb.UP:
+                # What a struck destroy has removed may still be in the state, and only a refresh looks: as `make up` and recover do.
+                is_needed = not self.attack or self.attack.verb is Verb.DESTROY or self.damage is not None
+                stage.succeeds(Verb.UP, refresh=is_needed or chance.random() < 0.5)
+                stage.succeeds(Verb.UP, is_settled=True)
+                stage.judge(stage.names, orders)
+            stage.succeeds(Verb.DESTROY)
+            stage.judge(frozenset(), orders)
+            return stage.verdict
+
+    def _strike(self, stage: Stage, attack: Attack, chance: Random) -> int | None:
+        """Run a command and strike it, disturb what lies on the disk; return how often a machine may be ordered in all."""
+        if attack.verb is Verb.DESTROY:
+            stage.succeeds(Verb.UP)
+        stage.strike(attack, chance)
+        if self.place.market:
+            disturb_clocks(stage.home / "journal", Random(self.seed))
+            stage.rented.pass_hours(chance.randrange(4))
+        if self.damage:
+            stage.damage(self.damage, chance)
+        if self.is_journal_lost:
+            shutil.rmtree(stage.home / "journal", ignore_errors=True)
+        return 1 if attack.verb is Verb.UP and not self.damage else None
+
+    def __str__(self) -> str:
+        what = str(self.attack or "faults are injected")
+        lost = f"; its state {self.damage}" if self.damage else ""
+        journal = " and its journal gone" if self.is_journal_lost else ""
+        return f"{self.place}: {what}{lost}{journal}; then {self.then}; seed {self.seed}"
+
+
+def _fault_rates(market: Market, seed: int, chance: Random) -> dict[str, Any]:
+    """Mix the kinds of faults as the seed says; half the accounts have TLS."""
+    is_tls = seed % 2 == 1
+    kinds = (*market.fault_kinds, "broken_tls") if is_tls else market.fault_kinds
+    weights = [chance.random() ** 2 for _ in kinds]
+    share = market.fault_share / sum(weights)
+    rates = {kind: share * weight for kind, weight in zip(kinds, weights, strict=True)}
+    return {"tls": is_tls, "faults": {**rates, "slow_s": SLOW_S}}
+
+
+def _storm(stage: Stage, chance: Random) -> int | None:
+    """Go up while faults are injected, perhaps again, perhaps down; return how often a machine may be ordered in all."""
+    orders: int | None = 1
+    for number in range(chance.randint(1, LONGEST_STORM)):
+        verb = chance.choice([Verb.UP, Verb.UP, Verb.DESTROY]) if number else Verb.UP
+        orders = None if verb is Verb.DESTROY else orders
+        _check_truth(verb, stage.run(verb, refresh=chance.random() < 0.5), stage)
+    stage.rented.stop_faults()
+    return orders
+
+
+def _check_truth(verb: Verb, outcome: Outcome, stage: Stage) -> None:
+    """Exit code 0 if and only if the goal is reached; else sentences that are true."""
+    verdict = stage.verdict
+    living = (each.name for each in billed(stage.rented.history()) if each.closed is None)
+    still = {name for name in living if name.endswith(f".{stage.domain}")}
+    if outcome.exit_code == 0:
+        wanted = stage.names if verb is Verb.UP else frozenset()
+        verdict.orphans += [f"{verb} exited with 0 and {name} differs" for name in sorted(wanted ^ still)]
+        return
+    if not outcome.failures:
+        verdict.prompts.append(f"{verb} exited with {outcome.exit_code} without a word")
+    for text in outcome.failures:
+        verdict.prompts += [f"{verb} said '{text}'" for words in BAD_WORDS if words in text]
+        host = next((name for name in HOSTNAMES if text.startswith(f"{name}:")), None)
+        if host and f"{host}.{stage.domain}" in still and "othing was ordered." in text:
+            verdict.orphans.append(f"{host} is billed although {verb} said '{text}'")
+
+
+def kills(place: Place, verb: Verb, calls: int, seed: int) -> Iterator[Case]:
+    """List every case of a command that makes so many calls.
+
+    At each moment of each call a kill and one of the three other blows meet each target; where it takes longer, a target that
+    the seed draws; and on the command line, where it takes longest, one blow that the seed draws meets each call.
+    """
+    for call in range(1, calls + 1):
+        chance = Random(f"{seed}-{place}-{verb}-{call}")
+        targets = list(Target) if place is Place.SOFTLAYER else [chance.choice(list(Target))]
+        ways = [(target, moment) for target in targets for moment in Moment]
+        blows = [(way, blow) for way in ways for blow in (Blow.KILL, chance.choice(SOFTER))]
+        if place is Place.COMMAND_LINE:
+            blows = [chance.choice(blows)]
+        for number, ((target, moment), blow) in enumerate(blows):
+            attack = Attack(verb, call, target, blow, moment)
+            yield Case(place, attack, chance.choice(list(Verb)), seed * LIST + call * len(blows) + number)
+
+
+def losses(verb: Verb, calls: int, seed: int) -> Iterator[Case]:
+    """List kills that leave a damaged state behind, perhaps no journal either."""
+    for number, (call, damage) in enumerate(product(range(1, calls + 1), Damage)):
+        chance = Random(f"{seed}-{verb}-{number}")
+        attack = Attack(verb, call, Target.TREE, Blow.KILL, chance.choice(list(Moment)))
+        then, is_lost = chance.choice(list(Verb)), chance.random() < 0.3
+        yield Case(Place.SOFTLAYER, attack, then, seed * LIST + number, damage, is_lost)
+
+
+def damaged_lines(verb: Verb, seed: int) -> Iterator[Case]:
+    """List one kill of the command line for each kind of damage."""
+    for number, damage in enumerate(Damage):
+        chance = Random(f"cli-{seed}-{verb}-{damage}")
+        call, moment = chance.randint(1, FEWEST_CALLS), chance.choice(list(Moment))
+        attack = Attack(verb, call, Target.TREE, Blow.KILL, moment)
+        yield Case(Place.COMMAND_LINE, attack, Verb.DESTROY, seed * LIST + number, damage)
+
+
+def storms(place: Place, seed: int) -> Iterator[Case]:
+    """List the cases in which a part of all calls goes wrong."""
+    for number in range(STORMS[place]):
+        yield Case(place, None, Verb.UP if number % 4 else Verb.DESTROY, seed * LIST + number)
+
+
+def laid_out(seed: int, calls: Calls | None = None) -> Sweeps:
+    """Lay the cases out; a case keeps its number however many calls there are, as each list has its own numbers."""
+    counts = calls or dict.fromkeys(product(Place, Verb), MANY)
+
+    def killed(place: Place) -> list[Iterable[Case]]:
+        return [kills(place, verb, counts[place, verb], seed) for verb in Verb]
+
+    lists: dict[str, list[Iterable[campaign.Case]]] = {
+        "command line": [*killed(Place.COMMAND_LINE), *(damaged_lines(verb, seed) for verb in Verb)],
+        "kill": killed(Place.SOFTLAYER),
+        "loss": [losses(verb, counts[Place.SOFTLAYER, verb], seed) for verb in Verb],
+        "faults": [storms(Place.SOFTLAYER, seed)],
+        "paperspace": [*killed(Place.PAPERSPACE), storms(Place.PAPERSPACE, seed)],
+        "queue": [queue.cases(seed)],
+    }
+    return {
+        name: {
+            place * LIST + part * LIST // 4 + number: case
+            for part, cases in enumerate(parts)
+            for number, case in enumerate(cases)
+        }
+        for place, (name, parts) in enumerate(lists.items())
+    }
+
+
+def counted(seed: int, pool: ProcessPoolExecutor) -> Sweeps:
+    """Count the calls of clean commands, and lay the cases out.
+
+    A wait asks more or less often: of many counts the fewest, and with all workers busy, as in the campaign.
+    """
+    places = [Place.COMMAND_LINE, *[Place.SOFTLAYER] * COUNTS, *[Place.PAPERSPACE] * WORKERS]
+    counts = [count.result() for count in [submit(pool, count_calls, place) for place in places]]
+    return laid_out(seed, {key: min(each[key] for each in counts if key in each) for key in product(Place, Verb)})
+
+
+def count_calls(theatre: Theatre, place: Place) -> dict[tuple[Place, Verb], int]:
+    """Count the calls of a clean ``up`` and a clean ``destroy``."""
+    counts = {}
+    with theatre.stage(place.market) as stage:
+        for verb in (Verb.UP, Verb.DESTROY):
+            stage.wire.arm(None)
+            outcome = stage.run(verb)
+            assert outcome.exit_code == 0, outcome.failures
+            counts[place, verb] = len(stage.wire.calls)
+    return counts
+
+
+def whole(sweeps: Sweeps, seed: int) -> dict[int, campaign.Case]:
+    """Return all cases; the slow ones come first, so that no worker is left alone with one at the end."""
+    quick = [item for name, cases in sweeps.items() if name != "command line" for item in cases.items()]
+    return {**sweeps["command line"], **dict(Random(seed).sample(quick, len(quick)))}
+
+
+def sample(sweeps: Sweeps, seed: int) -> dict[int, campaign.Case]:
+    """Draw some of the cases; of the kills so that each call of each command and each way to strike occurs."""
+    chance, drawn = Random(seed), {}
+    for name, size in SIZES.items():
+        shuffled = dict(chance.sample(list(sweeps[name].items()), len(sweeps[name])))
+        first = _covering(shuffled) if name == "kill" else []
+        rest = [number for number in shuffled if number not in first]
+        drawn |= {number: shuffled[number] for number in [*first, *rest[: max(size - len(first), 0)]]}
+    return drawn
+
+
+def _covering(kills: Mapping[int, Case]) -> list[int]:
+    parts = {number: _parts(case.attack, case.then) for number, case in kills.items()}
+    missing = set().union(*parts.values())
+    found = []
+    for number, own in parts.items():
+        if own & missing:
+            missing -= own
+            found.append(number)
+    return found
+
+
+def _parts(attack: Attack, then: Verb) -> set[tuple]:
+    return {(attack.verb, attack.number), (attack.target, attack.blow, attack.moment, then)}
