@@ -5,8 +5,8 @@ from concurrent.futures import ProcessPoolExecutor
 
 import pytest
 
-from tools.chaos.campaign import Played, played, workers
 from tools.chaos.cases import Sweeps, counted, sample
+from tools.chaos.workers import Played, played, workers
 
 SEED = 4
 

@@ -7,9 +7,9 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 from random import SystemRandom
 
-from tools.chaos.campaign import WORKERS, Case, played, workers
 from tools.chaos.cases import counted, laid_out, sample, whole
 from tools.chaos.checker import Verdict
+from tools.chaos.workers import WORKERS, Case, played, workers
 
 SEEDS = 1_000_000
 FAILED, INTERRUPTED = 1, 130

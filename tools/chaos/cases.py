@@ -9,8 +9,7 @@ from itertools import product
 from random import Random
 from typing import Any
 
-from tools.chaos import campaign, queue
-from tools.chaos.campaign import WORKERS, Theatre, submit
+from tools.chaos import queue, workers
 from tools.chaos.checker import Verdict, billed
 from tools.chaos.disturbances import Damage, disturb_clocks
 from tools.chaos.engine import Outcome, Verb
@@ -19,6 +18,7 @@ from tools.chaos.paperspace import PAPERSPACE
 from tools.chaos.softlayer import SOFTLAYER
 from tools.chaos.stage import Attack, Blow, Stage, Target
 from tools.chaos.wire import Moment
+from tools.chaos.workers import WORKERS, Theatre, submit
 
 TLS_EVERY, BROKEN_SHARE = 5, 0.05
 SOFTER = tuple(blow for blow in Blow if blow is not Blow.KILL)
@@ -51,7 +51,7 @@ class Place(enum.StrEnum):
         return {Place.SOFTLAYER: SOFTLAYER, Place.PAPERSPACE: PAPERSPACE}.get(self)
 
 
-Sweeps = Mapping[str, Mapping[int, campaign.Case]]
+Sweeps = Mapping[str, Mapping[int, workers.Case]]
 Calls = Mapping[tuple[Place, Verb], int]
 
 
@@ -202,7 +202,7 @@ def laid_out(seed: int, calls: Calls | None = None) -> Sweeps:
     def killed(place: Place) -> list[Iterable[Case]]:
         return [kills(place, verb, counts[place, verb], seed) for verb in Verb]
 
-    lists: dict[str, list[Iterable[campaign.Case]]] = {
+    lists: dict[str, list[Iterable[workers.Case]]] = {
         "command line": [*killed(Place.COMMAND_LINE), *(damaged_lines(verb, seed) for verb in Verb)],
         "kill": killed(Place.SOFTLAYER),
         "loss": [losses(verb, counts[Place.SOFTLAYER, verb], seed) for verb in Verb],
@@ -242,13 +242,13 @@ def count_calls(theatre: Theatre, place: Place) -> dict[tuple[Place, Verb], int]
     return counts
 
 
-def whole(sweeps: Sweeps, seed: int) -> dict[int, campaign.Case]:
+def whole(sweeps: Sweeps, seed: int) -> dict[int, workers.Case]:
     """Return all cases; the slow ones come first, so that no worker is left alone with one at the end."""
     quick = [item for name, cases in sweeps.items() if name != "command line" for item in cases.items()]
     return {**sweeps["command line"], **dict(Random(seed).sample(quick, len(quick)))}
 
 
-def sample(sweeps: Sweeps, seed: int) -> dict[int, campaign.Case]:
+def sample(sweeps: Sweeps, seed: int) -> dict[int, workers.Case]:
     """Draw some of the cases; of the kills so that each call of each command and each way to strike occurs."""
     chance, drawn = Random(seed), {}
     for name, size in SIZES.items():

@@ -30,9 +30,9 @@ from microcluster.remote.errors import CommandError, Completed
 from providers.pbs import backend
 from providers.rental.owner_mark import Owner
 from tools.chaos import played_queue
-from tools.chaos.campaign import Theatre
 from tools.chaos.checker import Verdict
 from tools.chaos.engine import Verb
+from tools.chaos.workers import Theatre
 
 COMMANDS = "tools.chaos.queue"
 STACK, MARK = "chaos", "1f3a9c42"
