@@ -58,7 +58,7 @@ def bench(home: Home, _: str) -> int:
 
 
 def chaos(home: Home, _: str) -> int:
-    """Run the campaigns; SEED and CASE select one case."""
+    """Run the chaos test; SEED and CASE select one case."""
     pulumi_install.ensure(home, Stages())
     chosen = [
         word for name in ("SEED", "CASE") if (value := os.environ.get(name)) for word in (f"--{name.lower()}", value)

@@ -1,4 +1,4 @@
-"""Play the campaigns of one seed: `make chaos`, `make chaos SEED=7`, `make chaos SEED=7 CASE=12`."""
+"""Play the chaos test of one seed: `make chaos`, `make chaos SEED=7`, `make chaos SEED=7 CASE=12`."""
 
 import argparse
 import json
@@ -59,7 +59,7 @@ def _chosen(seed: int, arguments: argparse.Namespace, pool: ProcessPoolExecutor)
         return sample(sweeps, seed) if arguments.sample else whole(sweeps, seed)
     found = whole(laid_out(seed), seed)
     if arguments.case not in found:
-        raise SystemExit(f"There is no case {arguments.case}. Take a number that a campaign has printed.")
+        raise SystemExit(f"There is no case {arguments.case}. Take a number that a chaos test has printed.")
     return {arguments.case: found[arguments.case]}
 
 

@@ -223,7 +223,7 @@ def laid_out(seed: int, calls: Calls | None = None) -> Sweeps:
 def counted(seed: int, pool: ProcessPoolExecutor) -> Sweeps:
     """Count the calls of clean commands, and lay the cases out.
 
-    A wait asks more or less often: of many counts the fewest, and with all workers busy, as in the campaign.
+    A wait asks more or less often: of many counts the fewest, and with all workers busy, as when the cases are played.
     """
     places = [Place.COMMAND_LINE, *[Place.SOFTLAYER] * COUNTS, *[Place.PAPERSPACE] * WORKERS]
     counts = [count.result() for count in [submit(pool, count_calls, place) for place in places]]

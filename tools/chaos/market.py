@@ -34,6 +34,7 @@ class Market:
     Attributes:
         authorization: the header with which things of other people are ordered.
         settle: orders things of other people with names like ours, as their owners would.
+        only_machines_cost: else the rest costs cents beside a machine, by dates of our own clock, not of the account's fast one.
         in_checkers_words: tells of one line of the account's history, or of nothing.
         prepare: puts what a person has into the home.
     """
@@ -49,5 +50,6 @@ class Market:
     fault_kinds: tuple[str, ...]
     fault_share: float
     longest_lag_s: float
+    only_machines_cost: bool = True
     in_checkers_words: Callable[[Line], Iterator[Line]] = lambda line: iter((line,))
     prepare: Callable[[Path], None] = field(default=lambda home: None)

@@ -86,6 +86,7 @@ PAPERSPACE = Market(
     fault_kinds=("error", "lost_call", "lost_reply", "malformed", "stale", "reordered", "capacity"),
     fault_share=0.15,
     longest_lag_s=60.0,
+    only_machines_cost=False,
     in_checkers_words=_in_checkers_words,
     prepare=_prepare,
 )

@@ -104,7 +104,7 @@ def main(arguments: list[str]) -> int:
             with contextlib.suppress(Exception):  # As `fab step.stop-job`, which never blocks what comes after it.
                 remote_job.stop_job([login], cluster)
             steps.leave_queue(login, cluster)
-    except Exception as error:  # noqa: BLE001 - the campaign judges
+    except Exception as error:  # noqa: BLE001 - the case judges
         why = f"{type(error).__name__}: {error}"
     print(why.replace("\n", " | "), flush=True)
     return 0
