@@ -5,8 +5,8 @@ from ipaddress import IPv4Network
 
 from emulator.account import EmulatedAccount
 from emulator.paperspace.catalog import Catalog, load_catalog
-from emulator.paperspace.errors import ApiError, not_found
-from emulator.paperspace.records import Drive, Event, Machine, Network, PublicIp, Records, Script
+from emulator.paperspace.errors import CAPACITY_CODE, ApiError, not_found, refused
+from emulator.paperspace.records import Drive, Machine, Network, PublicIp, Records, Script
 from emulator.paperspace.settings import Settings
 
 PASSWORD_BYTES = 12
@@ -71,10 +71,6 @@ class Account(EmulatedAccount):
         """A startup script to change."""
         return self.store.scripts[self._id_of("scripts", "Startup script", ref)]
 
-    def event(self, ref: str) -> Event:
-        """A machine event."""
-        return self.store.events[self._id_of("events", "Machine event", ref)]
-
     def public_ip(self, ip: str) -> PublicIp:
         """A claimed address to change."""
         found = next((each.id for each in self.store.public_ips.read_all() if each.ip == ip), None)
@@ -86,9 +82,7 @@ class Account(EmulatedAccount):
         """The slug of a region, or the refusal of an unknown one."""
         slug = self.catalog.region(given)
         if slug is None:
-            raise ApiError(
-                "BAD_REQUEST", f"Region {given} does not exist. Use one of {', '.join(self.catalog.regions)}."
-            )
+            raise refused(f"Region {given} does not exist. Use one of {', '.join(self.catalog.regions)}.")
         return slug
 
     def free_private_ip(self, network: Network) -> str:
@@ -98,7 +92,7 @@ class Account(EmulatedAccount):
         for position, address in enumerate(IPv4Network(network.subnet).hosts(), 1):
             if position > GATEWAY_POSITION and str(address) not in taken:
                 return str(address)
-        raise ApiError(self.settings.capacity_code, f"Private network {network.ref} has no free address.")
+        raise ApiError(CAPACITY_CODE, f"Private network {network.ref} has no free address.")
 
     def free_public_ip(self) -> str:
         """An address that nobody has and that was not the last one to be given: a dynamic one changes."""
@@ -111,7 +105,7 @@ class Account(EmulatedAccount):
             if address not in taken:
                 self.store.facts["last_public_ip"] = address
                 return address
-        raise ApiError(self.settings.capacity_code, "There is no free public address (setting public_subnet).")
+        raise ApiError(CAPACITY_CODE, "There is no free public address (setting public_subnet).")
 
     def _id_of(self, kind: str, what: str, ref: str) -> int:
         found = next((each.id for each in self.store.tables[kind].read_all() if each.ref == ref), None)

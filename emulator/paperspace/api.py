@@ -1,6 +1,7 @@
 """Paperspace's REST API v1: who may call, the form of a call, lists in pages, answers on the wire."""
 
 import json
+import re
 from typing import Any
 from urllib.parse import unquote
 
@@ -12,16 +13,24 @@ from emulator import api
 from emulator.api import Reply
 from emulator.connections import RETRY_AFTER_S
 from emulator.fault_injection import REORDERED, InjectedFault
-from emulator.paperspace import capacity, console, fields, keys, lifecycle, paging, services
+from emulator.paperspace import keys, lifecycle, machines, networks, offers, operations
 from emulator.paperspace.account import Account
-from emulator.paperspace.errors import ApiError, NotEmulated, not_found, refused
+from emulator.paperspace.errors import CAPACITY_CODE, ApiError, NotEmulated, not_found, refused
 from emulator.paperspace.keys import Role
-from emulator.paperspace.operations import Call
+from emulator.paperspace.operations import Call, Operation
 
 METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 WITH_BODY = ("POST", "PUT", "PATCH")
 JSON = "application/json"
 VENDOR_CODES = ("TIMEOUT", "INTERNAL_SERVER_ERROR")
+OPERATIONS: tuple[Operation, ...] = (
+    *keys.OPERATIONS,
+    *offers.OPERATIONS,
+    *machines.OPERATIONS,
+    *networks.OPERATIONS,
+)
+_PARAMETER = re.compile(r"\{(\w+)\}")
+_PATTERNS = [(each, re.compile(_PARAMETER.sub(r"(?P<\1>[^/]+)", each.path))) for each in OPERATIONS]
 
 
 class Paperspace(api.Api):
@@ -30,12 +39,12 @@ class Paperspace(api.Api):
     account: Account
 
     def routes(self) -> list[Route]:
-        """The API, and what a person does in the console."""
+        """The API."""
 
         async def v1(request: Request) -> Response:
             return await self.respond(request, _read, _write)
 
-        return [*console.routes(self.account), Route("/v1/{path:path}", v1, methods=METHODS)]
+        return [Route("/v1/{path:path}", v1, methods=METHODS)]
 
     def check(self, call: Call) -> Role | None:
         """The role of the key, which may do this."""
@@ -56,7 +65,7 @@ class Paperspace(api.Api):
             return found
         reordered = injected.kind == REORDERED
         shuffle = self.account.fault_injector.random_for("order", call.name) if reordered else None
-        return paging.page(found, call, self.account.settings.page_size, shuffle)
+        return operations.page(found, call, shuffle)
 
     def record_id(self, call: Call) -> int | None:
         """The number of the record with the id that the API shows."""
@@ -87,12 +96,11 @@ class Paperspace(api.Api):
 
     def refusal(self, fault: InjectedFault) -> ApiError:
         """The answer to a call that an injected fault prevents."""
-        settings, code = self.account.settings, fault.way.upper()
+        code = fault.way.upper()
         if fault.kind == "capacity":
-            text = "A fault that the emulator injects leaves no room for this machine."
-            return ApiError(settings.capacity_code, text)
+            return ApiError(CAPACITY_CODE, "A fault that the emulator injects leaves no room for this machine.")
         if fault.kind == "quota":
-            return capacity.over_quota(settings)
+            return offers.over_quota(self.account.settings)
         if code == "TOO_MANY_REQUESTS":
             return self.rate_limited()
         code = code if code in VENDOR_CODES else "INTERNAL_SERVER_ERROR"
@@ -112,10 +120,11 @@ class Paperspace(api.Api):
 
 def read_call(method: str, path: str, query: dict[str, str], key: str | None, body: dict[str, Any]) -> Call:
     """A call with the form of its operation; raise the refusal of any other one."""
-    operation, given, known_path = services.find(method, path)
-    if operation is None:
-        raise NotEmulated(f"{method} {path}" + (" (the path has other methods)" if known_path else ""))
-    return Call(operation, given, fields.checked(operation.fields, given, query, body), key)
+    found = [(each, match.groupdict()) for each, pattern in _PATTERNS if (match := pattern.fullmatch(path))]
+    for operation, given in found:
+        if operation.method == method:
+            return Call(operation, given, operation.read(given, query, body), key)
+    raise NotEmulated(f"{method} {path}" + (" (the path has other methods)" if found else ""))
 
 
 def _changes(before: Any, after: Any) -> list[str]:

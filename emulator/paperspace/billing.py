@@ -42,14 +42,6 @@ def close(account: Account, resource_id: int, *kinds: str) -> None:
             account.store.billing_items[item.id].closed = account.now
 
 
-def is_open(account: Account, resource_id: int, kind: str) -> bool:
-    """Whether a part of something is being billed."""
-    return any(
-        item.resource_id == resource_id and item.kind == kind and item.closed is None
-        for item in account.store.billing_items.living()
-    )
-
-
 def charged(item: BillingItem, until: float) -> Decimal:
     """The dollars for an item up to a moment."""
     end = until if item.closed is None else min(until, item.closed)

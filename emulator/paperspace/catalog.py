@@ -11,7 +11,6 @@ from typing import Any
 FILE = Path(__file__).with_name("catalog.toml")
 CPU, OLDER = "cpu", "older"
 NEWER = ("A100", "A100-80G", "H100")  # of GPU types, those that the older ML-in-a-Box does not know
-SAME_GROUP = ("A4000", "A5000", "A6000")
 
 
 @dataclass(frozen=True)
@@ -27,13 +26,6 @@ class MachineType:
     memory_gb: float
     per_hour: Decimal
     regions: tuple[str, ...]
-
-    @property
-    def group(self) -> str:
-        """A machine's type can change only inside its group."""
-        if self.gpu is None:
-            return CPU
-        return "AX00" if self.base in SAME_GROUP else self.base
 
 
 @dataclass(frozen=True)

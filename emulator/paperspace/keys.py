@@ -1,31 +1,30 @@
-"""API keys: each belongs to one user in one team, who may do everything, or little, or nothing here."""
+"""API keys: each belongs to one user of the team, who may do everything, or little; and what the API says of both."""
 
 import enum
 import hmac
-from collections.abc import Callable
 from typing import Any
 
 from emulator.paperspace.account import Account
-from emulator.paperspace.errors import ApiError, NotEmulated, not_found
-from emulator.paperspace.operations import Call
-from emulator.paperspace.records import Machine
+from emulator.paperspace.errors import ApiError, not_found
+from emulator.paperspace.operations import Call, Operation
 from emulator.paperspace.settings import Settings
+from emulator.paperspace.views import moment
 from emulator.store import Table
+
+NAMESPACE = "microcluster-emulator"
 
 
 class Role(enum.Enum):
-    """What the owner of a key is in this team."""
+    """What the owner of a key is in the team."""
 
     ADMIN = "admin"
-    MEMBER = "member"
-    OTHER_TEAM = "other team"
+    MEMBER = "member"  # to whom no machine was assigned
 
 
 def role_of(settings: Settings, key: str | None) -> Role | None:
     """The role of a key; None for one that is not valid."""
-    known = {settings.api_key: Role.ADMIN, settings.member_key: Role.MEMBER, settings.other_team_key: Role.OTHER_TEAM}
-    for each, role in known.items():
-        if each and key and hmac.compare_digest(each.encode(), key.encode()):
+    for known, role in ((settings.api_key, Role.ADMIN), (settings.member_key, Role.MEMBER)):
+        if known and key and hmac.compare_digest(known.encode(), key.encode()):
             return role
     return None
 
@@ -33,46 +32,59 @@ def role_of(settings: Settings, key: str | None) -> Role | None:
 def check(account: Account, call: Call) -> Role | None:
     """The role of a call's key, or the refusal of what it may not do."""
     role = role_of(account.settings, call.key)
-    if not call.operation.needs_key:
-        return role
-    if role is None:
+    if role is None and call.operation.needs_key:
         raise ApiError("UNAUTHORIZED", "The API key is missing or not valid.")
     if role is Role.MEMBER:
-        _check_member(account, call)
-    if role is Role.OTHER_TEAM and not call.is_read:
-        if call.path:
-            raise not_found("Object", next(iter(call.path.values())))
-        raise NotEmulated(f"{call.name} for another team")
+        if not call.operation.for_members:
+            raise ApiError("FORBIDDEN", "Only an administrator of the team may do this.")
+        if not call.is_read:
+            raise not_found("Machine", call.path["id"])
     return role
 
 
 def seen_by(account: Account, role: Role | None) -> Account:
     """The account without what a role is not shown, for reading."""
-    if role in (None, Role.ADMIN):
-        return account
-    tables: dict[str, Table] = {kind: Table() for kind in account.store.tables}
-    if role is Role.MEMBER:
-        mine = {each.ref for each in account.store.tables["machines"].read_all() if _is_mine(account, each)}
-        tables |= {"networks": account.store.tables["networks"]}
-        _keep(tables["machines"], account.store.tables["machines"], lambda each: _is_mine(account, each))
-        _keep(tables["events"], account.store.tables["events"], lambda each: each.machine_ref in mine)
-    return account.with_tables(tables)
+    return account.with_tables({kind: Table() for kind in account.store.tables}) if role is Role.MEMBER else account
 
 
-def _keep(table: Table, whole: Table, shown: Callable[[Any], bool]) -> None:
-    for each in whole.read_all():
-        if shown(each):
-            table.restore(each.id, each)
+def session(account: Account, call: Call) -> dict[str, Any] | None:
+    """The user and the team of a key; null for a key that is not valid."""
+    role = role_of(account.settings, call.key)
+    if role is None:
+        return None
+    is_admin, created, team = role is Role.ADMIN, moment(account.clock.virtual0), account.team_ref
+    membership = {"name": NAMESPACE, "id": team, "namespace": NAMESPACE, "isUserTeam": True, "dtCreated": created}
+    user = {
+        "id": account.user_ref if is_admin else account.member_ref,
+        "firstName": None,
+        "lastName": None,
+        "email": "emulated@example.invalid",
+        "dtCreated": created,
+        "dtConfirmed": created,
+        "teamMemberships": [{"team": membership, "isOwner": is_admin, "isAdmin": is_admin}],
+        "isPhoneVerified": True,
+        "isPasswordAuthEnabled": True,
+        "isQrCodeBasedMfaEnabled": False,
+        "isQrCodeBasedMfaConfirmed": False,
+        "analyticsId": 1,
+        "metadata": {},
+    }
+    of_team = {
+        "id": team,
+        "namespace": NAMESPACE,
+        "isPrivate": True,
+        "maxMachines": account.settings.max_machines,
+        "analyticsId": 1,
+    }
+    return {"user": user, "team": of_team}
 
 
-def _check_member(account: Account, call: Call) -> None:
-    if not call.operation.for_members:
-        raise ApiError("FORBIDDEN", "Only an administrator of the team may do this.")
-    if not call.is_read and not any(
-        each.ref == call.path["id"] and _is_mine(account, each) for each in account.store.machines.read_all()
-    ):
-        raise not_found("Machine", call.path["id"])
+def standing(account: Account, call: Call) -> dict[str, Any]:
+    """The team may order; in no document, but the vendor's client asks it before every order."""
+    return {"isInGoodStanding": True, "hasPaymentMethod": True, "isAdminLocked": False, "messages": []}
 
 
-def _is_mine(account: Account, machine: Machine) -> bool:
-    return account.member_ref in machine.accessors
+OPERATIONS = (
+    Operation("auth-session", "GET", "/auth/session", session, needs_key=False, for_members=True),
+    Operation("billing-accountStanding", "GET", "/billing/account-standing", standing, for_members=True),
+)

@@ -1,45 +1,36 @@
 """What happens to machines as the account's clock goes on: phases with a state, and the events that they belong to."""
 
-from emulator.paperspace import addresses, billing
+from emulator.paperspace import billing, networks
 from emulator.paperspace.account import Account
-from emulator.paperspace.records import Event, Machine, Phase, Upgrade
+from emulator.paperspace.records import Event, Machine, Phase
 
 OFF, READY, SERVICE_READY = "off", "ready", "serviceready"
-STARTING, STOPPING, RESTARTING, UPGRADING, PROVISIONING = (
-    "starting",
-    "stopping",
-    "restarting",
-    "upgrading",
-    "provisioning",
-)
+STARTING, STOPPING, PROVISIONING = "starting", "stopping", "provisioning"
 GONE = ""  # where a deleted machine settles
 RUNNING = (READY, SERVICE_READY)
 IN_PROGRESS, DONE, ERROR = "in progress", "done", "error"
 
 
-def provision(account: Account, machine: Machine, *, start: bool) -> Event:
-    """Begin to build a machine, and to start it where that is wanted."""
+def provision(account: Account, machine: Machine) -> Event:
+    """Begin to build a machine, and to start it."""
     settings, create = account.settings, new_event(account, machine, "create")
     phases = [Phase(PROVISIONING, settings.provisioning_s, create.id)]
     failing = settings.failed_rate
     if failing and account.fault_injector.random_for("failed", machine.name).random() < failing:
         machine.failed = True
-    elif start:
+    else:
         phases += _starting(account, new_event(account, machine, "start"))
-    _begin(account, machine, phases, READY if start and not machine.failed else OFF)
-    if start and not machine.failed:
         _boot(account, machine)
+    _begin(account, machine, phases, READY)
     return create
 
 
 def start(account: Account, machine: Machine) -> Event:
     """Begin to start a machine that is off."""
     event = new_event(account, machine, "start")
-    addresses.power_on(account, machine)
+    networks.power_on(account, machine)
     _begin(account, machine, _starting(account, event), READY)
     _boot(account, machine)
-    if not billing.is_open(account, machine.id, billing.MACHINE):
-        billing.open_for(account, billing.MACHINE, machine, account.catalog.types[machine.machine_type].per_hour)
     return event
 
 
@@ -48,23 +39,6 @@ def stop(account: Account, machine: Machine) -> Event:
     event = new_event(account, machine, "stop")
     _begin(account, machine, [Phase(STOPPING, account.settings.stopping_s, event.id, waits=True)], OFF)
     machine.powered = False
-    return event
-
-
-def restart(account: Account, machine: Machine) -> Event:
-    """Begin to restart a machine; for a while it still looks ready."""
-    settings, event = account.settings, new_event(account, machine, "restart")
-    lag = Phase(READY, settings.restart_lag_s, event.id, is_lag=True)
-    _begin(account, machine, [lag, Phase(RESTARTING, settings.starting_s, event.id, waits=True)], READY)
-    _boot(account, machine)
-    return event
-
-
-def change(account: Account, machine: Machine, upgrade: Upgrade) -> Event:
-    """Begin to give a machine that is off another type or a larger disk."""
-    event = new_event(account, machine, "vm-upgrade")
-    _begin(account, machine, [Phase(UPGRADING, account.settings.upgrading_s, event.id)], OFF)
-    machine.upgrade = upgrade
     return event
 
 
@@ -118,8 +92,7 @@ def _boot(account: Account, machine: Machine) -> None:
     """Let the machine behind boot, with the startup script that it gets: one that runs once is handed out a single time."""
     machine.powered, machine.boots, machine.startup_script = True, machine.boots + 1, ""
     for script in list(account.store.scripts.values()):
-        is_due = machine.id in script.machine_ids and script.is_enabled
-        if is_due and not (script.is_run_once and machine.id in script.served_ids):
+        if machine.id in script.machine_ids and not (script.is_run_once and machine.id in script.served_ids):
             machine.startup_script = script.text
             script.served_ids.append(machine.id)
 
@@ -139,7 +112,7 @@ def _begin_phase(account: Account, machine: Machine, moment: float) -> None:
     phase = machine.phases[0]
     machine.state, machine.since, machine.modified = phase.state, moment, moment
     event = account.store.events[phase.event_id]
-    if event.started is None and not phase.is_lag:
+    if event.started is None:
         event.state, event.started = IN_PROGRESS, moment
 
 
@@ -171,29 +144,12 @@ def _end_phase(account: Account, machine: Machine) -> None:
 
 def _settle(account: Account, machine: Machine, moment: float) -> None:
     machine.state, machine.modified = machine.settles, moment
-    if machine.upgrade:
-        _end_upgrade(account, machine, machine.upgrade)
     if machine.state == OFF:
-        addresses.power_off(account, machine)
-        if not account.settings.off_is_billed:
-            billing.close(account, machine.id, billing.MACHINE)
-
-
-def _end_upgrade(account: Account, machine: Machine, upgrade: Upgrade) -> None:
-    catalog, machine.upgrade = account.catalog, None
-    if upgrade.machine_type != machine.machine_type:
-        machine.machine_type = upgrade.machine_type
-        if billing.is_open(account, machine.id, billing.MACHINE):
-            billing.close(account, machine.id, billing.MACHINE)
-            billing.open_for(account, billing.MACHINE, machine, catalog.types[upgrade.machine_type].per_hour)
-    if upgrade.disk_gb != machine.disk_gb:
-        machine.disk_gb = upgrade.disk_gb
-        billing.close(account, machine.id, billing.DISK)
-        billing.open_for(account, billing.DISK, machine, catalog.disks[upgrade.disk_gb])
+        networks.power_off(account, machine)
 
 
 def _remove(account: Account, machine: Machine) -> None:
-    addresses.let_go(account, machine)
+    networks.let_go(account, machine)
     billing.close(account, machine.id)
     for script in list(account.store.scripts.values()):
         script.machine_ids = [each for each in script.machine_ids if each != machine.id]

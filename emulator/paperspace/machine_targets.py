@@ -72,7 +72,6 @@ def _machine_spec(account: Account, machine: Machine) -> MachineSpec:
         public_address=machine.public_ip,
         gpu_model=kind.gpu,
         gpu_count=kind.gpus,
-        ssh_keys=tuple(machine.ssh_keys),
         port_speed_mbps=PRIVATE_MBPS,
         image=BOX_IMAGE,
         gpu_memory_mib=kind.gpu_memory_gb * MIB_OF_GB,

@@ -1,18 +1,39 @@
-"""An operation of the API, and one call of it."""
+"""An operation of the API: its input, one call of it, and the pages of a list."""
 
+import base64
+import binascii
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from emulator.paperspace.fields import INTEGER, Field, Fields
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+
+from emulator.paperspace.errors import invalid
 
 if TYPE_CHECKING:
     from emulator.paperspace.account import Account
 
-LARGEST_PAGE = 120
+PAGE_SIZE, LARGEST_PAGE = 20, 120  # the vendor states no default
 ASCENDING, DESCENDING = "asc", "desc"
+Size = Annotated[float, Field(gt=0)]
+View = dict[str, Any]
 Handler = Callable[["Account", "Call"], Any]
+
+
+def inputs(required: Mapping[str, Any], optional: Mapping[str, Any]) -> type[BaseModel]:
+    """The input of an operation: the type of each property; anything else is refused, and null as well."""
+    properties = {name: (kind, ...) for name, kind in required.items()}
+    properties |= {name: (kind, None) for name, kind in optional.items()}
+    return create_model("Input", __config__=ConfigDict(extra="forbid"), **properties)
+
+
+def list_inputs(*order_by: str, **filters: Any) -> type[BaseModel]:
+    """The input of a list."""
+    page = {"after": str, "limit": Annotated[int, Field(ge=1, le=LARGEST_PAGE)]}
+    order = {"orderBy": Literal[order_by], "order": Literal[ASCENDING, DESCENDING]}
+    return inputs({}, {**page, **order, **filters})
 
 
 @dataclass(frozen=True)
@@ -23,10 +44,23 @@ class Operation:
     method: str
     path: str
     handler: Handler
-    fields: Fields = field(default_factory=dict)
+    inputs: type[BaseModel] = inputs({}, {})
     order_by: tuple[str, ...] = ()  # of a list: what it can be ordered by, the default first
     needs_key: bool = True
     for_members: bool = False  # whether a team member who is no administrator may call it
+
+    def read(self, path: Mapping[str, str], query: Mapping[str, str], body: Mapping[str, Any]) -> View:
+        """The input of a call: path, query and body together, or the refusal with everything that is wrong.
+
+        The vendor's own examples repeat a path parameter in the body; with the same value that is fine.
+        """
+        given = {**query, **body}
+        given = {name: value for name, value in given.items() if path.get(name) != value}
+        try:
+            read = self.inputs.model_validate(given, strict=bool(body))  # A query has only texts.
+        except ValidationError as wrong:
+            raise invalid(*(f"{each['loc'][0]}: {each['msg']}" for each in wrong.errors())) from wrong
+        return read.model_dump(exclude_unset=True)
 
 
 @dataclass(frozen=True)
@@ -62,15 +96,57 @@ class Call:
     @property
     def is_create(self) -> bool:
         """Whether the call makes something that is paid for."""
-        return self.operation.method == "POST" and self.operation.path.count("/") == 1
+        return self.operation.method == "POST"
 
 
-def list_fields(*order_by: str, **filters: Field) -> dict[str, Field]:
-    """The input of a list."""
-    return {
-        "after": Field(),
-        "limit": Field(INTEGER, least=1, most=LARGEST_PAGE),
-        "orderBy": Field(one_of=order_by),
-        "order": Field(one_of=(ASCENDING, DESCENDING)),
-        **filters,
-    }
+def chosen(account: "Account", call: Call, records: Iterable[Any]) -> list[Any]:
+    """Those of the records whose name contains the text that is asked for, in the region that is asked for."""
+    part, given = call.input.get("name", ""), call.input.get("region")
+    region = given and account.region(given)
+    return [each for each in records if part in each.name and (region is None or region == each.region)]
+
+
+def page(views: Sequence[View], call: Call, shuffle: Random | None = None) -> View:
+    """One page of a list in the order that is asked for, with the cursor of the next one.
+
+    Args:
+        shuffle: an injected fault gives every page another order.
+    """
+    given = call.input
+    key, is_descending = given.get("orderBy", call.operation.order_by[0]), given.get("order") != ASCENDING
+    ordered = sorted(views, key=lambda view: _position(view, key), reverse=is_descending)
+    if shuffle:
+        ordered = shuffle.sample(ordered, len(ordered))
+    begin = 0
+    if "after" in given:
+        begin = _behind(
+            _read_cursor(given["after"]), [_position(view, key) for view in ordered], is_descending=is_descending
+        )
+    items = ordered[begin : begin + given.get("limit", PAGE_SIZE)]
+    has_more = begin + len(items) < len(ordered)
+    return {"hasMore": has_more, "items": items} | ({"nextPage": _cursor(items[-1], key)} if has_more else {})
+
+
+def _position(view: View, key: str) -> list[str]:
+    return [str(view[key]), str(view.get("id") or view.get("ip"))]
+
+
+def _behind(after: list[str], positions: list[list[str]], *, is_descending: bool) -> int:
+    """Where the page begins: behind what the cursor names, even if that is gone meanwhile."""
+    if after in positions:
+        return positions.index(after) + 1
+    return sum(each > after if is_descending else each < after for each in positions)
+
+
+def _cursor(view: View, key: str) -> str:
+    return base64.urlsafe_b64encode(json.dumps(_position(view, key)).encode()).decode()
+
+
+def _read_cursor(text: str) -> list[str]:
+    try:
+        read = json.loads(base64.urlsafe_b64decode(text.encode()))
+    except (binascii.Error, ValueError) as wrong:
+        raise invalid("after: Invalid cursor") from wrong
+    if not (isinstance(read, list) and len(read) == 2 and all(isinstance(each, str) for each in read)):
+        raise invalid("after: Invalid cursor")
+    return read

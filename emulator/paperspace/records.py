@@ -13,15 +13,6 @@ class Phase:
     seconds: float
     event_id: int
     waits: bool = False  # until the machine behind it is where the account wants it
-    is_lag: bool = False  # the event has not begun
-
-
-@dataclass
-class Upgrade:
-    """What a machine will have once it is upgraded."""
-
-    machine_type: str
-    disk_gb: int
 
 
 @dataclass
@@ -45,9 +36,6 @@ class Machine:
     since: float = 0.0  # when the first phase began
     settles: str = "off"  # the state after the last phase; empty: the machine is gone
     public_ip: str | None = None
-    upgrade: Upgrade | None = None
-    accessors: list[str] = field(default_factory=list)
-    ssh_keys: list[str] = field(default_factory=list)
     powered: bool = False
     boots: int = 0
     revision: int = 1  # of what the machine behind it has to be
@@ -100,7 +88,6 @@ class Script:
     text: str
     is_run_once: bool
     created: float
-    is_enabled: bool = True
     machine_ids: list[int] = field(default_factory=list)
     served_ids: list[int] = field(default_factory=list)  # machines that have had it, if it runs once
 
@@ -146,14 +133,6 @@ class BillingItem:
     closed: float | None = None
 
 
-@dataclass
-class SshKey:
-    """A public key that a person has put on the account in the console."""
-
-    id: int
-    text: str
-
-
 class Records(Store):
     """Everything that the account holds."""
 
@@ -166,7 +145,6 @@ class Records(Store):
         "public_ips": PublicIp,
         "events": Event,
         "billing_items": BillingItem,
-        "ssh_keys": SshKey,
     }
 
     machines: Table[Machine]
@@ -176,4 +154,3 @@ class Records(Store):
     public_ips: Table[PublicIp]
     events: Table[Event]
     billing_items: Table[BillingItem]
-    ssh_keys: Table[SshKey]

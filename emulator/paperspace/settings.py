@@ -1,11 +1,10 @@
-"""The settings that only an emulated Paperspace account has; where the vendor is silent, they choose what it does."""
+"""The settings that only an emulated Paperspace account has."""
 
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 from emulator import settings
 from emulator.fault_injection import BEFORE, COMMON_KINDS, LIST_KINDS, FaultKind, FaultModel
-from emulator.paperspace.errors import REFUSALS
 
 BOX_IMAGE, DRIVE_IMAGE = "microcluster/ml-in-a-box:current", "microcluster/drive:current"
 MACHINES_CREATE = "machines-create"
@@ -33,43 +32,17 @@ class Settings(settings.Settings):
     public_subnet: str = "198.18.64.0/26"  # of the range for tests between networks (RFC 2544)
     registry_name: str = ""  # Paperspace has none
     calls_per_second: int = 0  # the vendor documents no limit
-    member_key: str = ""  # a second key: of a team member who sees only the machines that were assigned to them
-    other_team_key: str = ""  # a key of another team, which has nothing
+    member_key: str = ""  # a second key: of a team member to whom no machine was assigned
     starting_s: float = 5.0
     serviceready_s: float = 1.0
     stopping_s: float = 3.0
-    restart_lag_s: float = 2.0  # a machine that restarts stays `ready` for so long
-    upgrading_s: float = 5.0
     deactivating_s: float = 3.0
     max_machines: int = 20  # the team's, as /auth/session says
     # "ny2" or "ny2/P4000x2" to the number of machines that there is room for; without an entry, no limit.
     capacity: dict[str, int] = field(default_factory=dict)
-    quota_code: str = "FORBIDDEN"
-    capacity_code: str = "PRECONDITION_FAILED"
-    in_use_code: str = "CONFLICT"  # of a network that still has machines or drives
-    page_size: int = 20  # of a list without `limit`; the vendor states none
-    int64: str = "string"  # or "number": how bytes are written
-    machine_region: str = "name"  # or "slug": how a machine's region is written
-    unknown_network: str = "null"  # or "404"
-    redundant_actions: str = "refused"  # or "accepted": start of a machine that is on, stop of one that is off
-    delete_running: str = "refused"  # or "accepted"
-    off_is_billed: bool = True  # whether a machine that is off pays for its type
     failed_rate: float = 0.0  # of creations that are accepted and whose event then ends with an error
-    account_standing: str = "good"  # or "no payment method": what the billing page says
 
     @property
     def api(self) -> str:
         """The base of the API on this computer."""
         return f"{self.address}/v1"
-
-    def check(self) -> None:
-        """Raise a SettingsError for the first setting that cannot be used."""
-        super().check()
-        for name in ("quota_code", "capacity_code", "in_use_code"):
-            self.check_choice(name, *REFUSALS)
-        self.check_choice("int64", "string", "number")
-        self.check_choice("machine_region", "name", "slug")
-        self.check_choice("unknown_network", "null", "404")
-        self.check_choice("redundant_actions", "refused", "accepted")
-        self.check_choice("delete_running", "refused", "accepted")
-        self.check_choice("account_standing", "good", "no payment method")

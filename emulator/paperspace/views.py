@@ -25,7 +25,6 @@ def machine(account: Account, shown: Machine) -> View:
     """A machine."""
     machine_type, template = account.catalog.types[shown.machine_type], account.catalog.templates[shown.template_id]
     network = account.store.networks.get(shown.network_id)
-    by_name = account.settings.machine_region == "name"
     return {
         "id": shown.ref,
         "name": shown.name,
@@ -34,11 +33,11 @@ def machine(account: Account, shown: Machine) -> View:
         "machineType": shown.machine_type,
         "agentType": AGENT,
         "cpus": machine_type.cores,
-        "ram": int64(account, int(machine_type.memory_gb * GIB)),
-        "storageTotal": int64(account, shown.disk_gb * GIB),
-        "storageUsed": int64(account, USED_BYTES),
+        "ram": int64(int(machine_type.memory_gb * GIB)),
+        "storageTotal": int64(shown.disk_gb * GIB),
+        "storageUsed": int64(USED_BYTES),
         "accelerators": _accelerators(account, shown),
-        "region": account.catalog.regions[shown.region] if by_name else shown.region,
+        "region": account.catalog.regions[shown.region],
         "privateIp": shown.private_ip,
         "networkId": network.ref if network else None,
         "publicIp": shown.public_ip,
@@ -82,7 +81,7 @@ def drive(account: Account, shown: Drive) -> View:
         "name": shown.name,
         "dtCreated": moment(shown.created),
         "dtDeleted": None,
-        "size": int64(account, shown.size_gb * GIB),
+        "size": int64(shown.size_gb * GIB),
         "mountPoint": f"\\\\{shown.address}\\{shown.ref}",
         "username": shown.username,
         "password": shown.password,
@@ -98,7 +97,7 @@ def script(account: Account, shown: Script) -> View:
         "id": shown.ref,
         "name": shown.name,
         "description": None,
-        "isEnabled": shown.is_enabled,
+        "isEnabled": True,
         "isRunOnce": shown.is_run_once,
         "assignedMachineIds": [each.ref for each in living if each],
         "dtCreated": moment(shown.created),
@@ -140,13 +139,13 @@ def template(shown: Template, created: float) -> View:
     }
 
 
-def int64(account: Account, number: int) -> int | str:
+def int64(number: int) -> str:
     """A number of bytes: the document says integer, and clients of the live service have read a string."""
-    return str(number) if account.settings.int64 == "string" else number
+    return str(number)
 
 
 def _accelerators(account: Account, shown: Machine) -> list[View] | None:
     kind = account.catalog.types[shown.machine_type]
     if kind.gpu is None:
         return None
-    return [{"name": kind.gpu, "memory": int64(account, kind.gpu_memory_gb * GIB), "count": kind.gpus}]
+    return [{"name": kind.gpu, "memory": int64(kind.gpu_memory_gb * GIB), "count": kind.gpus}]

@@ -23,7 +23,7 @@ from tests.unit.emulated_paperspace import order
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(300)]
 READY_S, LIMIT_S = 120, 120
-SCRIPT = "id -un >/root/who; echo >>/root/boots; echo said"
+SCRIPT = "id -un >/root/who; echo >>/root/boots; echo {key} >>/home/paperspace/.ssh/authorized_keys; echo said"
 MOUNT = """
 set -e
 mkdir -p ~/drive
@@ -82,9 +82,6 @@ def team(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
     run("start")
     try:
         root = f"http://127.0.0.1:{port}"
-        requests.post(
-            f"{root}/console/ssh-keys", json={"key": key.with_suffix(".pub").read_text()}, timeout=LIMIT_S
-        ).raise_for_status()
         yield rented(f"{root}/v1", key)
     finally:
         run("reset")
@@ -102,7 +99,8 @@ def rented(api: str, key: Path) -> Team:
     network = ask(api, "POST", "/private-networks", {"name": "train", "region": "ny2"})["id"]
     wanted = {"name": "data", "size": 250, "region": "ny2", "networkId": network}
     drive = ask(api, "POST", "/shared-drives", wanted)
-    script = ask(api, "POST", "/startup-scripts", {"name": "boot", "script": SCRIPT, "isRunOnce": True})["id"]
+    text = SCRIPT.format(key=shlex.quote(key.with_suffix(".pub").read_text().strip()))
+    script = ask(api, "POST", "/startup-scripts", {"name": "boot", "script": text, "isRunOnce": True})["id"]
     more = {"networkId": network, "publicIpType": "dynamic", "startupScriptId": script}
     made = [ask(api, "POST", "/machines", order(name) | more)["data"]["id"] for name in ("node-0", "node-1")]
     return Team(api, key, [ready(api, each) for each in made], drive)
@@ -160,8 +158,9 @@ def test_machines_of_one_network_reach_each_other_at_the_addresses_that_the_api_
 def test_a_script_that_runs_once_has_run_as_root_and_does_not_run_again(team):
     first = team.machines[0]
     assert team.told(first, "sudo cat /root/who /var/log/startup-script-output.log").split() == ["root", "said"]
-    team.ask("PATCH", f"/machines/{first['id']}/restart")
-    wait_until("the restart", lambda: team.ask("GET", f"/machines/{first['id']}")["state"] == "restarting", READY_S)
+    team.ask("PATCH", f"/machines/{first['id']}/stop")
+    wait_until("the stop", lambda: team.ask("GET", f"/machines/{first['id']}")["state"] == "off", READY_S)
+    team.ask("PATCH", f"/machines/{first['id']}/start")
     team.machines[0] = ready(team.api, first["id"])
     assert team.told(team.machines[0], "sudo cat /root/boots | wc -l") == "1"
 

@@ -115,7 +115,7 @@ def test_a_jump_of_the_clock_bills_the_time_in_between(paperspace):
 def test_json_that_is_announced_and_not_sent_is_refused(paperspace):
     account = paperspace()
     announced = {**KEY, "Content-Type": "application/json"}
-    machine = account.send("POST", "/machines", json=order() | {"startOnCreate": False}).json()["data"]["id"]
+    machine = account.send("POST", "/machines", json=order()).json()["data"]["id"]
     url = f"{account.root}/v1/machines/{machine}/start"
     assert requests.patch(url, headers=announced, timeout=LIMIT_S).status_code == 400
     assert requests.patch(url, headers=announced, json={}, timeout=LIMIT_S).status_code in (200, 409)

@@ -16,6 +16,7 @@ from emulator.machines.spec import NoMachines
 from emulator.paperspace.settings import Settings
 from emulator.paperspace.vendor import PAPERSPACE as EMULATED
 from emulator.process import listen
+from emulator.server import application
 from providers.grpc.resource_protocol import Created, Live
 from providers.paperspace.__main__ import PAPERSPACE
 from providers.rental.operation import Operation
@@ -48,10 +49,11 @@ class EmulatedTeam:
         port = listener.getsockname()[1]
         folder.mkdir(parents=True)
         chosen = Settings(folder, port=port, machines="none", clock_rate=CLOCK_RATE, **settings)
-        self.account = EMULATED.open_account(chosen)
+        self.account = EMULATED.account(chosen)
         self.account.store.flush()
         self.key_file = EMULATED.write_client_file(chosen)
-        config = uvicorn.Config(EMULATED.application(self.account, port), log_config=None, lifespan="off")
+        app = application(self.account, EMULATED.routes(self.account), EMULATED.holdings, port)
+        config = uvicorn.Config(app, log_config=None, lifespan="off")
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [listener]}, daemon=True)
         self._thread.start()

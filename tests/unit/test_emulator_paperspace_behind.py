@@ -6,9 +6,8 @@ import pytest
 
 from emulator.machines.machine_mount import files
 from emulator.paperspace.machine_targets import MachineTargets
-from emulator.paperspace.records import SshKey
 from emulator.paperspace.settings import BOX_IMAGE, DRIVE_IMAGE
-from tests.unit.emulated_paperspace import EmulatedPaperspace, Refused
+from tests.unit.emulated_paperspace import EmulatedPaperspace
 
 
 @pytest.fixture
@@ -22,14 +21,12 @@ def spec_of(account: EmulatedPaperspace, ref: str):
     return MachineTargets(account.account).target(number).spec
 
 
-def test_a_machine_has_the_addresses_that_the_api_shows_and_the_keys_of_the_account(account):
-    account.account.store.ssh_keys[1] = SshKey(1, "ssh-ed25519 AAAA me")
+def test_a_machine_has_the_addresses_that_the_api_shows(account):
     network = account.network()
     machine = account.ready(networkId=network, publicIpType="dynamic")
     shown, spec = account.call("GET", f"/machines/{machine}"), spec_of(account, machine)
     assert (spec.private_address, spec.public_address) == (shown["privateIp"], shown["publicIp"])
     assert (spec.hostname, spec.image, spec.gpu_model, spec.gpu_count) == (machine, BOX_IMAGE, "Quadro P4000", 2)
-    assert files(spec, "", "", "")["authorized_keys"] == "ssh-ed25519 AAAA me\n"
 
 
 def test_a_drive_is_served_in_its_network_with_the_name_and_password_that_the_api_shows(account):
@@ -52,29 +49,21 @@ def test_a_startup_script_runs_at_each_boot_or_only_at_the_first(account, is_run
     script = account.call("POST", "/startup-scripts", name="a", script="true", isRunOnce=is_run_once)["id"]
     machine = account.ready(startupScriptId=script)
     first = spec_of(account, machine).startup_script
-    account.call("PATCH", f"/machines/{machine}/restart")
-    account.wait(machine, "restarting")
-    account.wait(machine, "ready")
+    account.call("PATCH", f"/machines/{machine}/stop")
+    account.wait(machine, "off")
+    account.call("PATCH", f"/machines/{machine}/start")
     assert [first, spec_of(account, machine).startup_script] == boots
 
 
-def test_a_script_that_is_changed_or_assigned_later_runs_at_the_next_boot(account):
+def test_a_script_that_is_changed_later_runs_at_the_next_boot(account):
     script = account.call("POST", "/startup-scripts", name="a", script="old")["id"]
-    machine = account.ready()
-    account.call("POST", f"/startup-scripts/{script}/assign", machineId=machine)
+    machine = account.ready(startupScriptId=script)
     account.call("PUT", f"/startup-scripts/{script}", script="new")
-    assert spec_of(account, machine).startup_script == ""
-    account.call("PATCH", f"/machines/{machine}/restart")
+    assert spec_of(account, machine).startup_script == "old"
+    account.call("PATCH", f"/machines/{machine}/stop")
+    account.wait(machine, "off")
+    account.call("PATCH", f"/machines/{machine}/start")
     assert spec_of(account, machine).startup_script == "new"
-
-
-def test_a_machine_has_one_startup_script(account):
-    one, two = (account.call("POST", "/startup-scripts", name=name, script="")["id"] for name in "ab")
-    machine = account.ready(startupScriptId=one)
-    with pytest.raises(Refused) as refused:
-        account.call("POST", f"/startup-scripts/{two}/assign", machineId=machine)
-    assert refused.value.code == "CONFLICT"
-    account.call("POST", f"/startup-scripts/{one}/assign", machineId=machine)
 
 
 def test_a_drive_that_is_deleted_is_gone_for_its_owner_before_its_server_is(tmp_path):

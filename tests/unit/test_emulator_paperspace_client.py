@@ -29,7 +29,6 @@ SENT = {
     "shared-drive list": ("GET", "/shared-drives", LIST | {"region": "ny2"}),
     "startup-script create": ("POST", "/startup-scripts", {"name": "a", "script": "true", "isRunOnce": True}),
     "startup-script list": ("GET", "/startup-scripts", LIST),
-    "public-ip claim": ("POST", "/public-ips", {"region": "ny2"}),
     "public-ip list": ("GET", "/public-ips", LIST | {"region": "ny2"}),
 }
 KEYS_OF_REFUSAL = {"code", "message", "issues"}

@@ -1,0 +1,252 @@
+"""Machines, their events, and the scripts that root runs when they boot: order, read, change, start, stop, delete."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from emulator.paperspace import billing, lifecycle, networks, offers, views
+from emulator.paperspace.account import Account
+from emulator.paperspace.catalog import Template
+from emulator.paperspace.errors import NotEmulated, conflict, not_found, refused, unmet
+from emulator.paperspace.lifecycle import OFF, PROVISIONING, RUNNING
+from emulator.paperspace.operations import Call, Operation, Size, View, chosen, inputs, list_inputs
+from emulator.paperspace.records import Event, Machine, Script
+
+SWITCHES = {  # and what says how; only off is emulated
+    "autoSnapshotEnabled": bool,
+    "autoSnapshotFrequency": Literal["hourly", "daily", "weekly", "monthly"],
+    "autoSnapshotSaveCount": float,
+    "autoShutdownEnabled": bool,
+    "autoShutdownTimeout": float,
+    "autoShutdownForce": bool,
+    "restorePointEnabled": bool,
+    "restorePointFrequency": Literal["shutdown"],
+}
+ADDRESS = {"publicIpType": Literal[networks.STATIC, networks.DYNAMIC, networks.NONE]}
+NOT_EMULATED_NEW = {"takeInitialSnapshot": bool, "enableNvlink": bool, "accessorIds": list[str]}
+NOT_EMULATED_CHANGES = {"machineType": str, "diskSize": Size, "networkId": str, "restorePointSnapshotId": str}
+NEW = inputs(
+    {
+        "name": Annotated[str, Field(min_length=1)],
+        "machineType": str,
+        "templateId": str,
+        "region": str,
+        "diskSize": Size,
+    },
+    {
+        **SWITCHES,
+        **ADDRESS,
+        **NOT_EMULATED_NEW,
+        "networkId": str,
+        "startupScriptId": str,
+        "emailPassword": bool,
+        "startOnCreate": bool,
+    },
+)
+CHANGES = inputs({}, {**SWITCHES, **ADDRESS, **NOT_EMULATED_CHANGES, "name": str})
+
+
+def create(account: Account, call: Call) -> View:
+    """Order a machine, whole or not at all; it is billed from now on."""
+    given = call.input
+    _refuse_not_emulated(given, {**SWITCHES, **NOT_EMULATED_NEW})
+    if not given.get("startOnCreate", True):
+        raise NotEmulated("a machine that does not start when it is created")
+    region, wanted = account.region(given["region"]), offers.machine_type(account, given["machineType"])
+    template = _template(account, given["templateId"])
+    if wanted not in template.types:
+        raise refused(f"Template {template.ref} is not offered for machine type {wanted.label}.")
+    disk_gb = _disk(account, given["diskSize"], template)
+    script = account.script(given["startupScriptId"]) if "startupScriptId" in given else None
+    network = account.network(given["networkId"]) if "networkId" in given else None
+    if network and network.region != region:
+        raise refused(f"Private network {network.ref} is in region {network.region}, not in {region}.")
+    offers.require_room(account, region, wanted)
+    number, now = account.next_id(), account.now
+    home = network or networks.new_network(account, "default", region, number)
+    machine = Machine(
+        id=number,
+        ref=account.new_ref("ps"),
+        name=given["name"],
+        machine_type=wanted.label,
+        template_id=template.ref,
+        region=region,
+        disk_gb=disk_gb,
+        network_id=home.id,
+        private_ip=account.free_private_ip(home),
+        public_ip_type=networks.NONE,
+        created=now,
+        modified=now,
+    )
+    account.store.machines[number] = machine
+    if script:
+        script.machine_ids.append(number)
+    billing.open_for(account, billing.DISK, machine, account.catalog.disks[disk_gb])
+    billing.open_for(account, billing.MACHINE, machine, wanted.per_hour)
+    networks.choose_public_ip(account, machine, given.get("publicIpType", networks.NONE))
+    networks.power_on(account, machine)
+    return _receipt(account, machine, lifecycle.provision(account, machine))
+
+
+def get(account: Account, call: Call) -> View:
+    """One machine."""
+    return views.machine(account, account.machine(call.path["id"]))
+
+
+def find(account: Account, call: Call) -> list[View]:
+    """The machines whose name contains a text, in a region, of an agent's type or of a machine type."""
+    kind, agent = call.input.get("machineType"), call.input.get("agentType")
+    shown = chosen(account, call, account.store.machines.values())
+    found = [each for each in shown if kind in (None, each.machine_type) and agent in (None, views.AGENT)]
+    return [views.machine(account, each) for each in found]
+
+
+def update(account: Account, call: Call) -> View:
+    """Change a machine's name, or while it is off the kind of its address."""
+    machine, given = _idle(account, call), call.input
+    _refuse_not_emulated(given, {**SWITCHES, **NOT_EMULATED_CHANGES})
+    if "publicIpType" in given and given["publicIpType"] != machine.public_ip_type:
+        if machine.state in RUNNING:
+            raise NotEmulated("machines-update with another publicIpType while the machine is on")
+        networks.choose_public_ip(account, machine, given["publicIpType"])
+    machine.name, machine.modified = given.get("name", machine.name), account.now
+    return {"data": views.machine(account, machine)}
+
+
+def start(account: Account, call: Call) -> View:
+    """Start a machine that is off."""
+    machine = _idle(account, call)
+    if machine.state != OFF:
+        raise refused(f"Machine {machine.ref} is {machine.state} already.")
+    return _receipt(account, machine, lifecycle.start(account, machine))
+
+
+def stop(account: Account, call: Call) -> View:
+    """Stop a machine that is on."""
+    machine = _idle(account, call)
+    if machine.state not in RUNNING:
+        raise refused(f"Machine {machine.ref} is {machine.state} already.")
+    return _receipt(account, machine, lifecycle.stop(account, machine))
+
+
+def delete(account: Account, call: Call) -> View:
+    """Remove a machine with its disk; a claimed address stays, and goes on costing."""
+    machine = account.machine(call.path["id"])
+    if machine.deleting:
+        raise conflict(f"Machine {machine.ref} is being deleted.")
+    if machine.phases and machine.state != PROVISIONING:
+        raise _busy(machine)
+    if machine.state in RUNNING:
+        raise unmet(f"Machine {machine.ref} is {machine.state}. Stop it before you delete it.")
+    return _receipt(account, machine, lifecycle.deactivate(account, machine))
+
+
+def find_events(account: Account, call: Call) -> list[View]:
+    """The events of one machine, or of all; those of a machine that is gone stay."""
+    wanted = call.input.get("machineId")
+    return [views.event(account, each) for each in account.store.events.values() if wanted in (None, each.machine_ref)]
+
+
+def create_script(account: Account, call: Call) -> View:
+    """Create a script."""
+    given = call.input
+    script = Script(
+        id=account.next_id(),
+        ref=account.new_ref("sc"),
+        name=given["name"],
+        text=given["script"],
+        is_run_once=given.get("isRunOnce", False),
+        created=account.now,
+    )
+    account.store.scripts[script.id] = script
+    return views.script(account, script)
+
+
+def get_script(account: Account, call: Call) -> View:
+    """One script, without its text."""
+    return views.script(account, account.script(call.path["id"]))
+
+
+def find_scripts(account: Account, call: Call) -> list[View]:
+    """The scripts whose name contains a text."""
+    return [views.script(account, each) for each in chosen(account, call, account.store.scripts.values())]
+
+
+def update_script(account: Account, call: Call) -> View:
+    """Change a script; machines get it at their next boot."""
+    script, given = account.script(call.path["id"]), call.input
+    if not given.get("isEnabled", True):
+        raise NotEmulated("startupScripts-update that disables a script")
+    script.name, script.text = given.get("name", script.name), given.get("script", script.text)
+    script.is_run_once = given.get("isRunOnce", script.is_run_once)
+    return views.script(account, script)
+
+
+def delete_script(account: Account, call: Call) -> View:
+    """Delete a script with its assignments."""
+    script = account.script(call.path["id"])
+    shown = views.script(account, script)
+    del account.store.scripts[script.id]
+    return shown
+
+
+def _refuse_not_emulated(given: Mapping[str, Any], names: Mapping[str, Any]) -> None:
+    """Say loudly what the emulator would not do."""
+    for name in names:
+        if given.get(name):
+            raise NotEmulated(f"a machine with {name}")
+
+
+def _template(account: Account, ref: str) -> Template:
+    found = account.catalog.templates.get(ref)
+    if found is None:
+        raise not_found("Template", ref)
+    return found
+
+
+def _disk(account: Account, size: float, template: Template) -> int:
+    if size not in account.catalog.disks:
+        sold = ", ".join(map(str, account.catalog.disks))
+        raise refused(f"A disk of {size:g} GB is not sold. Use one of {sold}.")
+    if template.default_gb and size < template.default_gb:
+        raise refused(f"Template {template.ref} needs a disk of {template.default_gb} GB.")
+    return int(size)
+
+
+def _idle(account: Account, call: Call) -> Machine:
+    """A machine on which no work is under way."""
+    machine = account.machine(call.path["id"])
+    if machine.phases or machine.state == PROVISIONING:
+        raise _busy(machine)
+    return machine
+
+
+def _busy(machine: Machine) -> Exception:
+    return conflict(f"Machine {machine.ref} is {machine.state}: another event is in progress.")
+
+
+def _receipt(account: Account, machine: Machine, event: Event) -> View:
+    return {"event": views.event(account, event), "data": views.machine(account, machine)}
+
+
+_ORDER_BY, _ORDER_SCRIPTS_BY = ("dtCreated", "name", "state"), ("dtCreated", "name")
+_LIST = list_inputs(*_ORDER_BY, name=str, region=str, agentType=str, machineType=str)
+_EVENTS, _SCRIPTS = list_inputs("dtCreated", machineId=str), list_inputs(*_ORDER_SCRIPTS_BY, name=str)
+_NEW_SCRIPT = inputs({"name": str, "script": str}, {"isRunOnce": bool})
+_CHANGES_OF_SCRIPT = inputs({}, {"name": str, "script": str, "isRunOnce": bool, "isEnabled": bool})
+OPERATIONS = (
+    Operation("machines-create", "POST", "/machines", create, NEW),
+    Operation("machines-list", "GET", "/machines", find, _LIST, _ORDER_BY, for_members=True),
+    Operation("machines-get", "GET", "/machines/{id}", get, for_members=True),
+    Operation("machines-update", "PUT", "/machines/{id}", update, CHANGES),
+    Operation("machines-delete", "DELETE", "/machines/{id}", delete),
+    Operation("machines-start", "PATCH", "/machines/{id}/start", start, for_members=True),
+    Operation("machines-stop", "PATCH", "/machines/{id}/stop", stop, for_members=True),
+    Operation("machineEvents-list", "GET", "/machine-events", find_events, _EVENTS, ("dtCreated",), for_members=True),
+    Operation("startupScripts-create", "POST", "/startup-scripts", create_script, _NEW_SCRIPT),
+    Operation("startupScripts-list", "GET", "/startup-scripts", find_scripts, _SCRIPTS, _ORDER_SCRIPTS_BY),
+    Operation("startupScripts-get", "GET", "/startup-scripts/{id}", get_script),
+    Operation("startupScripts-update", "PUT", "/startup-scripts/{id}", update_script, _CHANGES_OF_SCRIPT),
+    Operation("startupScripts-delete", "DELETE", "/startup-scripts/{id}", delete_script),
+)

@@ -1,0 +1,190 @@
+"""Private networks, the addresses of machines in public, and the shared drives: one /24 in one region, chosen by the service."""
+
+from emulator.paperspace import billing, views
+from emulator.paperspace.account import Account
+from emulator.paperspace.errors import CAPACITY_CODE, ApiError, NotEmulated, conflict, refused
+from emulator.paperspace.operations import Call, Operation, Size, View, chosen, inputs, list_inputs
+from emulator.paperspace.records import Drive, Machine, Network, PublicIp
+
+STATIC, DYNAMIC, NONE = "static", "dynamic", "none"
+
+
+def new_network(account: Account, name: str, region: str, machine_id: int | None = None) -> Network:
+    """A private network with a subnet that no other one has."""
+    taken = {network.position for network in account.store.networks.read_all()}
+    for position, subnet in enumerate(account.settings.private_subnets):
+        if position not in taken:
+            ref = account.new_ref("n")
+            network = Network(account.next_id(), ref, name, region, subnet, position, account.now, machine_id)
+            account.store.networks[network.id] = network
+            return network
+    raise ApiError(CAPACITY_CODE, "Every private network of this emulator is in use (setting private_subnets).")
+
+
+def choose_public_ip(account: Account, machine: Machine, public_ip_type: str) -> None:
+    """Give a machine the kind of address that it was ordered with, or is to have from now on."""
+    if public_ip_type == machine.public_ip_type and machine.public_ip:
+        return
+    let_go(account, machine)
+    machine.public_ip_type, machine.public_ip = public_ip_type, None
+    if public_ip_type == STATIC:
+        machine.public_ip = account.free_public_ip()
+        claimed = PublicIp(account.next_id(), machine.public_ip, machine.region, account.now, machine.id)
+        account.store.public_ips[claimed.id] = claimed
+        billing.open_for(account, billing.ADDRESS, claimed, account.catalog.public_ip)
+
+
+def power_on(account: Account, machine: Machine) -> None:
+    """A dynamic address is a new one at each start."""
+    if machine.public_ip_type == DYNAMIC and machine.public_ip is None:
+        machine.public_ip = account.free_public_ip()
+        billing.open_for(account, billing.ADDRESS, machine, account.catalog.public_ip)
+
+
+def power_off(account: Account, machine: Machine) -> None:
+    """A dynamic address goes, and costs nothing, while the machine is off."""
+    if machine.public_ip_type == DYNAMIC:
+        machine.public_ip = None
+        billing.close(account, machine.id, billing.ADDRESS)
+
+
+def let_go(account: Account, machine: Machine) -> None:
+    """Take a machine's claimed address from it: that stays in the team, and goes on being billed."""
+    for each in list(account.store.public_ips.read_all()):
+        if each.machine_id == machine.id:
+            account.store.public_ips[each.id].machine_id = None
+
+
+def find_public_ips(account: Account, call: Call) -> list[View]:
+    """The claimed addresses, or those in a region."""
+    region = account.region(call.input["region"]) if "region" in call.input else None
+    ips = account.store.public_ips.values()
+    return [views.public_ip(account, each) for each in ips if region in (None, each.region)]
+
+
+def release_public_ip(account: Account, call: Call) -> View:
+    """Release an address, also while a machine has it."""
+    claimed = account.public_ip(call.path["ip"])
+    if claimed.machine_id in account.store.machines:
+        account.store.machines[claimed.machine_id].public_ip = None
+    billing.close(account, claimed.id)
+    del account.store.public_ips[claimed.id]
+    return {"ip": claimed.ip}
+
+
+def create_network(account: Account, call: Call) -> View:
+    """Create a network; it answers at once."""
+    if call.input.get("migrateMachines"):
+        raise NotEmulated("privateNetworks-create with migrateMachines")
+    network = new_network(account, call.input["name"], account.region(call.input["region"]))
+    billing.open_for(account, billing.NETWORK, network, account.catalog.network)
+    return views.network(account, network)
+
+
+def get_network(account: Account, call: Call) -> View | None:
+    """One network; null for an unknown id, and for the default network of a machine."""
+    try:
+        return views.network(account, account.network(call.path["id"]))
+    except ApiError:
+        return None
+
+
+def find_networks(account: Account, call: Call) -> list[View]:
+    """The networks whose name contains a text, or in a region."""
+    shown = [each for each in account.store.networks.values() if each.machine_id is None]
+    return [views.network(account, each) for each in chosen(account, call, shown)]
+
+
+def update_network(account: Account, call: Call) -> View:
+    """Rename a network."""
+    network = account.network(call.path["id"])
+    network.name = call.input.get("name", network.name)
+    return views.network(account, network)
+
+
+def delete_network(account: Account, call: Call) -> View:
+    """Delete a network that has no machine and no drive."""
+    network = account.network(call.path["id"])
+    tables = (account.store.machines, account.store.drives)
+    held = [each.ref for table in tables for each in table.read_all() if each.network_id == network.id]
+    if held:
+        raise conflict(f"Private network {network.ref} is in use by {', '.join(held)}.")
+    billing.close(account, network.id)
+    del account.store.networks[network.id]
+    return {"id": network.ref}
+
+
+def create_drive(account: Account, call: Call) -> View:
+    """Create a drive; it answers at once, and its server comes up a little later."""
+    given = call.input
+    region, network = account.region(given["region"]), account.network(given["networkId"])
+    if network.region != region:
+        raise refused(f"Private network {network.ref} is in region {network.region}, not in {region}.")
+    if given["size"] not in account.catalog.drives:
+        sold = ", ".join(map(str, account.catalog.drives))
+        raise refused(f"A drive of {given['size']:g} GB is not sold. Use one of {sold}.")
+    drive = Drive(
+        id=account.next_id(),
+        ref=account.new_ref("sd"),
+        name=given["name"],
+        region=region,
+        network_id=network.id,
+        size_gb=int(given["size"]),
+        address=account.free_private_ip(network),
+        username=account.new_ref("u"),
+        password=account.new_password(),
+        created=account.now,
+    )
+    account.store.drives[drive.id] = drive
+    billing.open_for(account, billing.DRIVE, drive, account.catalog.drives[drive.size_gb])
+    return views.drive(account, drive)
+
+
+def get_drive(account: Account, call: Call) -> View:
+    """One drive; every answer shows its password."""
+    return views.drive(account, account.drive(call.path["id"]))
+
+
+def find_drives(account: Account, call: Call) -> list[View]:
+    """The drives whose name contains a text, or in a region."""
+    shown = [each for each in account.store.drives.values() if not each.deleting]
+    return [views.drive(account, each) for each in chosen(account, call, shown)]
+
+
+def update_drive(account: Account, call: Call) -> View:
+    """Rename a drive; nothing else of it can change."""
+    drive = account.drive(call.path["id"])
+    drive.name = call.input.get("name", drive.name)
+    return views.drive(account, drive)
+
+
+def delete_drive(account: Account, call: Call) -> View:
+    """Delete a drive with everything on it, mounted or not."""
+    drive = account.drive(call.path["id"])
+    billing.close(account, drive.id)
+    if account.settings.machines == "none":
+        del account.store.drives[drive.id]
+    else:
+        drive.deleting = True
+    return {"id": drive.ref}
+
+
+_ORDER_BY = ("dtCreated", "name")
+_LIST, _NAME = list_inputs(*_ORDER_BY, name=str, region=str), inputs({}, {"name": str})
+_NEW_NETWORK = inputs({"name": str, "region": str}, {"migrateMachines": bool})
+_NEW_DRIVE = inputs({"name": str, "size": Size, "region": str, "networkId": str}, {})
+_LIST_OF_IPS = list_inputs("dtCreated", region=str)
+OPERATIONS = (
+    Operation("privateNetworks-create", "POST", "/private-networks", create_network, _NEW_NETWORK),
+    Operation("privateNetworks-list", "GET", "/private-networks", find_networks, _LIST, _ORDER_BY),
+    Operation("privateNetworks-get", "GET", "/private-networks/{id}", get_network),
+    Operation("privateNetworks-update", "PUT", "/private-networks/{id}", update_network, _NAME),
+    Operation("privateNetworks-delete", "DELETE", "/private-networks/{id}", delete_network),
+    Operation("sharedDrives-create", "POST", "/shared-drives", create_drive, _NEW_DRIVE),
+    Operation("sharedDrives-list", "GET", "/shared-drives", find_drives, _LIST, _ORDER_BY),
+    Operation("sharedDrives-get", "GET", "/shared-drives/{id}", get_drive),
+    Operation("sharedDrives-update", "PUT", "/shared-drives/{id}", update_drive, _NAME),
+    Operation("sharedDrives-delete", "DELETE", "/shared-drives/{id}", delete_drive),
+    Operation("publicIps-list", "GET", "/public-ips", find_public_ips, _LIST_OF_IPS, ("dtCreated",)),
+    Operation("publicIps-release", "DELETE", "/public-ips/{ip}", release_public_ip),
+)

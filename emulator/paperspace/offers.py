@@ -1,0 +1,71 @@
+"""What can be ordered: templates with their machine types, and whether there is room for one more machine of a type."""
+
+from emulator.paperspace import views
+from emulator.paperspace.account import Account
+from emulator.paperspace.catalog import MachineType
+from emulator.paperspace.errors import CAPACITY_CODE, QUOTA_CODE, ApiError, refused
+from emulator.paperspace.operations import Call, Operation, View, inputs, list_inputs
+from emulator.paperspace.settings import Settings
+
+PUBLISHED = 1730419200.0  # 1 November 2024, as most names of the templates say
+
+
+def machine_type(account: Account, label: str) -> MachineType:
+    """A type that is sold, or the refusal of an unknown one."""
+    found = account.catalog.types.get(label)
+    if found is None:
+        raise refused(f"Machine type {label} does not exist.")
+    return found
+
+
+def has_room(account: Account, region: str, wanted: MachineType) -> bool:
+    """Whether the region sells the type, and the settings' capacity leaves room for one more machine of it."""
+    machines = [each for each in account.store.machines.read_all() if each.region == region]
+    of_type = [each for each in machines if each.machine_type == wanted.label]
+    limits = account.settings.capacity
+    is_full = any(
+        name in limits and len(taken) >= limits[name]
+        for name, taken in ((region, machines), (f"{region}/{wanted.label}", of_type))
+    )
+    return region in wanted.regions and not is_full
+
+
+def require_room(account: Account, region: str, wanted: MachineType) -> None:
+    """Refuse one more machine where the team's limit is reached or the vendor has no room."""
+    if len(account.store.machines) >= account.settings.max_machines:
+        raise over_quota(account.settings)
+    if not has_room(account, region, wanted):
+        raise ApiError(CAPACITY_CODE, f"Machine type {wanted.label} is out of capacity in region {region}.")
+
+
+def over_quota(settings: Settings) -> ApiError:
+    """The team has as much as it may have."""
+    return ApiError(QUOTA_CODE, f"The limit of your team is reached ({settings.max_machines} machines).")
+
+
+def templates(account: Account, call: Call) -> list[View]:
+    """The operating systems with the machine types that they run on."""
+    wanted = call.input.get("name", "")
+    return [views.template(each, PUBLISHED) for each in account.catalog.templates.values() if wanted in each.name]
+
+
+def availability(account: Account, call: Call) -> View:
+    """Whether a machine of a type could be created in a region now."""
+    region = account.region(call.input["region"])
+    return {"available": has_room(account, region, machine_type(account, call.input["machineType"]))}
+
+
+_WHAT = inputs({"machineType": str, "region": str}, {})
+OPERATIONS = (
+    Operation(
+        "osTemplates-list",
+        "GET",
+        "/os-templates",
+        templates,
+        list_inputs("name", name=str),
+        order_by=("name",),
+        needs_key=False,
+        for_members=True,
+    ),
+    Operation("machineAvailability-list", "GET", "/machine-availability", availability, _WHAT, for_members=True),
+)
