@@ -1,10 +1,14 @@
-# Each target but down prepares .venv and calls `python -m microcluster <target>`; make alone prints what there is.
+# Each target but down prepares .venv and calls the command of its name; make alone prints what there is.
 STACK ?= local
 PYTHON ?= python3
-VERBS := setup preview up down test chaos bench images engine emulator
+COMMANDS := setup preview up down images engine emulator
+TOOLS := test chaos bench
+UNSAVED = $(if $(FETCH),--fetch) $(if $(DISCARD),--discard)
+# A program of ours with the environment of the commands, and without any key of an account.
+WITHOUT_KEYS := .venv/bin/python -m microcluster.setup.environment .venv/bin/python -m
 
 .DEFAULT_GOAL := help
-.PHONY: help venv $(VERBS)
+.PHONY: help venv $(COMMANDS) $(TOOLS)
 
 help:
 	@echo "make up                 rent the cluster of STACK, train on it, report; sets everything up first"
@@ -24,11 +28,26 @@ help:
 venv:
 	@$(PYTHON) -m microcluster.setup.venv
 
-$(filter-out down,$(VERBS)): venv
-	@.venv/bin/python -m microcluster $@ --stack "$(STACK)"
+setup images engine: venv
+	@.venv/bin/fab $@
+
+preview emulator: venv
+	@.venv/bin/fab $@ --stack "$(STACK)"
+
+up: venv
+	@.venv/bin/fab up --stack "$(STACK)" $(UNSAVED)
 
 # Ending a bill needs what is installed and nothing else: no newer Python, no other lock file, no package index.
 down:
-	@.venv/bin/python -c "" >/dev/null 2>&1 || $(PYTHON) -m microcluster.setup.venv || \
+	@.venv/bin/fab --version >/dev/null 2>&1 || $(PYTHON) -m microcluster.setup.venv || \
 		{ echo "make down: nothing was cancelled, and the account of stack $(STACK) was not asked."; exit 1; }
-	@.venv/bin/python -m microcluster down --stack "$(STACK)"
+	@.venv/bin/fab down --stack "$(STACK)" $(UNSAVED)
+
+test: venv
+	@$(WITHOUT_KEYS) tools.testing
+
+chaos: engine
+	@$(WITHOUT_KEYS) tools.chaos $(if $(SEED),--seed "$(SEED)") $(if $(CASE),--case "$(CASE)")
+
+bench: engine
+	@$(WITHOUT_KEYS) tools.bench

@@ -1,49 +1,66 @@
-"""The verbs of Fabric: `fab --list` lists them, `fab --help VERB` explains one; run `. ./env.sh` first."""
+"""The commands: `fab --list` lists them, `fab --help COMMAND` explains one; run `. ./env.sh` first."""
 
 from microcluster.setup import secret_env
 
 secret_env.withhold()  # First of all: no child process of fab may inherit the account's variables.
 
+import signal  # noqa: E402
+import sys  # noqa: E402
+from collections.abc import Sequence  # noqa: E402
+from importlib import import_module  # noqa: E402
+
 from fabric.main import program  # noqa: E402
-from invoke import Collection  # noqa: E402
+from invoke import Collection, ParseError  # noqa: E402
 
-from microcluster.commands import (  # noqa: E402
-    command,
-    explain,
-    fetch,
-    job,
-    logs,
-    receipt,
-    recover,
-    report,
-    step,
-    sweep,
-    tensorboard,
-    translate,
-    trust,
-    watch,
-)
+MISTAKE = 2
+MODULES = {
+    **{name: "setup" for name in ("setup", "engine", "images", "emulator")},
+    **{name: name for name in ("preview", "up", "status", "watch", "logs", "stop", "resume", "report")},
+    **{name: name for name in ("tensorboard", "fetch", "translate", "down", "receipt", "recover", "sweep")},
+    **{name: name for name in ("explain", "ssh", "trust")},
+}
+"""The module of every command that people use."""
 
-# `fab ssh NODE -- COMMAND`: Fabric itself would run what follows the dashes, on the hosts of its option -H.
-if hasattr(program, "core"):
+
+def commands(words: Sequence[str]) -> Collection:
+    """Return the commands that ``words`` name, or all that people use.
+
+    Nothing else is imported: `make down` must work in an older .venv that lacks a package of another command. The steps that
+    only Pulumi calls are there when they are called.
+    """
+    wanted = [name for name in MODULES if name in words] or list(MODULES)
+    found = Collection(*(getattr(import_module(f"microcluster.commands.{MODULES[name]}"), name) for name in wanted))
+    if any(word.startswith("step.") for word in words):
+        found.add_collection(Collection.from_module(import_module("microcluster.commands.step")), "step")
+    return found
+
+
+def parse_tasks() -> None:
+    """Let a command line that cannot be understood end as every other mistake of the user."""
+    try:
+        type(program).parse_tasks(program)
+    except ParseError as wrong:
+        print(f"{wrong} The commands: fab --list. The options of one: fab --help COMMAND", file=sys.stderr)
+        sys.exit(MISTAKE)
+
+
+def begin(words: list[str]) -> None:
+    """Adapt Fabric's reading of the command line ``words`` to these commands."""
+    from microcluster.commands.command import each_with_its_option, interrupt_at_end_of_session  # noqa: PLC0415
+
+    if not words:
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # A list whose reader has gone is over.
+    if not any(word.startswith("step.") for word in words):
+        interrupt_at_end_of_session()
+    # `fab ssh NODE -- COMMAND`: Fabric itself would run what follows the dashes, on the hosts of its option -H.
     program.core.remainder = ""
-    program.core.unparsed[:] = command.each_with_its_option(program.core.unparsed, "--runs")
+    words[:] = each_with_its_option(words)
+    program.parse_tasks = parse_tasks
 
-ns = Collection(
-    job.status,
-    watch.watch,
-    logs.logs,
-    job.stop,
-    job.resume,
-    report.report,
-    tensorboard.tensorboard,
-    fetch.fetch,
-    translate.translate,
-    receipt.receipt,
-    recover.recover,
-    sweep.sweep,
-    explain.explain,
-    job.ssh,
-    trust.trust,
-    step=Collection.from_module(step),
-)
+
+try:
+    ns = commands(sys.argv[1:])
+    if hasattr(program, "core"):
+        begin(program.core.unparsed)
+except ModuleNotFoundError as missing:
+    sys.exit(f".venv has no Python package {missing.name}. `make setup` installs it, then run the same command again.")

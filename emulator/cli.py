@@ -111,6 +111,9 @@ def run_stop(settings: Settings, arguments: argparse.Namespace) -> int:
 def run_status(settings: Settings, arguments: argparse.Namespace) -> int:
     """Show machines, open billing items, the bill and the clock."""
     found = _status(settings, arguments)
+    # A server that runs has its registry's port; before the first start somebody else may have it.
+    asks = settings.registry_name and not found["running"]
+    found["registry_port_owner"] = process.port_owner(settings.registry_port, everywhere=True) if asks else None
     print(json.dumps(found, indent=2) if arguments.json else status.as_text(found))
     return DONE
 

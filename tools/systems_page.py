@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from microcluster.lifecycle.stacks import emulator_of
+
 from core.home import Home
 from microcluster import config
 from microcluster.accounts.registry import account_of
 from microcluster.config import Stack
 from microcluster.jobs.kind import KINDS
-from microcluster.lifecycle.stacks import emulator_of
 
 ROOT = Path(__file__).parents[1]
 PAGE, RESULTS, TESTS = ROOT / "docs" / "systems.md", ROOT / "artifacts" / "e2e.json", ROOT / "tests" / "e2e"

@@ -10,7 +10,7 @@ from core.plain_text import duration, say
 from microcluster.lifecycle import emulated_account
 from microcluster.setup import docker, images, pulumi_install, pythons
 from microcluster.setup.environment import PYTHON, child_environment
-from microcluster.setup.errors import SetupError
+from microcluster.setup.errors import CommandFailed
 from microcluster.setup.process import STOPPED_BY_LIMIT, run_in_view
 from microcluster.setup.progress import Stages
 
@@ -63,7 +63,7 @@ def test(home: Home) -> int:
     others = {} if fast else pythons.others()
     obstacle = None if fast else docker.why_no_containers()
     if obstacle and os.environ.get("CI"):
-        raise SetupError(f"The container tests cannot run: {obstacle}. In CI they must: give it root and Docker.")
+        raise CommandFailed(f"The container tests cannot run: {obstacle}. In CI they must: give it root and Docker.")
     suites = planned(others, fast=fast, containers=not obstacle)
     say("\n".join(plan_text(suites, fast=fast)))
     stages = Stages()
@@ -73,7 +73,7 @@ def test(home: Home) -> int:
     for suite in suites:
         try:
             python = _prepare(suite, others, home, stages)
-        except SetupError as error:
+        except CommandFailed as error:
             if os.environ.get("CI") or not suite.series:
                 raise
             left_out[suite.title] = str(error)

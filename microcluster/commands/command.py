@@ -1,66 +1,181 @@
-"""What all verbs share: exit codes, error messages without tracebacks, and Ctrl-C."""
+"""What all commands share: one table of errors and exit codes, the names of their options, and commands as parts of others."""
 
 import functools
+import inspect
 import json
-import os
+import signal
 import sys
+import traceback
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from types import FrameType
 from typing import Any
 
 import invoke
 
+from core.home import Home
 from core.plain_text import note, one_line, say
 from core.waiting import NotReadyError
 from microcluster.config import ConfigError
 from microcluster.jobs.cluster_facts import ClusterFactsError
 from microcluster.remote.errors import RemoteError, UnreachableError
-from microcluster.setup import unforeseen
-from microcluster.setup.environment import PART_OF_MAKE
-from microcluster.setup.errors import SetupError, of_the_system
+from microcluster.setup.errors import FAILED, INTERRUPTED, MISTAKE, CommandFailed, UserMistake, of_the_system
+from microcluster.setup.secret_env import kept
 from providers.rental.errors import ProviderError
+from providers.rental.redaction import redacted, without_secrets
 
-FAILED, MISTAKE, INTERRUPTED = 1, 2, 130
 STACK = "local"
-REPEATED = ("id", "runs")
-"""Options that may be given several times."""
-UNREACHABLE_NEXT = "Check that the machine is up and that adminCidrs contains this computer's address, then run the same command again."
+AGAIN = "Run the same command again."
+ENDS: tuple[tuple[type[Exception], int, str], ...] = (
+    (UserMistake, MISTAKE, ""),
+    (ConfigError, MISTAKE, ""),
+    (
+        UnreachableError,
+        FAILED,
+        "Check that the machine is up and that adminCidrs contains this computer's address, then run the same command again.",
+    ),
+    (NotReadyError, FAILED, AGAIN),
+    (CommandFailed, FAILED, ""),
+    (RemoteError, FAILED, ""),
+    (ClusterFactsError, FAILED, ""),
+    (ProviderError, FAILED, ""),
+)
+"""The errors whose texts are full sentences, with their exit codes and what to do next; the first that fits counts."""
+REMOTE_GOES_ON, STEPS_ARE_KEPT = "commands on the machines may still run", "finished steps are kept"
+"""What an interrupted command leaves."""
+PARAMETERS = {"json": "as_json", "all": "show_all", "id": "ids", "fetch": "fetch_first"}
+"""The parameters of options whose names have another meaning in a function."""
+OPTIONS = {parameter: option for option, parameter in PARAMETERS.items()}
+SHORT = {"lines": "n"}
+POSITIONAL, REPEATED = ("node", "file"), ("id", "runs", "only")
+HELP = {
+    "stack": "NAME of stacks/Pulumi.NAME.yaml; default: local",
+    "json": "print JSON",
+    "node": "name of the machine, for example gpu-0",
+    "lines": "number of last lines to print",
+    "port": "port on this computer",
+    "file": "text file on this computer, one sentence a line",
+    "reference": "text file with correct translations, to compute a score",
+    "model": "folder of a fetched run; default: the stack's own run",
+    "yes": "do not ask",
+    "unfetched": "only list what is not fetched yet, of every run on the machines",
+    "everything": "also large files that nobody has named, and earlier runs on the machines",
+    "all": "show all rentals, not only the last one",
+    "cancel": "cancel everything with the stack's mark instead of keeping it for the next up",
+    "mark": "cancel everything with this mark",
+    "runs": "compare these runs instead: two or more names, or how they begin",
+    "id": "cancel this id of the list; may be given several times",
+    "preflight": "show every preflight check",
+    "follow": "keep printing until the job ends",
+    "fetch": "where a run would be lost with its machines: fetch it first",
+    "discard": "where a run would be lost with its machines: give it up",
+    "only": "build these images instead of those of the local stack: one or more names",
+}
+_IS_PART: ContextVar[bool] = ContextVar("is_part", default=False)
 
 
-class UserMistake(Exception):
-    """The command line, a file or a stack is wrong; the message is a full sentence with the next command."""
+class Command(invoke.Task):
+    """A task of Fabric whose function returns the exit code; its errors are printed as sentences."""
+
+    def __init__(self, function: Callable[..., int | None], interrupted: str = REMOTE_GOES_ON) -> None:
+        @functools.wraps(function)
+        def run(context: invoke.Context, **options: Any) -> None:
+            sys.exit(self.code(**{PARAMETERS.get(name, name): value for name, value in options.items()}))
+
+        known = [
+            one.replace(name=OPTIONS.get(name, name)) for name, one in inspect.signature(function).parameters.items()
+        ]
+        context = inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        run.__signature__ = inspect.Signature([context, *known])  # type: ignore[attr-defined]
+        names = [one.name for one in known]
+        super().__init__(
+            run,
+            positional=[name for name in POSITIONAL if name in names],
+            iterable=[name for name in REPEATED if name in names],
+            help={name: HELP[name] for name in names},
+        )
+        self.function, self.interrupted = function, interrupted
+
+    def arg_opts(self, name: str, default: str, taken_names: set[str]) -> dict[str, Any]:
+        """Give an option its letter."""
+        options = super().arg_opts(name, default, taken_names)
+        if letter := SHORT.get(name):
+            options["names"] = [name, letter]
+        return options
+
+    def code(self, **options: Any) -> int:
+        """Run the function, print its error, and return the exit code."""
+        try:
+            return self.function(**options) or 0
+        except KeyboardInterrupt as pressed:
+            note(f"\nInterrupted; {str(pressed) or self.interrupted}. To continue, run the same command again.")
+            return INTERRUPTED
+        except BrokenPipeError:
+            sys.stdout = None  # type: ignore[assignment] - the reader has gone, and Python would print an error at exit
+            return FAILED
+        except Exception as error:  # noqa: BLE001 - the outermost handler: a traceback does not help a user
+            text, code = _end(error, f"fab {self.function.__name__.replace('_', '-')}")
+            note(text)
+            return code
 
 
-class VerbError(Exception):
-    """The verb failed; the message is a full sentence with the next command."""
+def command(function: Callable[..., int | None]) -> Command:
+    """Make a command of ``function``."""
+    return Command(function)
 
 
-MISTAKES = (UserMistake, ConfigError, SetupError)
-FORESEEN = (VerbError, RemoteError, NotReadyError, ClusterFactsError, ProviderError)
-"""Their texts are full sentences."""
+def local_command(function: Callable[..., int | None]) -> Command:
+    """Make a command of ``function``, whose own steps are all on this computer."""
+    return Command(function, STEPS_ARE_KEPT)
 
 
-def verb(function: Callable[..., int | None]) -> invoke.Task:
-    """Make a Fabric task of ``function``, which returns the exit code; its errors are printed as sentences."""
+def run_part(part: Command, **options: Any) -> int:
+    """Run a command as a part of another one, which prints what to do next; return its exit code.
 
-    @functools.wraps(function)
-    def run(*args: Any, **options: Any) -> None:
-        sys.exit(_exit_code(function, *args, **options))
+    Raises:
+        KeyboardInterrupt: the part was interrupted.
+    """
+    before = _IS_PART.set(True)
+    try:
+        code = part.code(**options)
+    finally:
+        _IS_PART.reset(before)
+    if code == INTERRUPTED:
+        raise KeyboardInterrupt
+    return code
 
-    names = function.__code__.co_varnames[: function.__code__.co_argcount]
-    positional, repeated = ([name for name in known if name in names] for known in (("node", "file"), REPEATED))
-    return invoke.task(run, positional=positional, iterable=repeated, help=_help(function))
+
+def is_part() -> bool:
+    """Return whether another command runs this one."""
+    return _IS_PART.get()
 
 
-def each_with_its_option(words: Sequence[str], option: str) -> list[str]:
-    """Put ``option`` before every word that follows it, as in ``--runs A B``, which Fabric would take for a verb."""
+def suggest(text: str) -> None:
+    """Print the next command, unless another command runs this one."""
+    if not is_part():
+        say(f"Next: {text}")
+
+
+def interrupt_at_end_of_session() -> None:
+    """Let a closed terminal and a `kill` end a command as Ctrl-C does."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _interrupt)
+
+
+def _interrupt(_: int, __: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def each_with_its_option(words: Sequence[str], options: Sequence[str] = ("--runs", "--only")) -> list[str]:
+    """Put the option before every word that follows it, as in ``--runs A B``, which Fabric would take for a command."""
     spread: list[str] = []
-    inside = False
+    option = ""
     for word in words:
-        if word == option or word.startswith("-"):
-            inside = word == option
-            spread += [] if inside else [word]
+        if word in options or word.startswith("-"):
+            option = word if word in options else ""
+            spread += [] if option else [word]
         else:
-            spread += [option, word] if inside else [word]
+            spread += [option, word] if option else [word]
     return spread
 
 
@@ -78,73 +193,47 @@ def agrees(question: str) -> bool:
         return False
 
 
-def is_part_of_make() -> bool:
-    """Return whether make runs this verb."""
-    return bool(os.environ.get(PART_OF_MAKE))
-
-
-def suggest(text: str) -> None:
-    """Print the next command, unless make prints it."""
-    if not is_part_of_make():
-        say(f"Next: {text}")
-
-
-def _exit_code(function: Callable[..., int | None], *args: Any, **options: Any) -> int:
-    try:
-        return function(*args, **options) or 0
-    except KeyboardInterrupt as pressed:
-        running = str(pressed) or "commands on the machines may still run"
-        note(f"\nInterrupted; {running}. To continue, run the same command again.")
-        return INTERRUPTED
-    except BrokenPipeError:
-        sys.stdout = None  # type: ignore[assignment] - the reader has gone, and Python would print an error at exit
-        return FAILED
-    except Exception as error:  # noqa: BLE001 - the outermost handler: a traceback does not help a user
-        note(_message(error, _command(function)))
-        return getattr(error, "exit_code", MISTAKE) if isinstance(error, MISTAKES) else FAILED
-
-
-def _message(error: Exception, command: str) -> str:
-    if isinstance(error, MISTAKES):
-        return str(error)
-    if isinstance(error, UnreachableError):
-        return f"{sentence(str(error))} {UNREACHABLE_NEXT}"
-    if isinstance(error, FORESEEN):
-        return sentence(str(error))
-    if isinstance(error, OSError):  # A full disk, a folder that may not be written to.
-        return f"{command}: {of_the_system(error)}. Fix that, then run the same command again."
-    return unforeseen.sentence(command, error)
-
-
-def _command(function: Callable[..., int | None]) -> str:
-    return f"fab {function.__name__.replace('_', '-')}"
-
-
 def sentence(text: str) -> str:
     """Return ``text`` with a capital letter."""
     return text[:1].upper() + text[1:]
 
 
-def _help(function: Callable[..., int | None]) -> dict[str, str]:
-    known = {
-        "stack": "NAME of stacks/Pulumi.NAME.yaml; default: local",
-        "json": "print JSON",
-        "node": "name of the machine, for example gpu-0",
-        "lines": "number of last lines to print",
-        "port": "port on this computer",
-        "file": "text file on this computer, one sentence a line",
-        "reference": "text file with correct translations, to compute a score",
-        "model": "folder of a fetched run; default: the stack's own run",
-        "yes": "do not ask",
-        "unfetched": "only list what is not fetched yet, of every run on the machines",
-        "everything": "also large files that nobody has named, and earlier runs on the machines",
-        "all": "show all rentals, not only the last one",
-        "cancel": "cancel everything with the stack's mark instead of keeping it for the next up",
-        "mark": "cancel everything with this mark",
-        "runs": "compare these runs instead: two or more names, or how they begin",
-        "id": "cancel this id of the list; may be given several times",
-        "preflight": "show every preflight check",
-        "follow": "keep printing until the job ends",
-    }
-    names = function.__code__.co_varnames[1 : function.__code__.co_argcount]
-    return {name: known[name] for name in names if name in known}
+def _end(error: Exception, command: str) -> tuple[str, int]:
+    """Return the sentence for an error, and the exit code."""
+    for kind, code, next_step in ENDS:
+        if isinstance(error, kind):
+            return f"{sentence(str(error))} {next_step}".rstrip(), code
+    if isinstance(error, ModuleNotFoundError):  # `make down` takes .venv as it is; it may be of an older version.
+        return missing_package(error), FAILED
+    if isinstance(error, OSError):  # A full disk, a folder that may not be written to.
+        return f"{command}: {of_the_system(error)}. Fix that, then run the same command again.", FAILED
+    return unforeseen(command, error), FAILED
+
+
+def missing_package(error: ModuleNotFoundError) -> str:
+    """Return the sentence for an environment that lacks a package."""
+    return f".venv has no Python package {error.name}. `make setup` installs it, then run the same command again."
+
+
+def unforeseen(command: str, error: Exception) -> str:
+    """Write the traceback of ``error`` to a file, and return the message.
+
+    Args:
+        command: as it is typed, for example ``fab recover``.
+    """
+    what = redacted(f"{type(error).__name__}: {error}", *kept().values())
+    return (
+        f"{command}: {what}. This is a mistake in the program, not yours. Rented machines stay and cost money: "
+        f"`fab receipt` lists them. Report the mistake with {_record(command, error)}."
+    )
+
+
+def _record(command: str, error: Exception) -> str:
+    path = Home.of().logs / f"{command.replace(' ', '-')}-error.log"
+    text = without_secrets("".join(traceback.format_exception(error)), *kept().values())
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        path.write_text(text, encoding="utf-8", errors="backslashreplace")
+    except OSError as unwritable:
+        return f"this message (the traceback could not be written: {of_the_system(unwritable)})"
+    return f"the file {path}"

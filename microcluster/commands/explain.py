@@ -1,21 +1,19 @@
 """`fab explain`: every value of a stack and where it came from."""
 
-import invoke
-
 from core.plain_text import note
 from microcluster import config
-from microcluster.commands.command import STACK, print_json, verb
+from microcluster.commands.command import STACK, command, print_json
 from microcluster.commands.screen import show_table
 
 
-@verb
-def explain(context: invoke.Context, stack: str = STACK, json: bool = False) -> int:
+@command
+def explain(stack: str = STACK, as_json: bool = False) -> int:
     """Print every value of the stack with its source, and the expected time and cost of the run."""
     known = config.read_file(stack)
     origins = known.origins
     if known.plan and known.plan.warning:
         note(known.plan.warning)
-    if json:
+    if as_json:
         print_json({path: {"value": value, "source": source} for path, value, source in origins})
         return 0
     columns = (("value", "left"), ("is", "left"), ("because", "left"))

@@ -1,19 +1,19 @@
 """`fab fetch`: download a run, so that the machines can be cancelled."""
 
-import json as json_text
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import invoke
 from rich.filesize import decimal
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
 from agent.inventory import KEPT, LARGE, SMALL
+from core.files import write_whole
 from core.plain_text import count, note, say
-from microcluster.commands.command import FAILED, STACK, UserMistake, is_part_of_make, print_json, suggest, verb
+from microcluster.commands.command import FAILED, STACK, UserMistake, command, is_part, print_json, suggest
 from microcluster.commands.screen import PlainConsole
 from microcluster.commands.stack_outputs import cluster_of
 from microcluster.jobs.cluster_facts import ClusterFacts
@@ -29,34 +29,48 @@ PROGRESS = "progress.jsonl"
 LEFT_SHOWN = 20
 
 
-@verb
-def fetch(
-    context: invoke.Context, stack: str = STACK, json: bool = False, unfetched: bool = False, everything: bool = False
-) -> int:
+@command
+def fetch(stack: str = STACK, as_json: bool = False, unfetched: bool = False, everything: bool = False) -> int:
     """Download best model, newest checkpoint, small and kept files, configuration, logs and curves to artifacts/STACK/RUN-WORD."""
+    if unfetched:
+        return _show_unfetched(stack, unfetched_runs(stack), as_json=as_json)
     cluster = cluster_of(stack)
     hosts = open_hosts(cluster)
-    runs = runs_on(hosts[0], cluster) if unfetched or everything else [str(cluster.run)]
-    note(f"reading the list of files of run {', '.join(runs)} on {hosts[0].facts.name} ...")
-    asked = [inventory(hosts, cluster, run, hashed=not unfetched, everything=everything) for run in runs]
-    found = [one for one in asked if one and (one.run == cluster.run or results(one))]
-    if unfetched:
-        return _list(stack, found, json=json)
+    found = _inventories(hosts, cluster, hashed=True, everything=everything, earlier=everything)
     if not found:
         raise UserMistake(
             f"Stack {stack} has no run {cluster.run} on its launcher yet. Start it: make up STACK={stack}"
         )
-    brought = [_fetch(stack, hosts, cluster, one, json=json) for one in found]
-    if json:
+    brought = [_fetch(stack, hosts, cluster, one, as_json=as_json) for one in found]
+    if as_json:
         print_json(brought[0] | {"earlier": brought[1:]})
     translator = kind_of(cluster.job.kind if cluster.job else None).translator
     use = f"`fab translate FILE --stack {stack}` translates with it, " if translator else ""
-    if not json:
+    if not as_json:
         suggest(f"{use}`make down STACK={stack}` stops the bill.")
     return FAILED if any(one.silent for one in found) else 0
 
 
-def _fetch(stack: str, hosts: Sequence[Host], cluster: ClusterFacts, found: Inventory, *, json: bool) -> dict[str, Any]:
+def unfetched_runs(stack: str) -> list[dict[str, Any]]:
+    """Return the contract of `fab fetch --unfetched --json`: what of every run is on the machines only."""
+    cluster = cluster_of(stack)
+    found = _inventories(open_hosts(cluster), cluster, hashed=False, everything=False, earlier=True)
+    return [unfetched_of(one, manifest_in(fetched_folder(stack, one.run, one.word))) for one in found]
+
+
+def _inventories(
+    hosts: Sequence[Host], cluster: ClusterFacts, *, hashed: bool, everything: bool, earlier: bool
+) -> list[Inventory]:
+    """Return what the machines have of the stack's run, and of earlier runs."""
+    runs = runs_on(hosts[0], cluster) if earlier else [str(cluster.run)]
+    note(f"reading the list of files of run {', '.join(runs)} on {hosts[0].facts.name} ...")
+    asked = [inventory(hosts, cluster, run, hashed=hashed, everything=everything) for run in runs]
+    return [one for one in asked if one and (one.run == cluster.run or results(one))]
+
+
+def _fetch(
+    stack: str, hosts: Sequence[Host], cluster: ClusterFacts, found: Inventory, *, as_json: bool
+) -> dict[str, Any]:
     """Download one training; return where it is, and what is new of it."""
     folder = fetched_folder(stack, found.run, found.word)
     downloaded = _download_all({host.facts.name: host for host in hosts}, found.files, folder)
@@ -67,8 +81,8 @@ def _fetch(stack: str, hosts: Sequence[Host], cluster: ClusterFacts, found: Inve
             (folder / name).write_text(text)
     for why in found.silent:
         note(f"What this machine alone has was not fetched: {why}")
-    if not json:
-        for file in () if is_part_of_make() else found.files:
+    if not as_json:
+        for file in () if is_part() else found.files:
             say(f"  {file.what:<17} {decimal(file.size):>9}  {file.path}")
         for file in found.left[:LEFT_SHOWN]:
             say(f"  not fetched: {_shown(file)}")
@@ -82,9 +96,8 @@ def _fetch(stack: str, hosts: Sequence[Host], cluster: ClusterFacts, found: Inve
     return {"folder": folder, "brought": downloaded, "files": [asdict(file) for file in found.files]}
 
 
-def _list(stack: str, found: Sequence[Inventory], *, json: bool) -> int:
-    facts = [unfetched_of(one, manifest_in(fetched_folder(stack, one.run, one.word))) for one in found]
-    if json:
+def _show_unfetched(stack: str, facts: Sequence[Mapping[str, Any]], *, as_json: bool) -> int:
+    if as_json:
         print_json(facts)
         return 0
     if not facts:
@@ -140,7 +153,7 @@ def _download_all(hosts: Mapping[str, Host], files: Sequence[RemoteFile], folder
 def manifest_in(folder: Path) -> Mapping[str, Any] | None:
     """Return what was fetched into a folder, or None."""
     try:
-        return json_text.loads((folder / MANIFEST).read_text())
+        return json.loads((folder / MANIFEST).read_text())
     except (OSError, ValueError):
         return None
 
@@ -159,6 +172,4 @@ def _write_manifest(stack: str, found: Inventory, folder: Path) -> None:
         "files": [{key: getattr(f, key) for key in ("path", "size", "sha256", "what", "there")} for f in found.files]
         + still_here,
     }
-    scratch = folder / f"{MANIFEST}.new"
-    scratch.write_text(json_text.dumps(facts, indent=1, sort_keys=True) + "\n")
-    scratch.replace(folder / MANIFEST)
+    write_whole(folder / MANIFEST, json.dumps(facts, indent=1, sort_keys=True) + "\n")

@@ -7,11 +7,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import invoke
-
 from core.plain_text import note, say
 from microcluster.commands import run_text
-from microcluster.commands.command import STACK, UserMistake, VerbError, verb
+from microcluster.commands.command import STACK, CommandFailed, UserMistake, command
 from microcluster.commands.stack_outputs import cluster_of, launcher_of
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.run_spec import RunFolder
@@ -66,8 +64,8 @@ class LogEnd:
         return content
 
 
-@verb
-def logs(context: invoke.Context, stack: str = STACK, lines: str = "100", follow: bool = False) -> int:
+@command
+def logs(stack: str = STACK, lines: str = "100", follow: bool = False) -> int:
     """Print the end of the job's log; with --follow also new lines until the job ends."""
     if not lines.isdecimal() or not int(lines):
         raise UserMistake(f"--lines {lines} is not a number of lines; for example: fab logs --lines 20 --stack {stack}")
@@ -104,7 +102,7 @@ def print_until_ended(
                 return
             state = None if over or content else remote_job.observe(end.launcher, cluster).state
             if state == "absent":
-                raise VerbError(
+                raise CommandFailed(
                     f"stack {cluster.stack} has no run {cluster.run} on its launcher. Start it: make up STACK={cluster.stack}"
                 )
             over = over or state in ENDED

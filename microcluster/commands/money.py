@@ -9,7 +9,7 @@ from typing import Any
 from core.plain_text import note
 from microcluster import config
 from microcluster.accounts.registry import DEFAULT
-from microcluster.commands.command import VerbError, sentence
+from microcluster.commands.command import CommandFailed, sentence
 from microcluster.commands.stack_outputs import find_cluster
 from microcluster.jobs.cluster_facts import ClusterFacts, ClusterFactsError
 from microcluster.lifecycle.accounts import open_account
@@ -117,7 +117,7 @@ def account_and_mark(stack: str) -> tuple[OpenedAccount, str]:
     """Open the stack's account, which its outputs name, or its stack file where there are none."""
     try:
         cluster = find_cluster(stack)
-    except (VerbError, ClusterFactsError):  # The receipt matters most when the state is lost.
+    except (CommandFailed, ClusterFactsError):  # The receipt matters most when the state is lost.
         cluster = None
     if cluster:
         return account_of(cluster), cluster.mark

@@ -5,15 +5,13 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
-import invoke
-
 from core.home import Home
 from core.plain_text import count, note, say
 from microcluster import config
-from microcluster.commands.command import FAILED, STACK, print_json, verb
+from microcluster.commands.command import FAILED, STACK, command, print_json
+from microcluster.commands.holdings import Compared, differences, known_machines, with_state
 from microcluster.commands.money import CENT, Bill, account_and_mark, last_rental
 from microcluster.commands.screen import show_table
-from microcluster.commands.state_diff import Compared, known_machines, with_state
 from providers.rental.backend import Belonging
 from providers.rental.opened_account import OpenedAccount
 from providers.rental.owner_mark import Owner
@@ -27,19 +25,19 @@ COLUMNS = (
 )
 
 
-@verb
-def receipt(context: invoke.Context, stack: str = STACK, json: bool = False, all: bool = False) -> int:
+@command
+def receipt(stack: str = STACK, as_json: bool = False, show_all: bool = False) -> int:
     """Print what was last rented under the stack's mark and what is still billed; exit code 1 while anything is."""
     account, mark = account_and_mark(stack)
     home = Home.of()
     owner = Owner(stack, mark)
     charges = account.charges(owner, known_machines(stack, home))
-    bill = Bill(charges, ()) if all else last_rental(charges)
+    bill = Bill(charges, ()) if show_all else last_rental(charges)
     everything = account.everything()
     found = [each for each in everything if owner.has(each.owner)]
     compared = with_state(found, stack, home)
     to_come = account.to_come(owner, found, config.read_account(stack).time_scale)
-    if json:
+    if as_json:
         print_json({**facts(bill, compared, mark, account), "to_come": to_come})
     else:
         _print(bill, compared, mark, account, stack)
@@ -84,7 +82,7 @@ def _print(bill: Bill, compared: Compared, mark: str, account: OpenedAccount, st
     payer = "; emulated, nobody pays" if account.is_emulated else ""
     title = f"Receipt of account {identity.account_id} ({identity.username}), mark {mark}{payer}"
     show_table(COLUMNS, rows, title, width=140)
-    say("\n".join([*_sums(bill, mark, stack), *state_differences(compared, stack)]))
+    say("\n".join([*_sums(bill, mark, stack), *differences(compared, stack)]))
 
 
 def _sums(bill: Bill, mark: str, stack: str) -> list[str]:
@@ -98,18 +96,6 @@ def _sums(bill: Bill, mark: str, stack: str) -> list[str]:
     lines += [f"ends later: item {row.id} ({row.host}) at {_when(row.ends)} UTC" for row in bill.open if row.ends]
     lines += [f"kept: {row.description} ({row.host}), {price(row)}" for row in bill.kept]
     return [*lines, f"open billing items with mark {mark}: {len(bill.open)}"]
-
-
-def state_differences(compared: Compared, stack: str) -> list[str]:
-    """Return the differences between Pulumi's state and the account, one line each."""
-    if compared.broken:
-        return [
-            f"Pulumi's state of stack {stack} cannot be read: {compared.broken}. Repair it: fab recover --stack {stack}"
-        ]
-    lines = [f"in the account, not in Pulumi's state: {each}" for each in compared.account_only]
-    lines += [f"in Pulumi's state, not in the account: {each.name} ({each.id})" for each in compared.state_only]
-    lines += [f"being ordered when Pulumi last stopped: {each.name}" for each in compared.under_way]
-    return lines or ["Pulumi's state and the account agree"]
 
 
 def price(row: Charge) -> str:

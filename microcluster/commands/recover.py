@@ -1,20 +1,17 @@
 """`fab recover`: repair a stack after a crash: no process, no lock, a readable state and no unfinished order are left."""
 
 import dataclasses
-import subprocess
-
-import invoke
 
 from core.home import Home
 from core.plain_text import count, note, say
 from microcluster import config
-from microcluster.commands import belongings_table
-from microcluster.commands.command import FAILED, STACK, VerbError, agrees, suggest, verb
+from microcluster.commands import holdings
+from microcluster.commands.command import FAILED, STACK, CommandFailed, agrees, command, run_part, suggest
+from microcluster.commands.holdings import Compared, with_state
 from microcluster.commands.money import account_and_mark
-from microcluster.commands.receipt import state_differences
-from microcluster.commands.state_diff import Compared, with_state
-from microcluster.lifecycle import locks, orphans, pulumi_state
-from microcluster.setup.environment import PROJECT, PULUMI, with_account
+from microcluster.lifecycle import emulated_account, locks, orphans, pulumi, pulumi_state
+from microcluster.setup import engine
+from microcluster.setup.progress import Stages
 from providers.rental.backend import Belonging
 from providers.rental.opened_account import OpenedAccount
 from providers.rental.owner_mark import Owner
@@ -23,8 +20,8 @@ REFRESH_LIMIT_S = 1800
 QUICK_S = 60
 
 
-@verb
-def recover(context: invoke.Context, stack: str = STACK, yes: bool = False, cancel: bool = False) -> int:
+@command
+def recover(stack: str = STACK, yes: bool = False, cancel: bool = False) -> int:
     """Repair a stack after a crash: processes, lock, state, unfinished orders; machines stay unless --cancel is given."""
     config.read_account(stack)
     home = Home.of()
@@ -41,6 +38,36 @@ def recover(context: invoke.Context, stack: str = STACK, yes: bool = False, canc
             _cancel(stack, mark, account)
         _refresh(stack, home)
         return _prove(account, mark, stack, home)
+
+
+def repair(home: Home, stack: str, command: str, stages: Stages) -> None:
+    """Recover the stack before ``command`` if a crash left a lock, or a broken or missing state.
+
+    Raises:
+        CommandFailed: somebody may work on the stack, or the repair failed.
+    """
+    locks.refuse_living_pulumi(stack, command, home)
+    locks.refuse_unreadable_lock(stack, home)
+    if not needs_repair(stack, home):
+        return
+    engine.ensure_any(home, stages)
+    emulator = emulated_account.of_stack(stack, home)
+    if emulator and emulator.state.exists():
+        emulated_account.answer(emulator, home, stages)
+    with stages.stage("recover", "repairing first: a command was killed, or the state is damaged"):
+        if run_part(recover, stack=stack, yes=True):
+            raise CommandFailed(
+                f"Nothing was ordered or canceled, for the reason above. `{command} STACK={stack}` tries again."
+            )
+
+
+def needs_repair(stack: str, home: Home) -> bool:
+    """Whether a crash left a lock, or a broken or missing state."""
+    try:
+        gone = pulumi_state.read(stack, home) is None and pulumi_state.older_copies(stack, home)
+    except pulumi_state.BrokenStateError:
+        return True
+    return bool(gone or locks.stale_lock(stack, home))
 
 
 def _agrees(stack: str, home: Home, *, cancel: bool) -> bool:
@@ -60,7 +87,7 @@ def _end_orphans(stack: str, home: Home) -> None:
     for process in found:
         say(f"ended: {process}" + (", which had to be killed" if process in killed else ""))
     if left := orphans.find(stack, home):
-        raise VerbError(f"ending {', '.join(map(str, left))}: started meanwhile. Run the same command again.")
+        raise CommandFailed(f"ending {', '.join(map(str, left))}: started meanwhile. Run the same command again.")
     say("processes: none of a dead pulumi is left")
 
 
@@ -71,7 +98,7 @@ def _repair_state(stack: str, home: Home) -> None:
     if held:
         _pulumi(stack, home, "cancel", "--yes", stack, limit_s=QUICK_S)
     if left := locks.pulumi_locks(stack, home):
-        raise VerbError(
+        raise CommandFailed(
             f"releasing the lock of stack {stack}: process {left[0].pid} has taken it meanwhile. Wait for it."
         )
     was = f"; process {held[0].pid} had left it at {held[0].since}" if held else ""
@@ -82,13 +109,13 @@ def _show(account: OpenedAccount, mark: str, stack: str, home: Home) -> None:
     found, compared = _compare(account, mark, stack, home)
     unknown = {each.label: "not in the state" for each in compared.account_only}
     if found:
-        belongings_table.show(found, f"In the account with mark {mark}: {belongings_table.per_hour(found)}", unknown)
+        holdings.show(found, f"In the account with mark {mark}: {holdings.per_hour(found)}", unknown)
     else:
         say(f"account: holds nothing with mark {mark}")
     beside = dataclasses.replace(compared, account_only=())
     say(f"unknown to Pulumi's state: {len(unknown)} of {len(found)}")
     if not beside.agrees:
-        say("\n".join(state_differences(beside, stack)))
+        say("\n".join(holdings.differences(beside, stack)))
 
 
 def _compare(account: OpenedAccount, mark: str, stack: str, home: Home) -> tuple[list[Belonging], Compared]:
@@ -108,36 +135,21 @@ def _refresh(stack: str, home: Home) -> None:
     if not (state.resources or state.pending_creates):
         say("state: empty, nothing to refresh")
         return
-    _pulumi(
-        stack,
-        home,
-        "refresh",
-        "--clear-pending-creates",
-        "--yes",
-        "--skip-preview",
-        "-s",
-        stack,
-        limit_s=REFRESH_LIMIT_S,
-    )
+    words = ("refresh", "--clear-pending-creates", "--yes", "--skip-preview", "-s", stack)
+    _pulumi(stack, home, *words, limit_s=REFRESH_LIMIT_S)
     say(f"state: refreshed; unfinished orders forgotten: {state.pending_creates}")
 
 
 def _pulumi(stack: str, home: Home, *words: str, limit_s: float) -> None:
-    argv = (str(PULUMI), words[0], "--non-interactive", *words[1:])
-    options = {"cwd": PROJECT, "env": with_account(home), "timeout": limit_s, "stdin": subprocess.DEVNULL}
-    try:
-        done = subprocess.run(argv, capture_output=True, text=True, check=False, **options)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise VerbError(f"pulumi {words[0]} of stack {stack}: {error}. Run the same command again.") from error
+    done = pulumi.answer(home, *words, limit_s=limit_s)
     if done.returncode:
-        reason = [line for line in (done.stderr + done.stdout).splitlines() if "error:" in line] or ["no reason given"]
-        raise VerbError(f"pulumi {words[0]} of stack {stack}: {reason[-1].strip()}. Run the same command again.")
+        raise CommandFailed(f"pulumi {words[0]} of stack {stack}: {pulumi.reason(done)}. Run the same command again.")
 
 
 def _prove(account: OpenedAccount, mark: str, stack: str, home: Home) -> int:
     found, compared = _compare(account, mark, stack, home)
     if compared.broken or compared.under_way or locks.pulumi_locks(stack, home) or orphans.find(stack, home):
-        raise VerbError(f"recovering stack {stack}: another command is working on it. Run the same command again.")
+        raise CommandFailed(f"recovering stack {stack}: another command is working on it. Run the same command again.")
     say("proved: no process, no lock, a readable state, no unfinished order")
     suggest(_next(found, compared, stack))
     return 0

@@ -1,26 +1,25 @@
 """`fab report`: machines, results and cost of the run; on the terminal, as JSON and as an HTML page."""
 
-import json as json_text
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import invoke
 from rich.filesize import decimal
 
 from agent import step_time_model
-from core.plain_text import note, say
-from microcluster.analysis import bottleneck, gpu_use, network_usage, run_questions
+from core.plain_text import note, printable, say
+from microcluster.analysis import bottleneck, comparison, gpu_use, network_usage, run_questions
 from microcluster.analysis.bottleneck import Link
 from microcluster.analysis.run_questions import Answer, Curves
 from microcluster.analysis.run_state import Outcome
-from microcluster.commands import compare_runs, run_text
-from microcluster.commands.command import FAILED, STACK, UserMistake, is_part_of_make, print_json, sentence, verb
-from microcluster.commands.job import status_facts
+from microcluster.commands import run_text, status
+from microcluster.commands.command import FAILED, STACK, UserMistake, command, is_part, print_json, sentence
 from microcluster.commands.money import CENT, Cost, account_of, cost_of, last_rental
+from microcluster.commands.screen import show_table
 from microcluster.commands.stack_outputs import cluster_of, launcher_of
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.kind import kind_of
@@ -28,19 +27,23 @@ from microcluster.jobs.values import GRADIENT_BYTES
 from microcluster.remote import job as remote_job
 from microcluster.remote import run_export
 from microcluster.remote.run_export import Records
-from microcluster.setup.environment import fetched_folder
+from microcluster.setup.environment import ARTIFACTS, fetched_folder
 from providers.rental.errors import ProviderError
 from providers.rental.owner_mark import Owner
 from providers.rental.receipt import Charge
 
-PAGE, FACTS = "report.html", compare_runs.FACTS
+PAGE, FACTS = "report.html", "report.json"
+NEEDED = ("kind", "unit", "trains", "metrics")
+"""What reports of before runs were compared lack."""
+WIDTH = 200
+"""Of the table of compared runs, in characters."""
 
 
-@verb
-def report(context: invoke.Context, stack: str = STACK, json: bool = False, runs: Sequence[str] | None = None) -> int:
+@command
+def report(stack: str = STACK, as_json: bool = False, runs: Sequence[str] | None = None) -> int:
     """Report machines, results and cost of the run, also as a page, or compare runs; exit code 1 unless the run is finished."""
     if runs:
-        return compare_runs.compare(runs, json=json)
+        return compare(runs, as_json=as_json)
     from microcluster.commands.report_page import page  # noqa: PLC0415 - drawing takes a tenth of every verb's start
 
     cluster = cluster_of(stack)
@@ -67,17 +70,17 @@ def report(context: invoke.Context, stack: str = STACK, json: bool = False, runs
     }
     folder = fetched_folder(stack, outcome.run, outcome.word)
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / FACTS).write_text(json_text.dumps(facts, indent=1, sort_keys=True, default=str) + "\n")
+    (folder / FACTS).write_text(json.dumps(facts, indent=1, sort_keys=True, default=str) + "\n")
     link = link_of(cluster, outcome, records)
     (folder / PAGE).write_text(page(cluster, outcome, records, found, answers, cost, bill, link))
     if records.malformed:
         note(run_text.left_out(records.malformed))
-    if json:
+    if as_json:
         print_json(facts)
     else:
         say(run_text.report(cluster, outcome, cost))
         say(f"  {'page:':<17}{_short(folder / PAGE)}")
-        if outcome.reason and not is_part_of_make():  # `make up` has printed it.
+        if outcome.reason and not is_part():  # `make up` has printed it.
             say("\n".join(run_text.trouble(outcome, stack)))
     return 0 if outcome.state == "finished" else FAILED
 
@@ -113,7 +116,7 @@ def link_of(cluster: ClusterFacts, outcome: Outcome, records: Records) -> Link:
     ring = step_time_model.ring_bytes(GRADIENT_BYTES * (parameters or 0), nodes * cluster.slots, nodes)
     ordered, probed = (
         cluster.port_speed_mbps or 0,
-        step_time_model.slowest_mbps(json_text.loads(records.preflight or "{}")),
+        step_time_model.slowest_mbps(json.loads(records.preflight or "{}")),
     )
     return Link(
         nodes,
@@ -130,7 +133,7 @@ def link_of(cluster: ClusterFacts, outcome: Outcome, records: Records) -> Link:
 def report_facts(stack: str, cluster: ClusterFacts, outcome: Outcome, cost: Cost) -> dict[str, Any]:
     """Return what the terminal shows, as plain values."""
     return {
-        **status_facts(stack, cluster, outcome, cost),
+        **status.facts(stack, cluster, outcome, cost),
         **outcome.as_json(),
         "flavor": cluster.flavor,
         "gpu": cluster.gpu,
@@ -199,3 +202,44 @@ def _pace_answer(outcome: Outcome) -> Answer:
 def _short(path: Path) -> str:
     here = Path.cwd()
     return str(path.relative_to(here) if path.is_relative_to(here) else path)
+
+
+def compare(names: Sequence[str], *, as_json: bool, artifacts: Path = ARTIFACTS) -> int:
+    """Print the table and whether more machines paid; the machines need not be there any more."""
+    if len(names) < 2:
+        raise UserMistake("fab report --runs compares at least two runs; for example: fab report --runs RUN RUN")
+    found = [_reported(name, artifacts) for name in names]
+    if len({one["kind"] for one in found}) > 1:
+        kinds = ", ".join(f"{one['run']} is of kind {one['kind']}" for one in found)
+        raise UserMistake(f"Comparing runs: {kinds}. Runs of one kind can be compared.")
+    runs = [comparison.compared(one) for one in found]
+    judged = comparison.verdicts(runs)
+    if as_json:
+        print_json({"runs": [{**asdict(one), "per_step": one.per_step} for one in runs], "verdicts": judged})
+        return 0
+    heads, rows = comparison.table(runs)
+    sides = ["left"] * 3 + ["right"] * (len(heads) - 3)
+    show_table(tuple(zip(heads, sides, strict=True)), rows, width=WIDTH, box=None, pad_edge=False)
+    for verdict in judged:
+        say(verdict)
+    return 0
+
+
+def _reported(name: str, artifacts: Path) -> Mapping[str, Any]:
+    """Return what the report of a run left here; ``name`` is the run, or how it begins."""
+    reports = {path.parent.name: path for path in sorted(artifacts.glob(f"*/*/{FACTS}"))}
+    matching = [run for run in reports if name and run.startswith(name)]
+    if len(matching) != 1:
+        known = ", ".join(f"{run} ({path.parent.parent.name})" for run, path in reports.items()) or "none"
+        how = "begins more than one run" if matching else "is no run with a report on this computer"
+        raise UserMistake(
+            f"{printable(name)!r} {how}. Runs with a report: {known}. Write one while its machines are there: fab report --stack STACK"
+        )
+    path = reports[matching[0]]
+    facts = json.loads(path.read_text())
+    if any(key not in facts for key in NEEDED):
+        raise UserMistake(
+            f"{path} was written by an earlier version. Write it again while the machines are there: "
+            f"fab report --stack {path.parent.parent.name}"
+        )
+    return facts

@@ -1,4 +1,4 @@
-"""A run as text for the terminal; pure."""
+"""A run in lines of text, for status, watch, logs and report; pure."""
 
 from collections.abc import Mapping
 from decimal import Decimal
@@ -7,7 +7,7 @@ from typing import Any
 from agent.readers.ranks import TAG
 from core.plain_text import count, duration, one_line
 from microcluster.accounts.registry import account_of
-from microcluster.analysis.failure_hints import next_for, next_step
+from microcluster.analysis.failure_hints import next_step
 from microcluster.analysis.run_state import Outcome
 from microcluster.commands.money import Cost
 from microcluster.jobs.cluster_facts import ClusterFacts
@@ -18,24 +18,6 @@ from microcluster.planning.prediction import BAND
 RANK = r"rank \1: "
 """In place of the tag that mpirun puts before each line of a rank."""
 EMULATED = "emulated on this computer: nobody pays; GPU use and network speed are not those of {}"
-
-
-def status(cluster: ClusterFacts, outcome: Outcome, cost: Cost) -> str:
-    """Return the state of the run in a few lines."""
-    lines = [f"run {outcome.run or cluster.run} of stack {cluster.stack}: {headline(outcome)}"]
-    if outcome.reason:
-        lines += [f"  {line}" for line in trouble(outcome, cluster.stack)]
-    for alarm in outcome.alarms:
-        lines += [
-            f"  alarm: {alarm_text(alarm, cost)} ({alarm['cause']})",
-            f"    {next_for(alarm['cause'], cluster.stack)}",
-        ]
-    lines += [f"  put aside: {text}" for text in outcome.put_aside]
-    lines += [f"  trained by {outcome.trainer}"] if outcome.trainer else []
-    lines += [f"  {copy(outcome)}"] if outcome.copied else []
-    lines += [f"  {left_out(outcome.malformed)}"] if outcome.malformed else []
-    lines += [f"  {host.name}  {host.public_address}  {host.private_address}".rstrip() for host in cluster.hosts]
-    return "\n".join([*lines, f"  cost: {cost}"])
 
 
 def alarm_text(alarm: Mapping[str, Any], cost: Cost) -> str:

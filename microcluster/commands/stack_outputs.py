@@ -2,26 +2,23 @@
 
 import json
 import os
-import shutil
-import subprocess
 
 from core.home import Home
 from microcluster import config
-from microcluster.commands.command import UserMistake, VerbError
 from microcluster.jobs.cluster_facts import ClusterFacts
+from microcluster.lifecycle import pulumi
 from microcluster.remote.host import Host
 from microcluster.remote.steps import open_hosts
-from microcluster.setup.environment import PROJECT, settings
+from microcluster.setup.environment import settings
+from microcluster.setup.errors import CommandFailed, UserMistake
 
-OUTPUT = "microcluster"
-PULUMI_TIMEOUT_S = 60
+LIMIT_S = 60
 
 
 def find_cluster(stack: str) -> ClusterFacts | None:
     """Return the cluster's facts from the stack's outputs, or None when it is not up."""
     config.path_of(stack)  # Refuses a stack that does not exist. Its file may have changed since `up`.
-    outputs = _outputs(stack)
-    found = outputs.get(OUTPUT)
+    found = _outputs(stack).get(pulumi.OUTPUT)
     if not found:
         return None
     return ClusterFacts.from_json(found if isinstance(found, str) else json.dumps(found))
@@ -51,25 +48,14 @@ def host_named(cluster: ClusterFacts, node: str) -> Host:
 
 
 def _outputs(stack: str) -> dict[str, object]:
-    pulumi = shutil.which("pulumi") or shutil.which("pulumi", path=str(PROJECT / ".venv" / "bin"))
-    if not pulumi:
-        raise VerbError("Reading the stack's outputs: there is no pulumi command. Run: make setup, then . ./env.sh")
-    argv = (pulumi, "stack", "output", "--json", "--non-interactive", "-s", stack)
-    options = {"cwd": PROJECT, "env": _environment(), "timeout": PULUMI_TIMEOUT_S}
-    try:
-        done = subprocess.run(argv, capture_output=True, text=True, check=False, **options)
-    except subprocess.TimeoutExpired as late:
-        raise VerbError(
-            f"reading the outputs of stack {stack} with pulumi: no answer after {PULUMI_TIMEOUT_S} s. Try again."
-        ) from late
+    home = Home.of()
+    # What the person has set holds: another backend that a team shares, for example.
+    environment = settings(home) | os.environ
+    done = pulumi.answer(home, "stack", "output", "--json", "-s", stack, limit_s=LIMIT_S, environment=environment)
     if done.returncode == 0:
         return json.loads(done.stdout or "{}")
     if "no stack named" in done.stderr:
         return {}
-    reason = done.stderr.strip().splitlines()[-1:] or ["no reason given"]
-    raise VerbError(f"Reading the outputs of stack {stack} with pulumi: {reason[0]}. Run: make setup, then try again.")
-
-
-def _environment() -> dict[str, str]:
-    """Return the environment of env.sh, which the user may not have sourced."""
-    return settings(Home.of()) | os.environ
+    raise CommandFailed(
+        f"Reading the outputs of stack {stack} with pulumi: {pulumi.reason(done)}. Run: make setup, then try again."
+    )

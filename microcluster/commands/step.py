@@ -3,12 +3,11 @@
 import sys
 from collections.abc import Callable
 
-import invoke
-
+from core.home import Home
 from core.plain_text import note, say
-from microcluster.commands.command import UserMistake, verb
-from microcluster.commands.program_secrets import secrets_for
+from microcluster.commands.command import UserMistake, command
 from microcluster.jobs.cluster_facts import ClusterFacts
+from microcluster.jobs.kind import kind_of
 from microcluster.lifecycle.accounts import drive_password
 from microcluster.remote import steps
 from microcluster.remote.host import Host
@@ -16,6 +15,9 @@ from microcluster.remote.job import start_job as start
 from microcluster.remote.job import stop_job as stop
 from microcluster.setup.secret_env import REGISTRY_KEY, kept
 from providers.rental.owner_mark import Owner
+
+OTHERS_MAY = 0o077
+"""Bits of a file's mode."""
 
 
 def _read_facts() -> ClusterFacts:
@@ -32,20 +34,20 @@ def _one_host(act: Callable[[Host, ClusterFacts], list[str]]) -> int:
     return 0
 
 
-@verb
-def prepare_node(context: invoke.Context) -> int:
+@command
+def prepare_node() -> int:
     """Wait for ssh, then install packages, driver and container runtime on one machine."""
     return _one_host(steps.prepare_node)
 
 
-@verb
-def prepare_machine(context: invoke.Context) -> int:
+@command
+def prepare_machine() -> int:
     """Wait for ssh; firewall, logins, time and packages of one machine on which processes run without a container."""
     return _one_host(steps.prepare_machine)
 
 
-@verb
-def mount_drive(context: invoke.Context) -> int:
+@command
+def mount_drive() -> int:
     """The shared drive of one machine; its password is read from the account."""
     cluster = _read_facts()
     cluster.require("account", "drive")
@@ -57,8 +59,8 @@ def mount_drive(context: invoke.Context) -> int:
     return 0
 
 
-@verb
-def compare_drive(context: invoke.Context) -> int:
+@command
+def compare_drive() -> int:
     """The same shared drive on every machine: what one writes the others read."""
     cluster = _read_facts()
     steps.compare_drive(steps.open_hosts(cluster), cluster)
@@ -66,14 +68,14 @@ def compare_drive(context: invoke.Context) -> int:
     return 0
 
 
-@verb
-def mount_volume(context: invoke.Context) -> int:
+@command
+def mount_volume() -> int:
     """Mount the data disk of one machine and put Docker's storage on it."""
     return _one_host(steps.mount_volume)
 
 
-@verb
-def bring_image(context: invoke.Context) -> int:
+@command
+def bring_image() -> int:
     """Build the training image on the first machine and copy it to the others."""
     cluster = _read_facts()
     done = steps.bring_image(steps.open_hosts(cluster), cluster, kept().get(REGISTRY_KEY))
@@ -81,14 +83,14 @@ def bring_image(context: invoke.Context) -> int:
     return 0
 
 
-@verb
-def start_container(context: invoke.Context) -> int:
+@command
+def start_container() -> int:
     """Start the training container of one machine."""
     return _one_host(steps.start_container)
 
 
-@verb
-def check_queue(context: invoke.Context) -> int:
+@command
+def check_queue() -> int:
     """The site's queue can run what is asked of it; nothing is submitted."""
     cluster = _read_facts()
     [login] = steps.open_hosts(cluster)
@@ -97,8 +99,8 @@ def check_queue(context: invoke.Context) -> int:
     return 0
 
 
-@verb
-def leave_queue(context: invoke.Context) -> int:
+@command
+def leave_queue() -> int:
     """Delete every job with the stack's mark, and prove that the queue shows none."""
     cluster = _read_facts()
     [login] = steps.open_hosts(cluster)
@@ -106,16 +108,16 @@ def leave_queue(context: invoke.Context) -> int:
     return 0
 
 
-@verb
-def start_job(context: invoke.Context) -> int:
+@command
+def start_job() -> int:
     """Start the run's supervisor on the launcher."""
     cluster = _read_facts()
     say(f"run {cluster.run}: {start(steps.open_hosts(cluster), cluster, secrets_for(cluster))}")
     return 0
 
 
-@verb
-def stop_job(context: invoke.Context) -> int:
+@command
+def stop_job() -> int:
     """End the run on every machine; never fails, because nothing over ssh may block a cancellation."""
     try:
         cluster = _read_facts()
@@ -131,3 +133,25 @@ def stop_job(context: invoke.Context) -> int:
         + (f"not proved stopped on {', '.join(unclear)}" if unclear else "stopped on every machine")
     )
     return 0
+
+
+def secrets_for(cluster: ClusterFacts) -> dict[str, str]:
+    """Return those of the variables that the job's program takes for which there is a value.
+
+    Raises:
+        UserMistake: for a file that others may read.
+    """
+    names = kind_of(cluster.job.kind).secrets(cluster.job) if cluster.job else ()
+    found = {name: kept().get(name) or _from_file(name) for name in names}
+    return {name: value for name, value in found.items() if value}
+
+
+def _from_file(name: str) -> str | None:
+    file = Home.of().root / name.lower()
+    if not file.is_file():
+        return None
+    if file.stat().st_mode & OTHERS_MAY:
+        raise UserMistake(
+            f"Reading {file}: others may read it too. Forbid it (chmod 600 {file}), then run the same command again."
+        )
+    return file.read_text().strip()

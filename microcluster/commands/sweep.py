@@ -2,13 +2,20 @@
 
 from collections.abc import Iterable, Sequence
 
-import invoke
-
 from core.home import Home
 from core.plain_text import count, note, say
 from microcluster import config
-from microcluster.commands import belongings_table
-from microcluster.commands.command import FAILED, STACK, UserMistake, VerbError, agrees, print_json, suggest, verb
+from microcluster.commands import holdings
+from microcluster.commands.command import (
+    FAILED,
+    STACK,
+    CommandFailed,
+    UserMistake,
+    agrees,
+    command,
+    print_json,
+    suggest,
+)
 from microcluster.lifecycle import pulumi_state
 from microcluster.lifecycle.accounts import open_account
 from microcluster.lifecycle.pulumi_state import BrokenStateError
@@ -16,26 +23,25 @@ from providers.rental.backend import Belonging
 from providers.rental.opened_account import OpenedAccount
 
 
-@verb
+@command
 def sweep(  # noqa: PLR0917 - Fabric makes an option of each
-    context: invoke.Context,
     stack: str = STACK,
-    id: Sequence[str] | None = None,
+    ids: Sequence[str] | None = None,
     mark: str = "",
     yes: bool = False,
-    json: bool = False,
+    as_json: bool = False,
 ) -> int:
     """List what no living stack of yours owns in the account of STACK; cancel what --id or --mark names."""
     named = config.read_account(stack)
     account = open_account(named.name, named.config_file)
     found = orphaned(account.everything(), living_marks(Home.of()))
-    if json:
+    if as_json:
         print_json([_facts(each) for each in found])
         return FAILED if found else 0
-    chosen = choose(found, id or (), mark)
+    chosen = choose(found, ids or (), mark)
     if not chosen:
         return _show(found, account, stack)
-    belongings_table.show(chosen, "To be cancelled; this cannot be undone:", {})
+    holdings.show(chosen, "To be cancelled; this cannot be undone:", {})
     if not (yes or agrees(f"Cancel these {len(chosen)}?")):
         note("Nothing was cancelled. To skip this question, add --yes.")
         return FAILED
@@ -87,9 +93,9 @@ def _show(found: Sequence[Belonging], account: OpenedAccount, stack: str) -> int
     if not found:
         say(f"account {identity.account_id} ({identity.username}): nothing is left over")
         return 0
-    belongings_table.show(found, f"Belonging to no living stack of yours, in account {identity.account_id}", {})
+    holdings.show(found, f"Belonging to no living stack of yours, in account {identity.account_id}", {})
     say(
-        f"{count(len(found), 'thing')}, {belongings_table.per_hour(found)}. Another person may own them: ask before you cancel."
+        f"{count(len(found), 'thing')}, {holdings.per_hour(found)}. Another person may own them: ask before you cancel."
     )
     suggest(
         f"`fab sweep --stack {stack} --id {found[0].label}` or `fab sweep --stack {stack} --mark {found[0].owner.mark}` cancels."
@@ -100,7 +106,7 @@ def _show(found: Sequence[Belonging], account: OpenedAccount, stack: str) -> int
 def _cancel(account: OpenedAccount, chosen: Sequence[Belonging]) -> int:
     failures = account.remove(chosen, note)
     if failures:
-        raise VerbError("\n".join(failures))
+        raise CommandFailed("\n".join(failures))
     say(f"cancelled and proved: {', '.join(each.label for each in chosen)}")
     return 0
 

@@ -4,11 +4,9 @@ import socket
 import subprocess
 from pathlib import Path
 
-import invoke
-
 import agent
 from core.plain_text import note, say
-from microcluster.commands.command import FAILED, STACK, UserMistake, VerbError, verb
+from microcluster.commands.command import FAILED, STACK, CommandFailed, UserMistake, command
 from microcluster.commands.stack_outputs import cluster_of
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.run_spec import ENVIRONMENT, RunFolder
@@ -24,8 +22,8 @@ END_TIMEOUT_S = 15
 USUAL = "usually 10 to 20 s"
 
 
-@verb
-def tensorboard(context: invoke.Context, stack: str = STACK, port: str = str(PORT)) -> int:
+@command
+def tensorboard(stack: str = STACK, port: str = str(PORT)) -> int:
     """Show the run's curves in a browser on this computer; Ctrl-C ends TensorBoard and the tunnel."""
     local = free_port(port)
     cluster = cluster_of(stack)
@@ -76,7 +74,9 @@ def _serve(tunnel: subprocess.Popen[str], address: str, stack: str) -> int:
     answer = tunnel.stdout.readline().strip()
     if answer != "ready":
         reason = answer or "the connection was lost"
-        raise VerbError(f"starting TensorBoard for stack {stack}: {reason}. Try again: fab tensorboard --stack {stack}")
+        raise CommandFailed(
+            f"starting TensorBoard for stack {stack}: {reason}. Try again: fab tensorboard --stack {stack}"
+        )
     say(f"TensorBoard: {address}  (only from this computer; Ctrl-C ends it, not the job)")
     tunnel.wait()
     note(

@@ -2,10 +2,8 @@
 
 from pathlib import Path
 
-import invoke
-
 from core.plain_text import count, note, one_line, say
-from microcluster.commands.command import STACK, UserMistake, print_json, verb
+from microcluster.commands.command import STACK, UserMistake, command, print_json
 from microcluster.commands.stack_outputs import cluster_of, launcher_of
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.contract import JobKind
@@ -19,9 +17,9 @@ from microcluster.remote.translation import translate as translate_lines
 MOST_LINES = 100_000
 
 
-@verb
+@command
 def translate(  # noqa: PLR0913, PLR0917 - each is an option of the command line
-    context: invoke.Context, file: str, stack: str = STACK, reference: str = "", model: str = "", json: bool = False
+    file: str, stack: str = STACK, reference: str = "", model: str = "", as_json: bool = False
 ) -> int:
     """Translate the sentences of FILE with the run's best model; --reference scores them."""
     sentences = lines_of(file)
@@ -43,7 +41,7 @@ def translate(  # noqa: PLR0913, PLR0917 - each is an option of the command line
     if done.cut:
         note(f"{count(done.cut, 'line')} cut to the length that the model takes.")
     score = translator.score(done.lines, right) if right else None
-    if json:
+    if as_json:
         facts = {"model": chosen.checkpoint, "lines": done.lines, "cut": done.cut}
         print_json(facts | ({score.name: score.value, "signature": score.signature} if score else {}))
         return 0

@@ -1,17 +1,15 @@
 """`fab trust`: pin the host key that a machine shows, after a person has confirmed it."""
 
-import invoke
-
 from core.plain_text import note, say
-from microcluster.commands.command import FAILED, STACK, agrees, verb
+from microcluster.commands.command import FAILED, STACK, agrees, command
 from microcluster.commands.stack_outputs import cluster_of, host_named
 from microcluster.remote.host import Host
 from microcluster.remote.host_key import fingerprint
 from microcluster.remote.host_key import trust as record
 
 
-@verb
-def trust(context: invoke.Context, node: str, stack: str = STACK, yes: bool = False) -> int:
+@command
+def trust(node: str, stack: str = STACK, yes: bool = False) -> int:
     """Pin the host key that NODE shows now instead of the one it was ordered with."""
     return confirm(host_named(cluster_of(stack), node), yes=yes)
 

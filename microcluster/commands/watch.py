@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-import invoke
 from rich.console import Group
 from rich.live import Live
 from rich.progress_bar import ProgressBar
@@ -16,7 +15,7 @@ from core.plain_text import duration, note, say
 from microcluster.analysis.failure_hints import next_for
 from microcluster.analysis.run_state import Outcome
 from microcluster.commands import preflight_table, run_text
-from microcluster.commands.command import FAILED, INTERRUPTED, STACK, VerbError, verb
+from microcluster.commands.command import FAILED, INTERRUPTED, STACK, CommandFailed, command
 from microcluster.commands.money import Cost, cost_of
 from microcluster.commands.screen import PlainConsole
 from microcluster.commands.stack_outputs import cluster_of, launcher_of
@@ -44,8 +43,8 @@ class Screen(Protocol):
         """Show a message that stays on the screen."""
 
 
-@verb
-def watch(context: invoke.Context, stack: str = STACK) -> int:
+@command
+def watch(stack: str = STACK) -> int:
     """Follow the job until it ends; Ctrl-C stops following and leaves the job running."""
     cluster = cluster_of(stack)
     console = PlainConsole()
@@ -101,7 +100,7 @@ def follow(
         if outcome.state in ("finished", "failed", "stopped", "stalled"):
             return outcome
         if outcome.state == "absent" and now - began > ABSENT_LIMIT_S:
-            raise VerbError(
+            raise CommandFailed(
                 f"stack {cluster.stack} has no run {cluster.run} on its launcher. Start it: make up STACK={cluster.stack}"
             )
         sleep(LOOK_EVERY_S)

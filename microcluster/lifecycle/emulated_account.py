@@ -1,6 +1,7 @@
-"""The emulated account on this machine: Docker, images, the emulator and the image in its registry."""
+"""The emulated account on this computer: Docker, images, the emulator by its command, and the image in its registry."""
 
 import json
+import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,14 +9,13 @@ from typing import Any
 
 from core.home import Home
 from core.waiting import wait_until
-from emulator.process import port_owner
-from emulator.settings import SETTINGS_FILE, Settings, SettingsError
-from emulator.vendors import load_settings
+from microcluster import config
 from microcluster.accounts.registry import account_of
 from microcluster.setup import docker
-from microcluster.setup.environment import PYTHON, child_environment
-from microcluster.setup.errors import MISTAKE, SetupError
-from microcluster.setup.process import Step, output_of, run_in_view, run_logged
+from microcluster.setup import images as local_images
+from microcluster.setup.environment import PROJECT, PYTHON, child_environment
+from microcluster.setup.errors import MISTAKE, CommandFailed, UserMistake
+from microcluster.setup.process import Step, run_in_view, run_logged
 from microcluster.setup.progress import Stages
 
 QUICK_S = 60
@@ -48,61 +48,59 @@ class Rented:
         return not self.machines and not self.open_billing_items
 
 
+def of_stack(stack: str, home: Home) -> Emulated | None:
+    """Return the stack's emulated account; None for a real account.
+
+    An emulator writes its credentials file into its own state folder, so the path decides.
+    """
+    account = config.read_account(stack)
+    state = Path(account.config_file).parent if account.config_file else None
+    emulated = state and state.name in ("emulator", f"emulator-{account.name}") and state.is_relative_to(home.root)
+    return Emulated(account.name, state) if state and emulated else None
+
+
 def start(account: Emulated, home: Home, stages: Stages, image: str | None = TRAINING) -> None:
     """Start the emulator and build all that its machines need.
 
     Args:
         image: the local image that the stack's container builds on, None where it is not one of ours.
     """
-    refuse_taken_port(account)
+    status = _status(account, home)
+    refuse_taken_port(account, status)
     image, of = image or TRAINING, account_of(account.name)
     prepare_images(home, stages, of.emulated_by or (() if image == TRAINING else ("machine", image)))
     with stages.stage("emulator", f"the emulated {of.title} account, on this machine"):
-        _emulator("start", account, home)
-        if not _settings(account).registry_name:
+        _command("start", account, home)
+        if not status["registry"]:
             return
         argv = _argv("publish", account, BUILT_AS.format(image), OFFERED_AS.format(image))
         hint = "Repeat the same command; when it fails again, `make images` builds the image."
-        step = Step(
-            f"putting the {image} image into the emulated registry",
-            "15 s the first time",
-            argv,
-            home.logs / "publish.log",
-            hint,
-        )
-        run_logged(step, child_environment(home))
+        what = f"putting the {image} image into the emulated registry"
+        run_logged(Step(what, "15 s the first time", argv, home.logs / "publish.log", hint), child_environment(home))
 
 
 def answer(account: Emulated, home: Home, stages: Stages) -> None:
     """Start the emulator, unless it runs, without the images that only new machines need."""
-    if rented(account, home).running:
+    status = _status(account, home)
+    if status["running"]:
         return
-    refuse_taken_port(account)
+    refuse_taken_port(account, status)
     with stages.stage("emulator", f"the emulated {account_of(account.name).title} account, on this machine"):
         docker.ensure(home)
-        _emulator("start", account, home)
+        _command("start", account, home)
 
 
-def refuse_taken_port(account: Emulated) -> None:
+def refuse_taken_port(account: Emulated, status: Mapping[str, Any]) -> None:
     """Raise if another program listens on every address on the registry's port."""
-    settings = _settings(account)
-    port = settings.registry_port
-    owner = port_owner(port, everywhere=True) if settings.registry_name else None
-    if owner:
-        raise SetupError(
-            f"Starting the emulated account: its registry needs port {port}, but process {owner} uses it on every address. "
-            "If that is the service of Debian's package docker-registry and nobody uses it, "
+    if status["registry_port_owner"]:
+        port = int(status["registry"].rpartition(":")[2])
+        raise CommandFailed(
+            f"Starting the emulated account: its registry needs port {port}, but process {status['registry_port_owner']} uses it on "
+            "every address. If that is the service of Debian's package docker-registry and nobody uses it, "
             "`service docker-registry stop` frees the port, and `update-rc.d docker-registry disable` keeps it free. "
-            f"Or choose another port: `registry_port = {port + 1}` in {account.state / SETTINGS_FILE}, and the same number in "
+            f"Or choose another port: `registry_port = {port + 1}` in {account.state / 'settings.toml'}, and the same number in "
             "`container.image` of the stack file. Then repeat."
         )
-
-
-def _settings(account: Emulated) -> Settings:
-    try:
-        return load_settings(account.state, {}, account.name)
-    except SettingsError as wrong:
-        raise SetupError(str(wrong), MISTAKE) from wrong
 
 
 def prepare_images(home: Home, stages: Stages, names: tuple[str, ...] = ()) -> None:
@@ -110,23 +108,12 @@ def prepare_images(home: Home, stages: Stages, names: tuple[str, ...] = ()) -> N
     with stages.stage("docker", "for the emulated machines"):
         docker.ensure(home)
     with stages.stage("images", "for the emulated machines and the training"):
-        if run_in_view((str(PYTHON), "-m", "microcluster.setup.images", *names), child_environment(home)):
-            raise SetupError(
-                "The images are incomplete, for the reason above. Repeat the command; finished parts are kept."
-            )
+        local_images.ensure(names or local_images.IMAGES, home)
 
 
 def rented(account: Emulated, home: Home) -> Rented:
     """Ask the emulator, or read its records when it does not run."""
-    status = output_of(_argv("status", account, "--json"), child_environment(home), QUICK_S)
-    if status:
-        return parse_status(json.loads(status))
-    if account.state.exists():
-        raise SetupError(
-            f"The emulated account cannot be read. Its records are in {account.state}; "
-            f"`.venv/bin/python -m emulator status {account.name}` shows the problem."
-        )
-    return Rented(running=False, machines=0, open_billing_items=0)
+    return parse_status(_status(account, home))
 
 
 def parse_status(status: Mapping[str, Any]) -> Rented:
@@ -144,15 +131,31 @@ def stop(account: Emulated, home: Home) -> None:
             timeout_s=RECLAIM_LIMIT_S,
             usual_s=10,
         )
-    _emulator("stop", account, home)
+    _command("stop", account, home)
 
 
-def _emulator(verb: str, account: Emulated, home: Home) -> None:
-    if run_in_view(_argv(verb, account), child_environment(home)):
-        raise SetupError(
-            f"The emulator could not {verb}, for the reason above. Its log is {account.state / 'emulator.log'}."
+def _status(account: Emulated, home: Home) -> Mapping[str, Any]:
+    argv, options = _argv("status", account, "--json"), {"cwd": PROJECT, "env": child_environment(home)}
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=QUICK_S, **options)
+    except subprocess.TimeoutExpired as late:
+        raise CommandFailed(f"The emulated account in {account.state} gave no answer within {QUICK_S} s.") from late
+    if done.returncode == MISTAKE:
+        raise UserMistake(done.stderr.strip())
+    if done.returncode:
+        raise CommandFailed(
+            f"The emulated account cannot be read. Its records are in {account.state}; "
+            f"`.venv/bin/python -m emulator status {account.name}` shows the problem."
+        )
+    return json.loads(done.stdout)
+
+
+def _command(word: str, account: Emulated, home: Home) -> None:
+    if run_in_view(_argv(word, account), child_environment(home)):
+        raise CommandFailed(
+            f"The emulator could not {word}, for the reason above. Its log is {account.state / 'emulator.log'}."
         )
 
 
-def _argv(verb: str, account: Emulated, *more: str) -> tuple[str, ...]:
-    return (str(PYTHON), "-m", "emulator", verb, *more, account.name, "--state", str(account.state))
+def _argv(word: str, account: Emulated, *more: str) -> tuple[str, ...]:
+    return (str(PYTHON), "-m", "emulator", word, *more, account.name, "--state", str(account.state))

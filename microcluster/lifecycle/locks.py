@@ -1,6 +1,5 @@
 """Locks of a stack: one make or recover at a time, and one pulumi, whose lock stays when it is killed."""
 
-import fcntl
 import json
 import os
 import socket
@@ -9,11 +8,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NoReturn
 
+from core.files import locked
 from core.home import Home
 from microcluster.lifecycle.pulumi_state import PROJECT_NAME
 from microcluster.setup.environment import PROJECT
-from microcluster.setup.errors import SetupError
+from microcluster.setup.errors import CommandFailed
 from microcluster.setup.progress import moment
 
 UNKNOWN = 0
@@ -38,15 +39,12 @@ class PulumiLock:
 
 @contextmanager
 def alone_on(stack: str, command: str, home: Home) -> Iterator[None]:
-    """Hold the stack's lock for ``command``; the kernel releases it when this process ends."""
-    home.locks.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with (home.locks / f"{stack}.lock").open("a+") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as held:
-            file.seek(0)
-            raise SetupError(_busy(stack, command, file.read())) from held
-        file.truncate(0)
+    """Hold the stack's lock for ``command``; raise if another command holds it."""
+
+    def refuse(holder: str) -> NoReturn:
+        raise CommandFailed(_busy(stack, command, holder))
+
+    with locked(home.locks / f"{stack}.lock", refuse) as file:
         holder = {
             "pid": os.getpid(),
             "command": command,
@@ -87,7 +85,7 @@ def refuse_living_pulumi(stack: str, command: str, home: Home) -> None:
     way_out = f"Wait for it, or stop it with `kill -INT {living.pid}`, then repeat"
     if living.host != socket.gethostname():
         way_out = f"Wait for it; only if it does not run there: `pulumi cancel --yes {stack}`, then repeat"
-    raise SetupError(
+    raise CommandFailed(
         f"{command}: stack {stack} is busy: a pulumi (process {living.pid} of {living.user} on {living.host}) works on it "
         f"since {living.since}. {way_out}."
     )
@@ -96,7 +94,7 @@ def refuse_living_pulumi(stack: str, command: str, home: Home) -> None:
 def refuse_unreadable_lock(stack: str, home: Home) -> None:
     """Raise if a lock of the stack names no process: nothing proves that its pulumi is dead."""
     if any(lock.pid == UNKNOWN for lock in pulumi_locks(stack, home)):
-        raise SetupError(
+        raise CommandFailed(
             f"Stack {stack} is locked, and its lock was cut off in the middle, so that nobody can tell whether a pulumi "
             f"works on it. If none does: `fab recover --stack {stack}` (after `. ./env.sh`) releases it."
         )

@@ -5,18 +5,17 @@ It is read without `pulumi`, which lists no stack while one file is broken.
 
 import json
 import os
-import shutil
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from core.files import write_whole
 from core.home import Home
 from microcluster.accounts.registry import ACCOUNTS, machine_types
-from microcluster.setup.environment import PULUMI, child_environment
-from microcluster.setup.errors import SetupError
-from microcluster.setup.process import Step, run_logged
+from microcluster.lifecycle import pulumi
+from microcluster.setup.errors import CommandFailed
 
 PROJECT_NAME = "microcluster"
 QUICK_S = 60
@@ -72,10 +71,12 @@ def ensure(names: tuple[str, ...], home: Home) -> tuple[str, ...]:
     existing = stacks_in(home)
     new = tuple(name for name in names if name not in existing)
     for name in new:
-        argv = (str(PULUMI), "stack", "init", name, "--no-select")
-        hint = f"Run `. ./env.sh` and `pulumi stack init {name}` to see more."
-        step = Step(f"creating stack {name}", "2 s", argv, home.logs / "stack.log", hint, QUICK_S)
-        run_logged(step, child_environment(home))
+        done = pulumi.answer(home, "stack", "init", name, "--no-select", limit_s=QUICK_S)
+        if done.returncode:
+            raise CommandFailed(
+                f"Creating the state of stack {name}: {pulumi.reason(done)}. "
+                f"Run `. ./env.sh` and `pulumi stack init {name}` to see more."
+            )
     return new
 
 
@@ -95,12 +96,12 @@ def known(stack: str, home: Home) -> Snapshot:
     """Return a stack's state; an empty one if the stack does not exist.
 
     Raises:
-        SetupError: it cannot be read.
+        CommandFailed: it cannot be read.
     """
     try:
         return read(stack, home) or NOTHING
     except BrokenStateError as broken:
-        raise SetupError(
+        raise CommandFailed(
             f"Reading Pulumi's state of stack {stack} in {path_of(stack, home)}: {broken}. "
             f"Next: `fab recover --stack {stack}` restores the newest readable copy and compares it with the account."
         ) from broken
@@ -162,7 +163,7 @@ def repair(stack: str, home: Home) -> list[str]:
         done.append(f"set aside as {aside.name}")
     copy = newest_readable(stack, home)
     if copy:
-        _put(copy, path)
+        write_whole(path, copy.read_bytes())
         return [*done, f"restored from {copy.name}, which the refresh compares with the account"]
     ensure((stack,), home)
     return [*done, "no copy can be read; began an empty state: resources in the account are found by their mark"]
@@ -177,12 +178,3 @@ def newest_readable(stack: str, home: Home) -> Path | None:
             continue
         return copy
     return None
-
-
-def _put(copy: Path, path: Path) -> None:
-    """Copy the whole file or nothing; the backup stays."""
-    scratch = path.with_name(f".{path.name}.restored")
-    shutil.copyfile(copy, scratch)
-    with scratch.open("rb") as file:
-        os.fsync(file.fileno())
-    os.replace(scratch, path)

@@ -11,7 +11,7 @@ import requests.exceptions
 
 from core.home import Home
 from core.waiting import wait_until
-from microcluster.setup.errors import SetupError
+from microcluster.setup.errors import CommandFailed
 from microcluster.setup.packages import DOCKER_PACKAGE, install, missing_packages, system_path
 from microcluster.setup.process import Step, run_logged, tail
 
@@ -64,7 +64,7 @@ def why_no_containers() -> str | None:
 def refuse_without_root() -> None:
     """Raise unless the user is root."""
     if os.geteuid() != 0:
-        raise SetupError(
+        raise CommandFailed(
             "The local stack's machines are containers with disks and networks of their own, which needs root. "
             "Repeat as root, or use a stack with a real account: make preview STACK=p100"
         )
@@ -77,7 +77,7 @@ def _dockerd() -> str | None:
 def _start(home: Home) -> None:
     log = home.logs / "dockerd.log"
     if os.environ.get("DOCKER_HOST"):
-        raise SetupError(
+        raise CommandFailed(
             f"No Docker daemon answers at DOCKER_HOST={os.environ['DOCKER_HOST']}. "
             "Start it, or unset DOCKER_HOST to use this machine's own, then repeat."
         )
@@ -123,7 +123,7 @@ def _spawn(log: Path) -> subprocess.Popen[bytes]:
 
 def _alive(daemon: subprocess.Popen[bytes], log: Path) -> bool:
     if daemon.poll() is not None:
-        raise SetupError(
+        raise CommandFailed(
             f"Starting Docker: dockerd ended (exit code {daemon.returncode}). Its last lines:\n{tail(log)}\n"
             "Start Docker by hand, then repeat."
         )

@@ -1,6 +1,6 @@
-"""Provides the Pulumi engine: an installed one, the official one, or one built from Go modules; shared by all clones."""
+"""Provides Pulumi's engine and command plugin: installed, official, or built from Go modules; shared by all clones."""
 
-import json
+import hashlib
 import os
 import re
 import shutil
@@ -9,27 +9,38 @@ import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
 
+from core.files import locked, whole_folder
 from core.home import Home
-from microcluster.setup import versions
-from microcluster.setup.environment import PULUMI, VENV, child_environment
-from microcluster.setup.errors import SetupError
-from microcluster.setup.go import WRAPPERS, build, build_environment, build_once, fingerprint, require_go
+from core.plain_text import say
+from microcluster.setup.environment import PROJECT, PULUMI, VENV, child_environment
+from microcluster.setup.errors import CommandFailed
 from microcluster.setup.process import Step, output_of, run_logged
-from microcluster.setup.progress import say
+from microcluster.setup.progress import Stages
 
-INSTALLER_TIMEOUT_S = 5
-DOWNLOAD_LIMIT_S = 600
+VERSION, SERIES = "3.259.0", "3.259."
+"""What is installed; an installed ``pulumi`` of the same series is used."""
+PLUGIN_VERSION = "1.2.1"
+INSTALLER_URL = "https://get.pulumi.com"
+HOST_BINARY, PLUGIN_BINARY = "pulumi-language-python", "pulumi-resource-command"
+BUILD = PROJECT / "engine" / "build.sh"
+INSTALLER_TIMEOUT_S, DOWNLOAD_LIMIT_S, BUILD_LIMIT_S = 5, 600, 3000
 QUICK_S = 20
 AGAIN = "Repeat the same command; finished steps are kept."
 
 
-def ensure(home: Home) -> Path:
-    """Return this clone's ``pulumi``; install an engine first if there is none."""
-    home.make()
-    environment = child_environment(home)
-    engine = installed(environment) or _cached(home)
-    _link(engine)
-    return PULUMI
+def ensure(home: Home, stages: Stages) -> None:
+    """Install command line, language host and command plugin, unless they are there."""
+    with stages.stage("engine", "Pulumi's command line and plugins"):
+        home.make()
+        _link(installed(child_environment(home)) or _command_line(home))
+        if not plugin_is_there(home):
+            _install_plugin(home)
+
+
+def ensure_any(home: Home, stages: Stages) -> None:
+    """Install only if there is no engine at all: one of any version can take a stack down."""
+    if not (PULUMI.exists() and any(home.plugins.glob(f"resource-command-v*/{PLUGIN_BINARY}"))):
+        ensure(home, stages)
 
 
 def installed(environment: Mapping[str, str]) -> Path | None:
@@ -40,38 +51,46 @@ def installed(environment: Mapping[str, str]) -> Path | None:
         return None
     real = Path(path).resolve()
     version = output_of([path, "version"], environment, QUICK_S)
-    return real if fits(version) and (real.parent / versions.HOST_BINARY).exists() else None
+    return real if fits(version) and (real.parent / HOST_BINARY).exists() else None
 
 
 def fits(version: str | None) -> bool:
     """Whether this project runs with the version that ``pulumi version`` printed."""
-    return bool(re.match(rf"v?{re.escape(versions.PULUMI_SERIES)}\d+\s*$", version or ""))
+    return bool(re.match(rf"v?{re.escape(SERIES)}\d+\s*$", version or ""))
 
 
-def _cached(home: Home) -> Path:
-    folder = home.cache / "engine" / fingerprint(versions.CLI, versions.HOST)
-    with build_once(folder) as making:
-        if making:
-            say(f"    Pulumi {versions.PULUMI} into {folder}")
-            reason = _official(making, home)
-            if reason:
-                say(f"    the official download fails ({reason}); building it from Go modules instead")
-                build_cli(making, home, reason)
+def plugin_is_there(home: Home) -> bool:
+    """Whether the plugin is installed completely."""
+    folder = home.plugins / f"resource-command-v{PLUGIN_VERSION}"
+    return (folder / PLUGIN_BINARY).exists() and not folder.with_name(f"{folder.name}.partial").exists()
+
+
+def _command_line(home: Home) -> Path:
+    """Return the ``pulumi`` of the cache; bring it there first if there is none."""
+    folder = _place("cli", "host", home=home)
+    with locked(home.locks / "engine.lock", lambda _: say("    another command installs the engine; waiting for it")):
+        if not folder.exists():
+            say(f"    Pulumi {VERSION} into {folder}")
+            with whole_folder(folder) as made:
+                reason = _official(made, home)
+                if reason:
+                    say(f"    the official download fails ({reason}); building it from Go modules instead")
+                    _build(made / "bin", "cli", "host", usual="5 min", home=home)
     return folder / "bin" / "pulumi"
 
 
 def _official(root: Path, home: Home) -> str | None:
     """Run the official installer into ``root``; return the reason if it fails."""
-    script, reason = fetch_installer(versions.INSTALLER_URL)
+    script, reason = fetch_installer(INSTALLER_URL)
     if script is None:
         return reason
     installer = root / "install.sh"
     installer.write_bytes(script)
-    argv = ("sh", str(installer), "--version", versions.PULUMI, "--install-root", str(root), "--no-edit-path")
+    argv = ("sh", str(installer), "--version", VERSION, "--install-root", str(root), "--no-edit-path")
     step = Step("official installer", "1 min", argv, home.logs / "installer.log", AGAIN, DOWNLOAD_LIMIT_S)
     try:
         run_logged(step, os.environ)
-    except SetupError:
+    except CommandFailed:
         return f"the installer failed, see {step.log}"
     installer.unlink()
     return None if (root / "bin" / "pulumi").exists() else f"the installer left no pulumi, see {step.log}"
@@ -87,20 +106,37 @@ def fetch_installer(url: str, timeout_s: float = INSTALLER_TIMEOUT_S) -> tuple[b
     return (script, "") if script.startswith(b"#!") else (None, f"{url} did not answer with a script")
 
 
-def build_cli(root: Path, home: Home, reason: str) -> None:
-    """Build the CLI and its Python language host into ``root/bin``, and copy the SDK's scripts."""
-    go = require_go(f"Installing the Pulumi engine {versions.PULUMI}: {reason}", os.environ)
-    for wrapper in (versions.CLI, versions.HOST):
-        build(go, wrapper, root / "bin", home)
-    module = str(WRAPPERS / versions.CLI.folder)
-    argv = (go, "-C", module, "list", "-mod=readonly", "-m", "-json", versions.SDK_MODULE)
-    listing = output_of(argv, build_environment(os.environ), QUICK_S)
-    if listing is None:
-        raise SetupError(f"Installing the Pulumi engine: go does not find {versions.SDK_MODULE}. {AGAIN}")
-    for script in versions.SDK_SCRIPTS:
-        copy = root / "bin" / Path(script).name
-        shutil.copyfile(Path(json.loads(listing)["Dir"]) / script, copy)
-        copy.chmod(0o755)
+def _install_plugin(home: Home) -> None:
+    """Install the official plugin, or build it from a Go module."""
+    argv = (str(PULUMI), "plugin", "install", "resource", "command", PLUGIN_VERSION, "--reinstall")
+    log = home.logs / "plugin.log"
+    if fetch_installer(INSTALLER_URL)[0] is not None:
+        try:
+            step = Step("installing the command plugin", "5 s", argv, log, AGAIN, DOWNLOAD_LIMIT_S)
+            return run_logged(step, child_environment(home))
+        except CommandFailed:
+            say("    the official plugin cannot be downloaded; building it from a Go module instead")
+    folder = _place("command", home=home)
+    if not folder.exists():
+        with whole_folder(folder) as made:
+            _build(made / "bin", "command", usual="1 min", home=home)
+    file = ("--file", str(folder / "bin" / PLUGIN_BINARY))
+    run_logged(Step("installing the command plugin", "5 s", (*argv, *file), log, AGAIN), child_environment(home))
+    return None
+
+
+def _place(*modules: str, home: Home) -> Path:
+    """Return the folder of the cache for what is built of these modules; it depends on all that the build reads."""
+    read = [BUILD, *(BUILD.parent / module / name for module in modules for name in ("go.mod", "go.sum"))]
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in read)).hexdigest()[:12]
+    return home.cache / "engine" / f"{modules[0]}-{digest}"
+
+
+def _build(into: Path, *modules: str, usual: str, home: Home) -> None:
+    hint = "If a module could not be fetched, check the network. Repeat the same command; Go keeps finished parts."
+    argv = (str(BUILD), str(into), *modules)
+    log = home.logs / f"go-{modules[0]}.log"
+    run_logged(Step("building Pulumi's engine with Go", usual, argv, log, hint, BUILD_LIMIT_S), os.environ)
 
 
 def _link(engine: Path) -> None:

@@ -2,24 +2,22 @@
 
 import os
 import re
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from string import Template
 
 from core.home import Home
-from microcluster.setup.secret_env import kept
+from microcluster.setup.secret_env import kept, withhold
 
 PROJECT = Path(__file__).resolve().parents[2]
 VENV = PROJECT / ".venv"
 PYTHON = VENV / "bin" / "python"
 PULUMI = VENV / "bin" / "pulumi"
 """A link to the engine."""
-FAB = VENV / "bin" / "fab"
 ARTIFACTS = PROJECT / "artifacts"
 """The folder of fetched runs."""
 SETTINGS = PROJECT / "microcluster" / "setup" / "environment.env"
-PART_OF_MAKE = "MICROCLUSTER_PART_OF_MAKE"
-"""Set for a verb that make runs; make prints the next command itself."""
 
 
 def fetched_folder(stack: str, run: str | None, word: str | None) -> Path:
@@ -35,6 +33,11 @@ def child_environment(home: Home, base: Mapping[str, str] = os.environ) -> dict[
     return {**base, **places, **settings(home)}
 
 
+def use_own_backend(home: Home) -> None:
+    """Let this process and what it starts read the same state as ``make``: that of this home."""
+    os.environ.update(settings(home))
+
+
 def with_account(home: Home) -> dict[str, str]:
     """Return it with the account's variables, which only `pulumi` and `fab` need."""
     return child_environment(home) | kept()
@@ -45,3 +48,13 @@ def settings(home: Home) -> dict[str, str]:
     lines = (line.strip() for line in SETTINGS.read_text().splitlines())
     pairs = (line.split("=", 1) for line in lines if line and not line.startswith("#"))
     return {name: Template(value).substitute(MICROCLUSTER_HOME=str(home.root)) for name, value in pairs}
+
+
+def main() -> None:
+    """Become the program that the command line names, with this environment and without any key of an account."""
+    withhold()
+    os.execve(sys.argv[1], sys.argv[1:], child_environment(Home.of()))  # noqa: S606 - words, no shell
+
+
+if __name__ == "__main__":
+    main()

@@ -1,9 +1,14 @@
-"""Builds one image: a Debian base from packages, or a Dockerfile on top of it. The output goes to a log."""
+"""One image: its inputs with their hash, and how it is built, as a Debian from packages or by a Dockerfile on top of one."""
 
+import hashlib
+import io
 import os
 import subprocess
+import tarfile
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import IO, Any
 
@@ -11,10 +16,15 @@ import docker
 import docker.errors
 
 from core.plain_text import duration
-from microcluster.setup.image_inputs import FOLDER, HOST_FOLDER, Image, write_context
+from microcluster.setup.environment import PROJECT
+from microcluster.setup.errors import CommandFailed
 from microcluster.setup.package_sources import apt_options, apt_sources, builder_files, proxies
-from microcluster.setup.process import stop_group
+from microcluster.setup.process import STOPPED_BY_LIMIT, wait
 
+FOLDER = PROJECT / "images"
+HASH_DIGITS = 12
+HOST_FOLDER = ".host"  # Settings of the building machine; only builder stages may copy it.
+NOT_INPUTS = ("__pycache__", ".pytest_cache", ".ruff_cache")
 BASE_LIMIT_S = 1800
 NO_HOST_KEYS = 'rm -f "$1"/etc/ssh/ssh_host_*'
 """Every machine makes its own."""
@@ -23,8 +33,76 @@ Progress = Callable[[str], None]
 """Called with the current step, for example "step 3/12"."""
 
 
-class ImageError(Exception):
+class ImageError(CommandFailed):
     """An image cannot be built."""
+
+
+@dataclass(frozen=True)
+class Image:
+    """One image, the images that it takes from, and files from elsewhere by their name in the context.
+
+    Attributes:
+        parents: the image that it stands on, then those of which files are copied; none for one that is made of Debian packages.
+    """
+
+    name: str
+    parents: "tuple[Image, ...]" = ()
+    added: Mapping[str, bytes] = field(default_factory=dict)
+
+    @property
+    def folder(self) -> Path:
+        return FOLDER / self.name
+
+    @cached_property
+    def hash(self) -> str:
+        """A hash over all inputs of the image and its parents."""
+        return input_hash(self.folder, "".join(parent.hash for parent in self.parents), self.added)
+
+    @property
+    def tag(self) -> str:
+        return f"microcluster/{self.name}:{self.hash}"
+
+    @property
+    def current(self) -> str:
+        return f"microcluster/{self.name}:current"
+
+    @property
+    def labels(self) -> dict[str, str]:
+        return {"microcluster.image": self.name, "microcluster.hash": self.hash}
+
+
+def input_files(folder: Path) -> tuple[Path, ...]:
+    """Return the files of ``folder`` that go into the image, sorted."""
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return tuple(sorted(path for path in files if not set(NOT_INPUTS) & set(path.relative_to(folder).parts)))
+
+
+def input_hash(folder: Path, parents: str, added: Mapping[str, bytes] | None = None) -> str:
+    """Hash names, modes and contents below ``folder``, the parents' hashes and the added files."""
+    digest = hashlib.sha256(parents.encode())
+    for path in input_files(folder):
+        executable = bool(path.stat().st_mode & 0o100)
+        digest.update(f"\0{path.relative_to(folder)}\0{executable}\0".encode())
+        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    for name, content in sorted((added or {}).items()):
+        digest.update(f"\0{name}\0".encode() + hashlib.sha256(content).digest())
+    return digest.hexdigest()[:HASH_DIGITS]
+
+
+def write_context(folder: Path, added: Mapping[str, bytes], target: IO[bytes]) -> None:
+    """Write the build context as a tar; equal inputs give equal bytes, for Docker's layer cache."""
+    with tarfile.open(fileobj=target, mode="w") as archive:
+        for path in input_files(folder):
+            mode = 0o755 if path.stat().st_mode & 0o100 else 0o644
+            _add(archive, str(path.relative_to(folder)), path.read_bytes(), mode)
+        for name, content in sorted(added.items()):
+            _add(archive, name, content, 0o644)
+
+
+def _add(archive: tarfile.TarFile, name: str, content: bytes, mode: int) -> None:
+    entry = tarfile.TarInfo(name)
+    entry.size, entry.mode = len(content), mode
+    archive.addfile(entry, io.BytesIO(content))
 
 
 def build_base(client: docker.DockerClient, image: Image, log: Path) -> None:
@@ -61,13 +139,9 @@ def _run(command: Sequence[str], output: IO[bytes], limit_s: float = BASE_LIMIT_
         raise ImageError(
             f"{command[0]} is not installed; run `make setup`, or `apt-get install {command[0]}`"
         ) from missing
-    try:
-        exit_code = process.wait(limit_s)
-    except BaseException as stopped:
-        stop_group(process)  # It must unmount and remove a tree.
-        if isinstance(stopped, subprocess.TimeoutExpired):
-            raise ImageError(f"{command[0]} was stopped after {duration(limit_s)}") from stopped
-        raise
+    exit_code = wait(process, limit_s)  # Whatever ends it lets it unmount and remove a tree.
+    if exit_code == STOPPED_BY_LIMIT:
+        raise ImageError(f"{command[0]} was stopped after {duration(limit_s)}")
     if exit_code:
         raise ImageError(f"{command[0]} ended with exit code {exit_code}")
 

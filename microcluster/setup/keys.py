@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from core.home import PRIVATE_DIR
-from microcluster.setup.errors import SetupError
+from microcluster.setup.errors import CommandFailed
 
 ADMIN = "id_ed25519"
 RANK = "rank_ed25519"
@@ -40,7 +40,7 @@ def _public_line(private: Path, comment: str) -> bytes:
     try:
         key = serialization.load_ssh_private_key(private.read_bytes(), password=None)
     except (ValueError, TypeError) as broken:
-        raise SetupError(
+        raise CommandFailed(
             f"Reading the key {private}: {broken}. It marks the orders made with it, so it is not replaced. "
             "Restore it from a copy; if nothing was ever ordered with it, remove it and repeat."
         ) from broken

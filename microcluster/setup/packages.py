@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from core.home import Home
-from microcluster.setup.errors import SetupError
+from microcluster.setup.errors import CommandFailed
 from microcluster.setup.process import Step, run_logged
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -47,7 +47,7 @@ def install(packages: tuple[str, ...], why: str, home: Home) -> None:
     command = f"apt-get install {' '.join(packages)}"
     reason = why_not_installable(root=os.geteuid() == 0, has_apt=Path("/usr/bin/apt-get").exists())
     if reason:
-        raise SetupError(
+        raise CommandFailed(
             f"{why}, and set-up cannot install it because {reason}. Run `{command}` as root, or your system's own command, then repeat."
         )
     patience = ("-o", "Acquire::Retries=3", "-o", "DPkg::Lock::Timeout=120")

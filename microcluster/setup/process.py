@@ -3,8 +3,7 @@
 import os
 import signal
 import subprocess
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,11 +12,10 @@ from typing import Any
 
 from core.plain_text import duration, say
 from microcluster.setup.environment import PROJECT
-from microcluster.setup.errors import SetupError
-from microcluster.setup.progress import DONE, Ticker
+from microcluster.setup.errors import CommandFailed
+from microcluster.setup.progress import ticking
 
 TAIL_LINES = 15
-POLL_S = 0.5
 GRACE_S = 60  # Pulumi gives its providers 30 s to finish; tests remove their machines.
 STOPPED_BY_LIMIT = 124
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
@@ -40,46 +38,40 @@ class Step:
 def run_logged(step: Step, environment: Mapping[str, str]) -> None:
     """Run ``step`` with its output in its log; raise with the end of the log if it fails."""
     step.log.parent.mkdir(parents=True, exist_ok=True)
-    ticker = Ticker(step.what, step.usual)
-    with step.log.open("wb") as log:
-        process = _start(step, environment, log.fileno())
-        try:
-            code = _tick_until_over(process, ticker, step.limit_s)
-        except BaseException:
-            stop_group(process)
-            ticker.end("interrupted")
-            raise
-    ticker.end(DONE if code == 0 else "failed")
-    if code:
-        raise SetupError(_failure(step, code))
+    with ticking(step.what, step.usual), step.log.open("wb") as log:
+        process = _start(step.argv, environment, step.cwd, stdout=log, stderr=subprocess.STDOUT)
+        code = wait(process, step.limit_s)
+        if code:
+            raise CommandFailed(_failure(step, code))
 
 
-def _start(step: Step, environment: Mapping[str, str], output: int) -> subprocess.Popen[bytes]:
+def _start(
+    argv: Sequence[str], environment: Mapping[str, str], folder: Path = PROJECT, **output: Any
+) -> subprocess.Popen[Any]:
+    """Start a program in a process group of its own."""
     try:
         return subprocess.Popen(
-            step.argv,
-            cwd=step.cwd,
-            env=dict(environment),
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            process_group=0,
+            argv, cwd=folder, env=dict(environment), stdin=subprocess.DEVNULL, process_group=0, **output
         )
     except OSError as missing:
-        raise SetupError(f"{step.what}: cannot run {step.argv[0]}: {missing.strerror}. {step.next_step}") from missing
+        raise CommandFailed(
+            f"running {argv[0]}: {missing.strerror}. Run: make setup, then the same command."
+        ) from missing
 
 
-def _tick_until_over(process: subprocess.Popen[bytes], ticker: Ticker, limit_s: float) -> int:
-    end = time.monotonic() + limit_s
-    while time.monotonic() < end:
-        with suppress(subprocess.TimeoutExpired):
-            return process.wait(POLL_S)
-        ticker.tick()
-    stop_group(process)
-    return STOPPED_BY_LIMIT
+def wait(process: subprocess.Popen[Any], limit_s: float | None) -> int:
+    """Return the exit code of a program; end it with its group at the time limit, and when this process is interrupted."""
+    try:
+        return process.wait(limit_s)
+    except subprocess.TimeoutExpired:
+        stop_group(process)
+        return STOPPED_BY_LIMIT
+    except BaseException:
+        stop_group(process)
+        raise
 
 
-def stop_group(process: subprocess.Popen[bytes]) -> None:
+def stop_group(process: subprocess.Popen[Any]) -> None:
     """End a program and its process group by SIGINT, SIGTERM, then SIGKILL."""
     for kind in STOPPING:
         _signal_group(process, kind)
@@ -89,7 +81,7 @@ def stop_group(process: subprocess.Popen[bytes]) -> None:
     _signal_group(process, signal.SIGKILL)  # Background processes of a shell ignore SIGINT.
 
 
-def _signal_group(process: subprocess.Popen[bytes], kind: signal.Signals) -> None:
+def _signal_group(process: subprocess.Popen[Any], kind: signal.Signals) -> None:
     with suppress(ProcessLookupError):
         os.killpg(process.pid, kind)
 
@@ -105,42 +97,29 @@ def tail(log: Path) -> str:
     return "\n".join(f"    | {line}" for line in lines[-TAIL_LINES:]) or "    | (no output)"
 
 
-def run_in_view(argv: Sequence[str], environment: Mapping[str, str], limit_s: float | None = None) -> int:
+def run_in_view(
+    argv: Sequence[str],
+    environment: Mapping[str, str],
+    limit_s: float | None = None,
+    shown: Callable[[str], Iterable[str]] | None = None,
+) -> int:
     """Run a program on this screen and return its exit code; it gets a Ctrl-C exactly once.
 
     It has its own process group: on a second signal Pulumi would drop the results of running operations.
 
+    Args:
+        shown: returns the lines to print for each line of the program; without it all are printed.
+
     Raises:
         KeyboardInterrupt: this process got a signal; the program has ended.
     """
+    pipe = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "errors": "replace"}
     with _forwarding() as forwarder:
-        process = forwarder.to(_in_view(argv, environment))
-        try:
-            return process.wait(limit_s)
-        except subprocess.TimeoutExpired:
-            stop_group(process)
-            return STOPPED_BY_LIMIT
-
-
-def run_filtered(argv: Sequence[str], environment: Mapping[str, str], shown: Callable[[str], str | None]) -> int:
-    """The same with each line as ``shown`` returns it; None drops it."""
-    output = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "errors": "replace"}
-    with _forwarding() as forwarder:
-        process = forwarder.to(_in_view(argv, environment, **output))
+        process = forwarder.to(_start(argv, environment, **(pipe if shown else {})))
         for line in process.stdout or ():
-            text = shown(line)
-            if text is not None:
-                say(text, end="")
-        return process.wait()
-
-
-def _in_view(argv: Sequence[str], environment: Mapping[str, str], **output: Any) -> subprocess.Popen[Any]:
-    try:
-        return subprocess.Popen(
-            argv, cwd=PROJECT, env=dict(environment), stdin=subprocess.DEVNULL, process_group=0, **output
-        )
-    except OSError as missing:
-        raise SetupError(f"running {argv[0]}: {missing.strerror}. Run: make setup, then the same command") from missing
+            for text in shown(line) if shown else ():
+                say(text)
+        return wait(process, limit_s)
 
 
 @dataclass

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,8 +16,7 @@ REPEAT_S = 30
 """Between two progress lines where the output is no terminal."""
 QUICK_S = 2
 """Faster steps print no line."""
-
-
+POLL_S = 0.5
 DONE = "done"
 
 
@@ -77,6 +77,30 @@ class Ticker:
         self.out.write("\r" + shown.ljust(min(self._drawn, width)))
         self.out.flush()
         self._drawn = len(shown)
+
+
+@contextmanager
+def ticking(what: str, usual: str) -> Iterator[Ticker]:
+    """Show the time so far while the block runs, and how it ended."""
+    ticker, over = Ticker(what, usual), threading.Event()
+
+    def repeat() -> None:
+        while not over.wait(POLL_S):
+            ticker.tick()
+
+    thread = threading.Thread(target=repeat, daemon=True)
+    thread.start()
+    how = "interrupted"
+    try:
+        yield ticker
+        how = DONE
+    except Exception:
+        how = "failed"
+        raise
+    finally:
+        over.set()
+        thread.join()
+        ticker.end(how)
 
 
 def _columns(out: TextIO) -> int:

@@ -6,13 +6,14 @@ import shutil
 import subprocess
 import tarfile
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from core.files import whole_folder
 from microcluster.jobs.values import PinnedSource
-from microcluster.setup.image_inputs import NOT_INPUTS, input_files, input_hash
+from microcluster.setup.errors import CommandFailed
+from microcluster.setup.image_build import NOT_INPUTS, input_files, input_hash
 
 NOWHERE = "none"
 """The value of the source's variable that leaves it out and asks nobody for it."""
@@ -20,7 +21,7 @@ CONTEXT = ".source"
 REACH_LIMIT_S, FETCH_LIMIT_S, LOCAL_LIMIT_S = 10, 300, 60
 
 
-class SourceError(Exception):
+class SourceError(CommandFailed):
     """The source that a person named cannot be used; the message is a full sentence."""
 
 
@@ -110,7 +111,7 @@ def _named(pinned: PinnedSource, path: Path, cache: Path) -> Source:
             f"Taking {pinned.program} from {pinned.variable}={path}: {', '.join(missing)} is not there. Name the folder that holds "
             "them, or a git directory of it."
         )
-    with _in_place_of(cache / "folder") as folder:
+    with whole_folder(cache / "folder") as folder:
         for part in pinned.parts:
             if (path / part).is_dir():
                 shutil.copytree(path / part, folder / part, ignore=shutil.ignore_patterns(*NOT_INPUTS))
@@ -134,7 +135,7 @@ def _checked_out(pinned: PinnedSource, git: Path, kept: Path) -> Source:
     archive = _git(
         ("--git-dir", str(git), "archive", "--format=tar", pinned.commit, "--", *pinned.parts), LOCAL_LIMIT_S
     )
-    with _in_place_of(kept) as folder, tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+    with whole_folder(kept) as folder, tarfile.open(fileobj=io.BytesIO(archive)) as tar:
         for member in filter(tarfile.TarInfo.isfile, tar):
             _write(folder, member, tar.extractfile(member).read())
     source = Source.of(pinned, kept)
@@ -151,18 +152,6 @@ def _write(folder: Path, member: tarfile.TarInfo, content: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
     path.chmod(0o755 if member.mode & 0o100 else 0o644)
-
-
-@contextmanager
-def _in_place_of(folder: Path) -> Iterator[Path]:
-    """Give an empty folder that takes the place of ``folder`` when the block succeeds."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".made-", dir=folder.parent) as scratch:
-        made = Path(scratch) / "made"
-        made.mkdir()
-        yield made
-        shutil.rmtree(folder, ignore_errors=True)
-        made.rename(folder)
 
 
 def _git(words: tuple[str, ...], limit_s: float) -> bytes:

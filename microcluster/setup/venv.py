@@ -1,6 +1,5 @@
 """Makes ``.venv`` from ``requirements.lock``, with the standard library only: make first runs ``python3 -m microcluster.setup.venv``."""
 
-import fcntl
 import hashlib
 import importlib.util
 import json
@@ -8,17 +7,16 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
 from pathlib import Path
 
+from core.files import locked
 from core.home import Home
+from core.plain_text import say
 from microcluster.setup import packages, secret_env
 from microcluster.setup.environment import PROJECT, VENV
-from microcluster.setup.errors import FAILED, INTERRUPTED, SetupError, of_the_system
+from microcluster.setup.errors import FAILED, INTERRUPTED, CommandFailed, of_the_system
 from microcluster.setup.process import Step, run_logged
-from microcluster.setup.progress import say
 
 LOCK_FILE = PROJECT / "requirements.lock"
 STAMP = ".microcluster.json"
@@ -27,53 +25,38 @@ OLDEST, NEWEST = (3, 11), (3, 13)
 AGAIN = "Repeat the same command; it begins in a clean folder, and the old environment stays."
 
 
-@dataclass(frozen=True)
-class Stamp:
-    """The inputs of a finished ``.venv``; written last, so an interrupted one has none."""
-
-    lock: str
-    python: str
-    place: str
-
-    def fits(self, want: "Stamp") -> bool:
-        """Whether it is as wanted; the Python's patch release may differ."""
-        return (self.lock, self.place, self._series) == (want.lock, want.place, want._series)
-
-    @property
-    def _series(self) -> str:
-        return ".".join(self.python.split(".")[:2])
-
-
-def wanted(place: Path) -> Stamp:
-    """Return the stamp for this lock file and this Python."""
+def wanted(place: Path) -> dict[str, str]:
+    """Return the inputs of a ``.venv`` there; they are written into it last, so an interrupted one has none."""
     digest = hashlib.sha256(LOCK_FILE.read_bytes()).hexdigest()
-    return Stamp(digest, ".".join(map(str, sys.version_info[:3])), str(place.resolve()))
+    python = ".".join(map(str, sys.version_info[:3]))
+    return {"lock": digest, "python": python, "place": str(place.resolve())}
 
 
-def found() -> Stamp | None:
-    """Return the stamp of the present ``.venv``, or None if it is unfinished."""
-    if not (VENV / "bin" / "python").exists():
-        return None
-    try:
-        return Stamp(**json.loads((VENV / STAMP).read_text()))
-    except (OSError, ValueError, TypeError):
-        return None
+def fits(found: Mapping[str, str], want: Mapping[str, str]) -> bool:
+    """Whether an environment is as wanted; the Python's patch release may differ."""
+    series = [str(of.get("python")).split(".")[:2] for of in (found, want)]
+    return series[0] == series[1] and all(found.get(name) == want[name] for name in ("lock", "place"))
 
 
 def ensure(home: Home) -> None:
     """Make ``.venv`` unless it fits already."""
-    if _fits():
+    if _is_there():
         return
     home.make()
     say("==> python: this folder's virtual environment")
-    with _alone():
-        if not _fits():
+    busy = "    another make works on this folder's .venv; waiting for it"
+    # Beside the folder: users with different homes may share a clone.
+    with locked(VENV.with_name(".venv.lock"), lambda _: say(busy)):
+        if not _is_there():
             _make(home)
 
 
-def _fits() -> bool:
-    there = found()
-    return there is not None and there.fits(wanted(VENV))
+def _is_there() -> bool:
+    try:
+        found = json.loads((VENV / STAMP).read_text())
+    except (OSError, ValueError):
+        return False
+    return (VENV / "bin" / "python").exists() and fits(found, wanted(VENV))
 
 
 def _make(home: Home) -> None:
@@ -83,7 +66,7 @@ def _make(home: Home) -> None:
     made = Path(tempfile.mkdtemp(prefix=f"{VENV.name}-", dir=VENV.parent))
     made.chmod(0o755)
     install(made, home)
-    (made / STAMP).write_text(json.dumps(asdict(wanted(made))))
+    (made / STAMP).write_text(json.dumps(wanted(made)))
     _swap(made)
 
 
@@ -122,37 +105,24 @@ def _have_venv_module(home: Home) -> None:
         packages.install(("python3-venv",), "Python's venv module is missing", home)
 
 
-@contextmanager
-def _alone() -> Iterator[None]:
-    # Beside the folder: users with different homes may share a clone.
-    with VENV.with_name(".venv.lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            say("    another make works on this folder's .venv; waiting for it")
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
 def main() -> int:
     """Exit code 0 once ``.venv`` fits."""
     secret_env.withhold()  # pip needs no account, and runs code of packages.
     try:
         if not OLDEST <= sys.version_info[:2] <= NEWEST:
-            raise SetupError(
+            raise CommandFailed(
                 f"Python {sys.version.split()[0]} is not supported; 3.11 to 3.13 are. Name one: make PYTHON=python3.13"
             )
         ensure(Home.of())
-    except SetupError as error:
-        say(str(error), sys.stderr)
-        return error.exit_code
+        return 0
+    except CommandFailed as error:
+        code, text = error.exit_code, str(error)
     except OSError as error:
-        say(f"Making .venv: {of_the_system(error)}. Fix that, then repeat the same command.", sys.stderr)
-        return FAILED
+        code, text = FAILED, f"Making .venv: {of_the_system(error)}. Fix that, then repeat the same command."
     except KeyboardInterrupt:
-        say(f"\nStopped while making .venv. {AGAIN}", sys.stderr)
-        return INTERRUPTED
-    return 0
+        code, text = INTERRUPTED, f"\nStopped while making .venv. {AGAIN}"
+    say(text, sys.stderr)
+    return code
 
 
 if __name__ == "__main__":

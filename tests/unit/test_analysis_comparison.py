@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from microcluster.commands.compare_runs import compare
 
 from microcluster.analysis.comparison import compared, table, verdicts
 from microcluster.commands.command import UserMistake, each_with_its_option
-from microcluster.commands.compare_runs import compare
 
 
 def facts(run: str, machines: int, seconds: float | None, per_hour: str | None, **changes: Any) -> dict[str, Any]:

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 from command_samples import CLUSTER
 from fake_machine import FACTS, FakeMachine
+from microcluster.commands.job import words_after_dashes
 
 import fabfile
 from microcluster import config
 from microcluster.commands import command, explain, job, stack_outputs, step
-from microcluster.commands.job import words_after_dashes
 from microcluster.config import ConfigError
 from microcluster.remote import job as remote_job
 from microcluster.remote.errors import UnreachableError
@@ -53,7 +53,7 @@ def run(monkeypatch, capsys):
     [
         (command.UserMistake("that is not there"), 2),
         (ConfigError("stack nope: no such file"), 2),
-        (command.VerbError("it did not work"), 1),
+        (command.CommandFailed("it did not work"), 1),
         (UnreachableError("connecting to gpu-0: refused."), 1),
         (OSError(28, "No space left on device", "artifacts/local"), 1),
         (KeyboardInterrupt(), 130),
@@ -154,12 +154,12 @@ def test_a_pulumi_that_hangs_is_a_sentence(monkeypatch, tmp_path):
     slow.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setattr(stack_outputs, "PULUMI_TIMEOUT_S", 0.2)
-    with pytest.raises(command.VerbError, match="no answer after 0.2 s"):
+    with pytest.raises(command.CommandFailed, match="no answer after 0.2 s"):
         stack_outputs.find_cluster("local")
 
 
 def test_a_missing_ssh_client_is_a_sentence():
-    with pytest.raises(command.VerbError, match="there is no ssh-of-nobody"):
+    with pytest.raises(command.CommandFailed, match="there is no ssh-of-nobody"):
         job._exec(("ssh-of-nobody", "gpu-0"))
 
 

@@ -59,7 +59,7 @@ def test_the_cost_of_a_stack_is_read_from_the_account_in_which_it_was_ordered(mo
     assert asked == [("softlayer", "/ordered/there")] * 2
 
 
-@pytest.mark.parametrize("lost", [command.VerbError("no state"), ClusterFactsError("an older cluster"), None])
+@pytest.mark.parametrize("lost", [command.CommandFailed("no state"), ClusterFactsError("an older cluster"), None])
 def test_a_receipt_needs_no_state_but_the_stack_file_and_its_key(monkeypatch, lost):
     def find(stack):
         if lost:

@@ -7,7 +7,7 @@ import pytest
 from command_samples import CLUSTER
 
 from microcluster.commands import logs
-from microcluster.commands.command import VerbError
+from microcluster.commands.command import CommandFailed
 from microcluster.remote.errors import Completed, UnreachableError
 
 
@@ -67,7 +67,7 @@ def test_a_log_that_is_another_one_is_read_from_its_beginning(log):
 
 def test_a_run_that_is_not_there_ends_the_following(log, monkeypatch):
     monkeypatch.setattr(logs.remote_job, "observe", lambda launcher, cluster: logs.remote_job.Outcome("absent"))
-    with pytest.raises(VerbError, match="stack local has no run abcdef012345 on its launcher"):
+    with pytest.raises(CommandFailed, match="stack local has no run abcdef012345 on its launcher"):
         logs.print_until_ended(end_of(log), CLUSTER, sleep=lambda seconds: pytest.fail("it waits on"))
 
 

@@ -5,11 +5,11 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import pytest
+from microcluster.commands.state_diff import Compared, compare
 
 from microcluster.commands.command import UserMistake
 from microcluster.commands.money import last_rental
 from microcluster.commands.receipt import price, state_differences
-from microcluster.commands.state_diff import Compared, compare
 from microcluster.commands.sweep import choose, orphaned
 from microcluster.lifecycle.pulumi_state import Held, Snapshot
 from providers.rental.backend import Belonging

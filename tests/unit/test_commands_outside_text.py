@@ -7,13 +7,13 @@ from decimal import Decimal
 
 import pytest
 from command_samples import CLUSTER, COST, RUNNING
+from microcluster.commands.state_diff import Compared
 from rich.live import Live
 
 from microcluster.analysis.run_state import Outcome
 from microcluster.commands import belongings_table, command, job, logs, receipt, run_text, stack_outputs, watch
 from microcluster.commands.money import Bill
 from microcluster.commands.screen import PlainConsole
-from microcluster.commands.state_diff import Compared
 from providers.rental.backend import Belonging
 from providers.rental.owner_mark import Owner
 from providers.rental.receipt import Charge
@@ -95,7 +95,7 @@ def test_a_receipt_shows_descriptions_as_they_are_written(capsys):
 
 def test_errors_that_quote_others_are_plain(capsys):
     def fails(context):
-        raise command.VerbError(f"cancelling {NASTY}")
+        raise command.CommandFailed(f"cancelling {NASTY}")
 
     with pytest.raises(SystemExit):
         command.verb(fails)(command.invoke.Context())

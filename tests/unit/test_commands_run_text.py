@@ -4,10 +4,10 @@ import dataclasses
 import json
 
 from command_samples import CLUSTER, COST, RUNNING
+from microcluster.commands.job import status_facts
 
 from microcluster.analysis.run_state import Outcome
 from microcluster.commands import run_text
-from microcluster.commands.job import status_facts
 from microcluster.commands.money import Cost
 from microcluster.jobs.cluster_facts import Prediction
 

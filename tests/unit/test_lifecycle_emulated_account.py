@@ -14,7 +14,7 @@ from emulator.machines.networks import remedy
 from emulator.process import port_owner
 from microcluster.lifecycle import emulated_account
 from microcluster.lifecycle.emulated_account import Emulated
-from microcluster.setup.errors import SetupError
+from microcluster.setup.errors import CommandFailed
 
 
 @pytest.fixture(params=["0.0.0.0", "127.0.0.1"])
@@ -31,7 +31,7 @@ def test_a_program_that_has_the_registrys_port_everywhere_is_named_and_left_alon
         emulated_account.refuse_taken_port(Emulated("softlayer", tmp_path))
         return
     with pytest.raises(
-        SetupError, match=f"needs port {port}, but process {os.getpid()} .*service docker-registry stop"
+        CommandFailed, match=f"needs port {port}, but process {os.getpid()} .*service docker-registry stop"
     ):
         emulated_account.refuse_taken_port(Emulated("softlayer", tmp_path))
 
@@ -60,7 +60,7 @@ def test_the_owner_of_a_port_is_found_while_it_opens_and_closes_files() -> None:
 def test_a_port_in_use_is_reported_before_docker_and_images_are_prepared(begin, tmp_path: Path) -> None:
     with socket.create_server(("", 0)) as server:
         (tmp_path / "settings.toml").write_text(f"registry_port = {server.getsockname()[1]}\n")
-        with pytest.raises(SetupError, match="registry_port"):
+        with pytest.raises(CommandFailed, match="registry_port"):
             begin(Emulated("softlayer", tmp_path), Home(tmp_path, tmp_path), None)
 
 

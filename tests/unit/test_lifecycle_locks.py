@@ -8,7 +8,7 @@ import pytest
 
 from core.home import Home
 from microcluster.lifecycle import locks
-from microcluster.setup.errors import SetupError
+from microcluster.setup.errors import CommandFailed
 
 
 @pytest.fixture
@@ -43,6 +43,6 @@ def test_a_lock_that_was_cut_off_is_stale_and_names_nobody(folder: Path, content
 def test_a_busy_process_is_named_with_its_start_in_utc(folder: Path) -> None:
     first, second = (locks.alone_on("local", command, home(folder)) for command in ("make up", "make down"))
     with first:
-        with pytest.raises(SetupError, match=r"since \d\d:\d\d:\d\d UTC"), second:
+        with pytest.raises(CommandFailed, match=r"since \d\d:\d\d:\d\d UTC"), second:
             pass
         assert json.loads((home(folder).locks / "local.lock").read_text())["pid"] == os.getpid()

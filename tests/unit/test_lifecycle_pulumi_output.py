@@ -1,7 +1,6 @@
 """Which of Pulumi's lines a person gets to see, and in which words."""
 
 import pytest
-
 from microcluster.lifecycle.commands import View
 
 WAITING = " +  softlayer:index:VirtualGuest cluster-gpu-{} creating ({}s) in transaction {}, {} s so far (this step usually takes 1 s)\n"

@@ -9,7 +9,7 @@ import pytest
 from core.home import Home
 from microcluster.lifecycle import pulumi_state
 from microcluster.lifecycle.pulumi_state import BrokenStateError, Held, Snapshot
-from microcluster.setup.errors import SetupError
+from microcluster.setup.errors import CommandFailed
 
 URN = "urn:pulumi:local::microcluster::{kind}::{name}"
 GUEST = "softlayer:index:VirtualGuest"
@@ -122,7 +122,7 @@ def test_without_any_readable_copy_the_stack_begins_empty(home: Home, monkeypatc
 
 def test_what_reads_a_broken_state_names_the_command_that_mends_it(home: Home) -> None:
     write(home, ONE[:50])
-    with pytest.raises(SetupError, match=r"it is no Pulumi state.*fab recover --stack local"):
+    with pytest.raises(CommandFailed, match=r"it is no Pulumi state.*fab recover --stack local"):
         pulumi_state.known("local", home)
 
 

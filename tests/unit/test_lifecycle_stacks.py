@@ -10,16 +10,16 @@ import time
 from pathlib import Path
 
 import pytest
+from microcluster.lifecycle.down import has_machines
 
 from core.home import Home
 from microcluster import config
 from microcluster.lifecycle import crash, down, locks, pulumi_state, stacks, up
-from microcluster.lifecycle.down import has_machines
 from microcluster.lifecycle.emulated_account import Emulated, Rented, parse_status
 from microcluster.lifecycle.locks import alone_on
 from microcluster.lifecycle.pulumi_state import NOTHING, Held, Snapshot
 from microcluster.setup.environment import PROJECT
-from microcluster.setup.errors import MISTAKE, SetupError
+from microcluster.setup.errors import MISTAKE, CommandFailed
 from microcluster.setup.progress import Stages
 
 
@@ -31,7 +31,7 @@ def home(folder: Path) -> Home:
 
 def test_an_unknown_stack_is_refused_with_the_ones_there_are_and_the_nearest() -> None:
     with pytest.raises(
-        SetupError,
+        CommandFailed,
         match="no stack 'p10': .* Stacks: fsdp-local, horovod-benchmark-local, horovod-local, huggingface-local, keras-local, lightning-local, local, mxnet-local, p100, p100-local, paperspace, paperspace-local, seawulf, texar-local, texar-p100, torchrun-local, v100, v100-local. Did you mean 'p100'",
     ) as refused:
         stacks.known("p10")
@@ -70,7 +70,7 @@ def test_an_up_without_a_key_is_refused_before_the_engine_starts_and_leaves_noth
     without_key, stack, variable
 ) -> None:
     with pytest.raises(
-        SetupError, match=f"Nothing was ordered: .*{variable}.* Then `make up STACK={stack}` again"
+        CommandFailed, match=f"Nothing was ordered: .*{variable}.* Then `make up STACK={stack}` again"
     ) as refused:
         up.up(without_key, stack)
     assert refused.value.exit_code == MISTAKE
@@ -86,7 +86,9 @@ def test_a_down_without_a_key_says_at_once_that_what_the_state_holds_may_be_bill
     state.parent.mkdir(parents=True)
     state.write_text(json.dumps({"version": 3, "checkpoint": {"latest": {"resources": [machine]}}}))
     before = state.read_text()
-    with pytest.raises(SetupError, match="Nothing was canceled, .*1 resource. may be billed: .*API_KEY.* `make down"):
+    with pytest.raises(
+        CommandFailed, match="Nothing was canceled, .*1 resource. may be billed: .*API_KEY.* `make down"
+    ):
         down.down(without_key, stack)
     assert state.read_text() == before
 
@@ -96,13 +98,13 @@ def test_a_broken_stack_file_is_the_persons_mistake_also_where_only_its_account_
 ) -> None:
     monkeypatch.setattr(config, "STACKS", tmp_path)
     (tmp_path / "Pulumi.team.yaml").write_text("config: {")
-    with pytest.raises(SetupError, match=r"Pulumi.team.yaml is not YAML") as refused:
+    with pytest.raises(CommandFailed, match=r"Pulumi.team.yaml is not YAML") as refused:
         stacks.emulator_of("team", home(tmp_path))
     assert refused.value.exit_code == MISTAKE
 
 
 def test_an_up_with_the_address_of_the_documentation_is_refused_before_anything_is_prepared(tmp_path: Path) -> None:
-    with pytest.raises(SetupError, match="cluster/adminCidrs") as refused:
+    with pytest.raises(CommandFailed, match="cluster/adminCidrs") as refused:
         up.up(home(tmp_path), "p100")
     assert refused.value.exit_code == MISTAKE
     stacks.check("p100", ordering=False)
@@ -111,7 +113,7 @@ def test_an_up_with_the_address_of_the_documentation_is_refused_before_anything_
 def test_two_makes_on_one_stack_are_one_too_many_and_the_second_learns_who_and_since_when(tmp_path: Path) -> None:
     with (
         alone_on("local", "make up", home(tmp_path)),
-        pytest.raises(SetupError) as busy,
+        pytest.raises(CommandFailed) as busy,
         alone_on("local", "make down", home(tmp_path)),
     ):
         pass
@@ -160,7 +162,7 @@ def test_a_lock_that_names_nobody_proves_nothing_and_asks_for_a_person(tmp_path:
     leave_pulumi_lock(home(tmp_path), 1, "x")
     [lock] = (home(tmp_path).state / ".pulumi" / "locks").rglob("*.json")
     lock.write_text("{")
-    with pytest.raises(SetupError, match=r"cut off in the middle.*fab recover --stack local"):
+    with pytest.raises(CommandFailed, match=r"cut off in the middle.*fab recover --stack local"):
         crash.repair(home(tmp_path), "local", "make up", Stages())
 
 
@@ -186,7 +188,7 @@ def test_a_zombie_pulumi_counts_as_dead(tmp_path: Path) -> None:
 
 def test_a_lock_from_another_computer_is_never_released(tmp_path: Path) -> None:
     leave_pulumi_lock(home(tmp_path), 1, "another-computer")
-    with pytest.raises(SetupError, match="stack local is busy: a pulumi .process 1 of root on another-computer"):
+    with pytest.raises(CommandFailed, match="stack local is busy: a pulumi .process 1 of root on another-computer"):
         crash.repair(home(tmp_path), "local", "make up", Stages())
 
 

@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from microcluster.lifecycle.unsaved_work import Stake, judge, machines_taken, save_before_destroy, save_before_update
 
 from core.home import Home
 from microcluster.lifecycle import unsaved_work
-from microcluster.lifecycle.unsaved_work import Stake, judge, machines_taken, save_before_destroy, save_before_update
-from microcluster.setup.errors import MISTAKE, SetupError
+from microcluster.setup.errors import MISTAKE, CommandFailed
 from microcluster.setup.progress import Stages
 
 RUN = "0123456789ab"
@@ -118,7 +118,7 @@ def settled(
 def test_without_a_word_nothing_is_touched_and_both_ways_are_named(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    with pytest.raises(SetupError, match="make down STACK=v100 FETCH=1.*make down STACK=v100 DISCARD=1") as refused:
+    with pytest.raises(CommandFailed, match="make down STACK=v100 FETCH=1.*make down STACK=v100 DISCARD=1") as refused:
         settled(monkeypatch, tmp_path, STAKE)
     assert refused.value.exit_code == MISTAKE
 
@@ -128,7 +128,7 @@ def test_with_fetch_all_that_was_named_is_downloaded_first(monkeypatch: pytest.M
 
 
 def test_machines_stay_when_the_download_failed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    with pytest.raises(SetupError, match="the machines stay and cost money"):
+    with pytest.raises(CommandFailed, match="the machines stay and cost money"):
         settled(monkeypatch, tmp_path, STAKE, fetch_code=1, FETCH="1")
 
 
@@ -232,7 +232,7 @@ def test_a_run_at_work_is_not_ended_without_a_question_though_all_it_saved_was_f
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, stake: Stake | None
 ) -> None:
     with pytest.raises(
-        SetupError, match=r"make up: an update would end it; (all that )?run 0123.*STACK=v100 DISCARD=1"
+        CommandFailed, match=r"make up: an update would end it; (all that )?run 0123.*STACK=v100 DISCARD=1"
     ):
         updated(monkeypatch, tmp_path, "running", stake, "an update would end it")
 

@@ -7,7 +7,7 @@ import pytest
 
 from core.home import Home
 from microcluster.setup import docker, packages
-from microcluster.setup.errors import SetupError
+from microcluster.setup.errors import CommandFailed
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def test_a_named_daemon_that_does_not_answer_is_the_persons_to_start(
     monkeypatch.setattr(docker, "_dockerd", lambda: "/usr/sbin/dockerd")
     monkeypatch.setenv("DOCKER_HOST", "tcp://127.0.0.1:1")
     with pytest.raises(
-        SetupError, match="No Docker daemon answers at DOCKER_HOST=tcp://127.0.0.1:1. Start it, or unset"
+        CommandFailed, match="No Docker daemon answers at DOCKER_HOST=tcp://127.0.0.1:1. Start it, or unset"
     ):
         docker.ensure(home)
 
@@ -73,13 +73,13 @@ def test_a_daemon_that_ends_at_once_is_a_sentence_with_its_last_words(
     monkeypatch.delenv("DOCKER_HOST", raising=False)
     monkeypatch.setattr(docker, "SYSTEMD", tmp_path / "no-systemd")
     monkeypatch.setattr(docker, "_dockerd", lambda: str(daemon))
-    with pytest.raises(SetupError, match=r"dockerd ended \(exit code 7\).*\n.*no space left on device"):
+    with pytest.raises(CommandFailed, match=r"dockerd ended \(exit code 7\).*\n.*no space left on device"):
         docker.ensure(home)
 
 
 def test_without_root_the_sentence_names_what_works_without(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 1000)
-    with pytest.raises(SetupError, match="needs root.*make preview STACK=p100"):
+    with pytest.raises(CommandFailed, match="needs root.*make preview STACK=p100"):
         docker.refuse_without_root()
     assert "root" in (docker.why_no_containers() or "")
 

@@ -9,7 +9,7 @@ import pytest
 from core.home import Home
 from microcluster.setup import engine, go, pulumi_install, versions
 from microcluster.setup.environment import PROJECT
-from microcluster.setup.errors import SetupError
+from microcluster.setup.errors import CommandFailed
 
 CLOSED = "http://127.0.0.1:1"
 
@@ -61,7 +61,7 @@ def test_without_network_and_go_the_sentence_names_both_and_the_remedy(
     monkeypatch.setattr(versions, "INSTALLER_URL", CLOSED)
     monkeypatch.setattr(go, "USUAL_PLACE", "/nowhere")
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(SetupError) as failed:
+    with pytest.raises(CommandFailed) as failed:
         engine.ensure(home(tmp_path))
     message = str(failed.value)
     assert CLOSED in message and "no `go` on PATH" in message
@@ -73,7 +73,7 @@ def test_a_go_that_is_too_old_is_named_with_its_version(tmp_path: Path) -> None:
     old = tmp_path / "go"
     old.write_text("#!/bin/sh\necho go1.22.3\n")
     old.chmod(0o755)
-    with pytest.raises(SetupError, match=r"go is too old \(go1.22.3\)"):
+    with pytest.raises(CommandFailed, match=r"go is too old \(go1.22.3\)"):
         go.require_go("Installing", {"PATH": f"{tmp_path}:/usr/bin:/bin"})
 
 

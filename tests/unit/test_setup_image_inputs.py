@@ -4,10 +4,10 @@ import io
 import tarfile
 
 import pytest
+from microcluster.setup.image_inputs import Image, input_hash, write_context
 
 from microcluster.setup import image_build
 from microcluster.setup.image_build import mmdebstrap_command
-from microcluster.setup.image_inputs import Image, input_hash, write_context
 from microcluster.setup.images import PARENTS, ancestry
 
 

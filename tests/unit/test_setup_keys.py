@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from microcluster.setup import keys
-from microcluster.setup.errors import SetupError
+from microcluster.setup.errors import CommandFailed
 
 
 def mode(path: Path) -> int:
@@ -54,6 +54,6 @@ def test_a_lost_public_key_comes_back_from_the_private_one(tmp_path: Path) -> No
 def test_a_broken_key_is_named_and_not_replaced(tmp_path: Path) -> None:
     private = tmp_path / "id_ed25519"
     private.write_text("not a key")
-    with pytest.raises(SetupError, match=f"Reading the key {private}"):
+    with pytest.raises(CommandFailed, match=f"Reading the key {private}"):
         keys.ensure(tmp_path, "local")
     assert private.read_text() == "not a key"

@@ -11,7 +11,7 @@ import pytest
 
 from core.waiting import wait_until
 from microcluster.setup import process
-from microcluster.setup.errors import SetupError
+from microcluster.setup.errors import CommandFailed
 from microcluster.setup.process import STOPPED_BY_LIMIT, Step, run_in_view, run_logged
 
 COUNTING = """
@@ -32,7 +32,7 @@ def step(folder: Path, script: str, limit_s: float = 30) -> Step:
 
 
 def test_a_failed_program_is_a_sentence_with_the_end_of_its_log_and_the_next_step(tmp_path: Path) -> None:
-    with pytest.raises(SetupError) as failed:
+    with pytest.raises(CommandFailed) as failed:
         run_logged(step(tmp_path, "seq 40; echo no space left >&2; exit 3"), os.environ)
     message = str(failed.value)
     assert "trying it: sh failed (exit code 3)" in message
@@ -50,13 +50,13 @@ def test_what_a_program_says_goes_to_its_log_and_not_to_the_screen(
 
 def test_a_missing_program_is_a_sentence(tmp_path: Path) -> None:
     missing = Step("starting it", "1 s", ("/no/such/program",), tmp_path / "log", "Install it.")
-    with pytest.raises(SetupError, match="starting it: cannot run /no/such/program: No such file.*Install it"):
+    with pytest.raises(CommandFailed, match="starting it: cannot run /no/such/program: No such file.*Install it"):
         run_logged(missing, os.environ)
 
 
 def test_a_program_that_is_not_over_in_time_is_stopped_with_all_it_started(tmp_path: Path) -> None:
     pid_file = tmp_path / "pid"
-    with pytest.raises(SetupError, match="not over after 3 s"):
+    with pytest.raises(CommandFailed, match="not over after 3 s"):
         run_logged(step(tmp_path, f"sleep 60 & echo $! > {pid_file}; wait", limit_s=3), os.environ)
     child = int(pid_file.read_text())
     wait_until("the end of the child", lambda: not _lives(child), timeout_s=60, every_s=0.1)

@@ -10,7 +10,7 @@ import pytest
 from core.home import Home
 from microcluster.setup import secret_env, venv
 from microcluster.setup.environment import PROJECT
-from microcluster.setup.errors import SetupError
+from microcluster.setup.errors import CommandFailed
 from microcluster.setup.process import Step
 
 MAKE, INSTALL = "making the environment", "installing the Python packages"
@@ -83,7 +83,7 @@ def test_one_that_lost_its_python_is_made_from_the_beginning(folder: Path, steps
     assert steps == [MAKE, INSTALL, MAKE, INSTALL]
 
 
-@pytest.mark.parametrize("why", [KeyboardInterrupt(), SetupError("pip found no index")])
+@pytest.mark.parametrize("why", [KeyboardInterrupt(), CommandFailed("pip found no index")])
 def test_the_one_that_is_there_stays_whole_until_the_new_one_is(folder: Path, steps: Steps, why: BaseException) -> None:
     venv.ensure(home(folder))
     (folder / ".venv" / "bin" / "pulumi").symlink_to("/an/engine")
@@ -125,7 +125,7 @@ def test_a_missing_venv_module_without_root_is_a_sentence(
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     monkeypatch.setattr("os.geteuid", lambda: 1000)
-    with pytest.raises(SetupError, match="venv module is missing.*apt-get install python3-venv"):
+    with pytest.raises(CommandFailed, match="venv module is missing.*apt-get install python3-venv"):
         venv.ensure(home(folder))
     assert steps == []
 

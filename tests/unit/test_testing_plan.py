@@ -3,7 +3,7 @@
 import pytest
 
 from core.home import Home
-from microcluster.setup.errors import SetupError
+from microcluster.setup.errors import CommandFailed
 from tools import testing
 from tools.testing import plan_text, planned
 
@@ -31,5 +31,5 @@ def test_in_ci_a_machine_without_containers_is_refused_before_any_test_runs(monk
     monkeypatch.delenv("FAST", raising=False)
     monkeypatch.setattr(testing.pythons, "others", dict)
     monkeypatch.setattr(testing.docker, "why_no_containers", lambda: "machines need root")
-    with pytest.raises(SetupError, match="machines need root. In CI they must"):
+    with pytest.raises(CommandFailed, match="machines need root. In CI they must"):
         testing.test(Home(tmp_path, tmp_path))

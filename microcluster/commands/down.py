@@ -1,51 +1,65 @@
-"""``make down``: stop the job, cancel everything, check the account and print the receipt."""
+"""`fab down`: stop the job, cancel everything, check the account and print the receipt."""
 
-import os
+import threading
 
 from core.home import Home
-from core.plain_text import count
+from core.plain_text import count, say
 from core.waiting import NotReadyError
+from microcluster import config
 from microcluster.accounts.registry import account_of
-from microcluster.lifecycle import accounts, commands, crash, emulated_account, pulumi_state, stacks, unsaved_work
+from microcluster.commands import unsaved_work
+from microcluster.commands.command import FAILED, STACK, CommandFailed, local_command, run_part
+from microcluster.commands.receipt import receipt
+from microcluster.commands.recover import recover, repair
+from microcluster.commands.stop import stop
+from microcluster.lifecycle import accounts, emulated_account, pulumi, pulumi_state
 from microcluster.lifecycle.emulated_account import Emulated
 from microcluster.lifecycle.locks import alone_on
-from microcluster.setup import pulumi_install
-from microcluster.setup.errors import FAILED, SetupError
-from microcluster.setup.progress import Stages, say
+from microcluster.setup import engine
+from microcluster.setup.environment import use_own_backend
+from microcluster.setup.progress import Stages
 
 STOP_LIMIT_S = 120
 
 
-def down(home: Home, stack: str) -> int:
+@local_command
+def down(stack: str = STACK, fetch_first: bool = False, discard: bool = False) -> int:
+    """Stop the job, cancel everything, and print the receipt; exit code 1 while anything of the stack is billed."""
+    home = Home.of()
+    use_own_backend(home)
+    return take_down(home, stack, unsaved_work.choice(fetch_first=fetch_first, discard=discard))
+
+
+def take_down(home: Home, stack: str, choice: unsaved_work.Choice = None) -> int:
     """Take ``stack`` down, also after a crash or without state; exit code 1 while anything with its mark is billed."""
     stages = Stages()
-    crash.repair(home, stack, "make down", stages)
-    emulator = stacks.emulator_of(stack, home)
+    of = config.read_account(stack)
+    repair(home, stack, "make down", stages)
+    emulator = emulated_account.of_stack(stack, home)
     with alone_on(stack, "make down", home):
         held = pulumi_state.known(stack, home)
         account = emulated_account.rented(emulator, home) if emulator else None
-        of = stacks.account_of(stack)
         no_key = accounts.why_no_key(of.name, of.config_file) if account is None else None
         billed = bool(held.held or (no_key is None if account is None else not account.nothing))
         if not (held.resources or billed or (account and account.running)):
             return _nothing_here(home, stack, no_key)
         if no_key and held.held:
-            raise SetupError(
+            raise CommandFailed(
                 f"Nothing was canceled, and what stack {stack} holds ({count(len(held.held), 'resource')}) may be billed: {no_key} "
                 f"Then `make down STACK={stack}` again."
             )
-        pulumi_install.ensure_any(home, stages)
+        engine.ensure_any(home, stages)
         is_asked = billed or bool(held.resources and not no_key)  # A queue's job is a step of Pulumi's own.
         if emulator and is_asked:
             emulated_account.answer(emulator, home, stages)
         if has_machines(held, account):
-            unsaved_work.save_before_destroy(home, stack, os.environ, stages)
-            _stop_job(home, stack, stages)
+            unsaved_work.save_before_destroy(stack, choice, stages)
+            _stop_job(stack, stages)
         code = _destroy(home, stack, stages) if held.resources else 0
     if no_key and not held.held and code == 0:  # What went were Pulumi's own resources; the account was not asked.
         return _nothing_here(home, stack, no_key)
     if is_asked:
-        code = code or _prove_cancelled(home, stack, stages, in_state=bool(held.resources))
+        code = code or _prove_cancelled(stack, stages, in_state=bool(held.resources))
     if emulator:
         _stop_idle(emulator, home, stages)
     say(f"Time: {stages.summary()}.")
@@ -71,35 +85,40 @@ def _nothing_here(home: Home, stack: str, no_key: str | None) -> int:
     return FAILED
 
 
-def _stop_job(home: Home, stack: str, stages: Stages) -> None:
+def _stop_job(stack: str, stages: Stages) -> None:
+    """End the job, for at most the time limit: nothing over ssh may block a cancellation."""
+    codes: list[int] = []
+    stopping = threading.Thread(target=lambda: codes.append(run_part(stop, stack=stack)), daemon=True)
     with stages.stage("stop", "ending the job on every node (usually 5 s)"):
-        if commands.fab(home, "stop", stack, limit_s=STOP_LIMIT_S):
+        stopping.start()
+        stopping.join(STOP_LIMIT_S)
+        if codes != [0]:
             say("    the job may still run; cancelling its machines ends it")
 
 
 def _destroy(home: Home, stack: str, stages: Stages) -> int:
-    of = account_of(stacks.account_of(stack).name)
+    of = account_of(config.read_account(stack).name)
     usual = f"usually 20 s here, {of.cancel_takes} on {of.title}"
     with stages.stage("pulumi", f"cancelling all that the stack rents ({usual})"):
-        code = commands.pulumi(home, "destroy", "--yes", "--skip-preview", "-s", stack, commands.NO_OUTPUTS)
+        code = pulumi.run(home, "destroy", "--yes", "--skip-preview", "-s", stack)
     if code:
         say("    not everything was cancelled, for the reason above; the receipt lists what is still billed")
-        _receipt(home, stack, stages)
+        _receipt(stack, stages)
     return code
 
 
-def _prove_cancelled(home: Home, stack: str, stages: Stages, *, in_state: bool) -> int:
+def _prove_cancelled(stack: str, stages: Stages, *, in_state: bool) -> int:
     """Print the receipt; cancel by the mark what the state does not know."""
-    if in_state and _receipt(home, stack, stages) == 0:
+    if in_state and _receipt(stack, stages) == 0:
         return 0
     with stages.stage("cancel", "what has the stack's mark and is in no state"):
-        code = commands.fab(home, "recover", stack, "--cancel", "--yes")
-    return _receipt(home, stack, stages) or code
+        code = run_part(recover, stack=stack, cancel=True, yes=True)
+    return _receipt(stack, stages) or code
 
 
-def _receipt(home: Home, stack: str, stages: Stages) -> int:
+def _receipt(stack: str, stages: Stages) -> int:
     with stages.stage("receipt", "what was rented, from the account"):
-        return commands.fab(home, "receipt", stack)
+        return run_part(receipt, stack=stack)
 
 
 def _stop_idle(emulator: Emulated, home: Home, stages: Stages) -> None:
@@ -115,5 +134,5 @@ def _stop_idle(emulator: Emulated, home: Home, stages: Stages) -> None:
     with stages.stage("emulator", "nothing is rented; stopping it and its registry"):
         try:
             emulated_account.stop(emulator, home)
-        except (SetupError, NotReadyError) as error:
+        except (CommandFailed, NotReadyError) as error:
             say(f"    {error}")

@@ -1,13 +1,19 @@
-"""The differences between Pulumi's state and the account; pure but for reading the state file."""
+"""What an account holds with our marks: compared with Pulumi's state, and as a table."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
 
 from core.home import Home
+from core.plain_text import duration
 from microcluster.accounts.registry import attached_kinds, resource_types
+from microcluster.commands.screen import show_table
 from microcluster.lifecycle import pulumi_state
 from microcluster.lifecycle.pulumi_state import BrokenStateError, Held, Snapshot
 from providers.rental.backend import Belonging
+
+COLUMNS = (("id", "left"), ("name", "left"), ("owner", "left"), ("since", "left"), ("per hour", "right"), ("", "left"))
 
 
 @dataclass(frozen=True)
@@ -56,3 +62,40 @@ def with_state(found: Iterable[Belonging], stack: str, home: Home) -> Compared:
         return compare(found, pulumi_state.read(stack, home) or pulumi_state.NOTHING)
     except BrokenStateError as broken:
         return Compared(broken=str(broken))
+
+
+def differences(compared: Compared, stack: str) -> list[str]:
+    """Return the differences between Pulumi's state and the account, one line each."""
+    if compared.broken:
+        return [
+            f"Pulumi's state of stack {stack} cannot be read: {compared.broken}. Repair it: fab recover --stack {stack}"
+        ]
+    lines = [f"in the account, not in Pulumi's state: {each}" for each in compared.account_only]
+    lines += [f"in Pulumi's state, not in the account: {each.name} ({each.id})" for each in compared.state_only]
+    lines += [f"being ordered when Pulumi last stopped: {each.name}" for each in compared.under_way]
+    return lines or ["Pulumi's state and the account agree"]
+
+
+def show(things: Iterable[Belonging], title: str, remarks: dict[str, str]) -> None:
+    """Print one line for each thing; ``remarks`` holds remarks on some, by their label."""
+    in_order = sorted(things, key=lambda thing: (str(thing.owner), thing.label))
+    show_table(COLUMNS, [_row(each, remarks) for each in in_order], title, width=150)
+
+
+def per_hour(things: Iterable[Belonging]) -> str:
+    """Return the sum of their hourly prices."""
+    return f"{sum((each.per_hour for each in things), Decimal(0)).normalize():f} USD an hour"
+
+
+def _row(each: Belonging, remarks: dict[str, str]) -> tuple[str, ...]:
+    price = f"{each.per_hour.normalize():f}" if each.is_billed else ""
+    more = "; ".join(filter(None, (remarks.get(each.label), each.cancel_by_hand)))
+    return each.label, each.name, str(each.owner), age(each.since), price, more
+
+
+def age(since: datetime | None, now: datetime | None = None) -> str:
+    """Return when something was made, and its age."""
+    if since is None:
+        return ""
+    seconds = max(((now or datetime.now(UTC)) - since).total_seconds(), 0)
+    return f"{since.astimezone(UTC):%Y-%m-%d %H:%M} UTC ({duration(seconds)})"

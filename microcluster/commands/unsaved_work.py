@@ -1,20 +1,23 @@
 """Unsaved work: a run that is only on machines whose data disks end with them."""
 
 import json
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from core.home import Home
-from core.plain_text import one_line
+from core.plain_text import one_line, say
 from microcluster.accounts.registry import machine_types
-from microcluster.lifecycle import commands
-from microcluster.setup.environment import PROJECT, PULUMI, with_account
-from microcluster.setup.errors import MISTAKE, SetupError
-from microcluster.setup.progress import Stages, moment, say
+from microcluster.analysis.run_state import Outcome
+from microcluster.commands.command import CommandFailed, UserMistake, run_part
+from microcluster.commands.fetch import fetch, unfetched_runs
+from microcluster.commands.status import observed_or_none
+from microcluster.jobs.cluster_facts import ClusterFacts
+from microcluster.lifecycle import pulumi
+from microcluster.setup.progress import Stages, moment
 
-FETCH, DISCARD = "FETCH", "DISCARD"
+Choice = Literal["fetch", "discard"] | None
+"""What a person has said of a run that would be lost."""
 PREVIEW_S = 300
 SHOWN = 5
 """Files that are named; the rest are counted."""
@@ -54,76 +57,84 @@ class Stake:
         return f"{what} lies on its machines only: {'' if self.earlier else f'{step}, '}{saved}; {home}{files}"
 
 
-def look(home: Home, stack: str, status: Mapping[str, Any] | None) -> tuple[Stake, ...]:
+def choice(*, fetch_first: bool, discard: bool) -> Choice:
+    """Return what the options of a command say."""
+    return "fetch" if fetch_first else "discard" if discard else None
+
+
+def look(stack: str, seen: tuple[ClusterFacts | None, Outcome] | None) -> tuple[Stake, ...]:
     """Return what would be lost with the machines of ``stack``: its run, and earlier ones on the same machines."""
-    if status and status["run"] is None:
+    if seen is None:
+        return (Stake(None),)
+    cluster, outcome = seen
+    run = outcome.run or (cluster.run if cluster else None)
+    if run is None:
         return ()
-    listed = commands.unfetched(home, stack) if status else None
-    return (Stake(None),) if status is None or listed is None else judge(status, listed)
+    try:
+        return judge(run, outcome, unfetched_runs(stack))
+    except Exception:  # noqa: BLE001 - what does not say what it has is not taken for empty
+        return (Stake(None),)
 
 
-def judge(status: Mapping[str, Any], listed: Sequence[Mapping[str, Any]]) -> tuple[Stake, ...]:
+def judge(run: str, outcome: Outcome, listed: Sequence[Mapping[str, Any]]) -> tuple[Stake, ...]:
     """Compare what the machines have with what was fetched.
 
     A run without a whole checkpoint has all that it has made in its steps; one that shows no step either may compute all the same.
     """
     found = []
     for one in listed:
-        own = one["run"] == status["run"]
-        step, checkpoint = (status["step"], status["checkpoint"]) if own else (None, one["step"])
-        begun = own and (step is not None or checkpoint is not None or status["state"] in LIVING)
+        own = one["run"] == run
+        step, checkpoint = (outcome.step, max(outcome.checkpoints, default=None)) if own else (None, one["step"])
+        begun = own and (step is not None or checkpoint is not None or outcome.state in LIVING)
         files = (*one["unfetched"], *(one["silent"] if one["gone_on"] and (begun or not own) else ()))
         if files or (begun and one["step"] is None and one["gone_on"]):
             found.append(Stake(one["run"], step, checkpoint, one["fetched_step"], one["fetched"], files, not own))
     return tuple(found)
 
 
-def save_before_destroy(home: Home, stack: str, environment: Mapping[str, str], stages: Stages) -> None:
+def save_before_destroy(stack: str, choice: Choice, stages: Stages) -> None:
     """Fetch the run first or discard it, as the user chose.
 
     Raises:
-        SetupError: something would be lost, and the user has not chosen.
+        UserMistake: something would be lost, and the user has not chosen.
     """
-    stakes = look(home, stack, commands.status(home, stack))
+    stakes = look(stack, observed_or_none(stack))
     if stakes:
         lost = f"Stack {stack} would lose something with its machines: {_all(stakes)}"
-        _save(lost, home, stack, "make down", environment, stages)
+        _save(lost, stack, "make down", choice, stages)
 
 
-def save_before_update(home: Home, stack: str, environment: Mapping[str, str], stages: Stages) -> None:
+def save_before_update(home: Home, stack: str, choice: Choice, stages: Stages) -> None:
     """Do the same before an update whose preview removes machines, or ends the living run for another one."""
-    status = commands.status(home, stack)
-    living = status["run"] if status and status["state"] in LIVING else None
-    stakes = look(home, stack, status)
+    seen = observed_or_none(stack)
+    cluster, outcome = seen or (None, Outcome("absent"))
+    living = outcome.run or (cluster.run if cluster else None) if outcome.state in LIVING else None
+    stakes = look(stack, seen)
     why = why_something_ends(home, stack, living) if stakes or living else None
     if why:
         lost = f"{why}; {_all(stakes) or f'all that run {living} has saved is fetched'}"
-        _save(lost, home, stack, "make up", environment, stages)
+        _save(lost, stack, "make up", choice, stages)
 
 
 def _all(stakes: Sequence[Stake]) -> str:
     return ". And ".join(map(str, stakes))
 
 
-def _save(  # noqa: PLR0917
-    lost: str, home: Home, stack: str, verb: str, environment: Mapping[str, str], stages: Stages
-) -> None:
-    if environment.get(FETCH):
+def _save(lost: str, stack: str, command: str, choice: Choice, stages: Stages) -> None:
+    if choice == "fetch":
         with stages.stage("fetch", "fetching what is only on the machines"):
-            if commands.fab(home, "fetch", stack, "--everything"):
-                raise SetupError(
+            if run_part(fetch, stack=stack, everything=True):
+                raise CommandFailed(
                     f"Not everything could be fetched, for the reason above; the machines stay and cost money. "
-                    f"`{verb} STACK={stack} FETCH=1` tries again, `{verb} STACK={stack} DISCARD=1` discards it."
+                    f"`{command} STACK={stack} FETCH=1` tries again, `{command} STACK={stack} DISCARD=1` discards it."
                 )
-        return
-    if environment.get(DISCARD):
+    elif choice == "discard":
         say(f"Discarding what was not fetched: {lost}.")
-        return
-    raise SetupError(
-        f"{verb}: {lost}. Nothing was changed; it still costs money. "
-        f"`{verb} STACK={stack} FETCH=1` fetches it first, `{verb} STACK={stack} DISCARD=1` goes on without fetching.",
-        MISTAKE,
-    )
+    else:
+        raise UserMistake(
+            f"{command}: {lost}. Nothing was changed; it still costs money. `{command} STACK={stack} FETCH=1` "
+            f"fetches it first, `{command} STACK={stack} DISCARD=1` goes on without fetching."
+        )
 
 
 def why_something_ends(home: Home, stack: str, living: str | None) -> str | None:
@@ -131,16 +142,17 @@ def why_something_ends(home: Home, stack: str, living: str | None) -> str | None
 
     The preview refreshes as the update will: a change made in the account may need a replacement.
     """
-    argv = (str(PULUMI), "preview", "--refresh", "--run-program", "--json", "--non-interactive", "-s", stack)
-    options = {"cwd": PROJECT, "env": with_account(home), "timeout": PREVIEW_S, "stdin": subprocess.DEVNULL}
+    failed = "what an update would replace cannot be told, for its preview failed"
     try:
-        done = subprocess.run(argv, capture_output=True, text=True, check=False, **options)
+        done = pulumi.answer(home, "preview", "--refresh", "--run-program", "--json", "-s", stack, limit_s=PREVIEW_S)
         preview = json.loads(done.stdout)
         machines, run = machines_taken(preview), run_ended(preview, living)
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, subprocess.TimeoutExpired) as error:
-        return f"what an update would replace cannot be told, for its preview failed ({type(error).__name__})"
+    except CommandFailed as error:
+        return f"{failed}: {str(error).rstrip('.')}"
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        return f"{failed} ({type(error).__name__})"
     if done.returncode:
-        return f"what an update would replace cannot be told, for its preview failed: {_reason(preview)}"
+        return f"{failed}: {_reason(preview)}"
     going = [f"replace or remove {', '.join(machines)}"] if machines else []
     ended = [f"end run {run}, which is at work, and start another"] if run else []
     return f"an update would {' and '.join(going + ended)}" if going or ended else None

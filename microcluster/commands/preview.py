@@ -1,0 +1,23 @@
+"""`fab preview`: what `fab up` would rent, its price, and what the run will take."""
+
+from core.home import Home
+from core.plain_text import say
+from microcluster import config
+from microcluster.commands.command import STACK, CommandFailed, local_command
+from microcluster.commands.setup import prepare_stacks
+from microcluster.lifecycle import pulumi
+from microcluster.setup import engine
+from microcluster.setup.progress import Stages
+
+
+@local_command
+def preview(stack: str = STACK) -> int:
+    """Show what `up` would rent, its price, and what the run will take; needs no account and no network."""
+    home = Home.of()
+    config.read_file(stack, ordering=False)
+    engine.ensure(home, Stages())
+    prepare_stacks((stack,), home)
+    if pulumi.run(home, "preview", "-s", stack):
+        raise CommandFailed("The preview failed for the reason above; nothing was ordered.")
+    say(f"Next: `make up STACK={stack}` rents this.")
+    return 0

@@ -1,0 +1,60 @@
+"""`fab setup`, `fab engine`, `fab images` and `fab emulator`: install and start what stacks need on this computer."""
+
+from collections.abc import Sequence
+
+from core.home import Home
+from core.plain_text import say
+from microcluster import config
+from microcluster.commands.command import STACK, UserMistake, local_command
+from microcluster.lifecycle import emulated_account, pulumi_state
+from microcluster.setup import engine as pulumi_engine
+from microcluster.setup import keys
+from microcluster.setup.progress import Stages
+
+
+@local_command
+def setup() -> int:
+    """Install what all stacks need."""
+    home, stages = Home.of(), Stages()
+    pulumi_engine.ensure(home, stages)
+    with stages.stage("stacks", "state and keys of every stack"):
+        prepare_stacks(config.stacks(), home)
+    say(f"Ready ({stages.summary()}).")
+    say("Next: `make up` on the emulated account, or `make preview STACK=p100`. For the plain commands: . ./env.sh")
+    return 0
+
+
+@local_command
+def engine() -> int:
+    """Install the Pulumi engine only."""
+    pulumi_engine.ensure(Home.of(), Stages())
+    return 0
+
+
+@local_command
+def images(only: Sequence[str] | None = None) -> int:
+    """Build the images of the local stack's machines and training."""
+    emulated_account.prepare_images(Home.of(), Stages(), tuple(only or ()))
+    return 0
+
+
+@local_command
+def emulator(stack: str = STACK) -> int:
+    """Start the emulated account of the stack, with the images of its machines."""
+    home = Home.of()
+    account = emulated_account.of_stack(stack, home)
+    if account is None:
+        raise UserMistake(f"Stack {stack} has a real account, not an emulated one. Try: make emulator STACK=local")
+    emulated_account.start(account, home, Stages(), config.read_file(stack).local_image)
+    say("Next: `make up`, or `. ./env.sh` and `python -m emulator status`.")
+    return 0
+
+
+def prepare_stacks(names: tuple[str, ...], home: Home) -> None:
+    """Create the missing states and keys of these stacks."""
+    new = pulumi_state.ensure(names, home)
+    made = [name for name in names if keys.ensure(home.keys / name, name)]
+    if new:
+        say(f"    new in {home.root}: the state of {', '.join(new)}")
+    if made:
+        say(f"    new in {home.keys}: ssh keys of {', '.join(made)}")

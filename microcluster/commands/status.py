@@ -1,0 +1,81 @@
+"""`fab status`: where the job stands, on which machines, and what it costs."""
+
+from typing import Any
+
+from core.plain_text import say
+from microcluster.analysis.failure_hints import next_for
+from microcluster.analysis.run_state import Outcome
+from microcluster.commands import preflight_table, run_text
+from microcluster.commands.command import STACK, command, print_json
+from microcluster.commands.money import Cost, cost_of
+from microcluster.commands.stack_outputs import find_cluster, launcher_of
+from microcluster.jobs.cluster_facts import ClusterFacts
+from microcluster.remote import job
+
+OF_THE_RUN = (
+    *("state", "step", "max_steps", "train_loss", "validation_loss", "seconds_per_step", "predicted_s"),
+    *("predicted_source", "eta_s", "phase", "reason", "cause", "alarms"),
+)
+OF_A_NODE = ("name", "guest_id", "public_address", "private_address")
+
+
+@command
+def status(stack: str = STACK, as_json: bool = False, preflight: bool = False) -> int:
+    """Show the job's state and cost; with --preflight also every preflight check."""
+    cluster, outcome = observed(stack)
+    cost = cost_of(cluster) if cluster else Cost(None, None)
+    if as_json:
+        print_json(facts(stack, cluster, outcome, cost) | ({"checks": outcome.checks} if preflight else {}))
+    elif cluster is None:
+        say(f"stack {stack} is not up. Bring it up: make up STACK={stack}")
+    else:
+        say(text(cluster, outcome, cost))
+        if preflight:
+            say(preflight_table.table(outcome.checks))
+    return 0
+
+
+def observed(stack: str) -> tuple[ClusterFacts | None, Outcome]:
+    """Return the cluster, if it is up, and the state of its run."""
+    cluster = find_cluster(stack)
+    return cluster, job.observe(launcher_of(cluster), cluster) if cluster else Outcome("absent")
+
+
+def observed_or_none(stack: str) -> tuple[ClusterFacts | None, Outcome] | None:
+    """Return the same, or None where it cannot be found out, for whatever reason."""
+    try:
+        return observed(stack)
+    except Exception:  # noqa: BLE001 - nobody is kept from taking a stack down by what its machines answer
+        return None
+
+
+def facts(stack: str, cluster: ClusterFacts | None, outcome: Outcome, cost: Cost) -> dict[str, Any]:
+    """Return the contract of `fab status --json`."""
+    hosts = cluster.hosts if cluster else ()
+    return {
+        "stack": stack,
+        "run": outcome.run or (cluster.run if cluster else None),
+        "word": outcome.word,
+        **{key: getattr(outcome, key) for key in OF_THE_RUN},
+        "checkpoint": max(outcome.checkpoints, default=None),
+        "nodes": [{key: getattr(host, key) for key in OF_A_NODE} for host in hosts],
+        "cost": cost.as_json(),
+    }
+
+
+def text(cluster: ClusterFacts, outcome: Outcome, cost: Cost) -> str:
+    """Return the state of the run in a few lines."""
+    lines = [f"run {outcome.run or cluster.run} of stack {cluster.stack}: {run_text.headline(outcome)}"]
+    if outcome.reason:
+        lines += [f"  {line}" for line in run_text.trouble(outcome, cluster.stack)]
+    for alarm in outcome.alarms:
+        lines += [
+            f"  alarm: {run_text.alarm_text(alarm, cost)} ({alarm['cause']})",
+            f"    {next_for(alarm['cause'], cluster.stack)}",
+        ]
+    lines += [f"  put aside: {one}" for one in outcome.put_aside]
+    lines += [f"  trained by {outcome.trainer}"] if outcome.trainer else []
+    lines += [f"  {run_text.copy(outcome)}"] if outcome.copied else []
+    lines += [f"  {run_text.left_out(outcome.malformed)}"] if outcome.malformed else []
+    lines += [f"  {host.name}  {host.public_address}  {host.private_address}".rstrip() for host in cluster.hosts]
+    return "\n".join([*lines, f"  cost: {cost}"])

@@ -1,0 +1,192 @@
+"""The one way to Pulumi's command line: shown by its events while it works, or asked for one answer."""
+
+import json
+import re
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from core.home import Home
+from core.plain_text import duration
+from microcluster.setup.environment import PROJECT, PULUMI, with_account
+from microcluster.setup.errors import CommandFailed
+from microcluster.setup.process import run_in_view
+
+EVENTS = ("--json", "--non-interactive", "--color", "never")
+STREAMED = {"PULUMI_ENABLE_STREAMING_JSON_PREVIEW": "true"}
+"""Without it a preview prints one document at its end instead of its events."""
+REPEAT_S = 30
+"""Least seconds between two messages of one resource that differ only in numbers."""
+NAME_WIDTH, KIND_WIDTH = 32, 14
+OPERATIONS = {
+    "create": ("+", "create", "creating", "created"),
+    "update": ("~", "update", "updating", "updated"),
+    "delete": ("-", "delete", "deleting", "deleted"),
+    "replace": ("+-", "replace", "replacing", "replaced"),
+    "create-replacement": ("++", "create replacement", "creating replacement", "created replacement"),
+    "delete-replaced": ("--", "delete original", "deleting original", "deleted original"),
+}
+"""Their signs, and the words for what is planned, fails and is done."""
+STACK, OUR_COMPONENTS = "pulumi:pulumi:Stack", ("microcluster:", "pulumi:pulumi:")
+OUTPUT = "microcluster"
+"""The stack's output that is for the commands, not for people."""
+NUMBERS_AND_STATES = re.compile(r"\d+|\b[A-Z]+(?:_[A-Z]+)+\b")
+NOISE = re.compile(
+    r"warning: resource plugin command is expected to have version"  # Built from Go modules; see README.
+    r"|error: (update|preview|destroy|resource \w+) failed$"  # Gives no reason.
+    r'|error: exit status [12]: running "exec \.venv/bin/fab [^"]*":$'  # The command's own message follows.
+    r"|\S+: .* \.\.\.$"  # The progress of a step, which was shown before.
+)
+KILLED = re.compile(r'error: signal: \w+: running "exec \.venv/bin/fab (?P<step>\S+)":')
+RECEIPT = "receipt:"
+"""How the ledger's receipt begins; `fab down` prints the account's right after it."""
+
+
+def run(home: Home, *words: str) -> int:
+    """Run a Pulumi command, show its events, and return its exit code.
+
+    Raises:
+        KeyboardInterrupt: this process got a signal, which Pulumi got once; it has ended.
+    """
+    view = View()
+    code = run_in_view((str(PULUMI), *words, *EVENTS), with_account(home) | STREAMED, shown=view.lines)
+    print("\n".join(view.end()), flush=True)
+    return code
+
+
+def answer(
+    home: Home, *words: str, limit_s: float, environment: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a Pulumi command without showing it, and return what it printed.
+
+    Raises:
+        CommandFailed: it is missing, or gave no answer within the limit.
+    """
+    what = f"pulumi {' '.join(words)}"
+    argv = (str(PULUMI), *words, "--non-interactive")
+    options = {"cwd": PROJECT, "env": environment or with_account(home), "stdin": subprocess.DEVNULL}
+    try:
+        return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=limit_s, **options)
+    except OSError as missing:
+        raise CommandFailed(f"`{what}`: {missing.strerror}. Run: make setup, then the same command again.") from missing
+    except subprocess.TimeoutExpired as late:
+        raise CommandFailed(f"`{what}`: no answer after {limit_s:g} s. Run the same command again.") from late
+
+
+def reason(done: subprocess.CompletedProcess[str]) -> str:
+    """Return why a command failed."""
+    printed = [line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+    errors = [line for line in printed if "error:" in line]
+    return (errors or printed or ["no reason given"])[-1].removeprefix("error: ")
+
+
+@dataclass
+class View:
+    """Turns Pulumi's events into lines for people."""
+
+    now: Callable[[], float] = time.monotonic
+    _begun: dict[str, float] = field(default_factory=dict)
+    _shown_at: dict[str, float] = field(default_factory=dict)
+    _reasons: dict[str, list[str]] = field(default_factory=dict)
+    _outputs: Mapping[str, Any] = field(default_factory=dict)
+    _summary: Mapping[str, Any] | None = None
+
+    def lines(self, line: str) -> Iterator[str]:
+        """Return what is shown of a line that Pulumi printed; one that is no event stays as it is."""
+        try:
+            event = json.loads(line)
+        except ValueError:
+            yield line.rstrip()
+            return
+        for kind, show in (
+            ("resourcePreEvent", self._begin),
+            ("resOutputsEvent", self._done),
+            ("resOpFailedEvent", self._failed),
+            ("diagnosticEvent", self._message),
+        ):
+            if kind in event:
+                yield from show(event[kind])
+        self._summary = event.get("summaryEvent", self._summary)
+
+    def end(self) -> list[str]:
+        """Return what is shown last: the reasons of failures, the outputs of a preview, and counts of resources."""
+        shown = ["Diagnostics:"] if any(self._reasons.values()) else []
+        for of, reasons in self._reasons.items():
+            shown += [f"  {of}:", *(f"    {line}" for line in reasons), ""] if reasons else []
+        if self._summary is None:
+            return shown
+        width = max(map(len, self._outputs), default=0)
+        outputs = [f"    {name:<{width}}: {value}" for name, value in self._outputs.items() if name != OUTPUT]
+        shown += ["Outputs:", *outputs, ""] if outputs else []
+        planned = self._summary.get("isPreview")
+        counts = self._summary.get("resourceChanges") or {}
+        return [*shown, "Resources:", *(_count(op, number, planned=planned) for op, number in counts.items()), ""]
+
+    def _begin(self, event: Mapping[str, Any]) -> Iterator[str]:
+        what = event["metadata"]
+        self._begun[what["urn"]] = self.now()
+        if event.get("planning") and _is_shown(what):
+            sign, word, *_ = OPERATIONS[what["op"]]
+            diff = f" [diff: {', '.join(what['diffs'])}]" if what.get("diffs") else ""
+            yield f" {sign:<2} {_name(what):<{NAME_WIDTH}} {what['type'].rpartition(':')[2]:<{KIND_WIDTH}} {word}{diff}"
+
+    def _done(self, event: Mapping[str, Any]) -> Iterator[str]:
+        what = event["metadata"]
+        if event.get("planning"):
+            if what["type"] == STACK:
+                self._outputs = (what.get("new") or {}).get("outputs") or {}
+        elif _is_shown(what):
+            sign, *_, word = OPERATIONS[what["op"]]
+            seconds = self.now() - self._begun.get(what["urn"], self.now())
+            yield f" {sign:<2} {_name(what):<{NAME_WIDTH}} {word} ({duration(seconds)})"
+
+    def _failed(self, event: Mapping[str, Any]) -> Iterator[str]:
+        what = event["metadata"]
+        sign, _, word, _ = OPERATIONS.get(what["op"], (" ", "", what["op"], ""))
+        yield f" {sign:<2} {_name(what):<{NAME_WIDTH}} {word} failed; the reason is at the end"
+
+    def _message(self, event: Mapping[str, Any]) -> Iterator[str]:
+        """Show a message at once, and keep it for the end unless it is progress; an error is shown at the end only."""
+        text = f"{event.get('prefix', '')}{event['message']}"
+        if event["severity"] == "debug" or text.startswith(RECEIPT):
+            return
+        _, _, kind, name = event["urn"].split("::") if event.get("urn") else ("", "", "", "")
+        rows = [_in_words(line) for line in text.splitlines() if line.strip() and not NOISE.match(line.strip())]
+        if not event.get("ephemeral"):
+            self._reasons.setdefault(f"{kind.rpartition('$')[2]} ({name})" if name else "pulumi", []).extend(rows)
+        if event["severity"] == "error":
+            return
+        for row in text.splitlines():
+            # With a sentence a command fails, and Pulumi repeats it as the reason.
+            is_reason = kind.endswith("command:local:Command") and row[:1].isupper()
+            if name and row.strip() and not is_reason and self._is_news(name, row):
+                yield f"    {name:<{NAME_WIDTH}} {row}"
+
+    def _is_news(self, name: str, message: str) -> bool:
+        key = f"{name} {NUMBERS_AND_STATES.sub('', message)}"
+        if self.now() - self._shown_at.get(key, -REPEAT_S) < REPEAT_S:
+            return False
+        self._shown_at[key] = self.now()
+        return True
+
+
+def _is_shown(what: Mapping[str, Any]) -> bool:
+    return what["op"] in OPERATIONS and not what["type"].startswith(OUR_COMPONENTS)
+
+
+def _name(what: Mapping[str, Any]) -> str:
+    return str(what["urn"]).rpartition("::")[2]
+
+
+def _in_words(line: str) -> str:
+    killed = KILLED.match(line.strip())
+    return f"{killed['step']} was killed before it was done; repeat the command to continue" if killed else line
+
+
+def _count(operation: str, number: int, *, planned: bool | None) -> str:
+    if operation not in OPERATIONS:
+        return f"    {number} {'unchanged' if operation == 'same' else operation}"
+    sign, word, _, done = OPERATIONS[operation]
+    return f"    {sign} {number} {f'to {word}' if planned else done}"
