@@ -10,13 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from microcluster.lifecycle.stacks import emulator_of
-
 from core.home import Home
 from microcluster import config
 from microcluster.accounts.registry import account_of
 from microcluster.config import Stack
 from microcluster.jobs.kind import KINDS
+from microcluster.lifecycle import emulated_account
 
 ROOT = Path(__file__).parents[1]
 PAGE, RESULTS, TESTS = ROOT / "docs" / "systems.md", ROOT / "artifacts" / "e2e.json", ROOT / "tests" / "e2e"
@@ -66,7 +65,7 @@ def written(results: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def _row(name: str, before: str, results: Mapping[str, Mapping[str, Any]]) -> Row:
-    test, emulated = _test_of(name), emulator_of(name, Home.of()) is not None
+    test, emulated = _test_of(name), emulated_account.of_stack(name, Home.of()) is not None
     if not test:
         return Row(config.read_file(name), emulated, "", "none")
     new = results.get(test)

@@ -1,6 +1,7 @@
 """``make test``: say what will run and for how long, then run every suite of tests within its time limit."""
 
 import os
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -8,11 +9,12 @@ from pathlib import Path
 from core.home import Home
 from core.plain_text import duration, say
 from microcluster.lifecycle import emulated_account
-from microcluster.setup import docker, images, pulumi_install, pythons
+from microcluster.setup import docker, engine, images
 from microcluster.setup.environment import PYTHON, child_environment
-from microcluster.setup.errors import CommandFailed
+from microcluster.setup.errors import INTERRUPTED, CommandFailed
 from microcluster.setup.process import STOPPED_BY_LIMIT, run_in_view
 from microcluster.setup.progress import Stages
+from tools import pythons
 
 MINUTE_S = 60
 FAILED = 1
@@ -67,7 +69,7 @@ def test(home: Home) -> int:
     suites = planned(others, fast=fast, containers=not obstacle)
     say("\n".join(plan_text(suites, fast=fast)))
     stages = Stages()
-    pulumi_install.ensure(home, stages)
+    engine.ensure(home, stages)
     left_out = {E2E.name: obstacle} if obstacle else {}
     failed = []
     for suite in suites:
@@ -124,3 +126,19 @@ def _passes(suite: Suite, python: Path, home: Home, stages: Stages) -> bool:
             f"Next: `{' '.join(argv)} -v` shows where they hang."
         )
     return code == 0
+
+
+def main() -> int:
+    """Run the tests; a failure is a sentence and an exit code."""
+    try:
+        return test(Home.of())
+    except CommandFailed as failed:
+        say(str(failed), sys.stderr)
+        return failed.exit_code
+    except KeyboardInterrupt:
+        say("\nInterrupted; what was installed is kept. To test again: make test", sys.stderr)
+        return INTERRUPTED
+
+
+if __name__ == "__main__":
+    sys.exit(main())

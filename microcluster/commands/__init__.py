@@ -1,1 +1,1 @@
-"""The operator's verbs behind fabfile.py; each is a few lines over remote, launchers and the account."""
+"""The commands of fabfile.py, a module for each; each is a few lines over remote, jobs and the account."""

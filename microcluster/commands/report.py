@@ -16,11 +16,12 @@ from microcluster.analysis import bottleneck, comparison, gpu_use, network_usage
 from microcluster.analysis.bottleneck import Link
 from microcluster.analysis.run_questions import Answer, Curves
 from microcluster.analysis.run_state import Outcome
-from microcluster.commands import run_text, status
+from microcluster.commands import run_text
 from microcluster.commands.command import FAILED, STACK, UserMistake, command, is_part, print_json, sentence
 from microcluster.commands.money import CENT, Cost, account_of, cost_of, last_rental
 from microcluster.commands.screen import show_table
 from microcluster.commands.stack_outputs import cluster_of, launcher_of
+from microcluster.commands.status import status_facts
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.kind import kind_of
 from microcluster.jobs.values import GRADIENT_BYTES
@@ -44,7 +45,7 @@ def report(stack: str = STACK, as_json: bool = False, runs: Sequence[str] | None
     """Report machines, results and cost of the run, also as a page, or compare runs; exit code 1 unless the run is finished."""
     if runs:
         return compare(runs, as_json=as_json)
-    from microcluster.commands.report_page import page  # noqa: PLC0415 - drawing takes a tenth of every verb's start
+    from microcluster.commands.report_page import page  # noqa: PLC0415 - drawing takes a tenth of every command's start
 
     cluster = cluster_of(stack)
     launcher = launcher_of(cluster)
@@ -133,7 +134,7 @@ def link_of(cluster: ClusterFacts, outcome: Outcome, records: Records) -> Link:
 def report_facts(stack: str, cluster: ClusterFacts, outcome: Outcome, cost: Cost) -> dict[str, Any]:
     """Return what the terminal shows, as plain values."""
     return {
-        **status.facts(stack, cluster, outcome, cost),
+        **status_facts(stack, cluster, outcome, cost),
         **outcome.as_json(),
         "flavor": cluster.flavor,
         "gpu": cluster.gpu,

@@ -25,11 +25,11 @@ def status(stack: str = STACK, as_json: bool = False, preflight: bool = False) -
     cluster, outcome = observed(stack)
     cost = cost_of(cluster) if cluster else Cost(None, None)
     if as_json:
-        print_json(facts(stack, cluster, outcome, cost) | ({"checks": outcome.checks} if preflight else {}))
+        print_json(status_facts(stack, cluster, outcome, cost) | ({"checks": outcome.checks} if preflight else {}))
     elif cluster is None:
         say(f"stack {stack} is not up. Bring it up: make up STACK={stack}")
     else:
-        say(text(cluster, outcome, cost))
+        say(status_text(cluster, outcome, cost))
         if preflight:
             say(preflight_table.table(outcome.checks))
     return 0
@@ -49,7 +49,7 @@ def observed_or_none(stack: str) -> tuple[ClusterFacts | None, Outcome] | None:
         return None
 
 
-def facts(stack: str, cluster: ClusterFacts | None, outcome: Outcome, cost: Cost) -> dict[str, Any]:
+def status_facts(stack: str, cluster: ClusterFacts | None, outcome: Outcome, cost: Cost) -> dict[str, Any]:
     """Return the contract of `fab status --json`."""
     hosts = cluster.hosts if cluster else ()
     return {
@@ -63,7 +63,7 @@ def facts(stack: str, cluster: ClusterFacts | None, outcome: Outcome, cost: Cost
     }
 
 
-def text(cluster: ClusterFacts, outcome: Outcome, cost: Cost) -> str:
+def status_text(cluster: ClusterFacts, outcome: Outcome, cost: Cost) -> str:
     """Return the state of the run in a few lines."""
     lines = [f"run {outcome.run or cluster.run} of stack {cluster.stack}: {run_text.headline(outcome)}"]
     if outcome.reason:

@@ -76,7 +76,7 @@ class PinnedSource:
         release: what people call the commit.
         variable: of the environment, which names another place, or `none`.
         folder: its name in the image's build context.
-        content: the hash of the files ``parts`` at that commit, by `microcluster.setup.image_inputs.input_hash`.
+        content: the hash of the files ``parts`` at that commit, by `microcluster.setup.image_build.input_hash`.
         parts: what goes into the image; the rest is documentation and other programs.
     """
 

@@ -1,1 +1,1 @@
-"""Bring clusters up and down: the steps of make, Pulumi's state, locks, leftover processes, unsaved work."""
+"""Pulumi and the account of a stack: how they are run and read, and what a killed command leaves."""

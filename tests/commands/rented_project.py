@@ -58,9 +58,9 @@ class RentedProject:
             words, cwd=self.folder, env=self.env, stdout=pipe, stderr=subprocess.STDOUT, text=True, process_group=0
         )
 
-    def make(self, verb: str) -> subprocess.CompletedProcess[str]:
-        """Run a target of the Makefile on the local stack."""
-        return self.run(str(self.folder / ".venv" / "bin" / "python"), "-m", "microcluster", verb, "--stack", "local")
+    def make(self, target: str) -> subprocess.CompletedProcess[str]:
+        """Run what a target of the Makefile calls, on the local stack."""
+        return self.run("fab", target)
 
     @property
     def state_file(self) -> Path:

@@ -5,7 +5,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -14,7 +13,7 @@ import pytest
 from core.home import Home
 from microcluster.lifecycle import pulumi_state
 from microcluster.lifecycle.locks import alone_on, pulumi_locks
-from microcluster.setup.environment import PROJECT, PYTHON, child_environment
+from microcluster.setup.environment import PROJECT, child_environment
 
 pytestmark = pytest.mark.timeout(120)
 STACKS = sorted(file.name.split(".")[1] for file in (Path(__file__).parents[2] / "stacks").glob("Pulumi.*.yaml"))
@@ -41,7 +40,7 @@ def environment(home: Home) -> dict[str, str]:
 
 
 def run(home: Home, verb: str, stack: str = "local") -> subprocess.CompletedProcess[str]:
-    argv = (str(PYTHON), "-m", "microcluster", verb, "--stack", stack)
+    argv = ("fab", verb, *(("--stack", stack) if verb != "setup" else ()))
     return subprocess.run(
         argv, cwd=PROJECT, env=environment(home), capture_output=True, text=True, timeout=300, check=False
     )
@@ -150,12 +149,12 @@ def test_an_unknown_stack_is_the_users_mistake(home: Home) -> None:
 @pytest.mark.parametrize("after_s", [0, 1.2])
 def test_a_ctrl_c_at_any_stage_is_a_sentence(home: Home, after_s: float) -> None:
     # As in a terminal: a shell in the background lets its children ignore Ctrl-C.
-    argv = ("env", "--default-signal=INT", sys.executable, "-m", "microcluster", "preview", "--stack", "v100")
+    argv = ("env", "--default-signal=INT", "fab", "preview", "--stack", "v100")
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     making = subprocess.Popen(argv, cwd=PROJECT, env=environment(home), text=True, **pipes)
     assert making.stdout and making.stdout.readline().startswith("==> engine")
     time.sleep(after_s)
     making.send_signal(signal.SIGINT)
     _, errors = making.communicate(timeout=240)
-    assert making.returncode == 130 and "continues from there" in errors
+    assert making.returncode == 130 and "finished steps are kept. To continue, run the same command again" in errors
     assert "Traceback" not in errors

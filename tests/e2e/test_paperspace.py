@@ -58,7 +58,7 @@ class Team:
 def team(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
     missing = [image for image in (BOX_IMAGE, DRIVE_IMAGE) if not docker.from_env().images.list(image)]
     if missing:
-        pytest.skip(f"no image {missing[0]}: run `python -m microcluster.setup.images ml-in-a-box drive`")
+        pytest.skip(f"no image {missing[0]}: run `fab images --only ml-in-a-box drive`")
     product, port = install(tmp_path_factory.mktemp("paperspace")), free_port()
     write_settings(product.home / "emulator-paperspace", port, SUBNETS, PUBLIC)
     product.edit_stack("198.18.64.1/32", f"{OPERATOR}/32", STACK)

@@ -1,6 +1,6 @@
 """Machines and a drive of the emulated Paperspace account: the user, sudo, the startup script, the network, and Samba.
 
-Their images are no part of `make images`; `make test` builds them, and so does `python -m microcluster.setup.images ml-in-a-box drive`.
+Their images are no part of `make images`; `make test` builds them, and so does `fab images --only ml-in-a-box drive`.
 """
 
 import json
@@ -69,7 +69,7 @@ def team(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
     """The account in a process of its own; everything of it goes again."""
     missing = [image for image in (BOX_IMAGE, DRIVE_IMAGE) if not docker.from_env().images.list(image)]
     if missing:
-        pytest.skip(f"no image {missing[0]}: run `python -m microcluster.setup.images ml-in-a-box drive`")
+        pytest.skip(f"no image {missing[0]}: run `fab images --only ml-in-a-box drive`")
     folder, port = tmp_path_factory.mktemp("paperspace"), free_port()
     state, key = folder / "state", folder / "login"
     state.mkdir()

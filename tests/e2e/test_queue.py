@@ -1,6 +1,6 @@
 """A run before a queue: Slurm with the Torque wrappers on a login host and two nodes with one home, as containers.
 
-The image is no part of `make images`; `make test` builds it, and so does `python -m microcluster.setup.images queue`.
+The image is no part of `make images`; `make test` builds it, and so does `fab images --only queue`.
 """
 
 import json
@@ -107,7 +107,7 @@ class Site:
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """The site in a process of its own; everything of it goes again."""
     if not docker.from_env().images.list(QUEUE_IMAGE):
-        pytest.skip(f"no image {QUEUE_IMAGE}: run `python -m microcluster.setup.images queue`")
+        pytest.skip(f"no image {QUEUE_IMAGE}: run `fab images --only queue`")
     folder = tmp_path_factory.mktemp("queue")
     os.environ["MICROCLUSTER_HOME"] = str(folder / "home")
     state = Home.of().root / "emulator-pbs"

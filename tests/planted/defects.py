@@ -229,19 +229,19 @@ RESULTS = (
     Defect(
         "run without a step has nothing to lose",
         "`make down` deletes it without a question",
-        "microcluster/lifecycle/unsaved_work.py",
-        'begun = own and (step is not None or checkpoint is not None or status["state"] in LIVING)',
+        "microcluster/commands/unsaved_work.py",
+        "begun = own and (step is not None or checkpoint is not None or outcome.state in LIVING)",
         "begun = own and step is not None",
-        "tests/unit/test_lifecycle_unsaved_work.py::"
+        "tests/unit/test_commands_unsaved_work.py::"
         "test_a_run_that_has_gone_on_and_has_no_whole_checkpoint_would_be_lost",
     ),
     Defect(
         "another run ends the one at work",
         "`make up` ends it without a question",
-        "microcluster/lifecycle/unsaved_work.py",
+        "microcluster/commands/unsaved_work.py",
         "if stakes or living else None",
         "if stakes else None",
-        "tests/unit/test_lifecycle_unsaved_work.py::"
+        "tests/unit/test_commands_unsaved_work.py::"
         "test_a_run_at_work_is_not_ended_without_a_question_though_all_it_saved_was_fetched",
     ),
 )

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from microcluster.commands.compare_runs import compare
 
 from microcluster.analysis.comparison import compared, table, verdicts
 from microcluster.commands.command import UserMistake, each_with_its_option
+from microcluster.commands.report import compare
 
 
 def facts(run: str, machines: int, seconds: float | None, per_hour: str | None, **changes: Any) -> dict[str, Any]:
@@ -89,10 +89,10 @@ def artifacts(tmp_path: Path) -> Path:
 
 
 def test_runs_are_found_by_how_their_names_begin(artifacts: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert compare(["2222", "1111"], json=False, artifacts=artifacts) == 0
+    assert compare(["2222", "1111"], as_json=False, artifacts=artifacts) == 0
     said = capsys.readouterr().out
     assert "207.0" in said and "The second machine does not pay" in said
-    assert compare(["2222", "1111"], json=True, artifacts=artifacts) == 0
+    assert compare(["2222", "1111"], as_json=True, artifacts=artifacts) == 0
     assert json.loads(capsys.readouterr().out)["runs"][0]["machines"] == 2
 
 
@@ -108,25 +108,23 @@ def test_a_run_without_a_report_is_named_with_those_that_have_one(
     names: list[str], expected: str, artifacts: Path
 ) -> None:
     with pytest.raises(UserMistake, match=expected):
-        compare(names, json=False, artifacts=artifacts)
+        compare(names, as_json=False, artifacts=artifacts)
 
 
 def test_a_report_of_an_earlier_version_says_how_to_write_it_again(artifacts: Path) -> None:
     path = artifacts / "texar-p100" / TWO["run"] / "report.json"
     path.write_text(json.dumps({key: value for key, value in TWO.items() if key != "trains"}))
     with pytest.raises(UserMistake, match="earlier version.* fab report --stack texar-p100"):
-        compare(["1111", "2222"], json=False, artifacts=artifacts)
+        compare(["1111", "2222"], as_json=False, artifacts=artifacts)
 
 
 def test_runs_of_two_kinds_are_refused(artifacts: Path) -> None:
     path = artifacts / "texar-p100" / TWO["run"] / "report.json"
     path.write_text(json.dumps(TWO | {"kind": "openseq2seq"}))
     with pytest.raises(UserMistake, match="2222bbbbbbbb is of kind openseq2seq"):
-        compare(["1111", "2222"], json=False, artifacts=artifacts)
+        compare(["1111", "2222"], as_json=False, artifacts=artifacts)
 
 
 def test_every_word_after_runs_belongs_to_it() -> None:
     words = ["report", "--runs", "a", "b", "--json", "--stack", "c"]
-    assert each_with_its_option(words, "--runs") == [
-        *("report", "--runs", "a", "--runs", "b", "--json", "--stack", "c")
-    ]
+    assert each_with_its_option(words) == [*("report", "--runs", "a", "--runs", "b", "--json", "--stack", "c")]

@@ -16,6 +16,7 @@ from test_analysis_run_state import seen
 from microcluster.analysis import events, network_usage, run_questions
 from microcluster.analysis.run_state import judge
 from microcluster.commands import run_text
+from microcluster.commands.status import status_text
 from microcluster.jobs.openseq2seq import KIND
 from microcluster.remote import run_export
 from microcluster.remote.job import AGENT
@@ -65,7 +66,7 @@ def test_no_value_makes_a_reader_fail(values: list[object]) -> None:
     found, left_out = events.sound(mixed)
     assert len(found) + left_out == len(mixed)
     outcome = judge(seen(events=mixed, alive=True, exit_code=None, now=9e9))
-    run_text.status(CLUSTER, outcome, COST)
+    status_text(CLUSTER, outcome, COST)
     run_text.report(CLUSTER, outcome, COST)
     run_questions.curves(found, 100, KIND.metrics)
     run_questions.how_long(found)
@@ -77,8 +78,8 @@ def test_no_value_makes_a_reader_fail(values: list[object]) -> None:
 def test_status_says_how_many_lines_were_left_out() -> None:
     outcome = judge(seen(events=[*seen()["events"], None, 7]))
     assert outcome.malformed == 2
-    assert "could not be read, and are left out: 2" in run_text.status(CLUSTER, outcome, COST)
-    assert "left out" not in run_text.status(CLUSTER, judge(seen()), COST)
+    assert "could not be read, and are left out: 2" in status_text(CLUSTER, outcome, COST)
+    assert "left out" not in status_text(CLUSTER, judge(seen()), COST)
 
 
 def test_the_report_reads_over_a_value_that_is_no_number(monkeypatch: pytest.MonkeyPatch) -> None:

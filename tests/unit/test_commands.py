@@ -3,7 +3,6 @@
 import dataclasses
 import io
 import json
-import os
 import subprocess
 import sys
 import time
@@ -13,15 +12,15 @@ from pathlib import Path
 import pytest
 from command_samples import CLUSTER
 from fake_machine import FACTS, FakeMachine
-from microcluster.commands.job import words_after_dashes
 
 import fabfile
 from microcluster import config
-from microcluster.commands import command, explain, job, stack_outputs, step
+from microcluster.commands import command, explain, ssh, stack_outputs, step, stop
+from microcluster.commands.ssh import words_after_dashes
 from microcluster.config import ConfigError
+from microcluster.lifecycle import pulumi
 from microcluster.remote import job as remote_job
 from microcluster.remote.errors import UnreachableError
-from microcluster.setup.environment import PART_OF_MAKE
 
 ROOT = Path(__file__).parents[2]
 ED25519 = "AAAAC3NzaC1lZDI1NTE5AAAAIP1m8HkPs2YX3BPDd4rXyDKzwKEhIGpyqUXoMzFzbNQa"
@@ -40,7 +39,7 @@ def run(monkeypatch, capsys):
     def end(name: str, stdin: str = "", **options: object) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
         with pytest.raises(SystemExit) as ended:
-            fabfile.ns[name].body(command.invoke.Context(), **options)
+            fabfile.commands([name])[name].body(command.invoke.Context(), **options)
         said = capsys.readouterr()
         assert "Traceback" not in said.err
         return ended.value.code, said.out, said.err
@@ -60,11 +59,11 @@ def run(monkeypatch, capsys):
     ],
 )
 def test_every_expected_end_is_a_sentence_and_an_exit_code(error, code, capsys):
-    def fails(context):
+    def fails():
         raise error
 
     with pytest.raises(SystemExit) as end:
-        command.verb(fails)(command.invoke.Context())
+        command.command(fails)(command.invoke.Context())
     said = capsys.readouterr().err
     assert end.value.code == code
     assert said.strip()
@@ -72,49 +71,60 @@ def test_every_expected_end_is_a_sentence_and_an_exit_code(error, code, capsys):
 
 
 def test_an_interrupted_verb_says_what_still_goes_on_and_what_takes_it_up(capsys):
-    def stopped(context):
+    def stopped():
         raise KeyboardInterrupt("`apt-get install` may still run on gpu-0 (guest 101, 198.51.100.7)")
 
     with pytest.raises(SystemExit):
-        command.verb(stopped)(command.invoke.Context())
+        command.command(stopped)(command.invoke.Context())
     assert capsys.readouterr().err.strip() == (
         "Interrupted; `apt-get install` may still run on gpu-0 (guest 101, 198.51.100.7). "
         "To continue, run the same command again."
     )
 
 
-def test_a_verb_prints_the_next_command_unless_make_runs_it(capsys, monkeypatch):
-    monkeypatch.setattr(job, "find_cluster", lambda stack: CLUSTER)
+def test_a_command_prints_the_next_one_unless_it_is_part_of_another(capsys, monkeypatch):
+    monkeypatch.setattr(stop, "find_cluster", lambda stack: CLUSTER)
     monkeypatch.setattr(remote_job, "stop_job", lambda hosts, cluster, *, graceful: {})
-    monkeypatch.delenv(PART_OF_MAKE, raising=False)
-    for advice in (True, False):
-        with pytest.raises(SystemExit):
-            job.stop(command.invoke.Context())
-        said = capsys.readouterr().out
-        assert "no process of it is left on any of its machines" in said
-        assert ("Next: `fab resume" in said) is advice
-        monkeypatch.setenv(PART_OF_MAKE, "1")
+    assert stop.stop.code(stack="p100") == 0
+    assert "Next: `fab resume" in capsys.readouterr().out
+    assert command.run_part(stop.stop, stack="p100") == 0
+    said = capsys.readouterr().out
+    assert "no process of it is left on any of its machines" in said and "Next:" not in said
 
 
-def test_every_verb_has_a_line_in_the_list():
-    listed = fab("--list").stdout
-    for verb in (
-        "status",
-        "watch",
-        "logs",
-        "stop",
-        "resume",
-        "report",
-        "receipt",
-        "recover",
-        "sweep",
-        "explain",
-        "ssh",
-        "trust",
-        "step.start-job",
-    ):
-        line = next(line for line in listed.splitlines() if line.split()[:1] == [verb])
-        assert len(line.split()) > 3, line
+def test_a_command_whose_part_was_interrupted_does_not_go_on():
+    def stopped():
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        command.run_part(command.command(stopped))
+
+
+def test_the_list_has_what_people_use_and_no_step_of_pulumis():
+    listed = [line.split() for line in fab("--list").stdout.splitlines()]
+    assert {words[0] for words in listed if words and words[0] in fabfile.MODULES and len(words) > 3} == set(
+        fabfile.MODULES
+    )
+    assert not [words for words in listed if words and words[0].startswith("step")]
+
+
+def test_a_list_whose_reader_has_gone_ends_without_a_word():
+    line = f"'{Path(sys.executable).parent / 'fab'}' --list | true"
+    done = subprocess.run(line, shell=True, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("words", [("nope",), ("logs", "--nope")])
+def test_a_command_line_that_cannot_be_understood_is_the_users_mistake(words):
+    done = fab(*words)
+    assert (done.returncode, "fab --list" in done.stderr) == (2, True)
+
+
+def test_only_the_command_that_is_called_is_imported():
+    script = "import sys, fabfile; fabfile.commands(['down']); print('microcluster.commands.translate' in sys.modules)"
+    argv = [sys.executable, "-c", f"import sys; sys.argv = ['fab', 'down']; {script}"]
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
 
 
 @pytest.mark.parametrize("verb", ["status", "explain", "receipt", "watch"])
@@ -152,15 +162,15 @@ def test_a_pulumi_that_hangs_is_a_sentence(monkeypatch, tmp_path):
     slow = tmp_path / "pulumi"
     slow.write_text("#!/bin/sh\nexec sleep 30\n")
     slow.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    monkeypatch.setattr(stack_outputs, "PULUMI_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(pulumi, "PULUMI", slow)
+    monkeypatch.setattr(stack_outputs, "LIMIT_S", 0.2)
     with pytest.raises(command.CommandFailed, match="no answer after 0.2 s"):
         stack_outputs.find_cluster("local")
 
 
 def test_a_missing_ssh_client_is_a_sentence():
     with pytest.raises(command.CommandFailed, match="there is no ssh-of-nobody"):
-        job._exec(("ssh-of-nobody", "gpu-0"))
+        ssh._exec(("ssh-of-nobody", "gpu-0"))
 
 
 def test_the_words_after_the_dashes_are_for_the_machine():
@@ -180,11 +190,11 @@ def test_the_words_after_the_dashes_are_for_the_machine():
 def test_what_stands_after_the_dashes_reaches_the_machines_shell_as_with_ssh(words, line, monkeypatch, tmp_path):
     up = dataclasses.replace(CLUSTER, key_file=str(tmp_path / "key"))
     became = []
-    monkeypatch.setattr(stack_outputs, "_outputs", lambda stack: {stack_outputs.OUTPUT: up.to_json()})
+    monkeypatch.setattr(stack_outputs, "_outputs", lambda stack: {stack_outputs.pulumi.OUTPUT: up.to_json()})
     monkeypatch.setattr(sys, "argv", ["fab", "ssh", "gpu-0", *(["--", *words] if words else [])])
-    monkeypatch.setattr(job.os, "execvp", lambda program, argv: became.extend(argv))
+    monkeypatch.setattr(ssh.os, "execvp", lambda program, argv: became.extend(argv))
     with pytest.raises(SystemExit):
-        job.ssh(command.invoke.Context(), "gpu-0")
+        ssh.ssh(command.invoke.Context(), node="gpu-0")
     assert became[became.index("root@198.51.100.7") + 1 :] == line
 
 
@@ -192,7 +202,7 @@ def test_a_running_cluster_is_found_although_its_stack_file_has_changed(tmp_path
     text = (ROOT / "stacks" / "Pulumi.local.yaml").read_text().replace("kind: openseq2seq", "kind: something")
     (tmp_path / "Pulumi.local.yaml").write_text(text)
     monkeypatch.setattr(config, "STACKS", tmp_path)
-    monkeypatch.setattr(stack_outputs, "_outputs", lambda stack: {stack_outputs.OUTPUT: CLUSTER.to_json()})
+    monkeypatch.setattr(stack_outputs, "_outputs", lambda stack: {stack_outputs.pulumi.OUTPUT: CLUSTER.to_json()})
     assert stack_outputs.find_cluster("local") == CLUSTER
     assert config.read_account("local").config_file.endswith("/emulator/softlayer.conf")
     with pytest.raises(ConfigError, match="job/kind"):
@@ -225,6 +235,10 @@ def test_stopping_takes_less_than_the_minute_that_a_cancellation_may_wait():
     assert remote_job.STOP_ALL_S < 60
 
 
+def test_the_number_of_lines_has_a_letter():
+    assert "--lines nope is not a number" in fab("logs", "-n", "nope").stderr
+
+
 def test_a_number_of_lines_that_is_none_is_the_users_mistake(run):
     for lines in ("x", "0", "-3"):
         code, _, err = run("logs", lines=lines)
@@ -239,11 +253,11 @@ def test_stopping_what_is_not_up_also_answers_a_program(run, monkeypatch):
 
 
 def test_an_unreachable_machine_comes_with_what_to_look_at(capsys):
-    def fails(context):
+    def fails():
         raise UnreachableError("connecting to gpu-0 (guest 7, 198.51.100.7): No route to host.")
 
     with pytest.raises(SystemExit):
-        command.verb(fails)(command.invoke.Context())
+        command.command(fails)(command.invoke.Context())
     assert "guest 7" in (said := capsys.readouterr().err) and "adminCidrs" in said
 
 

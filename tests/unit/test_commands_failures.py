@@ -1,6 +1,7 @@
 """Every verb ends with a sentence and an exit code, however the account fails and whatever nobody foresaw."""
 
 import dataclasses
+import inspect
 import io
 from pathlib import Path
 
@@ -12,16 +13,19 @@ from failing_account import API_KEY, WAYS, failing
 from fake_machine import FACTS
 
 import fabfile
-from microcluster import __main__ as setup_main
-from microcluster.commands import command, job, logs, stack_outputs, watch
+from core.waiting import NotReadyError
+from microcluster.commands import command, logs, ssh, stack_outputs, watch
 from microcluster.remote import ssh_ready
-from microcluster.setup import keys, unforeseen
+from microcluster.setup import keys
 from providers.rental import wire
 from providers.rental.errors import ProviderError
 from providers.softlayer.errors import ApiError
 
 pytestmark = pytest.mark.timeout(60)
-VERBS = sorted(fabfile.ns.task_names)
+LOCAL = ("setup", "engine", "images", "emulator", "preview", "up", "down")
+"""They install and start programs; tests/commands and tests/e2e run them."""
+COMMANDS = fabfile.commands(("step.",) + tuple(fabfile.MODULES))
+VERBS = sorted(set(COMMANDS.task_names) - set(LOCAL))
 
 
 @pytest.fixture
@@ -53,16 +57,16 @@ def stands(monkeypatch, account_file: Path, home: Path) -> None:
         rank_key_file=str(home / "keys" / "local" / "rank_ed25519"),
         account_config_file=str(account_file),
     )
-    monkeypatch.setattr(stack_outputs, "_outputs", lambda stack: {stack_outputs.OUTPUT: up.to_json()})
+    monkeypatch.setattr(stack_outputs, "_outputs", lambda stack: {stack_outputs.pulumi.OUTPUT: up.to_json()})
     monkeypatch.setattr(watch, "LOST_LIMIT_S", -1)
     monkeypatch.setattr(logs, "LOST_LIMIT_S", -1)
     monkeypatch.setattr(ssh_ready.wait_for_ssh, "__defaults__", (0.1,))
-    monkeypatch.setattr(job.os, "execvp", lambda *_: (_ for _ in ()).throw(FileNotFoundError(2, "ssh")))
+    monkeypatch.setattr(ssh.os, "execvp", lambda *_: (_ for _ in ()).throw(FileNotFoundError(2, "ssh")))
 
 
 def run(name: str, text: str, **more: object) -> int:
-    task = fabfile.ns[name]
-    wanted = task.body.__wrapped__.__code__.co_varnames[: task.body.__wrapped__.__code__.co_argcount]
+    task = COMMANDS[name]
+    wanted = inspect.signature(task.body).parameters
     known = {"node": FACTS.name, "file": text, "yes": True, "cancel": True, "port": "16006", **more}
     with pytest.raises(SystemExit) as end:
         task.body(command.invoke.Context(), **{key: value for key, value in known.items() if key in wanted})
@@ -124,13 +128,13 @@ def test_every_verb_ends_with_a_sentence_whatever_is_raised_in_it(  # noqa: PLR0
 
 
 def test_an_unexpected_error_names_command_type_and_the_file_with_its_traceback(home, monkeypatch, capsys):
-    monkeypatch.setattr(unforeseen, "kept", lambda: {"SL_API_KEY": API_KEY})
+    monkeypatch.setattr(command, "kept", lambda: {"SL_API_KEY": API_KEY})
 
-    def cancel_all(context):
+    def cancel_all():
         raise TypeError(f"unsupported \x1b[2J {API_KEY}")
 
     with pytest.raises(SystemExit) as end:
-        command.verb(cancel_all)(command.invoke.Context())
+        command.command(cancel_all)(command.invoke.Context())
     said, file = capsys.readouterr().err, home / "cache" / "logs" / "fab-cancel-all-error.log"
     assert end.value.code == 1
     assert said.startswith("fab cancel-all: TypeError: unsupported  (secret). This is a mistake in the program")
@@ -141,18 +145,20 @@ def test_an_unexpected_error_names_command_type_and_the_file_with_its_traceback(
 
 def test_a_home_that_cannot_be_written_to_hides_no_error(home, monkeypatch):
     (home / "cache").write_text("a file where a folder should be")
-    told = unforeseen.sentence("fab sweep", KeyError("id"))
+    told = command.unforeseen("fab sweep", KeyError("id"))
     assert "KeyError: 'id'" in told and "could not be written" in told
 
 
-def test_make_ends_with_a_sentence_whatever_is_raised_in_it(home, monkeypatch, capsys):
-    def fails(verb, stack):
-        raise AttributeError("nobody thought of this")
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (ModuleNotFoundError("no", name="pygal"), ".venv has no Python package pygal. `make setup` installs it"),
+        (NotReadyError("waiting for ssh: not there."), "Waiting for ssh: not there. Run the same command again."),
+    ],
+)
+def test_an_error_that_says_no_next_command_gets_one(error, text, capsys):
+    def fails():
+        raise error
 
-    monkeypatch.setattr(setup_main, "_run", fails)
-    monkeypatch.setattr(setup_main.signal, "signal", lambda *_: None)
-    monkeypatch.setattr(setup_main.secret_env, "withhold", lambda: None)
-    assert setup_main.main(["down", "--stack", "p100"]) == 1
-    said = capsys.readouterr().err
-    assert said.startswith("make down: AttributeError: nobody thought of this.")
-    assert "Traceback" not in said
+    assert command.command(fails).code() == 1
+    assert capsys.readouterr().err.startswith(text)

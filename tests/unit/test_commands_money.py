@@ -5,11 +5,11 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import pytest
-from microcluster.commands.state_diff import Compared, compare
 
 from microcluster.commands.command import UserMistake
+from microcluster.commands.holdings import Compared, compare, differences
 from microcluster.commands.money import last_rental
-from microcluster.commands.receipt import price, state_differences
+from microcluster.commands.receipt import price
 from microcluster.commands.sweep import choose, orphaned
 from microcluster.lifecycle.pulumi_state import Held, Snapshot
 from providers.rental.backend import Belonging
@@ -74,7 +74,7 @@ def test_state_and_account_are_compared_by_kind_and_id() -> None:
     assert [each.id for each in compared.account_only] == ["3", "2"]
     assert [each.id for each in compared.state_only] == ["2"]
     assert [each.name for each in compared.under_way] == ["gpu-2"]
-    assert len(state_differences(compared, "local")) == 4
+    assert len(differences(compared, "local")) == 4
 
 
 def test_what_has_no_resource_of_its_own_or_is_kept_is_no_difference() -> None:
@@ -83,7 +83,7 @@ def test_what_has_no_resource_of_its_own_or_is_kept_is_no_difference() -> None:
 
 
 def test_a_state_that_cannot_be_read_is_one_line_with_the_command_that_mends_it() -> None:
-    (line,) = state_differences(Compared(broken="it is empty"), "local")
+    (line,) = differences(Compared(broken="it is empty"), "local")
     assert line.endswith("it is empty. Repair it: fab recover --stack local")
 
 

@@ -7,11 +7,11 @@ from decimal import Decimal
 
 import pytest
 from command_samples import CLUSTER, COST, RUNNING
-from microcluster.commands.state_diff import Compared
 from rich.live import Live
 
 from microcluster.analysis.run_state import Outcome
-from microcluster.commands import belongings_table, command, job, logs, receipt, run_text, stack_outputs, watch
+from microcluster.commands import command, holdings, logs, receipt, run_text, stack_outputs, status, watch
+from microcluster.commands.holdings import Compared
 from microcluster.commands.money import Bill
 from microcluster.commands.screen import PlainConsole
 from providers.rental.backend import Belonging
@@ -54,7 +54,7 @@ def test_watch_shows_a_line_of_a_machine_as_it_is_written(outcome, capsys):
 
 
 def test_logs_write_no_control_sequence_through(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(stack_outputs, "_outputs", lambda stack: {stack_outputs.OUTPUT: CLUSTER.to_json()})
+    monkeypatch.setattr(stack_outputs, "_outputs", lambda stack: {stack_outputs.pulumi.OUTPUT: CLUSTER.to_json()})
     monkeypatch.setattr(logs.LogEnd, "read", lambda self: f"step 1\r\n{NASTY}\n".encode())
     with pytest.raises(SystemExit):
         logs.logs(command.invoke.Context())
@@ -63,17 +63,17 @@ def test_logs_write_no_control_sequence_through(tmp_path, monkeypatch, capsys):
 
 def test_status_shows_what_a_machine_said_as_it_is_written(monkeypatch, capsys):
     failed = Outcome("failed", "abcdef012345", reason=NASTY, last_lines=(NASTY,), cause="unknown")
-    monkeypatch.setattr(job, "find_cluster", lambda stack: CLUSTER)
-    monkeypatch.setattr(job.remote_job, "observe", lambda launcher, cluster: failed)
-    monkeypatch.setattr(job, "cost_of", lambda cluster: COST)
+    monkeypatch.setattr(status, "find_cluster", lambda stack: CLUSTER)
+    monkeypatch.setattr(status.job, "observe", lambda launcher, cluster: failed)
+    monkeypatch.setattr(status, "cost_of", lambda cluster: COST)
     with pytest.raises(SystemExit):
-        job.status(command.invoke.Context())
+        status.status(command.invoke.Context())
     assert is_plain(capsys.readouterr().out)
 
 
 def test_a_list_of_what_an_account_holds_shows_names_as_they_are_written(capsys):
     thing = Belonging(GUEST, "101", NASTY, Owner("local", "1f3a9c42"), NOW, Decimal(9), is_billed=True, is_alive=True)
-    belongings_table.show([thing], f"In the account of {NASTY}", {})
+    holdings.show([thing], f"In the account of {NASTY}", {})
     said = capsys.readouterr().out
     assert said.count(SHOWN) == 2 and is_plain(said)
 
@@ -94,11 +94,11 @@ def test_a_receipt_shows_descriptions_as_they_are_written(capsys):
 
 
 def test_errors_that_quote_others_are_plain(capsys):
-    def fails(context):
+    def fails():
         raise command.CommandFailed(f"cancelling {NASTY}")
 
     with pytest.raises(SystemExit):
-        command.verb(fails)(command.invoke.Context())
+        command.command(fails)(command.invoke.Context())
     assert is_plain(capsys.readouterr().err)
 
 

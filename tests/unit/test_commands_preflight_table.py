@@ -3,7 +3,7 @@
 import pytest
 from command_samples import CLUSTER, COST, RUNNING
 
-from microcluster.commands import command, job, preflight_table
+from microcluster.commands import command, preflight_table, status
 
 NODES = [f"gpu-{number}" for number in range(8)]
 
@@ -44,11 +44,11 @@ def test_equal_rows_of_which_some_stop_are_not_mixed():
 
 @pytest.mark.parametrize("asked", [True, False])
 def test_status_shows_every_check_to_who_asks_for_it(asked, monkeypatch, capsys):
-    monkeypatch.setattr(job, "find_cluster", lambda stack: CLUSTER)
-    monkeypatch.setattr(job, "cost_of", lambda cluster: COST)
-    monkeypatch.setattr(job, "launcher_of", lambda cluster: None)
-    outcome = job.Outcome(**{**vars(RUNNING), "checks": tuple(GOOD)})
-    monkeypatch.setattr(job.remote_job, "observe", lambda launcher, cluster: outcome)
+    monkeypatch.setattr(status, "find_cluster", lambda stack: CLUSTER)
+    monkeypatch.setattr(status, "cost_of", lambda cluster: COST)
+    monkeypatch.setattr(status, "launcher_of", lambda cluster: None)
+    outcome = status.Outcome(**{**vars(RUNNING), "checks": tuple(GOOD)})
+    monkeypatch.setattr(status.job, "observe", lambda launcher, cluster: outcome)
     with pytest.raises(SystemExit):
-        job.status(command.invoke.Context(), preflight=asked)
+        status.status(command.invoke.Context(), preflight=asked)
     assert ("gpu-0 .. gpu-7" in capsys.readouterr().out) is asked

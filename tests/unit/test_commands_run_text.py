@@ -4,11 +4,11 @@ import dataclasses
 import json
 
 from command_samples import CLUSTER, COST, RUNNING
-from microcluster.commands.job import status_facts
 
 from microcluster.analysis.run_state import Outcome
 from microcluster.commands import run_text
 from microcluster.commands.money import Cost
+from microcluster.commands.status import status_facts, status_text
 from microcluster.jobs.cluster_facts import Prediction
 
 
@@ -44,12 +44,12 @@ def test_the_prediction_stands_beside_the_actual_pace_and_slow_steps_beside_the_
         RUNNING, seconds_per_step=2.5, predicted_s=1.75, predicted_source="at 1882 Mb/s", alarms=(slow,)
     )
     assert "2.500 s/step (1.750 predicted)" in run_text.headline(seen)
-    assert "fab report --stack local" in run_text.status(CLUSTER, seen, COST)
+    assert "fab report --stack local" in status_text(CLUSTER, seen, COST)
 
 
 def test_a_checkpoint_that_was_put_aside_is_named():
     text = "model-3.pt is torn: File is not a zip file; it lies in /data/runs/x/torn"
-    assert f"  put aside: {text}" in run_text.status(CLUSTER, dataclasses.replace(RUNNING, put_aside=(text,)), COST)
+    assert f"  put aside: {text}" in status_text(CLUSTER, dataclasses.replace(RUNNING, put_aside=(text,)), COST)
 
 
 def test_dollars_in_an_alarm_of_an_emulated_account_say_that_nobody_pays_them():
@@ -99,8 +99,8 @@ def test_the_report_names_what_ran_where_how_well_and_for_how_much():
 def test_the_copy_of_a_run_on_another_machine_is_shown():
     copied = {"event": "copied", "to": "gpu-1", "step": 20, "best": ["val_loss=6.5000-step-11"], "lag_s": 7.2, "t": 0.0}
     line = "copied to gpu-1: step 20 and 1 best model, 7 s after it was written"
-    assert line in run_text.status(CLUSTER, dataclasses.replace(RUNNING, copied=copied), COST)
-    assert "copied" not in run_text.status(CLUSTER, RUNNING, COST)
+    assert line in status_text(CLUSTER, dataclasses.replace(RUNNING, copied=copied), COST)
+    assert "copied" not in status_text(CLUSTER, RUNNING, COST)
 
 
 def test_a_run_without_a_last_step_a_loss_or_checkpoints_shows_what_there_is():

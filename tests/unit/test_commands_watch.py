@@ -12,6 +12,7 @@ from agent import spec
 from microcluster.analysis.run_state import judge
 from microcluster.commands import logs, run_text, watch
 from microcluster.commands.money import Cost
+from microcluster.commands.status import status_text
 from microcluster.remote.errors import UnreachableError
 
 ROW = {"check": "ssh", "where": "every pair", "found": "2 of 2 answer", "wanted": "an answer", "verdict": "ok"}
@@ -107,7 +108,7 @@ def test_ctrl_c_ends_the_watching_and_says_that_the_job_goes_on_and_costs(monkey
     monkeypatch.setattr(watch, "cluster_of", lambda stack: CLUSTER)
     monkeypatch.setattr(watch, "launcher_of", lambda cluster: Launcher(KeyboardInterrupt()))
     with pytest.raises(SystemExit) as ended:
-        watch.watch.body(None, "local")
+        watch.watch.body(None, stack="local")
     assert ended.value.code == 130
     said = capsys.readouterr().out
     assert "The job keeps running, and the machines keep costing money" in said
@@ -137,13 +138,13 @@ def test_status_watch_and_logs_say_the_same_of_a_failed_run(monkeypatch, capsys,
     trouble = run_text.trouble(FAILED, "local")
     watch.ended(FAILED, "local")
     assert capsys.readouterr().err.splitlines() == trouble
-    assert "\n  ".join(trouble) in run_text.status(CLUSTER, FAILED, COST)
+    assert "\n  ".join(trouble) in status_text(CLUSTER, FAILED, COST)
     monkeypatch.setattr(logs, "cluster_of", lambda stack: CLUSTER)
     monkeypatch.setattr(logs, "launcher_of", lambda cluster: FakeMachine())
     monkeypatch.setattr(logs.LogEnd, "read", lambda end: b"a line\n")
     monkeypatch.setattr(logs.remote_job, "observe", lambda launcher, cluster: FAILED)
     with pytest.raises(SystemExit):
-        logs.logs.body(None, "local")
+        logs.logs.body(None, stack="local")
     said = capsys.readouterr()
     assert (said.out, said.err.splitlines()[1:]) == ("a line\n", trouble)
 

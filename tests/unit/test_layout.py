@@ -61,7 +61,6 @@ def test_what_knows_that_there_is_an_emulator_is_in_the_table() -> None:
         for package, allowed in MAY_IMPORT.items()
         if any(each.startswith("emulator") for each in allowed) and not package.startswith("emulator")
     } == {
-        "microcluster.lifecycle",
         "tools.bench",
         "tools.chaos",
     }

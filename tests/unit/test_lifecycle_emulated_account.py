@@ -14,7 +14,7 @@ from emulator.machines.networks import remedy
 from emulator.process import port_owner
 from microcluster.lifecycle import emulated_account
 from microcluster.lifecycle.emulated_account import Emulated
-from microcluster.setup.errors import CommandFailed
+from microcluster.setup.errors import CommandFailed, UserMistake
 
 
 @pytest.fixture(params=["0.0.0.0", "127.0.0.1"])
@@ -27,13 +27,21 @@ def test_a_program_that_has_the_registrys_port_everywhere_is_named_and_left_alon
     address, port = listener
     (tmp_path / "settings.toml").write_text(f"registry_port = {port}\n")
     assert str(port_owner(port)).startswith(f"{os.getpid()} (")
+    account = Emulated("softlayer", tmp_path)
+    status = emulated_account._status(account, Home(tmp_path, tmp_path))
     if address == "127.0.0.1":  # Ours listens on one address too, and both go together.
-        emulated_account.refuse_taken_port(Emulated("softlayer", tmp_path))
+        emulated_account.refuse_taken_port(account, status)
         return
     with pytest.raises(
         CommandFailed, match=f"needs port {port}, but process {os.getpid()} .*service docker-registry stop"
     ):
-        emulated_account.refuse_taken_port(Emulated("softlayer", tmp_path))
+        emulated_account.refuse_taken_port(account, status)
+
+
+def test_settings_that_cannot_be_used_are_the_persons_mistake(tmp_path: Path) -> None:
+    (tmp_path / "settings.toml").write_text("prot = 1\n")
+    with pytest.raises(UserMistake, match="unknown settings prot"):
+        emulated_account.rented(Emulated("softlayer", tmp_path), Home(tmp_path, tmp_path))
 
 
 OPENS_AND_CLOSES = """

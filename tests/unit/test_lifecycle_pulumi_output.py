@@ -1,9 +1,15 @@
-"""Which of Pulumi's lines a person gets to see, and in which words."""
+"""What a person gets to see of Pulumi's events, and in which words."""
+
+import json
+from typing import Any
 
 import pytest
-from microcluster.lifecycle.commands import View
 
-WAITING = " +  softlayer:index:VirtualGuest cluster-gpu-{} creating ({}s) in transaction {}, {} s so far (this step usually takes 1 s)\n"
+from microcluster.lifecycle.pulumi import View
+
+URN = "urn:pulumi:local::microcluster::microcluster:index:Cluster${}::{}"
+GUEST, COMMAND, STACK = "softlayer:index:VirtualGuest", "command:local:Command", "pulumi:pulumi:Stack"
+SUMMARY = {"summaryEvent": {"resourceChanges": {"create": 23, "same": 5}, "isPreview": False}}
 
 
 class Clock:
@@ -13,144 +19,132 @@ class Clock:
         return self.seconds
 
 
+def change(event: str, op: str, kind: str = GUEST, name: str = "gpu-0", **more: Any) -> dict[str, Any]:
+    planning = more.pop("planning", False)
+    return {event: {"metadata": {"op": op, "urn": URN.format(kind, name), "type": kind, **more}, "planning": planning}}
+
+
+def message(
+    text: str, severity: str = "info", kind: str = COMMAND, name: str = "c-running", **more: Any
+) -> dict[str, Any]:
+    prefix = f"{severity}: " if severity in ("error", "warning") else ""
+    return {
+        "diagnosticEvent": {"urn": URN.format(kind, name), "prefix": prefix, "message": text, "severity": severity}
+        | more
+    }
+
+
+def shown(*events: dict[str, Any], view: View | None = None) -> list[str]:
+    view = view or View()
+    return [text for event in events for text in view.lines(json.dumps(event))]
+
+
+def at_end(*events: dict[str, Any]) -> list[str]:
+    view = View()
+    shown(*events, view=view)
+    return view.end()
+
+
 @pytest.mark.parametrize(
-    "line",
+    "event",
     [
-        "@ updating.....\n",
-        "@ previewing update....\n",
-        "    microcluster: [unknown]\n",
-        " +  pulumi:pulumi:Stack microcluster-local creating (0s)\n",
-        " +  microcluster:index:GpuNode cluster-gpu-0 created (3s) \n",
-        " +  softlayer:index:SshKey cluster-key creating (0s) \n",
-        " ~  softlayer:index:Ledger cluster-ledger refreshing (0s) \n",
-        " ~  softlayer:index:VirtualGuest cluster-gpu-0-guest refresh (0.15s) \n",
-        "    softlayer:index:SshKey cluster-key  \n",
-        "    pulumi:pulumi:Stack microcluster-local  1 warning\n",
+        change("resourcePreEvent", "create"),
+        change("resourcePreEvent", "create", STACK, planning=True),
+        change("resOutputsEvent", "same"),
+        change("resOutputsEvent", "refresh"),
+        change("resOutputsEvent", "create", "microcluster:index:GpuNode"),
+        message("registering resource", "debug"),
+        {"cancelEvent": {}},
     ],
 )
-def test_lines_that_only_show_elapsed_time_are_left_out(line: str) -> None:
-    assert View().shown(line) is None
+def test_what_tells_a_person_nothing_is_left_out(event: dict[str, Any]) -> None:
+    assert shown(event) == []
 
 
 def test_what_is_done_is_shown_by_name_with_its_time() -> None:
-    shown = View().shown(
-        " +  softlayer:index:VirtualGuest cluster-gpu-0-guest created (10s) in transaction X, 9 s so far\n"
-    )
-    assert shown is not None
-    assert shown.split() == ["+", "cluster-gpu-0-guest", "created", "(10s)"]
+    clock = Clock()
+    view = View(clock)
+    shown(change("resourcePreEvent", "create"), view=view)
+    clock.seconds = 70
+    [line] = shown(change("resOutputsEvent", "create"), view=view)
+    assert line.split() == ["+", "gpu-0", "created", "(1", "min", "10", "s)"]
 
 
-@pytest.mark.parametrize("plan", ["create", "replace [diff: ~flavor]", "create replacement [diff: ~flavor]", "delete"])
-def test_a_preview_shows_the_operation_on_each_resource(plan: str) -> None:
-    shown = View().shown(f" +- softlayer:index:VirtualGuest cluster-gpu-0-guest {plan} \n")
-    assert shown is not None
-    assert shown.split() == ["+-", "cluster-gpu-0-guest", "VirtualGuest", *plan.split()]
+@pytest.mark.parametrize(
+    ("op", "words"),
+    [("create", "+ create"), ("create-replacement", "++ create replacement"), ("delete", "- delete")],
+)
+def test_a_preview_shows_the_operation_on_each_resource(op: str, words: str) -> None:
+    [line] = shown(change("resourcePreEvent", op, planning=True, diffs=["flavor"]))
+    sign, _, word = words.partition(" ")
+    assert line.split() == [sign, "gpu-0", "VirtualGuest", *word.split(), "[diff:", "flavor]"]
+
+
+def test_a_preview_ends_with_its_outputs_without_the_one_for_the_commands() -> None:
+    outputs = {"new": {"outputs": {"run": "fbcd", "microcluster": "{}"}}}
+    summary = {"summaryEvent": {"resourceChanges": {"create": 25}, "isPreview": True}}
+    lines = at_end(change("resOutputsEvent", "create", STACK, planning=True, **outputs), summary)
+    assert lines == ["Outputs:", "    run         : fbcd", "", "Resources:", "    + 25 to create", ""]
+
+
+def test_an_update_ends_with_the_numbers_of_resources() -> None:
+    assert at_end(SUMMARY) == ["Resources:", "    + 23 created", "    5 unchanged", ""]
 
 
 def test_a_step_shows_what_it_is_doing() -> None:
-    shown = View().shown(
-        " +  command:local:Command cluster-gpu-1-prepared creating (1s) gpu-1: driver and container runtime ...\n"
-    )
-    assert shown is not None
-    assert shown.strip().endswith("gpu-1: driver and container runtime ...")
+    [line] = shown(message("gpu-1: driver and container runtime ...\n", ephemeral=True))
+    assert line.split()[0] == "c-running" and line.endswith("gpu-1: driver and container runtime ...")
 
 
 def test_a_wait_is_shown_once_per_machine_and_again_every_half_minute() -> None:
     clock = Clock()
     view = View(clock)
-    shown = []
+    found = []
     for clock.seconds in range(45):
         for node in (0, 1):
-            line = WAITING.format(
-                node, clock.seconds, ("POWER_ON", "SERVICE_SETUP")[int(clock.seconds) % 2], clock.seconds
-            )
-            shown += [(node, clock.seconds)] if view.shown(line) else []
-    assert shown == [(0, 0), (1, 0), (0, 30), (1, 30)]
+            state = ("POWER_ON", "SERVICE_SETUP")[int(clock.seconds) % 2]
+            text = f"in transaction {state}, {clock.seconds} s so far (this step usually takes 1 s)"
+            found += [(node, clock.seconds) for _ in shown(message(text, kind=GUEST, name=f"gpu-{node}"), view=view)]
+    assert found == [(0, 0), (1, 0), (0, 30), (1, 30)]
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "    error: the order was refused\n",
-        "Resources:\n",
-        "\n",
-    ],
-)
-def test_everything_else_stays_as_it_is_however_often_it_comes(line: str) -> None:
+def test_a_line_that_is_no_event_stays_as_it_is_however_often_it_comes() -> None:
     view = View()
-    assert [view.shown(line) for _ in range(3)] == [line] * 3
+    assert [*view.lines("error: no stack named 'x'\n"), *view.lines("error: no stack named 'x'\n")] == [
+        "error: no stack named 'x'"
+    ] * 2
 
 
-def blocks(*lines: str) -> str:
-    view = View()
-    return "".join(view.shown(f"{line}\n") or "" for line in lines)
-
-
-def test_a_diagnosis_is_shown_under_its_heading() -> None:
-    lines = ("Diagnostics:", "  softlayer:index:Ledger (cluster-ledger):", "    error: wrong API key", "", "Resources:")
-    assert blocks(*lines) == "\n".join(lines) + "\n"
+def test_a_message_is_repeated_at_the_end_under_its_resource_and_progress_is_not() -> None:
+    events = (message("waiting", ephemeral=True), message("careful", "warning", GUEST, "gpu-0"))
+    assert at_end(*events) == ["Diagnostics:", f"  {GUEST} (gpu-0):", "    warning: careful", ""]
 
 
 def test_a_heading_with_nothing_to_tell_below_it_is_left_out() -> None:
-    warning = (
-        "    warning: resource plugin command is expected to have version >=1.2.1, but has 0.9.2; the wrong version may"
-    )
-    shown = blocks(
-        "Diagnostics:", "  pulumi:pulumi:Stack (microcluster-local):", warning, "", "Resources:", "    + 23 created"
-    )
-    assert shown == "Resources:\n    + 23 created\n"
+    text = "resource plugin command is expected to have version >=1.2.1, but has 0.9.2; the wrong version may"
+    assert at_end(message(text, "warning")) == []
 
 
 def test_the_ledgers_receipt_is_left_to_the_one_that_is_read_back_from_the_account() -> None:
-    shown = blocks(
-        "  softlayer:index:Ledger (cluster-ledger):",
-        "    receipt:",
-        "      gpu-0 4.50 USD",
-        "    open: 0",
-        "",
-        "Resources:",
-    )
-    assert shown == "Resources:\n"
-
-
-def test_an_error_after_a_silent_block_keeps_the_heading_of_the_diagnostics() -> None:
-    warning = "    warning: resource plugin command is expected to have version >=1.2.1"
-    shown = blocks(
-        "Diagnostics:", "  pulumi:pulumi:Stack (a-b):", warning, "", "  softlayer:index:SshKey (key):", "    error: no"
-    )
-    assert shown == "Diagnostics:\n  softlayer:index:SshKey (key):\n    error: no\n"
+    receipt = message("receipt:\n  gpu-0 4.50 USD\nopen: 0", kind="softlayer:index:Ledger", name="cluster-ledger")
+    assert shown(receipt) == [] and at_end(receipt) == []
 
 
 def test_a_failure_is_shown_by_name_when_it_happens_and_its_reason_once_at_the_end() -> None:
-    row, reason = " +  command:local:Command c-running", "Logging in to the registry on gpu-0: refused (Error: failed)."
-    shown = blocks(
-        f"{row} creating (1s) {reason}",
-        f'{row} creating (1s) error: exit status 1: running "exec .venv/bin/fab step.start-container":',
-        f'{row} **creating failed** error: exit status 1: running "exec .venv/bin/fab step.start-container":',
-        " +  pulumi:pulumi:Stack microcluster-local creating (21s) error: update failed",
-        " +  pulumi:pulumi:Stack microcluster-local **creating failed (21s)** 1 error; 1 warning",
-        "Diagnostics:",
-        "  command:local:Command (c-running):",
-        '    error: exit status 1: running "exec .venv/bin/fab step.start-container":',
-        "    gpu-0: training image ...",
-        f"    {reason}",
-        "",
-        "  pulumi:pulumi:Stack (microcluster-local):",
-        "    error: update failed",
-        "",
-        "Resources:",
+    reason = "Logging in to the registry on gpu-0: refused (Error: failed)."
+    output = (
+        f'exit status 1: running "exec .venv/bin/fab step.start-container":\ngpu-0: training image ...\n{reason}\n\n'
     )
-    assert shown.splitlines() == [
-        f" +  {'c-running':<32} creating failed; the reason is at the end",
-        "Diagnostics:",
-        "  command:local:Command (c-running):",
-        f"    {reason}",
-        "",
-        "Resources:",
-    ]
+    events = (
+        message(f"{reason}\n", ephemeral=True),
+        message(output, "error"),
+        change("resOpFailedEvent", "create", COMMAND, "c-running"),
+        {"diagnosticEvent": {"prefix": "error: ", "message": "update failed\n", "severity": "error"}},
+    )
+    assert shown(*events) == [f" +  {'c-running':<32} creating failed; the reason is at the end"]
+    assert at_end(*events) == ["Diagnostics:", f"  {COMMAND} (c-running):", f"    {reason}", ""]
 
 
 def test_a_step_that_a_ctrl_c_ended_is_shown_in_words() -> None:
-    killed = '    error: signal: killed: running "exec .venv/bin/fab step.start-container":'
-    shown = View().shown(f"{killed}\n")
-    assert shown == "    step.start-container was killed before it was done; repeat the command to continue\n"
+    killed = message('signal: killed: running "exec .venv/bin/fab step.start-container":\n', "error")
+    assert "    step.start-container was killed before it was done; repeat the command to continue" in at_end(killed)

@@ -1,6 +1,7 @@
 """Pulumi's state file as it may lie there after a crash: whole, cut off, empty, gone; and what stands in for it."""
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -115,7 +116,8 @@ def test_a_state_that_is_gone_is_restored_as_well(home: Home) -> None:
 def test_without_any_readable_copy_the_stack_begins_empty(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     write(home, b"{")
     made: list[str] = []
-    monkeypatch.setattr(pulumi_state, "run_logged", lambda step, environment: made.append(step.argv[3]))
+    done = subprocess.CompletedProcess((), 0, "", "")
+    monkeypatch.setattr(pulumi_state.pulumi, "answer", lambda home, *words, limit_s: made.append(words[2]) or done)
     assert "began an empty state" in pulumi_state.repair("local", home)[-1]
     assert made == ["local"]
 

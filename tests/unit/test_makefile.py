@@ -5,6 +5,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from microcluster.setup.environment import PROJECT
 
 
@@ -13,12 +15,12 @@ def make(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(("make", *words), cwd=folder, env=plain, capture_output=True, text=True, check=False)
 
 
-def project(folder: Path, python: str) -> Path:
-    """A folder with the Makefile, and a ``.venv`` whose Python is this script."""
+def project(folder: Path, script: str) -> Path:
+    """A folder with the Makefile, and a ``.venv`` whose fab is this script."""
     shutil.copy(PROJECT / "Makefile", folder)
-    program = folder / ".venv" / "bin" / "python"
+    program = folder / ".venv" / "bin" / "fab"
     program.parent.mkdir(parents=True)
-    program.write_text(f"#!/bin/sh\n{python}\n")
+    program.write_text(f"#!/bin/sh\n{script}\n")
     program.chmod(0o755)
     return folder
 
@@ -26,7 +28,7 @@ def project(folder: Path, python: str) -> Path:
 def test_down_takes_the_environment_that_is_there_as_it_is(tmp_path: Path) -> None:
     folder = project(tmp_path, 'echo "$@"')
     done = make(folder, "down", "STACK=p100", "PYTHON=/there/is/none")
-    assert (done.returncode, done.stdout.strip()) == (0, "-m microcluster down --stack p100")
+    assert (done.returncode, done.stdout.strip()) == (0, "down --stack p100")
 
 
 def test_down_makes_an_environment_only_where_none_runs_and_says_when_it_could_not_ask(tmp_path: Path) -> None:
@@ -36,7 +38,16 @@ def test_down_makes_an_environment_only_where_none_runs_and_says_when_it_could_n
     assert "the account of stack p100 was not asked" in done.stdout
 
 
-def test_every_other_target_prepares_the_environment_first(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (("up",), "up --stack local"),
+        (("up", "STACK=v100", "FETCH=1"), "up --stack v100 --fetch"),
+        (("preview", "DISCARD=1"), "preview --stack local"),
+        (("setup",), "setup"),
+    ],
+)
+def test_every_other_target_prepares_the_environment_first(tmp_path: Path, words: tuple[str, ...], line: str) -> None:
     folder = project(tmp_path, 'echo "$@"')
-    done = make(folder, "up", "PYTHON=echo prepared by")
-    assert done.stdout.splitlines() == ["prepared by -m microcluster.setup.venv", "-m microcluster up --stack local"]
+    done = make(folder, *words, "PYTHON=echo prepared by")
+    assert done.stdout.splitlines() == ["prepared by -m microcluster.setup.venv", line]

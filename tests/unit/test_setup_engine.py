@@ -1,15 +1,18 @@
 """Where the Pulumi engine comes from, and what is said when it can come from nowhere."""
 
 import re
+import shutil
+import subprocess
 import tomllib
 from pathlib import Path
 
 import pytest
 
 from core.home import Home
-from microcluster.setup import engine, go, pulumi_install, versions
+from microcluster.setup import engine
 from microcluster.setup.environment import PROJECT
 from microcluster.setup.errors import CommandFailed
+from microcluster.setup.progress import Stages
 
 CLOSED = "http://127.0.0.1:1"
 
@@ -56,25 +59,42 @@ def test_an_installed_pulumi_of_another_version_or_without_its_host_is_left_alon
 
 
 def test_without_network_and_go_the_sentence_names_both_and_the_remedy(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(versions, "INSTALLER_URL", CLOSED)
-    monkeypatch.setattr(go, "USUAL_PLACE", "/nowhere")
-    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(engine, "INSTALLER_URL", CLOSED)
+    with_go(tmp_path, monkeypatch, None)
     with pytest.raises(CommandFailed) as failed:
-        engine.ensure(home(tmp_path))
-    message = str(failed.value)
-    assert CLOSED in message and "no `go` on PATH" in message
-    assert "Install Go 1.26 or newer, or Pulumi 3.259.0" in message
+        engine.ensure(home(tmp_path), Stages())
+    assert CLOSED in capsys.readouterr().out
+    assert "no `go` on PATH. Install Go 1.26 or newer, or Pulumi itself" in str(failed.value)
     assert list((tmp_path / "cache" / "engine").iterdir()) == []
 
 
-def test_a_go_that_is_too_old_is_named_with_its_version(tmp_path: Path) -> None:
-    old = tmp_path / "go"
-    old.write_text("#!/bin/sh\necho go1.22.3\n")
-    old.chmod(0o755)
-    with pytest.raises(CommandFailed, match=r"go is too old \(go1.22.3\)"):
-        go.require_go("Installing", {"PATH": f"{tmp_path}:/usr/bin:/bin"})
+def with_go(folder: Path, monkeypatch: pytest.MonkeyPatch, version: str | None) -> None:
+    """Let the build find no Go but one of this version."""
+    tools = folder / "tools"
+    tools.mkdir()
+    for name in ("sh", "sed", "dirname", "sort", "head", "mkdir", "install"):
+        (tools / name).symlink_to(shutil.which(name) or f"/bin/{name}")
+    if version:
+        (tools / "go").write_text(f"#!/bin/sh\necho {version}\n")
+        (tools / "go").chmod(0o755)
+    text = engine.BUILD.read_text().replace("/usr/local/go/bin/go", str(tools / "none"))
+    copy = folder / "engine" / "build.sh"
+    shutil.copytree(engine.BUILD.parent, copy.parent)
+    copy.write_text(text)
+    monkeypatch.setattr(engine, "BUILD", copy)
+    monkeypatch.setenv("PATH", str(tools))
+
+
+@pytest.mark.parametrize(("version", "fitting"), [("go1.22.3", False), ("go1.26", True), ("go1.26.8", True)])
+def test_a_go_that_is_too_old_is_named_with_its_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, fitting: bool
+) -> None:
+    with_go(tmp_path, monkeypatch, version)
+    done = subprocess.run([engine.BUILD, tmp_path / "bin", "host"], capture_output=True, text=True, check=False)
+    assert (done.returncode == 0) is fitting, done.stderr
+    assert (f"go is too old ({version})" in done.stderr) is not fitting
 
 
 def test_an_answer_that_is_no_script_is_not_run(tmp_path: Path) -> None:
@@ -84,43 +104,22 @@ def test_an_answer_that_is_no_script_is_not_run(tmp_path: Path) -> None:
     assert script is None and "did not answer with a script" in reason
 
 
-def test_what_is_built_is_there_whole_or_not_at_all(tmp_path: Path) -> None:
-    folder = tmp_path / "engine" / "abc"
-    with pytest.raises(KeyboardInterrupt), go.build_once(folder) as making:
-        assert making
-        (making / "bin" / "pulumi").touch()
-        raise KeyboardInterrupt
-    assert list(folder.parent.iterdir()) == []
-    with go.build_once(folder) as making:
-        assert making
-        (making / "bin" / "pulumi").touch()
-    with go.build_once(folder) as again:
-        assert again is None
-    assert (folder / "bin" / "pulumi").exists()
-
-
 def test_a_half_installed_plugin_is_not_taken_for_one(tmp_path: Path) -> None:
     place = home(tmp_path)
     folder = place.plugins / "resource-command-v1.2.1"
     folder.mkdir(parents=True)
     (folder / "pulumi-resource-command").touch()
-    assert pulumi_install.is_there(place)
+    assert engine.plugin_is_there(place)
     folder.with_name("resource-command-v1.2.1.partial").touch()
-    assert not pulumi_install.is_there(place)
-
-
-def test_the_build_is_static_stamped_and_changes_no_go_mod(tmp_path: Path) -> None:
-    argv = go.build_command("go", versions.CLI, tmp_path)
-    assert "-mod=readonly" in argv and any(word.endswith("version.Version=v3.259.0") for word in argv)
-    environment = go.build_environment({"GOTOOLCHAIN": "auto"})
-    assert (environment["CGO_ENABLED"], environment["GOTOOLCHAIN"]) == ("0", "local")
+    assert not engine.plugin_is_there(place)
 
 
 def test_the_python_packages_and_the_go_modules_have_the_versions_that_the_one_place_says() -> None:
     wanted = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["dependencies"]
-    assert f"pulumi=={versions.PULUMI}" in wanted and f"pulumi-command=={versions.COMMAND_PLUGIN}" in wanted
+    assert f"pulumi=={engine.VERSION}" in wanted and f"pulumi-command=={engine.PLUGIN_VERSION}" in wanted
     module = (PROJECT / "engine" / "cli" / "go.mod").read_text()
     assert (
         re.findall(r"^\s*(?:require )?github.com/pulumi/pulumi/[ps][kd][gk]/v3 (\S+)", module, re.MULTILINE)
-        == [f"v{versions.PULUMI}"] * 2
+        == [f"v{engine.VERSION}"] * 2
     )
+    assert f"version.Version=v{engine.VERSION}" in engine.BUILD.read_text()

@@ -11,8 +11,7 @@ import pytest
 from core.home import Home
 from emulator.vendors import default_state
 from microcluster.commands import stack_outputs
-from microcluster.setup import images
-from microcluster.setup.environment import PROJECT, VENV, child_environment
+from microcluster.setup.environment import PROJECT, PYTHON, VENV, child_environment
 
 SHELLS = [shell for shell in ("sh", "dash", "bash", "zsh") if shutil.which(shell)]
 PLAIN = {"PATH": "/usr/bin:/bin", "HOME": "/home/someone"}
@@ -79,11 +78,8 @@ def test_every_part_finds_the_same_home_and_the_same_paths_in_it(tmp_path, monke
     monkeypatch.delenv("MICROCLUSTER_HOME", raising=False)
     if home is not None:
         monkeypatch.setenv("MICROCLUSTER_HOME", home)
-    built_in: list[Path] = []
-    monkeypatch.setattr(images, "ensure", lambda names, folder, say: built_in.append(folder))
-    assert images.main([]) == 0
     root = tmp_path / place
-    assert {Home.of().root, default_state().parent, *built_in} == {root}
+    assert {Home.of().root, default_state().parent} == {root}
     places = {
         "$MICROCLUSTER_HOME/a/b": root / "a" / "b",
         "${MICROCLUSTER_HOME}/a": root / "a",
@@ -95,17 +91,31 @@ def test_every_part_finds_the_same_home_and_the_same_paths_in_it(tmp_path, monke
     assert {path: Home.of().expand(path) for path in places} == places
 
 
-def test_a_verb_asks_pulumi_with_the_same_settings_where_nothing_was_sourced(monkeypatch) -> None:
+def test_a_command_asks_pulumi_with_the_same_settings_where_nothing_was_sourced(monkeypatch) -> None:
+    asked: list[dict[str, str]] = []
+    empty = subprocess.CompletedProcess((), 0, "{}", "")
+    monkeypatch.setattr(
+        stack_outputs.pulumi, "answer", lambda *_, environment, **__: asked.append(environment) or empty
+    )
     for name in [name for name in os.environ if name.startswith("PULUMI_")]:
         monkeypatch.delenv(name)
-    assert stack_outputs._environment().items() >= {
+    stack_outputs.find_cluster("local")
+    assert asked[0].items() >= {
         (name, value) for name, value in child_environment(Home.of(), {}).items() if name.startswith("PULUMI_")
     }
     monkeypatch.setenv("PULUMI_PARALLEL", "3")
-    assert stack_outputs._environment()["PULUMI_PARALLEL"] == "3"
+    stack_outputs.find_cluster("local")
+    assert asked[1]["PULUMI_PARALLEL"] == "3"
 
 
-@pytest.mark.parametrize("command", ["python -m microcluster setup", "fab recover --yes"])
+def test_a_program_of_ours_gets_the_environment_and_no_key_of_an_account(tmp_path: Path) -> None:
+    keyed = PLAIN | {"MICROCLUSTER_HOME": str(tmp_path), "SL_API_KEY": "c0ffee"}
+    argv = [PYTHON, "-m", "microcluster.setup.environment", "/usr/bin/env"]
+    done = subprocess.run(argv, cwd=PROJECT, env=keyed, capture_output=True, text=True, check=True)
+    assert "SL_API_KEY" not in done.stdout and f"PULUMI_HOME={tmp_path}/pulumi" in done.stdout
+
+
+@pytest.mark.parametrize("command", ["fab setup", "fab recover --yes"])
 def test_a_home_that_cannot_be_made_is_a_sentence_and_no_traceback(command: str) -> None:
     program, *words = command.split()
     environment = {**os.environ, "MICROCLUSTER_HOME": "/proc/nobody"}

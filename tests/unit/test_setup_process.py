@@ -50,7 +50,7 @@ def test_what_a_program_says_goes_to_its_log_and_not_to_the_screen(
 
 def test_a_missing_program_is_a_sentence(tmp_path: Path) -> None:
     missing = Step("starting it", "1 s", ("/no/such/program",), tmp_path / "log", "Install it.")
-    with pytest.raises(CommandFailed, match="starting it: cannot run /no/such/program: No such file.*Install it"):
+    with pytest.raises(CommandFailed, match="running /no/such/program: No such file.*make setup"):
         run_logged(missing, os.environ)
 
 

@@ -40,9 +40,12 @@ def test_what_fab_starts_does_not_see_the_key(tmp_path: Path) -> None:
     spy = tmp_path / "pulumi"
     spy.write_text(f"#!/bin/sh\ncat /proc/self/environ > {tmp_path}/seen\necho '{{}}'\n")
     spy.chmod(0o755)
-    fab = Path(sys.executable).parent / "fab"
-    path = f"{tmp_path}:{os.environ['PATH']}"
-    environment = {**os.environ, "PATH": path, "SL_API_KEY": "c0ffee-key", "NGC_API_KEY": "c0ffee-key"}
-    subprocess.run([fab, "status"], cwd=ROOT, env=environment, capture_output=True, check=False)
+    script = (
+        "import sys, fabfile; from microcluster.lifecycle import pulumi; pulumi.PULUMI = sys.argv[1]; "
+        "fabfile.commands(['status'])['status'].body(None)"
+    )
+    environment = {**os.environ, "SL_API_KEY": "c0ffee-key", "NGC_API_KEY": "c0ffee-key"}
+    argv = [sys.executable, "-c", script, str(spy)]
+    subprocess.run(argv, cwd=ROOT, env=environment, capture_output=True, check=False)
     seen = (tmp_path / "seen").read_bytes()
     assert b"PATH=" in seen and b"c0ffee" not in seen

@@ -4,11 +4,11 @@ import subprocess
 from dataclasses import replace
 
 import pytest
-from microcluster.setup.image_inputs import input_hash
 
 from microcluster.jobs.openseq2seq.image import COMMIT, SOURCE
 from microcluster.jobs.texar.image import SOURCE as TEXAR
 from microcluster.setup import trainer_source
+from microcluster.setup.image_build import input_hash
 from microcluster.setup.images import _write_trainers
 from microcluster.setup.trainer_source import CONTEXT, Source, SourceError, find, inputs
 

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -107,17 +106,18 @@ def test_a_plain_folder_of_an_older_version_becomes_a_link(folder: Path, steps: 
 
 def test_a_moved_folder_another_lock_and_another_python_ask_for_a_new_one_and_a_patch_release_does_not() -> None:
     there = venv.wanted(PROJECT / ".venv")
-    assert not there.fits(replace(there, place="/elsewhere/.venv"))
-    assert not there.fits(replace(there, python="3.99.0"))
-    assert not there.fits(replace(there, lock="another"))
-    assert there.fits(replace(there, python=there.python.rpartition(".")[0] + ".99"))
+    assert not venv.fits(there, there | {"place": "/elsewhere/.venv"})
+    assert not venv.fits(there, there | {"python": "3.99.0"})
+    assert not venv.fits(there, there | {"lock": "another"})
+    assert venv.fits(there, there | {"python": there["python"].rpartition(".")[0] + ".99"})
 
 
-def test_a_stamp_that_cannot_be_read_is_none(folder: Path) -> None:
-    (folder / ".venv" / "bin").mkdir(parents=True)
-    (folder / ".venv" / "bin" / "python").touch()
-    (folder / ".venv" / venv.STAMP).write_text('{"lock": "only"}')
-    assert venv.found() is None
+@pytest.mark.parametrize("stamp", ['{"lock": "only"}', "{"])
+def test_one_without_a_whole_stamp_is_made_from_the_beginning(folder: Path, steps: Steps, stamp: str) -> None:
+    venv.ensure(home(folder))
+    (folder / ".venv" / venv.STAMP).write_text(stamp)
+    venv.ensure(home(folder))
+    assert steps == [MAKE, INSTALL] * 2
 
 
 def test_a_missing_venv_module_without_root_is_a_sentence(

@@ -33,7 +33,7 @@ UP = "pulumi up --yes --skip-preview --non-interactive -s local"
 DESTROY = "pulumi destroy --yes --skip-preview --non-interactive -s local"
 RECOVER = f"fab recover --stack {STACK} --yes"
 RECEIPT = f"fab receipt --stack {STACK}"
-DOWN = f"python -m microcluster down --stack {STACK}"
+DOWN = f"fab down --stack {STACK}"
 SHORT_S = 0.2
 
 
@@ -99,7 +99,7 @@ class Copy:
             if path.name != f"Pulumi.{STACK}.yaml":
                 path.unlink()  # Set-up makes the keys and the state of every stack file: a second and a half of a processor each.
         self._nodes = ""
-        done = self._product.run(".venv/bin/python -m microcluster setup")
+        done = self._product.run(".venv/bin/fab setup")
         assert done.returncode == 0, done.stdout + done.stderr
 
     def declare_nodes(self, count: int) -> None:

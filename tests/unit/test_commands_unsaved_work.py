@@ -1,19 +1,23 @@
 """Machines do not go while a run lies only on them, unless a person says so."""
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from microcluster.lifecycle.unsaved_work import Stake, judge, machines_taken, save_before_destroy, save_before_update
+from command_samples import CLUSTER
 
 from core.home import Home
-from microcluster.lifecycle import unsaved_work
-from microcluster.setup.errors import MISTAKE, CommandFailed
+from microcluster.analysis.run_state import Outcome
+from microcluster.commands import unsaved_work
+from microcluster.commands.unsaved_work import Stake, judge, machines_taken, save_before_destroy, save_before_update
+from microcluster.lifecycle import pulumi
+from microcluster.setup.errors import CommandFailed, UserMistake
 from microcluster.setup.progress import Stages
 
 RUN = "0123456789ab"
-RUNNING = {"run": RUN, "state": "running", "step": 250, "checkpoint": 200}
+RUNNING = Outcome("running", RUN, step=250, checkpoints=(200,))
 STAKE = Stake(RUN, 250, 200, 100, "2026-11-21T10:00:00+00:00")
 NEWEST = "logdir/step-200.pt (1.2 GB, newest checkpoint on gpu-0)"
 FETCHED = {
@@ -23,8 +27,12 @@ FETCHED = {
 NEVER = {**FETCHED, "fetched": None, "fetched_step": None, "unfetched": [NEWEST], "gone_on": True}
 
 
-def lost(status: dict[str, object], *listed: dict[str, object]) -> list[str]:
-    return [str(stake) for stake in judge(status, listed)]
+def lost(outcome: Outcome, *listed: dict[str, object]) -> list[str]:
+    return [str(stake) for stake in judge(RUN, outcome, listed)]
+
+
+def seen(**changes: Any) -> Outcome:
+    return dataclasses.replace(RUNNING, **changes)
 
 
 def test_a_run_that_was_never_fetched_would_be_lost() -> None:
@@ -43,15 +51,15 @@ def test_a_run_whose_newest_checkpoint_is_here_loses_nothing_though_it_has_gone_
 
 
 def test_a_finished_run_without_checkpoints_that_was_fetched_loses_nothing() -> None:
-    assert lost({**RUNNING, "state": "finished", "checkpoint": None}, {**FETCHED, "step": None}) == []
+    assert lost(seen(state="finished", checkpoints=()), {**FETCHED, "step": None}) == []
 
 
 @pytest.mark.parametrize(
     "status",
     [
-        {**RUNNING, "checkpoint": None},
-        {**RUNNING, "step": None, "state": "failed"},
-        {**RUNNING, "step": None, "checkpoint": None},
+        seen(checkpoints=()),
+        seen(step=None, state="failed"),
+        seen(step=None, checkpoints=()),
     ],
     ids=[
         "steps without a checkpoint",
@@ -59,15 +67,17 @@ def test_a_finished_run_without_checkpoints_that_was_fetched_loses_nothing() -> 
         "at work without a step that was read",
     ],
 )
-def test_a_run_that_has_gone_on_and_has_no_whole_checkpoint_would_be_lost(status: dict[str, object]) -> None:
+def test_a_run_that_has_gone_on_and_has_no_whole_checkpoint_would_be_lost(status: Outcome) -> None:
     assert lost(status, {**FETCHED, "step": None, "gone_on": True})
 
 
 def test_a_run_that_has_not_begun_holds_nothing() -> None:
-    begins = {"run": RUN, "state": "preparing", "step": None, "checkpoint": None}
+    begins = Outcome("preparing", RUN)
     empty = {**NEVER, "step": None, "unfetched": []}
     assert lost(begins, empty) == []
-    assert lost({**begins, "state": "failed"}, {**empty, "silent": ["gpu-1: connecting: no answer."]}) == []
+    assert (
+        lost(dataclasses.replace(begins, state="failed"), {**empty, "silent": ["gpu-1: connecting: no answer."]}) == []
+    )
 
 
 def test_an_earlier_run_on_the_same_machines_would_be_lost_with_them() -> None:
@@ -88,56 +98,60 @@ def test_a_machine_that_does_not_answer_counts_until_all_was_fetched_after_the_r
     assert "gpu-1: no answer" in lost(RUNNING, {**silent, "gone_on": True})[0]
 
 
-def looked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, status: Any, listed: Any) -> list[str]:
-    monkeypatch.setattr(unsaved_work.commands, "unfetched", lambda home, stack: listed)
-    return list(map(str, unsaved_work.look(Home(tmp_path, tmp_path), "v100", status)))
+def looked(monkeypatch: pytest.MonkeyPatch, outcome: Outcome | None, listed: Any) -> list[str]:
+    def answer(stack: str) -> Any:
+        if listed is None:
+            raise CommandFailed("connecting to gpu-0: no answer.")
+        return listed
+
+    monkeypatch.setattr(unsaved_work, "unfetched_runs", answer)
+    return list(map(str, unsaved_work.look("v100", (CLUSTER if outcome.run else None, outcome) if outcome else None)))
 
 
-def test_a_cluster_that_is_not_up_is_not_asked_for_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    assert looked(monkeypatch, tmp_path, {**RUNNING, "run": None}, None) == []
+def test_a_cluster_that_is_not_up_is_not_asked_for_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert looked(monkeypatch, Outcome("absent"), None) == []
 
 
-@pytest.mark.parametrize("status", [None, RUNNING])
+@pytest.mark.parametrize("outcome", [None, RUNNING])
 def test_machines_that_do_not_say_what_they_have_are_not_taken_for_empty(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, status: Any
+    monkeypatch: pytest.MonkeyPatch, outcome: Outcome | None
 ) -> None:
-    assert looked(monkeypatch, tmp_path, status, None) == ["its machines do not answer, so their data are unknown"]
+    assert looked(monkeypatch, outcome, None) == ["its machines do not answer, so their data are unknown"]
 
 
 def settled(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, stake: Stake | None, fetch_code: int = 0, **answer: str
-) -> list[str]:
-    ran: list[str] = []
-    monkeypatch.setattr(unsaved_work.commands, "status", lambda home, stack: RUNNING)
-    monkeypatch.setattr(unsaved_work, "look", lambda home, stack, status: (stake,) if stake else ())
-    monkeypatch.setattr(unsaved_work.commands, "fab", lambda home, *words: ran.append(" ".join(words)) or fetch_code)
-    save_before_destroy(Home(tmp_path, tmp_path), "v100", answer, Stages())
+    monkeypatch: pytest.MonkeyPatch, stake: Stake | None, choice: unsaved_work.Choice = None, fetch_code: int = 0
+) -> list[tuple[str, dict[str, object]]]:
+    ran: list[tuple[str, dict[str, object]]] = []
+    monkeypatch.setattr(unsaved_work, "observed_or_none", lambda stack: (CLUSTER, RUNNING))
+    monkeypatch.setattr(unsaved_work, "look", lambda stack, seen: (stake,) if stake else ())
+    monkeypatch.setattr(
+        unsaved_work, "run_part", lambda part, **options: ran.append((part.name, options)) or fetch_code
+    )
+    save_before_destroy("v100", choice, Stages())
     return ran
 
 
-def test_without_a_word_nothing_is_touched_and_both_ways_are_named(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    with pytest.raises(CommandFailed, match="make down STACK=v100 FETCH=1.*make down STACK=v100 DISCARD=1") as refused:
-        settled(monkeypatch, tmp_path, STAKE)
-    assert refused.value.exit_code == MISTAKE
+def test_without_a_word_nothing_is_touched_and_both_ways_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UserMistake, match="make down STACK=v100 FETCH=1.*make down STACK=v100 DISCARD=1"):
+        settled(monkeypatch, STAKE)
 
 
-def test_with_fetch_all_that_was_named_is_downloaded_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    assert settled(monkeypatch, tmp_path, STAKE, FETCH="1") == ["fetch v100 --everything"]
+def test_with_fetch_all_that_was_named_is_downloaded_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert settled(monkeypatch, STAKE, "fetch") == [("fetch", {"stack": "v100", "everything": True})]
 
 
-def test_machines_stay_when_the_download_failed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_machines_stay_when_the_download_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(CommandFailed, match="the machines stay and cost money"):
-        settled(monkeypatch, tmp_path, STAKE, fetch_code=1, FETCH="1")
+        settled(monkeypatch, STAKE, "fetch", fetch_code=1)
 
 
-def test_a_person_may_give_it_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    assert settled(monkeypatch, tmp_path, STAKE, DISCARD="1") == []
+def test_a_person_may_give_it_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert settled(monkeypatch, STAKE, "discard") == []
 
 
-def test_nothing_is_asked_when_nothing_would_be_lost(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    assert settled(monkeypatch, tmp_path, None) == []
+def test_nothing_is_asked_when_nothing_would_be_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert settled(monkeypatch, None) == []
 
 
 GUEST = (
@@ -157,10 +171,10 @@ def test_only_machines_that_go_count(op: str, goes: bool) -> None:
 
 def previewed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, answer: str, code: int = 0) -> str | None:
     """Ask with a pulumi that prints this, and keeps its words in a file."""
-    pulumi = tmp_path / "pulumi"
-    pulumi.write_text(f"#!/bin/sh\necho \"$@\" > {tmp_path}/words\ncat <<'END'\n{answer}\nEND\nexit {code}\n")
-    pulumi.chmod(0o755)
-    monkeypatch.setattr(unsaved_work, "PULUMI", pulumi)
+    program = tmp_path / "pulumi"
+    program.write_text(f"#!/bin/sh\necho \"$@\" > {tmp_path}/words\ncat <<'END'\n{answer}\nEND\nexit {code}\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(pulumi, "PULUMI", program)
     return unsaved_work.why_something_ends(Home(tmp_path, tmp_path), "v100", RUN)
 
 
@@ -192,10 +206,10 @@ def test_a_failed_preview_is_no_leave_to_replace_machines(
 
 
 def test_a_preview_that_hangs_or_is_missing_is_no_leave_either(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(unsaved_work, "PULUMI", tmp_path / "none")
-    assert "FileNotFoundError" in str(unsaved_work.why_something_ends(Home(tmp_path, tmp_path), "v100", None))
+    monkeypatch.setattr(pulumi, "PULUMI", tmp_path / "none")
+    assert "No such file" in str(unsaved_work.why_something_ends(Home(tmp_path, tmp_path), "v100", None))
     monkeypatch.setattr(unsaved_work, "PREVIEW_S", 0)
-    assert "TimeoutExpired" in str(previewed(monkeypatch, tmp_path, "{}"))
+    assert "no answer" in str(previewed(monkeypatch, tmp_path, "{}"))
 
 
 def starting(run: str) -> dict[str, object]:
@@ -220,10 +234,10 @@ def updated(
 ) -> list[str | None]:
     """Return for which run at work the preview was asked, and what was done about the answer."""
     asked: list[str | None] = []
-    monkeypatch.setattr(unsaved_work.commands, "status", lambda home, stack: {**RUNNING, "state": state})
-    monkeypatch.setattr(unsaved_work, "look", lambda home, stack, status: (stake,) if stake else ())
+    monkeypatch.setattr(unsaved_work, "observed_or_none", lambda stack: (CLUSTER, seen(state=state)))
+    monkeypatch.setattr(unsaved_work, "look", lambda stack, seen: (stake,) if stake else ())
     monkeypatch.setattr(unsaved_work, "why_something_ends", lambda home, stack, living: asked.append(living) or why)
-    save_before_update(Home(tmp_path, tmp_path), "v100", {}, Stages())
+    save_before_update(Home(tmp_path, tmp_path), "v100", None, Stages())
     return asked
 
 
@@ -232,7 +246,7 @@ def test_a_run_at_work_is_not_ended_without_a_question_though_all_it_saved_was_f
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, stake: Stake | None
 ) -> None:
     with pytest.raises(
-        CommandFailed, match=r"make up: an update would end it; (all that )?run 0123.*STACK=v100 DISCARD=1"
+        UserMistake, match=r"make up: an update would end it; (all that )?run 0123.*STACK=v100 DISCARD=1"
     ):
         updated(monkeypatch, tmp_path, "running", stake, "an update would end it")
 

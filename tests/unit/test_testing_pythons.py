@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from core.home import Home
-from microcluster.setup import pythons, venv
+from microcluster.setup import venv
 from microcluster.setup.environment import PROJECT
+from tools import pythons
 
 OURS = f"{sys.version_info.major}.{sys.version_info.minor}"
 OTHER = next(series for series in pythons.SERIES if series != OURS)

@@ -1,4 +1,4 @@
-"""What set-up knows of stacks: their names, their emulator, who works on them and what they hold."""
+"""Before up and down begin: what refuses them, who works on the stack, and what its account holds."""
 
 import json
 import os
@@ -10,16 +10,17 @@ import time
 from pathlib import Path
 
 import pytest
-from microcluster.lifecycle.down import has_machines
 
 from core.home import Home
 from microcluster import config
-from microcluster.lifecycle import crash, down, locks, pulumi_state, stacks, up
+from microcluster.commands import down, recover, up
+from microcluster.commands.down import has_machines
+from microcluster.lifecycle import emulated_account, locks, pulumi_state
 from microcluster.lifecycle.emulated_account import Emulated, Rented, parse_status
 from microcluster.lifecycle.locks import alone_on
 from microcluster.lifecycle.pulumi_state import NOTHING, Held, Snapshot
 from microcluster.setup.environment import PROJECT
-from microcluster.setup.errors import MISTAKE, CommandFailed
+from microcluster.setup.errors import CommandFailed, UserMistake
 from microcluster.setup.progress import Stages
 
 
@@ -29,26 +30,17 @@ def home(folder: Path) -> Home:
     return made
 
 
-def test_an_unknown_stack_is_refused_with_the_ones_there_are_and_the_nearest() -> None:
-    with pytest.raises(
-        CommandFailed,
-        match="no stack 'p10': .* Stacks: fsdp-local, horovod-benchmark-local, horovod-local, huggingface-local, keras-local, lightning-local, local, mxnet-local, p100, p100-local, paperspace, paperspace-local, seawulf, texar-local, texar-p100, torchrun-local, v100, v100-local. Did you mean 'p100'",
-    ) as refused:
-        stacks.known("p10")
-    assert refused.value.exit_code == MISTAKE
-
-
 def test_only_the_local_stack_has_an_emulator_and_it_lies_in_the_home(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path))
-    assert stacks.emulator_of("local", home(tmp_path)) == Emulated("softlayer", tmp_path / "emulator")
-    assert stacks.emulator_of("p100", home(tmp_path)) is None
-    assert stacks.emulator_of("v100", home(tmp_path)) is None
+    assert emulated_account.of_stack("local", home(tmp_path)) == Emulated("softlayer", tmp_path / "emulator")
+    assert emulated_account.of_stack("p100", home(tmp_path)) is None
+    assert emulated_account.of_stack("v100", home(tmp_path)) is None
 
 
 def test_a_credentials_file_of_a_real_account_is_not_taken_for_an_emulator(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(config, "STACKS", tmp_path)
     (tmp_path / "Pulumi.team.yaml").write_text("config: {'softlayer:configFile': ~/.softlayer-team}")
-    assert stacks.emulator_of("team", home(tmp_path)) is None
+    assert emulated_account.of_stack("team", home(tmp_path)) is None
 
 
 @pytest.fixture
@@ -60,8 +52,8 @@ def without_key(tmp_path: Path, monkeypatch) -> Home:
         (tmp_path / "stacks" / f"Pulumi.{name}.yaml").write_text(text.replace("203.0.113.7", "11.0.0.7"))
     monkeypatch.setattr(config, "STACKS", tmp_path / "stacks")
     monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setattr("microcluster.setup.pulumi_install.ensure", None)
-    monkeypatch.setattr("microcluster.setup.pulumi_install.ensure_any", None)
+    monkeypatch.setattr("microcluster.setup.engine.ensure", None)
+    monkeypatch.setattr("microcluster.setup.engine.ensure_any", None)
     return home(tmp_path / "home")
 
 
@@ -69,11 +61,8 @@ def without_key(tmp_path: Path, monkeypatch) -> Home:
 def test_an_up_without_a_key_is_refused_before_the_engine_starts_and_leaves_nothing_behind(
     without_key, stack, variable
 ) -> None:
-    with pytest.raises(
-        CommandFailed, match=f"Nothing was ordered: .*{variable}.* Then `make up STACK={stack}` again"
-    ) as refused:
-        up.up(without_key, stack)
-    assert refused.value.exit_code == MISTAKE
+    with pytest.raises(UserMistake, match=f"Nothing was ordered: .*{variable}.* Then `make up STACK={stack}` again"):
+        up.bring_up(without_key, stack)
     assert not list(without_key.keys.glob("*")) and pulumi_state.known(stack, without_key) == NOTHING
 
 
@@ -89,25 +78,13 @@ def test_a_down_without_a_key_says_at_once_that_what_the_state_holds_may_be_bill
     with pytest.raises(
         CommandFailed, match="Nothing was canceled, .*1 resource. may be billed: .*API_KEY.* `make down"
     ):
-        down.down(without_key, stack)
+        down.take_down(without_key, stack)
     assert state.read_text() == before
 
 
-def test_a_broken_stack_file_is_the_persons_mistake_also_where_only_its_account_is_looked_up(
-    tmp_path, monkeypatch
-) -> None:
-    monkeypatch.setattr(config, "STACKS", tmp_path)
-    (tmp_path / "Pulumi.team.yaml").write_text("config: {")
-    with pytest.raises(CommandFailed, match=r"Pulumi.team.yaml is not YAML") as refused:
-        stacks.emulator_of("team", home(tmp_path))
-    assert refused.value.exit_code == MISTAKE
-
-
 def test_an_up_with_the_address_of_the_documentation_is_refused_before_anything_is_prepared(tmp_path: Path) -> None:
-    with pytest.raises(CommandFailed, match="cluster/adminCidrs") as refused:
-        up.up(home(tmp_path), "p100")
-    assert refused.value.exit_code == MISTAKE
-    stacks.check("p100", ordering=False)
+    with pytest.raises(config.ConfigError, match="cluster/adminCidrs"):
+        up.bring_up(home(tmp_path), "p100")
 
 
 def test_two_makes_on_one_stack_are_one_too_many_and_the_second_learns_who_and_since_when(tmp_path: Path) -> None:
@@ -155,7 +132,7 @@ def test_the_lock_of_a_pulumi_that_died_on_this_computer_needs_repair_and_no_que
     leave_pulumi_lock(home(tmp_path), dead.pid, socket.gethostname())
     locks.refuse_living_pulumi("local", "make up", home(tmp_path))
     locks.refuse_unreadable_lock("local", home(tmp_path))
-    assert crash.needs_repair("local", home(tmp_path))
+    assert recover.needs_repair("local", home(tmp_path))
 
 
 def test_a_lock_that_names_nobody_proves_nothing_and_asks_for_a_person(tmp_path: Path) -> None:
@@ -163,7 +140,7 @@ def test_a_lock_that_names_nobody_proves_nothing_and_asks_for_a_person(tmp_path:
     [lock] = (home(tmp_path).state / ".pulumi" / "locks").rglob("*.json")
     lock.write_text("{")
     with pytest.raises(CommandFailed, match=r"cut off in the middle.*fab recover --stack local"):
-        crash.repair(home(tmp_path), "local", "make up", Stages())
+        recover.repair(home(tmp_path), "local", "make up", Stages())
 
 
 def test_the_number_of_a_dead_pulumi_that_another_program_got_is_dead_too(tmp_path: Path) -> None:
@@ -189,7 +166,7 @@ def test_a_zombie_pulumi_counts_as_dead(tmp_path: Path) -> None:
 def test_a_lock_from_another_computer_is_never_released(tmp_path: Path) -> None:
     leave_pulumi_lock(home(tmp_path), 1, "another-computer")
     with pytest.raises(CommandFailed, match="stack local is busy: a pulumi .process 1 of root on another-computer"):
-        crash.repair(home(tmp_path), "local", "make up", Stages())
+        recover.repair(home(tmp_path), "local", "make up", Stages())
 
 
 def test_an_account_with_an_open_billing_item_is_not_empty_and_one_with_cancelled_machines_is() -> None:

@@ -4,11 +4,12 @@ import io
 import tarfile
 
 import pytest
-from microcluster.setup.image_inputs import Image, input_hash, write_context
 
+from core.home import Home
 from microcluster.setup import image_build
-from microcluster.setup.image_build import mmdebstrap_command
-from microcluster.setup.images import PARENTS, ancestry
+from microcluster.setup.errors import UserMistake
+from microcluster.setup.image_build import Image, input_hash, mmdebstrap_command, write_context
+from microcluster.setup.images import PARENTS, ancestry, ensure
 
 
 @pytest.fixture
@@ -91,3 +92,8 @@ def test_another_release_of_debian_comes_from_the_hosts_own_mirrors(tmp_path, mo
         "deb http://mirror.test/debian trixie main",
         "deb http://mirror.test/debian trixie-updates main",
     ]
+
+
+def test_an_image_that_does_not_exist_is_the_users_mistake(tmp_path):
+    with pytest.raises(UserMistake, match="No such image: jetson; there are machine, training"):
+        ensure(("jetson",), Home(tmp_path, tmp_path))
