@@ -156,19 +156,20 @@ def _check_truth(verb: Verb, outcome: Outcome, stage: Stage) -> None:
 def kills(place: Place, verb: Verb, calls: int, seed: int) -> Iterator[Case]:
     """List every case of a command that makes so many calls.
 
-    At each moment of each call a kill and one of the three other blows meet each target; where it takes longer, a target that
-    the seed draws; and on the command line, where it takes longest, one blow that the seed draws meets each call.
+    At each moment of each call a kill and one of the three other blows meet each target; at Paperspace a kill meets a target
+    that the seed draws; and on the command line, where it takes longest, one blow that the seed draws meets each call.
     """
     for call in range(1, calls + 1):
         chance = Random(f"{seed}-{place}-{verb}-{call}")
-        targets = list(Target) if place is Place.SOFTLAYER else [chance.choice(list(Target))]
-        ways = [(target, moment) for target in targets for moment in Moment]
-        blows = [(way, blow) for way in ways for blow in (Blow.KILL, chance.choice(SOFTER))]
+        targets = [chance.choice(list(Target))] if place is Place.PAPERSPACE else list(Target)
+        ways = [(target, moment, Blow.KILL) for target, moment in product(targets, Moment)]
+        if place is not Place.PAPERSPACE:
+            ways += [(target, moment, chance.choice(SOFTER)) for target, moment, _ in ways]
         if place is Place.COMMAND_LINE:
-            blows = [chance.choice(blows)]
-        for number, ((target, moment), blow) in enumerate(blows):
+            ways = [chance.choice(ways)]
+        for number, (target, moment, blow) in enumerate(ways):
             attack = Attack(verb, call, target, blow, moment)
-            yield Case(place, attack, chance.choice(list(Verb)), seed * LIST + call * len(blows) + number)
+            yield Case(place, attack, chance.choice(list(Verb)), seed * LIST + call * len(ways) + number)
 
 
 def losses(verb: Verb, calls: int, seed: int) -> Iterator[Case]:
