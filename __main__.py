@@ -6,7 +6,7 @@ import pulumi
 
 from components.cluster import TrainingClusterArgs, declare_cluster
 from components.job import TrainingJob, TrainingJobArgs
-from microcluster import config
+from microcluster.config import stack as config
 
 ALREADY_LOGGED = 32
 """With this exit code Pulumi's language host adds no message of its own."""
@@ -15,8 +15,9 @@ ALREADY_LOGGED = 32
 def main() -> None:
     stack = config.load()
     owner = config.owner(stack.name)
-    cluster = declare_cluster("cluster", TrainingClusterArgs(stack, owner))
-    job = TrainingJob("job", TrainingJobArgs(stack, owner, cluster))
+    args = TrainingClusterArgs(stack, owner)
+    cluster = declare_cluster("cluster", args)
+    job = TrainingJob("job", TrainingJobArgs(args, cluster))
     pulumi.export("pricePerHour", cluster.price_per_hour)
     pulumi.export("priceSource", cluster.price_source)
     pulumi.export("billed", cluster.billed)

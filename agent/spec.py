@@ -33,6 +33,8 @@ PROCESS = {
     "ends_run": bool,
 }
 """``name`` is what a person knows it by, such as "server 1"; empty where the role says enough."""
+METRIC = {"name": str, "label": str, "event": str, "key": str, "scalar": (str, None), "note": str}
+"""A figure that a program shows beside its losses: the event and key that hold it, or its name in TensorBoard's files."""
 FIELDS = {
     "version": int,
     # What the run is.
@@ -72,6 +74,10 @@ FIELDS = {
     "shared": (str, None),  # Where the checkpoints lie, on a drive that every node mounts.
     "stop_order": [str],
     "artifacts": [str],
+    "metrics": [METRIC],
+    "unit": str,  # What a step is.
+    "result": (str, None),  # The metric that a good run ends with.
+    "exit_code_decides": bool,  # Whether exit code 0 alone says that the run has finished.
     "keep": [str],  # Patterns of what is fetched beside them, below the log folder and the program's folder.
     # What is expected.
     "stall_s": NUMBER,

@@ -1,6 +1,6 @@
 """Make a run's data, in a container of its own on the launcher: fetch, check, unpack, clean, shuffle, cut into pieces.
 
-``staging.py PLAN`` reads the plan (microcluster/jobs/staging_plan.py) and leaves finished files with their sums in its folder.
+``staging.py PLAN`` reads the plan (microcluster/jobs/run_spec.py) and leaves finished files with their sums in its folder.
 Every step is left out whose results are whole.
 """
 

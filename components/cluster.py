@@ -1,28 +1,50 @@
-"""What the clusters of all accounts have in common: their arguments, their outputs and their facts."""
+"""What the clusters of all accounts have in common: their arguments, their outputs, their facts and their steps."""
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 
 import pulumi
+from pulumi_command import local
 
 from core.home import Home
 from microcluster.accounts.registry import account_of
-from microcluster.config import Container, Owner, Stack
-from microcluster.jobs.cluster_facts import ClusterFacts, Host
-from microcluster.jobs.cluster_facts import Container as JobContainer
-from microcluster.jobs.kind import kind_of
+from microcluster.config.model import Container as ContainerSection
+from microcluster.config.stack import Owner, Stack
+from microcluster.jobs.cluster_facts import ClusterFacts, Container, Host, Prediction
+from microcluster.jobs.contract import Plan
+from microcluster.jobs.run_spec import decided
 
 REGISTRY_KEY = "ngc_key"
 """The registry's key file, beside the account's credentials or in the home, unless the stack file names another."""
+# `exec`: Pulumi stops only its direct child, which must be the verb itself and not a shell around it.
+_FAB = "exec .venv/bin/fab"
 
 
 @dataclass(frozen=True)
 class TrainingClusterArgs:
-    """The checked stack and who owns it."""
+    """The checked stack and who owns it, and the facts that follow before any address is known."""
 
     stack: Stack
     owner: Owner
+
+    @cached_property
+    def decided(self) -> tuple[ClusterFacts, Plan]:
+        """All that is known of cluster and run beforehand, and the run's plan."""
+        return decided(facts_of(self.stack, self.owner))
+
+    @property
+    def facts(self) -> ClusterFacts:
+        """Those of the cluster: a step on it must not run again when something about the job changes."""
+        return replace(self.decided[0], job=None, data=None, texts=(), run=None, prediction=None)
+
+    @property
+    def image_facts(self) -> ClusterFacts:
+        """Those that image distribution needs, without the hosts."""
+        known, owner = self.decided[0], self.owner
+        keys = {"key_file": owner.key_file, "rank_key_file": owner.rank_key_file}
+        return ClusterFacts(stack=known.stack, mark=owner.mark, container=known.container, **keys)
 
 
 class TrainingCluster(pulumi.ComponentResource):
@@ -53,24 +75,43 @@ def hostnames(stack: Stack) -> list[str]:
     return [f"gpu-{rank}" for rank in range(stack.cluster.nodes)]
 
 
-def container_of(stack: Stack) -> JobContainer | None:
-    """Return the container for the remote steps, or None where the machines run none."""
-    container = stack.container
-    if container is None:
-        return None
-    key_file = _registry_key_file(stack, container)
-    return JobContainer(
-        container.name,
-        container.image,
-        ssh_port=container.ssh_port,
-        registry_key_file=str(key_file) if key_file else None,
-        trainer=stack.trainer,
-        kind=stack.job.kind,
-        additions=kind_of(stack.job.kind).additions(stack.job),
+def facts_of(stack: Stack, owner: Owner) -> ClusterFacts:
+    """Return the facts of cluster and job as far as the stack file knows them: hosts have names and no addresses."""
+    hardware = stack.cluster.hardware
+    expected = stack.plan.prediction if stack.plan else None
+    return ClusterFacts(
+        stack=stack.name,
+        mark=owner.mark,
+        hosts=tuple(Host(host, "", "", "", "") for host in hostnames(stack)),
+        key_file=owner.key_file,
+        rank_key_file=owner.rank_key_file,
+        account=stack.cluster.account,
+        account_config_file=stack.account_config_file,
+        slots=hardware.gpus,
+        gpu=hardware.gpu,
+        flavor=hardware.name,
+        container=_container_of(stack, stack.container) if stack.container else None,
+        job=stack.job,
+        data=stack.data,
+        texts=stack.texts,
+        prediction=Prediction(expected.seconds, expected.compute_s, expected.wire_bytes) if expected else None,
+        **account_of(stack.cluster.account).facts(stack.cluster),
     )
 
 
-def _registry_key_file(stack: Stack, container: Container) -> Path | None:
+def _container_of(stack: Stack, section: ContainerSection) -> Container:
+    """Return the container for the remote steps."""
+    key_file = _registry_key_file(stack, section)
+    return Container(
+        section.name,
+        section.image,
+        ssh_port=section.ssh_port,
+        registry_key_file=str(key_file) if key_file else None,
+        trainer=stack.trainer,
+    )
+
+
+def _registry_key_file(stack: Stack, container: ContainerSection) -> Path | None:
     """Return the registry's key file: the named one, else the account's, else the user's."""
     if container.registry_key_file:
         return Home.of().expand(container.registry_key_file)
@@ -78,27 +119,25 @@ def _registry_key_file(stack: Stack, container: Container) -> Path | None:
     return next((file for file in (*beside, Home.of().root / REGISTRY_KEY) if file.exists()), None)
 
 
-def image_facts_of(stack: Stack, owner: Owner) -> ClusterFacts:
-    """Return the facts that image distribution needs, without the hosts."""
-    return ClusterFacts(
-        stack=stack.name,
-        mark=owner.mark,
-        key_file=owner.key_file,
-        rank_key_file=owner.rank_key_file,
-        container=container_of(stack),
-    )
+def step(
+    name: str,
+    verb: str,
+    facts: pulumi.Input[str],
+    triggers: list[pulumi.Input[str]],
+    opts: pulumi.ResourceOptions,
+    *,
+    undo: str | None = None,
+) -> local.Command:
+    """Declare that the step ``verb`` has run with ``facts`` on standard input; a change of ``triggers`` replaces it.
 
-
-def cluster_facts_of(stack: Stack, owner: Owner, hosts: tuple[Host, ...]) -> ClusterFacts:
-    """Return the facts that every verb on the running cluster needs."""
-    hardware = stack.cluster.hardware
-    return replace(
-        image_facts_of(stack, owner),
-        hosts=hosts,
-        account=stack.cluster.account,
-        account_config_file=stack.account_config_file,
-        slots=hardware.gpus,
-        gpu=hardware.gpu,
-        flavor=hardware.name,
-        **account_of(stack.cluster.account).facts(stack.cluster),
+    Args:
+        undo: the step that runs on removal; it must not fail for an unreachable machine.
+    """
+    run = f"{_FAB} step.{verb}"
+    return local.Command(
+        name,
+        local.CommandArgs(
+            create=run, update=run, delete=f"{_FAB} step.{undo}" if undo else None, stdin=facts, triggers=triggers
+        ),
+        opts=opts,
     )

@@ -5,12 +5,16 @@ Only the standard library: setup runs before any package is installed.
 
 import hashlib
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from string import Template
 
 PRIVATE_DIR = 0o700
+PATH_BEGINNING = re.compile(r"(~|\$(MICROCLUSTER_HOME|HOME)|\$\{(MICROCLUSTER_HOME|HOME)\})?/")
+LONGEST_PATH = 1024
+FORBIDDEN_IN_PATHS = "$`\\\"'<>|;&*?{}"
 
 
 @dataclass(frozen=True)
@@ -65,3 +69,14 @@ class Home:
 def owner_mark(public_key: str) -> str:
     """Return the first eight hex digits of SHA-256 of a public key's type and material."""
     return hashlib.sha256(" ".join(public_key.split()[:2]).encode()).hexdigest()[:8]
+
+
+def problem_of_path(path: object) -> str | None:
+    """Return why this is no path of a file in a stack file; the value is never repeated, since it may be a key."""
+    begins = PATH_BEGINNING.match(path) if isinstance(path, str) else None
+    if not isinstance(path, str) or not begins:
+        return "is not the path of a file; begin with ~/, / or $MICROCLUSTER_HOME/, for example ~/.microcluster/ngc_key"
+    rest = path[begins.end() :]
+    if not rest.isprintable() or any(character in rest for character in FORBIDDEN_IN_PATHS) or ".." in Path(path).parts:
+        return "has '..' or special characters in it; write the path out"
+    return None if len(path) <= LONGEST_PATH else f"is longer than {LONGEST_PATH} characters"

@@ -8,12 +8,12 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from microcluster import config
 from microcluster.accounts.registry import ACCOUNTS, account_of
 from microcluster.config import rules
+from microcluster.config import stack as config
 from microcluster.config.model import Container
-from microcluster.jobs.kind import KINDS, kind_of
-from microcluster.jobs.own_program.section import OwnProgramSection
+from microcluster.jobs.kinds import KINDS, kind_of
+from microcluster.jobs.own_program import OwnProgram
 
 PAGE = Path(__file__).parents[1] / "docs" / "stack-file.md"
 BEGIN, END = "<!-- from here: python -m tools.stack_file_page -->", "<!-- to here -->"
@@ -31,43 +31,7 @@ TYPES = {
 RANGES = {
     "cluster.account": ", ".join(f"`{name}`" for name in ACCOUNTS),
     "cluster.adminCidrs": "IPv4 networks, together not more than a /8",
-    "container.image": "image reference with its registry",
-    "container.name": "a lower-case word of at most 31 characters",
-    "container.registryKeyFile": "path that begins with `~/`, `/` or `$MICROCLUSTER_HOME/`",
-    "job.preflight": "`run`, or `skip: ` and a reason that is kept with the run",
-    "job.source": "folder whose texts travel with the job, or https address of a repository",
-    "job.commit": "40 hex digits; with a repository only",
-    "job.script": "path of a Python script below the source",
-    "job.arguments": "`{maxSteps}` and `{logdir}` (where checkpoints belong) are filled in",
-    "job.resume": "what is added to go on; `{checkpoint}` is the newest whole checkpoint, `{step}` its step",
-    "job.requirements": "`name==version` each",
-    "job.progress": '`json`: lines such as `{"step": 10, "loss": 2.3}`; or a pattern with the groups `step`, `loss` and others',
-    "job.checkpoints": "pattern of files or folders in `{logdir}`, their path or bare name, with the group `step`; all of one step is one checkpoint",
-    "job.stallS": "10 to 86,400 seconds in which a run shows no life, after which it is ended",
-    "job.python": "interpreter: a command or a path, in the image or on the machines; requirements are installed for it",
-    "job.keep": "patterns of files below `{logdir}` and the program's folder that `fab fetch` brings beside checkpoints",
-    "job.environment": "variables of every rank; secrets stay in files",
-    "job.data": "https address of a tar (`#sha256=HEX` pins it), or a folder or tar of this computer",
 }
-OF_KINDS = {
-    "mxnet": {
-        "job.maxSteps": "1 to 10,000,000: epochs",
-        "job.resume": "what is added to go on; `{checkpoint}` is the newest checkpoint, `{step}` its epoch",
-        "job.progress": "`mxnet`: MXNet's own lines; or as for the other programs",
-        "job.checkpoints": "`mxnet`: `model-0003.params`; or as for the other programs",
-        "job.mxnetVersion": "the version in the image or on the machines; the preflight compares",
-        "job.gcType": "`none`, `2bit`: the latter up to MXNet 1.6.0",
-        "job.gcThreshold": "above 0",
-        "job.stopGraceS": "0 to 3,600: how long `fab stop` waits for a program that looks for `MICROCLUSTER_STOP_FILE`",
-        "job.network": "as the script calls it; with it the keys below become arguments",
-        "job.dataTrain": "path of a RecordIO file that is on every machine",
-        "job.dataVal": "path of a RecordIO file that is on every machine",
-        "job.imageShape": "channels, height, width: `3,224,224`",
-        "job.lrStepEpochs": "epochs after which the rate is lowered",
-        "job.batchSize": "of one worker",
-    },
-}
-"""What the keys of a kind mean where that is not what they mean elsewhere."""
 TIME_SCALE = (
     f"number | 1 | above 0 and up to {rules.LONGEST_TIME_SCALE}: the unit of all waits of the provider, for tests"
 )
@@ -91,12 +55,8 @@ def tables() -> str:
     own_programs: list[str] = []
     for kind in KINDS:
         origins = _origins(STACKS[kind]) if kind in STACKS else {}
-        rows = [
-            row
-            for row in _rows("job", kind_of(kind).section, origins, OF_KINDS.get(kind, {}))
-            if "`job.kind`" not in row
-        ]
-        if not issubclass(kind_of(kind).section, OwnProgramSection):
+        rows = [row for row in _rows("job", kind_of(kind), origins) if "`job.kind`" not in row]
+        if not issubclass(kind_of(kind), OwnProgram):
             text += ["", f"With `kind: {kind}`:", "", *HEAD, *rows]
         elif not own_programs:
             own_programs = rows
@@ -134,7 +94,10 @@ def _rows(
         one = next((each for each in facts.get("anyOf", ()) if each.get("type") != "null"), facts)
         path = f"{section}.{key}"
         default = _default(*origins[path]) if path in origins else _plain(facts, key in schema.get("required", ()))
-        yield f"| `{path}` | {_type(one)} | {default} | {ranges.get(path) or RANGES.get(path) or _range(one)} |"
+        meaning = (
+            ranges.get(path) or RANGES.get(path) or facts.get("description") or one.get("description") or _range(one)
+        )
+        yield f"| `{path}` | {_type(one)} | {default} | {meaning} |"
 
 
 def _plain(schema: Mapping[str, Any], required: bool) -> str:

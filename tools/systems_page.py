@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from core.home import Home
-from microcluster import config
 from microcluster.accounts.registry import account_of
-from microcluster.config import Stack
-from microcluster.jobs.kind import KINDS
+from microcluster.config import stack as config
+from microcluster.config.stack import Stack
+from microcluster.jobs.kinds import KINDS
 from microcluster.lifecycle import emulated_account
 
 ROOT = Path(__file__).parents[1]

@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, StrictStr
 from pydantic.alias_generators import to_camel
 
 from microcluster.accounts.registry import ACCOUNTS, DEFAULT, account_of, name_in
-from microcluster.jobs.values import Origin, Runtime
+from microcluster.jobs.contract import Origin, Runtime
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from pydantic import Field, StrictBool, StrictInt, StrictStr
 from core.catalog import paperspace as catalog
 from microcluster.accounts.account import AccountKind, ClusterSection, Hardware
 from microcluster.accounts.validators import AdminCidrs, Nodes, known, one_of, problem_of_example
-from microcluster.jobs.values import Origin
+from microcluster.jobs.contract import Origin
 
 WITH_GPUS = {label: kind for label, kind in catalog.MACHINE_TYPES.items() if kind.gpu}
 USER = "paperspace"

@@ -11,7 +11,7 @@ from core.catalog import pbs as catalog
 from core.plain_text import shown
 from microcluster.accounts.account import AccountKind, ClusterSection, Hardware
 from microcluster.accounts.validators import Nodes, known
-from microcluster.jobs.values import Queue
+from microcluster.jobs.cluster_facts import Queue
 
 WALLTIME = re.compile(r"(\d{1,3}):([0-5]\d):([0-5]\d)")
 SHORTEST_S = 120

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, StrictInt, StrictStr
 from core.catalog import softlayer as catalog
 from microcluster.accounts.account import AccountKind, ClusterSection, Hardware, SlowPort
 from microcluster.accounts.validators import AdminCidrs, Nodes, account_image, known, one_of, problem_of_example
-from microcluster.jobs.values import Origin
+from microcluster.jobs.contract import Origin
 
 LARGEST_ID = 2**31 - 1
 FAST_MBPS = 1000

@@ -6,7 +6,6 @@ from itertools import pairwise
 from typing import Any
 
 from core.plain_text import count
-from microcluster.jobs.kind import kind_of
 
 HOUR_S = 3600
 UNKNOWN = "unknown"
@@ -47,7 +46,7 @@ class Compared:
 def compared(facts: Mapping[str, Any]) -> Compared:
     """Return a run from the content of its ``report.json``."""
     cost, metrics = facts["cost"], facts["metrics"]
-    labels = {metric.name: metric.label for metric in kind_of(facts["kind"]).metrics}
+    labels = facts["labels"]
     return Compared(
         *(facts["run"], facts["stack"], facts["state"], facts["trains"]),
         *(len(facts["nodes"]), facts["world_size"], facts["unit"], facts["step"], facts["seconds_per_step"]),

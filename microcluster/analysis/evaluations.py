@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from microcluster.analysis.events import Event
-from microcluster.jobs.values import Metric
+from microcluster.jobs.contract import Metric
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Any
 from core.plain_text import count, duration
 from microcluster.analysis.evaluations import evaluations
 from microcluster.analysis.events import Event
-from microcluster.jobs.values import Metric
+from microcluster.jobs.contract import Metric
 
 Point = tuple[int, float]
 Policy = Callable[[int], float | None]

@@ -10,9 +10,7 @@ from typing import Any, Literal
 
 from microcluster.analysis.evaluations import evaluations
 from microcluster.analysis.events import Event, sound
-from microcluster.jobs.contract import JobKind
-from microcluster.jobs.kind import kind_of
-from microcluster.jobs.values import NO_CHECKPOINTS
+from microcluster.jobs.contract import NO_CHECKPOINTS, Metric
 
 State = Literal["absent", "preparing", "running", "stalled", "failed", "stopped", "finished"]
 NOTHING_SAVED = "none of its files is a checkpoint by the name that the stack file gives"
@@ -81,8 +79,7 @@ def judge(seen: Mapping[str, Any]) -> Outcome:
     seen = {**seen, "events": events}
     job = seen["job"]
     losses = [event for event in events if event["event"] == "train"]
-    kind = kind_of(job.get("kind"))
-    evaluated = evaluations(events, job.get("eval_steps"), kind.metrics)
+    evaluated = evaluations(events, job.get("eval_steps"), [Metric(**one) for one in job["metrics"]])
     seconds = _seconds_per_step(events)
     step = losses[-1]["step"] if losses else None
     state, cause, reason = _state(seen, losses)
@@ -95,9 +92,9 @@ def judge(seen: Mapping[str, Any]) -> Outcome:
         phase=seen["phase"],
         phase_s=seen["queue"]["waited_s"] if queued else _phase_age(seen),
         doing=(place_in_queue(seen["queue"]) if queued else _doing(events)) if state == "preparing" else None,
-        step=job["max_steps"] if state == "finished" and not kind.exit_code_decides else step,
+        step=job["max_steps"] if state == "finished" and not job["exit_code_decides"] else step,
         max_steps=job["max_steps"],
-        unit=kind.unit,
+        unit=job["unit"],
         saves=_saves(job),
         word=job.get("word"),
         ended_at=next((e["t"] for e in reversed(events) if e["event"] == "end"), None) if state == "finished" else None,
@@ -137,7 +134,7 @@ def _state(seen: Mapping[str, Any], losses: Sequence[Event]) -> tuple[State, str
     if seen["exit_code"]:
         failure = seen["failure"] or {"cause": "unknown", "sentence": f"exit code {seen['exit_code']}"}
         return "failed", failure["cause"], failure["sentence"]
-    flaws = _flaws(seen, losses, kind_of(seen["job"].get("kind")))
+    flaws = _flaws(seen, losses)
     return ("failed", "incomplete", "; ".join(flaws)) if flaws else ("finished", None, None)
 
 
@@ -188,25 +185,26 @@ def _saves(job: Mapping[str, Any]) -> bool:
     return job.get("checkpoints") != NO_CHECKPOINTS.name
 
 
-def _flaws(seen: Mapping[str, Any], losses: Sequence[Event], kind: JobKind) -> list[str]:
+def _flaws(seen: Mapping[str, Any], losses: Sequence[Event]) -> list[str]:
     """Name what is missing in a run that ended with exit code 0."""
-    wanted = seen["job"]["max_steps"]
-    flaws = []
+    job, flaws = seen["job"], []
+    wanted, unit = job["max_steps"], job["unit"]
     if any(isinstance(event.get("loss"), str) for event in _this_attempt(seen["events"]) if event["event"] == "train"):
         flaws.append("the training loss became nan or infinite")
-    if seen.get("drive_silent") and _saves(seen["job"]):
+    if seen.get("drive_silent") and _saves(job):
         flaws.append("the drive with its checkpoints does not answer")
-    if kind.exit_code_decides:
+    if job["exit_code_decides"]:
         ends = [event for event in seen["events"] if event["event"] == "end"]
         last = ends[-1].get("max_steps") if ends else None
         if wanted and last and wanted > last:
-            flaws.append(f"it ended when {kind.unit} {last} was to be its last, and now {wanted} is")
+            flaws.append(f"it ended when {unit} {last} was to be its last, and now {wanted} is")
         return flaws
-    if not seen.get("drive_silent") and _saves(seen["job"]) and not any(step >= wanted for step in seen["checkpoints"]):
-        flaws.append(f"there is no checkpoint of {kind.unit} {wanted}")
+    if not seen.get("drive_silent") and _saves(job) and not any(step >= wanted for step in seen["checkpoints"]):
+        flaws.append(f"there is no checkpoint of {unit} {wanted}")
     named = {event["name"] for event in _this_attempt(seen["events"]) if event["event"] == "metric"}
-    if kind.result and kind.result not in named:
-        flaws.append(f"its log does not end with the {next(m.label for m in kind.metrics if m.name == kind.result)}")
+    if job["result"] and job["result"] not in named:
+        label = next(one["label"] for one in job["metrics"] if one["name"] == job["result"])
+        flaws.append(f"its log does not end with the {label}")
     steps = [event["step"] for event in losses]
     between = max((later - earlier for earlier, later in zip(steps, steps[1:], strict=False)), default=wanted)
     if not steps or max(steps) < wanted - 2 * max(between, 1):

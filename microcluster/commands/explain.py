@@ -1,9 +1,9 @@
 """`fab explain`: every value of a stack and where it came from."""
 
 from core.plain_text import note
-from microcluster import config
 from microcluster.commands.command import STACK, command, print_json
 from microcluster.commands.screen import show_table
+from microcluster.config import stack as config
 
 
 @command

@@ -17,7 +17,7 @@ from microcluster.commands.command import FAILED, STACK, UserMistake, command, i
 from microcluster.commands.screen import PlainConsole
 from microcluster.commands.stack_outputs import cluster_of
 from microcluster.jobs.cluster_facts import ClusterFacts
-from microcluster.jobs.kind import kind_of
+from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote.host import Host
 from microcluster.remote.steps import open_hosts
 from microcluster.remote.transfer import Inventory, RemoteFile, download, inventory, results, runs_on
@@ -44,7 +44,7 @@ def fetch(stack: str = STACK, as_json: bool = False, unfetched: bool = False, ev
     brought = [_fetch(stack, hosts, cluster, one, as_json=as_json) for one in found]
     if as_json:
         print_json(brought[0] | {"earlier": brought[1:]})
-    translator = kind_of(cluster.job.kind if cluster.job else None).translator
+    translator = RunFolder(cluster).plan.translator
     use = f"`fab translate FILE --stack {stack}` translates with it, " if translator else ""
     if not as_json:
         suggest(f"{use}`make down STACK={stack}` stops the bill.")
@@ -75,9 +75,9 @@ def _fetch(
     folder = fetched_folder(stack, found.run, found.word)
     downloaded = _download_all({host.facts.name: host for host in hosts}, found.files, folder)
     _write_manifest(stack, found, folder)
-    kind = kind_of(cluster.job.kind if cluster.job else None)
-    if kind.translator and found.run == cluster.run:
-        for name, text in kind.translator.board_files((folder / kind.config_file).read_text()).items():
+    plan = RunFolder(cluster).plan
+    if plan.translator and found.run == cluster.run:
+        for name, text in plan.translator.board_files((folder / plan.config_file).read_text()).items():
             (folder / name).write_text(text)
     for why in found.silent:
         note(f"What this machine alone has was not fetched: {why}")

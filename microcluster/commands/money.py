@@ -7,10 +7,10 @@ from decimal import Decimal
 from typing import Any
 
 from core.plain_text import note
-from microcluster import config
 from microcluster.accounts.registry import DEFAULT
 from microcluster.commands.command import CommandFailed, sentence
 from microcluster.commands.stack_outputs import find_cluster
+from microcluster.config import stack as config
 from microcluster.jobs.cluster_facts import ClusterFacts, ClusterFactsError
 from microcluster.lifecycle.accounts import open_account
 from microcluster.planning.costs import next_started_hour

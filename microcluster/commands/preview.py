@@ -2,9 +2,9 @@
 
 from core.home import Home
 from core.plain_text import say
-from microcluster import config
 from microcluster.commands.command import STACK, CommandFailed, local_command
 from microcluster.commands.setup import prepare_stacks
+from microcluster.config import stack as config
 from microcluster.lifecycle import pulumi
 from microcluster.setup import engine
 from microcluster.setup.progress import Stages

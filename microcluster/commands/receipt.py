@@ -7,11 +7,11 @@ from typing import Any
 
 from core.home import Home
 from core.plain_text import count, note, say
-from microcluster import config
 from microcluster.commands.command import FAILED, STACK, command, print_json
 from microcluster.commands.holdings import Compared, differences, known_machines, with_state
 from microcluster.commands.money import CENT, Bill, account_and_mark, last_rental
 from microcluster.commands.screen import show_table
+from microcluster.config import stack as config
 from providers.rental.backend import Belonging
 from providers.rental.opened_account import OpenedAccount
 from providers.rental.owner_mark import Owner

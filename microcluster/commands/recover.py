@@ -4,11 +4,11 @@ import dataclasses
 
 from core.home import Home
 from core.plain_text import count, note, say
-from microcluster import config
 from microcluster.commands import holdings
 from microcluster.commands.command import FAILED, STACK, CommandFailed, agrees, command, run_part, suggest
 from microcluster.commands.holdings import Compared, with_state
 from microcluster.commands.money import account_and_mark
+from microcluster.config import stack as config
 from microcluster.lifecycle import emulated_account, locks, orphans, pulumi, pulumi_state
 from microcluster.setup import engine
 from microcluster.setup.progress import Stages

@@ -4,7 +4,6 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +22,8 @@ from microcluster.commands.screen import show_table
 from microcluster.commands.stack_outputs import cluster_of, launcher_of
 from microcluster.commands.status import status_facts
 from microcluster.jobs.cluster_facts import ClusterFacts
-from microcluster.jobs.kind import kind_of
-from microcluster.jobs.values import GRADIENT_BYTES
+from microcluster.jobs.contract import GRADIENT_BYTES, Plan
+from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote import job as remote_job
 from microcluster.remote import run_export
 from microcluster.remote.run_export import Records
@@ -53,11 +52,11 @@ def report(stack: str = STACK, as_json: bool = False, runs: Sequence[str] | None
     if outcome.state == "absent":
         raise UserMistake(f"Stack {stack} has no run yet. Start it: make up STACK={stack}")
     records, cost, bill = run_export.read(launcher, cluster), cost_of(cluster), _bill(cluster)
-    assert cluster.job
-    kind = kind_of(cluster.job.kind)
-    found = run_questions.curves(records.events, kind.schedule(cluster.job).eval_steps, kind.metrics)
-    answers = answers_of(cluster, outcome, records, found, emulated=cost.emulated)
+    plan = RunFolder(cluster).plan
+    found = run_questions.curves(records.events, plan.expect.eval_steps, plan.metrics)
+    answers = answers_of(cluster, plan, outcome, records, found, emulated=cost.emulated)
     facts = report_facts(stack, cluster, outcome, cost) | {
+        "labels": {metric.name: metric.label for metric in plan.metrics},
         "answers": [asdict(answer) for answer in answers],
         "curves": found.as_json(),
         "learning_rate": run_questions.rewound(records.learning_rate),
@@ -87,11 +86,10 @@ def report(stack: str = STACK, as_json: bool = False, runs: Sequence[str] | None
 
 
 def answers_of(
-    cluster: ClusterFacts, outcome: Outcome, records: Records, found: Curves, *, emulated: bool = False
+    cluster: ClusterFacts, plan: Plan, outcome: Outcome, records: Records, found: Curves, *, emulated: bool = False
 ) -> list[Answer]:
     """Answer the questions of every report."""
-    assert cluster.job
-    kind, job = kind_of(cluster.job.kind), cluster.job
+    expect = plan.expect
     network = bottleneck.answer(network_usage.measured(records.events), link_of(cluster, outcome, records))
     if emulated:
         network = replace(network, answer=f"{network.answer} The network is emulated.")
@@ -101,11 +99,9 @@ def answers_of(
         run_questions.overfitted(found),
         run_questions.gpus_used(records.events, emulated=emulated),
         network,
-        run_questions.rate(
-            partial(kind.learning_rate, job), kind.warmup_steps(job), outcome.step or 0, records.learning_rate
-        ),
+        run_questions.rate(expect.learning_rate, expect.warmup_steps, outcome.step or 0, records.learning_rate),
         _data_answer(records),
-        _checkpoint_answer(records, kind.checkpoint_files if outcome.saves else None),
+        _checkpoint_answer(records, plan.checkpoint_files if outcome.saves else None),
         _pace_answer(outcome),
     ]
 
@@ -140,7 +136,7 @@ def report_facts(stack: str, cluster: ClusterFacts, outcome: Outcome, cost: Cost
         "gpu": cluster.gpu,
         "model": getattr(cluster.job, "model", None),
         "kind": cluster.job.kind if cluster.job else None,
-        "trains": kind_of(cluster.job.kind).describe(cluster.job) if cluster.job else None,
+        "trains": RunFolder(cluster).plan.title if cluster.job else None,
         "world_size": len(cluster.hosts) * cluster.slots,
         "image": cluster.container.image if cluster.container else None,
     }

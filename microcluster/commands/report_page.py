@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any
 
 import pygal
@@ -17,8 +16,8 @@ from microcluster.analysis.run_state import Outcome
 from microcluster.commands import preflight_table, run_text
 from microcluster.commands.money import Cost
 from microcluster.jobs.cluster_facts import ClusterFacts
-from microcluster.jobs.kind import kind_of
 from microcluster.jobs.rendering import render_page
+from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote.run_export import Checkpoint, Records
 
 BILL_HEAD = ("host", "what", "from (UTC)", "to (UTC)", "per hour", "cost")
@@ -85,7 +84,7 @@ def _charts(cluster: ClusterFacts, outcome: Outcome, records: Records, found: Cu
     used, rates = gpu_use.by_step(records.events), network_usage.rates(records.events, name)
     unit = outcome.unit
     drawn = [(f"Loss by {unit}", curve("loss", loss))]
-    known = {metric.name: metric for metric in kind_of(cluster.job.kind if cluster.job else None).metrics}
+    known = {metric.name: metric for metric in RunFolder(cluster).plan.metrics}
     for metric, points in found.metrics.items():
         title, note = (known[metric].label, known[metric].note) if metric in known else (metric, "")
         caption = f"{title} by {unit}" + (f", {note}" if note else "")
@@ -106,8 +105,7 @@ def _rate(cluster: ClusterFacts, outcome: Outcome, records: Records) -> Chart | 
     """Draw the learning rate as the trainer recorded it, else as its policy's formula gives it."""
     recorded, source = run_questions.rewound(records.learning_rate), "as the trainer recorded it"
     if not recorded and cluster.job and outcome.step:
-        policy = partial(kind_of(cluster.job.kind).learning_rate, cluster.job)
-        recorded = run_questions.planned_rates(policy, outcome.step)
+        recorded = run_questions.planned_rates(RunFolder(cluster).plan.expect.learning_rate, outcome.step)
         source = "derived from its policy's formula"
     if not recorded:
         return None

@@ -11,7 +11,7 @@ from microcluster.analysis.failure_hints import next_step
 from microcluster.analysis.run_state import Outcome
 from microcluster.commands.money import Cost
 from microcluster.jobs.cluster_facts import ClusterFacts
-from microcluster.jobs.kind import kind_of
+from microcluster.jobs.run_spec import RunFolder
 from microcluster.planning.costs import Bill
 from microcluster.planning.prediction import BAND
 
@@ -111,7 +111,7 @@ def report_rows(cluster: ClusterFacts, outcome: Outcome, cost: Cost) -> list[tup
             + (f" ({outcome.reason})" if outcome.reason else ""),
         ),
         ("trained by", outcome.trainer),
-        ("model", kind_of(job.kind).describe(job) if job else None),
+        ("model", RunFolder(cluster).plan.title if job else None),
         (
             "where",
             f"{count(ranks, 'rank')} on {places}; {cluster.slots}x {cluster.gpu} each"
@@ -176,7 +176,7 @@ def _planned(cluster: ClusterFacts) -> str | None:
 def _evaluated(cluster: ClusterFacts, outcome: Outcome) -> str | None:
     """Return the metrics of the last evaluations."""
     said = []
-    for metric in kind_of(cluster.job.kind if cluster.job else None).metrics:
+    for metric in RunFolder(cluster).plan.metrics if cluster.job else ():
         values = [one[metric.name] for one in outcome.evaluations if one.get(metric.name) is not None]
         if values:
             said.append(f"last {metric.label} {values[-1]}" + (f" ({metric.note})" if metric.note else ""))

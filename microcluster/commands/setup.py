@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from core.home import Home
 from core.plain_text import say
-from microcluster import config
 from microcluster.commands.command import STACK, UserMistake, local_command
+from microcluster.config import stack as config
 from microcluster.lifecycle import emulated_account, pulumi_state
 from microcluster.setup import engine as pulumi_engine
 from microcluster.setup import keys

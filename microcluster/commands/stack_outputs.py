@@ -4,7 +4,7 @@ import json
 import os
 
 from core.home import Home
-from microcluster import config
+from microcluster.config import stack as config
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.lifecycle import pulumi
 from microcluster.remote.host import Host

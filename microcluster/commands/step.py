@@ -7,7 +7,7 @@ from core.home import Home
 from core.plain_text import note, say
 from microcluster.commands.command import UserMistake, command
 from microcluster.jobs.cluster_facts import ClusterFacts
-from microcluster.jobs.kind import kind_of
+from microcluster.jobs.run_spec import RunFolder
 from microcluster.lifecycle.accounts import drive_password
 from microcluster.remote import steps
 from microcluster.remote.host import Host
@@ -141,7 +141,7 @@ def secrets_for(cluster: ClusterFacts) -> dict[str, str]:
     Raises:
         UserMistake: for a file that others may read.
     """
-    names = kind_of(cluster.job.kind).secrets(cluster.job) if cluster.job else ()
+    names = RunFolder(cluster).plan.secrets if cluster.job else ()
     found = {name: kept().get(name) or _from_file(name) for name in names}
     return {name: value for name, value in found.items() if value}
 

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 
 from core.home import Home
 from core.plain_text import count, note, say
-from microcluster import config
 from microcluster.commands import holdings
 from microcluster.commands.command import (
     FAILED,
@@ -16,6 +15,7 @@ from microcluster.commands.command import (
     print_json,
     suggest,
 )
+from microcluster.config import stack as config
 from microcluster.lifecycle import pulumi_state
 from microcluster.lifecycle.accounts import open_account
 from microcluster.lifecycle.pulumi_state import BrokenStateError

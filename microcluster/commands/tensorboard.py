@@ -9,7 +9,8 @@ from core.plain_text import note, say
 from microcluster.commands.command import FAILED, STACK, CommandFailed, UserMistake, command
 from microcluster.commands.stack_outputs import cluster_of
 from microcluster.jobs.cluster_facts import ClusterFacts
-from microcluster.jobs.run_spec import ENVIRONMENT, RunFolder
+from microcluster.jobs.own_program import ENVIRONMENT
+from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote.host import Host
 from microcluster.remote.openssh import ssh_argv
 from microcluster.remote.steps import open_hosts

@@ -6,8 +6,8 @@ from core.plain_text import count, note, one_line, say
 from microcluster.commands.command import STACK, UserMistake, command, print_json
 from microcluster.commands.stack_outputs import cluster_of, launcher_of
 from microcluster.jobs.cluster_facts import ClusterFacts
-from microcluster.jobs.contract import JobKind
-from microcluster.jobs.kind import kind_of
+from microcluster.jobs.contract import Plan
+from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote import job as remote_job
 from microcluster.remote.host import Host
 from microcluster.remote.transfer import inventory
@@ -29,13 +29,13 @@ def translate(  # noqa: PLR0913, PLR0917 - each is an option of the command line
             f"{reference} has {count(len(right), 'line')} and {file} has {len(sentences)}; they must have the same number."
         )
     cluster = cluster_of(stack)
-    kind = kind_of(cluster.job.kind if cluster.job else None)
-    translator = kind.translator
+    plan = RunFolder(cluster).plan
+    translator = plan.translator
     if translator is None:
         raise UserMistake(f"The job of stack {stack} trains a model that does not translate.")
     launcher = launcher_of(cluster)
     _refuse_busy(launcher, cluster)
-    chosen = _model(launcher, cluster, model, kind)
+    chosen = _model(launcher, cluster, model, plan)
     note(f"translating {count(len(sentences), 'line')} with {chosen.checkpoint} on {launcher.facts.name} ...")
     done = translate_lines(launcher, cluster, chosen, sentences, translator)
     if done.cut:
@@ -75,9 +75,9 @@ def _refuse_busy(launcher: Host, cluster: ClusterFacts) -> None:
         )
 
 
-def _model(launcher: Host, cluster: ClusterFacts, fetched: str, kind: JobKind) -> Model:
+def _model(launcher: Host, cluster: ClusterFacts, fetched: str, plan: Plan) -> Model:
     if fetched:
         note(f"copying the model in {fetched} to {launcher.facts.name} ...")
-        return model_of(place_fetched(launcher, Path(fetched), cluster.mount_point, kind.config_file), kind)
+        return model_of(place_fetched(launcher, Path(fetched), cluster.mount_point, plan.config_file), plan)
     found = inventory([launcher], cluster)
-    return model_of(found.files if found else (), kind)
+    return model_of(found.files if found else (), plan)

@@ -2,7 +2,6 @@
 
 from core.home import Home
 from core.plain_text import say
-from microcluster import config
 from microcluster.accounts.registry import account_of
 from microcluster.commands import unsaved_work
 from microcluster.commands.command import INTERRUPTED, STACK, CommandFailed, UserMistake, local_command, run_part
@@ -13,6 +12,7 @@ from microcluster.commands.resume import resume
 from microcluster.commands.setup import prepare_stacks
 from microcluster.commands.status import observed_or_none
 from microcluster.commands.watch import watch
+from microcluster.config import stack as config
 from microcluster.lifecycle import accounts, emulated_account, pulumi, pulumi_state
 from microcluster.lifecycle.locks import alone_on
 from microcluster.setup import engine

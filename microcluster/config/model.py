@@ -1,14 +1,43 @@
-"""The sections of a stack file and the allowed values."""
+"""The sections of a stack file and the allowed values, and what is wrong with one in sentences."""
 
-from typing import Annotated, Generic, TypeVar
+import difflib
+import re
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Generic, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt, StrictStr
 from pydantic.alias_generators import to_camel
 
+from core.home import problem_of_path
+from core.plain_text import printable, shown
 from microcluster.accounts.account import section_of as cluster_section_of
 from microcluster.accounts.registry import account_of, name_in
-from microcluster.config.validators import image_reference, key_file
-from microcluster.jobs.kind import section_of as job_section_of
+from microcluster.jobs.cluster_facts import SSH_PORT
+from microcluster.jobs.image import EXAMPLE
+from microcluster.jobs.kinds import section_of as job_section_of
+
+COMPONENT = r"[a-z0-9]+(?:(?:\.|__?|-+)[a-z0-9]+)*"
+IMAGE = re.compile(
+    rf"(?=[^/]*\.)[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(?::[0-9]{{1,5}})?(?:/{COMPONENT})+"
+    r"(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@sha256:[0-9a-f]{64})?"
+)
+LONGEST_IMAGE = 255
+EXAMPLES = {"container/image": EXAMPLE, "job/maxSteps": "50000"}
+"""Of values that every stack file has; the account has those of ``cluster``."""
+
+
+def _key_file(value: str) -> str:
+    problem = problem_of_path(value)
+    if problem:
+        raise ValueError(problem)
+    return value
+
+
+def _image_reference(value: str) -> str:
+    """Accept a container image reference with its registry."""
+    if len(value) > LONGEST_IMAGE or not IMAGE.fullmatch(value):
+        raise ValueError(f"{shown(value)} is not a full image reference; for example {EXAMPLE}")
+    return value
 
 
 class _Section(BaseModel):
@@ -18,10 +47,18 @@ class _Section(BaseModel):
 class Container(_Section):
     """The container in which the job runs on every node."""
 
-    image: Annotated[StrictStr, AfterValidator(image_reference)]
-    name: Annotated[StrictStr, Field(pattern=r"^[a-z][a-z0-9_-]{0,30}$")] = "training"
-    ssh_port: Annotated[StrictInt, Field(ge=1024, le=65535)] = 4444
-    registry_key_file: Annotated[StrictStr, AfterValidator(key_file)] | None = None
+    image: Annotated[
+        StrictStr, AfterValidator(_image_reference), Field(description="image reference with its registry")
+    ]
+    name: Annotated[
+        StrictStr,
+        Field(pattern=r"^[a-z][a-z0-9_-]{0,30}$", description="a lower-case word of at most 31 characters"),
+    ] = "training"
+    ssh_port: Annotated[StrictInt, Field(ge=1024, le=65535)] = SSH_PORT
+    registry_key_file: Annotated[
+        Annotated[StrictStr, AfterValidator(_key_file)] | None,
+        Field(description="path that begins with `~/`, `/` or `$MICROCLUSTER_HOME/`"),
+    ] = None
 
 
 ClusterSection = TypeVar("ClusterSection", bound=BaseModel)
@@ -47,10 +84,32 @@ def stack_file(cluster: object, job: object) -> type[StackFile]:
     return StackFile[cluster_section_of(cluster), container, job_section_of(job)]
 
 
-def keys_at(file: type[StackFile], location: list[str]) -> list[str]:
+def _keys_at(file: type[StackFile], location: list[str]) -> list[str]:
     """Return the known keys below a path of the stack file."""
     section: type[BaseModel] = file
     for part in location:
         field = section.model_fields.get(part)
         section = field.annotation if field and isinstance(field.annotation, type) else section
     return [field.alias or name for name, field in section.model_fields.items()]
+
+
+def sentence(error: Any, file: type[StackFile], examples: Mapping[str, str]) -> str:
+    """Return a problem that pydantic found as ``path: problem; what to do``."""
+    location = [printable(str(part)) for part in error["loc"]]
+    path, value = "/".join(location), error.get("input")
+    if error["type"] == "extra_forbidden":
+        return unknown_key(path, location[-1], _keys_at(file, location[:-1]))
+    if error["type"] == "missing":
+        example = examples.get(path)
+        return f"{path}: is required" + (f"; for example {example}" if example else "")
+    if error["type"] == "value_error":
+        return f"{path}: {error['ctx']['error']}"
+    return f"{path}: {shown(value)} {error['msg'].replace('Input should be', 'should be')}"
+
+
+def unknown_key(path: str, key: str, known: Sequence[str]) -> str:
+    """Return the problem of an unknown key, with the nearest known one."""
+    near = difflib.get_close_matches(key, known, n=1)
+    return f"{printable(path)}: unknown key; " + (
+        f"did you mean '{near[0]}'?" if near else f"known: {', '.join(known)}"
+    )

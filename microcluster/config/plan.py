@@ -11,7 +11,6 @@ from microcluster.accounts.account import SlowPort
 from microcluster.accounts.registry import account_of, name_in
 from microcluster.config.model import StackFile, stack_file
 from microcluster.jobs.image import is_local
-from microcluster.jobs.kind import kind_of
 from microcluster.planning.costs import MOST_DOLLARS, MOST_MINUTES, WRITE_S, AtRisk, Bill, at_risk, interval
 from microcluster.planning.prediction import BAND, Prediction, TrainingSetup, predict
 
@@ -109,12 +108,18 @@ class Plan:
 def plan_of(file: StackFile) -> Plan | None:
     """Return the plan of a valid stack file, or None for what was never timed."""
     cluster, job = file.cluster, file.job
-    hardware, workload = cluster.hardware, kind_of(job.kind).workload(job)
+    hardware, workload = cluster.hardware, job.workload()
     if workload is None or file.container is None or is_local(file.container.image):
         return None
     setup = TrainingSetup(
-        *(hardware.gpu, hardware.gpus, cluster.nodes, cluster.port_speed_mbps),
-        *(workload.name, workload.precision, workload.units, workload.gradient_bytes),
+        gpu=hardware.gpu,
+        gpus=hardware.gpus,
+        nodes=cluster.nodes,
+        port_speed_mbps=cluster.port_speed_mbps,
+        model=workload.name,
+        precision=workload.precision,
+        units=workload.units,
+        gradient_bytes=workload.gradient_bytes,
     )
     account = account_of(cluster.account)
     price = account.price_per_hour(cluster)

@@ -4,13 +4,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from core.catalog.gpus import GPUS
+from core.home import problem_of_path
 from core.plain_text import shown
 from microcluster.accounts.registry import account_of, name_in
-from microcluster.config.data import data as finished_data
-from microcluster.config.errors import unknown_key
-from microcluster.config.validators import problem_of_path, run_or_reason
-from microcluster.jobs.kind import KINDS, kind_named, kind_of
-from microcluster.jobs.values import Hardware, Origin
+from microcluster.config.model import unknown_key
+from microcluster.jobs.contract import Hardware, Origin
+from microcluster.jobs.kinds import KINDS, kind_named, kind_of
 
 TIME_SCALE = "timeScale"
 """The setting of every account: the unit of all waits of its provider."""
@@ -35,7 +34,7 @@ def complete(written: Mapping[str, Any], local_programs: tuple[str, ...]) -> tup
         found |= account_of(named).defaults(cluster)
     kind = kind_named(job)
     if kind:
-        found["container.name"] = Origin(kind.name, "follows from job.kind")
+        found["container.name"] = Origin(job["kind"], "follows from job.kind")
         found |= kind.defaults(sections, _hardware(cluster, local_programs))
     reasons = {}
     for path, origin in found.items():
@@ -69,19 +68,9 @@ def problems_of_cluster(written: Mapping[str, Any], *, ordering: bool) -> list[s
 
 
 def problems_of_job(completed: Mapping[str, Any], *, ordering: bool) -> list[str]:
-    """Check the job's texts, and the rules of its kind."""
-    job = completed.get("job")
-    kind = kind_named(job)
-    if not kind:
-        return []
-    problems = []
-    for key, check in (("preflight", run_or_reason), ("data", finished_data)):
-        if isinstance(job.get(key), str):
-            try:
-                check(job[key])
-            except ValueError as problem:
-                problems.append(f"job/{key}: {problem}")
-    return problems + kind.problems(completed, _hardware(completed.get("cluster")), ordering=ordering)
+    """Check the rules of the job's kind."""
+    kind = kind_named(completed.get("job"))
+    return kind.problems(completed, _hardware(completed.get("cluster")), ordering=ordering) if kind else []
 
 
 def problems_of_runtime(written: Mapping[str, Any]) -> list[str]:
@@ -95,7 +84,7 @@ def problems_of_runtime(written: Mapping[str, Any]) -> list[str]:
     if kind and account.runtime not in kind.runtimes:
         able = ", ".join(name for name in KINDS if account.runtime in kind_of(name).runtimes)
         where = "on the machine itself" if account.runtime == HOST else "in a container"
-        problems.append(f"job/kind: {kind.name} cannot run {where}, as on {account.title}; one of {able}")
+        problems.append(f"job/kind: {written['job']['kind']} cannot run {where}, as on {account.title}; one of {able}")
     return problems
 
 

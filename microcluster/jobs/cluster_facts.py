@@ -1,17 +1,20 @@
 """The facts that a remote step needs, as frozen values and as one JSON document on its standard input."""
 
-import dataclasses
 import difflib
-import hashlib
 import json
-import types
-import typing
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, fields
+from functools import cache
+from typing import Annotated, Any
 
-from microcluster.jobs.kind import DEFAULT, KINDS, kind_of
-from microcluster.jobs.values import ImageAdditions, Queue, Runtime
+from pydantic import BeforeValidator, ConfigDict, SerializeAsAny, TypeAdapter, ValidationError
+
+from microcluster.jobs.contract import Runtime, Section, SourceFile
+from microcluster.jobs.finished_data import Data
+from microcluster.jobs.kinds import section_of
+
+SSH_PORT = 4444
+"""Of the containers; what measures and what the ranks meet on lies beside it, also where there is no container."""
 
 
 class ClusterFactsError(Exception):
@@ -34,57 +37,20 @@ class Container:
     """The training container.
 
     Attributes:
+        image: the base, on which the image is built.
         registry_key_file: a path on the operator's computer.
         trainer: what trains in the local training image, where None is the stand-in.
-        kind: of the job, which decides what the image holds.
-        additions: what the stack file adds to the base.
+        dockerfile: of the image, as the job's kind wants it; ``tag`` is the name of what is built by it.
     """
 
     name: str
     image: str
     runtime: str = "nvidia"
-    ssh_port: int = 4444
+    ssh_port: int = SSH_PORT
     registry_key_file: str | None = None
     trainer: str | None = None
-    kind: str = DEFAULT
-    additions: ImageAdditions | None = None
-
-
-@dataclass(frozen=True)
-class SourceFile:
-    """One text of the user's own program: its path below the source, and its content."""
-
-    name: str
-    text: str
-
-    @property
-    def sha256(self) -> str:
-        """The hash of the content."""
-        return hashlib.sha256(self.text.encode()).hexdigest()
-
-
-@dataclass(frozen=True)
-class SentFile:
-    """One file of the operator's computer that the launcher gets: its name there, its length in bytes and its SHA-256."""
-
-    name: str
-    size: int
-    sha256: str
-
-
-@dataclass(frozen=True)
-class Data:
-    """Finished data that are brought: a tar behind an https ``address``, or ``files`` in or at ``path`` of the operator's computer.
-
-    ``id`` names them; ``sha256`` is the address's, where it is known beforehand; ``is_tar`` says that the one file is a tar.
-    """
-
-    id: str
-    address: str | None = None
-    sha256: str | None = None
-    path: str | None = None
-    is_tar: bool = True
-    files: tuple[SentFile, ...] = ()
+    dockerfile: str = ""
+    tag: str = ""
 
 
 @dataclass(frozen=True)
@@ -97,15 +63,19 @@ class Drive:
     username: str
 
 
-class Job(Protocol):
-    """What every kind's job has; its kind adds more. A run without a sign of life for ``stall_s`` seconds ends."""
+@dataclass(frozen=True)
+class Queue:
+    """What is asked of a site's queue.
 
-    kind: str
-    max_steps: int | None
-    stall_s: int
-    keep: tuple[str, ...]
-    preflight: str
-    data: Data | None
+    Attributes:
+        modules: environment modules that are loaded on the login host and in the job.
+    """
+
+    name: str
+    nodes: int
+    processors: int
+    walltime_s: int
+    modules: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -115,6 +85,11 @@ class Prediction:
     seconds: float
     compute_s: float
     wire_bytes: int
+
+
+def _job(value: Any) -> Any:
+    """Return the section that a stack file's ``job`` is, by its kind."""
+    return section_of(value).model_validate(value) if isinstance(value, Mapping) else value
 
 
 @dataclass(frozen=True)
@@ -129,8 +104,11 @@ class ClusterFacts:
         drive: what is mounted there.
         admin_cidrs, private_subnet: who may reach port 22, and everything, where the hosts have a firewall of their own only.
         queue: with it the hosts are those that a queue grants, which are reached through the site's login host only.
+        job: the section of the stack file; ``data`` and ``texts`` are what it names of the operator's computer.
         per_hour: what all hosts cost, in the account's currency, as it was priced before the order.
     """
+
+    __pydantic_config__ = ConfigDict(extra="forbid", strict=True)
 
     stack: str
     mark: str
@@ -153,7 +131,9 @@ class ClusterFacts:
     private_subnet: str | None = None
     queue: Queue | None = None
     container: Container | None = None
-    job: Job | None = None
+    job: Annotated[SerializeAsAny[Section], BeforeValidator(_job)] | None = None
+    data: Data | None = None
+    texts: tuple[SourceFile, ...] = ()
     run: str | None = None
     prediction: Prediction | None = None
     per_hour: float | None = None
@@ -165,20 +145,17 @@ class ClusterFacts:
 
     def to_json(self) -> str:
         """Return one line with sorted keys, without the fields that are None."""
-        return json.dumps(_without_none(dataclasses.asdict(self)), sort_keys=True, separators=(",", ":"))
+        document = _facts().dump_python(self, mode="json", by_alias=True, exclude_none=True)
+        return json.dumps(document, sort_keys=True, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> "ClusterFacts":
         """Parse ``text``; unknown, missing and ill-typed keys are named in one ClusterFactsError."""
         try:
-            raw = json.loads(text)
-        except ValueError as error:
-            raise ClusterFactsError(f"reading the cluster facts on standard input: it is no JSON ({error}).") from error
-        problems: list[str] = []
-        payload = _parse(cls, raw, "", problems)
-        if problems:
-            raise ClusterFactsError("reading the cluster facts on standard input: " + "; ".join(problems) + ".")
-        return payload
+            return _facts().validate_json(text)
+        except ValidationError as error:
+            problems = "; ".join(_problem(one) for one in error.errors())
+            raise ClusterFactsError(f"reading the cluster facts on standard input: {problems}.") from error
 
     def require(self, *names: str) -> None:
         """Raise ClusterFactsError unless every one of the optional fields ``names`` is set."""
@@ -189,55 +166,16 @@ class ClusterFacts:
             )
 
 
-def _without_none(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _without_none(item) for key, item in value.items() if item is not None}
-    return [_without_none(item) for item in value] if isinstance(value, (list, tuple)) else value
+@cache
+def _facts() -> TypeAdapter[ClusterFacts]:
+    return TypeAdapter(ClusterFacts)
 
 
-def _parse(kind: type, raw: Any, path: str, problems: list[str]) -> Any:
-    if not isinstance(raw, Mapping):
-        problems.append(f"{path or 'the payload'} has to be an object")
-        return None
-    fields = {field.name: field for field in dataclasses.fields(kind)}
-    for key in sorted(set(raw) - set(fields)):
-        close = difflib.get_close_matches(key, fields, 1)
-        problems.append(f"{path}{key}: unknown key" + (f", did you mean '{close[0]}'?" if close else ""))
-    hints = typing.get_type_hints(kind)
-    values = {}
-    for name, field in fields.items():
-        if name in raw:
-            values[name] = _value(hints[name], raw[name], path + name, problems)
-        elif field.default is dataclasses.MISSING:
-            problems.append(f"{path}{name}: missing")
-    return None if problems else kind(**values)
-
-
-def _value(hint: Any, raw: Any, path: str, problems: list[str]) -> Any:
-    if typing.get_origin(hint) is types.UnionType:
-        if raw is None:
-            return None
-        hint = next(option for option in typing.get_args(hint) if option is not type(None))
-    if hint is Job:
-        named = raw.get("kind") if isinstance(raw, Mapping) else None
-        if named not in KINDS:
-            problems.append(f"{path}/kind: {named!r} is no kind of job; one of {', '.join(KINDS)}")
-            return None
-        hint = kind_of(named).facts
-    if typing.get_origin(hint) in (tuple, dict):
-        return _items(hint, raw, path, problems)
-    if dataclasses.is_dataclass(hint):
-        return _parse(hint, raw, path + "/", problems)
-    if type(raw) is not hint:
-        problems.append(f"{path} has to be of type {hint.__name__}, not {type(raw).__name__}")
-    return raw
-
-
-def _items(hint: Any, raw: Any, path: str, problems: list[str]) -> Any:
-    kind = typing.get_origin(hint)
-    if not isinstance(raw, list if kind is tuple else dict):
-        problems.append(f"{path} has to be {'a list' if kind is tuple else 'an object'}")
-        return kind()
-    if kind is tuple:
-        return tuple(_value(typing.get_args(hint)[0], item, f"{path}/{i}", problems) for i, item in enumerate(raw))
-    return {key: _value(typing.get_args(hint)[1], item, f"{path}/{key}", problems) for key, item in raw.items()}
+def _problem(error: Any) -> str:
+    """Return what is wrong with one key; a key of the first level may be misspelled."""
+    location = [str(part) for part in error["loc"]]
+    path = "/".join(location) or "the payload"
+    if error["type"] in ("unexpected_keyword_argument", "extra_forbidden"):
+        near = difflib.get_close_matches(location[-1], [field.name for field in fields(ClusterFacts)], 1)
+        return f"{path}: unknown key" + (f", did you mean '{near[0]}'?" if near else "")
+    return f"{path}: missing" if error["type"] == "missing" else f"{path}: {error['msg']}"

@@ -1,34 +1,294 @@
-"""The contract of a job kind.
+"""The contract of a job kind: a section of the stack file, and its plan for the machines on which it will run.
 
-A kind is pure: it says what a job consists of, and nothing outside this package asks which kind it is.
+Everything that is decided about a run is decided once, as one `Plan`. A kind is pure, and nothing outside this package asks which
+kind it is.
 """
 
+import ipaddress
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar, Literal, Protocol
 
-from microcluster.jobs.values import (
-    DEFAULT_MODEL_BYTES,
-    AgentModule,
-    DataPlan,
-    Hardware,
-    Image,
-    ImageAdditions,
-    Metric,
-    Origin,
-    PinnedSource,
-    Process,
-    Run,
-    Runtime,
-    Schedule,
-    Score,
-    Section,
-    Sections,
-    Workload,
-)
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt, StrictStr
+from pydantic.alias_generators import to_camel
 
-if TYPE_CHECKING:
-    from microcluster.jobs.cluster_facts import Container, Job
+from agent import program
+from agent.batch import grant
+
+DEFAULT_MODEL_BYTES = 64_000_000
+"""What the preflight adds up for a model of unknown size."""
+GRADIENT_BYTES = 4
+"""Gradients travel in 32 bits in mixed precision as well: the frameworks cast them before they are added up."""
+MOST_STEPS = 10_000_000
+Runtime = Literal["container", "host"]
+"""Where a run's processes run: in the training container, or on the machine itself, in an environment that the run makes there."""
+Sections = Mapping[str, Any]
+"""The sections of a stack file as they are written, some of them filled in, none of them validated."""
+RUN_OR_REASON = re.compile(r"run|skip: [^\s][ -~]{7,199}")
+KEPT = re.compile(r"(?!/|-)(?!(.*/)?\.\.(/|$))[A-Za-z0-9_.,*?\[\]!=+@ /-]+")
+
+
+@dataclass(frozen=True)
+class Origin:
+    """A value that follows from others, and why."""
+
+    value: Any
+    reason: str
+
+
+@dataclass(frozen=True)
+class Hardware:
+    """What a kind may make its defaults of.
+
+    Attributes:
+        precision: in which the cluster's GPUs compute fastest.
+        local_programs: what the local training image holds beside the stand-ins, as `make images` wrote it down.
+        ranks: one for each GPU of the cluster; None where its section says too little.
+    """
+
+    precision: str | None = None
+    local_programs: tuple[str, ...] = ()
+    ranks: int | None = None
+
+
+@dataclass(frozen=True)
+class Workload:
+    """What planning has to know of one step: whose measurements hold, and how much is computed and exchanged.
+
+    Attributes:
+        name: the model, as the GPU's row in the catalog names it.
+        units: samples that each GPU computes in a step.
+        gradient_bytes: what every rank exchanges in a step.
+    """
+
+    name: str
+    precision: str
+    units: int
+    gradient_bytes: int
+
+
+@dataclass(frozen=True)
+class PinnedSource:
+    """A program's source for the local training image: where it comes from, and which commit it is.
+
+    Attributes:
+        release: what people call the commit.
+        variable: of the environment, which names another place, or `none`.
+        folder: its name in the image's build context.
+        content: the hash of the files ``parts`` at that commit, by `microcluster.setup.image_build.input_hash`.
+        parts: what goes into the image; the rest is documentation and other programs.
+    """
+
+    program: str
+    variable: str
+    repository: str
+    commit: str
+    release: str
+    content: str
+    parts: tuple[str, ...]
+    folder: str
+
+    @property
+    def name(self) -> str:
+        """What the log, `fab status` and the report call it; the run's id depends on it."""
+        return f"{self.program} {self.release}"
+
+    def unknown(self, digest: str) -> str:
+        """Return the name of other files than those of the commit."""
+        return f"{self.program} of unknown commit, files {digest}"
+
+    def among(self, names: Iterable[str]) -> str | None:
+        """Return the name of this source among those that an image holds, or None."""
+        known = re.compile(
+            rf"{re.escape(self.program)} (?:{re.escape(self.release)}|of unknown commit, files [0-9a-f]{{12}})"
+        )
+        return next(filter(known.fullmatch, names), None)
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """One text of the user's own program: its path below the source, and its content."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True)
+class World:
+    """Where a run is: its ranks' private addresses in their order, slots on each, the network card between them, and its folder.
+
+    Attributes:
+        run: the run's id; ``word`` was drawn when it began: the same configuration trained again has another one.
+        image: the base on which the container's image is built; None where the processes run on the machine itself.
+        trainer: what the local training image holds beside the stand-in that this run trains with.
+        data_id: of data that the user brings.
+        texts: the user's own program, where it travels with the job.
+        secrets: the folder, in memory, with a file for each secret that was given.
+    """
+
+    addresses: tuple[str, ...]
+    slots: int
+    interface: str = "eth0"
+    run: str = ""
+    word: str = ""
+    mount_point: str = "/data"
+    image: str | None = None
+    trainer: str | None = None
+    data_id: str | None = None
+    texts: tuple[SourceFile, ...] = ()
+    secrets: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse what mpirun would take for something else: a blank in -H makes an address the program."""
+        if not self.addresses or self.slots < 1:
+            raise ValueError(f"a world of {len(self.addresses)} hosts with {self.slots} slots has no ranks")
+        for number, address in enumerate(self.addresses):
+            if address == grant.placeholder(number):  # The queue has not granted that node yet.
+                continue
+            if not ipaddress.IPv4Address(address).is_private:
+                raise ValueError(f"{address} is no private address; ranks talk over the private network only")
+
+    @property
+    def path(self) -> str:
+        """The run's folder, on every host; its name is the run's id."""
+        return f"{self.mount_point}/runs/{self.run}"
+
+    @property
+    def logdir(self) -> str:
+        """Where the program's checkpoints belong."""
+        return f"{self.path}/logdir"
+
+    @property
+    def ranks(self) -> tuple[str, ...]:
+        """The address of each rank where every slot has one."""
+        return tuple(address for address in self.addresses for _ in range(self.slots))
+
+    def noted(self, command: Sequence[str]) -> tuple[str, ...]:
+        """Return the words that run ``command`` as a rank whose end is noted on its node."""
+        return (*program(self.path, "rank_wrapper", f"{self.path}/ranks_ended.jsonl"), *command)
+
+    def preflight(self, python: str, config_file: str, model_bytes: int, module: str) -> tuple[str, ...]:
+        """Return what every rank runs in the preflight; ``module`` is the agent's that knows such a rank's place."""
+        words = (self.interface, f"{self.path}/{config_file}", str(model_bytes), module)
+        return (python, *program(self.path, "preflight", *words)[1:])
+
+
+@dataclass(frozen=True)
+class Process:
+    """One program of a run.
+
+    Attributes:
+        node: the number of the node that starts it, in rank order.
+        order: a lower one starts first.
+        name: such as "server 1", where several processes have one role: it stands in front of every line of the log, and names
+            the process when it dies.
+        ends_run: whether the run ends when this process ends.
+    """
+
+    role: str
+    node: int
+    argv: tuple[str, ...]
+    environment: Mapping[str, str]
+    order: int = 0
+    ends_run: bool = True
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class AgentModule:
+    """A module of the agent's readers or checkpoints, with its options."""
+
+    name: str
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+NO_CHECKPOINTS = AgentModule("none")
+"""Of a program that writes none: a run that ends early starts over."""
+
+
+@dataclass(frozen=True)
+class DataPlan:
+    """The data of a job.
+
+    Attributes:
+        id: what names the data: the files that were brought, else what a recipe makes.
+        folder: where they lie on every host, below the mount point.
+        pairs: files of which each line has to have its partner.
+        vocabulary: a file and the number of its lines; None for a program that makes its own of the texts.
+        needed: those without which a trained model cannot be used.
+        recipe: how agent/staging.py makes them, where the stack file brings none.
+        largest_bytes: of a tar with finished files.
+        words: a file and how many different words it has to hold, the end of a line one of them.
+    """
+
+    id: str
+    folder: str
+    files: tuple[str, ...]
+    recipe: Mapping[str, Any]
+    largest_bytes: int
+    optional: tuple[str, ...] = ()
+    pairs: tuple[tuple[str, str], ...] = ()
+    vocabulary: tuple[str, int] | None = None
+    needed: tuple[str, ...] = ()
+    words: tuple[str, int] | None = None
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A figure that status, watch and report show beside the training and the validation loss.
+
+    Attributes:
+        name: its key in a program's output.
+        label: what a person reads.
+        event, key: the event of an evaluation that holds it; by default {"event": "metric", "name": ..., "value": ...}.
+        scalar: its name in TensorBoard's files, where no event holds it.
+        note: what a person has to know of it, for the caption of its chart.
+    """
+
+    name: str
+    label: str
+    event: str = "metric"
+    key: str = "value"
+    scalar: str | None = None
+    note: str = ""
+
+
+def unknown_rate(step: int) -> float | None:
+    """Return no learning rate: only the program knows it."""
+
+
+@dataclass(frozen=True)
+class Expect:
+    """What is known of a run beforehand.
+
+    Attributes:
+        eval_steps, print_steps: between evaluations, and between lines with a loss.
+        mixed: whether overflowing steps are skipped.
+        model_bytes: what all ranks add up in a step, about; where nobody knows, enough to see the network work.
+        checkpoint_bytes: the size of a checkpoint, about; 0 when nobody knows.
+        learning_rate: the planned rate by step, counted from 1.
+        warmup_steps: in how many of them it rises; 0 where it never does, or nobody knows.
+    """
+
+    eval_steps: int | None = None
+    print_steps: int = 0
+    mixed: bool = False
+    model_bytes: int = DEFAULT_MODEL_BYTES
+    checkpoint_bytes: int = 0
+    learning_rate: Callable[[int], float | None] = unknown_rate
+    warmup_steps: int = 0
+
+
+@dataclass(frozen=True)
+class Score:
+    """How well a text was translated: a name for programs, and words for people with how it was computed."""
+
+    name: str
+    value: float
+    text: str
+    signature: str
 
 
 class Translator(Protocol):
@@ -58,139 +318,135 @@ class Translator(Protocol):
         """Compare translations with a reference."""
 
 
-class JobKind(ABC):
-    """The whole of what a kind of job says; what it leaves out is as here."""
+@dataclass(frozen=True)
+class Plan:
+    """All that is decided about a run.
 
-    name: str
-    runtimes: tuple[Runtime, ...]
-    """Those that it can run in; which one it is follows from what the account's machines have."""
-    section: type[Section]
-    """What the stack file may say."""
-    facts: "type[Job]"
-    """What steps and verbs know of the job; a field that the section has too is taken from there."""
+    Attributes:
+        title: what is trained, in a few words.
+        trainer: the program that trains; ``folder`` is where it starts, on every host.
+        files: what is written into the run's folder, by name; ``config_file`` is the one that every rank reads and the report shows.
+        identity: what makes the run another one when it changes, without ``max_steps``, image and world.
+        start, resume: what runs where, from the beginning and from the newest checkpoint.
+        probe: what starts the preflight's program as every rank, to prove that each reaches every other.
+        reader: what turns lines of the log into events.
+        checkpoints: what knows a whole checkpoint from a torn one; ``checkpoint_files`` is what one is made of, for the report.
+        dockerfile: of the container's image.
+        environment: the shell program that makes the run's own environment on a machine without containers.
+        imports: the argv that imports what the program imports, where another program than ours trains.
+        ranks: the address of each process that computes, in the order of their numbers.
+        data: None for a program that brings its own.
+        unit: what one of the run's steps is: "step" (an update), or "epoch".
+        result: the metric that a good run ends with; None where its last checkpoint is enough.
+        exit_code_decides: whether a run that ended with exit code 0 has finished, whatever its log and its checkpoints say.
+        stop_order: roles, first to last: those of one role are ended on all nodes before those of the next.
+        stop_grace_s: how long `fab stop` waits for a program that ends once its run's folder holds STOP_FILE; 0 for any other.
+        meeting_port: on the first node, where the processes of all others look for it; None where it is another one each time.
+        artifacts: folders of the run's folder in which the program leaves what is fetched, beside the checkpoints.
+        secrets: the environment variables of the operator that the program may be given, never written down.
+        not_shown: which figures of the run status, watch and report will lack.
+    """
+
+    title: str
+    trainer: str
+    folder: str
+    config_file: str
+    files: Mapping[str, str]
+    identity: Mapping[str, object]
+    start: Sequence[Process]
+    resume: Sequence[Process]
+    probe: Sequence[Process]
+    reader: AgentModule
+    checkpoints: AgentModule
+    checkpoint_files: str
+    ranks: Sequence[str]
+    dockerfile: str | None = None
+    environment: str | None = None
+    imports: Sequence[str] = ()
+    data: DataPlan | None = None
     metrics: tuple[Metric, ...] = ()
     unit: str = "step"
-    """What one of the run's steps is: "step" (an update), or "epoch"."""
     result: str | None = None
-    """The metric that a good run ends with; None where its last checkpoint is enough."""
-    stop_order: tuple[str, ...] = ("rank",)
-    """Roles, first to last: those of one role are ended on all nodes before those of the next."""
-    meeting_port: int | None = None
-    """On the first node, where the processes of all others look for it; None where it is another one each time."""
     exit_code_decides: bool = False
-    """Whether a run that ended with exit code 0 has finished, whatever its log and its checkpoints say."""
+    stop_order: tuple[str, ...] = ("rank",)
+    stop_grace_s: int = 0
+    meeting_port: int | None = None
     artifacts: tuple[str, ...] = ()
-    """Folders of the run's folder in which the program leaves what is fetched, beside the checkpoints."""
-    config_file: str
-    """The one of the run's files that every rank reads, and that the report shows."""
-    checkpoint_files: str
-    """What a checkpoint is made of, for the report."""
+    secrets: tuple[str, ...] = ()
+    not_shown: tuple[str, ...] = ()
     translator: Translator | None = None
-    local_source: PinnedSource | None = None
+    expect: Expect = Expect()
+
+
+def matching(pattern: re.Pattern[str], what: str) -> AfterValidator:
+    """Accept what a pattern takes whole."""
+
+    def check(value: str) -> str:
+        if not pattern.fullmatch(value):
+            raise ValueError(f"{value[:80]!r} is not {what}")
+        return value
+
+    return AfterValidator(check)
+
+
+Kept = Annotated[
+    StrictStr, Field(max_length=200), matching(KEPT, "a pattern of files below the run; for example vocab*.json")
+]
+"""A pattern of files, below the log folder and the program's folder, that are fetched beside the checkpoints."""
+
+
+class Section(BaseModel, ABC):
+    """The ``job`` section of a stack file: its keys, what follows from others, what contradicts them, and the plan.
+
+    The same object travels to the steps.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel)
+
+    runtimes: ClassVar[tuple[Runtime, ...]] = ("container",)
+    """Those that it can run in; which one it is follows from what the account's machines have."""
+    local_source: ClassVar[PinnedSource | None] = None
     """What `make images` puts into the local training image beside the stand-in."""
 
-    def defaults(self, sections: Sections, hardware: Hardware) -> Mapping[str, Origin]:
-        """Return what follows for keys such as "job.maxSteps" that the stack file leaves out."""
+    kind: StrictStr
+    max_steps: Annotated[StrictInt, Field(ge=1, le=MOST_STEPS)]
+    preflight: Annotated[
+        StrictStr,
+        matching(RUN_OR_REASON, "'run' or 'skip: ' with a reason of 8 to 200 characters"),
+        Field(description="`run`, or `skip: ` and a reason that is kept with the run"),
+    ] = "run"
+    stall_s: Annotated[
+        StrictInt,
+        Field(
+            ge=10, le=86400, description="10 to 86,400 seconds in which a run shows no life, after which it is ended"
+        ),
+    ] = 900
+    keep: Annotated[
+        tuple[Kept, ...],
+        Field(
+            description="patterns of files below `{logdir}` and the program's folder that `fab fetch` brings beside checkpoints"
+        ),
+    ] = ()
+
+    @classmethod
+    def defaults(cls, sections: Sections, hardware: Hardware) -> Mapping[str, Origin]:
+        """Return what follows for keys such as "job.maxSteps" that the stack file leaves out; what is invalid is left."""
         return {}
 
-    @abstractmethod
-    def problems(self, sections: Sections, hardware: Hardware, *, ordering: bool) -> list[str]:
+    @classmethod
+    def problems(cls, sections: Sections, hardware: Hardware, *, ordering: bool) -> list[str]:
         """Say what the section's types cannot: what contradicts the other sections, which are filled in."""
+        return []
 
-    def source(self, section: Any) -> str | None:
-        """Return the folder of the operator's computer whose texts travel with the job, or None where the image holds the program."""
+    @property
+    def sent_source(self) -> str | None:
+        """The folder of the operator's computer whose texts travel with the job, or None where the image holds the program."""
         return None
 
-    def additions(self, section: Any) -> ImageAdditions | None:
-        """Return what the section adds to the image, or None where the Dockerfile holds everything."""
-        return None
-
-    @abstractmethod
-    def describe(self, job: "Job") -> str:
-        """Say in a few words what is trained, for the report."""
-
-    @abstractmethod
-    def image(self, container: "Container") -> Image:
-        """Return the image on the container's base."""
-
-    def environment(self, job: "Job", folder: str, program: str) -> str | None:
-        """Return the shell program that makes ``folder`` the run's own environment on a machine without containers.
-
-        None for a program that runs in its image only.
-
-        Args:
-            program: the folder where the program starts, which has to be there afterwards.
-        """
-        return None
-
-    def secrets(self, job: "Job") -> tuple[str, ...]:
-        """Return the environment variables of the operator that the program may be given, never written down."""
-        return ()
-
-    def data(self, job: "Job", mount_point: str) -> DataPlan | None:
-        """Return the data, or None for a program that brings its own."""
-        return None
-
-    @abstractmethod
-    def identity(self, job: "Job", mount_point: str) -> Mapping[str, object]:
-        """Return what makes the run another one when it changes, without ``max_steps``, image and world."""
-
-    @abstractmethod
-    def files(self, run: Run) -> Mapping[str, str]:
-        """Return what is written into the run's folder, by name."""
-
-    @abstractmethod
-    def processes(self, run: Run, *, resume: bool) -> Sequence[Process]:
-        """Return what runs where; ``resume`` goes on from the newest checkpoint."""
-
-    def ranks(self, run: Run) -> Sequence[str]:
-        """Return the address of each process that computes, in the order of their numbers; by default one for each slot."""
-        return run.world.ranks
-
-    @abstractmethod
-    def collective(self, run: Run, argv: Sequence[str]) -> Sequence[Process]:
-        """Return what starts ``argv`` as every rank, to prove in the preflight that each reaches every other."""
-
-    @abstractmethod
-    def reader(self, job: "Job") -> AgentModule:
-        """Return what turns lines of the log into events."""
-
-    @abstractmethod
-    def checkpoints(self, job: "Job") -> AgentModule:
-        """Return what knows a whole checkpoint from a torn one."""
-
-    def not_shown(self, job: "Job") -> Sequence[str]:
-        """Say which figures of the run status, watch and report will lack."""
-        return ()
-
-    def imports(self, run: Run) -> Sequence[str] | None:
-        """Return the argv that imports what the program imports, where another one than ours trains."""
-        return None
-
-    def stop_grace_s(self, job: "Job") -> int:
-        """Return how long `fab stop` waits for a program that ends once its run's folder holds STOP_FILE; 0 for any other."""
-        return 0
-
-    def schedule(self, job: "Job") -> Schedule:
-        """Return how often the program tells of itself, where it is known beforehand."""
-        return Schedule()
-
-    def workload(self, job: "Job | Section") -> Workload | None:
+    def workload(self) -> Workload | None:
         """Return what a step computes and exchanges, or None for what nobody has measured."""
         return None
 
-    def model_bytes(self, job: "Job") -> int:
-        """Return what all ranks add up in a step, about; where nobody knows, enough to see the network work."""
-        return DEFAULT_MODEL_BYTES
-
-    def checkpoint_bytes(self, job: "Job") -> int:
-        """Return the size of a checkpoint, about; 0 when nobody knows."""
-        return 0
-
-    def learning_rate(self, job: "Job", step: int) -> float | None:
-        """Return the planned rate of a step, or None where only the program knows it."""
-        return None
-
-    def warmup_steps(self, job: "Job") -> int:
-        """Return in how many steps the learning rate rises; 0 where it never does, or nobody knows."""
-        return 0
+    @abstractmethod
+    def plan(self, world: World) -> Plan:
+        """Decide everything about the run."""

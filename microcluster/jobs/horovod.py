@@ -3,32 +3,18 @@
 from collections.abc import Sequence
 from typing import Literal
 
-from microcluster.jobs.launch import mpirun
-from microcluster.jobs.own_program import OwnProgram
-from microcluster.jobs.own_program.section import OwnProgramSection
-from microcluster.jobs.values import Process, Run
+from microcluster.jobs import mpirun
+from microcluster.jobs.contract import Process, World
+from microcluster.jobs.own_program import OwnScript
 
 
-class HorovodSection(OwnProgramSection):
-    """What the stack file may say."""
+class Job(OwnScript):
+    """See `microcluster.jobs.contract.Section`."""
+
+    world_module = mpirun.WORLD
 
     kind: Literal["horovod"]
 
-
-class Horovod(OwnProgram):
-    """See `microcluster.jobs.contract.JobKind`."""
-
-    name = "horovod"
-    runtimes = ("container",)
-    section = HorovodSection
-
-    def on_every_rank(self, run: Run, command: Sequence[str]) -> Sequence[Process]:
+    def on_every_rank(self, world: World, command: Sequence[str]) -> Sequence[Process]:
         """Return one mpirun on the launcher."""
-        return [mpirun.on_every_rank(run, command, self.variables(run))]
-
-    def collective(self, run: Run, argv: Sequence[str]) -> Sequence[Process]:
-        """Return the same mpirun with another program."""
-        return [mpirun.on_every_rank(run, (*argv, mpirun.WORLD), self.variables(run))]
-
-
-KIND = Horovod()
+        return mpirun.on_every_rank(world, command, self.variables(world))

@@ -5,9 +5,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from microcluster.jobs.cluster_facts import Container
-from microcluster.jobs.kind import kind_of
-from microcluster.jobs.values import Image, Sections
+from microcluster.jobs.contract import Sections
 
 EXAMPLE = "nvcr.io/nvidia/tensorflow:19.05-py3"
 LOCAL_REPOSITORY = "microcluster/training"
@@ -34,15 +32,9 @@ COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 STEP = re.compile(r"Step \d+/\d+ : ")
 
 
-def of(container: Container) -> Image:
-    """Return the image on the container's base, as the job's kind wants it."""
-    return kind_of(container.kind).image(container)
-
-
-def tag(container: Container) -> str:
-    """Return the name of the built image, another one for every Dockerfile."""
-    digest = hashlib.sha256(of(container).dockerfile.encode()).hexdigest()
-    return f"microcluster/{container.kind}:{digest[:HASH_DIGITS]}"
+def tag(kind: str, dockerfile: str) -> str:
+    """Return the name of the image that is built by a Dockerfile: another one for every text, and so for every base and trainer."""
+    return f"microcluster/{kind}:{hashlib.sha256(dockerfile.encode()).hexdigest()[:HASH_DIGITS]}"
 
 
 def repository(image: str) -> str:

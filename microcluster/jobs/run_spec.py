@@ -1,32 +1,32 @@
-"""What stands in a run's folder on the launcher before it starts: every file and every argv, from the payload alone."""
+"""A run on its launcher: its one plan, its id, and every file that stands in its folder before it starts, from the facts alone."""
 
+import hashlib
 import json
 import shlex
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from typing import Any
 
 from agent import batch, program, spec
 from agent.batch import grant
 from agent.kill_run import RUN_VARIABLE, STAGING_LABEL
 from core.catalog.gpus import GPUS
-from microcluster.jobs import image, staging_plan
-from microcluster.jobs.cluster_facts import ClusterFacts
-from microcluster.jobs.contract import JobKind
-from microcluster.jobs.kind import kind_of
-from microcluster.jobs.launch.mpirun import RSH_AGENT
+from microcluster.jobs import image
+from microcluster.jobs.cluster_facts import SSH_PORT, ClusterFacts
+from microcluster.jobs.contract import DataPlan, Plan, Process, World
+from microcluster.jobs.finished_data import Data
+from microcluster.jobs.mpirun import RSH_AGENT
+from microcluster.jobs.own_program import ENVIRONMENT
 from microcluster.jobs.rendering import render
-from microcluster.jobs.values import Process, Run, World
 
 WATCH_EVERY_S, SAMPLE_EVERY_S = 5, 20
 """How often the supervisor looks for checkpoints and alarms, and how often it asks every machine how it is."""
-
 SECRETS = "/run/microcluster/secrets"
 """In memory, and readable by nobody but its owner."""
-ENVIRONMENT, OWN = "environment", "the user's own program"
-SSH_PORT = 4444
-"""Of the facts without a container: what measures and what the ranks meet on lies beside it."""
 CHECKPOINTS_KEPT, SPARE_BYTES = 12, 10**9
 """Five regular and five best checkpoints are kept, and two are written."""
+RUN_ID_DIGITS = 12
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class RunFolder:
     ``word`` tells two trainings of one configuration apart.
     """
 
-    payload: ClusterFacts
+    facts: ClusterFacts
     image_digest: str = ""
     image_ids: tuple[str, ...] = ()
     word: str = ""
@@ -44,49 +44,12 @@ class RunFolder:
     @property
     def path(self) -> str:
         """The run's folder; its name is the run id."""
-        return f"{self.payload.mount_point}/runs/{self.payload.run}"
-
-    @property
-    def world(self) -> World:
-        """Every slot of every host; the agent fills in the addresses of those that a queue will grant."""
-        hosts = enumerate(self.payload.hosts)
-        addresses = tuple(host.private_address or grant.placeholder(number) for number, host in hosts)
-        return World(addresses, self.payload.slots, self.payload.interface)
-
-    @property
-    def ssh(self) -> list[str]:
-        """The words that, before an address and a line, run the line on another node."""
-        if self.payload.queue:
-            return program(self.path, "batch.step", self.path)
-        return RSH_AGENT.split()
+        return f"{self.facts.mount_point}/runs/{self.facts.run}"
 
     @property
     def secrets(self) -> str:
         """The folder of the program's secrets: in memory, or in the run's folder where nothing else is shared, until its job ends."""
-        return f"{self.path}/{batch.SECRETS}" if self.payload.queue else SECRETS
-
-    @property
-    def kind(self) -> JobKind:
-        """The kind of the run's job."""
-        assert self.payload.job
-        return kind_of(self.payload.job.kind)
-
-    @property
-    def run(self) -> Run:
-        """The run as its kind sees it."""
-        wrapper = program(self.path, "rank_wrapper", f"{self.path}/ranks_ended.jsonl")
-        built = image.of(self.payload.container).folder if self.payload.container else None
-        return Run(
-            str(self.payload.run),
-            *(self.payload.job, self.world, self.path, built or f"{self.path}/program", self.payload.mount_point),
-            *(tuple(wrapper), self.secrets, self.python),
-            word=self.word,
-        )
-
-    @property
-    def python(self) -> str:
-        """The interpreter that runs the program; without a container it is that of the run's own environment."""
-        return (getattr(self.payload.job, "python", None) if self.payload.container else None) or "python"
+        return f"{self.path}/{batch.SECRETS}" if self.facts.queue else SECRETS
 
     @property
     def shared(self) -> str | None:
@@ -94,7 +57,7 @@ class RunFolder:
 
         Before a queue all nodes see the run's folder itself.
         """
-        facts = self.payload
+        facts = self.facts
         if facts.queue:
             return f"{self.path}/logdir"
         return f"{facts.shared_mount}/microcluster/{facts.mark}/{facts.run}" if facts.shared_mount else None
@@ -102,115 +65,194 @@ class RunFolder:
     @property
     def word_files(self) -> tuple[str, ...]:
         """Where the run's word stands: as long as one of them is there, the run goes on under it."""
-        on_drive = (f"{self.shared}.word",) if self.payload.shared_mount else ()
+        on_drive = (f"{self.shared}.word",) if self.facts.shared_mount else ()
         return (f"{self.path}/word", *on_drive)
 
-    def make_environment(self) -> tuple[str, ...] | None:
-        """Return the argv that makes the run's own environment on one machine, where it runs without a container."""
-        if self.payload.container:
-            return None
-        text = self.kind.environment(self.run.job, f"{self.path}/{ENVIRONMENT}", self.run.folder)
-        return ("sh", "-c", text) if text else None
+    @property
+    def sent_folder(self) -> str:
+        """Where the launcher gets the data that come from the operator's computer."""
+        assert self.plan.data
+        return sent_folder(self.plan.data, self.facts.mount_point)
+
+    @cached_property
+    def plan(self) -> Plan:
+        """All that is decided about the run; the agent fills in the addresses of nodes that a queue will grant."""
+        facts, container = self.facts, self.facts.container
+        assert facts.job
+        hosts = enumerate(facts.hosts)
+        world = World(
+            addresses=tuple(host.private_address or grant.placeholder(number) for number, host in hosts),
+            slots=facts.slots,
+            interface=facts.interface,
+            run=str(facts.run),
+            word=self.word,
+            mount_point=facts.mount_point,
+            image=container.image if container else None,
+            trainer=container.trainer if container else None,
+            data_id=facts.data.id if facts.data else None,
+            texts=facts.texts,
+            secrets=self.secrets,
+        )
+        return facts.job.plan(world)
 
     def texts(self) -> dict[str, str]:
         """Return the rendered files by name; job.json stands last, because with it the run exists."""
-        job = self.payload.job
+        files, data, ssh = dict(self.plan.files), self.plan.data, shlex.join(self._ssh)
+        if data:
+            made = staging(data, self.facts.mount_point, self.facts.data)
+            files["staging.json"] = json.dumps(made, indent=1, sort_keys=True) + "\n"
+            files["data.sh"] = render("data.sh.j2", data=data.folder, id=data.id, ssh=ssh)
+        placed = list(self.plan.files)
+        files["place.sh"] = render("place.sh.j2", run=self.path, ssh=ssh, files=placed, shared=self.shared)
+        return {**files, spec.FILE: spec.text(self.document())}
+
+    def document(self) -> dict[str, object]:
+        """Return the fields of the agent's document: the plan, and the machines."""
+        return {**self._of_plan(), **self._of_machines()}
+
+    def _of_plan(self) -> dict[str, object]:
+        plan, job, environment = self.plan, self.facts.job, self.plan.environment
         assert job
-        files = dict(self.kind.files(self.run))
-        if self.kind.data(job, self.payload.mount_point):
-            plan = staging_plan.plan(job, self.payload.mount_point)
-            files["staging.json"] = json.dumps(plan, indent=1, sort_keys=True) + "\n"
-            files["data.sh"] = render("data.sh.j2", data=plan["folder"], id=plan["id"], ssh=shlex.join(self.ssh))
-        placed = {"files": list(self.kind.files(self.run)), "shared": self.shared}
-        files["place.sh"] = render("place.sh.j2", run=self.path, ssh=shlex.join(self.ssh), **placed)
-        return {**files, spec.FILE: spec.text(self.values())}
-
-    def _stage(self) -> tuple[str, ...]:
-        """Return the argv that makes the data in a container of their own, which sees no GPU and ends with the run."""
-        payload = self.payload
-        assert payload.container
-        return (
-            *("docker", "run", "--rm", "--name", f"microcluster-staging-{payload.run}"),
-            *("--label", f"{STAGING_LABEL}={payload.run}", "--net=host", "--runtime=runc"),
-            *("-e", f"{RUN_VARIABLE}={payload.run}", "-e", "LC_ALL=C.UTF-8"),
-            *("-v", f"{payload.mount_point}:{payload.mount_point}", "-w", "/", "--entrypoint", "python"),
-            *(image.tag(payload.container), *program(self.path, "staging", f"{self.path}/staging.json")[1:]),
-        )
-
-    def values(self) -> dict[str, object]:
-        """Return the fields of the specification."""
-        payload, kind, container = self.payload, self.kind, self.payload.container
-        assert payload.job
-        trainer, schedule = image.of(container).program if container else OWN, kind.schedule(payload.job)
-        environment = self.make_environment()
-        gpu = GPUS.get(payload.gpu or "")
-        reader, checkpoints = kind.reader(payload.job), kind.checkpoints(payload.job)
-        plan = staging_plan.data_of(payload.job, payload.mount_point)
-        port, model_bytes = (container.ssh_port if container else SSH_PORT) - 1, kind.model_bytes(payload.job)
-        config = f"{self.path}/{kind.config_file}"
-        every_rank = [self.python, *program(self.path, "preflight", payload.interface, config, str(model_bytes))[1:]]
         return {
-            "run": payload.run,
-            "word": self.word,
-            "kind": kind.name,
-            "max_steps": payload.job.max_steps,
-            "eval_steps": schedule.eval_steps,
-            "runtime": payload.runtime,
-            "container": container.name if container else None,
-            "environment": f"{self.path}/{ENVIRONMENT}" if not container else None,
-            "make_environment": list(environment) if environment else None,
-            "imports": list(kind.imports(self.run) or []),
-            "image": container.image if container else "none",
-            "image_digest": self.image_digest,
-            "program_folder": self.run.folder,
-            "trainer": trainer,
-            "files": list(kind.files(self.run)),
-            "addresses": list(self.world.addresses),
-            "names": [host.name for host in payload.hosts],
-            "mixed": schedule.mixed,
-            "stall_s": payload.job.stall_s,
-            **self._expected(schedule.print_steps),
-            "watch_every_s": WATCH_EVERY_S,
-            "sample_every_s": SAMPLE_EVERY_S,
-            "slots": payload.slots,
-            "ranks": list(kind.ranks(self.run)),
-            "data": plan.folder if plan else None,
-            "stage": list(self._stage()) if plan else [],
-            "ssh": self.ssh,
-            "meeting_port": kind.meeting_port,
-            "preflight_skipped": payload.job.preflight.removeprefix("run").removeprefix("skip: "),
-            "interface": payload.interface,
-            "gpu": payload.gpu,
-            "gpu_memory_gb": gpu.memory_gb if gpu else 0,
-            "driver": int(gpu.driver) if gpu else 0,
-            "port_speed_mbps": payload.port_speed_mbps,
-            "probe_port": port,
-            "images": list(self.image_ids) or [self.image_digest] * len(payload.hosts),
-            "model_bytes": model_bytes,
-            "disk_bytes": SPARE_BYTES + CHECKPOINTS_KEPT * kind.checkpoint_bytes(payload.job),
-            "collective": _plain(kind.collective(self.run, every_rank)),
-            "processes": _plain(kind.processes(self.run, resume=False)),
-            "resume_processes": _plain(kind.processes(self.run, resume=True)),
-            "reader": reader.name,
-            "reader_options": dict(reader.options),
-            "checkpoints": checkpoints.name,
-            "checkpoint_options": dict(checkpoints.options),
-            "shared": self.shared,
-            "stop_order": list(kind.stop_order),
-            "artifacts": list(kind.artifacts),
-            "keep": list(payload.job.keep),
+            "kind": job.kind,
+            "max_steps": job.max_steps,
+            "stall_s": job.stall_s,
+            "keep": list(job.keep),
+            "preflight_skipped": job.preflight.removeprefix("run").removeprefix("skip: "),
+            "trainer": plan.trainer,
+            "program_folder": plan.folder,
+            "files": list(plan.files),
+            "data": plan.data.folder if plan.data else None,
+            "stage": list(self._stage()) if plan.data else [],
+            "make_environment": ["sh", "-c", environment] if environment else None,
+            "imports": list(plan.imports),
+            "processes": _plain(plan.start),
+            "resume_processes": _plain(plan.resume),
+            "collective": _plain(plan.probe),
+            "ranks": list(plan.ranks),
+            "reader": plan.reader.name,
+            "reader_options": dict(plan.reader.options),
+            "checkpoints": plan.checkpoints.name,
+            "checkpoint_options": dict(plan.checkpoints.options),
+            "metrics": [asdict(metric) for metric in plan.metrics],
+            "unit": plan.unit,
+            "result": plan.result,
+            "exit_code_decides": plan.exit_code_decides,
+            "stop_order": list(plan.stop_order),
+            "meeting_port": plan.meeting_port,
+            "artifacts": list(plan.artifacts),
+            "eval_steps": plan.expect.eval_steps,
+            "print_steps": plan.expect.print_steps,
+            "mixed": plan.expect.mixed,
+            "model_bytes": plan.expect.model_bytes,
+            "disk_bytes": SPARE_BYTES + CHECKPOINTS_KEPT * plan.expect.checkpoint_bytes,
         }
 
-    def _expected(self, print_steps: int) -> dict[str, object]:
-        """Return what planning expects of a step, None where it knows nothing; the launcher knows its network better."""
-        expected = self.payload.prediction
+    def _of_machines(self) -> dict[str, object]:
+        facts, container = self.facts, self.facts.container
+        gpu, expected = GPUS.get(facts.gpu or ""), facts.prediction
         return {
+            "run": facts.run,
+            "word": self.word,
+            "runtime": facts.runtime,
+            "container": container.name if container else None,
+            "environment": None if container else f"{self.path}/{ENVIRONMENT}",
+            "image": container.image if container else "none",
+            "image_digest": self.image_digest,
+            "images": list(self.image_ids) or [self.image_digest] * len(facts.hosts),
+            "addresses": [host.private_address or grant.placeholder(number) for number, host in enumerate(facts.hosts)],
+            "names": [host.name for host in facts.hosts],
+            "slots": facts.slots,
+            "interface": facts.interface,
+            "ssh": self._ssh,
+            "shared": self.shared,
+            "gpu": facts.gpu,
+            "gpu_memory_gb": gpu.memory_gb if gpu else 0,
+            "driver": int(gpu.driver) if gpu else 0,
+            "port_speed_mbps": facts.port_speed_mbps,
+            "probe_port": (container.ssh_port if container else SSH_PORT) - 1,
             "predicted_s": expected.seconds if expected else None,
             "compute_s": expected.compute_s if expected else None,
             "wire_bytes": expected.wire_bytes if expected else 0,
-            "per_hour": self.payload.per_hour,
-            "print_steps": print_steps,
+            "per_hour": facts.per_hour,
+            "watch_every_s": WATCH_EVERY_S,
+            "sample_every_s": SAMPLE_EVERY_S,
         }
+
+    @property
+    def _ssh(self) -> list[str]:
+        """The words that, before an address and a line, run the line on another node."""
+        return program(self.path, "batch.step", self.path) if self.facts.queue else RSH_AGENT.split()
+
+    def _stage(self) -> tuple[str, ...]:
+        """Return the argv that makes the data in a container of their own, which sees no GPU and ends with the run."""
+        facts = self.facts
+        assert facts.container
+        return (
+            *("docker", "run", "--rm", "--name", f"microcluster-staging-{facts.run}"),
+            *("--label", f"{STAGING_LABEL}={facts.run}", "--net=host", "--runtime=runc"),
+            *("-e", f"{RUN_VARIABLE}={facts.run}", "-e", "LC_ALL=C.UTF-8"),
+            *("-v", f"{facts.mount_point}:{facts.mount_point}", "-w", "/", "--entrypoint", "python"),
+            *(facts.container.tag, *program(self.path, "staging", f"{self.path}/staging.json")[1:]),
+        )
+
+
+def decided(facts: ClusterFacts) -> tuple[ClusterFacts, Plan]:
+    """Return the facts with the run's id and with the image of its container, and the plan from which both follow.
+
+    The id changes with everything that makes a run another one, and with nothing else: not with max_steps, which may be raised to go
+    on, and not with the hosts' addresses, which a preview does not know. The image's name stands for its Dockerfile, and with it for
+    its base and for the version of what trains.
+    """
+    facts.require("job", "hosts")
+    assert facts.job
+    plan, container = RunFolder(facts).plan, facts.container
+    if container and plan.dockerfile:
+        made = image.tag(facts.job.kind, plan.dockerfile)
+        container = replace(container, dockerfile=plan.dockerfile, tag=made)
+    identity = {
+        **plan.identity,
+        "image": container.tag if container else None,
+        "world": [len(facts.hosts), facts.slots],
+    }
+    run = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:RUN_ID_DIGITS]
+    return replace(facts, run=run, container=container), plan
+
+
+def sent_folder(data: DataPlan, mount_point: str) -> str:
+    """Return where the launcher gets the data that come from the operator's computer."""
+    return f"{_work_folder(data, mount_point)}/sent"
+
+
+def staging(data: DataPlan, mount_point: str, brought: Data | None = None) -> dict[str, Any]:
+    """Return what the staging program reads: how the data are made or unpacked, and what they have to be in the end."""
+    return {
+        "id": data.id,
+        "folder": data.folder,
+        "work": _work_folder(data, mount_point),
+        "files": list(data.files),
+        "optional": list(data.optional),
+        "pairs": [list(pair) for pair in data.pairs],
+        "vocabulary": list(data.vocabulary) if data.vocabulary else None,
+        "words": list(data.words) if data.words else None,
+        **(_brought(data, brought, sent_folder(data, mount_point)) if brought else {"kind": "recipe", **data.recipe}),
+    }
+
+
+def _work_folder(data: DataPlan, mount_point: str) -> str:
+    """Return where the launcher keeps what is only on the way to being the data."""
+    return f"{mount_point}/staging/{data.id}"
+
+
+def _brought(plan: DataPlan, data: Data, sent: str) -> Mapping[str, Any]:
+    """Return where data come from that the user brings."""
+    if not data.is_tar:
+        files = [{"name": f.name, "path": f"{sent}/{f.name}", "sha256": f.sha256} for f in data.files]
+        return {"kind": "files", "sent": files}
+    address = data.address or f"file://{sent}/{data.files[0].name}"
+    pinned = data.sha256 or (data.files[0].sha256 if data.files else None)
+    archive = {"name": "finished.tar", "address": address, "most_bytes": plan.largest_bytes, "sha256": pinned}
+    return {"kind": "tar", "archives": [archive]}
 
 
 def _plain(processes: Sequence[Process]) -> list[dict[str, object]]:

@@ -1,36 +1,50 @@
-"""The kind ``torchrun``: the user's own program on PyTorch, started by one agent of torchrun on every node."""
+"""The kind ``torchrun``: the user's own program on PyTorch, started by one agent of torchrun on every node.
+
+The agents are held to the private network; see docs/decisions/running-a-job.md. Nothing is restarted by torchrun, whose restarts
+hang: an attempt ends with its first rank, and the supervisor goes on from a checkpoint.
+"""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 
-from microcluster.jobs.launch import torchrun
-from microcluster.jobs.own_program import OwnProgram
-from microcluster.jobs.own_program.section import OwnProgramSection
-from microcluster.jobs.values import Process, Run
+from agent import program, spec
+from microcluster.jobs.contract import Plan, Process, World
+from microcluster.jobs.own_program import OwnScript
+
+ROLE = "torchrun-agent"
+PORT = 48123
+"""On the first node; the ranks' other ports are ephemeral."""
 
 
-class TorchrunSection(OwnProgramSection):
-    """What the stack file may say."""
+class Job(OwnScript):
+    """See `microcluster.jobs.contract.Section`."""
+
+    runtimes = ("container", "host")
+    world_module = "torch_world"
 
     kind: Literal["torchrun"]
 
+    def on_every_rank(self, world: World, command: Sequence[str]) -> Sequence[Process]:
+        """Return the agents, each of which starts ``command`` on its node's slots; the first to fail ends the run.
 
-class Torchrun(OwnProgram):
-    """See `microcluster.jobs.contract.JobKind`."""
+        ``agent/torchrun.py`` finds the options for the version of PyTorch that is there; PyTorch is that of the program's interpreter.
+        """
+        given = {**environment(world), **self.variables(world)}
+        nodes, where = len(world.addresses), (str(world.slots), f"{world.addresses[0]}:{PORT}", spec.ATTEMPT)
+        agents = [program(world.path, "torchrun", str(node), str(nodes), *where)[1:] for node in range(nodes)]
+        python = self.interpreter(world)
+        return [Process(ROLE, node, (python, *agent, *command), given) for node, agent in enumerate(agents)]
 
-    name = "torchrun"
-    runtimes = ("container", "host")
-    section = TorchrunSection
-    stop_order = (torchrun.ROLE,)
-    meeting_port = torchrun.PORT
-
-    def on_every_rank(self, run: Run, command: Sequence[str]) -> Sequence[Process]:
-        """Return one agent of torchrun for each node."""
-        return torchrun.on_every_node(run, command, self.variables(run))
-
-    def collective(self, run: Run, argv: Sequence[str]) -> Sequence[Process]:
-        """Return the same agents with another program, which reduces with the backend that the run will use."""
-        return torchrun.on_every_node(run, (*argv, torchrun.WORLD), self.variables(run))
+    def plan(self, world: World) -> Plan:
+        """Decide everything about the run."""
+        return replace(super().plan(world), stop_order=(ROLE,), meeting_port=PORT)
 
 
-KIND = Torchrun()
+def environment(world: World) -> dict[str, str]:
+    """Return what every agent and rank gets beside its own environment and the run's mark.
+
+    torchrun itself starts Python unbuffered, but not a command that it is given whole; buffered output comes hours late.
+    """
+    cards = {f"{library}_SOCKET_IFNAME": world.interface for library in ("GLOO", "NCCL", "TP")}
+    return {**cards, "NCCL_DEBUG": "INFO", "LC_ALL": "C.UTF-8", "PYTHONUNBUFFERED": "1"}

@@ -9,8 +9,8 @@ from typing import Any
 
 from core.home import Home
 from core.waiting import wait_until
-from microcluster import config
 from microcluster.accounts.registry import account_of
+from microcluster.config import stack as config
 from microcluster.setup import docker
 from microcluster.setup import images as local_images
 from microcluster.setup.environment import PROJECT, PYTHON, child_environment

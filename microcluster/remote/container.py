@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from core.waiting import wait_until
-from microcluster.jobs import cluster_facts, image
+from microcluster.jobs import cluster_facts
 from microcluster.remote.errors import RemoteError
 from microcluster.remote.host import Host
 from microcluster.remote.ssh_mesh import FOLDER
@@ -29,16 +29,16 @@ def docker_run(container: cluster_facts.Container, mount_point: str) -> tuple[st
         ),
         *("-e", f"SSH_PORT={container.ssh_port}"),
         *("-v", f"{mount_point}:{mount_point}", "-v", f"{FOLDER}:{FOLDER}:ro"),
-        *(image.tag(container), *COMMAND),
+        *(container.tag, *COMMAND),
     )
 
 
 def ensure_container(host: Host, container: cluster_facts.Container, mount_point: str) -> bool:
     """Run the container with exactly these options; return whether it was made."""
-    found, wanted = _inspect(host, container.name), image_id(host, image.tag(container))
+    found, wanted = _inspect(host, container.name), image_id(host, container.tag)
     if not wanted:
         raise RemoteError(
-            f"starting container {container.name} on {host}: its image {image.tag(container)} is missing. "
+            f"starting container {container.name} on {host}: its image {container.tag} is missing. "
             "Distribute it again: pulumi up --replace '**-image-brought'"
         )
     if found and not _differences(found, container, mount_point, wanted):

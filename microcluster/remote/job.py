@@ -17,9 +17,7 @@ from agent.kill_run import NO_CONTAINER, STOPPED
 from core.plain_text import count, note
 from core.waiting import NotReadyError, wait_until
 from microcluster.analysis.run_state import Outcome, judge
-from microcluster.jobs import image
 from microcluster.jobs.cluster_facts import ClusterFacts
-from microcluster.jobs.kind import kind_of
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote import queue
 from microcluster.remote.errors import RemoteError, UnreachableError
@@ -63,7 +61,7 @@ def start_job(hosts: Sequence[Host], cluster: ClusterFacts, secrets: Mapping[str
     on_all(hosts, lambda host: (wait_for_ssh(host), ensure_ranks_reach(host, hosts, cluster)))
     _end_all(hosts, cluster, "all-but")  # A cluster carries one run.
     launcher = hosts[0]
-    images = on_all(hosts, lambda host: image_id(host, image.tag(container)) or "none") if container else ()
+    images = on_all(hosts, lambda host: image_id(host, container.tag) or "none") if container else ()
     send_data(hosts, cluster)
     folder = RunFolder(cluster, images[0] if images else "", tuple(images), _ensure_word(hosts, cluster))
     _ensure_secrets(launcher, folder, secrets)
@@ -141,7 +139,7 @@ def _ensure_secrets(launcher: Host, folder: RunFolder, given: Mapping[str, str] 
 
     They are sent on standard input, and a program that takes none leaves no trace.
     """
-    names = folder.kind.secrets(folder.payload.job)
+    names = folder.plan.secrets
     if names:
         launcher.run(("mkdir", "-p", "-m", "700", folder.secrets))
     for name in names:
@@ -186,10 +184,10 @@ def stop_job(hosts: Sequence[Host], cluster: ClusterFacts, *, graceful: bool = F
     """
     cluster.require("run")
     if graceful and cluster.job and not (cluster.queue and queue.waits(hosts[0], cluster)):
-        _let_end(hosts, cluster, kind_of(cluster.job.kind).stop_grace_s(cluster.job))
+        _let_end(hosts, cluster, RunFolder(cluster).plan.stop_grace_s)
     if cluster.queue:
         return queue.leave(hosts[0], cluster)
-    order = kind_of(cluster.job.kind).stop_order if cluster.job else ()
+    order = RunFolder(cluster).plan.stop_order if cluster.job else ()
     for role in order[:-1]:
         on_all(hosts, partial(_end_runs, cluster=cluster, mode="only", role=role), late="", timeout_s=STOP_ROLE_S)
     answers = on_all(

@@ -7,9 +7,8 @@ from typing import Any
 
 from agent import event_summary
 from microcluster.analysis import events
-from microcluster.jobs import staging_plan
 from microcluster.jobs.cluster_facts import ClusterFacts
-from microcluster.jobs.kind import kind_of
+from microcluster.jobs.contract import DataPlan
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote.errors import CommandError
 from microcluster.remote.host import Host
@@ -83,16 +82,15 @@ class Records:
 def read(launcher: Host, cluster: ClusterFacts) -> Records:
     """Read the records; missing ones are empty."""
     cluster.require("run", "job")
-    assert cluster.job
-    folder, kind = RunFolder(cluster).path, kind_of(cluster.job.kind)
-    scalars = [metric.scalar for metric in kind.metrics if metric.scalar]
+    folder, plan = RunFolder(cluster).path, RunFolder(cluster).plan
+    scalars = [metric.scalar for metric in plan.metrics if metric.scalar]
     parsed = [events.parse(launcher.read(f"{folder}/{name}") or "") for name in EVENT_FILES]
     return Records(
         events=tuple(event for found, _ in parsed for event in found),
-        config=launcher.read(f"{folder}/{kind.config_file}") or "",
+        config=launcher.read(f"{folder}/{plan.config_file}") or "",
         preflight=launcher.read(f"{folder}/preflight.json") or "",
-        files=tuple(_files(launcher, folder, kind.config_file)),
-        data=tuple(_data(launcher, cluster)),
+        files=tuple(_files(launcher, folder, plan.config_file)),
+        data=tuple(_data(launcher, plan.data)),
         checkpoints=tuple(
             Checkpoint(one["name"], one["step"], one["best"], one["bytes"], one["t"], one["flaw"])
             for one in _asked(launcher, folder, "checkpoints.listing", folder)
@@ -133,9 +131,7 @@ def _is_ours(path: str) -> bool:
     return "/" not in path and (path.endswith(SCRIPTS) or path.startswith("supervisor.") or path in WORKING_FILES)
 
 
-def _data(launcher: Host, cluster: ClusterFacts) -> Iterator[DataFile]:
-    assert cluster.job
-    data = staging_plan.data_of(cluster.job, cluster.mount_point)
+def _data(launcher: Host, data: DataPlan | None) -> Iterator[DataFile]:
     if data is None:
         return
     argv = ("wc", "-lc", *(f"{data.folder}/{name}" for name in data.files))

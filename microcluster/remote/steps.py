@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 
 from core.catalog.gpus import GPUS
 from core.plain_text import note
-from microcluster.jobs import image
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.remote import queue
 from microcluster.remote.access import ensure_firewall, ensure_key_login
@@ -134,7 +133,7 @@ def bring_image(hosts: Sequence[Host], cluster: ClusterFacts, registry_key: str 
     container, key = cluster.container, cluster.rank_key_file
     assert container and key
     on_all(hosts, wait_for_ssh)
-    tag, launcher = image.tag(container), hosts[0]
+    tag, launcher = container.tag, hosts[0]
     before = [image_id(host, tag) for host in hosts]
     keepers = [host for host, known in zip(hosts, before, strict=True) if known]
     done = []

@@ -132,7 +132,7 @@ def ensure_built(launcher: Host, container: Container, exported_key: str | None 
     Args:
         exported_key: the registry's key, used if the container names no key file.
     """
-    text, tag = image.of(container).dockerfile, image.tag(container)
+    text, tag = container.dockerfile, container.tag
     built_of = image_label(launcher, tag, image.RECIPE_LABEL)
     try:
         pull_base(launcher, container, exported_key)
@@ -173,7 +173,7 @@ def distribute(source: Host, targets: Sequence[Host], container: Container, rank
 
     Docker tags an image only when it is complete and every layer has its hash.
     """
-    tag = image.tag(container)
+    tag = container.tag
     wanted = image_id(source, tag)
     broken = _chain(source, targets, container, rank_key_file)
     missed = [host for host in targets if image_id(host, tag) != wanted]
@@ -205,7 +205,7 @@ def _chain(source: Host, targets: Sequence[Host], container: Container, rank_key
             "-c",
             script,
             "hand-over",
-            image.tag(container),
+            container.tag,
             targets[0].user,
             targets[0].facts.private_address,
         )

@@ -11,8 +11,9 @@ from typing import Any
 from agent.inventory import EVENTS, RECORD, VOCABULARY
 from core.plain_text import note
 from core.waiting import SAY_EVERY_S
-from microcluster.jobs import staging_plan
-from microcluster.jobs.cluster_facts import ClusterFacts, SentFile
+from microcluster.jobs.cluster_facts import ClusterFacts
+from microcluster.jobs.contract import DataPlan
+from microcluster.jobs.finished_data import SentFile
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote.errors import RemoteError
 from microcluster.remote.host import Host
@@ -97,8 +98,7 @@ def inventory(
         everything: whether large files that nobody has named come too.
     """
     cluster.require("run", "job")
-    assert cluster.job
-    data = staging_plan.data_of(cluster.job, cluster.mount_point) if run in (None, cluster.run) else None
+    data = RunFolder(cluster).plan.data if run in (None, cluster.run) else None
     folder = RunFolder(replace(cluster, run=run or cluster.run)).path
     request = {"first": True, "step": None, "hashed": hashed, "everything": everything}
     request |= {"data": data.folder if data else "", "names": list(data.needed) if data else []}
@@ -211,21 +211,21 @@ def send_data(hosts: Sequence[Host], cluster: ClusterFacts) -> bool:
 
     If any host already has the complete data, the launcher copies them from there.
     """
-    assert cluster.job
-    data = cluster.job.data
-    if data is None or data.path is None or any(on_all(hosts, lambda host: _has_data(host, cluster))):
+    data = cluster.data
+    if data is None or data.path is None:
         return False
-    folder = staging_plan.sent_folder(cluster.job, cluster.mount_point)
+    folder = RunFolder(cluster)
+    planned = folder.plan.data
+    assert planned
+    if any(on_all(hosts, lambda host: _has_data(host, planned))):
+        return False
     for file in data.files:
         local = Path(data.path) if data.is_tar else Path(data.path) / file.name
-        _send(hosts[0], local, file, f"{folder}/{file.name}")
+        _send(hosts[0], local, file, f"{folder.sent_folder}/{file.name}")
     return True
 
 
-def _has_data(host: Host, cluster: ClusterFacts) -> bool:
-    assert cluster.job
-    data = staging_plan.data_of(cluster.job, cluster.mount_point)
-    assert data
+def _has_data(host: Host, data: DataPlan) -> bool:
     argv = ("sh", "-c", IS_WHOLE, "is-whole", data.folder, data.id)
     return host.run(argv, accept=range(256), timeout_s=HASH_TIMEOUT_S).exit_code == 0
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import agent
 from core.plain_text import count
-from microcluster.jobs import image
 from microcluster.jobs.cluster_facts import ClusterFacts
-from microcluster.jobs.contract import JobKind, Translator
+from microcluster.jobs.contract import Plan, Translator
+from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote.errors import CommandError, RemoteError
 from microcluster.remote.host import Host
 from microcluster.remote.transfer import RemoteFile
@@ -41,13 +41,13 @@ class Translation:
     cut: int
 
 
-def model_of(files: Sequence[RemoteFile], kind: JobKind) -> Model:
+def model_of(files: Sequence[RemoteFile], plan: Plan) -> Model:
     """Return the best model among a run's files, else its newest checkpoint.
 
     Raises:
         RemoteError: there is none, or a file that it needs is missing.
     """
-    translator, by_path = kind.translator, {file.path: file.source for file in files}
+    translator, by_path = plan.translator, {file.path: file.source for file in files}
     assert translator
     for what in MODELS:
         index = next((f for f in files if f.what == what and f.path.endswith(translator.CHECKPOINT)), None)
@@ -56,7 +56,7 @@ def model_of(files: Sequence[RemoteFile], kind: JobKind) -> Model:
     else:
         raise RemoteError("choosing a model: the run has no whole checkpoint yet. Wait for the first one: fab watch")
     needed = {
-        kind.config_file: "its configuration",
+        plan.config_file: "its configuration",
         translator.PIECES: "the pieces",
         translator.VOCABULARY: "the vocabulary",
     }
@@ -82,7 +82,7 @@ def translate(
     _place(launcher, folder, {"source": "".join(f"{line}\n" for line in encoded), "config.py": config, **pointed})
     argv = translator.inference(f"{folder}/config.py", f"{folder}/model", f"{folder}/translated")
     try:
-        _in_container(launcher, cluster, argv, folder=image.of(cluster.container).folder, timeout_s=TIMEOUT_S)
+        _in_container(launcher, cluster, argv, folder=RunFolder(cluster).plan.folder, timeout_s=TIMEOUT_S)
     except CommandError as error:
         raise RemoteError(
             f"translating with {model.checkpoint} on {launcher}: the program ended with {error.exit_code}.\n{error.tail}"

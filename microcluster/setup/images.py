@@ -12,7 +12,7 @@ from core.files import locked
 from core.home import Home
 from core.plain_text import duration, say
 from microcluster.jobs.image import TRAINER_FILE
-from microcluster.jobs.kind import KINDS, kind_of
+from microcluster.jobs.kinds import KINDS, kind_of
 from microcluster.setup.errors import UserMistake
 from microcluster.setup.image_build import Image, ImageError, build_base, build_dockerfile
 from microcluster.setup.package_sources import HostSettingsError

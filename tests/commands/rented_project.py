@@ -19,11 +19,10 @@ CACHE = Home.of().cache
 """Looked up before a test takes the person's HOME away."""
 PAID_PART = """
 import pulumi
-from microcluster import config
+from microcluster.config import stack as config
 from components.cluster import hostnames
 from components.softlayer import ledger_args, network_args
-from components.softlayer.network import PrivateNetwork
-from components.softlayer.node import GpuNodeArgs, guest_args
+from components.softlayer import GpuNodeArgs, PrivateNetwork, guest_args
 from providers.softlayer.pulumi_resources import Ledger, SshKey, SshKeyArgs, VirtualGuest, owner_label
 
 stack = config.load()

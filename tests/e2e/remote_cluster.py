@@ -1,6 +1,5 @@
 """Two machines of containers, brought up step by step; the tests of the steps and of what can happen to a run share them."""
 
-import dataclasses
 import json
 import subprocess
 import tempfile
@@ -16,8 +15,8 @@ from emulator.machines.registry import key_of
 from emulator.machines.spec import Disk, MachineSpec
 from microcluster.jobs import cluster_facts
 from microcluster.jobs.cluster_facts import ClusterFacts
-from microcluster.jobs.openseq2seq.model import OpenSeq2SeqJob
-from microcluster.jobs.run_id import run_id
+from microcluster.jobs.openseq2seq import Job
+from microcluster.jobs.run_spec import decided
 from microcluster.remote import steps
 from microcluster.remote.host import Host
 from microcluster.remote.parallel import on_all
@@ -66,9 +65,18 @@ def cluster(machines: ContainerMachines, keys: Path) -> ClusterFacts:
         port_speed_mbps=1000,
         data_disk_gb=DISK_GB,
         container=cluster_facts.Container("openseq2seq", base, registry_key_file=str(keys / "ngc_key")),
-        job=OpenSeq2SeqJob("openseq2seq", "transformer-tiny", 100_000, "fp32", 16, 50, 50, "debian-en-de"),
+        job=Job(
+            kind="openseq2seq",
+            model="transformer-tiny",
+            maxSteps=100_000,
+            precision="fp32",
+            batchPerGpu=16,
+            evalSteps=50,
+            checkpointSteps=50,
+            dataset="debian-en-de",
+        ),
     )
-    return dataclasses.replace(known, run=run_id(known))
+    return decided(known)[0]
 
 
 @pytest.fixture(scope="session")

@@ -16,15 +16,15 @@ from pathlib import Path
 import docker
 import pytest
 
-from components.cluster import cluster_facts_of, hostnames
-from components.job import job_of, run_of
+from components.cluster import facts_of as cluster_facts_of
 from core.home import Home
 from emulator.machines.host_tools import wait_until
 from emulator.pbs.settings import QUEUE_IMAGE
-from microcluster import config
 from microcluster.analysis.run_state import Outcome
-from microcluster.config import Owner
-from microcluster.jobs.cluster_facts import ClusterFacts, Host
+from microcluster.config import stack as config
+from microcluster.config.stack import Owner
+from microcluster.jobs.cluster_facts import ClusterFacts
+from microcluster.jobs.run_spec import decided
 from microcluster.remote import job as remote_job
 from microcluster.remote.openssh import login_host
 from microcluster.setup import keys
@@ -36,6 +36,12 @@ pytestmark = [pytest.mark.containers, pytest.mark.timeout(400)]
 STACK, LIMIT_S, STEPS = "queue", 300, 60
 SUBNET = "10.66.121.0/24"
 DAEMON = "sleep 7251"
+DIGITS = "/opt/microcluster/digits"
+EXAMPLE = (
+    "--network mlp --image-shape 1,8,8 --num-classes 10 --num-examples 1497 --batch-size 32 --disp-batches 10 --loss ce "
+    f"--data-train {DIGITS}/train.rec --data-val {DIGITS}/val.rec --kv-store dist_sync --num-epochs {{maxSteps}} "
+    "--model-prefix {logdir}/model"
+)
 PROGRAM = f"""
 import os, runpy
 if os.environ["DMLC_ROLE"] == "worker" and os.fork() == 0:  # It leaves the session: no step of the queue holds it any more.
@@ -142,9 +148,7 @@ def facts_of(folder: Path, *modules: str, **more: object) -> ClusterFacts:
     cluster |= {"processors": 2, "modules": list(modules)}
     job = {
         **{"kind": "mxnet", "source": str(folder / "program"), "script": "train.py", "maxSteps": STEPS},
-        **{"network": "mlp", "device": "cpu", "imageShape": "1,8,8", "numClasses": 10, "numExamples": 1497},
-        **{f"data{part}": f"/opt/microcluster/digits/{part.lower()}.rec" for part in ("Train", "Val")},
-        **{"batchSize": 32, "dispBatches": 10, "arguments": "--pace 0.05 --loss ce"},
+        **{"arguments": f"{EXAMPLE} --pace 0.05", "resume": "--load-epoch {step}"},
         **{"preflight": "skip: the e2e test of MXNet has it"},
         **more,
     }
@@ -152,9 +156,7 @@ def facts_of(folder: Path, *modules: str, **more: object) -> ClusterFacts:
     stack = config.with_files(config.parse(STACK, values | {"pbs:sshConfig": str(state / "ssh_config")}))
     keys.ensure(Home.of().keys / STACK, STACK)
     owner: Owner = config.owner(STACK)
-    hosts = tuple(Host(name, "", "", "", "") for name in hostnames(stack))
-    facts = job_of(stack)
-    return replace(cluster_facts_of(stack, owner, hosts), job=facts, run=run_of(stack, owner, facts))
+    return decided(cluster_facts_of(stack, owner))[0]
 
 
 def test_what_the_queue_can_never_run_is_refused_and_not_submitted(site):
@@ -197,7 +199,7 @@ def test_the_walltime_ends_a_run_after_a_checkpoint_and_the_next_submission_goes
 
 
 def test_leaving_the_queue_proves_the_end_on_every_node_also_of_what_left_its_step(site):
-    longer = replace(site.asking(walltime_s=900), job=replace(site.facts.job, max_steps=100_000))
+    longer = replace(site.asking(walltime_s=900), job=site.facts.job.model_copy(update={"max_steps": 100_000}))
     code, output = site.step("start-job", longer)
     assert code == 0, output
     site.waits_until("a step", lambda run: run.state == "running" and run.step)
@@ -218,7 +220,7 @@ def test_the_receipt_counts_the_node_hours_of_every_submission(site):
 
 
 def test_gradients_are_compressed_by_the_older_mxnet_that_a_module_of_the_site_brings(site):
-    compressed = {"mxnetVersion": "1.6.0", "gcType": "2bit", "lr": 0.02, "arguments": "--loss ce"}
+    compressed = {"mxnetVersion": "1.6.0", "arguments": f"{EXAMPLE} --gc-type 2bit --gc-threshold 0.5 --lr 0.02"}
     # The preflight ends a run that finds another version than the stack file's.
     short = facts_of(site.folder, "mxnet/1.6.0", **compressed, maxSteps=40, preflight="run")
     facts = replace(short, queue=replace(short.queue, walltime_s=900))

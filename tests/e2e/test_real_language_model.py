@@ -11,8 +11,7 @@ import pytest
 from agent.readers.texar import Reader
 from microcluster.jobs.image import LOCAL_PROGRAM_FOLDER
 from microcluster.jobs.rendering import render
-from microcluster.jobs.texar import configurations
-from microcluster.jobs.texar.image import SOURCE
+from microcluster.jobs.texar import SOURCE, example
 from microcluster.setup import trainer_source
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(900)]
@@ -21,7 +20,7 @@ IMAGE = "microcluster/training:current"
 LABEL = {"microcluster.image": "training"}
 WORDS = "/opt/microcluster/corpus/words-10000.tar"
 EPOCHS = 2
-JOB = SimpleNamespace(**vars(configurations.CONFIGURATIONS["tiny"]), max_steps=EPOCHS)
+JOB = SimpleNamespace(**vars(example.CONFIGURATIONS["tiny"]), max_steps=EPOCHS)
 MPIRUN = "mpirun --allow-run-as-root --oversubscribe --tag-output -np 2"
 TRAIN = f"{MPIRUN} python lm_ptb_distributed.py --config language_model --data_path /runs/text 2>&1"
 
@@ -39,7 +38,7 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> str:
     except docker.errors.ImageNotFound:
         pytest.skip(f"needs the image {IMAGE}: run `make images`")
     folder: Path = tmp_path_factory.mktemp("runs")
-    shown = {"layers": configurations.LAYERS, "forget_bias": configurations.FORGET_BIAS}
+    shown = {"layers": example.LAYERS, "forget_bias": example.FORGET_BIAS}
     (folder / "language_model.py").write_text(render("texar/language_model.py.j2", job=JOB, **shown))
     (folder / "TRAINER").write_text(f"{source.name}\n")
     mounts = {

@@ -2,11 +2,11 @@
 
 import json
 import os
-import re
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import docker
 import docker.errors
@@ -14,12 +14,11 @@ import pytest
 
 from agent.readers.openseq2seq import Reader
 from microcluster.analysis.evaluations import evaluations
-from microcluster.jobs import staging_plan
-from microcluster.jobs.openseq2seq.image import LOCAL_PROGRAM_FOLDER, SOURCE
-from microcluster.jobs.openseq2seq.model import OpenSeq2SeqJob as Job
-from microcluster.jobs.openseq2seq.model import program, render_config
+from microcluster.jobs.contract import World
+from microcluster.jobs.openseq2seq import LOCAL_PROGRAM_FOLDER, SOURCE, Job
 from microcluster.jobs.openseq2seq.translation import inference
 from microcluster.jobs.rendering import render
+from microcluster.jobs.run_spec import staging
 from microcluster.remote import job as remote_job
 from microcluster.setup import trainer_source
 
@@ -32,13 +31,23 @@ MPIRUN = ("mpirun", "--allow-run-as-root", "--oversubscribe", "--tag-output", "-
 JOB = Job(
     kind="openseq2seq",
     model="transformer-tiny",
-    max_steps=30,
+    maxSteps=30,
     precision="fp32",
-    batch_per_gpu=16,
-    eval_steps=20,
-    checkpoint_steps=10,
+    batchPerGpu=16,
+    evalSteps=20,
+    checkpointSteps=10,
     dataset="debian-en-de",
 )
+
+
+def planned(job: Job) -> dict[str, Any]:
+    """Return what the staging program reads."""
+    data = job.plan(World(("10.0.0.1",), 1, mount_point="/runs/data")).data
+    return staging(data, "/runs/data")
+
+
+def rank(config: str) -> tuple[str, ...]:
+    return ("python", "run.py", f"--config_file={config}", "--use_horovod=True", "--mode=train_eval")
 
 
 @dataclass(frozen=True)
@@ -49,9 +58,7 @@ class Trainer:
     folder: Path
 
     def configure(self, job: Job) -> str:
-        config = render_config(job, "/data", "/runs/logdir")
-        config = re.sub(r"^data_root = .*$", f'data_root = "{DATA}/"', config, flags=re.MULTILINE)
-        (self.folder / "config.py").write_text(config)
+        (self.folder / "config.py").write_text(job.configuration(DATA, "/runs/logdir"))
         return "/runs/config.py"
 
     def run(self, *argv: str) -> tuple[int, str]:
@@ -88,7 +95,7 @@ def trainer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trainer]:
 def stage(trainer: Trainer) -> Trainer:
     """Make the data of the image's own corpus, with a short set to evaluate on."""
     shutil.copytree(remote_job.AGENT, trainer.folder / "agent", dirs_exist_ok=True)
-    (trainer.folder / "plan.json").write_text(json.dumps(staging_plan.plan(JOB, "/runs/data")))
+    (trainer.folder / "plan.json").write_text(json.dumps(planned(JOB)))
     code, output = trainer.run("python", "/runs/agent", "staging", "/runs/plan.json")
     assert code == 0, output
     for language in ("en", "de"):
@@ -99,7 +106,7 @@ def stage(trainer: Trainer) -> Trainer:
 @pytest.fixture(scope="module")
 def log(trainer: Trainer) -> str:
     """The log of a finished training of 30 steps."""
-    code, log = trainer.run(*MPIRUN, *program(trainer.configure(JOB)))
+    code, log = trainer.run(*MPIRUN, *rank(trainer.configure(JOB)))
     assert code == 0, log[-3000:]
     return log
 
@@ -140,8 +147,8 @@ def test_its_checkpoints_and_best_models_bear_the_step_that_they_hold(trainer, l
 
 
 def test_it_goes_on_from_its_latest_checkpoint(trainer, log):
-    config = trainer.configure(replace(JOB, max_steps=40))
-    code, again = trainer.run(*MPIRUN, *program(config, resume=True))
+    config = trainer.configure(JOB.model_copy(update={"max_steps": 40}))
+    code, again = trainer.run(*MPIRUN, *rank(config), "--continue_learning")
     assert code == 0, again[-3000:]
     found = events(again)
     assert (steps(found, "restored"), steps(found, "train")) == ([30], [30])

@@ -13,14 +13,13 @@ import pytest
 from remote_cluster import ACCOUNT, machine, processes_of, shell
 
 from core.waiting import wait_until
-from microcluster import config
 from microcluster.analysis.failure_hints import next_step
 from microcluster.analysis.run_state import Outcome
-from microcluster.config.data_files import find_files
-from microcluster.jobs import cluster_facts
+from microcluster.config.local_files import find_files
+from microcluster.jobs import openseq2seq
 from microcluster.jobs.cluster_facts import ClusterFacts
-from microcluster.jobs.openseq2seq import model as openseq2seq
-from microcluster.jobs.run_id import run_id
+from microcluster.jobs.finished_data import Data
+from microcluster.jobs.run_spec import RunFolder, decided
 from microcluster.remote import job, steps
 from microcluster.remote.host import Host
 
@@ -33,9 +32,9 @@ SAVE_STEPS = 20
 @pytest.fixture(scope="module")
 def checked(running: ClusterFacts, hosts: list[Host]) -> Iterator[ClusterFacts]:
     """A run that saves often and never evaluates again; whatever is left of it in the end is ended."""
-    short = dataclasses.replace(running.job, checkpoint_steps=SAVE_STEPS, eval_steps=10_000)
+    short = running.job.model_copy(update={"checkpoint_steps": SAVE_STEPS, "eval_steps": 10_000})
     known = dataclasses.replace(running, job=short)
-    known = dataclasses.replace(known, run=run_id(known))
+    known = decided(known)[0]
     yield known
     job.stop_job(hosts, known)
 
@@ -43,7 +42,7 @@ def checked(running: ClusterFacts, hosts: list[Host]) -> Iterator[ClusterFacts]:
 @pytest.fixture(scope="module")
 def run(checked: ClusterFacts) -> ClusterFacts:
     """The same run with what a start costs halved: one rank on each machine, and no preflight, which has tests of its own."""
-    quick = dataclasses.replace(checked.job, preflight="skip: it was checked a moment ago")
+    quick = checked.job.model_copy(update={"preflight": "skip: it was checked a moment ago"})
     return dataclasses.replace(checked, slots=1, job=quick)
 
 
@@ -168,7 +167,7 @@ def test_a_torn_checkpoint_and_lost_best_models_come_back_from_the_copy_and_data
     best = "sha256sum best_models/val_loss=* best_models/checkpoint"
     before = shell(hosts[0], f"cd {logdir} && {best} && rm -r best_models && truncate -s 1000 {torn}")
     shell(hosts[1], "printf x | dd of=/data/debian_en_de/train.en.tok bs=1 seek=100 conv=notrunc 2>/dev/null")
-    stalling = dataclasses.replace(run, job=dataclasses.replace(run.job, stall_s=60))
+    stalling = dataclasses.replace(run, job=run.job.model_copy(update={"stall_s": 60}))
     started(hosts, stalling)
     assert events_of(hosts[0], run, "brought_back")[-1]["from"] == "gpu-1"
     assert int(shell(hosts[0], f"stat -c %s {torn}")) > 1000
@@ -278,31 +277,30 @@ def test_a_run_that_is_stopped_while_its_data_are_made_leaves_no_container(run, 
 
 def test_finished_data_of_this_computer_are_sent_and_trained_on(run, hosts, tmp_path):
     made = job_data(hosts, run, tmp_path)
-    brought = dataclasses.replace(run, job=dataclasses.replace(run.job, data=made))
-    brought = dataclasses.replace(brought, run=run_id(brought))
+    brought = dataclasses.replace(run, data=made)
+    brought = decided(brought)[0]
     started(hosts, brought)
     assert job.stop_job(hosts, brought) == {}
-    folder = openseq2seq.data_folder(brought.job, "/data")
+    folder = RunFolder(brought).plan.data.folder
     assert [shell(host, f"cat {folder}/ID").strip() for host in hosts] == [made.id] * 2
 
 
-def job_data(hosts: list[Host], run: ClusterFacts, folder: Path) -> cluster_facts.Data:
+def job_data(hosts: list[Host], run: ClusterFacts, folder: Path) -> Data:
     """Return the small data set as an operator has it who has made it before."""
     started(hosts, run)
     assert job.stop_job(hosts, run) == {}
-    names = sorted(openseq2seq.DATASETS[run.job.dataset].files)
-    there = openseq2seq.data_folder(run.job, "/data")
+    names = sorted(RunFolder(run).plan.data.files)
+    there = RunFolder(run).plan.data.folder
     for name in names:
         size = int(shell(hosts[0], f"stat -c %s {there}/{name}"))
         (folder / name).write_bytes(b"".join(hosts[0].pieces(f"{there}/{name}", 0, size)))
-    found = find_files(config.Data(path=folder), names, (), folder / "memory.json")
-    return cluster_facts.Data(found.id, path=str(folder), is_tar=False, files=found.files)
+    return find_files(Data(path=str(folder)), names, (), folder / "memory.json")
 
 
 def test_a_loss_that_is_no_number_ends_the_run_at_once(run, hosts, monkeypatch):
     size = dataclasses.replace(openseq2seq.SIZES["transformer-tiny"], learning_rate=1e30)
     monkeypatch.setitem(openseq2seq.SIZES, "transformer-tiny", size)
-    wild = dataclasses.replace(run, run=run_id(run))
+    wild = decided(run)[0]
     assert job.start_job(hosts, wild) == "started"
     ended = end_of(hosts, wild)
     assert ended.cause == "nan"

@@ -6,7 +6,7 @@ import docker
 import docker.errors
 import pytest
 
-from microcluster.jobs.openseq2seq.image import LOCAL_PROGRAM_FOLDER
+from microcluster.jobs.openseq2seq import LOCAL_PROGRAM_FOLDER
 
 pytestmark = pytest.mark.containers
 

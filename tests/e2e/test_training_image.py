@@ -4,7 +4,7 @@ import json
 import re
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +12,9 @@ import docker
 import docker.errors
 import pytest
 
-from microcluster.jobs import staging_plan
-from microcluster.jobs.openseq2seq.image import STAND_IN_FOLDER
-from microcluster.jobs.openseq2seq.model import OpenSeq2SeqJob as Job
-from microcluster.jobs.openseq2seq.model import render_config
+from microcluster.jobs.contract import World
+from microcluster.jobs.openseq2seq import STAND_IN_FOLDER, Job
+from microcluster.jobs.run_spec import staging
 from microcluster.remote import job as remote_job
 
 pytestmark = pytest.mark.containers
@@ -26,13 +25,19 @@ LABEL = {"microcluster.image": "training"}
 JOB = Job(
     kind="openseq2seq",
     model="transformer-tiny",
-    max_steps=30,
+    maxSteps=30,
     precision="fp32",
-    batch_per_gpu=16,
-    eval_steps=20,
-    checkpoint_steps=10,
+    batchPerGpu=16,
+    evalSteps=20,
+    checkpointSteps=10,
     dataset="debian-en-de",
 )
+
+
+def planned(job: Job) -> dict[str, Any]:
+    """Return what the staging program reads."""
+    data = job.plan(World(("10.0.0.1",), 1, mount_point="/runs/data")).data
+    return staging(data, "/runs/data")
 
 
 @dataclass(frozen=True)
@@ -44,11 +49,7 @@ class Trainer:
 
     def configure(self, job: Job, name: str) -> str:
         """Write the job's configuration, reading the corpus where it was staged."""
-        data = f'data_root = "{DATA}/"'
-        config = re.sub(
-            r"^data_root = .*$", data, render_config(job, "/data", f"/runs/{name}/logdir"), flags=re.MULTILINE
-        )
-        (self.folder / f"{name}.py").write_text(config)
+        (self.folder / f"{name}.py").write_text(job.configuration(DATA, f"/runs/{name}/logdir"))
         return f"/runs/{name}.py"
 
     def run(self, config: str, *words: str, ranks: int = 2) -> tuple[int, str]:
@@ -90,7 +91,7 @@ def stage(trainer: Trainer, plan: dict[str, Any]) -> str:
 @pytest.fixture(scope="module")
 def staged(trainer: Trainer) -> str:
     """What the staging of the image's own corpus said."""
-    return stage(trainer, staging_plan.plan(JOB, "/runs/data"))
+    return stage(trainer, planned(JOB))
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +131,7 @@ def test_no_evaluation_sentence_is_trained_on(trainer, staged):
 def test_one_rare_character_in_a_large_text_gets_a_piece_of_its_own_as_upstream_has_it(trainer, staged):
     text = "".join(f"ein haus am see {number % 10}\n" for number in range(20000)) + "zwei €\n"
     (trainer.folder / "rare.txt").write_text(text)
-    flags = " ".join(staging_plan.plan(JOB, "/data")["pieces"])
+    flags = " ".join(planned(JOB)["pieces"])
     argv = ["python", "/runs/agent", "sentencepiece_stage", "learn", "/runs/rare", "40", flags, "/runs/rare.txt"]
     code, output = trainer.container.exec_run(argv)
     assert code == 0, output.decode()
@@ -140,7 +141,7 @@ def test_one_rare_character_in_a_large_text_gets_a_piece_of_its_own_as_upstream_
 
 def test_the_real_recipe_makes_its_files_of_archives_of_the_real_layout(trainer):
     """The archives are tiny and of this image's sentences; the program, its tool and all its stages are the real ones."""
-    plan = staging_plan.plan(replace(JOB, dataset="wmt16-en-de"), "/runs/data")
+    plan = planned(JOB.model_copy(update={"dataset": "wmt16-en-de"}))
     plan["vocabulary"][1] = 4096
     for archive in plan["archives"]:
         archive.pop("md5", None)
@@ -232,7 +233,7 @@ def test_a_finished_folder_is_refused_without_the_flag(trainer, trained):
 
 
 def test_a_resumed_run_goes_on_from_the_latest_checkpoint(trainer, trained):
-    config = trainer.configure(replace(JOB, max_steps=40), "trained")
+    config = trainer.configure(JOB.model_copy(update={"max_steps": 40}), "trained")
     code, log = trainer.run(config, "--mode=train_eval", "--continue_learning")
     assert code == 0, log[-3000:]
     assert "*** Restored checkpoint from /runs/trained/logdir/model.ckpt-30. Resuming training" in log
@@ -286,13 +287,13 @@ def test_an_evaluation_that_does_not_repeat_ends_the_run_after_one_step_as_if_al
 
 
 def test_a_diverged_run_counts_nan_to_its_end(trainer):
-    config = trainer.configure(replace(JOB, max_steps=12), "nan")
+    config = trainer.configure(JOB.model_copy(update={"max_steps": 12}), "nan")
     code, log = trainer.run(config, "--lr_policy_params/learning_rate=1e38", "--mode=train", ranks=1)
     assert (code, "Train loss: nan " in log, "*** Finished training" in log) == (0, True, True)
 
 
 def test_a_run_with_a_killed_rank_ends_with_code_137(trainer):
-    config = trainer.configure(replace(JOB, max_steps=100000), "killed")
+    config = trainer.configure(JOB.model_copy(update={"max_steps": 100000}), "killed")
     kill = (
         "(until [ -e /runs/killed/logdir/model.ckpt-10.index ]; do sleep 0.2; done;"
         " for p in /proc/[0-9]*; do grep -qa '^python.run.py' $p/cmdline && kill -9 ${p#/proc/} && break; done) &"

@@ -178,9 +178,9 @@ STOP = (
     Defect(
         "torchrun's output is buffered",
         "a healthy run is ended as stalled",
-        "microcluster/jobs/launch/torchrun.py",
-        'UNBUFFERED = {"PYTHONUNBUFFERED": "1"}',
-        "UNBUFFERED = {}",
+        "microcluster/jobs/torchrun.py",
+        '"LC_ALL": "C.UTF-8", "PYTHONUNBUFFERED": "1"}',
+        '"LC_ALL": "C.UTF-8"}',
         "tests/unit/test_jobs_torchrun.py::test_output_is_unbuffered_and_variables_reach_the_agents_of_all_nodes",
     ),
     Defect(

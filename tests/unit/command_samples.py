@@ -3,11 +3,11 @@
 from decimal import Decimal
 
 from fake_machine import FACTS
+from launching import transformer
 
 from microcluster.analysis.run_state import Outcome
 from microcluster.commands.money import Cost
 from microcluster.jobs.cluster_facts import ClusterFacts, Container
-from microcluster.jobs.openseq2seq.model import OpenSeq2SeqJob as Job
 
 CLUSTER = ClusterFacts(
     *("local", "1f3a9c42", (FACTS,)),
@@ -15,7 +15,7 @@ CLUSTER = ClusterFacts(
     slots=2,
     gpu="P100",
     container=Container("openseq2seq", "r.test/i:t"),
-    job=Job("openseq2seq", "transformer-tiny", 30, "fp32", 16, 100, 100, "debian-en-de"),
+    job=transformer(maxSteps=30),
     run="abcdef012345",
 )
 COST = Cost(Decimal("8.99"), Decimal("1.5"))

@@ -8,14 +8,14 @@ import pytest
 from test_config import written
 
 from emulator.vendors import VENDORS
-from microcluster import config
 from microcluster.accounts.registry import ACCOUNTS, account_of
-from microcluster.config import ConfigError
-from microcluster.jobs.values import Runtime
+from microcluster.config import stack as config
+from microcluster.config.stack import ConfigError
+from microcluster.jobs.contract import Runtime
 from microcluster.setup import secret_env
 
 ROOT = Path(__file__).parents[2]
-OWN = re.compile(r"(microcluster/(accounts|catalog)|components/[a-z]+)/")
+OWN = re.compile(rf"microcluster/(accounts|catalog)/|components/({'|'.join(ACCOUNTS)})\.py")
 """Where the code of one account lies."""
 NAMES = re.compile("|".join(ACCOUNTS))
 

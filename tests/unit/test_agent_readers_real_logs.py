@@ -11,7 +11,7 @@ import pytest
 
 from agent.readers.openseq2seq import Reader
 from microcluster.analysis.evaluations import evaluations
-from microcluster.jobs.openseq2seq import KIND
+from microcluster.jobs.openseq2seq import METRICS
 
 LOGS = Path(__file__).parent / "real_logs"
 NAME = "OpenSeq2Seq 8681d381 on TensorFlow 2.12 through our compatibility module"
@@ -39,9 +39,7 @@ def test_a_training_yields_its_losses_and_its_pace_at_their_steps():
 
 
 def test_the_evaluations_of_a_training_are_at_its_start_by_the_schedule_and_at_its_end():
-    found = evaluations(
-        [*events_of("training"), {"event": "checkpoint", "step": 30}, {"event": "end"}], 20, KIND.metrics
-    )
+    found = evaluations([*events_of("training"), {"event": "checkpoint", "step": 30}, {"event": "end"}], 20, METRICS)
     assert [(one.step, one.loss, one.scores["bleu"]) for one in found] == [
         (0, 6.9614, 0.1179),
         (20, 5.8609, 0),

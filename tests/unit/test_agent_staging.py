@@ -8,18 +8,20 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import pytest
+from launching import HERE, transformer
 from test_agent_staging_archive import tar_of
 
 from agent import staging, staging_checks
 from agent.staging_log import Refused
-from microcluster.jobs import staging_plan
-from microcluster.jobs.cluster_facts import Data, SentFile
+from microcluster.jobs.finished_data import Data, SentFile
 from microcluster.jobs.openseq2seq.datasets import DATASETS
-from microcluster.jobs.openseq2seq.model import OpenSeq2SeqJob as Job
+from microcluster.jobs.run_spec import sent_folder
+from microcluster.jobs.run_spec import staging as staging_of
 
-JOB = Job("openseq2seq", "transformer-base", 300, "fp32", 128, 100, 100, "wmt16-en-de")
+JOB = transformer(model="transformer-base", batchPerGpu=128, dataset="wmt16-en-de")
 VOCABULARY = 64
 SGML = '<refset>\n<doc docid="1">\n<seg id="1"> {} one </seg>\n<seg id="2">{} two</seg>\n</doc>\n</refset>\n'
 
@@ -29,10 +31,15 @@ def corpus(language, count):
     return ("\n".join([*lines, "", "word " * 100, f"{language} | the end"]) + "\n").encode()
 
 
+def planned(tmp_path):
+    disk = str(tmp_path / "data")
+    return staging_of(JOB.plan(replace(HERE, mount_point=disk)).data, disk)
+
+
 @pytest.fixture
 def plan(tmp_path):
     """Return the plan of WMT16 with archives of this machine, each of the layout of the real one."""
-    made = copy.deepcopy(staging_plan.plan(JOB, str(tmp_path / "data")))
+    made = copy.deepcopy(planned(tmp_path))
     made["vocabulary"][1] = VOCABULARY
     parts = {
         "europarl-v7.tgz": {f"europarl-v7.de-en.{one}": corpus(one, 20) for one in ("en", "de")},
@@ -215,13 +222,14 @@ def finished(count=4, other=4, pieces=2048):
 
 def brought(tmp_path, data, files):
     """Return the plan of data that are brought, and let what was sent lie where it arrives."""
-    job = Job("openseq2seq", "transformer-tiny", 300, "fp32", 16, 100, 100, "debian-en-de", data=data)
-    sent = staging_plan.sent_folder(job, str(tmp_path / "data"))
+    disk = str(tmp_path / "data")
+    wanted = transformer().plan(replace(HERE, mount_point=disk, data_id=data.id)).data
+    sent = sent_folder(wanted, disk)
     os.makedirs(sent)
     for name, content in files.items():
         with open(os.path.join(sent, name), "wb") as file:
             file.write(content)
-    return staging_plan.plan(job, str(tmp_path / "data"))
+    return staging_of(wanted, disk, data)
 
 
 def sent_files(files):
@@ -230,7 +238,7 @@ def sent_files(files):
 
 def test_files_that_were_sent_become_the_data_once_their_hashes_are_right(tmp_path):
     files = finished()
-    plan = brought(tmp_path, Data("d1", path="/there", is_tar=False, files=sent_files(files)), files)
+    plan = brought(tmp_path, Data(path="/there", is_tar=False, files=sent_files(files)), files)
     carried_out(plan)
     assert sorted(os.listdir(plan["folder"])) == sorted([*files, "ID", "SHA256SUMS"])
     assert is_sealed(plan)
@@ -238,9 +246,7 @@ def test_files_that_were_sent_become_the_data_once_their_hashes_are_right(tmp_pa
 
 def test_files_that_were_sent_with_other_bytes_are_refused(tmp_path):
     files = finished()
-    plan = brought(
-        tmp_path, Data("d1", path="/there", is_tar=False, files=sent_files(files)), files | {"train.en.tok": b"y"}
-    )
+    plan = brought(tmp_path, Data(path="/there", is_tar=False, files=sent_files(files)), files | {"train.en.tok": b"y"})
     with pytest.raises(Refused, match="train.en.tok: its sha256 is"):
         carried_out(plan)
 
@@ -251,7 +257,7 @@ def test_a_tar_that_was_sent_is_unpacked_and_finished_files_of_unequal_lines_are
         folder.mkdir()
         with open(tar_of(folder / "t.tar", *finished(other=other).items()), "rb") as file:
             content = file.read()
-        plan = brought(folder, Data("d1", path="/t.tar", files=sent_files({"t.tar": content})), {"t.tar": content})
+        plan = brought(folder, Data(path="/t.tar", files=sent_files({"t.tar": content})), {"t.tar": content})
         if passes:
             carried_out(plan)
         else:

@@ -23,7 +23,8 @@ def facts(run: str, machines: int, seconds: float | None, per_hour: str | None, 
         "trains": "small",
     }
     results = {"perplexity": 40.81, "validation_perplexity": 118.99, "test_perplexity": 114.72}
-    size = {"nodes": [{}] * machines, "world_size": machines, "step": 13, "seconds_per_step": seconds}
+    labels = {name: name.replace("_", " ") for name in results}
+    size = {"labels": labels, "nodes": [{}] * machines, "world_size": machines, "step": 13, "seconds_per_step": seconds}
     return found | size | {"cost": cost, "metrics": results} | changes
 
 

@@ -1,7 +1,7 @@
 """The step of each evaluation, which the log itself does not say."""
 
 from microcluster.analysis.evaluations import evaluations
-from microcluster.jobs.openseq2seq import KIND
+from microcluster.jobs.openseq2seq import METRICS
 
 
 def train(*steps):
@@ -47,4 +47,4 @@ def test_a_resumed_attempt_counts_its_schedule_from_where_it_began():
 
 def test_a_score_belongs_to_its_evaluation_and_may_be_missing():
     events = [*evaluated(9.0, 0.1), *train(1), *evaluated(8.0), *train(2)]
-    assert [one.scores for one in evaluations(events, metrics=KIND.metrics)] == [{"bleu": 0.1}, {}]
+    assert [one.scores for one in evaluations(events, metrics=METRICS)] == [{"bleu": 0.1}, {}]

@@ -17,7 +17,7 @@ from microcluster.analysis import events, network_usage, run_questions
 from microcluster.analysis.run_state import judge
 from microcluster.commands import run_text
 from microcluster.commands.status import status_text
-from microcluster.jobs.openseq2seq import KIND
+from microcluster.jobs.openseq2seq import METRICS
 from microcluster.remote import run_export
 from microcluster.remote.job import AGENT
 
@@ -68,7 +68,7 @@ def test_no_value_makes_a_reader_fail(values: list[object]) -> None:
     outcome = judge(seen(events=mixed, alive=True, exit_code=None, now=9e9))
     status_text(CLUSTER, outcome, COST)
     run_text.report(CLUSTER, outcome, COST)
-    run_questions.curves(found, 100, KIND.metrics)
+    run_questions.curves(found, 100, METRICS)
     run_questions.how_long(found)
     run_questions.gpus_used(found)
     network_usage.measured(found)

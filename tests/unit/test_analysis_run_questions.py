@@ -1,14 +1,13 @@
 """The questions that are asked of every run, answered from its events alone."""
 
-from functools import partial
-
 import pytest
+from launching import HERE, transformer
 
 from microcluster.analysis import run_questions
-from microcluster.jobs.openseq2seq import KIND, model
-from microcluster.jobs.openseq2seq.model import OpenSeq2SeqJob as Job
+from microcluster.jobs.openseq2seq import METRICS
 
-BASE = partial(model.learning_rate, Job("openseq2seq", "transformer-base", 1, "fp32", 128, 1, 1, "wmt16-en-de")), 8000
+EXPECTED = transformer(model="transformer-base", dataset="wmt16-en-de").plan(HERE).expect
+BASE = EXPECTED.learning_rate, EXPECTED.warmup_steps
 
 
 def evaluated(*losses: float) -> run_questions.Curves:
@@ -146,7 +145,7 @@ def test_the_scores_of_the_evaluations_are_a_curve() -> None:
         {"event": "bleu", "score": 0.25},
         {"event": "train", "step": 1, "loss": 8.0},
     ]
-    assert run_questions.curves(events, metrics=KIND.metrics).metrics == {"bleu": ((1, 0.25),)}
+    assert run_questions.curves(events, metrics=METRICS).metrics == {"bleu": ((1, 0.25),)}
 
 
 def test_gpu_use_is_the_mean_of_the_samples() -> None:

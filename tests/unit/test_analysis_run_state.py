@@ -1,12 +1,21 @@
 """Judging a run: exit code 0 alone proves nothing."""
 
 import re
+from dataclasses import asdict
 
 import pytest
 
 from microcluster.analysis.run_state import judge
+from microcluster.jobs.openseq2seq import METRICS
 
-JOB = {"run": "abcdef012345", "max_steps": 30}
+JOB = {
+    "run": "abcdef012345",
+    "max_steps": 30,
+    "metrics": [asdict(metric) for metric in METRICS],
+    "unit": "step",
+    "result": None,
+    "exit_code_decides": False,
+}
 
 
 def seen(**changes):
@@ -79,7 +88,7 @@ def test_a_run_that_lacks_any_of_it_has_failed_and_says_why(changes, reason):
     assert re.search(reason, outcome.reason)
 
 
-OWN = {**JOB, "kind": "horovod", "checkpoints": "files"}
+OWN = {**JOB, "exit_code_decides": True, "checkpoints": "files"}
 UNKNOWN = {**OWN, "max_steps": None, "checkpoints": "none"}
 
 

@@ -14,10 +14,10 @@ from command_samples import CLUSTER
 from fake_machine import FACTS, FakeMachine
 
 import fabfile
-from microcluster import config
 from microcluster.commands import command, explain, ssh, stack_outputs, step, stop
 from microcluster.commands.ssh import words_after_dashes
-from microcluster.config import ConfigError
+from microcluster.config import stack as config
+from microcluster.config.stack import ConfigError
 from microcluster.lifecycle import pulumi
 from microcluster.remote import job as remote_job
 from microcluster.remote.errors import UnreachableError

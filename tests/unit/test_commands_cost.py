@@ -10,7 +10,7 @@ from command_samples import CLUSTER, COST
 
 from microcluster.commands import command, money
 from microcluster.commands.money import Cost
-from microcluster.config import Owner
+from microcluster.config.stack import Owner
 from microcluster.jobs.cluster_facts import ClusterFactsError
 from providers.rental import owner_mark as marks
 from providers.rental.opened_account import OpenedAccount

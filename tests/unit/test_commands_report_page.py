@@ -7,6 +7,7 @@ from datetime import datetime, timedelta, timezone
 from decimal import Decimal
 
 from fake_machine import FACTS
+from launching import transformer
 from sampled_run import SampledRun
 
 from microcluster.analysis.run_questions import Answer, Curves
@@ -16,12 +17,10 @@ from microcluster.commands.money import Cost
 from microcluster.commands.report import _bill_row, _checkpoint_answer, link_of
 from microcluster.commands.report_page import page
 from microcluster.jobs.cluster_facts import ClusterFacts, Container, Prediction
-from microcluster.jobs.openseq2seq import KIND
-from microcluster.jobs.openseq2seq.model import OpenSeq2SeqJob as Job
 from microcluster.remote.run_export import Checkpoint, Records
 from providers.rental.receipt import Charge
 
-JOB = Job("openseq2seq", "transformer-tiny", 300, "fp32", 16, 100, 100, "debian-en-de")
+JOB = transformer()
 CLUSTER = ClusterFacts(
     "local", "1f3a9c42", (FACTS,), container=Container("c", "r.test/i:t"), job=JOB, run="0123456789ab"
 )
@@ -120,12 +119,9 @@ def test_the_page_lists_every_checkpoint_with_its_size_its_time_and_its_state() 
 
 def test_the_size_of_a_checkpoint_is_that_of_one_whole_regular_one() -> None:
     records = Records((), "", "", (("logdir/model.ckpt-300.index", 10**12),), (), CHECKPOINTS)
-    answer = _checkpoint_answer(records, KIND.checkpoint_files)
+    answer = _checkpoint_answer(records, "the files")
     assert answer.answer.endswith("of step 300: data 813.0 MB + meta 15.0 MB + index 20.0 kB = 828.0 MB.")
-    assert (
-        "no whole one yet"
-        in _checkpoint_answer(replace(records, checkpoints=CHECKPOINTS[1:]), KIND.checkpoint_files).answer
-    )
+    assert "no whole one yet" in _checkpoint_answer(replace(records, checkpoints=CHECKPOINTS[1:]), "the files").answer
     assert _checkpoint_answer(records, None).answer == "None: the program writes no checkpoints."
 
 

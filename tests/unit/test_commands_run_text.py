@@ -66,7 +66,7 @@ def test_the_report_compares_the_pace_with_the_prediction():
 
 
 def test_the_report_of_a_run_that_was_planned_says_what_was_expected_before_renting():
-    job = dataclasses.replace(CLUSTER.job, max_steps=50_000)
+    job = CLUSTER.job.model_copy(update={"max_steps": 50_000})
     planned = dataclasses.replace(CLUSTER, job=job, prediction=Prediction(1.7503, 0.5927, 1), per_hour=13.0)
     assert "24.3 h and $316 for 50000 steps, +-10%" in run_text.report(planned, RUNNING, COST)
     assert "planned" not in run_text.report(CLUSTER, RUNNING, COST)

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 from fake_machine import FakeMachine
+from launching import transformer
 
 from microcluster.commands.command import UserMistake
 from microcluster.commands.tensorboard import SERVER, free_port, tunnel_argv
 from microcluster.jobs.cluster_facts import ClusterFacts, Container
-from microcluster.jobs.openseq2seq.model import OpenSeq2SeqJob as Job
 
 # Stands for TensorBoard: listens where it is told to, for ever.
 FAKE = """
@@ -67,7 +67,7 @@ def test_a_port_that_somebody_else_has_is_named_and_left_alone() -> None:
 
 
 def test_tunnel_and_server_share_one_connection_that_shows_only_loopbacks(tmp_path: Path) -> None:
-    job = Job("openseq2seq", "transformer-tiny", 300, "fp32", 16, 100, 100, "debian-en-de")
+    job = transformer()
     cluster = ClusterFacts("local", "1f3a9c42", run="0123456789ab", container=Container("c", "r.test/i:t"), job=job)
     host = FakeMachine()
     host.key_file = str(tmp_path / "id")

@@ -10,19 +10,16 @@ from pathlib import Path
 import pytest
 from config_lint import problems
 from fake_machine import FakeMachine
+from launching import HERE, transformer
 
 from microcluster.commands.command import UserMistake
 from microcluster.commands.translate import lines_of
-from microcluster.jobs.kind import kind_of
-from microcluster.jobs.openseq2seq import model as openseq2seq
 from microcluster.jobs.openseq2seq import translation
-from microcluster.jobs.openseq2seq.model import OpenSeq2SeqJob as Job
 from microcluster.remote.errors import RemoteError
 from microcluster.remote.transfer import RemoteFile
 from microcluster.remote.translation import PIECES, model_of, place_fetched
 
 ROOT = Path(__file__).parents[2]
-KIND = kind_of("openseq2seq")
 
 
 def listed(*paths: tuple[str, str]) -> list[RemoteFile]:
@@ -31,28 +28,36 @@ def listed(*paths: tuple[str, str]) -> list[RemoteFile]:
 
 RECORDS = (("config.py", "record"), ("data/m_common.model", "vocabulary"), ("data/m_common.vocab", "vocabulary"))
 BEST = ("logdir/best_models/val_loss=1.5900-step-40.index", "best model")
+PLAN = transformer().plan(HERE)
 NEWEST = ("logdir/model.ckpt-50.index", "newest checkpoint")
 
 
 def test_the_best_model_translates_and_the_newest_checkpoint_where_there_is_none_better() -> None:
-    assert model_of(listed(*RECORDS, NEWEST, BEST), KIND).checkpoint.endswith("best_models/val_loss=1.5900-step-40")
-    assert model_of(listed(*RECORDS, NEWEST), KIND).checkpoint == "/data/runs/x/logdir/model.ckpt-50"
+    assert model_of(listed(*RECORDS, NEWEST, BEST), PLAN).checkpoint.endswith("best_models/val_loss=1.5900-step-40")
+    assert model_of(listed(*RECORDS, NEWEST), PLAN).checkpoint == "/data/runs/x/logdir/model.ckpt-50"
 
 
 def test_a_run_without_a_checkpoint_translates_nothing() -> None:
     with pytest.raises(RemoteError, match="no whole checkpoint yet"):
-        model_of(listed(*RECORDS), KIND)
+        model_of(listed(*RECORDS), PLAN)
 
 
 def test_a_missing_part_is_named() -> None:
     with pytest.raises(RemoteError, match=r"the pieces \(data/m_common.model\)"):
-        model_of(listed(RECORDS[0], RECORDS[2], BEST), KIND)
+        model_of(listed(RECORDS[0], RECORDS[2], BEST), PLAN)
 
 
 def test_the_configuration_for_a_translation_is_the_runs_own_with_the_texts_added() -> None:
-    job = Job("openseq2seq", "transformer-base", 50_000, "fp32", 128, 4001, 2000, "wmt16-en-de")
+    job = transformer(
+        model="transformer-base",
+        maxSteps=50_000,
+        batchPerGpu=128,
+        evalSteps=4001,
+        checkpointSteps=2000,
+        dataset="wmt16-en-de",
+    )
     added = translation.infer_params("/m/v", "/t/source")
-    text = openseq2seq.render_config(job, "/data", "/x") + added
+    text = job.configuration("/data/wmt16_en_de", "/x") + added
     assert problems(text) == []
     tree = ast.parse(text, feature_version=(3, 5))
     assert [node.targets[0].id for node in tree.body if isinstance(node, ast.Assign)][-1] == "infer_params"

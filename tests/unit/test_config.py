@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from core.home import Home, owner_mark
-from microcluster import config
+from microcluster.config import stack as config
 from microcluster.jobs import image
 
 V100 = {

@@ -6,7 +6,7 @@ import tarfile
 import pytest
 from test_config import problems, written
 
-from microcluster import config
+from microcluster.config import stack as config
 from microcluster.jobs.openseq2seq.datasets import DATASETS
 
 SHA256 = "ab" * 32
@@ -134,7 +134,7 @@ def test_a_file_that_cannot_be_read_is_a_sentence_with_its_path(folder):
 def test_a_file_is_read_once_and_again_when_it_has_changed(folder, tmp_path, monkeypatch):
     tar = tar_of(folder, tmp_path / "t.tar")
     first = find_files(tar)
-    monkeypatch.setattr("microcluster.config.data_files._members", lambda path: pytest.fail("it was read again"))
+    monkeypatch.setattr("microcluster.config.local_files._members", lambda path: pytest.fail("it was read again"))
     monkeypatch.setattr("hashlib.file_digest", lambda *words: pytest.fail("it was read again"))
     assert find_files(tar) == first
     monkeypatch.undo()

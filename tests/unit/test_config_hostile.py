@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.home import Home
-from microcluster import config
+from microcluster.config import stack as config
 
 ROOT = Path(__file__).parents[2]
 GOOD = {

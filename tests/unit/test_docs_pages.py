@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from emulator.softlayer.settings import Settings
-from microcluster import config
 from microcluster.analysis import failure_hints
+from microcluster.config import stack as config
 from tools import stack_file_page, systems_page
 
 ROOT = Path(__file__).parents[2]

@@ -3,36 +3,47 @@
 import os
 import re
 import subprocess
+from dataclasses import replace
 
-from microcluster.jobs import image
-from microcluster.jobs.cluster_facts import Container
-from microcluster.jobs.openseq2seq import image as trainer_image
+from launching import transformer
 
-NGC = Container("openseq2seq", "nvcr.io/nvidia/tensorflow:19.05-py3")
-LOCAL = Container("openseq2seq", "ngc.microcluster.internal:5000/microcluster/training:standin")
+from microcluster.jobs import image, openseq2seq
+from microcluster.jobs.contract import World
+
+NGC = World(("10.0.0.1",), 1, image="nvcr.io/nvidia/tensorflow:19.05-py3")
+LOCAL = World(("10.0.0.1",), 1, image="ngc.microcluster.internal:5000/microcluster/training:standin")
+JOB = transformer()
+
+
+def dockerfile(world):
+    return JOB.plan(world).dockerfile
+
+
+def tag(world):
+    return image.tag("openseq2seq", dockerfile(world))
 
 
 def test_the_local_form_copies_its_base_and_says_what_trains_in_it():
-    assert image.of(LOCAL).dockerfile.split("\n")[0] == f"FROM {LOCAL.image}"
-    assert f'LABEL microcluster.trainer="{trainer_image.STAND_IN_RELEASE}"' in image.of(LOCAL).dockerfile
-    assert "RUN" not in image.of(LOCAL).dockerfile
+    assert dockerfile(LOCAL).split("\n")[0] == f"FROM {LOCAL.image}"
+    assert f'LABEL microcluster.trainer="{openseq2seq.STAND_IN_RELEASE}"' in dockerfile(LOCAL)
+    assert "RUN" not in dockerfile(LOCAL)
 
 
 def test_nvidias_plain_image_is_built_on_as_it_was_asked_for():
-    lines = image.of(NGC).dockerfile.splitlines()
+    lines = dockerfile(NGC).splitlines()
     assert lines[0] == f"FROM {NGC.image}"
     assert [line for line in lines if line.startswith(("FROM", "ADD", "COPY", "ARG", "USER", "EXPOSE"))] == lines[:1]
 
 
 def test_openseq2seqs_source_is_pinned_to_its_last_commit():
-    text = image.of(NGC).dockerfile
+    text = dockerfile(NGC)
     assert text.count("git clone") == 1
-    assert f"checkout --quiet --detach {trainer_image.COMMIT} " in text
-    assert f"grep -q '^{trainer_image.COMMIT}'" in text
+    assert f"checkout --quiet --detach {openseq2seq.COMMIT} " in text
+    assert f"grep -q '^{openseq2seq.COMMIT}'" in text
 
 
 def test_every_python_package_is_pinned_and_brings_no_other():
-    joined = image.of(NGC).dockerfile.replace("\\\n", " ")
+    joined = dockerfile(NGC).replace("\\\n", " ")
     installs = [line for line in joined.splitlines() if "pip install" in line]
     assert sum(line.count("pip install") for line in installs) == sum(line.count("--no-deps") for line in installs)
     packages = [word for line in installs for word in line.replace(";", " ").split() if "==" in word]
@@ -43,23 +54,23 @@ def test_every_python_package_is_pinned_and_brings_no_other():
 
 
 def test_no_key_is_baked_into_the_image_and_no_host_key_stays():
-    text = image.of(NGC).dockerfile
+    text = dockerfile(NGC)
     assert "openssh-server" in text
     assert "rm -rf /var/lib/apt/lists/* /etc/ssh/ssh_host_*" in text
     assert not re.search(r"BEGIN|authorized_keys|id_rsa|ed25519|oauthtoken|NGC_API_KEY|/root/\.ssh", text)
 
 
 def test_the_name_changes_with_the_base_and_with_what_trains_and_with_nothing_else(monkeypatch):
-    named = image.tag(LOCAL)
+    named = tag(LOCAL)
     assert re.fullmatch(r"microcluster/openseq2seq:[0-9a-f]{12}", named)
-    assert image.tag(Container("other", LOCAL.image, ssh_port=4445)) == named
-    assert image.tag(Container("openseq2seq", LOCAL.image + "2")) != named
-    monkeypatch.setattr(trainer_image, "STAND_IN_RELEASE", "stand-in 9")
-    assert image.tag(LOCAL) != named
+    assert tag(replace(LOCAL, slots=2, run="1f")) == named
+    assert tag(replace(LOCAL, image=LOCAL.image + "2")) != named
+    monkeypatch.setattr(openseq2seq, "STAND_IN_RELEASE", "stand-in 9")
+    assert tag(LOCAL) != named
 
 
 def test_a_base_that_moved_behind_its_reference_makes_another_recipe():
-    text = image.of(LOCAL).dockerfile
+    text = dockerfile(LOCAL)
     assert image.recipe(text, "sha256:1") == image.recipe(text, "sha256:1")
     assert len({image.recipe(text, "sha256:1"), image.recipe(text, "sha256:2"), image.recipe("", "sha256:1")}) == 3
 
@@ -81,7 +92,7 @@ def test_a_failed_build_reports_its_step_and_last_lines():
 
 
 def test_a_package_that_the_base_has_from_ubuntu_is_installed_beside_and_every_other_one_replaced(tmp_path):
-    joined = image.of(NGC).dockerfile.replace("\\\n", " ")
+    joined = dockerfile(NGC).replace("\\\n", " ")
     script = next(line for line in joined.splitlines() if "--ignore-installed" in line).removeprefix("RUN ")
     (tmp_path / "pip").write_text(
         '#!/bin/sh\nfor last; do :; done\n[ "$last" != "six==1.12.0" ] || case "$*" in *--ignore-installed*) ;; *) exit 1 ;; esac\n'

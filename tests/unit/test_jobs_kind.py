@@ -2,23 +2,20 @@
 
 import re
 import subprocess
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 import pytest
+from launching import launched, run_id, transformer
 from test_analysis_run_state import seen
 
-from components.cluster import cluster_facts_of
-from components.job import job_of
-from microcluster import config
 from microcluster.analysis.run_questions import curves
 from microcluster.analysis.run_state import judge
-from microcluster.jobs import image
-from microcluster.jobs.cluster_facts import ClusterFacts, ClusterFactsError, Host, SourceFile
-from microcluster.jobs.kind import KINDS, kind_of
-from microcluster.jobs.openseq2seq.model import OpenSeq2SeqJob
-from microcluster.jobs.run_id import run_id
-from microcluster.jobs.run_spec import RunFolder
+from microcluster.config import stack as config
+from microcluster.jobs.cluster_facts import ClusterFacts, ClusterFactsError
+from microcluster.jobs.contract import Section, SourceFile
+from microcluster.jobs.kinds import KINDS, kind_of
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = re.compile(r"openseq2seq|texar|horovod|tensorflow|bleu", re.IGNORECASE)
@@ -59,10 +56,8 @@ def test_no_code_outside_the_registry_asks_which_kind_it_is() -> None:
 @pytest.mark.parametrize("name", KINDS)
 def test_every_kind_is_complete(name: str) -> None:
     kind = kind_of(name)
-    assert kind.name == name
+    assert issubclass(kind, Section) and get_args(kind.model_fields["kind"].annotation) == (name,)
     assert set(kind.runtimes) <= {"container", "host"} and kind.runtimes
-    for word in ("section", "facts", "reader", "checkpoints", "metrics", "stop_order", "config_file"):
-        assert hasattr(kind, word), word
 
 
 def test_facts_of_a_kind_that_does_not_exist_are_refused_with_the_names_of_those_that_do() -> None:
@@ -72,8 +67,16 @@ def test_facts_of_a_kind_that_does_not_exist_are_refused_with_the_names_of_those
 
 def test_a_data_set_that_nobody_has_timed_makes_no_workload() -> None:
     def workload(dataset: str) -> object:
-        job = OpenSeq2SeqJob("openseq2seq", "transformer-base", 1, "mixed", 256, 1, 1, dataset)
-        return kind_of("openseq2seq").workload(job)
+        job = transformer(
+            model="transformer-base",
+            maxSteps=1,
+            precision="mixed",
+            batchPerGpu=256,
+            evalSteps=1,
+            checkpointSteps=1,
+            dataset=dataset,
+        )
+        return job.workload()
 
     assert workload("debian-en-de") is None
     assert workload("wmt16-en-de") is not None
@@ -98,20 +101,12 @@ def own_program(**job: object) -> config.Stack:
     return config.parse("dev", HOROVOD | {"microcluster:job": section}, ordering=True)
 
 
-def launched(stack: config.Stack) -> RunFolder:
-    """Return the run's folder of a stack on two nodes."""
-    owner = config.Owner("1f3a9c42", "ssh-ed25519 AAAA", "key", "rank_key")
-    hosts = tuple(Host(f"gpu-{n}", "1", "198.51.100.1", f"10.0.0.{n + 1}", "k") for n in (0, 1))
-    stack = config.with_files(stack)
-    return RunFolder(replace(cluster_facts_of(stack, owner, hosts), job=job_of(stack), run="abcdef012345"))
-
-
 def test_a_program_of_ones_own_travels_as_its_texts_and_is_started_as_every_rank() -> None:
     folder = launched(
         own_program(arguments="--steps {maxSteps} --folder '{logdir}/a b'", resume="--resume {checkpoint}")
     )
     assert folder.texts()["program/train.py"] == (ROOT / "examples/horovod_regression/train.py").read_text()
-    (first,), (again,) = (folder.kind.processes(folder.run, resume=resume) for resume in (False, True))
+    (first,), (again,) = (folder.plan.start, folder.plan.resume)
     start = ("python", f"{folder.path}/program/train.py", "--steps", "100", "--folder", f"{folder.path}/logdir/a b")
     assert first.argv[-len(start) :] == start
     assert again.argv[-2:] == ("--resume", "{checkpoint}"), "the agent knows which"
@@ -119,7 +114,7 @@ def test_a_program_of_ones_own_travels_as_its_texts_and_is_started_as_every_rank
 
 def test_the_facts_of_a_program_of_ones_own_are_read_back_whole() -> None:
     keys = {"requirements": ["numpy==1.23.5"], "environment": VARIABLES, "keep": ["*.json"], "python": "python3"}
-    facts = launched(own_program(**keys)).payload
+    facts = launched(own_program(**keys)).facts
     assert ClusterFacts.from_json(facts.to_json()) == facts
 
 
@@ -138,14 +133,14 @@ def test_the_facts_of_a_program_of_ones_own_are_read_back_whole() -> None:
 def test_more_steps_go_on_with_the_same_run_and_anything_else_makes_another(
     job: dict[str, object], changes: bool
 ) -> None:
-    one, other = (run_id(launched(own_program(**words)).payload) for words in ({}, job))
+    one, other = (run_id(launched(own_program(**words))) for words in ({}, job))
     assert (one != other) is changes
 
 
 def test_a_changed_text_makes_another_run() -> None:
     folder = launched(own_program())
-    other = replace(folder.payload.job, files=(SourceFile("train.py", "print()"),))
-    assert run_id(folder.payload) != run_id(replace(folder.payload, job=other))
+    other = replace(folder, facts=replace(folder.facts, texts=(SourceFile("train.py", "print()"),)))
+    assert run_id(folder) != run_id(other)
 
 
 def test_a_repository_at_a_commit_is_part_of_the_image() -> None:
@@ -153,9 +148,9 @@ def test_a_repository_at_a_commit_is_part_of_the_image() -> None:
     folder = launched(
         own_program(source="https://example.com/a/program", commit=commit, requirements=["numpy==1.23.5"])
     )
-    text = image.of(folder.payload.container).dockerfile
+    text = folder.facts.container.dockerfile
     assert f"checkout --quiet --detach {commit}" in text and "pip install" in text and "numpy==1.23.5" in text
-    assert folder.run.folder == "/opt/program"
+    assert folder.plan.folder == "/opt/program"
     assert not [name for name in folder.texts() if name.startswith("program/")]
 
 
@@ -212,9 +207,9 @@ BENCHMARK = {"maxSteps": None, "checkpoints": None, "progress": r"Iter #(?P<step
 def test_a_program_may_save_nothing_and_say_neither_its_last_step_nor_a_loss() -> None:
     stack = own_program(**BENCHMARK)
     folder = launched(stack)
-    values = folder.values()
+    values = folder.document()
     assert (values["checkpoints"], values["max_steps"], values["reader"]) == ("none", None, "pattern")
-    assert ClusterFacts.from_json(folder.payload.to_json()) == folder.payload
+    assert ClusterFacts.from_json(folder.facts.to_json()) == folder.facts
     origins = {path: origin for path, _, origin in stack.origins}
     assert "a run that dies starts again from the beginning" in origins["job.checkpoints"]
     assert "no progress bar" in origins["job.maxSteps"]
@@ -225,7 +220,7 @@ def test_a_program_may_save_nothing_and_say_neither_its_last_step_nor_a_loss() -
     [({}, []), ({"maxSteps": None}, ["progress bar"]), ({"progress": BENCHMARK["progress"]}, ["loss"])],
 )
 def test_what_the_screen_will_lack_is_said_beforehand(job: dict[str, object], lacks: list[str]) -> None:
-    found = kind_of("horovod").not_shown(launched(own_program(**job)).payload.job)
+    found = launched(own_program(**job)).plan.not_shown
     assert len(found) == len(lacks) and all(word in one for word, one in zip(lacks, found, strict=True))
 
 
@@ -235,7 +230,7 @@ VARIABLES = {"TOKENIZERS_PARALLELISM": "false", "OMP_NUM_THREADS": 4, "CACHE": "
 def test_variables_reach_every_rank_and_the_ranks_that_the_preflight_starts() -> None:
     folder = launched(own_program(environment=VARIABLES))
     given = {"TOKENIZERS_PARALLELISM": "false", "OMP_NUM_THREADS": "4", "CACHE": f"{folder.path}/logdir/a b"}
-    for ranks in (folder.kind.processes(folder.run, resume=True), folder.kind.collective(folder.run, ["true"])):
+    for ranks in (folder.plan.resume, folder.plan.probe):
         (mpirun,) = ranks
         assert mpirun.environment.items() >= given.items()
         exported = [name for flag, name in zip(mpirun.argv, mpirun.argv[1:], strict=False) if flag == "-x"]
@@ -244,15 +239,15 @@ def test_variables_reach_every_rank_and_the_ranks_that_the_preflight_starts() ->
 
 def test_the_interpreter_is_the_one_that_the_stack_file_names() -> None:
     folder = launched(own_program(python="/usr/bin/python3.11"))
-    (mpirun,) = folder.kind.processes(folder.run, resume=False)
+    (mpirun,) = folder.plan.start
     start = ("/usr/bin/python3.11", f"{folder.path}/program/train.py")
     assert mpirun.argv[-2:] == start
-    (collective,) = folder.values()["collective"]
+    (collective,) = folder.document()["collective"]
     assert start[0] in collective["argv"], "what the program imports is imported by the preflight too"
 
 
 def test_patterns_of_kept_files_and_the_longest_silence_reach_the_agent() -> None:
-    values = launched(own_program(keep=["vocab*.json", "logs/**"], stallS=3600)).values()
+    values = launched(own_program(keep=["vocab*.json", "logs/**"], stallS=3600)).document()
     assert (values["keep"], values["stall_s"]) == (["vocab*.json", "logs/**"], 3600)
 
 
@@ -262,7 +257,7 @@ def test_patterns_of_kept_files_and_the_longest_silence_reach_the_agent() -> Non
 )
 def test_progress_comes_from_json_lines_or_from_a_pattern(progress: str, module: str, options: dict[str, str]) -> None:
     folder = launched(own_program(progress=progress))
-    found = folder.kind.reader(folder.payload.job)
+    found = folder.plan.reader
     assert (found.name, found.options) == (module, options)
 
 
@@ -297,7 +292,6 @@ def test_status_and_curves_show_what_the_program_itself_names() -> None:
     assert judge(seen(events=events, alive=True, exit_code=None)).metrics == {"accuracy": 0.8}
 
 
-@pytest.mark.parametrize("kind", ["openseq2seq", "texar", "horovod", "torchrun", "mxnet"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_takes_the_longest_silence(kind: str) -> None:
-    assert kind_of(kind).section.model_fields["stall_s"].default == 900
-    assert "stall_s" in {field.name for field in fields(kind_of(kind).facts)}
+    assert kind_of(kind).model_fields["stall_s"].default == 900

@@ -1,39 +1,35 @@
 """The kind for MXNet: scheduler, servers and workers on their nodes, and the arguments of the image-classification example."""
 
-from dataclasses import replace
 from pathlib import Path
 
+import launching
 import pytest
+from launching import run_id
 
-from components.cluster import cluster_facts_of
-from components.job import job_of
-from microcluster import config
-from microcluster.jobs.cluster_facts import ClusterFacts, Host
-from microcluster.jobs.run_id import run_id
+from microcluster.config import stack as config
+from microcluster.jobs.cluster_facts import ClusterFacts
+from microcluster.jobs.contract import Process
 from microcluster.jobs.run_spec import RunFolder
-from microcluster.jobs.values import Process
 
 ROOT = Path(__file__).parents[2]
 SOURCE = {"source": "examples/horovod_regression", "script": "train.py"}
+ARGUMENTS = "--network mlp --kv-store dist_sync --model-prefix {logdir}/model --gpus {gpus}"
 STACK = {
     "microcluster:cluster": {"datacenter": "lon06", "flavor": "AC1_16X120X100", "adminCidrs": ["198.51.100.7/32"]},
     "microcluster:container": {"image": "r.test/microcluster/mxnet:local"},
-    "microcluster:job": {"kind": "mxnet", "maxSteps": 5, "network": "mlp", "imageShape": "1,8,8", **SOURCE},
+    "microcluster:job": {"kind": "mxnet", "maxSteps": 5, "arguments": ARGUMENTS, **SOURCE},
 }
 
 
 def launched(*, on_machines: bool = False, **job: object) -> RunFolder:
     """Return the run's folder of a stack on two nodes of two GPUs; None takes a key away."""
     section = {key: value for key, value in (STACK["microcluster:job"] | job).items() if value is not None}
-    stack = config.with_files(config.parse("dev", STACK | {"microcluster:job": section}))
-    owner = config.Owner("1f3a9c42", "ssh-ed25519 AAAA", "key", "rank_key")
-    hosts = tuple(Host(f"gpu-{n}", "1", "198.51.100.1", f"10.0.0.{n + 9}", "k") for n in (0, 1))
-    facts = replace(cluster_facts_of(stack, owner, hosts), job=job_of(stack), run="abcdef012345")
-    return RunFolder(replace(facts, container=None) if on_machines else facts)
+    stack = config.parse("dev", STACK | {"microcluster:job": section})
+    return launching.launched(stack, on_machines=on_machines, first=9)
 
 
 def processes(folder: RunFolder, *, resume: bool = False) -> dict[str, Process]:
-    return {one.name: one for one in folder.kind.processes(folder.run, resume=resume)}
+    return {one.name: one for one in (folder.plan.resume if resume else folder.plan.start)}
 
 
 def arguments(process: Process) -> dict[str, str]:
@@ -69,30 +65,23 @@ def test_output_is_unbuffered_and_the_variables_of_the_stack_file_reach_every_ro
 
 def test_no_role_sees_a_port_of_the_machine_as_its_own_and_each_is_noted_when_it_dies() -> None:
     folder = launched()
-    for one in (*processes(folder).values(), *folder.kind.collective(folder.run, ("true",))):
+    for one in (*folder.plan.start, *folder.plan.probe):
         assert one.argv[:3] == ("env", "-u", "PORT")
-    for one in processes(folder).values():
-        assert one.argv[3 : 3 + len(folder.run.wrapper)] == folder.run.wrapper
+    assert {one.argv[5] for one in folder.plan.start} == {"rank_wrapper"}
 
 
 def test_workers_are_ended_before_servers_and_these_before_the_scheduler() -> None:
-    assert launched().values()["stop_order"] == ["worker", "server", "scheduler"]
-
-
-def test_the_example_gets_the_keys_as_its_arguments_and_always_a_model_prefix() -> None:
-    folder = launched(
-        kvStore="dist_device_sync", lr=0.05, batchSize=32, dataTrain="/data/train.rec", arguments="--top-k 5"
-    )
-    given = arguments(processes(folder)["worker 0"])
-    assert (given["--kv-store"], given["--lr"], given["--batch-size"]) == ("dist_device_sync", "0.05", "32")
-    assert (given["--data-train"], given["--image-shape"], given["--num-epochs"]) == ("/data/train.rec", "1,8,8", "5")
-    assert given["--model-prefix"] == f"{folder.path}/logdir/model"
-    assert given["--top-k"] == "5"
-    assert "--load-epoch" not in given and "--data-val" not in given
+    assert launched().document()["stop_order"] == ["worker", "server", "scheduler"]
 
 
 def test_a_run_goes_on_from_the_epoch_of_its_checkpoint() -> None:
-    assert arguments(processes(launched(), resume=True)["worker 1"])["--load-epoch"] == "{step}"
+    resumed = processes(launched(resume="--load-epoch {step}"), resume=True)["worker 1"]
+    assert resumed.argv[-2:] == ("--load-epoch", "{step}")
+
+
+def test_the_preflight_compares_the_data_files_among_the_arguments() -> None:
+    folder = launched(arguments=f"{ARGUMENTS} --data-train /data/a.rec --data-val=/data/b.rec")
+    assert processes(folder)["worker 0"].environment["MICROCLUSTER_DATA_FILES"] == "/data/a.rec /data/b.rec"
 
 
 def test_each_worker_of_a_node_gets_its_own_part_of_the_gpus() -> None:
@@ -101,31 +90,19 @@ def test_each_worker_of_a_node_gets_its_own_part_of_the_gpus() -> None:
     assert [arguments(apart[f"worker {n}"])["--gpus"] for n in range(4)] == ["0", "1", "0", "1"]
     shared = processes(launched(workersPerNode=3))
     assert [arguments(shared[f"worker {n}"])["--gpus"] for n in range(3)] == ["0", "1", "0"]
-    assert "--gpus" not in arguments(processes(launched(device="cpu"))["worker 0"])
-
-
-def test_a_loss_is_asked_for_where_the_version_has_one() -> None:
-    assert arguments(processes(launched(mxnetVersion="1.2.0"))["worker 0"])["--loss"] == "ce"
-    assert "--loss" not in arguments(processes(launched(mxnetVersion="1.1.0"))["worker 0"])
-
-
-def test_compression_is_offered_up_to_the_last_version_that_has_it() -> None:
-    given = arguments(processes(launched(gcType="2bit", mxnetVersion="1.6.0"))["worker 0"])
-    assert (given["--gc-type"], given["--gc-threshold"]) == ("2bit", "0.5")
 
 
 @pytest.mark.parametrize(
     ("job", "expected"),
     [
         (
-            {"gcType": "2bit"},
-            "job/gcType: MXNet 1.9.1 refuses 2bit: since 1.7.0 Module.fit pushes and pulls in one call",
+            {"arguments": f"{ARGUMENTS} --gc-type 2bit"},
+            "job/arguments: MXNet 1.9.1 refuses --gc-type 2bit: since 1.7.0 Module.fit pushes and pulls in one call",
         ),
-        ({"gcType": "2bit", "mxnetVersion": "1.7.0"}, "job/gcType: MXNet 1.7.0 refuses 2bit"),
-        ({"gcType": "2bit", "mxnetVersion": "1.6.0", "network": None}, "job/gcType: is an argument of the example"),
-        ({"dataTrain": "train.rec"}, "job/dataTrain: 'train.rec' is not the path of a file"),
-        ({"mxnetVersion": "newest", "gcType": "2bit"}, "job/mxnetVersion: 'newest' is not a version"),
-        ({"lrStepEpochs": "30;60"}, "job/lrStepEpochs: '30;60' is not a list of numbers"),
+        ({"arguments": f"{ARGUMENTS} --gc-type=2bit", "mxnetVersion": "1.7.0"}, "MXNet 1.7.0 refuses --gc-type 2bit"),
+        ({"arguments": "--folder /tmp"}, "job/arguments: {logdir} is not among them, so that no checkpoint is saved"),
+        ({"arguments": "--network mlp --model-prefix {logdir}/model"}, "each worker of MXNet's examples trains alone"),
+        ({"mxnetVersion": "newest"}, "job/mxnetVersion: 'newest' is not a version"),
         ({"checkpoints": "model"}, "job/checkpoints: 'model' has no group of the name step"),
     ],
 )
@@ -138,7 +115,7 @@ def test_what_mxnet_would_refuse_on_the_machines_is_refused_before_anything_is_o
 
 
 def test_a_program_of_ones_own_gets_its_own_arguments_alone() -> None:
-    folder = launched(network=None, imageShape=None, arguments="--folder {logdir}", resume="--from {step}")
+    folder = launched(arguments="--folder {logdir}", resume="--from {step}")
     program = ("python", f"{folder.path}/program/train.py", "--folder", f"{folder.path}/logdir")
     assert processes(folder)["worker 0"].argv[-4:] == program
     assert processes(folder, resume=True)["server 0"].argv[-6:] == (*program, "--from", "{step}")
@@ -146,25 +123,25 @@ def test_a_program_of_ones_own_gets_its_own_arguments_alone() -> None:
 
 def test_the_preflight_expects_one_rank_for_each_worker_and_adds_up_over_the_servers() -> None:
     folder = launched(workersPerNode=2)
-    assert folder.values()["ranks"] == ["10.0.0.9", "10.0.0.9", "10.0.0.10", "10.0.0.10"]
-    roles = folder.kind.collective(folder.run, ("python", "preflight"))
-    assert {one.argv[-3:] for one in roles} == {("python", "preflight", "ps_world")}
+    assert folder.document()["ranks"] == ["10.0.0.9", "10.0.0.9", "10.0.0.10", "10.0.0.10"]
+    roles = folder.plan.probe
+    assert {one.argv[-1] for one in roles} == {"ps_world"}
     assert [one.environment["MICROCLUSTER_NUMBER"] for one in roles if one.role == "worker"] == ["0", "1", "2", "3"]
 
 
 def test_the_program_is_told_the_file_at_which_it_ends_by_itself() -> None:
     folder = launched(stopGraceS=30)
     assert processes(folder)["worker 0"].environment["MICROCLUSTER_STOP_FILE"] == f"{folder.path}/stopped"
-    assert folder.kind.stop_grace_s(folder.payload.job) == 30
-    assert run_id(folder.payload) == run_id(launched().payload)
+    assert folder.plan.stop_grace_s == 30
+    assert run_id(folder) == run_id(launched())
 
 
 def test_it_runs_on_machines_without_containers_in_an_environment_of_its_requirements() -> None:
     folder = launched(on_machines=True, requirements=["mxnet==1.9.1", "numpy==1.23.5"])
-    assert folder.values()["runtime"] == "host"
-    assert "mxnet==1.9.1" in folder.make_environment()[-1]
+    assert folder.document()["runtime"] == "host"
+    assert "mxnet==1.9.1" in folder.plan.environment
 
 
 def test_the_facts_are_read_back_whole() -> None:
-    facts = launched(lr=1, numExamples=1500).payload
+    facts = launched(stopGraceS=1).facts
     assert ClusterFacts.from_json(facts.to_json()) == facts

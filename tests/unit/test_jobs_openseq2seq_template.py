@@ -1,26 +1,33 @@
 """The rendered configuration is judged before it travels: each trap of OpenSeq2Seq is named with its reason."""
 
-import dataclasses
-
 import pytest
 from config_lint import problems
+from launching import transformer
 
-from microcluster.jobs.openseq2seq import model as openseq2seq
-from microcluster.jobs.openseq2seq.model import OpenSeq2SeqJob as Job
+from microcluster.jobs import openseq2seq
+from microcluster.jobs.openseq2seq import Job
 
-JOB = Job("openseq2seq", "transformer-base", 50_000, "fp32", 128, 4001, 2000, "wmt16-en-de")
-MIXED = dataclasses.replace(JOB, precision="mixed", batch_per_gpu=256)
+JOB = transformer(
+    model="transformer-base",
+    maxSteps=50_000,
+    batchPerGpu=128,
+    evalSteps=4001,
+    checkpointSteps=2000,
+    dataset="wmt16-en-de",
+)
+MIXED = JOB.model_copy(update={"precision": "mixed", "batch_per_gpu": 256})
 
 
 def rendered(job: Job = JOB) -> str:
-    return openseq2seq.render_config(job, "/data", "/data/runs/x/logdir")
+    return job.configuration(f"/data/{openseq2seq.DATASETS[job.dataset].folder}", "/data/runs/x/logdir")
 
 
 @pytest.mark.parametrize("model", openseq2seq.SIZES)
 @pytest.mark.parametrize("precision", openseq2seq.DTYPES)
 @pytest.mark.parametrize("dataset", openseq2seq.DATASETS)
 def test_every_configuration_that_we_render_may_travel(model: str, precision: str, dataset: str) -> None:
-    assert problems(rendered(dataclasses.replace(JOB, model=model, precision=precision, dataset=dataset))) == []
+    changed = {"model": model, "precision": precision, "dataset": dataset}
+    assert problems(rendered(JOB.model_copy(update=changed))) == []
 
 
 @pytest.mark.parametrize(

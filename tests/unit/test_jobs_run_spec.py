@@ -12,21 +12,20 @@ import jinja2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from launching import transformer
 from standin import VERSION
 
-from microcluster.jobs import image, rendering, staging_plan
-from microcluster.jobs.cluster_facts import ClusterFacts, ClusterFactsError, Container, Data, Host, Prediction, SentFile
-from microcluster.jobs.launch.mpirun import World, mpirun
+from microcluster.jobs import mpirun, openseq2seq, rendering
+from microcluster.jobs.cluster_facts import ClusterFacts, ClusterFactsError, Container, Host, Prediction
+from microcluster.jobs.contract import World
+from microcluster.jobs.finished_data import Data, SentFile
 from microcluster.jobs.openseq2seq import datasets
-from microcluster.jobs.openseq2seq import image as trainer_image
-from microcluster.jobs.openseq2seq import model as openseq2seq
-from microcluster.jobs.openseq2seq.model import OpenSeq2SeqJob as Job
-from microcluster.jobs.run_id import run_id
-from microcluster.jobs.run_spec import RunFolder
+from microcluster.jobs.run_spec import RunFolder, decided, staging
 
-JOB = Job("openseq2seq", "transformer-tiny", 300, "fp32", 16, 100, 100, "debian-en-de")
+JOB = transformer()
 HOSTS = tuple(Host(f"gpu-{n}", str(n), f"198.51.100.{n}", f"10.112.7.{n}", "ssh-ed25519 AAAA") for n in (2, 3))
 CLUSTER = ClusterFacts("local", "1f3a9c42", HOSTS, slots=2, container=Container("openseq2seq", "r.test/i:t"), job=JOB)
+HERE = World(("10.0.0.1",), 1)
 TEXT = st.text(st.characters(blacklist_characters="\0", blacklist_categories=["Cs"]))
 
 
@@ -46,9 +45,21 @@ def tensorflow(monkeypatch):
         monkeypatch.setitem(sys.modules, name, Named(name))
 
 
+def changed(job, **values):
+    return job.model_copy(update=values)
+
+
+def run_id(cluster):
+    return decided(cluster)[0].run
+
+
+def staged(dataset):
+    return staging(changed(JOB, dataset=dataset).plan(HERE).data, "/data")
+
+
 def load(job, tmp_path):
     path = tmp_path / "config.py"
-    path.write_text(openseq2seq.render_config(job, "/data", "/data/runs/x/logdir"))
+    path.write_text(job.configuration("/data/debian_en_de", "/data/runs/x/logdir"))
     return runpy.run_path(str(path))
 
 
@@ -61,11 +72,11 @@ def test_cluster_facts_survive_json_and_say_nothing_about_what_is_not_set():
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("{", "no JSON"),
-        ("[]", "has to be an object"),
+        ("{", "Invalid JSON"),
+        ("[]", "the payload: Input should be an object"),
         ('{"stack": "a"}', "mark: missing"),
         ('{"stack": "a", "mark": "b", "slotz": 2}', "did you mean 'slots'"),
-        ('{"stack": "a", "mark": "b", "slots": "2"}', "slots has to be of type int"),
+        ('{"stack": "a", "mark": "b", "slots": "2"}', "slots: Input should be a valid integer"),
         ('{"stack": "a", "mark": "b", "hosts": [{"name": "x"}]}', "hosts/0/guest_id: missing"),
     ],
 )
@@ -101,21 +112,21 @@ def test_evaluation_repeats_its_file_because_the_run_would_end_after_one_step(te
 
 
 def test_mixed_precision_scales_its_loss(tensorflow, tmp_path):
-    base = load(dataclasses.replace(JOB, precision="mixed"), tmp_path)["base_params"]
+    base = load(changed(JOB, precision="mixed"), tmp_path)["base_params"]
     assert (base["dtype"], base["loss_scaling"]) == ("mixed", "Backoff")
 
 
 @pytest.mark.parametrize("model", openseq2seq.SIZES)
 @pytest.mark.parametrize("dataset", openseq2seq.DATASETS)
 def test_every_configuration_is_python_3_5(model, dataset):
-    job = dataclasses.replace(JOB, model=model, dataset=dataset)
-    ast.parse(openseq2seq.render_config(job, "/data", "/x"), feature_version=(3, 5))
+    job = changed(JOB, model=model, dataset=dataset)
+    ast.parse(job.configuration("/data/debian_en_de", "/x"), feature_version=(3, 5))
 
 
 def test_the_run_stays_the_same_when_more_steps_are_asked_for_or_addresses_become_known():
     run = run_id(CLUSTER)
     assert len(run) == 12
-    more = dataclasses.replace(CLUSTER, job=dataclasses.replace(JOB, max_steps=900))
+    more = dataclasses.replace(CLUSTER, job=changed(JOB, max_steps=900))
     unknown = dataclasses.replace(CLUSTER, hosts=tuple(Host(h.name, "", "", "", "") for h in HOSTS))
     assert run_id(more) == run_id(unknown) == run
 
@@ -123,9 +134,9 @@ def test_the_run_stays_the_same_when_more_steps_are_asked_for_or_addresses_becom
 @pytest.mark.parametrize(
     "change",
     [
-        {"job": dataclasses.replace(JOB, batch_per_gpu=32)},
-        {"job": dataclasses.replace(JOB, precision="mixed")},
-        {"job": dataclasses.replace(JOB, dataset="wmt16-en-de")},
+        {"job": changed(JOB, batch_per_gpu=32)},
+        {"job": changed(JOB, precision="mixed")},
+        {"job": changed(JOB, dataset="wmt16-en-de")},
         {"container": Container("openseq2seq", "r.test/i:u")},
         {"hosts": HOSTS[:1]},
         {"slots": 1},
@@ -137,12 +148,12 @@ def test_anything_else_makes_it_another_run(change):
 
 def test_other_data_make_another_run_in_a_folder_of_their_own(monkeypatch):
     def with_data(name):
-        job = dataclasses.replace(JOB, data=Data(name, address="https://example.com/a.tar"))
-        return dataclasses.replace(CLUSTER, job=job)
+        return dataclasses.replace(CLUSTER, data=Data(f"https://example.com/{name}.tar"))
 
     assert len({run_id(one) for one in (CLUSTER, with_data("d1"), with_data("d2"))}) == 3
-    assert openseq2seq.data_folder(JOB, "/data") == "/data/debian_en_de"
-    assert openseq2seq.data_folder(with_data("d1").job, "/data") == "/data/debian_en_de-d1"
+    brought = with_data("d1")
+    folders = [RunFolder(one).plan.data.folder for one in (CLUSTER, brought)]
+    assert folders == ["/data/debian_en_de", f"/data/debian_en_de-{brought.data.id}"]
     before = run_id(CLUSTER)
     small = datasets.DATASETS["debian-en-de"]
     for change, is_other in (
@@ -155,14 +166,14 @@ def test_other_data_make_another_run_in_a_folder_of_their_own(monkeypatch):
 
 
 def test_data_survive_the_json_of_the_cluster_facts():
-    data = Data("d1", path="/there", is_tar=False, files=(SentFile("a", 7, "0" * 64),))
-    known = dataclasses.replace(CLUSTER, job=dataclasses.replace(JOB, data=data))
+    data = Data(path="/there", is_tar=False, files=(SentFile("a", 7, "0" * 64),))
+    known = dataclasses.replace(CLUSTER, data=data)
     assert ClusterFacts.from_json(known.to_json()) == known
 
 
 @pytest.mark.parametrize("dataset", datasets.DATASETS)
 def test_a_recipe_makes_every_file_of_its_data_set_from_texts_that_it_has(dataset):
-    plan = staging_plan.plan(dataclasses.replace(JOB, dataset=dataset), "/data")
+    plan = staged(dataset)
     made = {*plan["encode"], *(f"m_common.{ending}" for ending in ("model", "vocab"))}
     assert made == {*plan["files"], *plan["optional"]}
     assert {*plan["encode"].values(), *plan["train"]} == set(plan["texts"])
@@ -183,9 +194,9 @@ def test_the_data_are_made_without_a_gpu_in_a_container_that_ends_with_the_run()
 def test_the_stand_ins_version_is_that_of_the_image_and_makes_another_run(monkeypatch):
     base = "ngc.microcluster.internal:5000/microcluster/training:standin"
     standin = dataclasses.replace(CLUSTER, container=Container("openseq2seq", base))
-    assert f"stand-in {VERSION}" == trainer_image.STAND_IN_RELEASE == image.of(standin.container).program
+    assert f"stand-in {VERSION}" == openseq2seq.STAND_IN_RELEASE == RunFolder(standin).plan.trainer
     before, other = run_id(standin), run_id(CLUSTER)
-    monkeypatch.setattr(trainer_image, "STAND_IN_RELEASE", "stand-in 9")
+    monkeypatch.setattr(openseq2seq, "STAND_IN_RELEASE", "stand-in 9")
     assert run_id(standin) != before
     assert run_id(CLUSTER) == other
 
@@ -196,15 +207,16 @@ def test_another_trainer_in_the_same_image_is_another_run_in_another_folder():
     containers = [Container("openseq2seq", base, trainer=name) for name in names]
     clusters = [dataclasses.replace(CLUSTER, container=one) for one in containers]
     assert len({run_id(cluster) for cluster in clusters}) == 3
-    jobs = [RunFolder(dataclasses.replace(cluster, run="0" * 12)).values() for cluster in clusters]
-    assert [job["trainer"] for job in jobs] == [trainer_image.STAND_IN_RELEASE, *names[1:]]
-    folders = [trainer_image.STAND_IN_FOLDER, trainer_image.LOCAL_PROGRAM_FOLDER, trainer_image.LOCAL_PROGRAM_FOLDER]
+    jobs = [RunFolder(dataclasses.replace(cluster, run="0" * 12)).document() for cluster in clusters]
+    assert [job["trainer"] for job in jobs] == [openseq2seq.STAND_IN_RELEASE, *names[1:]]
+    folders = [openseq2seq.STAND_IN_FOLDER, openseq2seq.LOCAL_PROGRAM_FOLDER, openseq2seq.LOCAL_PROGRAM_FOLDER]
     assert [job["program_folder"] for job in jobs] == folders
-    assert RunFolder(dataclasses.replace(CLUSTER, run="0" * 12)).values()["program_folder"] == "/opt/OpenSeq2Seq"
+    assert RunFolder(dataclasses.replace(CLUSTER, run="0" * 12)).document()["program_folder"] == "/opt/OpenSeq2Seq"
 
 
 def test_mpirun_is_held_to_the_private_network_and_carries_the_mark():
-    argv = mpirun(World(("10.112.7.2", "10.112.7.3"), 2, "eth0"), ("hostname",))
+    (process,) = mpirun.on_every_rank(World(("10.112.7.2", "10.112.7.3"), 2, "eth0"), ("hostname",))
+    argv = process.argv
     line = " ".join(argv)
     assert line.startswith("mpirun --allow-run-as-root -np 4 -H 10.112.7.2:2,10.112.7.3:2 -bind-to none -map-by slot ")
     for part in (
@@ -287,8 +299,8 @@ def test_a_template_without_one_of_its_inputs_fails():
 
 
 def test_the_preflight_sums_as_much_as_the_models_gradients_and_wants_room_for_all_its_checkpoints():
-    big = dataclasses.replace(JOB, model="transformer-base", dataset="wmt16-en-de")
-    job = RunFolder(dataclasses.replace(CLUSTER, run="1f", job=big)).values()
+    big = changed(JOB, model="transformer-base", dataset="wmt16-en-de")
+    job = RunFolder(dataclasses.replace(CLUSTER, run="1f", job=big)).document()
     assert job["model_bytes"] == pytest.approx(4 * 60_880_896, rel=0.01)  # The published number of parameters.
     assert str(job["model_bytes"]) in job["collective"][0]["argv"]
     assert job["disk_bytes"] > 12 * 14 * 60_000_000
@@ -298,14 +310,14 @@ def test_the_launcher_learns_what_a_step_should_take_and_what_all_machines_cost(
     run = dataclasses.replace(CLUSTER, run="0123456789ab", per_hour=13.0)
     known = dataclasses.replace(run, prediction=Prediction(1.75, 0.5927, 365_285_376))
     keys = ("predicted_s", "compute_s", "wire_bytes", "per_hour", "print_steps")
-    assert [RunFolder(known).values()[key] for key in keys] == [1.75, 0.5927, 365_285_376, 13.0, 10]
-    assert [RunFolder(run).values()[key] for key in keys] == [None, None, 0, 13.0, 10]
+    assert [RunFolder(known).document()[key] for key in keys] == [1.75, 0.5927, 365_285_376, 13.0, 10]
+    assert [RunFolder(run).document()[key] for key in keys] == [None, None, 0, 13.0, 10]
     assert ClusterFacts.from_json(known.to_json()) == known
 
 
 @pytest.mark.parametrize("dataset", datasets.DATASETS)
 def test_pieces_are_learned_with_the_flags_of_the_pinned_commit(dataset):
-    given = staging_plan.plan(dataclasses.replace(JOB, dataset=dataset), "/data")["pieces"]
+    given = staged(dataset)["pieces"]
     # tokenizer_wrapper.py, train_tokenizer_model, beside --input, --model_prefix and --vocab_size.
     upstream = "--model_type=bpe --pad_id=0 --eos_id=1 --bos_id=2 --unk_id=3 --character_coverage=1.0"
     assert sorted(given) == sorted(upstream.split())

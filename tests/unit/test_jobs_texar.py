@@ -1,26 +1,23 @@
 """The kind for Texar's distributed language model: its configuration, its batch, its texts, and that only ours has checkpoints."""
 
 import json
-from dataclasses import replace
+from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from launching import launched, run_id
 from test_analysis_run_state import failure, seen
 
-from components.cluster import cluster_facts_of
-from components.job import job_of
-from microcluster import config
 from microcluster.analysis.failure_hints import next_step
 from microcluster.analysis.run_questions import curves
 from microcluster.analysis.run_state import judge
 from microcluster.commands import run_text
-from microcluster.jobs import image, staging_plan
-from microcluster.jobs.cluster_facts import ClusterFacts, Host
-from microcluster.jobs.kind import kind_of
-from microcluster.jobs.run_id import run_id
-from microcluster.jobs.run_spec import RunFolder
+from microcluster.config import stack as config
+from microcluster.jobs import image
+from microcluster.jobs.cluster_facts import ClusterFacts
+from microcluster.jobs.texar import METRICS
 
 LOCAL, NGC = "r.test/microcluster/training:local", "nvcr.io/nvidia/tensorflow:19.09-py3"
 
@@ -29,13 +26,6 @@ def stack(base: str = LOCAL, flavor: str = "AC1_16X120X100", nodes: int = 2, **j
     cluster = {"datacenter": "lon06", "flavor": flavor, "nodes": nodes, "adminCidrs": ["198.51.100.7/32"]}
     sections = {"cluster": cluster, "container": {"image": base}, "job": {"kind": "texar", **job}}
     return config.parse("dev", {f"microcluster:{name}": one for name, one in sections.items()}, ordering=True)
-
-
-def launched(known: config.Stack) -> RunFolder:
-    """Return the run's folder of a stack."""
-    owner = config.Owner("1f3a9c42", "ssh-ed25519 AAAA", "key", "rank_key")
-    hosts = tuple(Host(f"gpu-{n}", "1", "198.51.100.1", f"10.0.0.{n + 1}", "k") for n in range(known.cluster.nodes))
-    return RunFolder(replace(cluster_facts_of(known, owner, hosts), job=job_of(known), run="abcdef012345"))
 
 
 def configuration(known: config.Stack) -> Any:
@@ -125,12 +115,12 @@ def test_a_bad_value_is_named(changes: dict[str, Any], expected: str) -> None:
 
 def test_every_rank_imports_the_configuration_by_name_from_the_runs_folder_and_finds_the_texts() -> None:
     folder = launched(stack(NGC))
-    (process,) = folder.kind.processes(folder.run, resume=False)
+    (process,) = folder.plan.start
     command = " ".join(process.argv)
     assert "env PYTHONPATH=/data/runs/abcdef012345 python lm_ptb_distributed.py" in command
     assert command.endswith("--config language_model --data_path /data/ptb")
     assert process.argv[0] == "mpirun"
-    assert folder.run.folder == "/opt/texar/examples/distributed_gpu"
+    assert folder.plan.folder == "/opt/texar/examples/distributed_gpu"
     written = json.loads(folder.texts()["job.json"])
     assert "language_model.py" in written["files"], "placed on every node"
     assert written["checkpoints"] == "none"
@@ -138,18 +128,18 @@ def test_every_rank_imports_the_configuration_by_name_from_the_runs_folder_and_f
 
 def test_our_own_program_also_gets_the_folder_of_its_checkpoints_and_goes_on_by_itself() -> None:
     folder = launched(stack())
-    (first,), (again,) = (folder.kind.processes(folder.run, resume=resume) for resume in (False, True))
+    (first,), (again,) = (folder.plan.start, folder.plan.resume)
     assert first.argv[-2:] == ("--checkpoint_dir", "/data/runs/abcdef012345/logdir")
     assert first == again
-    assert folder.values()["checkpoints"] == "tensorflow"
+    assert folder.document()["checkpoints"] == "tensorflow"
 
 
 def test_the_image_has_texar_and_its_example_at_one_commit_or_is_the_local_one_with_our_program() -> None:
-    real, local = (launched(stack(base)).payload.container for base in (NGC, LOCAL))
-    text = image.of(real).dockerfile
+    real, local = (launched(stack(base)).plan for base in (NGC, LOCAL))
+    text = real.dockerfile
     assert "texar==0.2.4" in text and "--detach 0cce879591833a46ab844a9d5565383b270f1b15" in text
-    assert "pip" not in image.of(local).dockerfile
-    assert (image.of(real).program, image.of(local).program) == ("Texar 0.2.4", "stand-in 0.1.0")
+    assert "pip" not in local.dockerfile
+    assert (real.trainer, local.trainer) == ("Texar 0.2.4", "stand-in 0.1.0")
 
 
 @pytest.fixture
@@ -164,13 +154,13 @@ def held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("held")
 def test_texar_itself_trains_in_the_local_image_that_holds_it_on_a_text_of_as_many_words_as_it_insists_on() -> None:
     folder = launched(stack())
-    assert (image.of(folder.payload.container).program, folder.values()["checkpoints"]) == ("Texar 0.2.4", "none")
-    assert folder.run.folder == image.LOCAL_PROGRAM_FOLDER
-    (process,) = folder.kind.processes(folder.run, resume=False)
+    assert (folder.plan.trainer, folder.document()["checkpoints"]) == ("Texar 0.2.4", "none")
+    assert folder.plan.folder == image.LOCAL_PROGRAM_FOLDER
+    (process,) = folder.plan.start
     assert " ".join(process.argv).endswith(
         "python lm_ptb_distributed.py --config language_model --data_path /data/debian_en_10000"
     )
-    made = staging_plan.plan(folder.payload.job, "/data")
+    made = json.loads(folder.texts()["staging.json"])
     assert made["words"] == ["ptb.train.txt", 10000]
     assert made["archives"][0]["address"] == "file:///opt/microcluster/corpus/words-10000.tar"
     assert "not set: Texar 0.2.4 in the local training image, which writes no" in origins(stack())["job.trainer"][1]
@@ -179,10 +169,10 @@ def test_texar_itself_trains_in_the_local_image_that_holds_it_on_a_text_of_as_ma
 @pytest.mark.usefixtures("held")
 def test_the_stand_in_trains_where_the_stack_file_says_so_and_is_another_run() -> None:
     ours = launched(stack(trainer="stand-in"))
-    assert (image.of(ours.payload.container).program, ours.payload.job.dataset) == ("stand-in 0.1.0", "debian-en")
-    assert run_id(ours.payload) != run_id(launched(stack()).payload)
+    assert (ours.plan.trainer, ours.facts.job.dataset) == ("stand-in 0.1.0", "debian-en")
+    assert run_id(ours) != run_id(launched(stack()))
     same_text = launched(stack(trainer="stand-in", dataset="debian-en-10000"))
-    assert run_id(same_text.payload) != run_id(launched(stack()).payload)
+    assert run_id(same_text) != run_id(launched(stack()))
 
 
 @pytest.mark.usefixtures("held")
@@ -195,7 +185,7 @@ def test_a_text_on_which_texar_itself_cannot_train_is_refused() -> None:
 
 
 def test_the_three_texts_are_placed_and_only_texar_itself_insists_on_ten_thousand_words() -> None:
-    real, local = (staging_plan.plan(launched(stack(base)).payload.job, "/data") for base in (NGC, LOCAL))
+    real, local = (json.loads(launched(stack(base)).texts()["staging.json"]) for base in (NGC, LOCAL))
     assert real["files"] == ["ptb.train.txt", "ptb.valid.txt", "ptb.test.txt"]
     assert (real["kind"], real["words"], local["words"]) == ("tar", ["ptb.train.txt", 10000], None)
     assert real["archives"][0]["address"].startswith("https://")
@@ -203,12 +193,12 @@ def test_the_three_texts_are_placed_and_only_texar_itself_insists_on_ten_thousan
 
 
 def test_more_epochs_go_on_with_the_same_run_and_another_value_makes_another() -> None:
-    one, longer, other = (run_id(launched(stack(**job)).payload) for job in ({}, {"maxSteps": 99}, {"decayRate": 0.9}))
+    one, longer, other = (run_id(launched(stack(**job))) for job in ({}, {"maxSteps": 99}, {"decayRate": 0.9}))
     assert one == longer != other
 
 
 def test_the_facts_are_read_back_whole() -> None:
-    facts = launched(stack()).payload
+    facts = launched(stack()).facts
     assert ClusterFacts.from_json(facts.to_json()) == facts
 
 
@@ -235,7 +225,8 @@ def epochs(*perplexities: float, tested: bool = True) -> list[dict[str, Any]]:
 
 
 def outcome(events: list[dict[str, Any]], module: str = "none", **changes: Any) -> Any:
-    job = {"run": "abcdef012345", "kind": "texar", "max_steps": 3, "checkpoints": module}
+    plan = {"metrics": [asdict(one) for one in METRICS], "unit": "epoch", "result": "test_perplexity"}
+    job = {"run": "abcdef012345", "max_steps": 3, "checkpoints": module, "exit_code_decides": False, **plan}
     return judge(seen(job=job, events=events, **{"checkpoints": []} | changes))
 
 
@@ -280,5 +271,5 @@ def test_the_last_value_of_an_epoch_is_its_value() -> None:
 
 
 def test_the_learning_rate_falls_after_the_first_epochs() -> None:
-    kind, job = kind_of("texar"), launched(stack(NGC)).payload.job
-    assert [kind.learning_rate(job, epoch) for epoch in (1, 4, 5, 6)] == [1.0, 1.0, 0.5, 0.25]
+    rate = launched(stack(NGC)).plan.expect.learning_rate
+    assert [rate(epoch) for epoch in (1, 4, 5, 6)] == [1.0, 1.0, 0.5, 0.25]

@@ -5,17 +5,15 @@ import subprocess
 from dataclasses import replace
 from pathlib import Path
 
+import launching
 import pytest
 import yaml
+from launching import run_id
 
 from agent import torchrun
-from components.cluster import cluster_facts_of
-from components.job import job_of
-from microcluster import config
+from microcluster.config import stack as config
 from microcluster.jobs import image
-from microcluster.jobs.cluster_facts import ClusterFacts, Host
-from microcluster.jobs.kind import kind_of
-from microcluster.jobs.run_id import run_id
+from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.run_spec import RunFolder
 
 ROOT = Path(__file__).parents[2]
@@ -36,18 +34,17 @@ BARE_PYTHON = 'case "$*" in *venv*) mkdir -p "$5/bin" && printf "#!/bin/sh\\nexi
 """An interpreter that makes environments in which neither pip nor ensurepip is."""
 
 
-def launched(*, on_machines: bool = False, shared: str | None = None, **job: object) -> RunFolder:
+def launched(
+    *, on_machines: bool = False, shared: str | None = None, disk: object = "/data", **job: object
+) -> RunFolder:
     """Return the run's folder of a stack on two nodes of two GPUs."""
-    stack = config.with_files(config.parse("dev", STACK | {"microcluster:job": STACK["microcluster:job"] | job}))
-    owner = config.Owner("1f3a9c42", "ssh-ed25519 AAAA", "key", "rank_key")
-    hosts = tuple(Host(f"gpu-{n}", "1", "198.51.100.1", f"10.0.0.{n + 9}", "k") for n in (0, 1))
-    facts = replace(cluster_facts_of(stack, owner, hosts), job=job_of(stack), run="abcdef012345", shared_mount=shared)
-    return RunFolder(replace(facts, container=None) if on_machines else facts)
+    stack = config.parse("dev", STACK | {"microcluster:job": STACK["microcluster:job"] | job})
+    return launching.launched(stack, on_machines=on_machines, first=9, shared_mount=shared, mount_point=str(disk))
 
 
 def test_one_agent_runs_on_each_node_and_all_meet_at_the_first_ones_private_address() -> None:
     folder = launched()
-    agents = folder.kind.processes(folder.run, resume=False)
+    agents = folder.plan.start
     started = ("python", f"{folder.path}/agent", "torchrun")
     where = ("2", "2", "10.0.0.9:48123", "{attempt}")
     assert [(agent.node, agent.argv[:8]) for agent in agents] == [(n, (*started, str(n), *where)) for n in (0, 1)]
@@ -76,7 +73,7 @@ def test_a_version_that_takes_no_address_gets_the_number_of_its_node() -> None:
 @pytest.mark.parametrize("on_machines", [False, True])
 def test_output_is_unbuffered_and_variables_reach_the_agents_of_all_nodes(on_machines: bool) -> None:
     folder = launched(on_machines=on_machines, environment={"NCCL_IB_DISABLE": 1})
-    for agents in (folder.kind.processes(folder.run, resume=False), folder.kind.collective(folder.run, ["true"])):
+    for agents in (folder.plan.start, folder.plan.probe):
         given = [
             (agent.environment.get("PYTHONUNBUFFERED"), agent.environment.get("NCCL_IB_DISABLE")) for agent in agents
         ]
@@ -85,20 +82,21 @@ def test_output_is_unbuffered_and_variables_reach_the_agents_of_all_nodes(on_mac
 
 def test_the_interpreter_runs_torchrun_too_and_on_a_machine_that_of_the_runs_environment_does() -> None:
     inside, outside = (launched(on_machines=there, python="python3.13") for there in (False, True))
-    firsts = [folder.kind.processes(folder.run, resume=False)[0] for folder in (inside, outside)]
+    firsts = [folder.plan.start[0] for folder in (inside, outside)]
     assert [agent.argv[0] for agent in firsts] == ["python3.13", "python"]
     assert firsts[0].argv[-4] == "python3.13" and firsts[1].argv[-4] == "python"
 
 
 def test_every_rank_is_wrapped_so_that_its_node_notes_its_end() -> None:
     folder = launched()
-    (agent, _) = folder.kind.processes(folder.run, resume=False)
+    (agent, _) = folder.plan.start
     program = ("python", f"{folder.path}/program/train.py", "--model_folder", f"{folder.path}/logdir")
-    assert agent.argv[-len(folder.run.wrapper) - len(program) :] == (*folder.run.wrapper, *program)
+    wrapper = ("python3", f"{folder.path}/agent", "rank_wrapper", f"{folder.path}/ranks_ended.jsonl")
+    assert agent.argv[-len(wrapper) - len(program) :] == (*wrapper, *program)
 
 
 def test_what_the_machines_have_decides_on_the_runtime() -> None:
-    inside, outside = (launched(on_machines=there).values() for there in (False, True))
+    inside, outside = (launched(on_machines=there).document() for there in (False, True))
     assert (inside["runtime"], inside["container"], inside["make_environment"]) == ("container", "torchrun", None)
     assert (outside["runtime"], outside["container"]) == ("host", None)
     assert outside["environment"] == "/data/runs/abcdef012345/environment"
@@ -107,26 +105,26 @@ def test_what_the_machines_have_decides_on_the_runtime() -> None:
 
 def test_requirements_are_installed_into_an_environment_on_each_machine_and_make_another_run() -> None:
     plain, more = launched(on_machines=True), launched(on_machines=True, requirements=["wandb==0.15.9"])
-    script = more.make_environment()[-1]
+    script = more.plan.environment
     assert "venv --system-site-packages" in script and "install" in script and "wandb==0.15.9" in script
-    assert run_id(plain.payload) != run_id(more.payload)
+    assert run_id(plain) != run_id(more)
 
 
 def test_a_repository_is_cloned_at_its_commit_on_each_machine() -> None:
     commit = "0123456789abcdef0123456789abcdef01234567"
-    script = launched(on_machines=True, source="https://example.com/a/program", commit=commit).make_environment()[-1]
+    script = launched(on_machines=True, source="https://example.com/a/program", commit=commit).plan.environment
     assert f"checkout --quiet --detach {commit}" in script
     assert subprocess.run(["sh", "-n"], input=script, text=True, check=False).returncode == 0
 
 
 def test_the_environment_is_made_once_for_real(tmp_path: Path) -> None:
-    kind, made = kind_of("torchrun"), tmp_path / "environment"
-    text = kind.environment(launched().payload.job, str(made), str(tmp_path / "program"))
+    folder = launched(on_machines=True, disk=tmp_path)
+    made, text = Path(folder.path) / "environment", folder.plan.environment
     written = set()
     for _ in range(2):
         subprocess.run(["sh", "-c", text], check=True, capture_output=True)
         written.add((made / "ready").stat().st_mtime_ns)
-    assert (made / "bin" / "python").exists() and (tmp_path / "program").is_dir()
+    assert (made / "bin" / "python").exists() and Path(folder.path, "program").is_dir()
     assert len(written) == 1
 
 
@@ -142,24 +140,26 @@ def test_an_interpreter_that_cannot_do_is_said_with_its_name(tmp_path: Path, pyt
     for name, text in (("old", "exit 1"), ("bare", BARE_PYTHON)):
         (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
         (tmp_path / name).chmod(0o755)
-    job = replace(launched().payload.job, python=python, requirements=("six==1.16.0",))
-    text = kind_of("torchrun").environment(job, str(tmp_path / "environment"), str(tmp_path / "program"))
+    folder = launched(on_machines=True, disk=tmp_path)
+    job = folder.facts.job.model_copy(update={"python": python, "requirements": ("six==1.16.0",)})
+    text = replace(folder, facts=replace(folder.facts, job=job)).plan.environment
     path = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
     done = subprocess.run(["sh", "-c", text], capture_output=True, text=True, check=False, env=path)
     assert (done.returncode, done.stdout) == (1, f"{said}\n")
-    assert not (tmp_path / "environment/ready").exists()
+    assert not Path(folder.path, "environment/ready").exists()
 
 
 def test_python_2_is_taken_as_it_is_with_the_packages_that_it_brings(tmp_path: Path) -> None:
     python = tmp_path / "python2.7"
     python.write_text('#!/bin/sh\ncase "$2" in *"version_info[0] != 2"*) exit 0 ;; *) exit 1 ;; esac\n')
     python.chmod(0o755)
-    job = replace(launched().payload.job, python="python2.7")
-    text = kind_of("mxnet").environment(job, str(tmp_path / "environment"), str(tmp_path / "program"))
+    folder = launched(on_machines=True, disk=tmp_path)
+    job = folder.facts.job.model_copy(update={"python": "python2.7"})
+    text = replace(folder, facts=replace(folder.facts, job=job)).plan.environment
     path = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
     subprocess.run(["sh", "-c", text], check=True, env=path)
-    assert (tmp_path / "environment/bin/python").resolve() == python
-    assert (tmp_path / "environment/ready").exists()
+    assert Path(folder.path, "environment/bin/python").resolve() == python
+    assert Path(folder.path, "environment/ready").exists()
 
 
 def test_what_a_known_image_lacks_is_said_before_anything_is_ordered() -> None:
@@ -181,7 +181,7 @@ def test_the_published_trainers_packages_come_with_those_that_they_imported_in_t
 
 def test_requirements_are_installed_for_the_interpreter_and_an_image_without_it_or_its_pip_ends_the_build() -> None:
     chosen = {"requirements": ["six==1.16.0"], "python": "/usr/bin/python3.13"}
-    text = image.of(launched(**chosen).payload.container).dockerfile
+    text = launched(**chosen).plan.dockerfile
     there, pip, install = (line.removeprefix("RUN ") for line in text.splitlines() if line.startswith("RUN "))
     assert install.endswith(
         "/usr/bin/python3.13 -m pip install --no-cache-dir --disable-pip-version-check six==1.16.0 "
@@ -196,12 +196,12 @@ def test_requirements_are_installed_for_the_interpreter_and_an_image_without_it_
 def test_the_imports_are_tried_by_the_interpreter_and_with_the_variables_of_the_ranks() -> None:
     folder = launched(python="python3.13", environment={"PYTHONPATH": "/opt/more"})
     words = ["env", "PYTHONPATH=/opt/more", "python3.13", f"{folder.path}/agent/script_imports.py"]
-    assert folder.values()["imports"] == [*words, f"{folder.path}/program/train.py"]
+    assert folder.document()["imports"] == [*words, f"{folder.path}/program/train.py"]
 
 
 def test_two_stacks_on_one_drive_write_into_folders_of_their_own() -> None:
     one = launched(shared="/mnt/drive")
-    other = RunFolder(replace(one.payload, mark="00000000"))
+    other = RunFolder(replace(one.facts, mark="00000000"))
     assert one.shared == "/mnt/drive/microcluster/1f3a9c42/abcdef012345"
     assert other.shared != one.shared
     assert f"ln -s '{one.shared}'" in one.texts()["place.sh"]
@@ -209,12 +209,12 @@ def test_two_stacks_on_one_drive_write_into_folders_of_their_own() -> None:
 
 
 def test_the_facts_are_read_back_whole() -> None:
-    facts = launched(requirements=["wandb==0.15.9"], shared="/mnt/drive").payload
+    facts = launched(requirements=["wandb==0.15.9"], shared="/mnt/drive").facts
     assert ClusterFacts.from_json(facts.to_json()) == facts
 
 
 def test_the_image_is_built_on_the_local_one_without_asking_for_packages() -> None:
-    text = image.of(launched().payload.container).dockerfile
+    text = launched().plan.dockerfile
     assert text.count("RUN") == 0
     assert image.local_name("r.test/microcluster/torch:local") == "torch"
     assert image.local_name("nvcr.io/nvidia/pytorch:23.10-py3") is None
@@ -225,13 +225,13 @@ def test_the_image_is_built_on_the_local_one_without_asking_for_packages() -> No
     [("0", False, "offline  "), ("0", True, f"online {KEY} "), ("1", True, "disabled  ")],
 )
 def test_the_first_node_alone_tracks_the_run_and_only_a_key_that_was_given_takes_it_online(
-    tmp_path: Path, node: str, key: bool, shown: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, node: str, key: bool, shown: str
 ) -> None:
     folder = launched(requirements=["wandb==0.15.9"])
-    run = replace(folder.run, secrets=str(tmp_path), path=str(tmp_path), wrapper=(), word="0a1b2c")
+    monkeypatch.setattr("microcluster.jobs.run_spec.SECRETS", str(tmp_path))
     if key:
         (tmp_path / "WANDB_API_KEY").write_text(KEY)
-    (agent, _) = folder.kind.processes(run, resume=False)
+    (agent, _) = replace(folder, word="0a1b2c").plan.start
     assert KEY not in " ".join(agent.argv)
     start = agent.argv[agent.argv.index("env") : agent.argv.index("python", agent.argv.index("env"))]
     told = ("sh", "-c", 'echo "$WANDB_MODE $WANDB_API_KEY $WANDB_RUN_ID$WANDB_RESUME"')
@@ -247,8 +247,8 @@ def test_the_first_node_alone_tracks_the_run_and_only_a_key_that_was_given_takes
 
 def test_a_program_without_the_package_gets_no_variables_of_it_and_no_key() -> None:
     folder = launched()
-    assert "WANDB" not in " ".join(folder.kind.processes(folder.run, resume=False)[0].argv)
-    assert folder.kind.secrets(folder.payload.job) == ()
+    assert "WANDB" not in " ".join(folder.plan.start[0].argv)
+    assert folder.plan.secrets == ()
     tracked = launched(requirements=["wandb==0.15.9"])
-    assert tracked.kind.secrets(tracked.payload.job) == ("WANDB_API_KEY",)
-    assert tracked.values()["artifacts"] == ["wandb"]
+    assert tracked.plan.secrets == ("WANDB_API_KEY",)
+    assert tracked.document()["artifacts"] == ["wandb"]

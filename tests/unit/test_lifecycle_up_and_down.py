@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from core.home import Home
-from microcluster import config
 from microcluster.commands import down, recover, up
 from microcluster.commands.down import has_machines
+from microcluster.config import stack as config
 from microcluster.lifecycle import emulated_account, locks, pulumi_state
 from microcluster.lifecycle.emulated_account import Emulated, Rented, parse_status
 from microcluster.lifecycle.locks import alone_on

@@ -7,12 +7,17 @@ import pytest
 from pulumi.runtime import mocks as pulumi_mocks
 from test_config import written
 
-from components.cluster import TrainingClusterArgs, container_of, declare_cluster
-from components.job import TrainingJob, TrainingJobArgs, job_of, run_of
-from microcluster import config
-from microcluster.config import Owner
+from components.cluster import TrainingClusterArgs, declare_cluster, facts_of
+from components.job import TrainingJob, TrainingJobArgs
+from microcluster.config import stack as config
+from microcluster.config.stack import Owner
+from microcluster.jobs.run_spec import decided
 
 OWNER = Owner("1f3a9c42", "ssh-ed25519 AAAA", "/keys/dev/id_ed25519", "/keys/dev/rank_ed25519")
+
+
+def run_of(stack: config.Stack) -> str | None:
+    return decided(facts_of(stack, OWNER))[0].run
 
 
 class Account(pulumi_mocks.Mocks):
@@ -48,8 +53,8 @@ def declare(preview: bool = False, **changes: Any) -> dict[str, Any]:
 
     @pulumi.runtime.test
     def program() -> None:
-        cluster = declare_cluster("cluster", TrainingClusterArgs(stack, OWNER))
-        TrainingJob("job", TrainingJobArgs(stack, OWNER, cluster))
+        args = TrainingClusterArgs(stack, OWNER)
+        TrainingJob("job", TrainingJobArgs(args, declare_cluster("cluster", args)))
 
     program()
     return account.made
@@ -116,7 +121,7 @@ def test_a_step_on_one_node_learns_nothing_of_the_others() -> None:
 def test_the_job_knows_every_host_in_rank_order() -> None:
     cluster = json.loads(declare()["job-run"].inputs["stdin"])
     assert [host["name"] for host in cluster["hosts"]] == ["gpu-0", "gpu-1"]
-    assert cluster["job"]["max_steps"] == 50000
+    assert cluster["job"]["maxSteps"] == 50000
 
 
 def test_the_job_knows_what_a_step_should_take_and_what_all_machines_cost() -> None:
@@ -146,7 +151,7 @@ def test_more_steps_change_the_facts_and_not_the_run() -> None:
 )
 def test_anything_else_about_the_job_makes_it_another_run(changes: dict[str, Any]) -> None:
     one, other = (config.parse("dev", written(**these)) for these in ({}, changes))
-    assert run_of(one, OWNER, job_of(one)) != run_of(other, OWNER, job_of(other))
+    assert run_of(one) != run_of(other)
 
 
 def test_a_preview_declares_the_same_resources() -> None:
@@ -155,11 +160,11 @@ def test_a_preview_declares_the_same_resources() -> None:
 
 def test_the_registry_key_of_the_home_serves_stacks_that_name_no_other(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path))
-    assert container_of(config.parse("dev", written())).registry_key_file is None
+    assert facts_of(config.parse("dev", written()), OWNER).container.registry_key_file is None
     (tmp_path / "ngc_key").touch()
-    assert container_of(config.parse("dev", written())).registry_key_file == str(tmp_path / "ngc_key")
+    assert facts_of(config.parse("dev", written()), OWNER).container.registry_key_file == str(tmp_path / "ngc_key")
     named = config.parse("dev", written(container__registryKeyFile="$MICROCLUSTER_HOME/other"))
-    assert container_of(named).registry_key_file == str(tmp_path / "other")
+    assert facts_of(named, OWNER).container.registry_key_file == str(tmp_path / "other")
 
 
 def test_the_registry_key_beside_the_accounts_file_goes_before_that_of_the_home(tmp_path, monkeypatch) -> None:
@@ -168,17 +173,19 @@ def test_the_registry_key_beside_the_accounts_file_goes_before_that_of_the_home(
     for folder in (tmp_path, tmp_path / "emulator"):
         (folder / "ngc_key").touch()
     emulated = written() | {"softlayer:configFile": "$MICROCLUSTER_HOME/emulator/softlayer.conf"}
-    assert container_of(config.parse("dev", emulated)).registry_key_file == str(tmp_path / "emulator" / "ngc_key")
+    assert facts_of(config.parse("dev", emulated), OWNER).container.registry_key_file == str(
+        tmp_path / "emulator" / "ngc_key"
+    )
 
 
 def test_finished_data_reach_the_job_with_what_names_them_and_make_another_run() -> None:
     sha256 = "ab" * 32
     plain = config.parse("dev", written())
     named = config.parse("dev", written(job__data=f"https://example.com/wmt16.tar#sha256={sha256}"))
-    data = job_of(named).data
+    data = facts_of(named, OWNER).data
     assert data is not None
     assert (data.id, data.address, data.sha256) == (sha256[:12], "https://example.com/wmt16.tar", sha256)
-    assert run_of(named, OWNER, job_of(named)) != run_of(plain, OWNER, job_of(plain))
+    assert run_of(named) != run_of(plain)
 
 
 SHOWN = 150
@@ -192,8 +199,8 @@ def previewed(known: config.Stack, said: list[TrainingJob]) -> None:
 
     @pulumi.runtime.test
     def program() -> None:
-        cluster = declare_cluster("cluster", TrainingClusterArgs(known, OWNER))
-        said.append(TrainingJob("job", TrainingJobArgs(known, OWNER, cluster)))
+        args = TrainingClusterArgs(known, OWNER)
+        said.append(TrainingJob("job", TrainingJobArgs(args, declare_cluster("cluster", args))))
 
     program()
 

@@ -11,9 +11,9 @@ from test_config import problems
 
 from components.cluster import TrainingClusterArgs, declare_cluster
 from components.job import TrainingJob, TrainingJobArgs
-from microcluster import config
 from microcluster.accounts.registry import account_of
-from microcluster.config import Owner
+from microcluster.config import stack as config
+from microcluster.config.stack import Owner
 
 OWNER = Owner("1f3a9c42", "ssh-ed25519 AAAA", "/keys/dev/id_ed25519", "/keys/dev/rank_ed25519")
 CLUSTER = {"account": "paperspace", "region": "ny2", "machineType": "P4000x2", "adminCidrs": ["198.51.100.7/32"]}
@@ -59,8 +59,8 @@ def declare(**cluster: Any) -> dict[str, Any]:
 
     @pulumi.runtime.test
     def program() -> None:
-        declared = declare_cluster("cluster", TrainingClusterArgs(stack, OWNER))
-        TrainingJob("job", TrainingJobArgs(stack, OWNER, declared))
+        args = TrainingClusterArgs(stack, OWNER)
+        TrainingJob("job", TrainingJobArgs(args, declare_cluster("cluster", args)))
 
     program()
     return account.made

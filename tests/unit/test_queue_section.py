@@ -4,10 +4,10 @@ import re
 
 import pytest
 
-from components.cluster import cluster_facts_of
-from microcluster import config
-from microcluster.config import ConfigError, Owner
-from microcluster.jobs.values import Queue
+from components.cluster import facts_of
+from microcluster.config import stack as config
+from microcluster.config.stack import ConfigError, Owner
+from microcluster.jobs.cluster_facts import Queue
 
 SEAWULF = {"account": "pbs", "site": "seawulf", "queue": "gpu", "walltime": "08:00:00", "folder": "/gpfs/me/runs"}
 JOB = {
@@ -58,6 +58,6 @@ def test_a_key_in_the_stack_file_is_refused_with_the_place_where_it_belongs():
 
 def test_the_facts_hold_what_is_asked_of_the_queue_and_where_the_run_lies():
     stack = parsed(modules=["torque/6.0.2"])
-    facts = cluster_facts_of(stack, Owner("1f3a9c42", "", "/key", "/rank"), ())
+    facts = facts_of(stack, Owner("1f3a9c42", "", "/key", "/rank"))
     assert facts.queue == Queue("gpu", 2, 20, 8 * 3600, ("torque/6.0.2",))
     assert (facts.mount_point, facts.runtime) == ("/gpfs/me/runs", "host")

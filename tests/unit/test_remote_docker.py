@@ -5,19 +5,18 @@ import json
 import pytest
 from fake_machine import FakeMachine
 
-from microcluster.jobs import image
 from microcluster.jobs.cluster_facts import Container
 from microcluster.remote.container import ensure_container
 from microcluster.remote.docker_daemon import ensure_docker_storage
 from microcluster.remote.errors import RemoteError
 
 IMAGE = "ngc.test:5000/training:standin"
-BUILT = image.tag(Container("openseq2seq", IMAGE))
+BUILT = "microcluster/openseq2seq:0123456789ab"
 
 
 @pytest.fixture
 def container():
-    return Container("openseq2seq", IMAGE)
+    return Container("openseq2seq", IMAGE, tag=BUILT)
 
 
 @pytest.fixture
@@ -78,7 +77,7 @@ def test_a_container_that_differs_or_does_not_run_is_made_again(machine, contain
 
 
 def test_the_container_of_another_kind_leaves_its_port_to_the_new_one(machine, container):
-    ensure_container(machine, Container("torchrun", IMAGE), "/data")
+    ensure_container(machine, Container("torchrun", IMAGE, tag=BUILT), "/data")
     assert ensure_container(machine, container, "/data")
     assert set(machine.containers) == {"openseq2seq"}
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 from fake_machine import FACTS, FakeMachine
 
-from microcluster.jobs import image
 from microcluster.jobs.cluster_facts import ClusterFacts, Container
 from microcluster.jobs.rendering import render
 from microcluster.remote import steps
@@ -29,7 +28,13 @@ BASE = "ngc.test:5000/microcluster/training:standin"
 def container(tmp_path):
     key = tmp_path / "ngc_key"
     key.write_text("right\n")
-    return Container("openseq2seq", BASE, registry_key_file=str(key))
+    return Container(
+        "openseq2seq",
+        BASE,
+        registry_key_file=str(key),
+        dockerfile=f"FROM {BASE}\n",
+        tag="microcluster/openseq2seq:0123456789ab",
+    )
 
 
 @pytest.fixture
@@ -78,21 +83,21 @@ def image_changes(machine):
 def test_the_image_is_built_on_its_base_once(machine, container):
     assert ensure_built(machine, container)
     assert not ensure_built(machine, container)
-    tag = image.tag(container)
-    assert machine.files["Dockerfile"] == image.of(container).dockerfile
+    tag = container.tag
+    assert machine.files["Dockerfile"] == container.dockerfile
     assert machine.changes == [f"pull {BASE}", f"build {tag}", f"pull {BASE}"]
 
 
 def test_a_base_that_moved_is_built_on_again_under_the_same_name(machine, container):
     ensure_built(machine, container)
-    before = machine.images[image.tag(container)]
+    before = machine.images[container.tag]
     machine.registry[BASE] = "sha256:2"
     assert ensure_built(machine, container)
-    assert machine.images[image.tag(container)] != before
+    assert machine.images[container.tag] != before
 
 
 def test_an_image_of_that_name_that_something_else_made_is_built_again(machine, container):
-    machine.images[image.tag(container)] = "sha256:strange"
+    machine.images[container.tag] = "sha256:strange"
     assert ensure_built(machine, container)
 
 
@@ -112,7 +117,7 @@ def test_a_failed_build_reports_its_last_lines_and_what_to_do(machine, container
     machine.build_ends = (1, "Step 1/2 : FROM x\nStep 2/2 : RUN y\nE: no package y\n")
     with pytest.raises(RemoteError, match=r"exit code 1\.\nStep 2/2 : RUN y\nE: no package y\nNo partial image.*again"):
         ensure_built(machine, container)
-    assert image.tag(container) not in machine.images
+    assert container.tag not in machine.images
 
 
 def test_a_build_without_room_says_where_to_look(machine, container):
@@ -123,7 +128,7 @@ def test_a_build_without_room_says_where_to_look(machine, container):
 
 def test_one_host_builds_and_hands_it_to_all_others_who_ask_no_registry(cluster, container, rank_key):
     assert bring(cluster, container, rank_key) == ["built on gpu-0", "copied to gpu-1, gpu-2, gpu-3"]
-    tag = image.tag(container)
+    tag = container.tag
     assert len({machine.images[tag] for machine in cluster}) == 1
     assert all(BASE not in machine.images for machine in cluster[1:])
     assert [image_changes(machine)[-1:] for machine in cluster[:3]] == [
@@ -135,7 +140,7 @@ def test_one_host_builds_and_hands_it_to_all_others_who_ask_no_registry(cluster,
 
 def test_a_replaced_launcher_gets_the_image_from_a_host_that_has_it(cluster, container, rank_key):
     bring(cluster, container, rank_key)
-    first, tag = cluster[0], image.tag(container)
+    first, tag = cluster[0], container.tag
     first.images.clear()
     first.changes.clear()
     assert bring(cluster, container, rank_key) == ["gpu-0 has it from gpu-1"]
@@ -145,7 +150,7 @@ def test_a_replaced_launcher_gets_the_image_from_a_host_that_has_it(cluster, con
 
 def test_a_host_with_an_older_image_of_that_name_gets_the_launchers(cluster, container, rank_key):
     bring(cluster, container, rank_key)
-    cluster[2].images[image.tag(container)] = "sha256:old"
+    cluster[2].images[container.tag] = "sha256:old"
     assert bring(cluster, container, rank_key) == ["copied to gpu-2"]
 
 
@@ -176,7 +181,7 @@ def test_a_hand_over_that_breaks_names_the_host_and_closes_the_way_in(cluster, c
     with pytest.raises(RemoteError, match=f"copying .* from gpu-0 .* to gpu-1 .*{said}"):
         distribute(cluster[0], cluster[1:2], container, rank_key)
     assert KEYS not in cluster[1].files
-    assert image.tag(container) not in cluster[1].images
+    assert container.tag not in cluster[1].images
 
 
 def test_an_image_that_is_another_one_after_its_way_names_the_host(cluster, container, rank_key, monkeypatch):
@@ -194,7 +199,7 @@ def test_a_broken_chain_is_reported_and_the_hosts_behind_it_get_the_image_one_by
     ensure_built(cluster[0], container)
     cluster[1].chain_ends = "no route to host"
     distribute(cluster[0], cluster[1:], container, rank_key)
-    assert len({machine.images[image.tag(container)] for machine in cluster}) == 1
+    assert len({machine.images[container.tag] for machine in cluster}) == 1
     assert "the chain broke at gpu-2 (no route to host)" in capsys.readouterr().err
     assert not any({KEYS, RECEIVE} & machine.files.keys() for machine in cluster)
 

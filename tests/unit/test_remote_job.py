@@ -10,7 +10,6 @@ import pytest
 from fake_machine import FACTS
 from test_jobs_run_spec import CLUSTER
 
-from microcluster.jobs.kind import kind_of
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote import job
 from microcluster.remote.errors import Completed, RemoteError, UnreachableError
@@ -55,7 +54,8 @@ def test_a_graceful_stop_lets_a_program_that_looks_for_the_file_end_by_itself(tm
     known = dataclasses.replace(CLUSTER, mount_point=str(tmp_path), run="abcdef012345", container=None)
     folder = tmp_path / "runs" / "abcdef012345"
     folder.mkdir(parents=True)
-    monkeypatch.setattr(type(kind_of(known.job.kind)), "stop_grace_s", lambda kind, job: 60)
+    plan = dataclasses.replace(RunFolder(known).plan, stop_grace_s=60)
+    monkeypatch.setattr(RunFolder, "plan", plan)
     program = (
         f"until [ -e {folder}/stopped ]; do sleep 0.1; done; echo saved > {folder}/last; echo 0 > {folder}/exit_code"
     )

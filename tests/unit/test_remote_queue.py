@@ -11,13 +11,12 @@ import pytest
 from test_queue_section import parsed
 
 from agent.batch import commands
-from components.cluster import cluster_facts_of
-from components.job import job_of
+from components.cluster import facts_of
 from microcluster.analysis.run_state import judge, place_in_queue
-from microcluster.config import Owner
-from microcluster.jobs.cluster_facts import ClusterFacts, Host
+from microcluster.config.stack import Owner
+from microcluster.jobs.cluster_facts import ClusterFacts, Host, Queue
+from microcluster.jobs.contract import World
 from microcluster.jobs.run_spec import RunFolder
-from microcluster.jobs.values import Queue, World
 from microcluster.remote import openssh, queue
 from microcluster.remote.errors import Completed, RemoteError
 from providers.pbs.backend import Queue as Queue_
@@ -136,7 +135,7 @@ def test_the_place_in_the_queue_is_a_sentence():
 def test_a_waiting_run_is_being_prepared_and_says_since_when_it_waits():
     place = {"job": "7", "queue": "gpu", "position": 2, "waiting": 5, "waited_s": 90.0}
     nothing = {"events": [], "exit_code": 1, "stopped": True, "failure": None, "checkpoints": [40], "best": []}
-    job = {"run": "00e11aabbccd", "max_steps": 100, "kind": "torchrun"}
+    job = {"run": "00e11aabbccd", "max_steps": 100, "metrics": [], "exit_code_decides": True, "unit": "step"}
     seen = {"exists": True, "alive": True, "phase": "queued", "queue": place, "job": job, "preflight": None, "now": 0.0}
     outcome = judge(seen | nothing | {"silent_s": None})
     assert (outcome.state, outcome.phase, outcome.phase_s) == ("preparing", "queued", 90.0)
@@ -144,7 +143,7 @@ def test_a_waiting_run_is_being_prepared_and_says_since_when_it_waits():
 
 
 def test_an_address_that_the_queue_has_not_granted_yet_is_no_public_one():
-    assert World(("{node-0}", "{node-1}"), 2, "eth0").size == 4
+    assert len(World(("{node-0}", "{node-1}"), 2, "eth0").ranks) == 4
     with pytest.raises(ValueError):
         World(("{node-1}",), 2, "eth0")
 
@@ -187,10 +186,8 @@ def test_a_job_without_a_record_is_deleted_and_nothing_is_claimed_of_its_process
 def test_a_queued_run_has_one_folder_and_nodes_whose_addresses_nobody_knows_yet():
     stack = parsed()
     owner = Owner("1f3a9c42", "", "/key", "/rank")
-    hosts = tuple(Host(name, "", "", "", "") for name in ("gpu-0", "gpu-1"))
-    job = job_of(stack)
-    folder = RunFolder(replace(cluster_facts_of(stack, owner, hosts), job=job, run="00e11aabbccd"))
-    values = folder.values()
+    folder = RunFolder(replace(facts_of(stack, owner), run="00e11aabbccd"))
+    values = folder.document()
     assert values["shared"] == f"{folder.path}/logdir"
     assert values["ssh"][-2:] == ["batch.step", folder.path]
     assert values["addresses"] == ["{node-0}", "{node-1}"]
@@ -214,7 +211,7 @@ class Here(Site):
 
 
 def of_python(python: str | None, **changed: object) -> ClusterFacts:
-    job = replace(job_of(parsed()), python=python, **changed)
+    job = parsed().job.model_copy(update={"python": python, **changed})
     return replace(facts(modules=("anaconda/2",)), job=job)
 
 

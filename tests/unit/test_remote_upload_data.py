@@ -2,12 +2,14 @@
 
 import hashlib
 import subprocess
+from dataclasses import replace
 
 import pytest
-from fake_machine import FakeMachine
+from fake_machine import FACTS, FakeMachine
+from launching import transformer
 
-from microcluster.jobs.cluster_facts import ClusterFacts, Data, SentFile
-from microcluster.jobs.openseq2seq.model import OpenSeq2SeqJob as Job
+from microcluster.jobs.cluster_facts import ClusterFacts
+from microcluster.jobs.finished_data import Data, SentFile
 from microcluster.remote.errors import Completed, RemoteError, UnreachableError
 from microcluster.remote.transfer import send_data
 
@@ -54,20 +56,20 @@ def cluster(tmp_path, local, is_tar=False):
     sha256 = hashlib.sha256(CONTENT).hexdigest()
     names = ("train.en.tok",) if is_tar else ("train.de.tok", "train.en.tok")
     files = tuple(SentFile(name, len(CONTENT), sha256) for name in names)
-    data = Data("d1", path=str(local / names[0] if is_tar else local), is_tar=is_tar, files=files)
-    job = Job("openseq2seq", "transformer-tiny", 300, "fp32", 16, 100, 100, "debian-en-de", data=data)
-    return ClusterFacts("dev", "1f3a9c42", mount_point=str(tmp_path / "data"), job=job)
+    data = Data(path=str(local / names[0] if is_tar else local), is_tar=is_tar, files=files)
+    job = transformer()
+    return ClusterFacts("dev", "1f3a9c42", (FACTS,), mount_point=str(tmp_path / "data"), job=job, data=data)
 
 
 def arrived(tmp_path):
-    return {path.name: path.read_bytes() for path in (tmp_path / "data" / "staging" / "d1" / "sent").iterdir()}
+    return {path.name: path.read_bytes() for path in (tmp_path / "data" / "staging").glob("*/sent/*")}
 
 
 @pytest.mark.parametrize("is_tar", [True, False])
 def test_what_was_named_lies_on_the_launcher_and_is_not_sent_again(tmp_path, local, is_tar):
     launcher, wanted = Launcher(), cluster(tmp_path, local, is_tar)
     assert send_data([launcher], wanted) is True
-    assert arrived(tmp_path) == {file.name: CONTENT for file in wanted.job.data.files}
+    assert arrived(tmp_path) == {file.name: CONTENT for file in wanted.data.files}
     before = launcher.sent
     assert send_data([launcher], wanted) is True
     assert launcher.sent == before
@@ -88,14 +90,14 @@ def test_bytes_that_changed_on_their_way_are_sent_once_more_and_then_refused(tmp
     other = tmp_path / "other"
     with pytest.raises(RemoteError, match="arrived 2 times with a wrong hash"):
         send_data([Launcher(garbled=99)], cluster(other, local))
-    assert not list((other / "data" / "staging" / "d1" / "sent").iterdir())
+    assert not list((other / "data" / "staging").glob("*/sent/*"))
 
 
 def test_a_host_that_has_the_data_whole_makes_sending_needless_even_without_the_files(tmp_path, local):
     wanted = cluster(tmp_path, local)
-    folder = tmp_path / "data" / "debian_en_de-d1"
+    folder = tmp_path / "data" / f"debian_en_de-{wanted.data.id}"
     folder.mkdir(parents=True)
-    (folder / "ID").write_text("d1\n")
+    (folder / "ID").write_text(f"{wanted.data.id}\n")
     subprocess.run(["sh", "-c", "sha256sum ID > SHA256SUMS"], cwd=folder, check=True)
     for path in local.iterdir():
         path.unlink()
@@ -107,6 +109,5 @@ def test_a_host_that_has_the_data_whole_makes_sending_needless_even_without_the_
 
 def test_a_recipe_and_an_address_need_nothing_from_this_computer(tmp_path, local):
     wanted = cluster(tmp_path, local)
-    for data in (None, Data("d1", address="https://example.com/t.tar")):
-        object.__setattr__(wanted.job, "data", data)
-        assert send_data([Launcher()], wanted) is False
+    for data in (None, Data("https://example.com/t.tar")):
+        assert send_data([Launcher()], replace(wanted, data=data)) is False

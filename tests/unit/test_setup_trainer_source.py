@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from microcluster.jobs.openseq2seq.image import COMMIT, SOURCE
-from microcluster.jobs.texar.image import SOURCE as TEXAR
+from microcluster.jobs.openseq2seq import COMMIT, SOURCE
+from microcluster.jobs.texar import SOURCE as TEXAR
 from microcluster.setup import trainer_source
 from microcluster.setup.image_build import input_hash
 from microcluster.setup.images import _write_trainers

@@ -3,27 +3,16 @@
 import copy
 
 import pytest
+from launching import transformer
 from standin.configuration import check, merge, overridden, parse_options, read_config
 from standin.upstream_names import DType, LazyAdamOptimizer, Text2Text
-
-from microcluster.jobs.openseq2seq.model import OpenSeq2SeqJob as Job
-from microcluster.jobs.openseq2seq.model import render_config
 
 
 @pytest.fixture
 def config_file(tmp_path):
-    job = Job(
-        kind="openseq2seq",
-        model="transformer-tiny",
-        max_steps=300,
-        precision="fp32",
-        batch_per_gpu=16,
-        eval_steps=100,
-        checkpoint_steps=100,
-        dataset="debian-en-de",
-    )
+    job = transformer()
     path = tmp_path / "config.py"
-    path.write_text(render_config(job, "/data", "/data/runs/x/logdir"))
+    path.write_text(job.configuration("/data/debian_en_de", "/data/runs/x/logdir"))
     return str(path)
 
 

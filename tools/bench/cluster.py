@@ -80,7 +80,9 @@ def _facts(folder: Path, facts: tuple[cluster_facts.Host, ...], port_mbps: int) 
         gpu="P100",
         port_speed_mbps=port_mbps,
         data_disk_gb=DISK_GB,
-        container=cluster_facts.Container("openseq2seq", base, registry_key_file=str(folder / "ngc_key")),
+        container=cluster_facts.Container(
+            "openseq2seq", base, registry_key_file=str(folder / "ngc_key"), tag="microcluster/bench:layer"
+        ),
     )
 
 

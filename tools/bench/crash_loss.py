@@ -22,8 +22,8 @@ from rich.table import Table
 from agent.checkpoints.tensorflow import Format
 from agent.replicator import Replicator
 from core.catalog import softlayer as catalog
-from microcluster import config
-from microcluster.jobs.openseq2seq import model as openseq2seq
+from microcluster.config import stack as config
+from microcluster.jobs.contract import World
 from microcluster.jobs.run_spec import WATCH_EVERY_S
 from microcluster.planning.costs import WRITE_S
 from tools.tiny_checkpoint import save
@@ -128,7 +128,7 @@ def setting_of(name: str) -> Setting:
     disks = (stack.cluster.data_disk_gb,)
     per_hour = float(catalog.price_per_hour(stack.cluster.flavor, disks, port) or 0) * nodes
     step_s, write_s = (stack.plan.prediction.seconds, WRITE_S[1]) if stack.plan else (LOCAL_STEP_S, LOCAL_WRITE_S)
-    size = openseq2seq.CHECKPOINT_BYTES * openseq2seq.parameters(stack.job)
+    size = stack.job.plan(World(("10.0.0.1",), 1)).expect.checkpoint_bytes
     return Setting(name, step_s, write_s, stack.job.checkpoint_steps, size, COPY_SHARE * port * 1e6 / 8, per_hour)
 
 

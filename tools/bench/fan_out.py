@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.table import Table
 
-from microcluster.jobs import image
-from microcluster.jobs.launch.mpirun import RSH_AGENT
+from microcluster.jobs.mpirun import RSH_AGENT
 from microcluster.remote import job
 from microcluster.remote.host import Host
 from microcluster.remote.parallel import on_all
@@ -112,7 +111,7 @@ def layer(made: Cluster) -> Thing:
     launcher = made.hosts[0]
     container, key = made.facts.container, made.facts.rank_key_file
     assert container and key
-    tag = image.tag(container)
+    tag = container.tag
     shell(launcher, f"cd /data && head -c {IMAGE_BYTES} /dev/urandom > layer && tar -c layer | docker import - {tag}")
 
     def chain(targets: Sequence[Host]) -> None:

@@ -15,8 +15,8 @@ from rich.table import Table
 from core.waiting import wait_until
 from microcluster.analysis.run_state import Outcome
 from microcluster.jobs import cluster_facts
-from microcluster.jobs.openseq2seq.model import OpenSeq2SeqJob
-from microcluster.jobs.run_id import run_id
+from microcluster.jobs.openseq2seq import Job
+from microcluster.jobs.run_spec import decided
 from microcluster.remote import job, steps
 from microcluster.remote.host import Host
 from microcluster.remote.parallel import on_all
@@ -26,7 +26,16 @@ PORT_MBPS = 1000
 SAVE_STEPS, LONG_ENOUGH = 20, 50
 LIMIT_S = 300
 PREFLIGHT_AIM_S = 60
-TRAINER = OpenSeq2SeqJob("openseq2seq", "transformer-tiny", 100_000, "fp32", 16, 10_000, SAVE_STEPS, "debian-en-de")
+TRAINER = Job(
+    kind="openseq2seq",
+    model="transformer-tiny",
+    maxSteps=100_000,
+    precision="fp32",
+    batchPerGpu=16,
+    evalSteps=10_000,
+    checkpointSteps=SAVE_STEPS,
+    dataset="debian-en-de",
+)
 
 Event = dict[str, Any]
 
@@ -48,7 +57,7 @@ def measure(console: Console) -> None:
     """Train on two machines, kill a rank, go on at once, and print both tables."""
     with cluster(2, PORT_MBPS, offering=True) as made:
         hosts, known = made.hosts, replace(made.facts, job=TRAINER)
-        known = replace(known, run=run_id(known))
+        known = decided(known)[0]
         steps.bring_image(hosts, known)
         on_all(hosts, lambda host: steps.start_container(host, known))
         try:

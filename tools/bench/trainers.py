@@ -8,7 +8,6 @@ same cores a moment apart.
 
 import json
 import os
-import re
 import shutil
 import statistics
 import tempfile
@@ -20,10 +19,10 @@ from rich.console import Console
 from rich.table import Table
 
 from agent.readers.openseq2seq import Reader
-from microcluster.jobs import staging_plan
-from microcluster.jobs.openseq2seq import image as trainer_image
-from microcluster.jobs.openseq2seq.model import OpenSeq2SeqJob as Job
-from microcluster.jobs.openseq2seq.model import render_config
+from microcluster.jobs import openseq2seq
+from microcluster.jobs.contract import World
+from microcluster.jobs.openseq2seq import Job
+from microcluster.jobs.run_spec import staging
 from microcluster.remote import job as remote_job
 from microcluster.setup import trainer_source
 from tools.bench.memory import sampled, with_words
@@ -33,11 +32,11 @@ RANKS, TURNS, STEPS, WARM_UP = 4, 2, 60, 20
 JOB = Job(
     kind="openseq2seq",
     model="transformer-tiny",
-    max_steps=STEPS,
+    maxSteps=STEPS,
     precision="fp32",
-    batch_per_gpu=16,
-    eval_steps=1000,
-    checkpoint_steps=1000,
+    batchPerGpu=16,
+    evalSteps=1000,
+    checkpointSteps=1000,
     dataset="debian-en-de",
 )
 
@@ -54,7 +53,7 @@ def measure(console: Console) -> None:
     """Print the figures of both trainers and their ratio."""
     with tempfile.TemporaryDirectory(prefix="microcluster-trainers-") as name:
         folder = Path(name)
-        source = trainer_source.find(trainer_image.SOURCE, os.environ, folder / "source", console.print)
+        source = trainer_source.find(openseq2seq.SOURCE, os.environ, folder / "source", console.print)
         if source is None:
             return
         container = _container(folder, source)
@@ -66,7 +65,7 @@ def measure(console: Console) -> None:
 
 def _in_turn(container: docker.models.containers.Container, folder: Path) -> dict[str, Figures]:
     _stage(container, folder)
-    programs = {"stand-in": trainer_image.STAND_IN_FOLDER, "OpenSeq2Seq": trainer_image.LOCAL_PROGRAM_FOLDER}
+    programs = {"stand-in": openseq2seq.STAND_IN_FOLDER, "OpenSeq2Seq": openseq2seq.LOCAL_PROGRAM_FOLDER}
     turns = [{name: _turn(container, folder, place) for name, place in programs.items()} for _ in range(TURNS)]
     return {
         name: Figures(*(statistics.median(values) for values in zip(*(turn[name] for turn in turns), strict=True)))
@@ -78,8 +77,8 @@ def _container(folder: Path, source: trainer_source.Source) -> docker.models.con
     (folder / "TRAINER").write_text(source.name)
     mounts = {
         str(folder): {"bind": "/runs", "mode": "rw"},
-        str(source.folder): {"bind": f"{trainer_image.LOCAL_PROGRAM_FOLDER}/OpenSeq2Seq", "mode": "ro"},
-        str(folder / "TRAINER"): {"bind": f"{trainer_image.LOCAL_PROGRAM_FOLDER}/TRAINER", "mode": "ro"},
+        str(source.folder): {"bind": f"{openseq2seq.LOCAL_PROGRAM_FOLDER}/OpenSeq2Seq", "mode": "ro"},
+        str(folder / "TRAINER"): {"bind": f"{openseq2seq.LOCAL_PROGRAM_FOLDER}/TRAINER", "mode": "ro"},
     }
     client = docker.from_env(timeout=1800)
     return client.containers.run(
@@ -95,11 +94,11 @@ def _container(folder: Path, source: trainer_source.Source) -> docker.models.con
 
 def _stage(container: docker.models.containers.Container, folder: Path) -> None:
     shutil.copytree(remote_job.AGENT, folder / "agent", dirs_exist_ok=True)
-    (folder / "plan.json").write_text(json.dumps(staging_plan.plan(JOB, "/runs/data")))
+    data = JOB.plan(World(("10.0.0.1",), 1, mount_point="/runs/data")).data
+    assert data
+    (folder / "plan.json").write_text(json.dumps(staging(data, "/runs/data")))
     _run(container, "/", "python", "/runs/agent", "staging", "/runs/plan.json")
-    config = render_config(JOB, "/data", "/runs/logdir")
-    config = re.sub(r"^data_root = .*$", 'data_root = "/runs/data/debian_en_de/"', config, flags=re.MULTILINE)
-    (folder / "config.py").write_text(config)
+    (folder / "config.py").write_text(JOB.configuration("/runs/data/debian_en_de", "/runs/logdir"))
 
 
 def _turn(container: docker.models.containers.Container, folder: Path, place: str) -> tuple[float, float]:

@@ -3,10 +3,8 @@
 import pulumi
 
 from components.cluster import hostnames
-from components.softlayer import ledger_args, network_args
-from components.softlayer.network import PrivateNetwork
-from components.softlayer.node import GpuNodeArgs, guest_args
-from microcluster import config
+from components.softlayer import GpuNodeArgs, PrivateNetwork, guest_args, ledger_args, network_args
+from microcluster.config import stack as config
 from providers.softlayer.pulumi_resources import Ledger, SshKey, SshKeyArgs, VirtualGuest, owner_label
 
 

@@ -21,9 +21,8 @@ from random import Random
 
 from agent.batch.records import SEEN_EVERY_S
 from agent.kill_run import find
-from microcluster.jobs.cluster_facts import ClusterFacts, Host
-from microcluster.jobs.torchrun import KIND
-from microcluster.jobs.values import Queue
+from microcluster.jobs.cluster_facts import ClusterFacts, Host, Queue
+from microcluster.jobs.torchrun import Job
 from microcluster.remote import job as remote_job
 from microcluster.remote import queue, steps
 from microcluster.remote.errors import CommandError, Completed
@@ -158,7 +157,7 @@ class _Site:
         (home / ".bash_profile").write_text(f"export PATH={bin_folder}:{os.environ['PATH']}\n")
         run = f"{Random(self.case.seed).randrange(16**12):012x}"
         asked = Queue("gpu", 1, 1, WALLTIME_S, ())
-        job = KIND.facts(kind="torchrun", max_steps=10, script="train.py", checkpoints=r"(?P<step>\d+)")
+        job = Job(kind="torchrun", source=".", maxSteps=10, script="train.py", checkpoints=r"(?P<step>\d+)")
         self.facts = ClusterFacts(
             *(STACK, MARK, (Host("gpu-0", "", "", "", ""),)),
             **{"queue": asked, "mount_point": str(self.folder / "site"), "interface": "lo", "job": job, "run": run},

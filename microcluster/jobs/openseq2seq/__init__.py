@@ -1,126 +1,246 @@
 """The kind ``openseq2seq``: NVIDIA's en-de Transformer, trained by OpenSeq2Seq over Horovod and Open MPI."""
 
-from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal
 
-from microcluster.jobs.cluster_facts import Container
-from microcluster.jobs.contract import JobKind
-from microcluster.jobs.launch.mpirun import WORLD, on_every_rank
-from microcluster.jobs.openseq2seq import model, section, translation
-from microcluster.jobs.openseq2seq.datasets import DATASETS, LARGEST_FINISHED_BYTES, NEEDED
-from microcluster.jobs.openseq2seq.image import SOURCE, training_image
-from microcluster.jobs.openseq2seq.model import OpenSeq2SeqJob
-from microcluster.jobs.values import (
+from pydantic import Field, StrictInt
+
+from microcluster.jobs import mpirun
+from microcluster.jobs.contract import (
     GRADIENT_BYTES,
+    MOST_STEPS,
     AgentModule,
     DataPlan,
+    Expect,
     Hardware,
-    Image,
     Metric,
     Origin,
-    Process,
-    Run,
-    Schedule,
+    PinnedSource,
+    Plan,
+    Section,
     Sections,
     Workload,
+    World,
+)
+from microcluster.jobs.finished_data import FinishedData
+from microcluster.jobs.image import (
+    LOCAL_PROGRAM_FOLDER,
+    LOCAL_REPOSITORY,
+    NVIDIAS_IMAGE,
+    PYTHON_3_5,
+    is_local,
+    named_image,
+)
+from microcluster.jobs.openseq2seq import translation
+from microcluster.jobs.openseq2seq.datasets import DATASETS, LARGEST_FINISHED_BYTES, NEEDED, recipe_id
+from microcluster.jobs.rendering import render
+
+COMMIT = "8681d381"
+"""The last commit of OpenSeq2Seq's master, of 2020-09-09; its source is pinned to it."""
+SOURCE = PinnedSource(
+    program="OpenSeq2Seq",
+    variable="OPENSEQ2SEQ_SOURCE",
+    repository="https://github.com/NVIDIA/OpenSeq2Seq",
+    commit="8681d381ed404fde516e2c1b823de5a213c59aba",
+    release=COMMIT,
+    content="2035e93b06a9",
+    parts=("LICENSE", "open_seq2seq", "run.py", "tokenizer_wrapper.py"),
+    folder="OpenSeq2Seq",
+)
+STAND_IN_RELEASE = "stand-in 0.1.0"
+PROGRAM_FOLDER = "/opt/OpenSeq2Seq"
+STAND_IN_FOLDER = "/opt/microcluster/stand-in"
+CONFIG_FILE = "config.py"
+CHECKPOINT_BYTES = 14
+"""Of one parameter, in mixed precision."""
+STAND_IN = "stand-in"
+ONLY_STAND_IN = "the local training image holds nothing else; OPENSEQ2SEQ_SOURCE=... make images brings OpenSeq2Seq"
+UNPLANNED_STEPS = 200
+"""Between checkpoints of the large model on what nobody has timed: about what the slowest that was timed gets."""
+EVAL_STEPS = 4001
+"""As OpenSeq2Seq's own configuration has it."""
+USUAL_STEPS = {"transformer-tiny": 300, "transformer-base": 50_000}
+MODEL, IMAGE = "follows from job.model", "follows from container.image"
+METRICS = (
+    Metric("bleu", "BLEU", "bleu", "score", note="teacher-forced and on sentence pieces: no score of a translation"),
+    Metric("learning_rate", "learning rate", scalar="learning_rate"),
 )
 
 
-class OpenSeq2Seq(JobKind):
-    """See `microcluster.jobs.contract.JobKind`."""
+@dataclass(frozen=True)
+class Size:
+    """What makes a Transformer big or small; lengths are in sentence pieces, batches in sentence pairs per rank."""
 
-    name = "openseq2seq"
-    runtimes = ("container",)
-    section = section.OpenSeq2SeqSection
-    facts = OpenSeq2SeqJob
-    metrics = (
-        Metric(
-            "bleu", "BLEU", "bleu", "score", note="teacher-forced and on sentence pieces: no score of a translation"
-        ),
-        Metric("learning_rate", "learning rate", scalar="learning_rate"),
-    )
-    config_file = "config.py"
-    checkpoint_files = (
-        "checkpoint (which one is newest), .meta (the graph), .index (where each tensor lies), .data (the weights)"
-    )
-    translator = translation
+    hidden: int
+    layers: int
+    heads: int
+    filter: int
+    train_length: int
+    eval_length: int
+    eval_batch: int
+    learning_rate: float
+    warmup_steps: int
+    print_steps: int
+    sample_steps: int
+    map_calls: int
+
+
+SIZES = {
+    "transformer-base": Size(512, 6, 8, 2048, 56, 256, 16, 2.0, 8000, 100, 100, 16),
+    "transformer-tiny": Size(64, 1, 4, 256, 32, 32, 16, 0.5, 100, 10, 100, 2),
+}
+PUBLISHED_PARAMETERS = {("transformer-base", "wmt16-en-de"): 60_880_896}
+"""From the size of a published checkpoint (852.27 MB at 14 bytes each), whose runs the predictions are made of."""
+DTYPES = {"fp32": ("tf.float32", None), "mixed": ('"mixed"', "Backoff")}
+
+
+class Job(Section):
+    """See `microcluster.jobs.contract.Section`."""
+
     local_source = SOURCE
 
-    def defaults(self, sections: Sections, hardware: Hardware) -> Mapping[str, Origin]:
-        """Return what follows from model, image and GPU."""
-        return section.defaults(sections, hardware)
+    kind: Literal["openseq2seq"]
+    model: Literal["transformer-base", "transformer-tiny"]
+    max_steps: Annotated[StrictInt, Field(ge=1, le=MOST_STEPS)]
+    dataset: Literal["wmt16-en-de", "debian-en-de"]
+    precision: Literal["fp32", "mixed"]
+    batch_per_gpu: Annotated[StrictInt, Field(ge=1, le=4096)]
+    eval_steps: Annotated[StrictInt, Field(ge=1, le=MOST_STEPS)]
+    checkpoint_steps: Annotated[StrictInt, Field(ge=1, le=5000)]  # Beyond it a crash loses hours.
+    trainer: Literal["stand-in"] | None = None
+    data: FinishedData | None = None
 
-    def problems(self, sections: Sections, hardware: Hardware, *, ordering: bool) -> list[str]:
-        """Say what contradicts the container's image."""
-        return section.problems(sections, ordering=ordering)
+    @classmethod
+    def defaults(cls, sections: Sections, hardware: Hardware) -> dict[str, Origin]:
+        """Return what follows from other values; what is invalid is left for the validation."""
+        job, local, trainer = sections["job"], is_local(named_image(sections)), SOURCE.among(hardware.local_programs)
+        found = {"job.model": Origin("transformer-tiny" if local else "transformer-base", IMAGE)}
+        if local and trainer is None:
+            found["job.trainer"] = Origin(STAND_IN, ONLY_STAND_IN)
+        else:
+            found["job.trainer"] = Origin(
+                None, f"not set: {trainer} in the local training image" if local else "not set: OpenSeq2Seq"
+            )
+        model = str(job.get("model", found["job.model"].value))
+        tiny = model == "transformer-tiny"
+        if model in USUAL_STEPS:
+            found["job.maxSteps"] = Origin(USUAL_STEPS[model], MODEL)
+        found["job.dataset"] = Origin("debian-en-de" if tiny else "wmt16-en-de", MODEL)
+        usual = "mixed" if hardware.precision == "mixed" and not tiny else "fp32"
+        found["job.precision"] = Origin(usual, "follows from cluster.flavor and job.model")
+        batch = 16 if tiny else 256 if job.get("precision", usual) == "mixed" else 128
+        found["job.batchPerGpu"] = Origin(batch, f"{MODEL} and job.precision (16 bits fit twice as much)")
+        found["job.evalSteps"] = Origin(100 if tiny else EVAL_STEPS, MODEL)
+        # Where planning knows the time of a step, the money at risk decides.
+        found["job.checkpointSteps"] = Origin(100 if tiny else UNPLANNED_STEPS, f"{MODEL}: nothing like it was timed")
+        return found
 
-    def describe(self, job: OpenSeq2SeqJob) -> str:
-        """Name model, data, precision and batch."""
-        return f"{job.model} on {job.dataset}, {job.precision}, {job.batch_per_gpu} pairs per rank"
+    @classmethod
+    def problems(cls, sections: Sections, hardware: Hardware, *, ordering: bool) -> list[str]:
+        """Say what contradicts the container; a preview may name a base on which the image cannot be built."""
+        found = []
+        if sections["job"].get("trainer") == STAND_IN and not is_local(named_image(sections)):
+            found.append(
+                f"job/trainer: only the local training image ({LOCAL_REPOSITORY}) holds the stand-in; leave trainer out, and "
+                "OpenSeq2Seq trains"
+            )
+        named = named_image(sections)
+        repository, _, tag = named.partition(":")
+        if ordering and repository == NVIDIAS_IMAGE and "@" not in named and not PYTHON_3_5.fullmatch(tag):
+            found.append(
+                f"container/image: {named} has another Python than 3.5, for which templates/openseq2seq/Dockerfile pins the job's "
+                f"packages; use {NVIDIAS_IMAGE}:19.05-py3"
+            )
+        return found
 
-    def image(self, container: Container) -> Image:
-        """Return the image with the trainer."""
-        return training_image(container)
+    def workload(self) -> Workload | None:
+        """Return the published model's step; another data set has another vocabulary and other lengths."""
+        known = PUBLISHED_PARAMETERS.get((self.model, self.dataset))
+        return Workload(self.model, self.precision, self.batch_per_gpu, GRADIENT_BYTES * known) if known else None
 
-    def data(self, job: OpenSeq2SeqJob, mount_point: str) -> DataPlan:
-        """Return the sentence pairs and the vocabulary."""
-        data = DATASETS[job.dataset]
-        vocabulary = (data.vocabulary, data.vocabulary_size)
-        return DataPlan(
-            model.data_id(job),
-            model.data_folder(job, mount_point),
-            *(data.files, data.optional, data.pairs, vocabulary, NEEDED, data.recipe, LARGEST_FINISHED_BYTES),
+    def plan(self, world: World) -> Plan:
+        """Decide everything about the run."""
+        data, size, numbers = self._data(world), SIZES[self.model], self._parameters()
+        local = is_local(world.image or "")
+        trainer = (world.trainer or STAND_IN_RELEASE) if local else SOURCE.name
+        folder = PROGRAM_FOLDER if not local else LOCAL_PROGRAM_FOLDER if world.trainer else STAND_IN_FOLDER
+        config = f"--config_file={world.path}/{CONFIG_FILE}"
+        rank = world.noted(("python", "run.py", config, "--use_horovod=True", "--mode=train_eval"))
+        added_up, endless = GRADIENT_BYTES * numbers, self.model_copy(update={"max_steps": 0})
+        return Plan(
+            title=f"{self.model} on {self.dataset}, {self.precision}, {self.batch_per_gpu} pairs per rank",
+            trainer=trainer,
+            folder=folder,
+            config_file=CONFIG_FILE,
+            files={CONFIG_FILE: self.configuration(data.folder, world.logdir)},
+            identity={"config": endless.configuration(data.folder, "-"), "data": data.id},
+            start=mpirun.on_every_rank(world, rank),
+            # It goes on from the latest checkpoint of a log folder that has one.
+            resume=mpirun.on_every_rank(world, (*rank, "--continue_learning")),
+            probe=mpirun.on_every_rank(world, world.preflight("python", CONFIG_FILE, added_up, mpirun.WORLD)),
+            reader=AgentModule("openseq2seq"),
+            checkpoints=AgentModule("tensorflow"),
+            checkpoint_files=(
+                "checkpoint (which one is newest), .meta (the graph), .index (where each tensor lies), .data (the weights)"
+            ),
+            ranks=world.ranks,
+            dockerfile=render(
+                "openseq2seq/Dockerfile", base=world.image, trainer=trainer, commit=COMMIT, bare=not local
+            ),
+            data=data,
+            metrics=METRICS,
+            translator=translation,
+            expect=Expect(
+                eval_steps=self.eval_steps,
+                print_steps=size.print_steps,
+                mixed=self.precision == "mixed",
+                model_bytes=added_up,
+                checkpoint_bytes=CHECKPOINT_BYTES * numbers,
+                learning_rate=self._learning_rate,
+                warmup_steps=size.warmup_steps,
+            ),
         )
 
-    def identity(self, job: OpenSeq2SeqJob, mount_point: str) -> Mapping[str, object]:
-        """Return the configuration and what names the data."""
-        return {"config": model.render_config(job, mount_point, logdir="-"), "data": model.data_id(job)}
+    def _data(self, world: World) -> DataPlan:
+        """Return the sentence pairs and the vocabulary; data that were brought lie apart from what is made here."""
+        data, folder = DATASETS[self.dataset], f"{world.mount_point}/{DATASETS[self.dataset].folder}"
+        return DataPlan(
+            world.data_id or recipe_id(self.dataset),
+            f"{folder}-{world.data_id}" if world.data_id else folder,
+            data.files,
+            data.recipe,
+            LARGEST_FINISHED_BYTES,
+            optional=data.optional,
+            pairs=data.pairs,
+            vocabulary=(data.vocabulary, data.vocabulary_size),
+            needed=NEEDED,
+        )
 
-    def files(self, run: Run) -> Mapping[str, str]:
-        """Return the configuration that ``run.py`` reads."""
-        return {self.config_file: model.render_config(run.job, run.mount_point, f"{run.path}/logdir")}
+    def configuration(self, data_folder: str, logdir: str) -> str:
+        """Return the Python file that ``run.py`` reads."""
+        dtype, loss_scaling = DTYPES[self.precision]
+        return render(
+            "openseq2seq/transformer_base.py.j2",
+            size=SIZES[self.model],
+            data=DATASETS[self.dataset],
+            data_root=data_folder + "/",  # File names are appended to it as they are.
+            logdir=logdir,
+            max_steps=self.max_steps,
+            eval_steps=self.eval_steps,
+            checkpoint_steps=self.checkpoint_steps,
+            batch_per_gpu=self.batch_per_gpu,
+            dtype=dtype,
+            loss_scaling=loss_scaling,
+        )
 
-    def processes(self, run: Run, *, resume: bool) -> Sequence[Process]:
-        """Return one mpirun on the launcher, which starts every rank."""
-        return [on_every_rank(run, (*run.wrapper, *model.program(f"{run.path}/{self.config_file}", resume=resume)))]
+    def _parameters(self) -> int:
+        """Return about how many numbers the model has: the shared embedding, and the matrices of both stacks of layers."""
+        size = SIZES[self.model]
+        attention, feed_forward = 4 * size.hidden**2, 2 * size.hidden * size.filter
+        encoder, decoder = attention + feed_forward, 2 * attention + feed_forward
+        return DATASETS[self.dataset].vocabulary_size * size.hidden + size.layers * (encoder + decoder)
 
-    def collective(self, run: Run, argv: Sequence[str]) -> Sequence[Process]:
-        """Return the same mpirun with another program."""
-        return [on_every_rank(run, (*argv, WORLD))]
-
-    def reader(self, job: OpenSeq2SeqJob) -> AgentModule:
-        """Return what reads the log of ``run.py``."""
-        return AgentModule("openseq2seq")
-
-    def checkpoints(self, job: OpenSeq2SeqJob) -> AgentModule:
-        """Return what knows the framework's checkpoints."""
-        return AgentModule("tensorflow")
-
-    def schedule(self, job: OpenSeq2SeqJob) -> Schedule:
-        """Return the steps between evaluations and between loss lines."""
-        return Schedule(job.eval_steps, model.SIZES[job.model].print_steps, mixed=job.precision == "mixed")
-
-    def workload(self, job: OpenSeq2SeqJob) -> Workload | None:
-        """Return the published model's step; another data set has another vocabulary and other lengths."""
-        parameters = model.PUBLISHED_PARAMETERS.get((job.model, job.dataset))
-        if parameters is None:
-            return None
-        return Workload(job.model, job.precision, job.batch_per_gpu, GRADIENT_BYTES * parameters)
-
-    def model_bytes(self, job: OpenSeq2SeqJob) -> int:
-        """Return the size of all gradients."""
-        return GRADIENT_BYTES * model.parameters(job)
-
-    def checkpoint_bytes(self, job: OpenSeq2SeqJob) -> int:
-        """Return the size of all variables."""
-        return model.CHECKPOINT_BYTES * model.parameters(job)
-
-    def learning_rate(self, job: OpenSeq2SeqJob, step: int) -> float:
-        """Return the rate by the transformer's policy."""
-        return model.learning_rate(job, step)
-
-    def warmup_steps(self, job: OpenSeq2SeqJob) -> int:
-        """Return how long the rate rises."""
-        return model.SIZES[job.model].warmup_steps
-
-
-KIND = OpenSeq2Seq()
+    def _learning_rate(self, step: int) -> float:
+        """Compute the rate of an update, counted from 1, by the transformer's policy: it rises, then falls with the root."""
+        size, step = SIZES[self.model], max(step, 1)
+        return size.learning_rate * size.hidden**-0.5 * min(step**-0.5, step * size.warmup_steps**-1.5)

@@ -19,7 +19,7 @@ PIECES = (
     *("--pad_id=0", "--eos_id=1", "--bos_id=2", "--unk_id=3"),
     "--character_coverage=1.0",
 )
-"""How OpenSeq2Seq's tokenizer_wrapper.py learns its pieces, at the commit of microcluster/jobs/openseq2seq/image.py, beside input, prefix and size."""
+"""How OpenSeq2Seq's tokenizer_wrapper.py learns its pieces, at the commit of SOURCE in this package, beside input, prefix and size."""
 PINS = ("sha256", "md5", "bytes", "most_bytes")
 """What is known of an archive beforehand changes nothing about what is made of it."""
 

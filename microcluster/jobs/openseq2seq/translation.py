@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 
 import sacrebleu
 
+from microcluster.jobs.contract import Score
 from microcluster.jobs.rendering import render
-from microcluster.jobs.values import Score
 
 BATCH = 16
 MAX_LENGTH = 256

@@ -6,12 +6,12 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, StrictStr
 
-from microcluster.jobs.contract import JobKind
+from microcluster.jobs.contract import Section
 
-KINDS = {name: f"microcluster.jobs.{name}" for name in ("openseq2seq", "horovod", "torchrun", "texar", "mxnet")}
-"""The module of each kind, which holds it as KIND."""
-DEFAULT = "openseq2seq"
-"""Of facts and run folders that were written before there was a second kind."""
+KINDS = {
+    name: f"microcluster.jobs.{name}" for name in ("openseq2seq", "horovod", "torchrun", "command", "texar", "mxnet")
+}
+"""The module of each kind, which holds its section as Job."""
 
 
 def _refuse(value: str) -> str:
@@ -26,12 +26,12 @@ class UnknownKind(BaseModel):
     kind: Annotated[StrictStr, AfterValidator(_refuse)]
 
 
-def kind_of(name: str | None) -> JobKind:
-    """Return the kind of that name; the names are those of KINDS."""
-    return import_module(KINDS[name or DEFAULT]).KIND
+def kind_of(name: str) -> type[Section]:
+    """Return the section of the kind of that name; the names are those of KINDS."""
+    return import_module(KINDS[name]).Job
 
 
-def kind_named(job: Any) -> JobKind | None:
+def kind_named(job: Any) -> type[Section] | None:
     """Return the kind that a ``job`` section names, or None where it names none that exists."""
     named = job.get("kind") if isinstance(job, Mapping) else None
     return kind_of(named) if isinstance(named, str) and named in KINDS else None
@@ -39,5 +39,4 @@ def kind_named(job: Any) -> JobKind | None:
 
 def section_of(job: Any) -> type[BaseModel]:
     """Return what the ``job`` section of a stack file has to be, by the kind that it names."""
-    kind = kind_named(job)
-    return kind.section if kind else UnknownKind
+    return kind_named(job) or UnknownKind

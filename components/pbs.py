@@ -2,9 +2,7 @@
 
 import pulumi
 
-from components.cluster import TrainingCluster, TrainingClusterArgs, cluster_facts_of, hostnames
-from components.steps import step
-from microcluster.jobs.cluster_facts import Host
+from components.cluster import TrainingCluster, TrainingClusterArgs, step
 
 NO_PRICE = "a queue sells nothing; the receipt counts node hours"
 
@@ -13,15 +11,13 @@ class Cluster(TrainingCluster):
     """The nodes that the queue will grant to the run."""
 
     def __init__(self, name: str, args: TrainingClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        stack, owner = args.stack, args.owner
-        super().__init__(name, stack, opts)
+        super().__init__(name, args.stack, opts)
         child = pulumi.ResourceOptions(parent=self)
         # Their addresses are known to the queue's job alone, when it starts.
-        hosts = tuple(Host(hostname, "", "", "", "") for hostname in hostnames(stack))
-        facts = cluster_facts_of(stack, owner, hosts)
+        facts = args.facts
         self.facts = pulumi.Output.from_input(facts)
         self.price_per_hour, self.price_source = pulumi.Output.from_input(""), pulumi.Output.from_input(NO_PRICE)
         self.machine_ids = []
         # Deleted after the run's own step, and also where that was killed before it was known: whatever has the mark goes.
         self.ready = [step(f"{name}-queue", "check-queue", facts.to_json(), [], child, undo="leave-queue")]
-        self.register_outputs({"queue": stack.cluster.queue})
+        self.register_outputs({"queue": args.stack.cluster.queue})

@@ -4,9 +4,8 @@ from dataclasses import dataclass, replace
 
 import pulumi
 
-from components.cluster import TrainingCluster, TrainingClusterArgs, cluster_facts_of, hostnames
-from components.steps import step
-from microcluster.config import Owner, Stack
+from components.cluster import TrainingCluster, TrainingClusterArgs, hostnames, step
+from microcluster.config.stack import Owner, Stack
 from microcluster.jobs.cluster_facts import ClusterFacts, Drive, Host
 from providers.paperspace.pulumi_resources import (
     Ledger,
@@ -24,10 +23,9 @@ NETWORK, DRIVE = "private", "data"
 
 @dataclass(frozen=True)
 class PreparedMachineArgs:
-    """What one machine needs; ``drive`` is None without one."""
+    """What one machine of a cluster needs; ``drive`` is None without one."""
 
-    stack: Stack
-    owner: Owner
+    cluster: TrainingClusterArgs
     hostname: str
     network: PrivateNetwork
     drive: pulumi.Output[Drive] | None
@@ -81,12 +79,12 @@ class Cluster(TrainingCluster):
             )
             drive = _drive_of(SharedDrive(f"{name}-drive", wanted, after))
         nodes = [
-            PreparedMachine(f"{name}-{host}", PreparedMachineArgs(stack, owner, host, network, drive), after)
+            PreparedMachine(f"{name}-{host}", PreparedMachineArgs(args, host, network, drive), after)
             for host in hostnames(stack)
         ]
         hosts = pulumi.Output.all(*(node.host for node in nodes))
         self.facts = pulumi.Output.all(hosts, drive).apply(
-            lambda known: replace(cluster_facts_of(stack, owner, tuple(known[0])), drive=known[1])
+            lambda known: replace(args.facts, hosts=tuple(known[0]), drive=known[1])
         )
         self.price_per_hour, self.price_source = ledger.price_per_hour, ledger.price_source
         self.machine_ids = [node.machine.id for node in nodes]
@@ -116,16 +114,16 @@ def ledger_args(stack: Stack, owner: Owner) -> LedgerArgs:
 
 def machine_args(args: PreparedMachineArgs) -> MachineArgs:
     """Return the order of one machine."""
-    cluster = args.stack.cluster
+    cluster, owner = args.cluster.stack.cluster, args.cluster.owner
     return MachineArgs(
-        mark=args.owner.mark,
+        mark=owner.mark,
         hostname=args.hostname,
         region=cluster.region,
         machine_type=cluster.machine_type,
         template_id=cluster.template,
         disk_gb=cluster.disk_gb,
         network_id=args.network.id,
-        public_key=args.owner.public_key,
+        public_key=owner.public_key,
         public_ip_type=cluster.public_ip,
     )
 
@@ -137,4 +135,4 @@ def _drive_of(drive: SharedDrive) -> pulumi.Output[Drive]:
 
 def _node_facts_of(args: PreparedMachineArgs, host: Host, subnet: str, drive: Drive | None) -> ClusterFacts:
     """Return the facts for the steps on one machine."""
-    return replace(cluster_facts_of(args.stack, args.owner, (host,)), private_subnet=subnet, drive=drive)
+    return replace(args.cluster.facts, hosts=(host,), private_subnet=subnet, drive=drive)

@@ -1,0 +1,295 @@
+"""A cluster at SoftLayer: guests with a data volume on one private network, each with the training container."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import pulumi
+
+from components.cluster import TrainingCluster, TrainingClusterArgs, hostnames, step
+from core.catalog import softlayer as catalog
+from microcluster.accounts.softlayer import Cluster as ClusterSection
+from microcluster.config.stack import Owner, Stack
+from microcluster.jobs.cluster_facts import ClusterFacts, Host
+from providers.softlayer.pulumi_resources import (
+    HardwareArgs,
+    Ledger,
+    LedgerArgs,
+    RuleArgs,
+    SecurityGroup,
+    SecurityGroupArgs,
+    SshKey,
+    SshKeyArgs,
+    VirtualGuest,
+    VirtualGuestArgs,
+    owner_domain,
+    owner_label,
+    owner_tags,
+)
+
+
+class Cluster(TrainingCluster):
+    """Guests with a data volume and the training container."""
+
+    def __init__(self, name: str, args: TrainingClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        stack, owner = args.stack, args.owner
+        super().__init__(name, stack, opts)
+        child = pulumi.ResourceOptions(parent=self)
+        ledger = Ledger(f"{name}-ledger", ledger_args(stack, owner), child)
+        # Everything depends on the ledger: it checks the account before the first order, and is deleted last.
+        after = pulumi.ResourceOptions(parent=self, depends_on=[ledger])
+        label = owner_label(stack.name, owner.mark)
+        key = SshKey(f"{name}-key", SshKeyArgs(owner.mark, label, owner.public_key), after)
+        network = PrivateNetwork(f"{name}-network", network_args(stack, owner, ledger.backend_router_id), after)
+        nodes = [
+            GpuNode(f"{name}-{host}", GpuNodeArgs(stack.name, owner, host, stack.cluster, key.id, network), after)
+            for host in hostnames(stack)
+        ]
+        hosts = pulumi.Output.all(*(node.host for node in nodes))
+        image = TrainingImage(f"{name}-image", TrainingImageArgs(nodes, args.image_facts), child)
+        containers = [
+            TrainingContainer(f"{name}-{host}-container", TrainingContainerArgs(node, image), child)
+            for host, node in zip(hostnames(stack), nodes, strict=True)
+        ]
+        self.facts = hosts.apply(lambda known: replace(args.facts, hosts=tuple(known)))
+        self.price_per_hour, self.price_source = ledger.price_per_hour, ledger.price_source
+        self.machine_ids = [node.guest.id for node in nodes]
+        self.ready = [one.ready for one in containers]
+        self.register_outputs({"pricePerHour": self.price_per_hour})
+
+
+@dataclass(frozen=True)
+class PrivateNetworkArgs:
+    """Either router or VLAN is fixed before the first order: guests behind different routers cannot talk."""
+
+    mark: str
+    admin_cidrs: Sequence[str]
+    backend_router_id: pulumi.Input[str] | None = None
+    private_vlan_id: str | None = None
+
+
+class PrivateNetwork(pulumi.ComponentResource):
+    """One backend router or VLAN and the two security groups of every node, one on each interface."""
+
+    backend_router_id: pulumi.Input[str] | None
+    private_vlan_id: str | None
+    public_group_id: pulumi.Output[str]
+    private_group_id: pulumi.Output[str]
+
+    def __init__(self, name: str, args: PrivateNetworkArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("microcluster:index:PrivateNetwork", name, {}, opts)
+        child = pulumi.ResourceOptions(parent=self)
+        public = SecurityGroup(
+            f"{name}-public",
+            SecurityGroupArgs(args.mark, f"{name}-public", "ssh from the operator", public_rules(args.admin_cidrs)),
+            child,
+        )
+        private = SecurityGroup(
+            f"{name}-private",
+            SecurityGroupArgs(args.mark, f"{name}-private", "members and the vendor's services", private_rules()),
+            child,
+        )
+        self.backend_router_id, self.private_vlan_id = args.backend_router_id, args.private_vlan_id
+        self.public_group_id, self.private_group_id = public.group_id, private.group_id
+        self.register_outputs(
+            {
+                "backendRouterId": self.backend_router_id,
+                "privateVlanId": self.private_vlan_id,
+                "publicGroupId": self.public_group_id,
+                "privateGroupId": self.private_group_id,
+            }
+        )
+
+
+@dataclass(frozen=True)
+class DataVolumeArgs:
+    """``facts`` are the node's; the disk is cancelled with its ``guest``."""
+
+    facts: pulumi.Input[ClusterFacts]
+    guest: pulumi.CustomResource
+    capacity_gb: int
+    mount_point: str
+    after: pulumi.Resource
+
+
+class DataVolume(pulumi.ComponentResource):
+    """The SAN disk that was ordered and is billed with a guest, as a mounted file system."""
+
+    mount_point: pulumi.Output[str]
+    ready: pulumi.Resource
+
+    def __init__(self, name: str, args: DataVolumeArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("microcluster:index:DataVolume", name, {}, opts)
+        facts = pulumi.Output.from_input(args.facts).apply(
+            lambda node: replace(node, data_disk_gb=args.capacity_gb, mount_point=args.mount_point).to_json()
+        )
+        own = pulumi.ResourceOptions(parent=self, deleted_with=args.guest, depends_on=[args.after])
+        self.ready = step(f"{name}-mounted", "mount-volume", facts, [args.guest.id], own)
+        self.mount_point = pulumi.Output.from_input(args.mount_point)
+        self.register_outputs({"mountPoint": self.mount_point})
+
+
+@dataclass(frozen=True)
+class GpuNodeArgs:
+    """``hardware`` is the stack's cluster section; ``ssh_key_id`` is the owner's key in the account."""
+
+    stack: str
+    owner: Owner
+    hostname: str
+    hardware: ClusterSection
+    ssh_key_id: pulumi.Input[str]
+    network: PrivateNetwork
+
+
+class GpuNode(pulumi.ComponentResource):
+    """A guest with GPUs, a driver, a container runtime and a mounted data volume."""
+
+    host: pulumi.Output[Host]
+    facts: pulumi.Output[ClusterFacts]
+    """The facts for a step on this node alone."""
+    guest: VirtualGuest
+    volume: DataVolume
+
+    def __init__(self, name: str, args: GpuNodeArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("microcluster:index:GpuNode", name, {}, opts)
+        # Never two guests of one name at a time: quota, and adoption by mark needs a unique name.
+        alone = pulumi.ResourceOptions(parent=self, delete_before_replace=True)
+        self.guest = VirtualGuest(f"{name}-guest", guest_args(args), alone)
+        guest = self.guest
+        known = pulumi.Output.all(guest.id, guest.public_ip, guest.private_ip, guest.host_key)
+        self.host = known.apply(lambda values: Host(args.hostname, *values))
+        self.facts = self.host.apply(lambda host: node_facts_of(args, host))
+        own = pulumi.ResourceOptions(parent=self, deleted_with=self.guest)
+        stdin = self.facts.apply(lambda facts: facts.to_json())
+        prepared = step(f"{name}-prepared", "prepare-node", stdin, [self.guest.id], own)
+        volume = DataVolumeArgs(self.facts, self.guest, args.hardware.data_disk_gb, "/data", prepared)
+        self.volume = DataVolume(f"{name}-data", volume, pulumi.ResourceOptions(parent=self))
+        self.register_outputs({"guestId": self.guest.id, "privateAddress": self.guest.private_ip})
+
+
+@dataclass(frozen=True)
+class TrainingImageArgs:
+    """The nodes in rank order; the first one builds. ``facts`` lack the hosts."""
+
+    nodes: Sequence[GpuNode]
+    facts: ClusterFacts
+
+
+class TrainingImage(pulumi.ComponentResource):
+    """One image, built on the first node and copied to the others."""
+
+    tag: str
+    """Its name on every node, which follows from the Dockerfile."""
+    facts: ClusterFacts
+    ready: pulumi.Resource
+
+    def __init__(self, name: str, args: TrainingImageArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("microcluster:index:TrainingImage", name, {}, opts)
+        assert args.facts.container
+        self.facts, self.tag = args.facts, args.facts.container.tag
+        hosts = pulumi.Output.all(*(node.host for node in args.nodes))
+        stdin = hosts.apply(lambda known: replace(args.facts, hosts=tuple(known)).to_json())
+        disks = pulumi.ResourceOptions(parent=self, depends_on=[node.volume.ready for node in args.nodes])
+        self.ready = step(f"{name}-brought", "bring-image", stdin, [self.tag], disks)
+        self.register_outputs({"tag": self.tag})
+
+
+@dataclass(frozen=True)
+class TrainingContainerArgs:
+    """``image`` provides the container's image on the node."""
+
+    node: GpuNode
+    image: TrainingImage
+
+
+class TrainingContainer(pulumi.ComponentResource):
+    """The container in which the ranks of one node run, with its own sshd on the private address."""
+
+    ready: pulumi.Resource
+
+    def __init__(self, name: str, args: TrainingContainerArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("microcluster:index:TrainingContainer", name, {}, opts)
+        of = args.image.facts
+        stdin = args.node.facts.apply(
+            lambda node: replace(node, container=of.container, rank_key_file=of.rank_key_file).to_json()
+        )
+        own = pulumi.ResourceOptions(parent=self, deleted_with=args.node.guest, depends_on=[args.image.ready])
+        self.ready = step(f"{name}-running", "start-container", stdin, [args.node.guest.id, args.image.tag], own)
+        self.register_outputs({"image": args.image.tag})
+
+
+def ledger_args(stack: Stack, owner: Owner) -> LedgerArgs:
+    """Return the whole order, which the account checks and prices before any part is ordered."""
+    cluster = stack.cluster
+    return LedgerArgs(
+        mark=owner.mark,
+        stack=stack.name,
+        nodes=cluster.nodes,
+        hardware=hardware_args(
+            cluster,
+            str(cluster.router) if cluster.router else None,
+            str(cluster.private_vlan) if cluster.private_vlan else None,
+        ),
+    )
+
+
+def network_args(stack: Stack, owner: Owner, router_id: pulumi.Input[str]) -> PrivateNetworkArgs:
+    """Return the network on the stack file's VLAN, else behind the router that the ledger chose."""
+    cluster = stack.cluster
+    if cluster.private_vlan:
+        return PrivateNetworkArgs(owner.mark, cluster.admin_cidrs, private_vlan_id=str(cluster.private_vlan))
+    return PrivateNetworkArgs(owner.mark, cluster.admin_cidrs, backend_router_id=router_id)
+
+
+def public_rules(admin_cidrs: Sequence[str]) -> tuple[RuleArgs, ...]:
+    """Allow everything out, and ssh in from the operator."""
+    ssh = [RuleArgs("ingress", "tcp", 22, 22, remote_cidr=cidr) for cidr in admin_cidrs]
+    return (RuleArgs("egress"), *ssh)
+
+
+def private_rules() -> tuple[RuleArgs, ...]:
+    """Allow everything out, and members and the vendor's services in."""
+    services = [RuleArgs("ingress", remote_cidr=cidr) for cidr in catalog.SERVICE_NETWORKS]
+    return (RuleArgs("egress"), RuleArgs("ingress", remote_self=True), *services)
+
+
+def guest_args(args: GpuNodeArgs) -> VirtualGuestArgs:
+    """Return the order of one node."""
+    owner = args.owner
+    return VirtualGuestArgs(
+        mark=owner.mark,
+        hostname=args.hostname,
+        domain=owner_domain(args.stack, owner.mark),
+        hardware=hardware_args(args.hardware, args.network.backend_router_id, args.network.private_vlan_id),
+        ssh_key_ids=(args.ssh_key_id,),
+        public_security_group_ids=(args.network.public_group_id,),
+        private_security_group_ids=(args.network.private_group_id,),
+        tags=owner_tags(args.stack, owner.mark),
+    )
+
+
+def hardware_args(
+    cluster: ClusterSection, router_id: pulumi.Input[str] | None, vlan_id: pulumi.Input[str] | None
+) -> HardwareArgs:
+    """Return what the stack file says of every node, and the place on the private network."""
+    return HardwareArgs(
+        datacenter=cluster.datacenter,
+        flavor=cluster.flavor,
+        data_disks_gb=(cluster.data_disk_gb,),
+        port_speed_mbps=cluster.port_speed_mbps,
+        os=cluster.os,
+        image_id=cluster.image,
+        backend_router_id=router_id,
+        private_vlan_id=vlan_id,
+    )
+
+
+def node_facts_of(args: GpuNodeArgs, host: Host) -> ClusterFacts:
+    """Return the facts for the steps on one node."""
+    return ClusterFacts(
+        stack=args.stack,
+        mark=args.owner.mark,
+        hosts=(host,),
+        key_file=args.owner.key_file,
+        slots=args.hardware.hardware.gpus,
+        gpu=args.hardware.hardware.gpu,
+    )

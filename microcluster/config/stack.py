@@ -1,0 +1,305 @@
+"""The stack file as one typed, frozen object; reports all problems at once, before anything is ordered. And whose the stack is."""
+
+import difflib
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from core.home import Home, owner_mark
+from core.plain_text import count, printable, shown
+from microcluster.accounts.account import ClusterSection
+from microcluster.accounts.registry import ACCOUNTS, DEFAULT, account_of, name_in
+from microcluster.config.local_files import find_files, read_source
+from microcluster.config.model import EXAMPLES, Container, StackFile, sentence, stack_file, unknown_key
+from microcluster.config.plan import Plan, planned, problems_of_port
+from microcluster.config.rules import (
+    TIME_SCALE,
+    complete,
+    problems_of_account,
+    problems_of_cluster,
+    problems_of_job,
+    problems_of_runtime,
+)
+from microcluster.config.safe_yaml import TextProblem, read
+from microcluster.jobs.contract import Section, SourceFile, World
+from microcluster.jobs.finished_data import Data, data_of
+from microcluster.jobs.image import TRAINER_FILE, is_local, local_name
+
+NAMESPACE = "microcluster"
+STACK_NAME = r"(?=.{1,40}$)[A-Za-z0-9]+(-[A-Za-z0-9]+)*"
+"""It is a part of every machine's domain, where the vendor allows no underscore and no two dashes in a row."""
+SECTIONS = (f"{NAMESPACE}:cluster", f"{NAMESPACE}:container", f"{NAMESPACE}:job")
+TOP_LEVEL = ("config", "encryptionsalt", "encryptedkey", "secretsprovider")
+HASHES = "data-hashes.json"
+STACKS = Path(__file__).parents[2] / "stacks"
+
+
+class ConfigError(Exception):
+    """All problems of one stack file, with paths and suggestions."""
+
+
+@dataclass(frozen=True)
+class Owner:
+    """The ssh keys of a stack and the mark derived from the public key."""
+
+    mark: str
+    public_key: str
+    key_file: str
+    rank_key_file: str
+
+
+@dataclass(frozen=True)
+class AccountSettings:
+    """Which account: its name in the registry, the file with its key, and the unit of its provider's waits.
+
+    Attributes:
+        config_file: None for the account's usual sources.
+    """
+
+    name: str
+    config_file: str | None
+    time_scale: float
+
+
+@dataclass(frozen=True)
+class Stack:
+    """One stack file, checked and complete."""
+
+    name: str
+    cluster: ClusterSection
+    container: Container | None
+    """None where the account's machines run none."""
+    job: Section
+    account_config_file: str | None
+    """The file with the account's key; None for the account's usual sources."""
+    time_scale: float
+    """The unit of the provider's waits: 1 except in tests."""
+    origins: tuple[tuple[str, str, str], ...]
+    """(path, value, origin) of every value."""
+    plan: Plan | None = None
+    """Expected hours and dollars, where the model was ever timed on this hardware."""
+    data: Data | None = None
+    """The user's finished data; of a path, with its files after `with_files`."""
+    texts: tuple[SourceFile, ...] = ()
+    """The user's own program, after `with_files`."""
+    trainer: str | None = None
+    """The training program in the local image; None for the stand-in, and for every other image."""
+
+    @property
+    def local_image(self) -> str | None:
+        """The folder of images/ from which the container's image is built on this computer, or None."""
+        return local_name(self.container.image) if self.container else None
+
+
+def load() -> Stack:
+    """Return the stack that Pulumi runs, or raise ConfigError."""
+    import pulumi  # noqa: PLC0415 - takes longer than all else of a verb, and only the program that Pulumi runs needs it
+    from pulumi.runtime.config import CONFIG  # noqa: PLC0415
+
+    values = {key: _plain(value) for key, value in CONFIG.get().items()}
+    return with_files(parse(pulumi.get_stack(), values, ordering=not pulumi.runtime.is_dry_run()))
+
+
+def with_files(stack: Stack) -> Stack:
+    """Return the stack with the program and data files that it names on this computer, or raise ConfigError."""
+    stack = _with_program(stack)
+    if not stack.data or not stack.data.path:
+        return stack
+    wanted = stack.job.plan(World(("10.0.0.1",), 1)).data
+    assert wanted
+    try:
+        found = find_files(stack.data, wanted.files, wanted.optional, Home.of().root / "cache" / HASHES)
+    except ValueError as problem:
+        raise _refusal(stack.name, [f"job/data: {problem}"]) from problem
+    except OSError as error:
+        raise _refusal(stack.name, [f"job/data: {error.filename or stack.data.path}: {error.strerror}"]) from error
+    return replace(stack, data=found)
+
+
+def owner(stack: str) -> Owner:
+    """Return the owner of a stack; ``make setup`` makes its keys."""
+    folder = Home.of().keys / stack
+    key_file = folder / "id_ed25519"
+    try:
+        public_key = " ".join(key_file.with_suffix(".pub").read_text().split()[:2])
+    except FileNotFoundError as error:
+        raise ConfigError(
+            f"stack {stack} has no ssh key in {folder}, so its orders cannot be marked. Run: make setup"
+        ) from error
+    return Owner(owner_mark(public_key), public_key, str(key_file), str(folder / "rank_ed25519"))
+
+
+def read_file(stack: str, *, ordering: bool = False) -> Stack:
+    """Return the checked stack of a stack file, for verbs that run outside Pulumi."""
+    parsed = parse(stack, read_values(path_of(stack)), ordering=ordering)
+    # A running stack can be watched and ended without its files.
+    return with_files(parsed) if ordering else parsed
+
+
+def read_account(stack: str) -> AccountSettings:
+    """Return the account of a stack file, even if the rest is wrong: its orders must be found and cancelled."""
+    values = read_values(path_of(stack))
+    cluster = values.get(f"{NAMESPACE}:cluster")
+    name = name_in(cluster)
+    if name is None:
+        raise _refusal(
+            stack, [f"cluster/account: {shown(cluster['account'])} is no account; one of {', '.join(ACCOUNTS)}"]
+        )
+    written = _sections(values, name)
+    problems = problems_of_account(name, written)
+    if problems:
+        raise _refusal(stack, problems)
+    return _account(name, written)
+
+
+def stacks() -> tuple[str, ...]:
+    """Return the names of the stack files, sorted."""
+    return tuple(sorted(file.name.split(".")[1] for file in STACKS.glob("Pulumi.*.yaml")))
+
+
+def path_of(stack: str) -> Path:
+    """Return a stack's file, or raise ConfigError."""
+    path = STACKS / f"Pulumi.{stack}.yaml"
+    if not re.fullmatch(STACK_NAME, stack):
+        raise ConfigError(
+            f"There is no stack '{printable(stack)}', and there can be none: its name is part of the machines' domain. "
+            "Use letters, digits and single dashes between them, at most 40."
+        )
+    if not path.is_file():
+        near = difflib.get_close_matches(stack, stacks(), 1)
+        raise ConfigError(
+            f"There is no stack '{printable(stack)}': stacks/Pulumi.{printable(stack)}.yaml does not exist. "
+            f"Stacks: {', '.join(stacks())}." + (f" Did you mean '{near[0]}'?" if near else "")
+        )
+    return path
+
+
+def read_values(path: Path) -> dict[str, Any]:
+    """Return the ``config`` of a stack file, with full keys such as ``microcluster:cluster``."""
+    try:
+        content = read(path.read_bytes())
+        return _config_of(content)
+    except TextProblem as problem:
+        raise ConfigError(
+            f"stacks/{path.name} is not YAML as a stack file is, nothing was ordered: {problem}"
+        ) from problem
+
+
+def _config_of(content: Any) -> dict[str, Any]:
+    content = {} if content is None else content
+    if not isinstance(content, Mapping) or not isinstance(content.get("config") or {}, Mapping):
+        raise TextProblem("config: should be a mapping of sections; see stacks/Pulumi.v100.yaml")
+    for key in content:
+        if key not in TOP_LEVEL:
+            raise TextProblem(unknown_key(str(key), str(key), TOP_LEVEL))
+    return dict(content.get("config") or {})
+
+
+def parse(stack: str, values: Mapping[str, Any], *, ordering: bool = False) -> Stack:
+    """Return the checked stack.
+
+    Args:
+        values: the stack file's ``config``, full keys such as ``microcluster:cluster``.
+        ordering: whether an order follows; a preview accepts the documentation's address.
+
+    Raises:
+        ConfigError: with every problem, its path and a suggestion.
+    """
+    written = _sections(values, NAMESPACE)
+    name = name_in(written.get("cluster")) or DEFAULT
+    account = _sections(values, name)
+    local_programs = _local_programs()
+    completed, reasons = complete(written, local_programs)
+    problems = _strange_keys(values, name) + problems_of_cluster(written, ordering=ordering)
+    problems += problems_of_account(name, account) + problems_of_runtime(written)
+    problems += problems_of_job(completed, ordering=ordering) + problems_of_port(completed)
+    file = stack_file(completed.get("cluster"), completed.get("job"))
+    examples = EXAMPLES | {f"cluster/{key}": value for key, value in account_of(name).examples.items()}
+    try:
+        parsed = file.model_validate(completed)
+    except ValidationError as error:
+        problems = [sentence(one, file, examples) for one in error.errors()] + problems
+    if problems:
+        raise _refusal(stack, problems)
+    parsed, plan, reasons = planned(parsed, written, reasons)
+    of = _account(name, account)
+    origins = (*_origins(parsed, written, reasons), *(plan.rows() if plan else ()))
+    sections = (parsed.cluster, parsed.container, parsed.job)
+    named = getattr(parsed.job, "data", None)
+    data = data_of(named) if named else None
+    pinned = parsed.job.local_source
+    chosen = pinned and parsed.container and is_local(parsed.container.image) and parsed.job.trainer is None
+    real = pinned.among(local_programs) if chosen else None
+    return Stack(stack, *sections, of.config_file, of.time_scale, origins, plan, data, trainer=real)
+
+
+def _with_program(stack: Stack) -> Stack:
+    """Return the stack with the texts of the user's own program, or raise ConfigError."""
+    named = stack.job.sent_source
+    if not named:
+        return stack
+    folder = STACKS.parent / named if named[0] not in "~$" else Home.of().expand(named)
+    try:
+        return replace(stack, texts=read_source(folder, getattr(stack.job, "script", None)))
+    except (OSError, ValueError) as problem:
+        raise _refusal(stack.name, [f"job/source: {problem}"]) from problem
+
+
+def _local_programs() -> tuple[str, ...]:
+    """Return the trainers that the last `make images` put into the local image beside the stand-ins.
+
+    A preview works offline, so it reads this record and does not ask Docker or a registry.
+    """
+    try:
+        return tuple((Home.of().root / TRAINER_FILE).read_text(encoding="utf-8").splitlines())
+    except (OSError, ValueError):
+        return ()
+
+
+def _account(name: str, written: Mapping[str, Any]) -> AccountSettings:
+    file = written.get(account_of(name).key_setting)
+    return AccountSettings(name, str(Home.of().expand(file)) if file else None, float(written.get(TIME_SCALE, 1)))
+
+
+def _refusal(stack: str, problems: list[str]) -> ConfigError:
+    lines = "\n".join(f"  {line}" for line in sorted(set(problems)))
+    return ConfigError(
+        f"stack {stack}: {count(len(problems), 'problem')} in stacks/Pulumi.{stack}.yaml, nothing was ordered\n{lines}"
+    )
+
+
+def _sections(values: Mapping[str, Any], namespace: str) -> dict[str, Any]:
+    prefix = f"{namespace}:"
+    return {key.removeprefix(prefix): value for key, value in values.items() if str(key).startswith(prefix)}
+
+
+def _strange_keys(values: Mapping[str, Any], account: str) -> list[str]:
+    """Name unknown sections; one may be a misspelled one of ours."""
+    strange = [str(key) for key in values if not str(key).startswith((f"{NAMESPACE}:", f"{account}:"))]
+    known = (*SECTIONS, f"{account}:{account_of(account).key_setting}")
+    return [unknown_key(key, f"{NAMESPACE}:{key.rpartition(':')[2]}", known) for key in strange]
+
+
+def _plain(value: str) -> Any:
+    """Parse a value of Pulumi's config: sections are JSON texts, other values are plain."""
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value
+
+
+def _origins(
+    parsed: StackFile, written: Mapping[str, Any], reasons: Mapping[str, str]
+) -> Iterable[tuple[str, str, str]]:
+    for section, values in parsed.model_dump(by_alias=True).items():
+        for key, value in (values or {}).items():
+            if key in written[section]:
+                origin = "stack file"
+            else:
+                origin = reasons.get(f"{section}.{key}", "not set" if value is None else "default")
+            yield f"{section}.{key}", str(value), origin

@@ -1,0 +1,89 @@
+"""The user's finished data: the address of a tar, or a folder or tar on the operator's computer, and their id."""
+
+import hashlib
+import re
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, StrictStr
+
+from core.home import Home, problem_of_path
+from core.plain_text import shown
+
+EXAMPLE = "https://example.com/wmt16.tar#sha256=<64 hex digits>, or ~/wmt16"
+LONGEST = 1024
+ID_DIGITS = 12
+TAR = r"[A-Za-z0-9_.-]+\.(?:tar|tar\.gz|tgz|tar\.xz|txz)"
+ADDRESS = re.compile(
+    r"(?P<address>https://[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(?::[0-9]{1,5})?"
+    rf"/(?:[A-Za-z0-9_.~%+,=-]+/)*{TAR})(?:#sha256=(?P<sha256>[0-9a-f]{{64}}))?"
+)
+
+
+@dataclass(frozen=True)
+class SentFile:
+    """One file of the operator's computer that the launcher gets: its name there, its length in bytes and its SHA-256."""
+
+    name: str
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Data:
+    """Finished data that are brought: a tar behind an https ``address``, or ``files`` in or at ``path`` of the operator's computer.
+
+    ``sha256`` is the address's, where it is known beforehand; ``is_tar`` says that the one file is a tar.
+    """
+
+    address: str | None = None
+    sha256: str | None = None
+    path: str | None = None
+    is_tar: bool = True
+    files: tuple[SentFile, ...] = ()
+
+    @property
+    def id(self) -> str:
+        """A hash of the content where it is known, else of the address."""
+        if self.files and not self.is_tar:
+            text = "".join(f"{file.sha256}  {file.name}\n" for file in self.files)
+            return hashlib.sha256(text.encode()).hexdigest()[:ID_DIGITS]
+        known = self.sha256 or (self.files[0].sha256 if self.files else None)
+        return (known or hashlib.sha256(str(self.address).encode()).hexdigest())[:ID_DIGITS]
+
+
+def data_of(value: str) -> Data:
+    """Return the source of the data; a path is not opened."""
+    match = ADDRESS.fullmatch(value)
+    if match:
+        return Data(match["address"], match["sha256"])
+    return Data(path=str(Home.of().expand(value)))
+
+
+def _check(value: str) -> str:
+    """Accept the https address of a tar, or a path on this computer; a possible secret is not repeated."""
+    scheme, colon, rest = value.partition("://")
+    if not colon:
+        problem = problem_of_path(value)
+        if problem:
+            raise ValueError(f"{problem}; or the https address of a tar, {EXAMPLE}")
+        return value
+    if "@" in re.split(r"[/?#]", rest)[0] or "?" in rest:
+        raise ValueError(
+            "holds a user name, a key or a query; a stack file must not hold secrets. Use an address that needs none, "
+            f"{EXAMPLE}"
+        )
+    if scheme.lower() != "https":
+        raise ValueError(
+            f"{shown(scheme)} is not https; other protocols do not protect the data against changes; {EXAMPLE}"
+        )
+    if len(value) > LONGEST or ".." in rest or not ADDRESS.fullmatch(value):
+        raise ValueError(f"{shown(value)} is not the https address of a tar (.tar, .tar.gz or .tar.xz); {EXAMPLE}")
+    return value
+
+
+FinishedData = Annotated[
+    StrictStr,
+    AfterValidator(_check),
+    Field(description="https address of a tar (`#sha256=HEX` pins it), or a folder or tar of this computer"),
+]

@@ -1,1 +1,0 @@
-"""The ways to start ranks: argv and environment for each; pure."""

@@ -1,0 +1,175 @@
+"""The kind ``mxnet``: the user's own program on MXNet over a parameter server, held to the private network.
+
+Scheduler, servers and workers are each started on their node. Every process runs the same command; its role comes from the
+environment, and a server or scheduler never reaches the program's own code. When one of them dies the others hang without a word, so
+any end but a good one ends the run.
+"""
+
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Annotated, Literal
+
+from pydantic import Field, StrictInt, StrictStr
+
+from agent.kill_run import STOP_FILE
+from agent.ps_world import DATA_VARIABLE, LOCAL_VARIABLE, NUMBER_VARIABLE, VERSION_VARIABLE
+from microcluster.jobs.contract import (
+    MOST_STEPS,
+    AgentModule,
+    Hardware,
+    Metric,
+    Plan,
+    Process,
+    Sections,
+    World,
+    matching,
+)
+from microcluster.jobs.own_program import LONGEST, OwnScript, pattern_or
+
+FORMAT = "mxnet"
+"""Of the log and of the checkpoints, where the program writes them as MXNet does."""
+PREFIX = "model"
+"""Of such checkpoints in the log folder."""
+SCHEDULER, SERVER, WORKER = "scheduler", "server", "worker"
+PORT = 48124
+"""The scheduler's, on the first node; all others listen on ports that the system chooses."""
+WITHOUT_PORT = ("env", "-u", "PORT")
+"""On PORT the store would listen in place of a port of its own."""
+GPUS = "{gpus}"
+DATA = ("--data-train", "--data-val")
+"""The arguments of MXNet's own examples whose files the preflight compares."""
+VERSION = re.compile(r"\d+\.\d+\.\d+")
+USUAL_VERSION = "1.9.1"
+COMPRESSION_UNTIL = (1, 6, 0)
+COMPRESSES = re.compile(r"--gc-type[ =]2bit\b")
+STOP_FILE_VARIABLE = "MICROCLUSTER_STOP_FILE"
+METRICS = (
+    Metric("accuracy", "accuracy", note="of an epoch's own batches, on the first worker"),
+    Metric("validation_accuracy", "validation accuracy", note="on the first worker's share"),
+    Metric("samples_per_second", "samples per second", note="of all workers together"),
+)
+PerNode = Annotated[StrictInt, Field(ge=1, le=64)]
+
+
+class Job(OwnScript):
+    """See `microcluster.jobs.contract.Section`; a step is an epoch."""
+
+    runtimes = ("container", "host")
+    world_module = "ps_world"
+
+    kind: Literal["mxnet"]
+    max_steps: Annotated[StrictInt, Field(ge=1, le=MOST_STEPS, description="1 to 10,000,000: epochs")]
+    arguments: Annotated[
+        OwnScript.model_fields["arguments"].annotation,
+        Field(description="as for the other programs; `{gpus}` are a worker's own GPUs: `0,1`"),
+    ] = ""
+    progress: Annotated[
+        StrictStr,
+        Field(max_length=LONGEST, description="`mxnet`: MXNet's own lines; or as for the other programs"),
+        pattern_or(FORMAT, "json"),
+    ] = FORMAT
+    checkpoints: Annotated[
+        StrictStr,
+        Field(max_length=LONGEST, description="`mxnet`: `model-0003.params`; or as for the other programs"),
+        pattern_or(FORMAT),
+    ] = FORMAT
+    mxnet_version: Annotated[
+        StrictStr,
+        matching(VERSION, "a version; for example 1.9.1"),
+        Field(description="the version in the image or on the machines; the preflight compares"),
+    ] = USUAL_VERSION
+    servers_per_node: PerNode = 1
+    workers_per_node: PerNode = 1
+    stop_grace_s: Annotated[
+        StrictInt,
+        Field(
+            ge=0,
+            le=3600,
+            description="0 to 3,600: how long `fab stop` waits for a program that looks for `MICROCLUSTER_STOP_FILE`",
+        ),
+    ] = 0
+
+    @classmethod
+    def problems(cls, sections: Sections, hardware: Hardware, *, ordering: bool) -> list[str]:
+        """Say what MXNet would only say on the machines."""
+        job, found = sections["job"], super().problems(sections, hardware, ordering=ordering)
+        version, words = str(job.get("mxnetVersion", USUAL_VERSION)), str(job.get("arguments", ""))
+        is_newer = VERSION.fullmatch(version) and tuple(map(int, version.split("."))) > COMPRESSION_UNTIL
+        if is_newer and COMPRESSES.search(words):
+            found.append(
+                f"job/arguments: MXNet {version} refuses --gc-type 2bit: since 1.7.0 Module.fit pushes and pulls in one call, which "
+                "cannot compress; give mxnetVersion: 1.6.0 or older, or leave it out"
+            )
+        if job.get("checkpoints", FORMAT) == FORMAT and "{logdir}" not in f"{words} {job.get('environment')}":
+            found.append(
+                "job/arguments: {logdir} is not among them, so that no checkpoint is saved; MXNet's examples take --model-prefix "
+                f"{{logdir}}/{PREFIX}"
+            )
+        if "--network" in words and "--kv-store dist" not in words:
+            found.append(
+                "job/arguments: without --kv-store dist_sync (or dist_device_sync) each worker of MXNet's examples trains alone"
+            )
+        return found
+
+    def on_every_rank(self, world: World, command: Sequence[str]) -> Sequence[Process]:
+        """Return the scheduler on the first node, and the servers and workers of all nodes, numbered in the order of the nodes."""
+        nodes = range(len(world.addresses))
+        servers = [(SERVER, node, 0) for node in nodes for _ in range(self.servers_per_node)]
+        workers = [(WORKER, node, local) for node in nodes for local in range(self.workers_per_node)]
+        return [
+            self._process(world, command, order, number, place)
+            for order, places in enumerate(([(SCHEDULER, 0, 0)], servers, workers))
+            for number, place in enumerate(places)
+        ]
+
+    def _process(
+        self, world: World, command: Sequence[str], order: int, number: int, place: tuple[str, int, int]
+    ) -> Process:
+        """Return one process; servers and scheduler get the words of a node's first worker."""
+        role, node, local = place
+        # Each worker gets its own part of the GPUs, and more workers than GPUs share them.
+        gpus = ",".join(map(str, range(local % world.slots, world.slots, self.workers_per_node)))
+        nodes = len(world.addresses)
+        given = {
+            "DMLC_ROLE": role,
+            "DMLC_PS_ROOT_URI": world.addresses[0],
+            "DMLC_PS_ROOT_PORT": str(PORT),
+            "DMLC_NUM_SERVER": str(self.servers_per_node * nodes),
+            "DMLC_NUM_WORKER": str(self.workers_per_node * nodes),
+            "DMLC_NODE_HOST": world.addresses[node],  # It keeps the process to the private network.
+            "LC_ALL": "C.UTF-8",
+            "PYTHONUNBUFFERED": "1",
+            NUMBER_VARIABLE: str(number),
+            LOCAL_VARIABLE: str(local),
+            VERSION_VARIABLE: self.mxnet_version,
+            DATA_VARIABLE: shlex.join(self._data_files()),
+            STOP_FILE_VARIABLE: f"{world.path}/{STOP_FILE}",
+            **self.variables(world),
+        }
+        argv = (*WITHOUT_PORT, *(word.replace(GPUS, gpus) for word in command))
+        return Process(role, node, argv, given, order, name=f"{role} {number}")
+
+    def _data_files(self) -> Iterator[str]:
+        """Yield the data files among the arguments."""
+        words = [part for word in shlex.split(self.arguments) for part in word.split("=", 1)]
+        return (value for name, value in pairwise(words) if name in DATA)
+
+    def plan(self, world: World) -> Plan:
+        """Decide everything about the run."""
+        plan = super().plan(world)
+        own_format = self.checkpoints == FORMAT
+        return replace(
+            plan,
+            checkpoints=AgentModule(FORMAT, {"prefix": PREFIX}) if own_format else plan.checkpoints,
+            checkpoint_files="the parameters of an epoch (.params), beside the network (-symbol.json)",
+            ranks=[address for address in world.addresses for _ in range(self.workers_per_node)],
+            metrics=METRICS,
+            unit="epoch",
+            exit_code_decides=False,
+            stop_order=(WORKER, SERVER, SCHEDULER),
+            stop_grace_s=self.stop_grace_s,
+            meeting_port=PORT,
+        )

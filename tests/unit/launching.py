@@ -1,0 +1,42 @@
+"""The run's folder of a stack, as the launcher gets it."""
+
+from dataclasses import replace
+from typing import Any
+
+from components.cluster import facts_of
+from microcluster.config import stack as config
+from microcluster.jobs.cluster_facts import Host
+from microcluster.jobs.contract import World
+from microcluster.jobs.openseq2seq import Job
+from microcluster.jobs.run_spec import RunFolder, decided
+
+HERE = World(("10.0.0.1",), 1)
+OWNER = config.Owner("1f3a9c42", "ssh-ed25519 AAAA", "key", "rank_key")
+
+
+def launched(stack: config.Stack, *, on_machines: bool = False, first: int = 1, **changes: Any) -> RunFolder:
+    """Return the folder of run abcdef012345 on nodes from 10.0.0.FIRST on."""
+    facts, _ = decided(facts_of(config.with_files(stack), OWNER))
+    hosts = tuple(
+        Host(host.name, "1", "198.51.100.1", f"10.0.0.{first + number}", "k") for number, host in enumerate(facts.hosts)
+    )
+    made = {"hosts": hosts, "run": "abcdef012345", **({"container": None} if on_machines else {}), **changes}
+    return RunFolder(replace(facts, **made))
+
+
+def run_id(folder: RunFolder) -> str:
+    """Return the id that the run would get."""
+    return str(decided(folder.facts)[0].run)
+
+
+def transformer(**changes: object) -> Job:
+    """Return the small Transformer's section."""
+    usual = {
+        "kind": "openseq2seq",
+        "model": "transformer-tiny",
+        "maxSteps": 300,
+        "precision": "fp32",
+        "batchPerGpu": 16,
+    }
+    usual |= {"evalSteps": 100, "checkpointSteps": 100, "dataset": "debian-en-de"}
+    return Job.model_validate(usual | changes)
