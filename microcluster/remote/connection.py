@@ -1,41 +1,59 @@
-"""Fabric's connection to one address, with one key, one pinned host key and time limits."""
+"""Fabric's connection to one address: one key, one pinned host key and time limits."""
 
 import codecs
 import contextlib
 import io
 import socket
 from collections.abc import Callable, Iterator
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import fabric
 import fabric.runners
 import paramiko
 
-from microcluster.remote import heartbeat, host_key
+from microcluster.remote import host_key
 from microcluster.remote.errors import UnreachableError
 
 CONNECT_TIMEOUT_S = 10.0
-SILENT_S = 120.0
-"""Time limit of one request; heartbeat.py watches the connection itself."""
+REQUEST_TIMEOUT_S = 120.0
+SILENT_S = 90.0
+TCP_LIMITS = {"TCP_KEEPIDLE": 15, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 6, "TCP_USER_TIMEOUT": int(SILENT_S * 1000)}
+"""The kernel asks a quiet peer, and ends a connection that was silent for SILENT_S, whether it sends or waits."""
 
 
 def pinned_connection(address: str, user: str, port: int, key_file: str, pinned_key: str) -> fabric.Connection:
     """Return a connection that opens only if the host shows ``pinned_key``."""
     options = {"key_filename": key_file, "allow_agent": False, "look_for_keys": False}
-    limits = {"banner_timeout": CONNECT_TIMEOUT_S, "auth_timeout": CONNECT_TIMEOUT_S, "channel_timeout": SILENT_S}
+    limits = {
+        "banner_timeout": CONNECT_TIMEOUT_S,
+        "auth_timeout": CONNECT_TIMEOUT_S,
+        "channel_timeout": REQUEST_TIMEOUT_S,
+    }
     connection = fabric.Connection(
         address,
         user=user,
         port=port,
         config=fabric.Config(lazy=True, overrides=SETTINGS),
         connect_timeout=CONNECT_TIMEOUT_S,
-        connect_kwargs={**options, **limits, "transport_factory": heartbeat.transport_factory},
+        connect_kwargs={**options, **limits, "transport_factory": watched},
         forward_agent=False,
     )
     key = host_key.parse(pinned_key)
     connection.client.get_host_keys().add(host_key.known_name(address, port), key.get_name(), key)
     connection.client.set_missing_host_key_policy(paramiko.RejectPolicy())
     return connection
+
+
+def watched(connected: socket.socket, **options: Any) -> paramiko.Transport:
+    """Return a transport whose socket notices a peer that is gone; a parameter of paramiko's ``connect``.
+
+    Paramiko's own keepalive does not wait for answers. A system leaves out what it does not have.
+    """
+    connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, limit in TCP_LIMITS.items():
+        if hasattr(socket, name):
+            connected.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), limit)
+    return paramiko.Transport(connected, **options)
 
 
 @contextlib.contextmanager

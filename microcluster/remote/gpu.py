@@ -8,8 +8,7 @@ from core.waiting import NotReadyError, wait_until
 from microcluster.jobs.rendering import render
 from microcluster.remote.docker_daemon import daemon_settings, restart_docker, write_daemon_settings
 from microcluster.remote.errors import LoginRefusedError, RemoteError, UnreachableError
-from microcluster.remote.host import Host
-from microcluster.remote.ssh_ready import wait_for_ssh
+from microcluster.remote.host import Host, wait_for_ssh
 from microcluster.remote.system import COMMANDS, apt_get
 
 RUNTIME = "nvidia"

@@ -9,9 +9,17 @@ import fabric
 import invoke
 import paramiko
 
+from core.waiting import NotReadyError, wait_until
 from microcluster.jobs import cluster_facts
-from microcluster.remote import host_key, sftp
-from microcluster.remote.connection import CONNECT_TIMEOUT_S, WholeText, pinned_connection, reason, without_login
+from microcluster.remote import host_key
+from microcluster.remote.connection import (
+    CONNECT_TIMEOUT_S,
+    REQUEST_TIMEOUT_S,
+    WholeText,
+    pinned_connection,
+    reason,
+    without_login,
+)
 from microcluster.remote.errors import (
     CommandError,
     Completed,
@@ -21,10 +29,11 @@ from microcluster.remote.errors import (
     UnreachableError,
     shown,
 )
-from microcluster.remote.heartbeat import Heartbeat, Patience
 
 COMMAND_TIMEOUT_S = 300.0
+READY_TIMEOUT_S, USUALLY_READY_S = 600.0, 20.0
 NO_EXIT_CODE = -1
+PIECE_BYTES = 1 << 18
 ROOT = "root"
 SUDO = ("sudo", "-n", "--preserve-env=SSH_CONNECTION", "--")
 """Without a question; sshd's variable says from where we log in."""
@@ -42,19 +51,16 @@ class Host:
         *,
         port: int = 22,
         trusted_key: str | None = None,
-        patience: Patience = Patience(),  # noqa: B008 - frozen
     ) -> None:
         """The first command connects.
 
         Args:
             trusted_key: a host key from `fab trust`, instead of the ordered one.
         """
-        self._patience = patience
         self.facts, self.user, self.key_file, self.port = facts, user, key_file, port
         self.pinned_key = trusted_key or facts.host_key
         self.address = facts.public_address or facts.private_address
         self._connection: fabric.Connection | None = None
-        self._heartbeat: Heartbeat | None = None
 
     def __str__(self) -> str:
         return f"{self.facts.name} (guest {self.facts.guest_id}, {self.address})"
@@ -77,7 +83,6 @@ class Host:
         except (OSError, EOFError, paramiko.SSHException) as error:
             raise UnreachableError(f"connecting to {self}: {reason(error)}.") from error
         self._connection = connection
-        self._heartbeat = Heartbeat(connection.transport, self._patience)
 
     def shown_key(self) -> str:
         """Return the public line of the host key that the machine shows, without a login."""
@@ -148,14 +153,20 @@ class Host:
 
     def pieces(self, path: str, start: int, end: int) -> Iterator[bytes]:
         """Yield the bytes of a file from ``start`` up to ``end``; fewer only when the file has become shorter."""
-        with self._sftp(f"reading {path} of {self}") as channel:
-            yield from sftp.pieces(channel, path, start, end)
+        with self._sftp(f"reading {path} of {self}") as transfer, transfer.open(path, "rb") as file:
+            file.seek(start)
+            file.prefetch(end)
+            while start < end and (piece := file.read(min(PIECE_BYTES, end - start))):
+                start += len(piece)
+                yield piece
 
     def send(self, local: Path, path: str) -> None:
         """Upload a file to ``path`` atomically; make its folder."""
         self.run(("mkdir", "-p", str(PurePosixPath(path).parent)))
-        with self._sftp(f"sending {local} to {self}") as channel:
-            sftp.send(channel, local, path)
+        with self._sftp(f"sending {local} to {self}") as transfer:
+            with local.open("rb") as content:
+                transfer.putfo(content, f"{path}.part")
+            transfer.posix_rename(f"{path}.part", path)
 
     def extend(self, local: Path, path: str) -> Iterator[int]:
         """Continue the upload of a file to ``path``; yield the bytes sent so far.
@@ -163,8 +174,16 @@ class Host:
         The present bytes count as the file's beginning; the caller compares hashes.
         """
         self.run(("mkdir", "-p", str(PurePosixPath(path).parent)))
-        with self._sftp(f"sending {local} to {self}") as channel:
-            yield from sftp.extend(channel, local, path)
+        doing = f"sending {local} to {self}"
+        with self._sftp(doing) as transfer, local.open("rb") as content, transfer.open(path, "ab") as target:
+            target.set_pipelined(True)
+            there = target.stat().st_size or 0
+            content.seek(there)
+            yield there
+            while piece := content.read(PIECE_BYTES):
+                target.write(piece)
+                there += len(piece)
+                yield there
 
     @contextlib.contextmanager
     def _sftp(self, doing: str) -> Iterator[paramiko.SFTPClient]:
@@ -172,7 +191,11 @@ class Host:
         self.connect()
         assert self._connection
         try:
-            yield sftp.opened(self._connection)
+            transfer = self._connection.sftp()
+            channel = transfer.get_channel()
+            assert channel
+            channel.settimeout(REQUEST_TIMEOUT_S)
+            yield transfer
         except FileNotFoundError as error:
             raise RemoteError(f"{doing}: it does not exist any more. Run the same command again.") from error
         except (OSError, EOFError, paramiko.SSHException) as error:
@@ -180,14 +203,10 @@ class Host:
 
     def _lost(self, doing: str, why: str) -> UnreachableError:
         """Close the connection and return what became of it, as an error."""
-        silent = self._heartbeat is not None and self._heartbeat.silent
         self.close()
-        if silent:
-            return UnreachableError(
-                f"{doing}: the connection was lost (silent for {self._patience.silent_s:.0f} s). Check the machine and "
-                "the network (fab status), then run the same command again."
-            )
-        return UnreachableError(f"{doing}: {why}.")
+        return UnreachableError(
+            f"{doing}: {why}. Check the machine and the network (fab status), then run the same command again."
+        )
 
     def close(self) -> None:
         if self._connection:
@@ -228,3 +247,21 @@ class _ByRoot(Host):
 
     def offered_logins(self) -> frozenset[str]:
         return self._host.offered_logins()
+
+
+def wait_for_ssh(host: Host, timeout_s: float = READY_TIMEOUT_S, *, every_s: float = 1.0) -> None:
+    """Return when ``host`` accepts our key; while it boots it may refuse the connection or the key."""
+    last: list[Exception] = []
+
+    def probe() -> bool:
+        try:
+            host.connect()
+        except (UnreachableError, LoginRefusedError) as error:
+            last[:] = [error]
+            return False
+        return True
+
+    try:
+        wait_until(f"ssh on {host}", probe, timeout_s=timeout_s, usual_s=USUALLY_READY_S, every_s=every_s)
+    except NotReadyError as late:
+        raise UnreachableError(f"{late} The last error: {last[0]} Run the same command again, or fab status.") from late

@@ -21,10 +21,9 @@ from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote import queue
 from microcluster.remote.errors import RemoteError, UnreachableError
-from microcluster.remote.host import Host
+from microcluster.remote.host import Host, wait_for_ssh
 from microcluster.remote.parallel import on_all
 from microcluster.remote.ssh_mesh import ensure_ranks_reach
-from microcluster.remote.ssh_ready import wait_for_ssh
 from microcluster.remote.training_image import image_id
 from microcluster.remote.transfer import send_data
 

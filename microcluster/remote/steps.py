@@ -11,12 +11,11 @@ from microcluster.remote.container import ensure_container
 from microcluster.remote.docker_daemon import ensure_docker_storage
 from microcluster.remote.errors import RemoteError
 from microcluster.remote.gpu import count_gpus, ensure_gpu, ensure_requirements
-from microcluster.remote.host import SUDO, Host
+from microcluster.remote.host import SUDO, Host, wait_for_ssh
 from microcluster.remote.host_key import trusted_key
 from microcluster.remote.openssh import login_host
 from microcluster.remote.parallel import on_all
 from microcluster.remote.ssh_mesh import ensure_rank_files
-from microcluster.remote.ssh_ready import wait_for_ssh
 from microcluster.remote.storage import DataDisk, Mount, ensure_data_disk, ensure_mounted, prove_same
 from microcluster.remote.system import ensure_system
 from microcluster.remote.training_image import distribute, ensure_built, image_id

@@ -15,7 +15,7 @@ from fake_machine import FACTS
 import fabfile
 from core.waiting import NotReadyError
 from microcluster.commands import command, logs, ssh, stack_outputs, watch
-from microcluster.remote import ssh_ready
+from microcluster.remote.host import wait_for_ssh
 from microcluster.setup import keys
 from providers.rental import wire
 from providers.rental.errors import ProviderError
@@ -60,7 +60,7 @@ def stands(monkeypatch, account_file: Path, home: Path) -> None:
     monkeypatch.setattr(stack_outputs, "_outputs", lambda stack: {stack_outputs.pulumi.OUTPUT: up.to_json()})
     monkeypatch.setattr(watch, "LOST_LIMIT_S", -1)
     monkeypatch.setattr(logs, "LOST_LIMIT_S", -1)
-    monkeypatch.setattr(ssh_ready.wait_for_ssh, "__defaults__", (0.1,))
+    monkeypatch.setattr(wait_for_ssh, "__defaults__", (0.1,))
     monkeypatch.setattr(ssh.os, "execvp", lambda *_: (_ for _ in ()).throw(FileNotFoundError(2, "ssh")))
 
 

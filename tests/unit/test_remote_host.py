@@ -16,7 +16,8 @@ from ssh_server import Opened, Server, SshServer
 
 from core.waiting import wait_until
 from microcluster.jobs import cluster_facts
-from microcluster.remote import connection, sftp
+from microcluster.remote import connection
+from microcluster.remote import host as hosts
 from microcluster.remote import parallel as on_all_hosts
 from microcluster.remote.errors import CommandError, HostKeyError, LoginRefusedError, RemoteError, UnreachableError
 from microcluster.remote.host import Host
@@ -232,8 +233,8 @@ def test_a_machine_that_vanishes_under_an_open_connection_is_not_waited_for_with
     host, tmp_path, monkeypatch, silent, ask
 ):
     (tmp_path / "file").write_bytes(bytes(1000))
-    for module in (sftp, connection):
-        monkeypatch.setattr(module, "SILENT_S", 0.5)
+    for module in (hosts, connection):
+        monkeypatch.setattr(module, "REQUEST_TIMEOUT_S", 0.5)
     vanishing = Host(host.facts, host.user, host.key_file, port=host.port)
     vanishing.run(("true",))
     over = threading.Event()

@@ -7,8 +7,8 @@ from fake_machine import FakeMachine
 
 from core.waiting import NotReadyError, wait_until
 from microcluster.remote.errors import HostKeyError, LoginRefusedError, RemoteError, UnreachableError
+from microcluster.remote.host import wait_for_ssh
 from microcluster.remote.parallel import on_all
-from microcluster.remote.ssh_ready import wait_for_ssh
 
 
 class Clock:
