@@ -2,13 +2,15 @@
 
 import secrets
 from ipaddress import IPv4Network
+from typing import Any
 
 from emulator.account import EmulatedAccount
 from emulator.paperspace.catalog import Catalog, load_catalog
 from emulator.paperspace.errors import CAPACITY_CODE, ApiError, not_found, refused
-from emulator.paperspace.records import Drive, Machine, Network, PublicIp, Records, Script
+from emulator.paperspace.records import Network, PublicIp, Records
 from emulator.paperspace.settings import Settings
 
+NAMES = {"machines": "Machine", "networks": "Private network", "drives": "Shared drive", "scripts": "Startup script"}
 PASSWORD_BYTES = 12
 GATEWAY_POSITION = 1  # the first address of a network is its bridge
 REF_DIGITS = 9
@@ -49,34 +51,19 @@ class Account(EmulatedAccount):
         """A fresh password; it is no part of what a seed repeats."""
         return secrets.token_urlsafe(PASSWORD_BYTES)
 
-    def machine(self, ref: str) -> Machine:
-        """A machine to change."""
-        return self.store.machines[self._id_of("machines", "Machine", ref)]
-
-    def network(self, ref: str) -> Network:
-        """A private network to change; the default network of a machine is none."""
-        found = self.store.networks[self._id_of("networks", "Private network", ref)]
-        if found.machine_id is not None:
-            raise not_found("Private network", ref)
-        return found
-
-    def drive(self, ref: str) -> Drive:
-        """A shared drive to change; one that is being deleted is gone for its owner."""
-        found = self.store.drives[self._id_of("drives", "Shared drive", ref)]
-        if found.deleting:
-            raise not_found("Shared drive", ref)
-        return found
-
-    def script(self, ref: str) -> Script:
-        """A startup script to change."""
-        return self.store.scripts[self._id_of("scripts", "Startup script", ref)]
+    def find(self, table: str, ref: str) -> Any:
+        """A record to change, by the id that the API shows; one that the API hides is gone for its owner."""
+        for each in self.store.tables[table].read_all():
+            if each.ref == ref and not each.is_hidden:
+                return self.store.tables[table][each.id]
+        raise not_found(NAMES[table], ref)
 
     def public_ip(self, ip: str) -> PublicIp:
         """A claimed address to change."""
-        found = next((each.id for each in self.store.public_ips.read_all() if each.ip == ip), None)
-        if found is None:
-            raise not_found("Public IP", ip)
-        return self.store.public_ips[found]
+        for each in self.store.public_ips.read_all():
+            if each.ip == ip:
+                return self.store.public_ips[each.id]
+        raise not_found("Public IP", ip)
 
     def region(self, given: str) -> str:
         """The slug of a region, or the refusal of an unknown one."""
@@ -106,9 +93,3 @@ class Account(EmulatedAccount):
                 self.store.facts["last_public_ip"] = address
                 return address
         raise ApiError(CAPACITY_CODE, "There is no free public address (setting public_subnet).")
-
-    def _id_of(self, kind: str, what: str, ref: str) -> int:
-        found = next((each.id for each in self.store.tables[kind].read_all() if each.ref == ref), None)
-        if found is None:
-            raise not_found(what, ref)
-        return found

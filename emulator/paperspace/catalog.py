@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any
 
 FILE = Path(__file__).with_name("catalog.toml")
-CPU, OLDER = "cpu", "older"
-NEWER = ("A100", "A100-80G", "H100")  # of GPU types, those that the older ML-in-a-Box does not know
 
 
 @dataclass(frozen=True)
@@ -19,7 +17,7 @@ class MachineType:
 
     label: str
     base: str
-    gpu: str | None
+    gpu: str
     gpu_memory_gb: int
     gpus: int
     cores: int
@@ -69,11 +67,10 @@ class Catalog:
 def load_catalog() -> Catalog:
     """Read the catalog."""
     read = tomllib.loads(FILE.read_text())
-    regions = read["regions"]
-    types = {each.label: each for each in [*_cpu_types(read["cpu_types"], regions), *_gpu_types(read["gpu_types"])]}
+    types = {each.label: each for base, row in read["gpu_types"].items() for each in _types(base, row)}
     return Catalog(
         currency=read["currency"],
-        regions=regions,
+        regions=read["regions"],
         types=types,
         templates={ref: _template(ref, row, types) for ref, row in read["templates"].items()},
         disks=_rates(read["disks"]),
@@ -87,14 +84,8 @@ def _rates(rows: Mapping[str, list[str]]) -> dict[int, Rate]:
     return {int(size): Rate(Decimal(hour), Decimal(month)) for size, (hour, month) in rows.items()}
 
 
-def _cpu_types(rows: Mapping[str, list[Any]], regions: Mapping[str, str]) -> list[MachineType]:
-    return [
-        MachineType(label, label, None, 0, 0, cores, memory, Decimal(price), tuple(regions))
-        for label, (cores, memory, price) in rows.items()
-    ]
-
-
-def _gpu_types(rows: Mapping[str, list[Any]]) -> list[MachineType]:
+def _types(base: str, row: list[Any]) -> list[MachineType]:
+    gpu, gpu_memory, cores, memory, price, regions, counts = row
     return [
         MachineType(
             label=base if count == 1 else f"{base}x{count}",
@@ -107,18 +98,10 @@ def _gpu_types(rows: Mapping[str, list[Any]]) -> list[MachineType]:
             per_hour=Decimal(price) * count,
             regions=tuple(regions),
         )
-        for base, (gpu, gpu_memory, cores, memory, price, regions, counts) in rows.items()
         for count in counts
     ]
 
 
 def _template(ref: str, row: list[Any], types: Mapping[str, MachineType]) -> Template:
     name, label, default_gb, offers = row
-    offered = tuple(each for each in types.values() if _offers(offers, each))
-    return Template(ref, name, label, default_gb or None, offered)
-
-
-def _offers(offers: list[str], machine_type: MachineType) -> bool:
-    if machine_type.gpu is None:
-        return CPU in offers
-    return machine_type.base in offers or (OLDER in offers and machine_type.base not in NEWER)
+    return Template(ref, name, label, default_gb or None, tuple(each for each in types.values() if each.base in offers))

@@ -10,9 +10,10 @@ from emulator.paperspace.account import Account
 from emulator.paperspace.catalog import Template
 from emulator.paperspace.errors import NotEmulated, conflict, not_found, refused, unmet
 from emulator.paperspace.lifecycle import OFF, PROVISIONING, RUNNING
-from emulator.paperspace.operations import Call, Operation, Size, View, chosen, inputs, list_inputs
+from emulator.paperspace.operations import Call, Operation, Size, Things, View, inputs, list_inputs
 from emulator.paperspace.records import Event, Machine, Script
 
+MACHINES, SCRIPTS = Things("machines", views.machine), Things("scripts", views.script)
 SWITCHES = {  # and what says how; only off is emulated
     "autoSnapshotEnabled": bool,
     "autoSnapshotFrequency": Literal["hourly", "daily", "weekly", "monthly"],
@@ -58,8 +59,8 @@ def create(account: Account, call: Call) -> View:
     if wanted not in template.types:
         raise refused(f"Template {template.ref} is not offered for machine type {wanted.label}.")
     disk_gb = _disk(account, given["diskSize"], template)
-    script = account.script(given["startupScriptId"]) if "startupScriptId" in given else None
-    network = account.network(given["networkId"]) if "networkId" in given else None
+    script = account.find("scripts", given["startupScriptId"]) if "startupScriptId" in given else None
+    network = account.find("networks", given["networkId"]) if "networkId" in given else None
     if network and network.region != region:
         raise refused(f"Private network {network.ref} is in region {network.region}, not in {region}.")
     offers.require_room(account, region, wanted)
@@ -89,15 +90,10 @@ def create(account: Account, call: Call) -> View:
     return _receipt(account, machine, lifecycle.provision(account, machine))
 
 
-def get(account: Account, call: Call) -> View:
-    """One machine."""
-    return views.machine(account, account.machine(call.path["id"]))
-
-
 def find(account: Account, call: Call) -> list[View]:
     """The machines whose name contains a text, in a region, of an agent's type or of a machine type."""
     kind, agent = call.input.get("machineType"), call.input.get("agentType")
-    shown = chosen(account, call, account.store.machines.values())
+    shown = MACHINES.chosen(account, call)
     found = [each for each in shown if kind in (None, each.machine_type) and agent in (None, views.AGENT)]
     return [views.machine(account, each) for each in found]
 
@@ -132,7 +128,7 @@ def stop(account: Account, call: Call) -> View:
 
 def delete(account: Account, call: Call) -> View:
     """Remove a machine with its disk; a claimed address stays, and goes on costing."""
-    machine = account.machine(call.path["id"])
+    machine = MACHINES.one(account, call)
     if machine.deleting:
         raise conflict(f"Machine {machine.ref} is being deleted.")
     if machine.phases and machine.state != PROVISIONING:
@@ -163,19 +159,9 @@ def create_script(account: Account, call: Call) -> View:
     return views.script(account, script)
 
 
-def get_script(account: Account, call: Call) -> View:
-    """One script, without its text."""
-    return views.script(account, account.script(call.path["id"]))
-
-
-def find_scripts(account: Account, call: Call) -> list[View]:
-    """The scripts whose name contains a text."""
-    return [views.script(account, each) for each in chosen(account, call, account.store.scripts.values())]
-
-
 def update_script(account: Account, call: Call) -> View:
     """Change a script; machines get it at their next boot."""
-    script, given = account.script(call.path["id"]), call.input
+    script, given = SCRIPTS.one(account, call), call.input
     if not given.get("isEnabled", True):
         raise NotEmulated("startupScripts-update that disables a script")
     script.name, script.text = given.get("name", script.name), given.get("script", script.text)
@@ -185,7 +171,7 @@ def update_script(account: Account, call: Call) -> View:
 
 def delete_script(account: Account, call: Call) -> View:
     """Delete a script with its assignments."""
-    script = account.script(call.path["id"])
+    script = SCRIPTS.one(account, call)
     shown = views.script(account, script)
     del account.store.scripts[script.id]
     return shown
@@ -216,7 +202,7 @@ def _disk(account: Account, size: float, template: Template) -> int:
 
 def _idle(account: Account, call: Call) -> Machine:
     """A machine on which no work is under way."""
-    machine = account.machine(call.path["id"])
+    machine = MACHINES.one(account, call)
     if machine.phases or machine.state == PROVISIONING:
         raise _busy(machine)
     return machine
@@ -238,15 +224,15 @@ _CHANGES_OF_SCRIPT = inputs({}, {"name": str, "script": str, "isRunOnce": bool, 
 OPERATIONS = (
     Operation("machines-create", "POST", "/machines", create, NEW),
     Operation("machines-list", "GET", "/machines", find, _LIST, _ORDER_BY, for_members=True),
-    Operation("machines-get", "GET", "/machines/{id}", get, for_members=True),
+    Operation("machines-get", "GET", "/machines/{id}", MACHINES.get, for_members=True),
     Operation("machines-update", "PUT", "/machines/{id}", update, CHANGES),
     Operation("machines-delete", "DELETE", "/machines/{id}", delete),
     Operation("machines-start", "PATCH", "/machines/{id}/start", start, for_members=True),
     Operation("machines-stop", "PATCH", "/machines/{id}/stop", stop, for_members=True),
     Operation("machineEvents-list", "GET", "/machine-events", find_events, _EVENTS, ("dtCreated",), for_members=True),
     Operation("startupScripts-create", "POST", "/startup-scripts", create_script, _NEW_SCRIPT),
-    Operation("startupScripts-list", "GET", "/startup-scripts", find_scripts, _SCRIPTS, _ORDER_SCRIPTS_BY),
-    Operation("startupScripts-get", "GET", "/startup-scripts/{id}", get_script),
+    Operation("startupScripts-list", "GET", "/startup-scripts", SCRIPTS.list, _SCRIPTS, _ORDER_SCRIPTS_BY),
+    Operation("startupScripts-get", "GET", "/startup-scripts/{id}", SCRIPTS.get),
     Operation("startupScripts-update", "PUT", "/startup-scripts/{id}", update_script, _CHANGES_OF_SCRIPT),
     Operation("startupScripts-delete", "DELETE", "/startup-scripts/{id}", delete_script),
 )

@@ -3,10 +3,11 @@
 from emulator.paperspace import billing, views
 from emulator.paperspace.account import Account
 from emulator.paperspace.errors import CAPACITY_CODE, ApiError, NotEmulated, conflict, refused
-from emulator.paperspace.operations import Call, Operation, Size, View, chosen, inputs, list_inputs
+from emulator.paperspace.operations import Call, Operation, Size, Things, View, inputs, list_inputs
 from emulator.paperspace.records import Drive, Machine, Network, PublicIp
 
 STATIC, DYNAMIC, NONE = "static", "dynamic", "none"
+NETWORKS, DRIVES = Things("networks", views.network), Things("drives", views.drive)
 
 
 def new_network(account: Account, name: str, region: str, machine_id: int | None = None) -> Network:
@@ -84,27 +85,14 @@ def create_network(account: Account, call: Call) -> View:
 def get_network(account: Account, call: Call) -> View | None:
     """One network; null for an unknown id, and for the default network of a machine."""
     try:
-        return views.network(account, account.network(call.path["id"]))
+        return NETWORKS.get(account, call)
     except ApiError:
         return None
 
 
-def find_networks(account: Account, call: Call) -> list[View]:
-    """The networks whose name contains a text, or in a region."""
-    shown = [each for each in account.store.networks.values() if each.machine_id is None]
-    return [views.network(account, each) for each in chosen(account, call, shown)]
-
-
-def update_network(account: Account, call: Call) -> View:
-    """Rename a network."""
-    network = account.network(call.path["id"])
-    network.name = call.input.get("name", network.name)
-    return views.network(account, network)
-
-
 def delete_network(account: Account, call: Call) -> View:
     """Delete a network that has no machine and no drive."""
-    network = account.network(call.path["id"])
+    network = NETWORKS.one(account, call)
     tables = (account.store.machines, account.store.drives)
     held = [each.ref for table in tables for each in table.read_all() if each.network_id == network.id]
     if held:
@@ -117,7 +105,7 @@ def delete_network(account: Account, call: Call) -> View:
 def create_drive(account: Account, call: Call) -> View:
     """Create a drive; it answers at once, and its server comes up a little later."""
     given = call.input
-    region, network = account.region(given["region"]), account.network(given["networkId"])
+    region, network = account.region(given["region"]), account.find("networks", given["networkId"])
     if network.region != region:
         raise refused(f"Private network {network.ref} is in region {network.region}, not in {region}.")
     if given["size"] not in account.catalog.drives:
@@ -140,27 +128,9 @@ def create_drive(account: Account, call: Call) -> View:
     return views.drive(account, drive)
 
 
-def get_drive(account: Account, call: Call) -> View:
-    """One drive; every answer shows its password."""
-    return views.drive(account, account.drive(call.path["id"]))
-
-
-def find_drives(account: Account, call: Call) -> list[View]:
-    """The drives whose name contains a text, or in a region."""
-    shown = [each for each in account.store.drives.values() if not each.deleting]
-    return [views.drive(account, each) for each in chosen(account, call, shown)]
-
-
-def update_drive(account: Account, call: Call) -> View:
-    """Rename a drive; nothing else of it can change."""
-    drive = account.drive(call.path["id"])
-    drive.name = call.input.get("name", drive.name)
-    return views.drive(account, drive)
-
-
 def delete_drive(account: Account, call: Call) -> View:
     """Delete a drive with everything on it, mounted or not."""
-    drive = account.drive(call.path["id"])
+    drive = DRIVES.one(account, call)
     billing.close(account, drive.id)
     if account.settings.machines == "none":
         del account.store.drives[drive.id]
@@ -176,14 +146,14 @@ _NEW_DRIVE = inputs({"name": str, "size": Size, "region": str, "networkId": str}
 _LIST_OF_IPS = list_inputs("dtCreated", region=str)
 OPERATIONS = (
     Operation("privateNetworks-create", "POST", "/private-networks", create_network, _NEW_NETWORK),
-    Operation("privateNetworks-list", "GET", "/private-networks", find_networks, _LIST, _ORDER_BY),
+    Operation("privateNetworks-list", "GET", "/private-networks", NETWORKS.list, _LIST, _ORDER_BY),
     Operation("privateNetworks-get", "GET", "/private-networks/{id}", get_network),
-    Operation("privateNetworks-update", "PUT", "/private-networks/{id}", update_network, _NAME),
+    Operation("privateNetworks-update", "PUT", "/private-networks/{id}", NETWORKS.rename, _NAME),
     Operation("privateNetworks-delete", "DELETE", "/private-networks/{id}", delete_network),
     Operation("sharedDrives-create", "POST", "/shared-drives", create_drive, _NEW_DRIVE),
-    Operation("sharedDrives-list", "GET", "/shared-drives", find_drives, _LIST, _ORDER_BY),
-    Operation("sharedDrives-get", "GET", "/shared-drives/{id}", get_drive),
-    Operation("sharedDrives-update", "PUT", "/shared-drives/{id}", update_drive, _NAME),
+    Operation("sharedDrives-list", "GET", "/shared-drives", DRIVES.list, _LIST, _ORDER_BY),
+    Operation("sharedDrives-get", "GET", "/shared-drives/{id}", DRIVES.get),
+    Operation("sharedDrives-update", "PUT", "/shared-drives/{id}", DRIVES.rename, _NAME),
     Operation("sharedDrives-delete", "DELETE", "/shared-drives/{id}", delete_drive),
     Operation("publicIps-list", "GET", "/public-ips", find_public_ips, _LIST_OF_IPS, ("dtCreated",)),
     Operation("publicIps-release", "DELETE", "/public-ips/{ip}", release_public_ip),

@@ -3,7 +3,7 @@
 import base64
 import binascii
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -99,11 +99,37 @@ class Call:
         return self.operation.method == "POST"
 
 
-def chosen(account: "Account", call: Call, records: Iterable[Any]) -> list[Any]:
-    """Those of the records whose name contains the text that is asked for, in the region that is asked for."""
-    part, given = call.input.get("name", ""), call.input.get("region")
-    region = given and account.region(given)
-    return [each for each in records if part in each.name and (region is None or region == each.region)]
+@dataclass(frozen=True)
+class Things:
+    """The records of one table, as every operation reads, lists and renames them."""
+
+    table: str
+    view: Callable[["Account", Any], View]
+
+    def one(self, account: "Account", call: Call) -> Any:
+        """The record with the call's id, to change."""
+        return account.find(self.table, call.path["id"])
+
+    def get(self, account: "Account", call: Call) -> View:
+        """Show one."""
+        return self.view(account, self.one(account, call))
+
+    def chosen(self, account: "Account", call: Call) -> list[Any]:
+        """Those whose name contains the text that is asked for, in the region that is asked for."""
+        part, given = call.input.get("name", ""), call.input.get("region")
+        region = given and account.region(given)
+        shown = [each for each in account.store.tables[self.table].values() if not each.is_hidden and part in each.name]
+        return [each for each in shown if region is None or region == each.region]
+
+    def list(self, account: "Account", call: Call) -> list[View]:
+        """Show those."""
+        return [self.view(account, each) for each in self.chosen(account, call)]
+
+    def rename(self, account: "Account", call: Call) -> View:
+        """Give one another name, which is all of it that can change."""
+        record = self.one(account, call)
+        record.name = call.input.get("name", record.name)
+        return self.view(account, record)
 
 
 def page(views: Sequence[View], call: Call, shuffle: Random | None = None) -> View:

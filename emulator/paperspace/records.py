@@ -15,8 +15,14 @@ class Phase:
     waits: bool = False  # until the machine behind it is where the account wants it
 
 
+class Listed:
+    """What the API shows by its id, unless it is hidden."""
+
+    is_hidden = False
+
+
 @dataclass
-class Machine:
+class Machine(Listed):
     """One machine, from the accepted creation to the end of its deletion."""
 
     id: int
@@ -47,7 +53,7 @@ class Machine:
 
 
 @dataclass
-class Network:
+class Network(Listed):
     """A private network; one with ``machine_id`` is the default network of that machine alone, which no list shows."""
 
     id: int
@@ -59,9 +65,13 @@ class Network:
     created: float
     machine_id: int | None = None
 
+    @property
+    def is_hidden(self) -> bool:
+        return self.machine_id is not None
+
 
 @dataclass
-class Drive:
+class Drive(Listed):
     """A shared drive: a share on a server of its own in a private network."""
 
     id: int
@@ -77,9 +87,13 @@ class Drive:
     deleting: bool = False
     error: str | None = None
 
+    @property
+    def is_hidden(self) -> bool:
+        return self.deleting
+
 
 @dataclass
-class Script:
+class Script(Listed):
     """A startup script; its text is never shown."""
 
     id: int

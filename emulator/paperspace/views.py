@@ -23,7 +23,7 @@ def moment(seconds: float | None) -> str | None:
 
 def machine(account: Account, shown: Machine) -> View:
     """A machine."""
-    machine_type, template = account.catalog.types[shown.machine_type], account.catalog.templates[shown.template_id]
+    kind, template = account.catalog.types[shown.machine_type], account.catalog.templates[shown.template_id]
     network = account.store.networks.get(shown.network_id)
     return {
         "id": shown.ref,
@@ -32,11 +32,11 @@ def machine(account: Account, shown: Machine) -> View:
         "os": template.label,
         "machineType": shown.machine_type,
         "agentType": AGENT,
-        "cpus": machine_type.cores,
-        "ram": int64(int(machine_type.memory_gb * GIB)),
+        "cpus": kind.cores,
+        "ram": int64(int(kind.memory_gb * GIB)),
         "storageTotal": int64(shown.disk_gb * GIB),
         "storageUsed": int64(USED_BYTES),
-        "accelerators": _accelerators(account, shown),
+        "accelerators": [{"name": kind.gpu, "memory": int64(kind.gpu_memory_gb * GIB), "count": kind.gpus}],
         "region": account.catalog.regions[shown.region],
         "privateIp": shown.private_ip,
         "networkId": network.ref if network else None,
@@ -52,7 +52,7 @@ def machine(account: Account, shown: Machine) -> View:
         "restorePointEnabled": False,
         "restorePointFrequency": None,
         "restorePointSnapshotId": None,
-        "usageRate": float(machine_type.per_hour),
+        "usageRate": float(kind.per_hour),
         "storageRate": float(account.catalog.disks[shown.disk_gb].per_month),
         "dtCreated": moment(shown.created),
         "dtModified": moment(shown.modified),
@@ -142,10 +142,3 @@ def template(shown: Template, created: float) -> View:
 def int64(number: int) -> str:
     """A number of bytes: the document says integer, and clients of the live service have read a string."""
     return str(number)
-
-
-def _accelerators(account: Account, shown: Machine) -> list[View] | None:
-    kind = account.catalog.types[shown.machine_type]
-    if kind.gpu is None:
-        return None
-    return [{"name": kind.gpu, "memory": int64(kind.gpu_memory_gb * GIB), "count": kind.gpus}]

@@ -91,7 +91,7 @@ def test_the_description_notices_a_wrong_answer():
         {"autoSnapshotFrequency": "hour"},
         {"region": "lon1"},
         {"machineType": "P9000"},
-        {"templateId": "t0nspur5"},
+        {"templateId": "tvimtol9"},
         {"accessorIds": [1]},
         {"name": None},
     ],

@@ -254,7 +254,7 @@ def test_an_address_that_a_person_gave_to_another_machine_stays_there(team, rent
     address = made.outputs["publicIp"]
     api.remove("/public-ips", other.outputs["publicIp"])
     with team.account.lock:
-        team.account.public_ip(address).machine_id = team.account.machine(other.resource_id).id
+        team.account.public_ip(address).machine_id = team.account.find("machines", other.resource_id).id
         team.account.store.flush()
     assert renter.read("Machine", made, renter.inputs("Machine", networkId=net)) is None
     assert [each["ip"] for each in api.list("/public-ips")] == [address]
