@@ -13,8 +13,7 @@ from docker.models.containers import Container
 from docker.types import EndpointConfig, LogConfig, Ulimit
 from requests.exceptions import RequestException
 
-from emulator.machines.docker_errors import docker_doing
-from emulator.machines.host_tools import wait_until
+from emulator.machines.host_tools import docker_doing, wait_until
 from emulator.machines.network_access import PRIVATE, PUBLIC, Attachment
 from emulator.machines.networks import Networks
 from emulator.machines.spec import MachineError, MachineSpec

@@ -12,18 +12,18 @@ import docker
 from emulator.machines import host_tools, machine_mount, network_access
 from emulator.machines.container import Containers, Machine, StartWatch
 from emulator.machines.disks import DiskFolder
-from emulator.machines.docker_errors import connect
+from emulator.machines.host_tools import connect
 from emulator.machines.network_access import AccessFile, Attachment
 from emulator.machines.networks import Networks
 from emulator.machines.registry import KEY_FILE, Registry
-from emulator.machines.spec import MACHINE_IMAGE, MachineError, MachineSpec, Rule
+from emulator.machines.spec import MACHINE_IMAGE, MachineError, Machines, MachineSpec, Rule
 
 AT_THE_SAME_TIME = 8  # Machines that boot beyond this only make one another slower.
 BOOT_S = 120
 
 
-class ContainerMachines:
-    """The machines of one account; every method may be called from many threads."""
+class ContainerMachines(Machines):
+    """The machines of one account in containers; every method may be called from many threads."""
 
     def __init__(  # noqa: PLR0917 -- one argument for each setting
         self,
@@ -52,7 +52,6 @@ class ContainerMachines:
         self._watch: StartWatch | None = None
 
     def open(self) -> None:
-        """Make networks and registry exist and run; may be repeated, also after the host has rebooted."""
         host_tools.require_all()
         self._containers.require_images(self._images)
         self._networks.ensure()
@@ -68,7 +67,6 @@ class ContainerMachines:
         self._networks.require_way_here(self._images[0], ports)
 
     def boot(self, spec: MachineSpec) -> None:
-        """Create or start the machine and return once its service listens; may be repeated."""
         with self._lock(spec.guest_id), self._starting:
             disk_lines = self._disks.attach(spec.guest_id, spec.disks)
             given = machine_mount.files(spec, disk_lines, *self._registry_facts(), self._pip_conf)
@@ -85,37 +83,31 @@ class ContainerMachines:
                 self._containers.run_inside(spec.guest_id, ("/usr/local/lib/machine/devices",))
 
     def power_off(self, guest_id: int) -> None:
-        """Stop the machine and keep its disks."""
         with self._lock(guest_id):
             self._containers.stop(guest_id)
 
     def destroy(self, guest_id: int) -> None:
-        """Remove the machine with its disks; one that is gone already is no error."""
         with self._lock(guest_id), self._starting:
             self._containers.remove(guest_id)
             self._disks.remove(guest_id)
             shutil.rmtree(self._folder(guest_id), ignore_errors=True)
 
     def restrict(self, guest_id: int, private: tuple[Rule, ...] | None, public: tuple[Rule, ...] | None) -> None:
-        """Let only what the rules name pass; called before the first boot as well."""
         with self._lock(guest_id):
             access = AccessFile(self._folder(guest_id))
             access.write(replace(access.read(), firewall=network_access.firewall_text(private, public)))
             self._refresh(guest_id)
 
     def set_port_speed(self, guest_id: int, private_mbps: int, public_mbps: int) -> None:
-        """Limit what the machine can send on each interface."""
         with self._lock(guest_id):
             access = AccessFile(self._folder(guest_id))
             access.write(replace(access.read(), private_mbps=private_mbps, public_mbps=public_mbps))
             self._refresh(guest_id)
 
     def alive(self) -> set[int]:
-        """Return the guests whose machine runs."""
         return self._containers.guests(running=True)
 
     def close(self) -> None:
-        """Stop the registry, and leave the machines."""
         if self._watch is not None:
             self._watch.close()
             self._watch = None
@@ -123,7 +115,6 @@ class ContainerMachines:
             self._registry.close()
 
     def reset(self) -> None:
-        """Remove everything that this account has on the host."""
         self.close()
         for guest_id in self._containers.guests(running=False):
             self.destroy(guest_id)

@@ -58,12 +58,11 @@ class DiskFolder:
     def _attached(self, file: Path, size: int) -> str:
         with _attaching:
             file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            grown = _grow(file, size)
+            file.touch(mode=0o600)
+            os.truncate(file, size)  # The size of a machine's disk never changes.
             devices = [loop.device for loop in _loops() if loop.file == file]
             if not devices:
                 return run(f"Attaching disk {file.name}", ("losetup", "--find", "--show", str(file))).strip()
-            if grown:
-                run(f"Growing disk {file.name}", ("losetup", "--set-capacity", devices[0]))
             return devices[0]
 
     def _remove(self, prefix: str) -> None:
@@ -73,16 +72,6 @@ class DiskFolder:
                     run(f"Detaching disk {loop.file.name}", ("losetup", "--detach", loop.device))
             for file in self._folder.glob(f"{prefix}*.img"):
                 file.unlink()
-
-
-def _grow(file: Path, size: int) -> bool:
-    """Make the file as large as ordered, never smaller; return whether it grew."""
-    with file.open("ab") as image:
-        if image.tell() >= size:
-            return False
-        image.truncate(size)
-    file.chmod(0o600)
-    return True
 
 
 def _loops() -> tuple[Loop, ...]:

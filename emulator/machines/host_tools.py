@@ -1,13 +1,18 @@
-"""What machines need of this host: its programs with their Debian packages, files for root alone, and the one wait."""
+"""What machines need of this host: Docker, programs with their Debian packages, files for root alone, and the one wait."""
 
 import os
 import shutil
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
+
+import docker
+from docker.errors import APIError, DockerException, ImageNotFound
+from requests.exceptions import RequestException
 
 from emulator.machines.spec import MachineError
 
@@ -22,6 +27,9 @@ PACKAGES = {
 SYSTEM_PATH = "/usr/sbin:/sbin:/usr/local/sbin"  # Some users' PATH lacks these.
 LIMIT_S = 60
 POLL_S = 0.05
+SILENT = "the Docker daemon does not answer. Start it (`make setup` does), or use `--machines none`."
+API_TIMEOUT_S = 120
+CONNECTIONS = 64
 T = TypeVar("T")
 
 
@@ -60,6 +68,31 @@ def in_network_of(pid: int, doing: str, argv: Sequence[str], *, stdin: str = "")
     """Run a host program inside the network of process ``pid``."""
     find(argv[0])
     return run(doing, ("nsenter", "-t", str(pid), "-n", *argv), stdin=stdin)
+
+
+def connect() -> docker.DockerClient:
+    """A client of the local daemon that many threads may use at once."""
+    with docker_doing("Connecting to Docker"):
+        client = docker.from_env(timeout=API_TIMEOUT_S, max_pool_size=CONNECTIONS)
+        client.ping()
+        return client
+
+
+@contextmanager
+def docker_doing(doing: str) -> Iterator[None]:
+    """Turn what Docker raises into a MachineError that begins with ``doing``."""
+    try:
+        yield
+    except ImageNotFound as missing:
+        raise MachineError(f"{doing}: {_reason(missing)}. Run `make images`.") from missing
+    except APIError as refused:
+        raise MachineError(f"{doing}: Docker refused: {_reason(refused)}.") from refused
+    except (DockerException, RequestException) as silent:
+        raise MachineError(f"{doing}: {SILENT}") from silent
+
+
+def _reason(error: APIError) -> str:
+    return " ".join(str(error.explanation or error).split()).rstrip(".")
 
 
 def write_private(path: Path, content: str) -> None:

@@ -13,7 +13,7 @@ from docker.errors import ContainerError
 from docker.models.networks import Network
 from docker.types import IPAMConfig, IPAMPool
 
-from emulator.machines.docker_errors import docker_doing
+from emulator.machines.host_tools import docker_doing
 from emulator.machines.spec import MachineError
 
 # Bash opens the connection itself, so that every image with a shell will do; the exit code has one bit for each port.

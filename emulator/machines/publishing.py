@@ -16,7 +16,7 @@ from typing import Any
 import docker
 from filelock import FileLock
 
-from emulator.machines.docker_errors import connect, docker_doing
+from emulator.machines.host_tools import connect, docker_doing
 from emulator.machines.registry import storage_of
 from emulator.machines.spec import MachineError
 

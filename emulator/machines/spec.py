@@ -82,7 +82,7 @@ class Machines(Protocol):
         """Make networks and registry exist and run; may be repeated, also after the host has rebooted."""
 
     def boot(self, spec: MachineSpec) -> None:
-        """Create or start the machine and return once its sshd listens; may be repeated."""
+        """Create or start the machine and return once its service listens; may be repeated."""
 
     def power_off(self, guest_id: int) -> None:
         """Stop the machine and keep its disks."""
@@ -91,7 +91,7 @@ class Machines(Protocol):
         """Remove the machine with its disks; one that is gone already is no error."""
 
     def restrict(self, guest_id: int, private: tuple[Rule, ...] | None, public: tuple[Rule, ...] | None) -> None:
-        """Let only what the rules name pass; None: an interface is open, (): it is closed both ways."""
+        """Let only what the rules name pass; None: an interface is open, (): it is closed both ways; also before the first boot."""
 
     def set_port_speed(self, guest_id: int, private_mbps: int, public_mbps: int) -> None:
         """Limit what the machine can send on each interface."""

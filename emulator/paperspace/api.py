@@ -47,15 +47,12 @@ class Paperspace(api.Api):
         return [Route("/v1/{path:path}", v1, methods=METHODS)]
 
     def check(self, call: Call) -> Role | None:
-        """The role of the key, which may do this."""
         return keys.check(self.account, call)
 
     def advance(self) -> bool:
-        """Do what is due."""
         return lifecycle.advance(self.account)
 
     def seen_by(self, account: Account, caller: Role | None) -> Account:
-        """The account without what the role is not shown."""
         return keys.seen_by(account, caller)
 
     def carry_out(self, account: Account, call: Call, injected: InjectedFault) -> Any:
@@ -87,15 +84,12 @@ class Paperspace(api.Api):
         return [{"event": name, "what": kind.removesuffix("s"), **facts, **bills} for name in names]
 
     def too_new(self, call: Call) -> ApiError:
-        """The object is not found yet."""
         return not_found("Object", call.path["id"])
 
     def rate_limited(self) -> ApiError:
-        """More calls than the account may send."""
         return ApiError("TOO_MANY_REQUESTS", "Too many requests.")
 
     def refusal(self, fault: InjectedFault) -> ApiError:
-        """The answer to a call that an injected fault prevents."""
         code = fault.way.upper()
         if fault.kind == "capacity":
             return ApiError(CAPACITY_CODE, "A fault that the emulator injects leaves no room for this machine.")
@@ -107,7 +101,6 @@ class Paperspace(api.Api):
         return ApiError(code, f"A fault that the emulator injects ({fault.kind}) prevented this call.")
 
     def error_object(self, response: Response) -> Response:
-        """An error where an answer was expected, with status 200."""
         return JSONResponse({"message": "Internal Server Error", "code": "INTERNAL_SERVER_ERROR"})
 
     def _record_of(self, call: Call) -> Any:

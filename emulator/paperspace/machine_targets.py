@@ -1,6 +1,6 @@
 """The machine behind each machine of the account, and the file server behind each shared drive."""
 
-from emulator.machine_reconciler import Target
+from emulator.machine_reconciler import MachineSource, Target
 from emulator.machines.spec import MachineSpec, Share
 from emulator.paperspace import lifecycle
 from emulator.paperspace.account import Account
@@ -12,18 +12,16 @@ PRIVATE_MBPS = 10_000  # the vendor's page on networks
 MIB_OF_GB = 1024
 
 
-class MachineTargets:
+class MachineTargets(MachineSource):
     """What the machine reconciler asks of a Paperspace account."""
 
     def __init__(self, account: Account) -> None:
         self._account = account
 
     def advance(self) -> bool:
-        """Do what is due on the account's clock; return whether anything was."""
         return lifecycle.advance(self._account)
 
     def next_moment(self) -> float | None:
-        """When the clock alone makes something happen next."""
         return lifecycle.next_moment(self._account)
 
     def ids(self) -> list[int]:
@@ -32,7 +30,6 @@ class MachineTargets:
         return [each.id for table in (store.machines, store.drives) for each in table.read_all()]
 
     def target(self, number: int) -> Target:
-        """The state that a machine, or a drive's server, has to reach."""
         store = self._account.store
         drive = store.drives.read(number)
         if drive:
@@ -48,7 +45,6 @@ class MachineTargets:
         )
 
     def report(self, number: int, target: Target, error: str | None) -> None:
-        """Record that a machine or a drive's server has reached its target, or why not."""
         store = self._account.store
         if number in store.drives:
             store.drives[number].error = error

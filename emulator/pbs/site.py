@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from emulator.account import EmulatedAccount
-from emulator.machine_reconciler import Target
+from emulator.machine_reconciler import MachineSource, Target
 from emulator.machines.spec import MachineSpec
 from emulator.pbs.access import authorized_key, login_host_key, munge_key
 from emulator.pbs.settings import LOGIN, LOGIN_ID, QUEUE_IMAGE, Settings
@@ -70,18 +70,16 @@ class Account(EmulatedAccount):
         self.machines: dict[int, str] = {}
 
 
-class Site:
-    """What the machine reconciler asks of a site: all of its machines are always there."""
+class Site(MachineSource):
+    """What the machine reconciler asks of a site: all of its machines are always up, and nothing happens by the clock."""
 
     def __init__(self, account: Account) -> None:
         self._account = account
 
     def advance(self) -> bool:
-        """Do nothing: nothing is due on the account's clock."""
         return False
 
     def next_moment(self) -> float | None:
-        """Nothing happens by the clock."""
         return None
 
     def ids(self) -> list[int]:
@@ -89,7 +87,6 @@ class Site:
         return list(self._account.settings.names)
 
     def target(self, number: int) -> Target:
-        """A machine that is up."""
         return Target(spec=_spec(self._account.settings, number), private_mbps=PRIVATE_MBPS)
 
     def report(self, number: int, target: Target, error: str | None) -> None:

@@ -10,8 +10,7 @@ import yaml
 
 from emulator.machines import host_tools
 from emulator.machines.disks import Loop, device_name, parse_loops
-from emulator.machines.docker_errors import connect
-from emulator.machines.host_tools import wait_until
+from emulator.machines.host_tools import connect, wait_until
 from emulator.machines.machine_mount import files, gpus_json, host_key, write
 from emulator.machines.network_access import Access, AccessFile, firewall_text, shaping_argv
 from emulator.machines.networks import gateway
