@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable
-from typing import Protocol
 
 from rich.console import Group
 from rich.live import Live
@@ -33,16 +32,6 @@ ABSENT_LIMIT_S = 60.0
 USUAL_PREPARING = "it usually takes less than a minute"
 
 
-class Screen(Protocol):
-    """Shows the job to a person."""
-
-    def show(self, outcome: Outcome, cost: Cost) -> None:
-        """Show the state of the job."""
-
-    def note(self, text: str) -> None:
-        """Show a message that stays on the screen."""
-
-
 @command
 def watch(stack: str = STACK) -> int:
     """Follow the job until it ends; Ctrl-C stops following and leaves the job running."""
@@ -65,7 +54,7 @@ def watch(stack: str = STACK) -> int:
 
 def follow(
     cluster: ClusterFacts,
-    screen: Screen,
+    screen: "PlainScreen | LiveScreen",
     launcher: Host,
     cost: Callable[..., Cost] = cost_of,
     sleep: Callable[[float], None] = time.sleep,

@@ -51,7 +51,7 @@ def run(home: Home, *words: str) -> int:
         KeyboardInterrupt: this process got a signal, which Pulumi got once; it has ended.
     """
     view = View()
-    code = run_in_view((str(PULUMI), *words, *EVENTS), with_account(home) | STREAMED, shown=view.lines)
+    code = run_in_view((str(PULUMI), *words, *EVENTS), with_account(home) | STREAMED, lines_of=view.lines)
     print("\n".join(view.end()), flush=True)
     return code
 

@@ -16,7 +16,7 @@ from microcluster.jobs.kinds import KINDS, kind_of
 from microcluster.setup.errors import UserMistake
 from microcluster.setup.image_build import Image, ImageError, build_base, build_dockerfile
 from microcluster.setup.package_sources import HostSettingsError
-from microcluster.setup.progress import ticking
+from microcluster.setup.progress import shown
 from microcluster.setup.trainer_source import Source, find, inputs
 
 BASE, TRAINING, TORCH, MXNET = "base", "training", "torch", "mxnet"
@@ -113,10 +113,10 @@ def _build(client: docker.DockerClient, image: Image, home: Home) -> None:
     log = home.root / "cache" / "images" / f"{image.name}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     what = f"building image {image.name}"
-    with ticking(what, duration(USUAL_S[image.name])) as ticker:
+    with shown(what, duration(USUAL_S[image.name])) as doing:
 
         def show(step: str) -> None:
-            ticker.what = f"{what}, {step}"
+            doing.step = f", {step}"
 
         try:
             if image.parents:

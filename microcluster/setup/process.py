@@ -13,7 +13,7 @@ from typing import Any
 from core.plain_text import duration, say
 from microcluster.setup.environment import PROJECT
 from microcluster.setup.errors import CommandFailed
-from microcluster.setup.progress import ticking
+from microcluster.setup.progress import shown
 
 TAIL_LINES = 15
 GRACE_S = 60  # Pulumi gives its providers 30 s to finish; tests remove their machines.
@@ -38,7 +38,7 @@ class Step:
 def run_logged(step: Step, environment: Mapping[str, str]) -> None:
     """Run ``step`` with its output in its log; raise with the end of the log if it fails."""
     step.log.parent.mkdir(parents=True, exist_ok=True)
-    with ticking(step.what, step.usual), step.log.open("wb") as log:
+    with shown(step.what, step.usual), step.log.open("wb") as log:
         process = _start(step.argv, environment, step.cwd, stdout=log, stderr=subprocess.STDOUT)
         code = wait(process, step.limit_s)
         if code:
@@ -101,23 +101,23 @@ def run_in_view(
     argv: Sequence[str],
     environment: Mapping[str, str],
     limit_s: float | None = None,
-    shown: Callable[[str], Iterable[str]] | None = None,
+    lines_of: Callable[[str], Iterable[str]] | None = None,
 ) -> int:
     """Run a program on this screen and return its exit code; it gets a Ctrl-C exactly once.
 
     It has its own process group: on a second signal Pulumi would drop the results of running operations.
 
     Args:
-        shown: returns the lines to print for each line of the program; without it all are printed.
+        lines_of: returns the lines to print for each line of the program; without it all are printed.
 
     Raises:
         KeyboardInterrupt: this process got a signal; the program has ended.
     """
     pipe = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "errors": "replace"}
     with _forwarding() as forwarder:
-        process = forwarder.to(_start(argv, environment, **(pipe if shown else {})))
+        process = forwarder.to(_start(argv, environment, **(pipe if lines_of else {})))
         for line in process.stdout or ():
-            for text in shown(line) if shown else ():
+            for text in lines_of(line) if lines_of else ():
                 say(text)
         return wait(process, limit_s)
 

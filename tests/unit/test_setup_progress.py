@@ -1,59 +1,41 @@
 """What a person sees while set-up works."""
 
-import io
+import time
 
 import pytest
 
-from microcluster.setup.progress import Stages, Ticker, moment
+from microcluster.setup import progress
+from microcluster.setup.progress import Stages, moment, shown
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.seconds = 0.0
-
-    def __call__(self) -> float:
-        return self.seconds
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-def test_a_long_step_prints_a_line_every_half_minute_without_a_terminal() -> None:
-    out, clock = io.StringIO(), Clock()
-    ticker = Ticker("building pulumi", "4 min", out, clock)
-    for clock.seconds in range(1, 65):
-        ticker.tick()
-    ticker.end("done")
-    assert out.getvalue().splitlines() == [
+def test_a_long_step_is_shown_with_its_usual_time_and_the_time_so_far(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(progress, "QUICK_S", 0.01)
+    monkeypatch.setattr(progress, "REPEAT_S", 0.2)
+    with shown("building pulumi", "4 min") as doing:
+        doing.step = ", step 3/12"
+        time.sleep(0.3)
+    assert capsys.readouterr().out.splitlines() == [
         "    building pulumi (usually 4 min)",
-        "    building pulumi: 30 s so far (usually 4 min)",
-        "    building pulumi: 1 min so far (usually 4 min)",
-        "    building pulumi: done after 1 min 4 s",
+        "    building pulumi, step 3/12: 0 s so far (usually 4 min)",
+        "    building pulumi: done after 0 s",
     ]
 
 
-def test_a_quick_step_that_went_well_says_nothing_and_one_that_failed_says_so() -> None:
-    for how, lines in (("done", 0), ("failed", 1)):
-        out, clock = io.StringIO(), Clock()
-        ticker = Ticker("creating stack local", "2 s", out, clock)
-        clock.seconds = 1
-        ticker.tick()
-        ticker.end(how)
-        assert len(out.getvalue().splitlines()) == lines
+def test_a_quick_step_that_went_well_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    with shown("creating stack local", "2 s"):
+        pass
+    assert capsys.readouterr().out == ""
 
 
-def test_on_a_terminal_one_line_is_redrawn_and_nothing_of_the_longer_one_is_left() -> None:
-    out, clock = Terminal(), Clock()
-    ticker = Ticker("building", "4 min", out, clock)
-    clock.seconds = 61
-    ticker.tick()
-    ticker.end("done")
-    first, last = out.getvalue().rstrip("\n").split("\r")[1:]
-    assert first == "    building: 1 min 1 s (usually 4 min)"
-    assert last.rstrip() == "    building: done after 1 min 1 s"
-    assert len(last) == len(first)
+@pytest.mark.parametrize(("error", "how"), [(ValueError, "failed"), (KeyboardInterrupt, "interrupted")])
+def test_a_step_that_did_not_end_well_says_so_at_once(
+    error: type[BaseException], how: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(error), shown("creating stack local", "2 s"):
+        raise error
+    assert capsys.readouterr().out == f"    creating stack local: {how} after 0 s\n"
 
 
 def test_the_summary_names_a_stage_that_failed_too() -> None:
