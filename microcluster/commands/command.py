@@ -159,7 +159,8 @@ def suggest(text: str) -> None:
 def interrupt_at_end_of_session() -> None:
     """Let a closed terminal and a `kill` end a command as Ctrl-C does."""
     for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _interrupt)
+        if signal.getsignal(number) is not signal.SIG_IGN:  # As under nohup.
+            signal.signal(number, _interrupt)
 
 
 def _interrupt(_: int, __: FrameType | None) -> None:

@@ -93,22 +93,20 @@ class View:
     _outputs: Mapping[str, Any] = field(default_factory=dict)
     _summary: Mapping[str, Any] | None = None
 
-    def lines(self, line: str) -> Iterator[str]:
-        """Return what is shown of a line that Pulumi printed; one that is no event stays as it is."""
+    def lines(self, line: str) -> list[str]:
+        """Return what is shown of a line that Pulumi printed; one that is no event as we know them stays as it is."""
+        readers = {
+            "resourcePreEvent": self._begin,
+            "resOutputsEvent": self._done,
+            "resOpFailedEvent": self._failed,
+            "diagnosticEvent": self._message,
+        }
         try:
             event = json.loads(line)
-        except ValueError:
-            yield line.rstrip()
-            return
-        for kind, show in (
-            ("resourcePreEvent", self._begin),
-            ("resOutputsEvent", self._done),
-            ("resOpFailedEvent", self._failed),
-            ("diagnosticEvent", self._message),
-        ):
-            if kind in event:
-                yield from show(event[kind])
-        self._summary = event.get("summaryEvent", self._summary)
+            self._summary = event.get("summaryEvent", self._summary)
+            return [text for kind, read in readers.items() if kind in event for text in read(event[kind])]
+        except (ValueError, LookupError, TypeError, AttributeError):
+            return [line.rstrip()]
 
     def end(self) -> list[str]:
         """Return what is shown last: the reasons of failures, the outputs of a preview, and counts of resources."""

@@ -116,9 +116,13 @@ def run_in_view(
     pipe = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "errors": "replace"}
     with _forwarding() as forwarder:
         process = forwarder.to(_start(argv, environment, **(pipe if lines_of else {})))
-        for line in process.stdout or ():
-            for text in lines_of(line) if lines_of else ():
-                say(text)
+        try:
+            for line in process.stdout or ():
+                for text in lines_of(line) if lines_of else ():
+                    say(text)
+        except BaseException:  # For example because the reader of this screen has gone.
+            stop_group(process)
+            raise
         return wait(process, limit_s)
 
 

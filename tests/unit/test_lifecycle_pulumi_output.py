@@ -108,11 +108,10 @@ def test_a_wait_is_shown_once_per_machine_and_again_every_half_minute() -> None:
     assert found == [(0, 0), (1, 0), (0, 30), (1, 30)]
 
 
-def test_a_line_that_is_no_event_stays_as_it_is_however_often_it_comes() -> None:
+@pytest.mark.parametrize("line", ["error: no stack named 'x'", "[7]", '{"diagnosticEvent": {}}'])
+def test_a_line_that_is_no_event_as_we_know_them_stays_as_it_is_however_often_it_comes(line: str) -> None:
     view = View()
-    assert [*view.lines("error: no stack named 'x'\n"), *view.lines("error: no stack named 'x'\n")] == [
-        "error: no stack named 'x'"
-    ] * 2
+    assert [*view.lines(f"{line}\n"), *view.lines(f"{line}\n")] == [line] * 2
 
 
 def test_a_message_is_repeated_at_the_end_under_its_resource_and_progress_is_not() -> None:

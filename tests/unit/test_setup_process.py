@@ -103,3 +103,14 @@ def test_a_ctrl_c_while_the_program_is_being_started_reaches_it_too(monkeypatch:
 
 def test_a_program_in_view_that_hangs_gets_the_code_of_its_limit() -> None:
     assert run_in_view(("sleep", "60"), os.environ, limit_s=0.2) == STOPPED_BY_LIMIT
+
+
+def test_a_program_whose_lines_cannot_be_shown_is_interrupted_and_waited_for(tmp_path: Path) -> None:
+    def broken(line: str) -> list[str]:
+        raise BrokenPipeError
+
+    counted = tmp_path / "count"
+    script = COUNTING.replace('open(sys.argv[1], "w").write("ready")', 'print("a line", flush=True)')
+    with pytest.raises(BrokenPipeError):
+        run_in_view((sys.executable, "-c", script, str(counted)), os.environ, lines_of=broken)
+    assert counted.read_text() == "1"
