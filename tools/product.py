@@ -2,25 +2,18 @@
 
 import json
 import os
-import re
 import shutil
-import signal
 import socket
 import subprocess
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-from core.waiting import wait_until
 
 ROOT = Path(__file__).parents[1]
 EMULATED = ("local", "horovod-local", "p100-local", "texar-local", "torchrun-local", "v100-local")
 GALLERY = ("lightning-local", "huggingface-local", "fsdp-local", "keras-local", "horovod-benchmark-local")
 COMMAND_LIMIT_S = 1200
 ASK_LIMIT_S = 120
-TRAINS_LIMIT_S = 1100
 
 
 @dataclass(frozen=True)
@@ -60,64 +53,6 @@ class Product:
     def plain(self, command: str, limit_s: float = COMMAND_LIMIT_S) -> subprocess.CompletedProcess[str]:
         """Run a line as a person does who has sourced env.sh."""
         return self.run(f". ./env.sh && {command}", limit_s)
-
-    @contextmanager
-    def begun(self, command: str) -> Iterator[subprocess.Popen[bytes]]:
-        """Start a command in a session of its own, which ends with the block; what it says comes into ``up.log``."""
-        with (self.home / "up.log").open("wb") as output:
-            running = subprocess.Popen(
-                ["bash", "-c", f"exec {command}"],
-                cwd=self.folder,
-                env=self.env,
-                stdout=output,
-                stderr=output,
-                start_new_session=True,
-            )
-        try:
-            yield running
-        finally:
-            if running.poll() is None:
-                os.killpg(running.pid, signal.SIGKILL)
-            running.wait()
-
-    def wait_while(self, running: subprocess.Popen[bytes], what: str, done: Callable[[], object]) -> None:
-        """Wait until something is true while a command runs that ``begun`` has started."""
-
-        def is_done() -> bool:
-            assert running.poll() is None, self.said()
-            return bool(done())
-
-        wait_until(what, is_done, timeout_s=TRAINS_LIMIT_S)
-
-    def recover(self, stack: str) -> None:
-        """Bring a stack's records in order after a killed `up`, once all that it had started has noticed its end."""
-
-        def is_recovered() -> bool:
-            answer = self.plain(f"fab recover --stack {stack} --yes")
-            assert answer.returncode == 0 or "is busy" in answer.stderr, answer.stdout + answer.stderr
-            return answer.returncode == 0
-
-        wait_until("the end of what the killed command had started", is_recovered, timeout_s=ASK_LIMIT_S)
-
-    def status(self, stack: str) -> dict[str, Any]:
-        """Return what `fab status` knows, nothing before there is a run."""
-        answer = self.plain(f"fab status --stack {stack} --json", ASK_LIMIT_S)
-        return json.loads(answer.stdout) if answer.stdout.startswith("{") else {}
-
-    def said(self) -> str:
-        """Return what the command of ``begun`` has said so far."""
-        return (self.home / "up.log").read_text()
-
-    def shown_step(self) -> int:
-        """Return the newest step that the `make up` of ``begun`` has shown, 0 before there is one; asking costs it no time."""
-        shown = re.findall(r"^running, \w+ (\d+) of", self.said(), re.MULTILINE)
-        return int(shown[-1]) if shown else 0
-
-    def facts(self, verb: str) -> dict[str, Any]:
-        """Return what a verb prints with ``--json``."""
-        answer = self.plain(f"fab {verb} --stack local --json", ASK_LIMIT_S)
-        assert answer.returncode == 0, answer.stdout + answer.stderr
-        return json.loads(answer.stdout)
 
     def outputs(self, stack: str = "local") -> dict[str, Any]:
         """Return a stack's outputs, the cluster facts parsed."""

@@ -1,23 +1,30 @@
 """``make test``: say what will run and for how long, then run every suite of tests within its time limit."""
 
+import hashlib
 import os
+import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+
+from filelock import FileLock
 
 from core.home import Home
 from core.plain_text import duration, say
 from microcluster.lifecycle import emulated_account
-from microcluster.setup import docker, engine, images
+from microcluster.setup import docker, engine, images, venv
 from microcluster.setup.environment import PYTHON, child_environment
 from microcluster.setup.errors import INTERRUPTED, CommandFailed
-from microcluster.setup.process import STOPPED_BY_LIMIT, run_in_view
+from microcluster.setup.process import STOPPED_BY_LIMIT, output_of, run_in_view
 from microcluster.setup.progress import Stages
-from tools import pythons
 
 MINUTE_S = 60
 FAILED = 1
+SERIES = ("3.11", "3.12", "3.13")
+QUICK_S = 20
+LOCK_DIGITS = 12
+SHOW = "import ensurepip, sys, venv; print('%d.%d' % sys.version_info[:2])"
 
 
 @dataclass(frozen=True)
@@ -62,7 +69,7 @@ E2E = Suite("e2e", "clusters of containers, up and down", 40, 60, ("-n", "2"))
 def test(home: Home) -> int:
     """Run all tests that can run here; with FAST=1 the quick suites on our own Python alone."""
     fast = bool(os.environ.get("FAST"))
-    others = {} if fast else pythons.others()
+    others = {} if fast else other_pythons()
     obstacle = None if fast else docker.why_no_containers()
     if obstacle and os.environ.get("CI"):
         raise CommandFailed(f"The container tests cannot run: {obstacle}. In CI they must: give it root and Docker.")
@@ -106,6 +113,26 @@ def plan_text(suites: Sequence[Suite], *, fast: bool) -> list[str]:
     return [f"Tests that run now, usually {whole} min in all, and what they use:", *lines, *hint]
 
 
+def other_pythons(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Return the installed and working Pythons of the other supported series."""
+    ours = f"{sys.version_info.major}.{sys.version_info.minor}"
+    found = {series: next(_running(series, environment), None) for series in SERIES if series != ours}
+    return {series: program for series, program in found.items() if program}
+
+
+def prepared_python(series: str, program: str, home: Home) -> Path:
+    """Return the Python of an environment with the locked packages; it is made once for all clones."""
+    digest = hashlib.sha256(venv.LOCK_FILE.read_bytes()).hexdigest()[:LOCK_DIGITS]
+    folder = home.cache / "pythons" / f"{series}-{digest}"
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    finished = folder / venv.STAMP
+    with FileLock(folder.with_suffix(".lock")):
+        if not finished.exists():
+            venv.install(folder, home, program)
+            finished.touch()
+    return folder / "bin" / "python"
+
+
 def _prepare(suite: Suite, others: dict[str, str], home: Home, stages: Stages) -> Path:
     """Have what a suite needs beside the engine; return its Python."""
     if suite is E2E:
@@ -113,7 +140,7 @@ def _prepare(suite: Suite, others: dict[str, str], home: Home, stages: Stages) -
     if not suite.series:
         return PYTHON
     with stages.stage(f"python {suite.series}", "its environment for the unit tests (usually 1 min the first time)"):
-        return pythons.prepared(suite.series, others[suite.series], home)
+        return prepared_python(suite.series, others[suite.series], home)
 
 
 def _passes(suite: Suite, python: Path, home: Home, stages: Stages) -> bool:
@@ -126,6 +153,16 @@ def _passes(suite: Suite, python: Path, home: Home, stages: Stages) -> bool:
             f"Next: `{' '.join(argv)} -v` shows where they hang."
         )
     return code == 0
+
+
+def _running(series: str, environment: Mapping[str, str]) -> Iterator[str]:
+    name = f"python{series}"
+    on_path = shutil.which(name, path=environment.get("PATH"))
+    # pyenv's shims on PATH run only for active versions; the programs are in its own folder.
+    root = Path(environment.get("PYENV_ROOT") or "~/.pyenv").expanduser()
+    for program in [*([on_path] if on_path else []), *map(str, sorted(root.glob(f"versions/{series}.*/bin/{name}")))]:
+        if (output_of((program, "-c", SHOW), environment, QUICK_S) or "").strip() == series:
+            yield program
 
 
 def main() -> int:

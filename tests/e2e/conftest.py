@@ -10,12 +10,12 @@ from typing import Any
 import docker
 import pytest
 import requests.exceptions
+from product import Product, install
 from remote_cluster import built, cluster, hosts, keys, machines, mounted, offered, running  # noqa: F401 - fixtures
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 from emulator.machines.spec import MACHINE_IMAGE
-from tools.product import Product, install
 
 RESULTS = Path(__file__).parents[2] / "artifacts" / "e2e.json"
 GROUPS = {

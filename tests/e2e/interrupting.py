@@ -7,9 +7,8 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from product import Product
 from traces import processes
-
-from tools.product import Product
 
 MOMENT_LIMIT_S = 300
 END_LIMIT_S = 120

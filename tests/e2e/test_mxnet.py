@@ -5,9 +5,10 @@ import re
 from collections.abc import Iterator
 
 import pytest
+from product import Product
 
 from core.waiting import wait_until
-from tools.product import SHARED, Product
+from tools.product import SHARED
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(1800)]
 

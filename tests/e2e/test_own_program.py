@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from tools.product import Product
+from product import Product
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(1800)]
 

@@ -10,10 +10,11 @@ from typing import Any
 import docker
 import pytest
 import requests
+from product import Product, install
 
 from core.waiting import wait_until
 from emulator.paperspace.settings import BOX_IMAGE, DRIVE_IMAGE
-from tools.product import ASK_LIMIT_S, Product, free_port, install, write_settings
+from tools.product import ASK_LIMIT_S, free_port, write_settings
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(1800)]
 

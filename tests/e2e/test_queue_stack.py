@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 import docker
 import pytest
+from product import Product, install
 
 from emulator.pbs.settings import QUEUE_IMAGE
-from tools.product import ASK_LIMIT_S, Product, free_port, install, write_settings
+from tools.product import ASK_LIMIT_S, free_port, write_settings
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(1200)]
 

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from product import Product
 
 from core.waiting import wait_until
-from tools.product import Product
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(1800)]
 

@@ -15,6 +15,7 @@ import pytest
 import SoftLayer
 from interrupting import Interrupted, interrupt
 from port_scan import answers, open_ports
+from product import Product, install
 from traces import (
     account_of,
     best_models,
@@ -28,7 +29,7 @@ from traces import (
     to_be_kept,
 )
 
-from tools.product import OF_THE_WHOLE_WAY, Product, free_port, install
+from tools.product import OF_THE_WHOLE_WAY, free_port
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(1800)]
 

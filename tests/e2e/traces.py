@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from product import Product
+
 from emulator.softlayer.settings import Settings
-from tools.product import Product
 
 
 def supervisor_of(product: Product) -> str:

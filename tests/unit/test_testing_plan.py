@@ -29,7 +29,7 @@ def test_the_plan_names_every_suite_with_its_minutes_and_their_sum() -> None:
 def test_in_ci_a_machine_without_containers_is_refused_before_any_test_runs(monkeypatch, tmp_path) -> None:
     monkeypatch.setenv("CI", "true")
     monkeypatch.delenv("FAST", raising=False)
-    monkeypatch.setattr(testing.pythons, "others", dict)
+    monkeypatch.setattr(testing, "other_pythons", dict)
     monkeypatch.setattr(testing.docker, "why_no_containers", lambda: "machines need root")
     with pytest.raises(CommandFailed, match="machines need root. In CI they must"):
         testing.test(Home(tmp_path, tmp_path))

@@ -9,10 +9,10 @@ import pytest
 from core.home import Home
 from microcluster.setup import venv
 from microcluster.setup.environment import PROJECT
-from tools import pythons
+from tools import testing
 
 OURS = f"{sys.version_info.major}.{sys.version_info.minor}"
-OTHER = next(series for series in pythons.SERIES if series != OURS)
+OTHER = next(series for series in testing.SERIES if series != OURS)
 
 
 def program(path: Path, shows: str, code: int = 0) -> str:
@@ -25,24 +25,24 @@ def program(path: Path, shows: str, code: int = 0) -> str:
 def test_a_python_on_the_path_is_found_when_it_runs(tmp_path: Path) -> None:
     there = program(tmp_path / f"python{OTHER}", OTHER)
     environment = {"PATH": str(tmp_path), "PYENV_ROOT": str(tmp_path / "none")}
-    assert pythons.others(environment) == {OTHER: there}
+    assert testing.other_pythons(environment) == {OTHER: there}
 
 
 @pytest.mark.parametrize(("shows", "code"), [(OTHER, 127), ("2.7", 0)])
 def test_one_that_does_not_run_or_is_another_is_none(tmp_path: Path, shows: str, code: int) -> None:
     program(tmp_path / f"python{OTHER}", shows, code)
-    assert pythons.others({"PATH": str(tmp_path), "PYENV_ROOT": str(tmp_path / "none")}) == {}
+    assert testing.other_pythons({"PATH": str(tmp_path), "PYENV_ROOT": str(tmp_path / "none")}) == {}
 
 
 def test_one_that_pyenv_has_but_not_switched_on_is_found_in_its_folder(tmp_path: Path) -> None:
     program(tmp_path / "shims" / f"python{OTHER}", "", 127)
     there = program(tmp_path / "versions" / f"{OTHER}.1" / "bin" / f"python{OTHER}", OTHER)
-    assert pythons.others({"PATH": str(tmp_path / "shims"), "PYENV_ROOT": str(tmp_path)}) == {OTHER: there}
+    assert testing.other_pythons({"PATH": str(tmp_path / "shims"), "PYENV_ROOT": str(tmp_path)}) == {OTHER: there}
 
 
 def test_our_own_python_is_not_tested_twice(tmp_path: Path) -> None:
     program(tmp_path / f"python{OURS}", OURS)
-    assert pythons.others({"PATH": str(tmp_path), "PYENV_ROOT": str(tmp_path)}) == {}
+    assert testing.other_pythons({"PATH": str(tmp_path), "PYENV_ROOT": str(tmp_path)}) == {}
 
 
 def test_an_environment_is_made_once_for_each_lock_file_and_again_when_it_was_left_half(
@@ -62,16 +62,16 @@ def test_an_environment_is_made_once_for_each_lock_file_and_again_when_it_was_le
     home = Home(tmp_path, tmp_path / "cache")
     lock.write_text("rich==14\n")
     with pytest.raises(KeyboardInterrupt):
-        pythons.prepared(OTHER, "python", home)
-    first = pythons.prepared(OTHER, "python", home)
-    assert pythons.prepared(OTHER, "python", home) == first
+        testing.prepared_python(OTHER, "python", home)
+    first = testing.prepared_python(OTHER, "python", home)
+    assert testing.prepared_python(OTHER, "python", home) == first
     assert len(made) == 2
     lock.write_text("rich==15\n")
-    assert pythons.prepared(OTHER, "python", home) != first
+    assert testing.prepared_python(OTHER, "python", home) != first
 
 
 def test_what_the_project_declares_is_what_is_tested() -> None:
     declared = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["requires-python"]
-    last = int(pythons.SERIES[-1].partition(".")[2])
-    assert declared == f">={pythons.SERIES[0]},<3.{last + 1}"
-    assert ".".join(map(str, venv.OLDEST)) == pythons.SERIES[0]
+    last = int(testing.SERIES[-1].partition(".")[2])
+    assert declared == f">={testing.SERIES[0]},<3.{last + 1}"
+    assert ".".join(map(str, venv.OLDEST)) == testing.SERIES[0]

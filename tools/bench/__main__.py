@@ -6,8 +6,14 @@
 `make up` runs twice, in a home of its own. The second one follows a `make down`, so everything but the machines is warm.
 """
 
+import json
 import os
+import re
+import subprocess
 import tempfile
+import time
+from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 from rich.console import Console
@@ -15,11 +21,22 @@ from rich.table import Table
 
 from tools.bench import crash_loss, fan_out, resume, scale
 from tools.bench.memory import Peak, resident_mb, sampled, with_words
-from tools.bench.timeline import Up, first_step, provisioning_s, timed_up
 from tools.product import Product, install
 
 AIM_S = 60.0
 """From `pulumi up` to the first training step, beyond what the account itself takes."""
+STAGE = re.compile(r"==> (\w+):")
+LIMIT_S = 3600
+
+
+@dataclass(frozen=True)
+class Up:
+    """One `make up`; moments are seconds since the epoch."""
+
+    stages: dict[str, float]
+    """Seconds of each stage, in order."""
+    pulumi_began: float
+    total_s: float
 
 
 def main() -> None:
@@ -70,6 +87,45 @@ def show_stages(console: Console, first: Up, second: Up) -> None:
         table.add_row(stage, f"{first.stages[stage]:.0f} s", f"{second.stages.get(stage, 0):.0f} s")
     table.add_row("in all", f"{first.total_s:.0f} s", f"{second.total_s:.0f} s")
     console.print(table)
+
+
+def timed_up(product: Product) -> Up:
+    """Run `make up` and split it by the stages that it prints."""
+    began = time.time()
+    marks: list[tuple[str, float]] = []
+    process = subprocess.Popen(
+        ["make", "up"], cwd=product.folder, env=product.env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    said = []
+    for line in process.stdout or ():
+        said.append(line)
+        if found := STAGE.match(line):
+            marks.append((found[1], time.time()))
+    if process.wait(LIMIT_S):
+        raise SystemExit("".join(said[-30:]) + "bench: `make up` failed, for the reason above.")
+    ends = [moment for _, moment in marks[1:]] + [time.time()]
+    stages = {name: end - moment for (name, moment), end in zip(marks, ends, strict=True)}
+    return Up(stages, dict(marks)["pulumi"], time.time() - began)
+
+
+def first_step(product: Product) -> float:
+    """Return the moment at which the first training step was logged."""
+    run = product.outputs()["run"]
+    text = product.plain(f"fab ssh --stack local gpu-0 -- cat /data/runs/{run}/progress.jsonl").stdout
+    events = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+    return next(event["t"] for event in events if event["event"] == "train")
+
+
+def provisioning_s(product: Product) -> float:
+    """Return how long the account itself took for the slowest guest, the start of its container included."""
+    client = f"slcli -C {product.home}/emulator/softlayer.conf --format json call-api Account getVirtualGuests --mask createDate,provisionDate"
+    guests = json.loads(product.plain(f"{client} 2>/dev/null").stdout)
+    spans = [_moment(guest["provisionDate"]) - _moment(guest["createDate"]) for guest in guests]
+    return max(spans)
+
+
+def _moment(text: str) -> float:
+    return datetime.fromisoformat(text).timestamp()
 
 
 if __name__ == "__main__":

@@ -1,0 +1,85 @@
+"""The product as a person has it, with what a test asks of it while its commands go on."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from core.waiting import wait_until
+from tools import product
+from tools.product import ASK_LIMIT_S, SHARED, Networks
+
+TRAINS_LIMIT_S = 1100
+
+
+class Product(product.Product):
+    """One copy of the project with everything that belongs to its user."""
+
+    @contextmanager
+    def begun(self, command: str) -> Iterator[subprocess.Popen[bytes]]:
+        """Start a command in a session of its own, which ends with the block; what it says comes into ``up.log``."""
+        with (self.home / "up.log").open("wb") as output:
+            running = subprocess.Popen(
+                ["bash", "-c", f"exec {command}"],
+                cwd=self.folder,
+                env=self.env,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+        try:
+            yield running
+        finally:
+            if running.poll() is None:
+                os.killpg(running.pid, signal.SIGKILL)
+            running.wait()
+
+    def wait_while(self, running: subprocess.Popen[bytes], what: str, done: Callable[[], object]) -> None:
+        """Wait until something is true while a command runs that ``begun`` has started."""
+
+        def is_done() -> bool:
+            assert running.poll() is None, self.said()
+            return bool(done())
+
+        wait_until(what, is_done, timeout_s=TRAINS_LIMIT_S)
+
+    def recover(self, stack: str) -> None:
+        """Bring a stack's records in order after a killed `up`, once all that it had started has noticed its end."""
+
+        def is_recovered() -> bool:
+            answer = self.plain(f"fab recover --stack {stack} --yes")
+            assert answer.returncode == 0 or "is busy" in answer.stderr, answer.stdout + answer.stderr
+            return answer.returncode == 0
+
+        wait_until("the end of what the killed command had started", is_recovered, timeout_s=ASK_LIMIT_S)
+
+    def status(self, stack: str) -> dict[str, Any]:
+        """Return what `fab status` knows, nothing before there is a run."""
+        answer = self.plain(f"fab status --stack {stack} --json", ASK_LIMIT_S)
+        return json.loads(answer.stdout) if answer.stdout.startswith("{") else {}
+
+    def said(self) -> str:
+        """Return what the command of ``begun`` has said so far."""
+        return (self.home / "up.log").read_text()
+
+    def shown_step(self) -> int:
+        """Return the newest step that the `make up` of ``begun`` has shown, 0 before there is one; asking costs it no time."""
+        shown = re.findall(r"^running, \w+ (\d+) of", self.said(), re.MULTILINE)
+        return int(shown[-1]) if shown else 0
+
+    def facts(self, verb: str) -> dict[str, Any]:
+        """Return what a verb prints with ``--json``."""
+        answer = self.plain(f"fab {verb} --stack local --json", ASK_LIMIT_S)
+        assert answer.returncode == 0, answer.stdout + answer.stderr
+        return json.loads(answer.stdout)
+
+
+def install(folder: Path, networks: Networks = SHARED) -> Product:
+    """Copy the project into ``folder``, with an emulated account on these networks."""
+    copied = product.install(folder, networks)
+    return Product(copied.folder, copied.home, copied.env)
