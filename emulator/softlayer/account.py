@@ -1,8 +1,7 @@
 """An emulated SoftLayer account: what every account has, and the catalog."""
 
 from emulator.account import EmulatedAccount
-from emulator.softlayer.catalog import Catalog, Datacenter, Flavor
-from emulator.softlayer.price_list import load_catalog
+from emulator.softlayer.catalog import Catalog, Datacenter, Flavor, load_catalog
 from emulator.softlayer.records import Guest, Records
 from emulator.softlayer.settings import Settings
 

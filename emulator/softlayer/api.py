@@ -17,7 +17,7 @@ from emulator import api
 from emulator.api import Reply
 from emulator.connections import html_page
 from emulator.fault_injection import NO_FAULT, InjectedFault
-from emulator.softlayer import admin, filters, masks, transactions, types, users, wire_rest, wire_xmlrpc
+from emulator.softlayer import filters, masks, portal, transactions, types, users, wire_rest, wire_xmlrpc
 from emulator.softlayer.account import Account
 from emulator.softlayer.billing import per_hour
 from emulator.softlayer.calls import TOTAL_HEADER, Answer, Call, Credentials
@@ -68,7 +68,7 @@ class SoftLayer(api.Api):
         async def rest(request: Request) -> Response:
             return await self.respond(request, _read_rest, _write_rest)
 
-        routes = admin.routes(self.account)
+        routes = portal.routes(self.account)
         for version in API_VERSIONS:
             routes.append(Route(f"/xmlrpc/{version}/{{service}}", xmlrpc, methods=["POST"]))
             routes.append(Route(f"/rest/{version}/{{path:path}}", rest, methods=["GET", "POST", "PUT", "DELETE"]))
@@ -167,21 +167,17 @@ class SoftLayer(api.Api):
         return Response(body, media_type=response.media_type)
 
     def _shaped(self, result: Any, call: Call) -> Answer:
-        declared, now = types.result_of(call.service, call.method), self.account.now
+        declared = types.result_of(call.service, call.method)
         mask = masks.read_mask(call.mask, declared)
-        if isinstance(result, Listing):
-            tree = filters.rooted(call.filter, result.root)
-            filters.check(tree, declared)
-            chosen = filters.select(result.views, call.filter, result.root, now)
-            if not filters.is_ordered(tree):
-                chosen = self._shuffled(chosen, call)
-        else:
-            chosen, tree = result, filters.rooted(call.filter, None)
-        narrowing = filters.Narrowing(tree, now) if masks.is_filtered(call.mask) else None
-        if not isinstance(chosen, list):
-            return Answer(masks.project(chosen, mask, narrowing, declared))
+        if not isinstance(result, Listing):
+            return Answer(masks.project(result, mask, declared), len(result) if isinstance(result, list) else None)
+        tree = filters.rooted(call.filter, result.root)
+        filters.check(tree, declared)
+        chosen = filters.select(result.views, call.filter, result.root)
+        if not filters.is_ordered(tree):
+            chosen = self._shuffled(chosen, call)
         page = chosen[call.offset : call.offset + call.limit] if call.limit else chosen
-        return Answer(masks.project(page, mask, narrowing, declared), len(chosen))
+        return Answer(masks.project(page, mask, declared), len(chosen))
 
     def _shuffled(self, views: list[View], call: Call) -> list[View]:
         """A list whose filter asks for no order: the vendor documents that its order may change."""

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from emulator.softlayer.account import Account
-from emulator.softlayer.catalog import Price
+from emulator.softlayer.catalog import Price, load_catalog
 from emulator.softlayer.dates import anniversaries_before
-from emulator.softlayer.price_list import load_catalog
 from emulator.softlayer.records import BillingItem, Fee, Order
 
 HOUR_S = 3600.0

@@ -3,11 +3,13 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from emulator.softlayer import addon_orders, billing, vlans
+from emulator.softlayer import billing, networks
 from emulator.softlayer.account import Account
 from emulator.softlayer.dates import iso, next_anniversary
 from emulator.softlayer.faults import public
 from emulator.softlayer.records import BillingItem
+
+VOLUME, VLAN = "volume", "vlan"  # what people order in the vendor's portal
 
 
 @dataclass(frozen=True)
@@ -31,13 +33,6 @@ def cancel(account: Account, item: BillingItem, *, immediate: bool) -> None:
         _finish(account, item, account.now)
     else:
         item.ends = next_anniversary(item.opened, account.now)
-
-
-def void(item: BillingItem) -> None:
-    """Undo a cancellation that has not taken effect."""
-    if item.closed is not None or item.ends is None:
-        raise public(f"Billing item {item.id} has no pending cancellation.")
-    item.ends = None
 
 
 def end_due(account: Account) -> bool:
@@ -72,8 +67,16 @@ def _end_guest(account: Account, item: BillingItem) -> None:
     account.store.guests[item.resource_id].cancelled = account.now
 
 
+def _end_volume(account: Account, item: BillingItem) -> None:
+    del account.store.volumes[item.resource_id]
+
+
+def _end_vlan(account: Account, item: BillingItem) -> None:
+    del account.store.vlans[item.resource_id]
+
+
 ENDINGS: dict[str, Ending] = {
     "guest": Ending(_busy_guest, _end_guest),
-    addon_orders.VOLUME: Ending(lambda account, item: None, addon_orders.end_volume),
-    addon_orders.VLAN: Ending(vlans.cannot_end, vlans.end),
+    VOLUME: Ending(lambda account, item: None, _end_volume),
+    VLAN: Ending(networks.cannot_end, _end_vlan),
 }

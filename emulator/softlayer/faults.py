@@ -77,10 +77,9 @@ def no_such_property(name: str, owner: str) -> Fault:
     return Fault(OBJECT_MASK, f"Property '{name}' not valid for 'SoftLayer_{owner}'")
 
 
-def not_modelled(name: str, owner: str | None) -> Fault:
-    """A mask names a real property that the emulator does not have; SoftLayer would answer it."""
-    text = f"The emulator does not emulate property '{name}' of SoftLayer_{owner}."
-    return Fault(METHOD_NOT_FOUND, text, not_emulated=f"{owner}.{name}")
+def lacks(what: str) -> Fault:
+    """Part of the API that the emulator does not have; SoftLayer would answer it."""
+    return Fault(METHOD_NOT_FOUND, f"The emulator does not emulate {what}.", not_emulated=what)
 
 
 def not_real(name: str, owner: str) -> Fault:

@@ -1,32 +1,15 @@
-"""Object filters: which views match, and in which order."""
+"""Object filters: which views match, and in which order; an operation that is not emulated is refused by name."""
 
-from dataclasses import dataclass
+import re
 from typing import Any
 
-from emulator.softlayer import faults, filter_operations, types
-from emulator.softlayer.filter_operations import Filter, options_of
+from emulator.softlayer import faults, types
 from emulator.softlayer.views import MISSING, View
 
+Filter = dict[str, Any]
 BROKEN = (AttributeError, KeyError, TypeError, ValueError, IndexError)
-
-
-@dataclass(frozen=True)
-class Narrowing:
-    """A filteredMask below the top: each list keeps what matches its part of the filter."""
-
-    tree: Filter
-    now: float
-
-    def below(self, name: str) -> "Narrowing | None":
-        """The part of the filter for one relation."""
-        deeper = self.tree.get(name)
-        return Narrowing(deeper, self.now) if isinstance(deeper, dict) and "operation" not in deeper else None
-
-    def of(self, value: Any) -> Any:
-        """The matching part of a relation."""
-        if not isinstance(value, list) or not all(isinstance(each, View | dict) for each in value):
-            return value
-        return select([_as_view(each) for each in value], self.tree, None, self.now)
+SIGN = re.compile(r"[!^$*_~<>=]*[=~<>]")  # of the operators that the vendor has
+DATES = ("isDate", "betweenDate", "lessThanDate", "greaterThanDate")
 
 
 def rooted(tree: Any, root: str | None) -> Filter:
@@ -51,13 +34,13 @@ def check(tree: Filter, declared: str | None) -> None:
             check(below, found)
 
 
-def select(views: list[View], tree: Any, root: str | None, now: float) -> list[View]:
+def select(views: list[View], tree: Any, root: str | None) -> list[View]:
     """The views that match, in the order of the filter; all views when the filter cannot be understood."""
     below = rooted(tree, root)
     if not below:
         return views
     try:
-        chosen = [view for view in views if _matches(view, below, now)]
+        chosen = [view for view in views if _matches(view, below)]
         for path, descending in reversed(list(_orders(below, ()))):
             chosen.sort(key=lambda view, path=path: _sort_key(_values(view, path)), reverse=descending)
     except BROKEN:
@@ -65,23 +48,53 @@ def select(views: list[View], tree: Any, root: str | None, now: float) -> list[V
     return chosen
 
 
-def _matches(view: View, tree: Filter, now: float) -> bool:
-    return all(_holds([view], name, below, now) for name, below in tree.items())
+def _matches(view: View, tree: Filter) -> bool:
+    return all(_holds([view], name, below) for name, below in tree.items())
 
 
-def _holds(views: list[View], name: str, below: Any, now: float) -> bool:
+def _holds(views: list[View], name: str, below: Any) -> bool:
     if views and not any(view.knows(name) for view in views):
         return True  # An unknown or mis-rooted property is ignored by the service.
     if not isinstance(below, dict):
         return True
     values = [value for view in views for value in _flat(view.read(name))]
     if "operation" in below:
-        return filter_operations.holds_for(values, below, now)
+        return _holds_for(values, below)
     nested = [_as_view(value) for value in values if isinstance(value, View | dict)]
     # One member of a list has to meet all conditions below it, not each condition any member.
     if len(nested) > 1:
-        return any(_matches(each, below, now) for each in nested)
-    return all(_holds(nested, inner, deeper, now) for inner, deeper in below.items())
+        return any(_matches(each, below) for each in nested)
+    return all(_holds(nested, inner, deeper) for inner, deeper in below.items())
+
+
+def _holds_for(values: list[Any], leaf: Filter) -> bool:
+    """Whether the values of a property meet a leaf of the filter."""
+    operation = leaf["operation"]
+    texts = [_text(value) for value in values if value is not None and value != ""]
+    if operation == "orderBy":
+        return True
+    if operation == "is null":
+        return not texts
+    if operation == "in":
+        wanted = [_text(each) for each in _options_of(leaf)["data"]]
+        return any(text in wanted for text in texts)
+    operation = _text(operation)
+    if operation.startswith("_="):
+        return operation.removeprefix("_=").strip() in texts
+    if operation.startswith("$="):
+        return any(text.endswith(operation.removeprefix("$=").strip()) for text in texts)
+    if operation in ("not null", "or", "and", *map(str.lower, DATES)) or SIGN.match(operation):
+        raise faults.lacks(f"the operation '{leaf['operation']}' of object filters")
+    return operation in texts
+
+
+def _options_of(leaf: Filter) -> dict[str, list[Any]]:
+    """The options of a leaf by name."""
+    return {each["name"]: each["value"] for each in leaf.get("options") or [] if isinstance(each, dict)}
+
+
+def _text(value: Any) -> str:
+    return str(int(value)) if isinstance(value, bool) else str(value).lower()
 
 
 def _orders(tree: Filter, path: tuple[str, ...]) -> Any:
@@ -89,7 +102,7 @@ def _orders(tree: Filter, path: tuple[str, ...]) -> Any:
         if not isinstance(below, dict):
             continue
         if below.get("operation") == "orderBy":
-            direction = str(options_of(below).get("sort", ["ASC"])[0])
+            direction = str(_options_of(below).get("sort", ["ASC"])[0])
             yield (*path, name), direction.upper() == "DESC"
         elif "operation" not in below:
             yield from _orders(below, (*path, name))

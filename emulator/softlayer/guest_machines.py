@@ -36,7 +36,6 @@ class GuestMachines:
             return Target(spec=None)
         return Target(
             spec=_spec(self._account, guest),
-            powered=guest.powered,
             boots=guest.boots_wanted,
             private=_rules(self._account, guest.private),
             public=_rules(self._account, guest.public),
@@ -52,7 +51,7 @@ class GuestMachines:
             return
         if target.spec is None:
             guest.machine_gone = True
-        elif target.powered:
+        else:
             guest.boots_done = target.boots
 
 

@@ -39,12 +39,6 @@ def cancel(account: Account, guest: Guest) -> None:
     cancellation.cancel(account, account.store.billing_items[guest.billing_item_id], immediate=True)
 
 
-def restart(guest: Guest) -> None:
-    """Restart the machine."""
-    guest.powered = True
-    guest.boots_wanted += 1
-
-
 def _placed(account: Account, order: GuestOrder) -> tuple:
     """The pair of routers for an order."""
     pair = networks.routers_for(

@@ -4,37 +4,24 @@ import re
 from typing import Any
 
 from emulator.softlayer import faults, types
-from emulator.softlayer.filters import Narrowing
-from emulator.softlayer.properties import LEFT_OUT
 from emulator.softlayer.views import MISSING, View
 
 Mask = dict[str, "Mask"]
 
-_TOKEN = re.compile(r"\s*(?:([A-Za-z_]\w*)|(\([^)]*\))|([\[\],.]))")
-_ROOTS = {"mask", "filteredMask"}
-CAST = "("
-"""How the name of a cast begins, which holds what is asked of objects of its type."""
-
-
-def is_filtered(mask: str | dict[str, Any] | None) -> bool:
-    """Whether the caller wants the lists below narrowed by the filter as well."""
-    return isinstance(mask, str) and mask.strip().startswith("filteredMask")
+_TOKEN = re.compile(r"\s*(?:([A-Za-z_]\w*)|([\[\],.]))")
 
 
 def read_mask(mask: str | dict[str, Any] | None, declared: str | None) -> Mask:
     """Read a mask for an object of this type; a property that the type has not is a fault."""
     tree = parse_mask(mask)
     check(tree, declared)
-    return _without_casts(tree)
+    return tree
 
 
 def check(tree: Mask, declared: str | None) -> None:
-    """Refuse what is no property of its object, following relations and casts by their types."""
+    """Refuse what is no property of its object, following relations by their types."""
     known = types.find(declared)
     for name, below in tree.items():
-        if name.startswith(CAST):
-            check(below, name.strip("()"))
-            continue
         found = known.property_type(name) if known else None
         if known and found is None:
             raise faults.no_such_property(name, known.name)
@@ -42,7 +29,7 @@ def check(tree: Mask, declared: str | None) -> None:
 
 
 def parse_mask(mask: str | dict[str, Any] | None) -> Mask:
-    """Read ``mask[a,b[c],d.e]``, several roots, casts, or the legacy nested dictionary."""
+    """Read ``mask[a,b[c],d.e]``, several roots, or the legacy nested dictionary; casts are not emulated."""
     if not mask:
         return {}
     if isinstance(mask, dict):
@@ -54,15 +41,14 @@ def parse_mask(mask: str | dict[str, Any] | None) -> Mask:
     return _without_roots(tree)
 
 
-def project(value: Any, mask: Mask, narrowing: Narrowing | None = None, declared: str | None = None) -> Any:
+def project(value: Any, mask: Mask, declared: str | None = None) -> Any:
     """The plain data of ``value`` that a mask selects.
 
     Args:
-        narrowing: what a filteredMask leaves of the lists below.
         declared: the type of ``value``; a property that it does not have is a bug of the emulator.
     """
     if isinstance(value, list | tuple):
-        return [project(each, mask, narrowing, declared) for each in value]
+        return [project(each, mask, declared) for each in value]
     if isinstance(value, dict):
         value = View(value)
     if not isinstance(value, View):
@@ -70,14 +56,13 @@ def project(value: Any, mask: Mask, narrowing: Narrowing | None = None, declared
     names = set(mask)
     # Naming one local property restricts the level to the named ones; naming only relations adds them.
     shown = [name for name in value.local if not names & value.local.keys() or name in names]
-    answer = {name: project(value.local[name], mask.get(name, {}), None, _type_of(declared, name)) for name in shown}
+    answer = {name: project(value.local[name], mask.get(name, {}), _type_of(declared, name)) for name in shown}
     for name in names - value.local.keys():
         found = value.read(name)
         if found is not MISSING:
-            below = narrowing.below(name) if narrowing else None
-            answer[name] = project(below.of(found) if below else found, mask[name], below, _type_of(declared, name))
-        elif not value.knows(name) and name not in LEFT_OUT:
-            raise faults.not_modelled(name, str(declared).removeprefix(types.PREFIX))
+            answer[name] = project(found, mask[name], _type_of(declared, name))
+        elif not value.knows(name):
+            raise faults.lacks(f"property '{name}' of SoftLayer_{str(declared).removeprefix(types.PREFIX)}")
     return answer
 
 
@@ -91,18 +76,12 @@ def _type_of(declared: str | None, name: str) -> str | None:
     return found
 
 
-def _without_casts(tree: Mask) -> Mask:
-    flat: Mask = {}
-    for name, below in tree.items():
-        deeper = _without_casts(below)
-        _merge(flat, deeper if name.startswith(CAST) else {name: deeper})
-    return flat
-
-
 def _without_roots(tree: Mask) -> Mask:
     flat: Mask = {}
     for name, below in tree.items():
-        if name in _ROOTS:
+        if name == "filteredMask":
+            raise faults.lacks(name)
+        if name == "mask":
             _merge(flat, _without_roots(below))
         else:
             _merge(flat, {name: below})
@@ -142,17 +121,13 @@ class _Parser:
         if name is None or not (name[0].isalpha() or name[0] == "_"):
             raise self._unreadable()
         self._advance()
-        cast = ""
-        while self.token is not None and self.token.startswith(CAST):
-            cast = self.token
-            self._advance()
         below: Mask = {}
         if self.token == ".":
             self._advance()
             below = self._member()
         elif self.token == "[":
             below = self._bracket()
-        return {name: {cast: below} if cast else below}
+        return {name: below}
 
     def _bracket(self) -> Mask:
         self._advance()
@@ -171,7 +146,7 @@ class _Parser:
         if not match:
             raise self._unreadable()
         self.at = match.end()
-        return match.group(1) or match.group(2) or match.group(3)
+        return match.group(1) or match.group(2)
 
     def _unreadable(self) -> faults.Fault:
         return faults.public(f"Unable to parse object mask '{self.text}' near position {self.at}.")

@@ -134,13 +134,11 @@ class Guest:
     notes: str = ""
     tags: list[str] = field(default_factory=list)
     password: str = ""
-    powered: bool = True
     provisioned: float | None = None
     modified: float | None = None
     cancelled: float | None = None
     transaction: Transaction | None = None
     last_transaction: Transaction | None = None
-    reload_transaction_id: int | None = None
     later: LaterWork | None = None
     # The machine behind the guest: it has to be started ``boots_wanted`` times and has been ``boots_done`` times.
     boots_wanted: int = 1
@@ -222,7 +220,6 @@ class Vlan:
     cidr: str
     network: int  # which of the settings' private subnets; 0 for the public one
     name: str = ""
-    tags: list[str] = field(default_factory=list)
     billing_item_id: int | None = None  # only of an ordered VLAN, which stays until it is cancelled
 
 

@@ -8,7 +8,6 @@ PROVISION = "Cloud Instance Provision"
 SETUP = "Service Setup"
 MONITORING = "Monitoring Setup"
 RECLAIM = "Cloud Instance Reclaim"
-RELOAD = "OS Reload"
 
 STEPS = {
     PROVISION: (
@@ -23,11 +22,9 @@ STEPS = {
     SETUP: ("SERVICE_SETUP",),
     MONITORING: ("MONITORING_SETUP",),
     RECLAIM: ("CLOUD_ISO_BOOT_TEAR_DOWN", "CLOUD_INSTANCE_NETWORK_RECLAIM", "RECLAIM_NETWORK"),
-    RELOAD: ("CLOUD_PROVISION_SETUP", "POWER_ON", "INSTALL_COMPLETE"),
 }
 SETUP_SHARE = 1 / 8  # of the time that provisioning takes
 MONITORING_S = 30.0
-RELOAD_S = 60.0
 
 
 def provision(account: Account, guest: Guest) -> None:
@@ -139,14 +136,13 @@ def _end_reclaim(account: Account, guest: Guest) -> None:
     networks.release(account)
 
 
-def _end_restart(account: Account, guest: Guest) -> None:
+def _end_monitoring(account: Account, guest: Guest) -> None:
     guest.modified = account.now
 
 
 _ENDINGS = {
     PROVISION: _end_provision,
     SETUP: _end_setup,
-    MONITORING: _end_restart,
+    MONITORING: _end_monitoring,
     RECLAIM: _end_reclaim,
-    RELOAD: _end_restart,
 }

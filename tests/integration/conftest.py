@@ -88,7 +88,7 @@ class AccountEmulator:
         self._admin("faults", json.dumps({"method": method, "kind": kind, **more}).encode())
 
     def order_in_portal(self, kind: str, **wanted: Any) -> dict[str, int]:
-        """Order a volume or a VLAN as a person does in the vendor's portal; see ``emulator.softlayer.addon_orders.order``."""
+        """Order a volume or a VLAN as a person does in the vendor's portal; see ``emulator.softlayer.portal.order``."""
         return json.loads(self._admin(f"portal/{kind}", json.dumps(wanted).encode()))
 
     def _admin(self, path: str, body: bytes | None = None) -> bytes:

@@ -84,6 +84,11 @@ class Onlooker:
             mask="mask[id,hostname,domain,billingItem[id],notes,tagReferences[tag[name]]]",
         )
 
+    def public_interface(self, guest_id: str) -> int:
+        """Look up the id of a guest's public interface."""
+        guest = self.client.call("Virtual_Guest", "getObject", id=int(guest_id), mask="primaryNetworkComponent[id]")
+        return guest["primaryNetworkComponent"]["id"]
+
     def billed(self) -> list[dict[str, Any]]:
         """List the guests that cost money."""
         return [each for each in self.guests() if each.get("billingItem")]

@@ -1,4 +1,4 @@
-"""The vendor's own command line as a process of its own; the rest of its commands run in test_clients_*."""
+"""The vendor's own command line as a process of its own: what our pages and messages tell people to type."""
 
 import json
 import subprocess
@@ -26,9 +26,12 @@ def slcli(account_emulator):
     return run
 
 
-def test_a_guest_is_ordered_with_a_wait_listed_and_cancelled(slcli, account_emulator):
+def test_a_guest_is_ordered_with_a_wait_listed_renamed_and_cancelled(slcli, account_emulator):
     slcli("vs", "create", *ORDER, "--tag", "one,two", "--wait", 30, raw=True)
-    assert [(each["hostname"], each["datacenter"]) for each in slcli("vs", "list")] == [("gpu-0", "lon04")]
+    [listed] = slcli("vs", "list")
+    assert (listed["hostname"], listed["datacenter"]) == ("gpu-0", "lon04")
     assert slcli("vs", "ready", "gpu-0") == "READY"
+    slcli("vs", "edit", listed["id"], "--domain", "cli-00000000.microcluster", raw=True)
+    assert [each["domain"] for each in slcli("vs", "list")] == ["cli-00000000.microcluster"]
     slcli("vs", "cancel", "gpu-0", raw=True)
     assert account_emulator.status()["open_billing_items"] == 0

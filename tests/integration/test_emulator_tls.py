@@ -8,6 +8,8 @@ import urllib.request
 
 import pytest
 import SoftLayer
+from click.testing import CliRunner
+from SoftLayer.CLI import core
 
 from providers.softlayer import account as accounts
 from providers.softlayer.api import Api
@@ -15,7 +17,6 @@ from providers.softlayer.credentials import load
 from providers.softlayer.errors import ApiError
 from tests.integration.conftest import AccountEmulator
 from tests.integration.emulator_commands import Commands
-from tests.integration.official import Slcli
 from tests.integration.test_emulator_account import template
 
 WAYS = ["plain_bytes", "alert", "end", "reset"]
@@ -45,10 +46,10 @@ def test_the_clients_file_leads_to_it_and_names_the_authority(emulator):
 
 
 def test_slcli_needs_the_authority_in_its_environment(emulator, monkeypatch):
-    slcli = Slcli(emulator.config_file)
-    assert "CERTIFICATE_VERIFY_FAILED" in slcli.refused("vs", "list")
+    words = ["-C", str(emulator.config_file), "--format", "json", "vs", "list"]
+    assert "CERTIFICATE_VERIFY_FAILED" in str(CliRunner().invoke(core.cli, words).exception)
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(emulator.state / "authority.pem"))
-    assert slcli.json("vs", "list") == []
+    assert json.loads(CliRunner().invoke(core.cli, words).output) == []
 
 
 def test_a_proxy_in_the_home_leads_no_official_client_away_from_it(account_emulator, tmp_path, monkeypatch):

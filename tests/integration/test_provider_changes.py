@@ -56,7 +56,7 @@ def test_the_diff_says_that_the_first_group_of_an_interface_restarts_the_guest(d
 def test_refresh_reports_drift_and_up_reverts_it(driver, onlooker):
     cluster = Cluster(driver, ("gpu-0",))
     made, group_id = cluster.guests["gpu-0"], int(cluster.group.id)
-    component = onlooker.client.call("Virtual_Guest", "getPrimaryNetworkComponent", id=int(made.id))["id"]
+    component = onlooker.public_interface(made.id)
     onlooker.client.call("Virtual_Guest", "setPrivateNetworkInterfaceSpeed", 100, id=int(made.id))
     onlooker.client.call("Virtual_Guest", "setTags", "theirs", id=int(made.id))
     onlooker.client.call("Virtual_Guest", "editObject", {"notes": "mine now"}, id=int(made.id))

@@ -12,6 +12,7 @@ from tests.integration.provider_cluster import KEY, LEDGER, Cluster, Onlooker, g
 from tests.integration.provider_driver import Driver, Failed
 
 SETTLED_S = LISTS_LAG_S + LONGEST_ORDER_S
+PRIVATE_IMAGE, PUBLIC_IMAGE = "2263543", "2263700"
 
 
 @pytest.fixture
@@ -157,9 +158,7 @@ def test_the_whole_way_works_over_rest(account_emulator, onlooker, tmp_path):
 
 
 def test_an_image_and_its_disks_come_in_one_order(account_emulator, onlooker):
-    images = onlooker.client.call("Account", "getPrivateBlockDeviceTemplateGroups")
-    image = next(each for each in images if each["name"] == "docker-nvidia-ubuntu16")
-    wanted = {key: value for key, value in guest("gpu-0", imageId=str(image["id"])).items() if key != "os"}
+    wanted = {key: value for key, value in guest("gpu-0", imageId=PRIVATE_IMAGE).items() if key != "os"}
     with Driver(account_emulator.config_file) as driver:
         made = driver.create("VirtualGuest", "gpu-0", wanted)
         read = driver.read(made)
@@ -170,9 +169,7 @@ def test_an_image_and_its_disks_come_in_one_order(account_emulator, onlooker):
 
 
 def test_a_receipt_that_names_no_guest_is_no_reason_for_a_second_order(account_emulator, onlooker):
-    images = onlooker.client.call("Virtual_Guest_Block_Device_Template_Group", "getPublicImages")
-    image = min(images, key=lambda each: each["id"])
-    wanted = {key: value for key, value in guest("gpu-0", imageId=str(image["id"])).items() if key != "os"}
+    wanted = {key: value for key, value in guest("gpu-0", imageId=PUBLIC_IMAGE).items() if key != "os"}
     account_emulator.script("Product_Order::placeOrder", "bare_receipt")
     with Driver(account_emulator.config_file) as driver:
         made = driver.create("VirtualGuest", "gpu-0", wanted)
@@ -184,9 +181,7 @@ def test_a_receipt_that_names_no_guest_is_no_reason_for_a_second_order(account_e
 def test_a_ledger_ends_although_a_receipt_named_no_guest_and_the_order_stays_approved(
     account_emulator, onlooker, cancelled_by
 ):
-    images = onlooker.client.call("Virtual_Guest_Block_Device_Template_Group", "getPublicImages")
-    image = min(images, key=lambda each: each["id"])
-    wanted = {key: value for key, value in guest("gpu-0", imageId=str(image["id"])).items() if key != "os"}
+    wanted = {key: value for key, value in guest("gpu-0", imageId=PUBLIC_IMAGE).items() if key != "os"}
     account_emulator.script("Product_Order::placeOrder", "bare_receipt")
     with Driver(account_emulator.config_file) as driver:
         ledger = driver.create("Ledger", "ledger", LEDGER)

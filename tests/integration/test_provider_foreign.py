@@ -81,13 +81,14 @@ def test_a_strangers_guest_in_our_group_keeps_it_and_is_named(account_emulator, 
     stranger = onlooker.order("theirs", "example.com")
     with Driver(account_emulator.config_file) as driver:
         cluster = Cluster(driver, ("gpu-0",))
-        component = onlooker.client.call("Virtual_Guest", "getPrimaryNetworkComponent", id=int(stranger))["id"]
+        component = onlooker.public_interface(stranger)
         onlooker.client.call("Network_SecurityGroup", "attachNetworkComponents", [component], id=int(cluster.group.id))
         driver.delete(cluster.guests["gpu-0"])
         with pytest.raises(Exception, match=rf"guest {stranger} \(theirs.example.com\), not ours"):
             driver.delete(cluster.group, timeout=30)
-    bound = onlooker.client.call("Network_SecurityGroup", "getNetworkComponentBindings", id=int(cluster.group.id))
-    assert [each["networkComponentId"] for each in bound] == [component]
+    mask = "networkComponentBindings[networkComponentId]"
+    left = onlooker.client.call("Network_SecurityGroup", "getObject", id=int(cluster.group.id), mask=mask)
+    assert [each["networkComponentId"] for each in left["networkComponentBindings"]] == [component]
     onlooker.client.call("Network_SecurityGroup", "detachNetworkComponents", [component], id=int(cluster.group.id))
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from providers.softlayer.api import Api
 from providers.softlayer.credentials import load
-from tests.integration.official import client_of
+from tests.integration.test_emulator_account import client_of
 
 KEYS = 150
 

@@ -1,8 +1,9 @@
 """Volumes and VLANs with our mark, which no stack declares: reported, never cancelled, and a person's command ends them."""
 
 import pytest
+from click.testing import CliRunner
+from SoftLayer.CLI import core
 
-from tests.integration.official import Slcli
 from tests.integration.provider_cluster import LEDGER, MARK, STACK, Onlooker
 from tests.integration.provider_driver import Driver, Failed
 
@@ -38,7 +39,8 @@ def test_a_marked_thing_fails_the_ledgers_proof_until_the_named_command_has_canc
     assert onlooker.open_count() == 1
 
     words = [*command.split()[1:], *(["--immediate"] if kind == "volume" else []), str(made["id"])]
-    Slcli(account_emulator.config_file).text(*words)
+    done = CliRunner().invoke(core.cli, ["-y", "-C", str(account_emulator.config_file), *words])
+    assert done.exit_code == 0, done.output
     driver.delete(ledger)
     assert onlooker.open_count() == 0
 

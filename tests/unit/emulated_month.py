@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
-from emulator.softlayer import addon_orders, cancellation, guests, invoices, transactions
+from emulator.softlayer import cancellation, guests, invoices, portal, transactions
 from emulator.softlayer.account import Account
 from emulator.softlayer.billing import bill
 from emulator.softlayer.create_template import read_template
@@ -37,9 +37,7 @@ def month(state: Path, *, guests_per_hour: int, hours: int = HOURS) -> Month:
         account.clock.step(HOUR_S)
         transactions.advance(account)
         rented = [_guest(account, f"gpu-{hour}-{number}") for number in range(guests_per_hour)]
-        volumes = [
-            addon_orders.order(account, addon_orders.VOLUME) for _ in range(guests_per_hour) if hour % LIFE_H == 0
-        ]
+        volumes = [portal.order(account, portal.VOLUME) for _ in range(guests_per_hour) if hour % LIFE_H == 0]
         living.append(rented + volumes)
         for item in living.pop(0) if len(living) > LIFE_H else []:
             cancellation.cancel(account, item, immediate=True)

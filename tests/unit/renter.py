@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from emulator.softlayer import addon_orders, transactions
+from emulator.softlayer import portal, transactions
 from emulator.softlayer.faults import Fault
 from tests.unit.emulated import Emulated
 
@@ -19,10 +19,10 @@ class Renter(Emulated):
         return guest_id
 
     def volume(self, *, hourly: bool = True, datacenter: str = "lon04") -> int:
-        return addon_orders.order(self.account, addon_orders.VOLUME, "a volume", datacenter, hourly=hourly).id
+        return portal.order(self.account, portal.VOLUME, "a volume", datacenter, hourly=hourly).id
 
     def vlan(self, *, hourly: bool = True) -> int:
-        return addon_orders.order(self.account, addon_orders.VLAN, "training", hourly=hourly).id
+        return portal.order(self.account, portal.VLAN, "training", hourly=hourly).id
 
     def thing(self, item_id: int) -> int:
         return self.account.store.billing_items.read(item_id).resource_id

@@ -6,8 +6,8 @@ from decimal import Decimal
 import pytest
 
 from emulator.softlayer.billing import charged, hours_used, per_hour, started_hours
+from emulator.softlayer.catalog import load_catalog
 from emulator.softlayer.dates import CENTRAL, anniversaries_before, anniversary, next_anniversary
-from emulator.softlayer.price_list import load_catalog
 from emulator.softlayer.records import BillingItem, Fee
 
 HOUR = 3600.0

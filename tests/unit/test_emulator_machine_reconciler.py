@@ -21,7 +21,7 @@ from emulator.softlayer.faults import Fault
 from emulator.softlayer.guest_machines import GuestMachines
 from emulator.softlayer.records import Guest
 from emulator.softlayer.settings import Settings
-from emulator.softlayer.status import holdings
+from emulator.softlayer.vendor import holdings
 
 FAR_S = 40
 LOCAL = Credentials("local", "local")
@@ -174,7 +174,7 @@ def test_members_of_a_group_are_let_in_by_their_addresses_as_they_come_and_go(be
 def test_a_reboot_stops_and_starts_the_machine_once(bench):
     guest_id = bench.order("gpu-0")
     until(lambda: bench.provisioned(guest_id))
-    bench.call("Virtual_Guest", "rebootHard", identifier=guest_id)
+    bench.call("Virtual_Guest", "rebootDefault", identifier=guest_id)
     until(lambda: bench.machines.boots.count(guest_id) == 2)
     assert guest_id in bench.machines.running
 

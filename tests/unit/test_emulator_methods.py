@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from emulator.cli import main
-from emulator.softlayer.commands import method_list
 from emulator.softlayer.services import SERVICES
+from emulator.softlayer.vendor import method_list
 
 LIST = Path(__file__).parents[2] / "emulator" / "softlayer" / "METHODS.md"
 

@@ -5,30 +5,8 @@ from typing import Any
 
 from emulator.softlayer.account import Account
 from emulator.softlayer.calls import Call
-from emulator.softlayer.services import (
-    account,
-    billing,
-    catalog,
-    network,
-    orders,
-    search,
-    security_groups,
-    ssh_keys,
-    storage,
-    virtual_guests,
-)
+from emulator.softlayer.services import account, guests, security
 
 Method = Callable[[Account, Call], Any]
 
-SERVICES: dict[str, dict[str, Method]] = {
-    **account.SERVICES,
-    **billing.SERVICES,
-    **catalog.SERVICES,
-    **network.SERVICES,
-    **orders.SERVICES,
-    **search.SERVICES,
-    **security_groups.SERVICES,
-    **ssh_keys.SERVICES,
-    **storage.SERVICES,
-    **virtual_guests.SERVICES,
-}
+SERVICES: dict[str, dict[str, Method]] = {**account.SERVICES, **guests.SERVICES, **security.SERVICES}

@@ -1,5 +1,8 @@
-"""SoftLayer_Network_SecurityGroup: groups, their rules, and the interfaces that they are attached to."""
+"""SSH keys, each fingerprint once, and security groups with their rules and the interfaces that they are attached to."""
 
+import base64
+import binascii
+import hashlib
 from ipaddress import ip_network
 from typing import Any
 
@@ -8,28 +11,78 @@ from emulator.softlayer.calls import Call
 from emulator.softlayer.create_template import number
 from emulator.softlayer.faults import invalid_value, missing, not_found, public
 from emulator.softlayer.guest_machines import attached_interfaces
-from emulator.softlayer.objects import security
+from emulator.softlayer.objects import owned
 from emulator.softlayer.orders import check_groups
-from emulator.softlayer.records import Component, GroupRule, SecurityGroup
-from emulator.softlayer.services.finding import find
+from emulator.softlayer.records import Component, GroupRule, SecurityGroup, SshKey
+from emulator.softlayer.services.finding import changes_of, find
 from emulator.softlayer.views import Listing, View
 
+KEY_TYPES = {"ssh-rsa", "ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521"}
 RULES_PER_GROUP, GROUPS_PER_ACCOUNT, COMPONENTS_PER_GROUP, RULES_NAMING_A_GROUP = 50, 500, 100, 5
 _PORTS = {"portRangeMin": "port_min", "portRangeMax": "port_max"}
 _TEXTS = {"direction": "direction", "ethertype": "ethertype", "protocol": "protocol", "remoteIp": "remote_ip"}
 
 
-def get_all(account: Account, call: Call) -> Listing:
+def create_key(account: Account, call: Call) -> View:
+    """Add a public key."""
+    wanted = call.argument(0)
+    for name in ("key", "label"):
+        if not wanted.get(name):
+            raise missing(name)
+    mark = fingerprint(str(wanted["key"]))
+    for present in account.store.ssh_keys.values():
+        if present.fingerprint == mark:
+            raise public(f"SSH key already exists: fingerprint {mark} is that of SSH key {present.id}.")
+    record = SshKey(
+        account.next_id(), wanted["label"], wanted["key"].strip(), mark, wanted.get("notes") or "", account.now
+    )
+    account.store.ssh_keys[record.id] = record
+    return owned.ssh_key(record)
+
+
+def get_key(account: Account, call: Call) -> View:
+    """A public key."""
+    return owned.ssh_key(find(account.store.ssh_keys, call))
+
+
+def edit_key(account: Account, call: Call) -> bool:
+    """Change label or notes."""
+    record, changes = find(account.store.ssh_keys, call), changes_of(call, "label", "notes")
+    record.label = changes.get("label") or record.label
+    record.notes = record.notes if changes.get("notes") is None else changes["notes"]
+    record.modified = account.now
+    return True
+
+
+def delete_key(account: Account, call: Call) -> bool:
+    """Remove a public key from the account; guests keep what they were given."""
+    del account.store.ssh_keys[find(account.store.ssh_keys, call).id]
+    return True
+
+
+def fingerprint(key: str) -> str:
+    """SHA-256 of the key's bytes in colon-separated hex."""
+    fields = key.split()
+    try:
+        blob = base64.b64decode(fields[1], validate=True)
+    except (IndexError, binascii.Error) as wrong:
+        raise invalid_value("key", "It is not a public key.") from wrong
+    if fields[0] not in KEY_TYPES or not blob:
+        raise invalid_value("key", f"'{fields[0]}' is not a type of public key.")
+    return hashlib.sha256(blob).digest().hex(":")
+
+
+def get_groups(account: Account, call: Call) -> Listing:
     """Every group."""
-    return Listing([security.group(account, each) for each in account.store.security_groups.values()])
+    return Listing([owned.group(account, each) for each in account.store.security_groups.values()])
 
 
-def get(account: Account, call: Call) -> View:
+def get_group(account: Account, call: Call) -> View:
     """A group."""
-    return security.group(account, find(account.store.security_groups, call))
+    return owned.group(account, find(account.store.security_groups, call))
 
 
-def create(account: Account, call: Call) -> View:
+def create_group(account: Account, call: Call) -> View:
     """Make a group; without rules it closes an interface in both directions."""
     wanted = call.argument(0)
     if not wanted.get("name"):
@@ -38,10 +91,10 @@ def create(account: Account, call: Call) -> View:
         raise public(f"The account may have {GROUPS_PER_ACCOUNT} security groups.")
     record = SecurityGroup(account.next_id(), wanted["name"], wanted.get("description") or "", account.now)
     account.store.security_groups[record.id] = record
-    return security.group(account, record)
+    return owned.group(account, record)
 
 
-def edit(account: Account, call: Call) -> bool:
+def edit_group(account: Account, call: Call) -> bool:
     """Change name or description."""
     record, changes = find(account.store.security_groups, call), call.argument(0)
     record.name = changes.get("name") or record.name
@@ -50,7 +103,7 @@ def edit(account: Account, call: Call) -> bool:
     return True
 
 
-def delete(account: Account, call: Call) -> bool:
+def delete_group(account: Account, call: Call) -> bool:
     """Remove a group that is attached to no interface and named by no other group."""
     record = find(account.store.security_groups, call)
     attached = attached_interfaces(account, record.id)
@@ -64,12 +117,6 @@ def delete(account: Account, call: Call) -> bool:
     return True
 
 
-def get_rules(account: Account, call: Call) -> Listing:
-    """The rules of a group."""
-    record = find(account.store.security_groups, call)
-    return Listing([security.rule(record, each) for each in record.rules], "rules")
-
-
 def add_rules(account: Account, call: Call) -> dict[str, Any]:
     """Add rules to a group."""
     record = find(account.store.security_groups, call)
@@ -80,20 +127,7 @@ def add_rules(account: Account, call: Call) -> dict[str, Any]:
         record.rules.append(rule)
         added.append(rule)
     _check_limits(account, record)
-    return _request(account, rules=[security.rule(record, each) for each in added])
-
-
-def edit_rules(account: Account, call: Call) -> dict[str, Any]:
-    """Change rules of a group."""
-    record = find(account.store.security_groups, call)
-    edited = []
-    for wanted in call.argument(0):
-        rule = _rule(record, wanted.get("id"))
-        _fill(account, rule, wanted)
-        rule.modified = account.now
-        edited.append(rule)
-    _check_limits(account, record)
-    return _request(account, rules=[security.rule(record, each) for each in edited])
+    return _request(account, rules=[owned.rule(record, each) for each in added])
 
 
 def remove_rules(account: Account, call: Call) -> dict[str, Any]:
@@ -124,11 +158,6 @@ def detach(account: Account, call: Call) -> dict[str, Any]:
             raise public(f"Security group {record.id} is not on network component {component.id}.")
         component.groups.remove(record.id)
     return _request(account)
-
-
-def get_bindings(account: Account, call: Call) -> list[View]:
-    """The interfaces that a group is attached to."""
-    return security.group(account, find(account.store.security_groups, call)).read("networkComponentBindings")
 
 
 def _request(account: Account, **more: Any) -> dict[str, Any]:
@@ -197,18 +226,21 @@ def _check_limits(account: Account, record: SecurityGroup) -> None:
 
 
 SERVICES = {
+    "SoftLayer_Security_Ssh_Key": {
+        "createObject": create_key,
+        "getObject": get_key,
+        "editObject": edit_key,
+        "deleteObject": delete_key,
+    },
     "SoftLayer_Network_SecurityGroup": {
-        "getAllObjects": get_all,
-        "getObject": get,
-        "createObject": create,
-        "editObject": edit,
-        "deleteObject": delete,
-        "getRules": get_rules,
+        "getAllObjects": get_groups,
+        "getObject": get_group,
+        "createObject": create_group,
+        "editObject": edit_group,
+        "deleteObject": delete_group,
         "addRules": add_rules,
-        "editRules": edit_rules,
         "removeRules": remove_rules,
         "attachNetworkComponents": attach,
         "detachNetworkComponents": detach,
-        "getNetworkComponentBindings": get_bindings,
-    }
+    },
 }
