@@ -14,7 +14,6 @@ from emulator.machines.spec import MACHINE_IMAGE
 SETTINGS_FILE = "settings.toml"
 LOOPBACK = "127.0.0.1"
 LONGEST_LAG_S = 3600.0  # of the account's clock
-RENAMED = {"weather": "faults"}
 
 
 class UsageError(Exception):
@@ -116,8 +115,6 @@ def _from_file(kind: type[Settings], path: Path) -> dict[str, Any]:
         values = tomllib.loads(path.read_text())
     except tomllib.TOMLDecodeError as broken:
         raise SettingsError(f"Reading {path}: {broken}. Correct or remove the file.") from broken
-    for old in sorted(values.keys() & RENAMED):
-        raise SettingsError(f"Reading {path}: `{old}` is now called `{RENAMED[old]}`. Rename it in the file.")
     unknown = sorted(values.keys() - {each.name for each in dataclasses.fields(kind)} | values.keys() & {"state"})
     if unknown:
         raise SettingsError(f"Reading {path}: unknown settings {', '.join(unknown)}. Remove them from the file.")

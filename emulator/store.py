@@ -1,6 +1,5 @@
 """The account's records of every kind, by id: in memory, in one SQLite file after each change, and as they were before."""
 
-import json
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, ValuesView
 from dataclasses import dataclass
@@ -97,7 +96,6 @@ class Store:
 
     KINDS: ClassVar[Mapping[str, type]]
     RESET: ClassVar[str] = "python -m emulator reset"
-    RENAMED: ClassVar[Mapping[str, str]] = {}  # a field's name in older databases to its name now
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -164,7 +162,7 @@ class Store:
 
     def decode(self, kind: str, body: bytes) -> Any:
         """A new copy of a record as it was written."""
-        return self._adapters[kind].validate_json(self._with_new_names(body))
+        return self._adapters[kind].validate_json(body)
 
     def close(self) -> None:
         """Write what is left and close the file."""
@@ -194,13 +192,6 @@ class Store:
             self.tables[kind].restore(number, self.decode(kind, body))
             self._written[kind, number] = bytes(body)
             self._retire(kind, number)
-
-    def _with_new_names(self, body: bytes) -> bytes:
-        """A record's JSON under today's names; the next change of the record writes them."""
-        if not any(f'"{old}":'.encode() in body for old in self.RENAMED):
-            return body
-        renamed = json.loads(body, object_hook=lambda each: {self.RENAMED.get(key, key): each[key] for key in each})
-        return json.dumps(renamed).encode()
 
     def _retire(self, kind: str, number: int) -> None:
         """Take a closed record out of the live ones: their number only grows, and they do not change any more."""

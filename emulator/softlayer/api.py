@@ -6,7 +6,6 @@ import hmac
 import logging
 from collections.abc import Callable
 from dataclasses import replace
-from types import ModuleType
 from typing import Any
 
 from starlette.requests import Request
@@ -17,7 +16,7 @@ from emulator import api
 from emulator.api import Reply
 from emulator.connections import html_page
 from emulator.fault_injection import NO_FAULT, InjectedFault
-from emulator.softlayer import filters, masks, portal, transactions, types, users, wire_rest, wire_xmlrpc
+from emulator.softlayer import portal, queries, transactions, types, users, wire
 from emulator.softlayer.account import Account
 from emulator.softlayer.billing import per_hour
 from emulator.softlayer.calls import TOTAL_HEADER, Answer, Call, Credentials
@@ -39,7 +38,6 @@ from emulator.softlayer.views import Listing, View
 
 API_VERSIONS = ("v3.1", "v3")
 XML, JSON = "text/xml", "application/json"
-OK = 200
 ANY_USER = "apikey"  # the user name that goes with an IBM Cloud key, which identifies its user
 ORDERS = ("createObject", "createObjects", "placeOrder", "verifyOrder", "generateOrderTemplate")
 SERVICE_FAULTS = {
@@ -168,16 +166,16 @@ class SoftLayer(api.Api):
 
     def _shaped(self, result: Any, call: Call) -> Answer:
         declared = types.result_of(call.service, call.method)
-        mask = masks.read_mask(call.mask, declared)
+        mask = queries.read_mask(call.mask, declared)
         if not isinstance(result, Listing):
-            return Answer(masks.project(result, mask, declared), len(result) if isinstance(result, list) else None)
-        tree = filters.rooted(call.filter, result.root)
-        filters.check(tree, declared)
-        chosen = filters.select(result.views, call.filter, result.root)
-        if not filters.is_ordered(tree):
+            return Answer(queries.project(result, mask, declared), len(result) if isinstance(result, list) else None)
+        tree = queries.rooted(call.filter, result.root)
+        queries.check(tree, declared)
+        chosen = queries.select(result.views, call.filter, result.root)
+        if not queries.is_ordered(tree):
             chosen = self._shuffled(chosen, call)
         page = chosen[call.offset : call.offset + call.limit] if call.limit else chosen
-        return Answer(masks.project(page, mask, declared), len(chosen))
+        return Answer(queries.project(page, mask, declared), len(chosen))
 
     def _shuffled(self, views: list[View], call: Call) -> list[View]:
         """A list whose filter asks for no order: the vendor documents that its order may change."""
@@ -231,30 +229,31 @@ def _without_guests(answer: Answer) -> Answer:
 
 
 def _read_xmlrpc(request: Request, body: bytes) -> Call:
-    return wire_xmlrpc.read_call(request.path_params["service"], body, _basic(request))
+    return wire.read_xmlrpc(request.path_params["service"], body, _basic(request))
 
 
 def _read_rest(request: Request, body: bytes) -> Call:
     path = request.path_params["path"]
-    return wire_rest.read_call(request.method, path, request.query_params, body, _basic(request))
+    return wire.read_rest(request.method, path, request.query_params, body, _basic(request))
 
 
 def _write_xmlrpc(reply: Reply) -> Response:
     """An answer or a fault; only with status 200 does a client read a fault's code."""
-    return _response(wire_xmlrpc, XML, reply, OK)
+    if isinstance(reply.result, Fault):
+        return Response(wire.write_xmlrpc_fault(reply.result), media_type=XML)
+    return Response(wire.write_xmlrpc_answer(reply.result), media_type=XML, headers=_total(reply))
 
 
 def _write_rest(reply: Reply) -> Response:
-    return _response(wire_rest, JSON, reply, getattr(reply.result, "status", OK))
+    if isinstance(reply.result, Fault):
+        return Response(wire.write_rest_fault(reply.result), reply.result.status, media_type=JSON)
+    return Response(wire.write_rest_answer(reply.result), media_type=JSON, headers=_total(reply))
 
 
-def _response(wire: ModuleType, media_type: str, reply: Reply, fault_status: int) -> Response:
-    result = reply.result
-    if isinstance(result, Fault):
-        return Response(wire.write_fault(result), fault_status, media_type=media_type)
-    has_total = result.total is not None and reply.injected.kind != "no_total"
-    headers = {TOTAL_HEADER: str(result.total)} if has_total else {}
-    return Response(wire.write_answer(result), media_type=media_type, headers=headers)
+def _total(reply: Reply) -> dict[str, str]:
+    """The header with the length of a list, unless a fault takes it away."""
+    is_there = reply.result.total is not None and reply.injected.kind != "no_total"
+    return {TOTAL_HEADER: str(reply.result.total)} if is_there else {}
 
 
 def _basic(request: Request) -> Credentials | None:

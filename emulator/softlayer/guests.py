@@ -1,17 +1,19 @@
-"""The life of a guest: ordered, built, changed, cancelled."""
+"""The life of a guest: ordered, held for approval, built, cancelled; until an order is approved nothing is built or billed."""
 
-from emulator.softlayer import approval, billing, cancellation, networks, transactions
+from emulator.softlayer import billing, cancellation, networks, transactions
 from emulator.softlayer.account import Account
 from emulator.softlayer.billing import Billed
-from emulator.softlayer.faults import public
+from emulator.softlayer.faults import not_found, public
 from emulator.softlayer.orders import GuestOrder, Placement, billed_prices, check_room, cost, lines_of
 from emulator.softlayer.records import BillingItem, Component, Guest, GuestDisk, Order
+
+PENDING, APPROVED, COMPLETED, REFUSED, CANCELLED = "PENDING_APPROVAL", "APPROVED", "COMPLETED", "REFUSED", "CANCELLED"
 
 
 def place(account: Account, orders: list[GuestOrder]) -> tuple[Order, list[Guest]]:
     """Accept an order whole or not at all; build and bill its guests now, or hold it for approval."""
-    waits = account.settings.approval == "pending"
-    if waits and any(order.only_without_approval for order in orders):
+    is_held = account.settings.approval == "pending"
+    if is_held and any(order.only_without_approval for order in orders):
         raise public("The order needs a person's approval, and immediateApprovalOnlyFlag forbids it to wait for one.")
     check_room(account, orders)
     interfaces = [_placed(account, order) for order in orders]
@@ -21,8 +23,8 @@ def place(account: Account, orders: list[GuestOrder]) -> tuple[Order, list[Guest
     for order, (private, public_router) in zip(orders, interfaces, strict=True):
         guests.append(_build(account, order, record, (private, public_router)))
     record.guest_ids = [guest.id for guest in guests]
-    if waits:
-        approval.hold(account, record)
+    if is_held:
+        hold(account, record)
     else:
         for guest in guests:
             transactions.provision(account, guest)
@@ -33,10 +35,66 @@ def cancel(account: Account, guest: Guest) -> None:
     """Cancel the billing item at once; the clock starts to reclaim the guest."""
     if guest.cancelled is not None:
         raise public(f"Virtual guest {guest.id} is already cancelled.")
-    if approval.waits(account, guest):
-        approval.cancel(account, guest)
+    if waits(account, guest):
+        cancel_waiting(account, guest)
         return
     cancellation.cancel(account, account.store.billing_items[guest.billing_item_id], immediate=True)
+
+
+def status_of(account: Account, order: Order) -> str:
+    """An approved order moves on when all that it made is there."""
+    guests = [account.store.guests.read(each) for each in order.guest_ids]
+    is_over = all(guest is None or guest.provisioned for guest in guests)
+    return COMPLETED if order.status == APPROVED and is_over else order.status
+
+
+def hold(account: Account, order: Order) -> None:
+    """Hold a placed order: its billing items are not open before a person approves it."""
+    items = account.store.billing_items
+    order.status = PENDING
+    order.held = [items.pop(account.store.guests[guest_id].billing_item_id) for guest_id in order.guest_ids]
+
+
+def approve(account: Account, order: Order) -> None:
+    """Begin to bill and to build what was ordered."""
+    _check_pending(order)
+    order.status, order.approved = APPROVED, account.now
+    for item in order.held:
+        item.opened = account.now
+        for fee in item.fees:
+            fee.opened = account.now
+        account.store.billing_items[item.id] = item
+        transactions.provision(account, account.store.guests[item.resource_id])
+    order.held = []
+
+
+def refuse(account: Account, order: Order) -> None:
+    """Remove everything that waits with the order."""
+    _check_pending(order)
+    for item in list(order.held):
+        _remove(account, order, item.resource_id)
+    order.status = REFUSED
+
+
+def waits(account: Account, guest: Guest) -> bool:
+    """Whether a guest waits for the approval of its order."""
+    order = account.store.orders.read(guest.order_id)
+    return order is not None and order.status == PENDING
+
+
+def cancel_waiting(account: Account, guest: Guest) -> None:
+    """Take a guest out of its order; the order is cancelled with its last one."""
+    order = account.store.orders[guest.order_id]
+    _remove(account, order, guest.id)
+    if not order.held:
+        order.status = CANCELLED
+
+
+def order_of(account: Account, number: int) -> Order:
+    """The order with this id."""
+    if number not in account.store.orders:
+        raise not_found(number)
+    return account.store.orders[number]
 
 
 def _placed(account: Account, order: GuestOrder) -> tuple:
@@ -107,3 +165,14 @@ def _interface(account: Account, order: GuestOrder, port: int, router, wanted: P
 
 def _disk(account: Account, device: int, capacity_gb: int) -> GuestDisk:
     return GuestDisk(account.next_id(), account.next_id(), device, capacity_gb)
+
+
+def _check_pending(order: Order) -> None:
+    if order.status != PENDING:
+        raise public(f"Order {order.id} does not wait for approval; it is {order.status}.")
+
+
+def _remove(account: Account, order: Order, guest_id: int) -> None:
+    order.held = [item for item in order.held if item.resource_id != guest_id]
+    del account.store.guests[guest_id]
+    networks.release(account)

@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from emulator.server import from_this_computer
-from emulator.softlayer import approval, billing, networks
+from emulator.softlayer import billing, guests, networks
 from emulator.softlayer.account import Account
 from emulator.softlayer.cancellation import VLAN, VOLUME
 from emulator.softlayer.catalog import Datacenter, Price
@@ -23,7 +23,7 @@ from emulator.softlayer.faults import Fault, public
 from emulator.softlayer.orders import lines_of
 from emulator.softlayer.records import BillingItem, Order, Volume
 
-DECISIONS = {"approve": approval.approve, "refuse": approval.refuse}
+DECISIONS = {"approve": guests.approve, "refuse": guests.refuse}
 GB = 100
 OFFERS = {
     VOLUME: (189433, "STORAGE_AS_A_SERVICE", "Storage as a Service", "storage_as_a_service", "0.03"),
@@ -57,7 +57,7 @@ def _decide(account: Account, number: int, decision: str) -> Response:
         return JSONResponse({"error": f"One can {' or '.join(DECISIONS)} an order, not {decision} it."}, 404)
 
     def act() -> dict[str, Any]:
-        DECISIONS[decision](account, approval.order_of(account, number))
+        DECISIONS[decision](account, guests.order_of(account, number))
         return {"order": number, "status": account.store.orders[number].status}
 
     return _changing(account, act)

@@ -248,7 +248,6 @@ class Records(Store):
         "vlans": Vlan,
         "volumes": Volume,
     }
-    RENAMED = {"flavour": "flavor"}
 
     guests: Table[Guest]
     billing_items: Table[BillingItem]

@@ -11,10 +11,10 @@ from emulator.process import ProcessError
 from emulator.softlayer import invoices
 from emulator.softlayer.account import Account
 from emulator.softlayer.api import SoftLayer
-from emulator.softlayer.approval import PENDING
 from emulator.softlayer.billing import bill
 from emulator.softlayer.dates import iso
 from emulator.softlayer.guest_machines import GuestMachines
+from emulator.softlayer.guests import PENDING
 from emulator.softlayer.records import Guest, Order
 from emulator.softlayer.services import SERVICES, Method
 from emulator.softlayer.settings import Settings

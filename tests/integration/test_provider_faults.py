@@ -60,7 +60,7 @@ def in_step(emulator) -> Driver:
 
 def ordered(emulator) -> int:
     """Count what was ever ordered, as the account's owner would."""
-    return len(Onlooker(emulator.config_file).client.call("Billing_Order", "getAllObjects"))
+    return len(Onlooker(emulator.config_file).client.call("Account", "getOrders"))
 
 
 def test_an_order_that_is_carried_out_after_its_caller_has_left_and_is_listed_late_makes_one_guest(emulator_with):

@@ -108,13 +108,6 @@ def test_rates_that_make_no_sense_are_refused_with_the_files_name(tmp_path, tabl
         load_settings(tmp_path, {})
 
 
-@pytest.mark.parametrize(("old", "new"), [("[weather]\nerror = 0.1", "faults")])
-def test_an_old_name_of_a_setting_is_refused_with_its_new_name(tmp_path, old, new):
-    (tmp_path / SETTINGS_FILE).write_text(f"{old}\n")
-    with pytest.raises(SettingsError, match=f"settings.toml: `weather` is now called `{new}`. Rename it"):
-        load_settings(tmp_path, {})
-
-
 @pytest.mark.parametrize(
     ("way", "body"), [("html", b"<html>"), ("empty", b""), ("truncated", b"[1, 2"), ("error_object", b'{"error"')]
 )

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from emulator.softlayer.faults import Fault
-from emulator.softlayer.filters import select
+from emulator.softlayer.queries import select
 from emulator.softlayer.views import View
 
 

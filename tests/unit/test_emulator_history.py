@@ -135,17 +135,3 @@ def test_an_account_of_another_version_is_refused_in_a_sentence_that_says_what_t
         database.execute("update records set body = x'7b7d' where kind = 'billing_items'")
     assert main(["status", "--state", str(tmp_path)]) == 1
     assert "python -m emulator reset" in capsys.readouterr().err
-
-
-def test_an_account_of_before_flavor_was_spelled_so_opens_and_goes_on(tmp_path):
-    before = Emulated(tmp_path)
-    guest_id = before.ready()
-    before.account.store.close()
-    with sqlite3.connect(tmp_path / DATABASE_FILE) as database:
-        database.execute("update records set body = cast(replace(body, '\"flavor\":', '\"flavour\":') as blob)")
-    after = Emulated(tmp_path)
-    with pytest.raises(Fault):
-        after.call("Virtual_Guest", "setPublicNetworkInterfaceSpeed", 7, identifier=guest_id)
-    assert after.account.store.guests.read(guest_id).flavor == "AC1_16X120X100"
-    after.call("Virtual_Guest", "deleteObject", identifier=guest_id)
-    assert story(after, "guest")[-1] == "cancelled"

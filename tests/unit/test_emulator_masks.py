@@ -3,8 +3,7 @@
 import pytest
 
 from emulator.softlayer.faults import Fault
-from emulator.softlayer.filters import check
-from emulator.softlayer.masks import project, read_mask
+from emulator.softlayer.queries import check, project, read_mask
 from emulator.softlayer.views import View
 
 GUEST = View(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from emulator.softlayer import approval
+from emulator.softlayer import guests
 from emulator.softlayer.faults import Fault
 from tests.unit.emulated import Emulated, template
 
@@ -19,7 +19,7 @@ def group_of(guest: dict) -> str | None:
 
 def decide(emulated: Emulated, word: str) -> None:
     order = next(iter(emulated.account.store.orders.values()))
-    getattr(approval, word)(emulated.account, order)
+    getattr(guests, word)(emulated.account, order)
     emulated.account.store.flush()
 
 

@@ -5,7 +5,7 @@ import xmlrpc.client
 
 import pytest
 
-from emulator.softlayer import wire_rest, wire_xmlrpc
+from emulator.softlayer import wire
 from emulator.softlayer.calls import Answer
 from emulator.softlayer.faults import Fault, not_found
 
@@ -24,7 +24,7 @@ def xml(*arguments: object) -> bytes:
 
 
 def test_an_xmlrpc_body_is_utf8_whatever_its_prolog_says():
-    call = wire_xmlrpc.read_call("SoftLayer_Virtual_Guest", xml({"notes": "für später"}), None)
+    call = wire.read_xmlrpc("SoftLayer_Virtual_Guest", xml({"notes": "für später"}), None)
     assert call.arguments == ({"notes": "für später"},)
     assert (call.method, call.identifier, call.mask) == ("editObject", "12", "mask[id]")
     assert (call.filter, call.limit, call.offset) == ({}, 5, 10)
@@ -33,14 +33,14 @@ def test_an_xmlrpc_body_is_utf8_whatever_its_prolog_says():
 
 def test_an_xmlrpc_fault_has_a_code_of_text():
     with pytest.raises(xmlrpc.client.Fault) as fault:
-        xmlrpc.client.loads(wire_xmlrpc.write_fault(not_found(7)))
+        xmlrpc.client.loads(wire.write_xmlrpc_fault(not_found(7)))
     assert fault.value.faultCode == "SoftLayer_Exception_ObjectNotFound"
 
 
 @pytest.mark.parametrize("body", [b"", b"<html/>", b"\xff\xfe", b"<methodCall><methodName>x</methodName></methodCall>"])
 def test_a_body_that_is_no_call_is_a_parse_fault(body):
     with pytest.raises(Fault) as fault:
-        wire_xmlrpc.read_call("SoftLayer_Account", body, None)
+        wire.read_xmlrpc("SoftLayer_Account", body, None)
     assert fault.value.code == "-32700"
 
 
@@ -58,21 +58,21 @@ def test_a_body_that_is_no_call_is_a_parse_fault(body):
     ],
 )
 def test_rest_paths_of_the_python_and_of_the_go_client(verb, path, expected):
-    call = wire_rest.read_call(verb, path, {}, b"", None)
+    call = wire.read_rest(verb, path, {}, b"", None)
     assert (call.identifier, call.method) == expected
 
 
 def test_a_rest_limit_is_offset_then_limit():
-    call = wire_rest.read_call("GET", "SoftLayer_Account/getSshKeys", {"resultLimit": "20,10"}, b"", None)
+    call = wire.read_rest("GET", "SoftLayer_Account/getSshKeys", {"resultLimit": "20,10"}, b"", None)
     assert (call.offset, call.limit) == (20, 10)
 
 
 def test_a_rest_fault_has_text_and_code():
-    written = json.loads(wire_rest.write_fault(not_found(7)))
+    written = json.loads(wire.write_rest_fault(not_found(7)))
     assert written == {"error": "Unable to find object with id of '7'.", "code": "SoftLayer_Exception_ObjectNotFound"}
 
 
 def test_nothing_and_lists_keep_their_form_on_both_protocols():
     value = {"nothing": None, "list": [1, 2.5, True], "text": "für"}
-    assert json.loads(wire_rest.write_answer(Answer(value))) == value
-    assert xmlrpc.client.loads(wire_xmlrpc.write_answer(Answer(value)))[0][0] == value
+    assert json.loads(wire.write_rest_answer(Answer(value))) == value
+    assert xmlrpc.client.loads(wire.write_xmlrpc_answer(Answer(value)))[0][0] == value

@@ -2,8 +2,8 @@
 
 import pytest
 
-from emulator.softlayer.filters import check as check_filter
-from emulator.softlayer.masks import read_mask
+from emulator.softlayer.queries import check as check_filter
+from emulator.softlayer.queries import read_mask
 from providers.softlayer import (
     account,
     billing,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from emulator.softlayer import approval, billing, invoices, users
+from emulator.softlayer import billing, guests, invoices, users
 from emulator.softlayer.account import USER_ID, Account
 from emulator.softlayer.catalog import DISK_CATEGORIES
 from emulator.softlayer.dates import iso
@@ -40,7 +40,7 @@ def order(account: Account, record: Order) -> View:
             "accountId": account.id,
             "createDate": iso(record.created),
             "modifyDate": iso(record.created),
-            "status": approval.status_of(account, record),
+            "status": guests.status_of(account, record),
             "userRecordId": USER_ID,
         },
         {"items": lambda: order_items(record), "userRecord": lambda: user(account)},

@@ -9,10 +9,10 @@ from emulator.softlayer.calls import Call
 from emulator.softlayer.create_template import number, read_name, read_template
 from emulator.softlayer.dates import iso
 from emulator.softlayer.faults import ORDER_INVALID, Fault, invalid_value, not_emulated, public
-from emulator.softlayer.masks import project
 from emulator.softlayer.objects import bills, owned
 from emulator.softlayer.order_container import UPGRADE_ORDER, read_container, totals, write_container, write_verified
 from emulator.softlayer.orders import GuestOrder, cost
+from emulator.softlayer.queries import project
 from emulator.softlayer.records import Guest, Order
 from emulator.softlayer.services.finding import changes_of, find_guest
 from emulator.softlayer.views import View

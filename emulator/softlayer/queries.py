@@ -1,4 +1,7 @@
-"""Object filters: which views match, and in which order; an operation that is not emulated is refused by name."""
+"""What a caller asks to see of the account: object masks (which properties) and object filters (which objects, in which order).
+
+A filter operation that is not emulated is refused by name.
+"""
 
 import re
 from typing import Any
@@ -6,10 +9,56 @@ from typing import Any
 from emulator.softlayer import faults, types
 from emulator.softlayer.views import MISSING, View
 
+Mask = dict[str, "Mask"]
 Filter = dict[str, Any]
 BROKEN = (AttributeError, KeyError, TypeError, ValueError, IndexError)
+TOKEN = re.compile(r"\w+|[\[\],.]")
+UNREADABLE = re.compile(r"[^\w\s\[\],.]|[\w\]]\s+\w|\]\w")  # casts, which are not emulated, among it
 SIGN = re.compile(r"[!^$*_~<>=]*[=~<>]")  # of the operators that the vendor has
 DATES = ("isDate", "betweenDate", "lessThanDate", "greaterThanDate")
+
+
+def read_mask(mask: str | dict[str, Any] | None, declared: str | None) -> Mask:
+    """Read a mask for an object of this type; a property that the type has not is a fault."""
+    tree = _parsed(mask)
+    check(tree, declared)
+    return tree
+
+
+def check(tree: Mask | Filter, declared: str | None) -> None:
+    """Refuse what is no property of its object, following relations by their types; the real service ignores it in a filter."""
+    known = types.find(declared)
+    for name, below in tree.items() if known else ():
+        found = known.property_type(name)
+        if found is None:
+            raise faults.no_such_property(name, known.name)
+        if isinstance(below, dict) and "operation" not in below:
+            check(below, found)
+
+
+def project(value: Any, mask: Mask, declared: str | None = None) -> Any:
+    """The plain data of ``value`` that a mask selects.
+
+    Args:
+        declared: the type of ``value``; a property that it does not have is a bug of the emulator.
+    """
+    if isinstance(value, list | tuple):
+        return [project(each, mask, declared) for each in value]
+    if isinstance(value, dict):
+        value = View(value)
+    if not isinstance(value, View):
+        return value
+    names = set(mask)
+    # Naming one local property restricts the level to the named ones; naming only relations adds them.
+    shown = [name for name in value.local if not names & value.local.keys() or name in names]
+    answer = {name: project(value.local[name], mask.get(name, {}), _type_of(declared, name)) for name in shown}
+    for name in names - value.local.keys():
+        found = value.read(name)
+        if found is not MISSING:
+            answer[name] = project(found, mask[name], _type_of(declared, name))
+        elif not value.knows(name):
+            raise faults.lacks(f"property '{name}' of SoftLayer_{str(declared).removeprefix(types.PREFIX)}")
+    return answer
 
 
 def rooted(tree: Any, root: str | None) -> Filter:
@@ -21,17 +70,6 @@ def rooted(tree: Any, root: str | None) -> Filter:
 def is_ordered(tree: Filter) -> bool:
     """Whether a filter, below its root, orders the objects."""
     return any(True for _ in _orders(tree, ()))
-
-
-def check(tree: Filter, declared: str | None) -> None:
-    """Refuse a property that the objects do not have; the real service would list everything."""
-    known = types.find(declared)
-    for name, below in tree.items() if known else ():
-        found = known.property_type(name)
-        if found is None:
-            raise faults.no_such_property(name, known.name)
-        if isinstance(below, dict) and "operation" not in below:
-            check(below, found)
 
 
 def select(views: list[View], tree: Any, root: str | None) -> list[View]:
@@ -46,6 +84,54 @@ def select(views: list[View], tree: Any, root: str | None) -> list[View]:
     except BROKEN:
         return views
     return chosen
+
+
+def _parsed(mask: str | dict[str, Any] | None) -> Mask:
+    """Read ``mask[a,b[c],d.e]``, several roots, or the legacy nested dictionary."""
+    if isinstance(mask, dict):
+        return {key: _parsed(value if isinstance(value, dict) else None) for key, value in mask.items()}
+    text = mask or ""
+    if UNREADABLE.search(text) or text.count("[") != text.count("]"):
+        raise faults.public(f"Unable to parse object mask '{text}'.")
+    tree: Mask = {}
+    above, below = [tree], tree  # what is open, and where the next name stands
+    for token in TOKEN.findall(text):
+        if token == "[":
+            above.append(below)
+        elif token == "]":
+            above.pop()
+        elif token == ",":
+            below = above[-1]
+        elif token != ".":
+            below = below.setdefault(token, {})
+    return _without_roots(tree)
+
+
+def _without_roots(tree: Mask) -> Mask:
+    flat: Mask = {}
+    for name, below in tree.items():
+        if name == "filteredMask":
+            raise faults.lacks(name)
+        if name == "mask":
+            _merge(flat, _without_roots(below))
+        else:
+            _merge(flat, {name: below})
+    return flat
+
+
+def _merge(into: Mask, other: Mask) -> None:
+    for name, below in other.items():
+        _merge(into.setdefault(name, {}), below)
+
+
+def _type_of(declared: str | None, name: str) -> str | None:
+    """The type of a property that is about to be shown."""
+    if types.find(declared) is None:
+        return None
+    found = types.shown_as(str(declared), name)
+    if found is None:
+        raise faults.not_real(name, str(declared).removeprefix(types.PREFIX))
+    return found
 
 
 def _matches(view: View, tree: Filter) -> bool:
