@@ -11,7 +11,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 EMULATED = ("local", "horovod-local", "p100-local", "texar-local", "torchrun-local", "v100-local")
-GALLERY = ("lightning-local", "huggingface-local", "fsdp-local", "keras-local", "horovod-benchmark-local")
+GALLERY = ("lightning-local", "huggingface-local", "fsdp-local", "jax-local", "keras-local", "horovod-benchmark-local")
 COMMAND_LIMIT_S = 1200
 ASK_LIMIT_S = 120
 

@@ -23,8 +23,8 @@ COMMIT = "2626dc87a3a8eb8fb7d2216198ce45bce0f9e65a"
 REQUIREMENTS = "[lightning==2.5.5, transformers==4.57.1, accelerate==1.15.0]"
 """Of all programs, so that one image serves them."""
 KILL_RANK = (
-    "grep -slzE '^(OMPI_COMM_WORLD_)?LOCAL_RANK=0$' /proc/[0-9]*/environ | sed s/environ/cmdline/ "
-    "| xargs -r grep -sLz ^rank_wrapper$ | xargs -r grep -slz /{script}$ | cut -d/ -f3 | xargs kill -9"
+    "grep -slzE '^((OMPI_COMM_WORLD_)?LOCAL_RANK=0|NODE_RANK=1)$' /proc/[0-9]*/environ | sed s/environ/cmdline/ "
+    "| xargs -r grep -sLz ^rank_wrapper$ | xargs -r grep -slzE '(^|/){script}$' | cut -d/ -f3 | xargs kill -9"
 )
 """The rank of a machine, and neither the wrapper that waits for its end nor the preflight's."""
 
@@ -69,6 +69,7 @@ PROGRAMS = [
         last=150,
         checkpoint=tuple(rf"step-{{step}}/{name}" for name in (r"\.metadata", r"__0_0\.distcp", r"__1_0\.distcp")),
     ),
+    Program(stack="jax-local", kill_at=45, last=200, checkpoint=(r"model-{step}\.npz",)),
     Program(stack="keras-local", kill_at=3, last=8, checkpoint=(r"checkpoint-{step}\.keras",)),
 ]
 
@@ -84,7 +85,8 @@ def take(product: Product, stack: str, last: int | None = None) -> None:
     path = product.folder / "stacks" / f"Pulumi.{STACK}.yaml"
     salt = re.findall(r"^encryptionsalt: .*\n", path.read_text(), re.MULTILINE)
     text = (path.with_name(f"Pulumi.{stack}.yaml")).read_text() if stack != STACK else path.read_text()
-    text = re.sub(r"^(encryptionsalt|    requirements): .*\n", "", text, flags=re.MULTILINE)
+    own = "" if "kind: command" in text else "|    requirements"
+    text = re.sub(rf"^(encryptionsalt{own}): .*\n", "", text, flags=re.MULTILINE)
     text = text.replace("AC1_16X120X100", "AC1_8X60X100").replace("--devices 2", "--devices 1")
     if last is not None:
         text = re.sub(r"(maxSteps:) \d+", rf"\1 {last}", text)

@@ -299,7 +299,7 @@ def test_another_gpu_is_two_keys_and_the_emulated_account_is_three(one: str, oth
 def test_a_stack_that_does_not_exist_is_answered_with_those_that_do() -> None:
     with pytest.raises(
         config.ConfigError,
-        match="There is no stack 'p10': .* Stacks: fsdp-local, horovod-benchmark-local, horovod-local, huggingface-local, keras-local, lightning-local, local, mxnet-local, p100, p100-local, paperspace, paperspace-local, seawulf, texar-local, texar-p100, torchrun-local, v100",
+        match="There is no stack 'p10': .* Stacks: fsdp-local, horovod-benchmark-local, horovod-local, huggingface-local, jax-local, keras-local, lightning-local, local, mxnet-local, p100, p100-local, paperspace, paperspace-local, seawulf, texar-local, texar-p100, torchrun-local, v100",
     ):
         config.read_file("p10")
 

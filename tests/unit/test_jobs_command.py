@@ -1,0 +1,115 @@
+"""The kind for any command: one process on each node, which is told where it is by its words and by its environment."""
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import launching
+import pytest
+from launching import run_id
+
+from microcluster.config import stack as config
+from microcluster.jobs.cluster_facts import ClusterFacts
+from microcluster.jobs.run_spec import RunFolder
+
+ROOT = Path(__file__).parents[2]
+STACK = {
+    "microcluster:cluster": {"datacenter": "lon06", "flavor": "AC1_16X120X100", "adminCidrs": ["198.51.100.7/32"]},
+    "microcluster:container": {"image": "r.test/microcluster/torch:local"},
+    "microcluster:job": {
+        "kind": "command",
+        "source": "examples/jax_distributed",
+        "command": "python train.py --process {node} of {nodes} --each {slots} --at {first}:1 --folder '{logdir}/a b'",
+        "checkpoints": r"model-(?P<step>\d+)\.npz",
+        "resume": "--resume {checkpoint}",
+    },
+}
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]
+
+
+def launched(*, on_machines: bool = False, **job: object) -> RunFolder:
+    """Return the run's folder of a stack on two nodes of two GPUs."""
+    stack = config.parse("dev", STACK | {"microcluster:job": STACK["microcluster:job"] | job})
+    return launching.launched(stack, on_machines=on_machines, first=9)
+
+
+def test_one_process_on_each_node_knows_its_place_by_words_and_environment() -> None:
+    folder = launched()
+    for node, process in enumerate(folder.plan.start):
+        place = ("python", "train.py", "--process", str(node), "of", "2", "--each", "2", "--at", "10.0.0.9:1")
+        assert process.argv[-12:] == (*place, "--folder", f"{folder.path}/logdir/a b")
+        told = {"MASTER_ADDR": "10.0.0.9", "MASTER_PORT": "48125", "NODE_RANK": str(node), "WORLD_SIZE": "2"}
+        assert process.environment.items() >= told.items()
+        assert (process.node, process.name, process.environment["PYTHONUNBUFFERED"]) == (node, f"node {node}", "1")
+
+
+def test_every_process_starts_in_the_programs_folder_and_its_end_is_noted() -> None:
+    folder = launched()
+    for process in (*folder.plan.start, *folder.plan.probe):
+        assert process.argv[:4] == ("sh", "-c", 'cd "$0" && exec "$@"', f"{folder.path}/program")
+    assert {process.argv[6] for process in folder.plan.start} == {"rank_wrapper"}
+
+
+def test_a_run_goes_on_with_the_words_of_resume_on_every_node() -> None:
+    assert {process.argv[-2:] for process in launched().plan.resume} == {("--resume", "{checkpoint}")}
+
+
+def test_its_interpreter_requirements_and_imports_are_those_of_every_program_of_ones_own() -> None:
+    folder = launched(python="python3.13", requirements=["jax==0.7.2"])
+    assert folder.plan.start[0].argv[8] == "python3.13"
+    assert "python3.13 -m pip install" in folder.plan.dockerfile and "jax==0.7.2" in folder.plan.dockerfile
+    assert folder.plan.imports[-1] == f"{folder.path}/program/train.py"
+    outside = launched(on_machines=True, requirements=["jax==0.7.2"])
+    assert "jax==0.7.2" in outside.plan.environment and outside.plan.start[0].argv[8] == "python"
+
+
+def test_a_command_that_is_no_script_of_python_is_started_as_it_is() -> None:
+    plan = launched(command="./train --id {node}").plan
+    assert plan.start[1].argv[-3:] == ("./train", "--id", "1")
+    assert plan.imports == ()
+
+
+def test_another_command_makes_another_run_and_the_facts_are_read_back_whole() -> None:
+    folder = launched()
+    assert run_id(folder) != run_id(launched(command="python train.py"))
+    assert ClusterFacts.from_json(folder.facts.to_json()) == folder.facts
+
+
+@pytest.mark.parametrize(
+    ("job", "expected"),
+    [
+        ({"command": "  "}, "job/command: "),
+        ({"command": "train '"}, 'job/command: "train \'" cannot be split into words'),
+        ({"command": "train {maxSteps}"}, "job/command: {maxSteps} cannot be filled in"),
+        ({"script": "train.py"}, "job/script: unknown key"),
+        ({"environment": {"NODE_RANK": "1"}}, "NODE_RANK is set by what starts the ranks"),
+    ],
+)
+def test_a_command_that_cannot_start_is_refused_before_anything_is_ordered(
+    job: dict[str, object], expected: str
+) -> None:
+    with pytest.raises(config.ConfigError) as refused:
+        launched(**job)
+    assert expected in str(refused.value)
+
+
+def test_in_the_preflight_every_node_hears_from_the_first_one_that_all_are_there() -> None:
+    told = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": "3"}
+    line = "from agent import node_world; assert node_world.allreduce(1) > 0; print(node_world.place())"
+    asked = [
+        subprocess.Popen(
+            [sys.executable, "-c", line],
+            env={**os.environ, **told, "NODE_RANK": str(node)},
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for node in range(3)
+    ]
+    assert [one.communicate(timeout=30)[0].strip() for one in asked] == ["(0, 0)", "(1, 0)", "(2, 0)"]
